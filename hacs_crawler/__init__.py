@@ -1,0 +1,1 @@
+"""History-aware crawl scheduling for Scrapy."""

@@ -1,0 +1,1 @@
+"""What is known of each page, kept in SQLite or Redis."""

@@ -1,0 +1,1 @@
+"""Scrapy middlewares of hacs-crawler."""
