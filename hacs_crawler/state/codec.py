@@ -1,0 +1,149 @@
+"""A page as bytes, and the row of numbers that ranking needs of it.
+
+Both stores keep these bytes. Layout 1, little-endian: a header, the texts in UTF-8, then the visits'
+times (4 bytes each), the times of content changes (4), the runs of links (8) and the links (8 each).
+A page of 100 links and 50 visits with 10 updates takes about 1.2 KB.
+"""
+
+from __future__ import annotations
+
+import struct
+import sys
+from array import array
+from typing import Final
+
+import numpy as np
+
+from hacs_crawler.exceptions import StateError
+from hacs_crawler.state.page import Page
+
+LAYOUT: Final = 1
+_HEADER: Final = struct.Struct("<BBBxIIIIdHHHxxIIII")
+VERSION_OFFSET: Final = 4
+"""Where the four bytes of a page's version stand in its bytes; the Redis script compares them."""
+_LONGEST_TEXT: Final = 65_535
+
+ROW: Final = np.dtype(
+    [
+        ("rate", "<f8"),
+        ("last_visit", "<u4"),
+        ("last_update", "<u4"),
+        ("not_before", "<u4"),
+        ("visits", "<u2"),
+        ("updates", "<u2"),
+        ("failures", "u1"),
+    ]
+)
+"""What ranking needs of a page: the rate in 1/day, times in seconds since 1970 UTC, counts.
+
+`last_visit` is 0 where the page was never seen. `last_update` is the first visit where no update is
+known (`updates` is 0): from then on the page is known not to have changed.
+"""
+UNKNOWN_ROW: Final = np.zeros(1, ROW)
+
+
+def encode_page(page: Page) -> bytes:
+    """Return the page's bytes."""
+    url, etag, last_modified = (
+        text.encode("utf-8", "replace")[:_LONGEST_TEXT]
+        for text in (page.url, page.etag, page.last_modified)
+    )
+    header = _HEADER.pack(
+        LAYOUT,
+        page.gone,
+        page.failures,
+        page.version,
+        page.links_since,
+        page.last_news,
+        page.not_before,
+        page.rate,
+        len(url),
+        len(etag),
+        len(last_modified),
+        len(page.visits),
+        len(page.content_changes),
+        len(page.runs) // 2,
+        len(page.links),
+    )
+    numbers = (page.visits, page.content_changes, page.runs, page.links)
+    return b"".join((header, url, etag, last_modified, *map(_to_bytes, numbers)))
+
+
+def decode_page(body: bytes) -> Page:
+    """Return the page whose bytes these are.
+
+    Raises StateError where they are damaged or of a layout that this version does not know.
+    """
+    if not body or body[0] != LAYOUT:
+        found = f"layout {body[0]}" if body else "nothing"
+        msg = f"a stored page is damaged or newer than this version: found {found}, not {LAYOUT}"
+        raise StateError(msg)
+    try:
+        return _decode(memoryview(body))
+    except (struct.error, ValueError, IndexError) as error:
+        msg = f"a stored page of {len(body)} bytes is damaged: {error}"
+        raise StateError(msg) from error
+
+
+def _decode(body: memoryview) -> Page:
+    (_, gone, failures, version, since, news, not_before, rate, *sizes) = _HEADER.unpack_from(body)
+    texts, counts = sizes[:3], sizes[3:]
+    at = _HEADER.size
+    parts: list[str] = []
+    for size in texts:
+        parts.append(str(body[at : at + size], "utf-8", "replace"))
+        at += size
+    arrays = []
+    for code, count in zip("IIIq", (counts[0], counts[1], 2 * counts[2], counts[3]), strict=True):
+        numbers = array(code)
+        end = at + count * numbers.itemsize
+        numbers.frombytes(body[at:end])
+        if sys.byteorder == "big":
+            numbers.byteswap()
+        arrays.append(numbers)
+        at = end
+    if at != len(body):
+        msg = f"its counts ask for {at} bytes"
+        raise ValueError(msg)
+    visits, content_changes, runs, links = arrays
+    return Page(
+        url=parts[0],
+        visits=visits,
+        runs=runs,
+        links=links,
+        content_changes=content_changes,
+        links_since=since,
+        last_news=news,
+        gone=gone,
+        failures=failures,
+        not_before=not_before,
+        rate=rate,
+        version=version,
+        etag=parts[1],
+        last_modified=parts[2],
+    )
+
+
+def encode_row(page: Page) -> bytes:
+    """Return the page's ranking row, one element of dtype `ROW`."""
+    updates = sum(1 for at in page.update_times if page.visits and at > page.visits[0])
+    row = (
+        page.rate,
+        page.last_visit or 0,
+        page.last_update or (page.visits[0] if page.visits else 0),
+        page.not_before,
+        min(len(page.visits), 65_535),
+        min(updates, 65_535),
+        page.failures,
+    )
+    return _ROW.pack(*row)
+
+
+_ROW: Final = struct.Struct("<dIIIHHB")
+
+
+def _to_bytes(numbers: array[int]) -> bytes:
+    if sys.byteorder == "big":
+        numbers = numbers[:]
+        numbers.byteswap()
+    return numbers.tobytes()

@@ -1,0 +1,49 @@
+"""From the text of HACS_STATE to an open store."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from hacs_crawler.exceptions import ConfigError
+from hacs_crawler.state.sqlite import SQLiteStore
+from hacs_crawler.state.store import Store
+
+REDIS_SCHEMES = ("redis", "rediss", "unix", "redis+cluster", "rediss+cluster")
+_NAMESPACE = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+
+
+def check_state(url: str, namespace: str) -> None:
+    """Raise ConfigError where the address or the namespace is malformed; opens nothing."""
+    scheme, separator, rest = url.partition("://")
+    if scheme == "sqlite":
+        if not rest.lstrip("/") or not separator:
+            msg = f"HACS_STATE = {url!r}: allowed is sqlite:///PATH (sqlite:////PATH from the root)"
+            raise ConfigError(msg)
+    elif scheme not in REDIS_SCHEMES or not separator:
+        shown = f"{scheme}://…" if separator else url
+        msg = (
+            f"HACS_STATE = {shown!r}: allowed are sqlite:///PATH and "
+            + ", ".join(f"{name}://…" for name in REDIS_SCHEMES)
+        )
+        raise ConfigError(msg)
+    if not _NAMESPACE.fullmatch(namespace):
+        msg = f"HACS_NAMESPACE = {namespace!r}: allowed are 1 to 64 letters, digits, '_', '.' and '-'"
+        raise ConfigError(msg)
+
+
+def open_store(url: str, namespace: str, base: Path) -> Store:
+    """Open the store at `url`; a relative SQLite path starts at `base`.
+
+    Raises ConfigError for a malformed address, StateError where the store cannot be used, and
+    StateUnavailableError where it cannot be reached.
+    """
+    check_state(url, namespace)
+    if url.startswith("sqlite://"):
+        return SQLiteStore(base / url.removeprefix("sqlite://").removeprefix("/"), namespace)
+    try:
+        from hacs_crawler.state.redis import RedisStore  # noqa: PLC0415 - an extra
+    except ImportError as error:
+        msg = f"HACS_STATE names a Redis server: pip install 'hacs-crawler[redis]' ({error})"
+        raise ConfigError(msg) from error
+    return RedisStore(url, namespace)

@@ -1,0 +1,229 @@
+"""One page: what is known of it, and how a visit changes that.
+
+The knowledge of a page is a function of the *set* of its visits, not of the order in which they were
+recorded, so that archived captures that arrive after live visits lead to the same state:
+
+- every link keeps the time of the earliest visit that showed it (a minimum, hence commutative);
+- of the visits' times, the latest `RECENT_VISITS` are kept, and of the older ones the last in every
+  slot of `SLOT_SECONDS`. Both rules depend on times alone, so thinning before or after a merge gives
+  the same result, and what is left is what a crawler with fewer visits would have seen: two gaps
+  become one, and every estimator stays as unbiased as it was.
+
+Whether a visit found an update is derived: some link was first seen after the visit before it.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left, insort
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from enum import Enum
+
+DAY = 86_400
+RECENT_VISITS = 128
+SLOT_SECONDS = 30 * DAY
+MAX_SECOND = 2**32 - 1
+FIRST_WAIT_GONE = 7 * DAY
+LONGEST_WAIT_GONE = 365 * DAY
+
+
+class News(Enum):
+    """What a request for a page told about it."""
+
+    SEEN = "seen"
+    """The page answered: 2xx with its links, or 304."""
+    GONE = "gone"
+    """404 or 410."""
+    FAILED = "failed"
+    """No observation: an error, a timeout, a refusal."""
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """One request for a page, live or archived, and what it told.
+
+    `at` is in whole seconds since 1970 UTC. `links` are the fingerprints of the page's links, or None
+    where the visit did not show them (304, an archive's revisit record). `changed` marks a visit that
+    is known to have found changed content although its links are not known.
+    """
+
+    url: str
+    at: int
+    news: News = News.SEEN
+    links: frozenset[int] | None = None
+    changed: bool = False
+    etag: str = ""
+    last_modified: str = ""
+
+
+@dataclass(slots=True)
+class Page:
+    """What is known of one page.
+
+    Times are whole seconds since 1970 UTC. `links` holds link fingerprints grouped by the time of the
+    visit that showed them first: `runs` lists (time, number of links) in time order. `links_since` is
+    the earliest visit that showed links: its links are the baseline, not additions. `content_changes`
+    are the times of visits known to have found changed content without showing links. `last_news` is
+    the time of the latest attempt of any kind; `gone` and `failures` count answers of that kind since
+    the last that was another. `rate` is the estimate in 1/day, `version` grows with every write.
+    """
+
+    url: str
+    visits: array[int] = field(default_factory=lambda: array("I"))
+    runs: array[int] = field(default_factory=lambda: array("I"))
+    links: array[int] = field(default_factory=lambda: array("q"))
+    content_changes: array[int] = field(default_factory=lambda: array("I"))
+    links_since: int = 0
+    last_news: int = 0
+    gone: int = 0
+    failures: int = 0
+    not_before: int = 0
+    rate: float = 0.0
+    version: int = 0
+    etag: str = ""
+    last_modified: str = ""
+
+    @property
+    def last_visit(self) -> int | None:
+        """Second of the last visit that saw the page."""
+        return self.visits[-1] if self.visits else None
+
+    @property
+    def update_times(self) -> array[int]:
+        """Seconds at which updates were found, ascending, of whatever age."""
+        added = array("I", (at for at in self.runs[::2] if at != self.links_since))
+        return array("I", sorted({*added, *self.content_changes})) if self.content_changes else added
+
+    @property
+    def last_update(self) -> int | None:
+        """Tau: second of the last visit that found an update, or None where none is known."""
+        times = self.update_times
+        return times[-1] if times and self.visits and times[-1] > self.visits[0] else None
+
+    def first_seen(self) -> dict[int, int]:
+        """Every link's fingerprint with the second of the earliest visit that showed it."""
+        seen: dict[int, int] = {}
+        start = 0
+        for at, number in zip(self.runs[::2], self.runs[1::2], strict=True):
+            seen.update(dict.fromkeys(self.links[start : start + number], at))
+            start += number
+        return seen
+
+    def new_links_by_visit(self) -> list[int]:
+        """For each visit kept, how many links it showed that no earlier visit had shown."""
+        counts = [0] * len(self.visits)
+        for at, number in zip(self.runs[::2], self.runs[1::2], strict=True):
+            index = bisect_left(self.visits, at)
+            if at != self.links_since and 0 < index < len(counts):
+                counts[index] += number
+        return counts
+
+
+def copy_of(page: Page) -> Page:
+    """Return a copy that shares nothing mutable with the page."""
+    return replace(
+        page,
+        visits=page.visits[:],
+        runs=page.runs[:],
+        links=page.links[:],
+        content_changes=page.content_changes[:],
+    )
+
+
+def merge(page: Page, visit: Visit) -> frozenset[int]:
+    """Add a visit to what is known of its page, in place.
+
+    Returns the fingerprints of the links that no visit up to this one had shown, l*(m_i) of the paper
+    (Jayawardana et al. 2020); empty for the first visit that shows links, which is the baseline.
+    Merging a visit a second time changes nothing.
+    """
+    if not 0 < visit.at <= MAX_SECOND:
+        msg = f"a visit of {visit.url} at second {visit.at} is outside 1970-2106"
+        raise ValueError(msg)
+    if visit.news is not News.SEEN:
+        _note_absence(page, visit)
+        return frozenset()
+    new = _merge_links(page, visit.at, visit.links) if visit.links is not None else frozenset[int]()
+    if visit.changed:
+        _insert(page.content_changes, visit.at)
+        _thin(page.content_changes)
+    if visit.at >= page.last_news:
+        page.gone = page.failures = page.not_before = 0
+        page.last_news = visit.at
+        page.url = visit.url
+        if visit.links is not None:
+            page.etag, page.last_modified = visit.etag, visit.last_modified
+    _insert(page.visits, visit.at)
+    _thin(page.visits)
+    return new
+
+
+def _note_absence(page: Page, visit: Visit) -> None:
+    """Remember an answer that shows nothing of the page; older news than the latest is ignored."""
+    if visit.at <= page.last_news:
+        return
+    page.last_news = visit.at
+    if visit.news is News.GONE:
+        wait = min(FIRST_WAIT_GONE << min(page.gone, 10), LONGEST_WAIT_GONE)
+        page.gone, page.failures = min(page.gone + 1, 255), 0
+        page.not_before = min(visit.at + wait, MAX_SECOND)
+    else:
+        page.failures = min(page.failures + 1, 255)
+
+
+def _merge_links(page: Page, at: int, shown: frozenset[int]) -> frozenset[int]:
+    latest_run = page.runs[-2] if page.runs else 0
+    if not page.links_since:
+        page.links_since = at
+        _append_run(page, at, shown)
+        return frozenset()
+    if at > latest_run and at > page.links_since:
+        new = shown.difference(page.links)
+        _append_run(page, at, new)
+        return new
+    return _merge_late_links(page, at, shown)
+
+
+def _merge_late_links(page: Page, at: int, shown: frozenset[int]) -> frozenset[int]:
+    """Merge links shown at or before a time at which links were first seen: rebuild the runs."""
+    seen = page.first_seen()
+    new = frozenset(link for link in shown if seen.get(link, MAX_SECOND + 1) >= at)
+    is_baseline = at <= page.links_since
+    page.links_since = min(page.links_since, at)
+    seen.update(dict.fromkeys(new, at))
+    groups: dict[int, list[int]] = {}
+    for link, first in seen.items():
+        groups.setdefault(first, []).append(link)
+    page.runs, page.links = array("I"), array("q")
+    for first in sorted(groups):
+        _append_run(page, first, groups[first])
+    return frozenset() if is_baseline else new
+
+
+def _append_run(page: Page, at: int, links: Iterable[int]) -> None:
+    ordered = sorted(links)
+    if ordered:
+        page.runs.extend((at, len(ordered)))
+        page.links.extend(ordered)
+
+
+def _insert(times: array[int], at: int) -> None:
+    if not times or at > times[-1]:
+        times.append(at)
+    elif times[bisect_left(times, at)] != at:
+        insort(times, at)
+
+
+def _thin(times: array[int]) -> None:
+    """Drop old times that are not the last of their slot, in place."""
+    old = len(times) - RECENT_VISITS
+    if old <= 0:
+        return
+    kept = [
+        at
+        for at, following in zip(times[:old], times[1 : old + 1], strict=True)
+        if at // SLOT_SECONDS != following // SLOT_SECONDS
+    ]
+    if len(kept) < old:
+        times[:old] = array("I", kept)

@@ -1,0 +1,216 @@
+"""The shared store: Redis 6.2 or newer, one server or a cluster.
+
+Pages fall into `BUCKETS` buckets by their id. A bucket has two hashes, `<namespace>:{<bucket>}:pages`
+(id -> page bytes) and `<namespace>:{<bucket>}:rates` (id -> ranking row). The braces make both one
+hash tag, so that whatever touches a page stays on one node. With 65,536 buckets the rates of up to 28
+million pages stay in Redis's compact encoding (at most 512 fields a hash), see benchmarks/README.md.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Final
+from urllib.parse import urlsplit, urlunsplit
+
+import numpy as np
+import redis
+from redis.backoff import NoBackoff
+from redis.cluster import RedisCluster
+from redis.retry import Retry
+
+from hacs_crawler.exceptions import StateError, StateUnavailableError
+from hacs_crawler.state.codec import ROW, UNKNOWN_ROW, VERSION_OFFSET
+from hacs_crawler.state.store import SCHEMA, Change, Ids, Rows
+
+BUCKETS: Final = 65_536
+CONNECT_SECONDS = 5.0
+ANSWER_SECONDS = 30.0
+_BUCKETS_A_CALL = 4_096
+_ROWS_A_CALL = 5_000
+_RECORD: Final = np.dtype([("id", "<i8"), ("row", ROW)])
+
+_WRITE = f"""
+local present = redis.call('HGET', KEYS[1], ARGV[1]) or ''
+if string.sub(present, {VERSION_OFFSET + 1}, {VERSION_OFFSET + 4}) ~= ARGV[2] then
+  return present
+end
+redis.call('HSET', KEYS[1], ARGV[1], ARGV[3])
+redis.call('HSET', KEYS[2], ARGV[1], ARGV[4])
+return 1
+"""
+_GATHER_ROWS = """
+local rows = {}
+for i, key in ipairs(KEYS) do rows[i] = redis.call('HGET', key, ARGV[i]) or ARGV[#ARGV] end
+return table.concat(rows)
+"""
+_GATHER_BUCKETS = """
+local found = {}
+for i, key in ipairs(KEYS) do found[i] = table.concat(redis.call('HGETALL', key)) end
+return table.concat(found)
+"""
+_PASSING = ("OOM", "MISCONF", "READONLY", "CLUSTERDOWN", "TRYAGAIN", "LOADING", "MASTERDOWN")
+
+
+class RedisStore:
+    """Pages on a Redis server (`redis://`, `rediss://`, `unix://`) or cluster (`redis+cluster://`)."""
+
+    def __init__(self, url: str, namespace: str) -> None:
+        self._shown = without_password(url)
+        self._namespace = namespace
+        self._is_cluster = url.startswith(("redis+cluster://", "rediss+cluster://"))
+        options: dict[str, Any] = {
+            "socket_connect_timeout": CONNECT_SECONDS,
+            "socket_timeout": ANSWER_SECONDS,
+        }
+        with self._naming_errors("open"):
+            if self._is_cluster:
+                self._redis: Any = RedisCluster.from_url(url.replace("+cluster", "", 1), **options)
+            else:
+                options["retry"] = Retry(NoBackoff(), 1)
+                self._redis = redis.Redis.from_url(url, **options)
+            self._redis.hsetnx(self._meta_key, "schema", SCHEMA)
+            found = int(self._redis.hget(self._meta_key, "schema"))
+        if found > SCHEMA:
+            msg = (
+                f"the state in {self._shown} (namespace {namespace}) has schema {found}, newer than "
+                f"the {SCHEMA} that this version of hacs-crawler knows: upgrade hacs-crawler or use "
+                f"another HACS_NAMESPACE"
+            )
+            raise StateError(msg)
+
+    def load(self, page_ids: Sequence[int]) -> dict[int, bytes]:
+        """See `Store.load`."""
+        with self._naming_errors("read"), self._redis.pipeline(transaction=False) as pipe:
+            for page_id in page_ids:
+                pipe.hget(self._key(page_id, "pages"), _field(page_id))
+            bodies = pipe.execute() if page_ids else []
+        return {
+            page_id: body for page_id, body in zip(page_ids, bodies, strict=True) if body is not None
+        }
+
+    def write(self, changes: Sequence[Change]) -> dict[int, bytes]:
+        """See `Store.write`; one pipeline of one script a page."""
+        with self._naming_errors("write to"), self._redis.pipeline(transaction=False) as pipe:
+            for change in changes:
+                keys = (self._key(change.page_id, "pages"), self._key(change.page_id, "rates"))
+                seen = change.seen.to_bytes(4, "little") if change.seen else b""
+                field = _field(change.page_id)
+                pipe.eval(_WRITE, 2, *keys, field, seen, change.body, change.row)
+            answers = pipe.execute() if changes else []
+        return {
+            change.page_id: answer
+            for change, answer in zip(changes, answers, strict=True)
+            if answer != 1
+        }
+
+    def rows(self, page_ids: Ids) -> Rows:
+        """See `Store.rows`."""
+        parts = []
+        for start in range(0, len(page_ids), _ROWS_A_CALL):
+            batch = page_ids[start : start + _ROWS_A_CALL].tolist()
+            keys = [self._key(page_id, "rates") for page_id in batch]
+            fields = [_field(page_id) for page_id in batch]
+            with self._naming_errors("read"):
+                parts.append(self._gather_rows(keys, fields))
+        return _checked(b"".join(parts), ROW)
+
+    def all_rows(self) -> Iterator[tuple[Ids, Rows]]:
+        """See `Store.all_rows`."""
+        for start in range(0, BUCKETS, _BUCKETS_A_CALL):
+            keys = [self._key(bucket, "rates") for bucket in range(start, start + _BUCKETS_A_CALL)]
+            with self._naming_errors("read"):
+                records = _checked(self._gather_buckets(keys), _RECORD)
+            if len(records):
+                yield records["id"], records["row"]
+
+    def count(self) -> int:
+        """See `Store.count`."""
+        total = 0
+        for start in range(0, BUCKETS, _BUCKETS_A_CALL):
+            with self._naming_errors("read"), self._redis.pipeline(transaction=False) as pipe:
+                for bucket in range(start, start + _BUCKETS_A_CALL):
+                    pipe.hlen(self._key(bucket, "rates"))
+                total += sum(pipe.execute())
+        return total
+
+    def read_meta(self, key: str) -> Any:
+        """See `Store.read_meta`."""
+        with self._naming_errors("read"):
+            found = self._redis.hget(self._meta_key, key)
+        return json.loads(found) if found else None
+
+    def write_meta(self, key: str, value: Any) -> None:
+        """See `Store.write_meta`."""
+        with self._naming_errors("write to"):
+            self._redis.hset(self._meta_key, key, json.dumps(value))
+
+    def close(self) -> None:
+        """See `Store.close`."""
+        self._redis.close()
+
+    @property
+    def _meta_key(self) -> str:
+        return f"{self._namespace}:meta"
+
+    def _key(self, page_id: int, kind: str) -> str:
+        return f"{self._namespace}:{{{page_id % BUCKETS:04x}}}:{kind}"
+
+    def _gather_rows(self, keys: list[str], fields: list[bytes]) -> bytes:
+        unknown = UNKNOWN_ROW.tobytes()
+        if not self._is_cluster:
+            return bytes(self._redis.eval(_GATHER_ROWS, len(keys), *keys, *fields, unknown))
+        with self._redis.pipeline(transaction=False) as pipe:
+            for key, field in zip(keys, fields, strict=True):
+                pipe.hget(key, field)
+            return b"".join(row or unknown for row in pipe.execute())
+
+    def _gather_buckets(self, keys: list[str]) -> bytes:
+        if not self._is_cluster:
+            return bytes(self._redis.eval(_GATHER_BUCKETS, len(keys), *keys))
+        with self._redis.pipeline(transaction=False) as pipe:
+            for key in keys:
+                pipe.hgetall(key)
+            return b"".join(
+                field + row for bucket in pipe.execute() for field, row in bucket.items()
+            )
+
+    @contextmanager
+    def _naming_errors(self, action: str) -> Iterator[None]:
+        """Turn what redis-py raises into errors that name the server, never its password."""
+        try:
+            yield
+        except redis.exceptions.AuthenticationError as error:
+            msg = f"cannot {action} the state in {self._shown}: {error}"
+            raise StateError(msg) from error
+        except (redis.exceptions.RedisError, OSError, ValueError) as error:
+            msg = f"cannot {action} the state in {self._shown}: {error}"
+            if _may_pass(error):
+                raise StateUnavailableError(msg) from error
+            raise StateError(msg) from error
+
+
+def without_password(url: str) -> str:
+    """Return the URL as it may be shown: user and password left out, and the query, which may hold them."""
+    parts = urlsplit(url)
+    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+
+
+def _may_pass(error: Exception) -> bool:
+    if isinstance(error, redis.exceptions.ResponseError):
+        return str(error).startswith(_PASSING)
+    return isinstance(
+        error, redis.exceptions.ConnectionError | redis.exceptions.TimeoutError | OSError
+    ) or isinstance(error, redis.exceptions.RedisClusterException)
+
+
+def _field(page_id: int) -> bytes:
+    return page_id.to_bytes(8, "little", signed=True)
+
+
+def _checked(joined: bytes, dtype: np.dtype[np.void]) -> Rows:
+    if len(joined) % dtype.itemsize:
+        msg = "the state holds a damaged ranking row"
+        raise StateError(msg)
+    return np.frombuffer(joined, dtype)

@@ -1,0 +1,202 @@
+"""The embedded store: one SQLite file in WAL mode, for one machine."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hacs_crawler.exceptions import StateError, StateUnavailableError
+from hacs_crawler.state.codec import ROW, UNKNOWN_ROW
+from hacs_crawler.state.store import SCHEMA, Change, Ids, Rows
+
+BUSY_SECONDS = 10.0
+_BATCH = 500
+_ROW_BATCH = 50_000
+_APPLICATION_ID = int.from_bytes(b"HACS")
+_PASSING = ("SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_FULL", "SQLITE_IOERR")
+
+
+class SQLiteStore:
+    """Pages in tables `<namespace>.pages` and `<namespace>.rows` of one file.
+
+    Several processes may use the file at once; a writer waits up to `BUSY_SECONDS` for another.
+    """
+
+    def __init__(self, path: Path, namespace: str) -> None:
+        self._path = path
+        self._pages = f'"{namespace}.pages"'
+        self._rows = f'"{namespace}.rows"'
+        self._meta = f'"{namespace}.meta"'
+        with self._naming_errors("open"):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._db = sqlite3.connect(
+                path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
+            )
+        try:
+            with self._naming_errors("open"):
+                self._db.execute("PRAGMA journal_mode = WAL")
+                self._db.execute("PRAGMA synchronous = FULL")
+                self._create_or_check()
+        except BaseException:
+            self._db.close()
+            raise
+
+    def load(self, page_ids: Sequence[int]) -> dict[int, bytes]:
+        """See `Store.load`."""
+        found: dict[int, bytes] = {}
+        with self._naming_errors("read"):
+            for start in range(0, len(page_ids), _BATCH):
+                batch = page_ids[start : start + _BATCH]
+                marks = ",".join("?" * len(batch))
+                query = f"SELECT id, body FROM {self._pages} WHERE id IN ({marks})"  # noqa: S608
+                found.update(self._db.execute(query, batch))
+        return found
+
+    def write(self, changes: Sequence[Change]) -> dict[int, bytes]:
+        """See `Store.write`; one transaction."""
+        with self._naming_errors("write to"), self._transaction():
+            known = self._versions([change.page_id for change in changes])
+            stale = [c.page_id for c in changes if known.get(c.page_id, 0) != c.seen]
+            skipped = set(stale)
+            fresh = [c for c in changes if c.page_id not in skipped]
+            self._db.executemany(
+                f"INSERT OR REPLACE INTO {self._pages} VALUES (?, ?, ?)",  # noqa: S608
+                [(c.page_id, c.seen + 1, c.body) for c in fresh],
+            )
+            self._db.executemany(
+                f"INSERT OR REPLACE INTO {self._rows} VALUES (?, ?)",  # noqa: S608
+                [(c.page_id, c.row) for c in fresh],
+            )
+            present = self.load(stale) if stale else {}
+        return {page_id: present.get(page_id, b"") for page_id in stale}
+
+    def rows(self, page_ids: Ids) -> Rows:
+        """See `Store.rows`."""
+        query = (
+            f"SELECT j.key, r.row FROM json_each(?) AS j "  # noqa: S608
+            f"JOIN {self._rows} AS r ON r.id = j.value"
+        )
+        rows = np.repeat(UNKNOWN_ROW, len(page_ids))
+        with self._naming_errors("read"):
+            for start in range(0, len(page_ids), _ROW_BATCH):
+                batch = page_ids[start : start + _ROW_BATCH].tolist()
+                found = self._db.execute(query, (json.dumps(batch),)).fetchall()
+                if found:
+                    places = np.fromiter((place for place, _ in found), np.int64, len(found))
+                    rows[start + places] = _rows_of([row for _, row in found])
+        return rows
+
+    def all_rows(self) -> Iterator[tuple[Ids, Rows]]:
+        """See `Store.all_rows`."""
+        last = -(2**63)
+        query = (
+            f"SELECT id, row FROM {self._rows} WHERE id > ? "  # noqa: S608
+            f"ORDER BY id LIMIT {_ROW_BATCH}"
+        )
+        while True:
+            with self._naming_errors("read"):
+                found = self._db.execute(query, (last,)).fetchall()
+            if not found:
+                return
+            ids = np.fromiter((page_id for page_id, _ in found), np.int64, len(found))
+            last = int(ids[-1])
+            yield ids, _rows_of([row for _, row in found])
+
+    def count(self) -> int:
+        """See `Store.count`."""
+        with self._naming_errors("read"):
+            query = f"SELECT count(*) FROM {self._rows}"  # noqa: S608
+            return int(self._db.execute(query).fetchone()[0])
+
+    def read_meta(self, key: str) -> Any:
+        """See `Store.read_meta`."""
+        with self._naming_errors("read"):
+            query = f"SELECT value FROM {self._meta} WHERE key = ?"  # noqa: S608
+            found = self._db.execute(query, (key,)).fetchone()
+        return json.loads(found[0]) if found else None
+
+    def write_meta(self, key: str, value: Any) -> None:
+        """See `Store.write_meta`."""
+        with self._naming_errors("write to"):
+            query = f"INSERT OR REPLACE INTO {self._meta} VALUES (?, ?)"  # noqa: S608
+            self._db.execute(query, (key, json.dumps(value)))
+
+    def close(self) -> None:
+        """See `Store.close`."""
+        self._db.close()
+
+    def _create_or_check(self) -> None:
+        application, schema = (
+            self._db.execute(f"PRAGMA {name}").fetchone()[0]
+            for name in ("application_id", "user_version")
+        )
+        tables = {name for (name,) in self._db.execute("SELECT name FROM sqlite_master")}
+        if application != _APPLICATION_ID and tables:
+            msg = f"{self._path} is another program's database: use another HACS_STATE"
+            raise StateError(msg)
+        if schema > SCHEMA:
+            msg = (
+                f"the state in {self._path} has schema {schema}, newer than the {SCHEMA} that this "
+                f"version of hacs-crawler knows: upgrade hacs-crawler or use another HACS_STATE"
+            )
+            raise StateError(msg)
+        wanted = {
+            self._meta: "key TEXT PRIMARY KEY, value TEXT NOT NULL",
+            self._pages: "id INTEGER PRIMARY KEY, version INTEGER NOT NULL, body BLOB NOT NULL",
+            self._rows: "id INTEGER PRIMARY KEY, row BLOB NOT NULL",
+        }
+        if tables.issuperset(name.strip('"') for name in wanted):
+            return
+        with self._transaction():
+            for table, columns in wanted.items():
+                self._db.execute(f"CREATE TABLE IF NOT EXISTS {table} ({columns})")
+            self._db.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
+            self._db.execute(f"PRAGMA user_version = {SCHEMA}")
+
+    def _versions(self, page_ids: Sequence[int]) -> dict[int, int]:
+        found: dict[int, int] = {}
+        for start in range(0, len(page_ids), _BATCH):
+            batch = page_ids[start : start + _BATCH]
+            marks = ",".join("?" * len(batch))
+            query = f"SELECT id, version FROM {self._pages} WHERE id IN ({marks})"  # noqa: S608
+            found.update(self._db.execute(query, batch))
+        return found
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        self._db.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        except BaseException:
+            if self._db.in_transaction:
+                self._db.execute("ROLLBACK")
+            raise
+        self._db.execute("COMMIT")
+
+    @contextmanager
+    def _naming_errors(self, action: str) -> Iterator[None]:
+        """Turn what SQLite and the file system raise into errors that name the file."""
+        try:
+            yield
+        except sqlite3.OperationalError as error:
+            msg = f"cannot {action} the state in {self._path}: {error}"
+            if getattr(error, "sqlite_errorname", "").startswith(_PASSING):
+                raise StateUnavailableError(msg) from error
+            raise StateError(msg) from error
+        except (sqlite3.Error, OSError) as error:
+            msg = f"cannot {action} the state in {self._path}: {error}"
+            raise StateError(msg) from error
+
+
+def _rows_of(blobs: list[bytes]) -> Rows:
+    joined = b"".join(blobs)
+    if len(joined) != len(blobs) * ROW.itemsize:
+        msg = "the state holds a damaged ranking row"
+        raise StateError(msg)
+    return np.frombuffer(joined, ROW)

@@ -1,0 +1,59 @@
+"""The store protocol: where pages are kept, as bytes that the store need not understand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+SCHEMA = 1
+"""Version of everything a store holds: tables or keys, page bytes, ranking rows."""
+
+Ids = NDArray[np.int64]
+Rows = NDArray[np.void]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A page's new bytes, to be written if the store still has version `seen` of it (0: no page)."""
+
+    page_id: int
+    seen: int
+    body: bytes
+    row: bytes
+
+
+class Store(Protocol):
+    """Keeps pages by 64-bit id. Used from one thread at a time; any method may raise StateError."""
+
+    def load(self, page_ids: Sequence[int]) -> dict[int, bytes]:
+        """Return the bytes of those pages that are known, in one round trip."""
+
+    def write(self, changes: Sequence[Change]) -> dict[int, bytes]:
+        """Write every change whose page is still at the version seen, in one round trip.
+
+        Returns the present bytes of the pages that were not written because somebody else did
+        (empty bytes where the page is gone from the store). Each page is written whole or not at
+        all. A page id occurs at most once in a call.
+        """
+
+    def rows(self, page_ids: Ids) -> Rows:
+        """Return ranking rows (dtype `codec.ROW`) in the order asked; zeros for unknown pages."""
+
+    def all_rows(self) -> Iterator[tuple[Ids, Rows]]:
+        """Stream the ids and ranking rows of every page, in batches of no particular order."""
+
+    def count(self) -> int:
+        """Return how many pages are known."""
+
+    def read_meta(self, key: str) -> Any:
+        """Return the JSON value kept under `key`, or None."""
+
+    def write_meta(self, key: str, value: Any) -> None:
+        """Keep a JSON value under `key`."""
+
+    def close(self) -> None:
+        """Release the connection; the store is not used afterwards."""

@@ -1,0 +1,88 @@
+"""Pages survive being bytes, and damaged bytes are refused."""
+
+from __future__ import annotations
+
+from array import array
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hacs_crawler.exceptions import StateError
+from hacs_crawler.state.codec import ROW, decode_page, encode_page, encode_row
+from hacs_crawler.state.page import News, Page, Visit, merge
+
+seconds = st.integers(1, 2**32 - 1)
+pages = st.builds(
+    Page,
+    url=st.text(max_size=50),
+    visits=st.lists(seconds, unique=True, max_size=5).map(lambda x: array("I", sorted(x))),
+    content_changes=st.lists(seconds, unique=True, max_size=3).map(lambda x: array("I", sorted(x))),
+    links_since=seconds,
+    last_news=seconds,
+    gone=st.integers(0, 255),
+    failures=st.integers(0, 255),
+    not_before=seconds,
+    rate=st.floats(0, 1e6),
+    version=seconds,
+    etag=st.text(max_size=20),
+    last_modified=st.text(max_size=20),
+)
+
+
+def example_page() -> Page:
+    page = Page("http://example.edu/~a/")
+    merge(page, Visit(page.url, 100, links=frozenset({1, -2, 2**63 - 1}), etag='"x"'))
+    merge(page, Visit(page.url, 200, links=frozenset({1, 5})))
+    merge(page, Visit(page.url, 300, News.FAILED))
+    page.rate, page.version = 0.25, 7
+    return page
+
+
+@given(pages)
+def test_a_page_comes_back_from_its_bytes(page: Page) -> None:
+    page.url, page.etag, page.last_modified = (
+        text.encode("utf-8", "replace").decode()
+        for text in (page.url, page.etag, page.last_modified)
+    )
+    assert decode_page(encode_page(page)) == page
+
+
+def test_links_and_their_first_sightings_come_back() -> None:
+    page = decode_page(encode_page(example_page()))
+    assert page.first_seen() == {1: 100, -2: 100, 2**63 - 1: 100, 5: 200}
+
+
+@pytest.mark.parametrize("length", range(0, len(encode_page(example_page())), 7))
+def test_truncated_bytes_are_refused(length: int) -> None:
+    with pytest.raises(StateError, match="damaged"):
+        decode_page(encode_page(example_page())[:length])
+
+
+def test_a_layout_of_a_later_version_is_refused() -> None:
+    body = bytearray(encode_page(example_page()))
+    body[0] = 9
+    with pytest.raises(StateError, match="layout 9"):
+        decode_page(bytes(body))
+
+
+@given(st.binary(max_size=200))
+def test_rubbish_is_refused_or_is_a_page(body: bytes) -> None:
+    try:
+        decode_page(body)
+    except StateError as error:
+        assert "damaged" in str(error)
+
+
+def test_the_row_holds_what_ranking_needs() -> None:
+    row = np.frombuffer(encode_row(example_page()), ROW)[0]
+    assert row.tolist() == (0.25, 200, 200, 0, 2, 1, 1)
+
+
+def test_where_no_update_is_known_the_row_names_the_first_visit() -> None:
+    page = Page("http://example.edu/")
+    merge(page, Visit(page.url, 100, links=frozenset({1})))
+    merge(page, Visit(page.url, 200, links=frozenset({1})))
+    row = np.frombuffer(encode_row(page), ROW)[0]
+    assert (row["last_update"], row["updates"]) == (100, 0)

@@ -1,0 +1,190 @@
+"""What is known of a page is a function of its visits, in whatever order they are recorded."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hacs_crawler.state.codec import encode_page
+from hacs_crawler.state.page import (
+    DAY,
+    RECENT_VISITS,
+    SLOT_SECONDS,
+    News,
+    Page,
+    Visit,
+    copy_of,
+    merge,
+)
+
+URL = "http://example.edu/~a/"
+
+
+def visit(at: int, *links: int, **facts: object) -> Visit:
+    return Visit(URL, at, links=frozenset(links), **facts)  # type: ignore[arg-type]
+
+
+def page_after(*visits: Visit) -> Page:
+    page = Page(URL)
+    for one in visits:
+        merge(page, one)
+    return page
+
+
+def test_the_first_visit_is_the_baseline_and_finds_nothing_new() -> None:
+    page = Page(URL)
+    assert merge(page, visit(10, 1, 2)) == frozenset()
+    assert page.last_update is None
+    assert page.last_visit == 10
+
+
+def test_a_link_never_seen_before_is_new() -> None:
+    page = page_after(visit(10, 1))
+    assert merge(page, visit(20, 1, 2, 3)) == {2, 3}
+    assert page.last_update == 20
+    assert page.new_links_by_visit() == [0, 2]
+
+
+def test_a_link_that_comes_back_is_not_new() -> None:
+    page = page_after(visit(10, 1, 2), visit(20, 1))
+    assert merge(page, visit(30, 1, 2)) == frozenset()
+    assert page.last_update is None
+
+
+def test_a_visit_that_finds_nothing_moves_the_last_visit_only() -> None:
+    page = page_after(visit(10, 1), visit(20, 2), visit(30, 1, 2))
+    assert (page.last_visit, page.last_update) == (30, 20)
+
+
+def test_a_visit_without_links_is_a_visit_without_update() -> None:
+    page = page_after(visit(10, 1), Visit(URL, 20))
+    assert page.last_visit == 20
+    assert page.last_update is None
+
+
+def test_links_first_shown_after_visits_without_links_are_a_baseline() -> None:
+    page = page_after(Visit(URL, 10), visit(20, 1, 2))
+    assert page.last_update is None
+
+
+def test_an_older_visit_takes_over_the_links_it_showed() -> None:
+    page = page_after(visit(10, 1), visit(30, 1, 2))
+    assert page.last_update == 30
+    assert merge(page, visit(20, 1, 2)) == {2}
+    assert page.last_update == 20
+    assert page.new_links_by_visit() == [0, 1, 0]
+
+
+def test_a_visit_before_the_first_makes_the_old_baseline_an_update() -> None:
+    page = page_after(visit(30, 1, 2))
+    merge(page, visit(10, 1))
+    assert page.last_update == 30
+    assert page.new_links_by_visit() == [0, 1]
+
+
+def test_changed_content_is_an_update_though_its_links_are_unknown() -> None:
+    page = page_after(Visit(URL, 10), Visit(URL, 20, changed=True), Visit(URL, 30))
+    assert page.last_update == 20
+
+
+def test_a_gone_page_waits_longer_each_time_and_is_back_with_the_next_answer() -> None:
+    page = page_after(visit(DAY, 1))
+    waits = []
+    for day in (2, 10, 30):
+        merge(page, Visit(URL, day * DAY, News.GONE))
+        waits.append(page.not_before - day * DAY)
+    assert waits == [7 * DAY, 14 * DAY, 28 * DAY]
+    merge(page, visit(100 * DAY, 1))
+    assert (page.gone, page.not_before) == (0, 0)
+
+
+def test_failures_are_counted_until_the_page_answers() -> None:
+    page = page_after(visit(10, 1), Visit(URL, 20, News.FAILED), Visit(URL, 30, News.FAILED))
+    assert (page.failures, page.last_visit) == (2, 10)
+    merge(page, visit(40, 1))
+    assert page.failures == 0
+
+
+def test_archived_visits_do_not_undo_newer_news() -> None:
+    page = page_after(visit(20, 1), Visit(URL, 30, News.GONE))
+    merge(page, Visit("http://example.edu/%7Ea/", 10, links=frozenset({1}), etag="old"))
+    assert (page.gone, page.url, page.etag) == (1, URL, "")
+
+
+def test_the_latest_answer_with_links_sets_the_validators_and_a_304_keeps_them() -> None:
+    page = page_after(visit(10, 1, etag='"a"'), visit(20, 1, etag='"b"'), Visit(URL, 30))
+    assert page.etag == '"b"'
+
+
+@pytest.mark.parametrize("at", [0, -1, 2**32])
+def test_a_time_outside_1970_to_2106_is_refused(at: int) -> None:
+    with pytest.raises(ValueError, match="outside 1970-2106"):
+        merge(Page(URL), visit(at, 1))
+
+
+def test_a_copy_shares_nothing_with_its_page() -> None:
+    page = page_after(visit(10, 1))
+    merge(copy_of(page), visit(20, 2))
+    assert page == page_after(visit(10, 1))
+
+
+def test_old_visits_are_thinned_to_the_last_in_each_slot() -> None:
+    times = [SLOT_SECONDS + day * DAY for day in range(400)]
+    page = page_after(*(visit(at, 1) for at in times))
+    old = list(page.visits)[:-RECENT_VISITS]
+    assert list(page.visits)[-RECENT_VISITS:] == times[-RECENT_VISITS:]
+    assert len(old) == len({at // SLOT_SECONDS for at in old})
+    assert set(old) <= set(times)
+
+
+visits = st.lists(
+    st.builds(
+        Visit,
+        url=st.just(URL),
+        at=st.integers(1, 40),
+        links=st.none() | st.frozensets(st.integers(1, 8), max_size=5),
+        changed=st.booleans(),
+    ),
+    max_size=12,
+    unique_by=lambda one: one.at,
+)
+
+
+@given(visits, st.randoms(use_true_random=False))
+def test_the_order_of_recording_does_not_matter(history: list[Visit], random: object) -> None:
+    shuffled = history[:]
+    random.shuffle(shuffled)  # type: ignore[attr-defined]
+    in_order = sorted(history, key=lambda one: one.at)
+    assert encode_page(page_after(*shuffled)) == encode_page(page_after(*in_order))
+
+
+@given(st.lists(st.integers(1, 3000), unique=True, min_size=150, max_size=260), st.integers(0, 9))
+def test_the_order_does_not_matter_where_visits_are_thinned(days: list[int], shift: int) -> None:
+    history = [
+        visit(day * DAY, *range(day // 60), day % (3 + shift), changed=day % 7 == 0) for day in days
+    ]
+    in_order = sorted(history, key=lambda one: one.at)
+    assert encode_page(page_after(*history)) == encode_page(page_after(*in_order))
+
+
+@given(visits)
+def test_recording_everything_twice_changes_nothing(history: list[Visit]) -> None:
+    once = page_after(*history)
+    assert encode_page(page_after(*history, *history)) == encode_page(once)
+
+
+@given(visits)
+def test_updates_are_what_a_plain_scan_of_the_visits_finds(history: list[Visit]) -> None:
+    seen: set[int] = set()
+    counts = []
+    baseline = False
+    for one in sorted(history, key=lambda one: one.at):
+        new = (one.links or frozenset()) - seen if baseline else frozenset()
+        counts.append(len(new))
+        seen |= one.links or frozenset()
+        baseline = baseline or one.links is not None
+    page = page_after(*(replace(one, changed=False) for one in history))
+    assert page.new_links_by_visit() == counts
