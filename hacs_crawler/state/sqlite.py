@@ -94,19 +94,21 @@ class SQLiteStore:
 
     def all_rows(self) -> Iterator[tuple[Ids, Rows]]:
         """See `Store.all_rows`."""
-        last = -(2**63)
+        first = -(2**63)
         query = (
-            f"SELECT id, row FROM {self._rows} WHERE id > ? "  # noqa: S608
+            f"SELECT id, row FROM {self._rows} WHERE id >= ? "  # noqa: S608
             f"ORDER BY id LIMIT {_ROW_BATCH}"
         )
         while True:
             with self._naming_errors("read"):
-                found = self._db.execute(query, (last,)).fetchall()
+                found = self._db.execute(query, (first,)).fetchall()
             if not found:
                 return
             ids = np.fromiter((page_id for page_id, _ in found), np.int64, len(found))
-            last = int(ids[-1])
             yield ids, _rows_of([row for _, row in found])
+            if len(found) < _ROW_BATCH:
+                return
+            first = int(ids[-1]) + 1
 
     def count(self) -> int:
         """See `Store.count`."""

@@ -1,0 +1,198 @@
+"""What every store promises; each test runs on SQLite, on Redis and on a Redis Cluster."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import redis
+
+from hacs_crawler.exceptions import ConfigError, StateError, StateUnavailableError
+from hacs_crawler.state.codec import ROW, encode_page, encode_row
+from hacs_crawler.state.opening import open_store
+from hacs_crawler.state.page import Page, Visit, merge
+from hacs_crawler.state.store import Change, Store
+from servers import redis_server
+
+IDS = np.array([5, -7, 2**63 - 1, -(2**63)], np.int64)
+
+
+def change(page_id: int, seen: int = 0, at: int = 100) -> Change:
+    page = Page(f"http://example.edu/{page_id}")
+    merge(page, Visit(page.url, at, links=frozenset({1, 2})))
+    page.version = seen + 1
+    return Change(page_id, seen, encode_page(page), encode_row(page))
+
+
+def test_an_empty_store_knows_no_page(store: Store) -> None:
+    assert store.load([1, 2]) == {}
+    assert store.count() == 0
+    assert list(store.all_rows()) == []
+
+
+def test_what_was_written_is_read_after_opening_again(open_state: Callable[[], Store]) -> None:
+    changes = [change(page_id) for page_id in IDS.tolist()]
+    assert open_state().write(changes) == {}
+    assert open_state().load(IDS.tolist()) == {one.page_id: one.body for one in changes}
+
+
+def test_rows_come_in_the_order_asked_with_zeros_for_unknown_pages(store: Store) -> None:
+    store.write([change(5, at=500), change(-7, at=700)])
+    rows = store.rows(np.array([-7, 3, 5], np.int64))
+    assert rows["last_visit"].tolist() == [700, 0, 500]
+    assert rows.dtype == ROW
+
+
+def test_all_rows_streams_every_page_once(store: Store) -> None:
+    store.write([change(page_id, at=100) for page_id in IDS.tolist()])
+    ids = np.concatenate([ids for ids, _ in store.all_rows()])
+    assert sorted(ids.tolist()) == sorted(IDS.tolist())
+    assert all((rows["last_visit"] == 100).all() for _, rows in store.all_rows())
+    assert store.count() == len(IDS)
+
+
+def test_a_change_of_a_version_that_is_no_longer_there_is_not_written(store: Store) -> None:
+    first, second = change(5, at=100), change(5, at=200)
+    store.write([first])
+    assert store.write([second, change(-7)]) == {5: first.body}
+    assert store.load([5])[5] == first.body
+    assert store.rows(np.array([5]))["last_visit"].tolist() == [100]
+    assert -7 in store.load([-7])
+
+
+def test_a_change_of_the_version_seen_is_written(store: Store) -> None:
+    store.write([change(5, at=100)])
+    newer = change(5, seen=1, at=200)
+    assert store.write([newer]) == {}
+    assert store.load([5])[5] == newer.body
+
+
+def test_a_change_of_a_page_that_vanished_is_not_written(store: Store) -> None:
+    assert store.write([change(5, seen=3)]) == {5: b""}
+    assert store.load([5]) == {}
+
+
+def test_nothing_to_do_is_done(store: Store) -> None:
+    assert store.write([]) == {}
+    assert store.load([]) == {}
+    assert len(store.rows(np.zeros(0, np.int64))) == 0
+
+
+def test_many_pages_in_one_call(store: Store) -> None:
+    changes = [change(page_id) for page_id in range(3_000)]
+    assert store.write(changes) == {}
+    assert len(store.load(list(range(3_000)))) == 3_000
+    assert (store.rows(np.arange(12_000))["visits"] > 0).sum() == 3_000
+
+
+def test_notes_are_kept(open_state: Callable[[], Store]) -> None:
+    store = open_state()
+    assert store.read_meta("prior") is None
+    store.write_meta("prior", {"log_sd": 1.5})
+    assert open_state().read_meta("prior") == {"log_sd": 1.5}
+
+
+def test_namespaces_do_not_meet(state_url: str) -> None:
+    one, other = (open_store(state_url, name, Path()) for name in ("one", "other"))
+    one.write([change(5)])
+    assert other.load([5]) == {}
+    assert other.count() == 0
+    one.close()
+    other.close()
+
+
+def test_a_newer_schema_is_refused_and_left_alone(state_url: str, namespace: str) -> None:
+    store = open_store(state_url, namespace, Path())
+    store.write([change(5)])
+    store.close()
+    _set_schema(state_url, namespace, 99)
+    with pytest.raises(StateError, match=r"schema 99.*upgrade hacs-crawler"):
+        open_store(state_url, namespace, Path())
+    _set_schema(state_url, namespace, 1)
+    again = open_store(state_url, namespace, Path())
+    assert 5 in again.load([5])
+    again.close()
+
+
+def _set_schema(url: str, namespace: str, schema: int) -> None:
+    if url.startswith("sqlite"):
+        with sqlite3.connect(url.removeprefix("sqlite:///")) as db:
+            db.execute(f"PRAGMA user_version = {schema}")
+        db.close()
+        return
+    with redis.Redis.from_url(url.replace("+cluster", "")) as client:
+        client.hset(f"{namespace}:meta", "schema", schema)
+
+
+def test_a_file_that_is_no_database_is_named_and_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    path.write_bytes(b"not a database at all" * 100)
+    with pytest.raises(StateError, match=r"state\.db.*not a database"):
+        open_store(f"sqlite:///{path}", "hacs", Path())
+    assert path.read_bytes() == b"not a database at all" * 100
+
+
+def test_another_programs_database_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "other.db"
+    with sqlite3.connect(path) as db:
+        db.execute("CREATE TABLE theirs (x)")
+    db.close()
+    with pytest.raises(StateError, match=r"other\.db is another program's database"):
+        open_store(f"sqlite:///{path}", "hacs", Path())
+
+
+def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StateError, match=r"cannot open the state in .*file/state\.db"):
+        open_store(f"sqlite:///{tmp_path}/file/state.db", "hacs", Path())
+
+
+def test_a_relative_path_starts_at_the_base(tmp_path: Path) -> None:
+    open_store("sqlite:///deep/state.db", "hacs", tmp_path).close()
+    assert (tmp_path / "deep" / "state.db").exists()
+
+
+def test_a_server_that_is_not_there_is_named_without_its_password() -> None:
+    with pytest.raises(StateUnavailableError, match=r"redis://127\.0\.0\.1:1/0") as caught:
+        open_store("redis://user:secret@127.0.0.1:1/0", "hacs", Path())
+    assert "secret" not in str(caught.value)
+
+
+def test_a_wrong_password_will_not_get_better(tmp_path: Path) -> None:
+    with redis_server(tmp_path, "--requirepass", "right") as port:
+        for login in ("", ":wrong@"):
+            with pytest.raises(StateError) as caught:
+                open_store(f"redis://{login}127.0.0.1:{port}/0", "hacs", Path())
+            assert not isinstance(caught.value, StateUnavailableError)
+            assert "wrong@" not in str(caught.value)
+        open_store(f"redis://:right@127.0.0.1:{port}/0", "hacs", Path()).close()
+
+
+def test_a_full_server_can_be_tried_again(tmp_path: Path) -> None:
+    with redis_server(tmp_path) as port, redis.Redis(port=port) as client:
+        store = open_store(f"redis://127.0.0.1:{port}", "hacs", Path())
+        client.config_set("maxmemory", 1)
+        with pytest.raises(StateUnavailableError, match="OOM"):
+            store.write([change(5)])
+        client.config_set("maxmemory", 0)
+        assert store.write([change(5)]) == {}
+        store.close()
+
+
+@pytest.mark.parametrize(
+    ("url", "namespace", "named"),
+    [
+        ("mysql://x", "hacs", "HACS_STATE"),
+        ("state.db", "hacs", "HACS_STATE"),
+        ("sqlite://", "hacs", "HACS_STATE"),
+        ("redis://x", "a b", "HACS_NAMESPACE"),
+        ("redis://x", "", "HACS_NAMESPACE"),
+        ("redis://x", '"; DROP', "HACS_NAMESPACE"),
+    ],
+)
+def test_malformed_addresses_name_the_setting(url: str, namespace: str, named: str) -> None:
+    with pytest.raises(ConfigError, match=named):
+        open_store(url, namespace, Path())
