@@ -6,10 +6,13 @@ import random
 import shutil
 import socket
 import subprocess
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Self
 
 import redis
 
@@ -65,3 +68,63 @@ def _wait_until_it_answers(port: int, process: subprocess.Popen[bytes]) -> None:
                 time.sleep(0.01)
             else:
                 return
+
+
+class Site:
+    """A local web site whose pages a test sets, and which remembers what it was asked for."""
+
+    def __init__(self) -> None:
+        self.pages: dict[str, tuple[int, dict[str, str], bytes]] = {}
+        self.asked: list[str] = []
+        self.headers: list[dict[str, str]] = []
+        site = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_GET(self) -> None:
+                site.asked.append(self.path)
+                site.headers.append({name.lower(): value for name, value in self.headers.items()})
+                status, headers, body = site.pages.get(self.path, (404, {}, b"nothing here"))
+                etag = headers.get("ETag")
+                if etag and self.headers.get("If-None-Match") == etag:
+                    status, body = 304, b""
+                self.send_response(status)
+                for name, value in {"Content-Type": "text/html; charset=utf-8", **headers}.items():
+                    self.send_header(name, value)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server.daemon_threads = True
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,))
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._server.server_address[1]}"
+
+    def set(self, path: str, *links: str, status: int = 200, **headers: str) -> None:
+        """Make a page of these links."""
+        anchors = "".join(f'<p><a href="{link}">about {link}</a></p>' for link in links)
+        body = f"<html><head><title>{path}</title></head><body>{anchors}</body></html>".encode()
+        self.pages[path] = (status, {k.replace("_", "-"): v for k, v in headers.items()}, body)
+
+    def visited(self) -> list[str]:
+        """What was asked for since the last call, robots.txt left out."""
+        asked = [path for path in self.asked if path != "/robots.txt"]
+        self.asked.clear()
+        self.headers.clear()
+        return asked
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()

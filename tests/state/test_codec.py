@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from array import array
 
 import numpy as np
@@ -69,10 +70,8 @@ def test_a_layout_of_a_later_version_is_refused() -> None:
 
 @given(st.binary(max_size=200))
 def test_rubbish_is_refused_or_is_a_page(body: bytes) -> None:
-    try:
-        decode_page(body)
-    except StateError as error:
-        assert "damaged" in str(error)
+    with contextlib.suppress(StateError):
+        assert isinstance(decode_page(body), Page)
 
 
 def test_the_row_holds_what_ranking_needs() -> None:

@@ -94,7 +94,8 @@ def test_two_workers_at_once_leave_the_state_as_if_one_came_after_the_other(
 
     stores = [open_state(), open_state()]
     threads = [
-        threading.Thread(target=work, args=(store, day)) for store, day in zip(stores, (1, 2), strict=True)
+        threading.Thread(target=work, args=(store, day))
+        for store, day in zip(stores, (1, 2), strict=True)
     ]
     for thread in threads:
         thread.start()
@@ -118,7 +119,9 @@ histories = st.lists(
 )
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25, deadline=None)
+@settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25, deadline=None
+)
 @given(history=histories, random=st.randoms(use_true_random=False), size=st.integers(1, 5))
 def test_the_order_and_the_batches_of_recording_do_not_matter(
     new_store: Callable[[], Store], history: list[Visit], random: object, size: int

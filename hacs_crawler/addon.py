@@ -1,0 +1,75 @@
+"""The Scrapy add-on: one line in ADDONS switches HACS on."""
+
+from __future__ import annotations
+
+import logging
+
+from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
+from scrapy.utils.misc import load_object
+
+from hacs_crawler.middlewares.link_additions import LinkAdditionsMiddleware
+from hacs_crawler.middlewares.page_memory import PageMemoryMiddleware
+from hacs_crawler.middlewares.retry_after import RetryAfterMiddleware
+from hacs_crawler.scheduler import HacsScheduler
+
+logger = logging.getLogger(__name__)
+
+SPIDERS = "hacs_crawler.spiders"
+COMPONENTS = (
+    # before HttpErrorMiddleware (50), which hides 304, 404 and 410 from those behind it
+    ("SPIDER_MIDDLEWARES", LinkAdditionsMiddleware, 40),
+    # nearest the engine: sees the last of several redirects and retries only
+    ("DOWNLOADER_MIDDLEWARES", PageMemoryMiddleware, 40),
+    # nearer the downloader than RetryMiddleware (550), which swallows 429 and 503
+    ("DOWNLOADER_MIDDLEWARES", RetryAfterMiddleware, 560),
+)
+
+
+class HacsAddon:
+    """Sets the scheduler, the middlewares and the spider modules; does nothing else.
+
+    What the user set stays as it is; where that keeps HACS from working, a warning says so.
+    """
+
+    @classmethod
+    def update_pre_crawler_settings(cls, settings: BaseSettings) -> None:
+        """Make `scrapy crawl scholar` known.
+
+        At the priority that SPIDER_MODULES has already: the project's template sets it, and at the
+        add-ons' own lower priority the spiders would never be found.
+        """
+        modules = settings.getlist("SPIDER_MODULES")
+        if SPIDERS not in modules:
+            priority = settings.getpriority("SPIDER_MODULES") or 0
+            settings.set("SPIDER_MODULES", [*modules, SPIDERS], priority)
+
+    def update_settings(self, settings: BaseSettings) -> None:
+        """Wire scheduler and middlewares."""
+        self._set_scheduler(settings)
+        for name, component, order in COMPONENTS:
+            settings.setdefault_in_component_priority_dict(name, component, order)
+            if _order_of(settings, name, component) is None:
+                logger.warning(
+                    "%s switches %s off: HACS works without it only in part",
+                    name,
+                    component.__name__,
+                )
+
+    def _set_scheduler(self, settings: BaseSettings) -> None:
+        scheduler = settings["SCHEDULER"]
+        is_users = (settings.getpriority("SCHEDULER") or 0) > SETTINGS_PRIORITIES["addon"]
+        if not is_users:
+            settings.set("SCHEDULER", HacsScheduler, "addon")
+        elif load_object(scheduler) is not HacsScheduler:
+            logger.warning(
+                "SCHEDULER is set to %s, so seeds are not ranked, only recorded; to have them ranked, "
+                "remove SCHEDULER and set HACS_INNER_SCHEDULER to it instead",
+                scheduler,
+            )
+
+
+def _order_of(settings: BaseSettings, name: str, component: type) -> int | None:
+    for key, order in settings.getdict(name).items():
+        if load_object(key) is component:
+            return None if order is None else int(order)
+    return None

@@ -1,0 +1,217 @@
+"""Every HACS_ setting, read once, checked, and frozen."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from scrapy.settings import BaseSettings
+from scrapy.utils.conf import closest_scrapy_cfg
+from scrapy.utils.misc import load_object
+
+from hacs_crawler.exceptions import ConfigError
+from hacs_crawler.links import LinkRules
+from hacs_crawler.model import ESTIMATORS
+from hacs_crawler.policies import POLICIES, Policy
+from hacs_crawler.state.opening import check_state
+
+T = TypeVar("T")
+
+DEFAULTS: Final[dict[str, Any]] = {
+    "HACS_STATE": "sqlite:///.hacs/state.db",
+    "HACS_NAMESPACE": "hacs",
+    "HACS_POLICY": "hacs",
+    "HACS_ESTIMATOR": "bayes",
+    "HACS_FADE_DAYS": 365.0,
+    "HACS_ELAPSED_FROM": "visit",
+    "HACS_HORIZON_DAYS": 0.0,
+    "HACS_THRESHOLD": 0.0,
+    "HACS_BUDGET": None,
+    "HACS_RANK_WINDOW": None,
+    "HACS_EXPLORE": 0.0,
+    "HACS_RANDOM_SEED": None,
+    "HACS_INNER_SCHEDULER": "scrapy.core.scheduler.Scheduler",
+    "HACS_LINKS": "all",
+    "HACS_LINKS_ALLOW": [],
+    "HACS_LINKS_DENY": [],
+    "HACS_CONDITIONAL_REQUESTS": False,
+    "HACS_FLUSH_VISITS": 100,
+    "HACS_FLUSH_SECONDS": 2.0,
+    "HACS_BUFFER_VISITS": 10_000,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """The settings of one crawl; field `x` is setting `HACS_X`. Times are in days where so named."""
+
+    state: str
+    namespace: str
+    policy: Policy
+    policy_name: str
+    estimator: str
+    fade_days: float
+    elapsed_from: str
+    horizon_days: float
+    threshold: float
+    budget: int | None
+    rank_window: int | None
+    explore: float
+    random_seed: int | None
+    inner_scheduler: str
+    link_rules: LinkRules
+    conditional_requests: bool
+    flush_visits: int
+    flush_seconds: float
+    buffer_visits: int
+    base: Path
+    """Where a relative SQLite path starts: the project's folder, else the working folder."""
+
+    @classmethod
+    def from_settings(cls, settings: BaseSettings) -> Config:
+        """Read the settings.
+
+        Raises ConfigError that names the first setting that is wrong, its value, and what is allowed.
+        """
+        read = _Reader(settings)
+        check_state(read.text("HACS_STATE"), read.text("HACS_NAMESPACE"))
+        name, policy = read.policy()
+        cfg = closest_scrapy_cfg()
+        return cls(
+            state=read.text("HACS_STATE"),
+            namespace=read.text("HACS_NAMESPACE"),
+            policy=policy,
+            policy_name=name,
+            estimator=read.choice("HACS_ESTIMATOR", tuple(ESTIMATORS)),
+            fade_days=read.number("HACS_FADE_DAYS", above=0.0, at_most=math.inf),
+            elapsed_from=read.choice("HACS_ELAPSED_FROM", ("visit", "update")),
+            horizon_days=read.number("HACS_HORIZON_DAYS"),
+            threshold=read.number("HACS_THRESHOLD", at_most=1.0),
+            budget=read.count("HACS_BUDGET"),
+            rank_window=read.count("HACS_RANK_WINDOW"),
+            explore=read.number("HACS_EXPLORE", at_most=1.0),
+            random_seed=read.seed("HACS_RANDOM_SEED"),
+            inner_scheduler=read.text("HACS_INNER_SCHEDULER"),
+            link_rules=LinkRules(
+                scope=read.choice("HACS_LINKS", ("all", "same-site")),  # type: ignore[arg-type]
+                allow=read.patterns("HACS_LINKS_ALLOW"),
+                deny=read.patterns("HACS_LINKS_DENY"),
+            ),
+            conditional_requests=read.switch("HACS_CONDITIONAL_REQUESTS"),
+            flush_visits=read.required_count("HACS_FLUSH_VISITS"),
+            flush_seconds=read.number("HACS_FLUSH_SECONDS", above=0.0, at_most=3600.0),
+            buffer_visits=read.required_count("HACS_BUFFER_VISITS"),
+            base=Path(cfg).parent if cfg else Path.cwd(),
+        )
+
+
+def unknown_settings(settings: BaseSettings) -> dict[str, str]:
+    """Return HACS_ settings that nothing reads, each with the known one it looks like, or ""."""
+    unknown = [str(name) for name in settings if str(name).startswith("HACS_")]
+    return {
+        name: next(iter(get_close_matches(name, DEFAULTS, 1)), "")
+        for name in unknown
+        if name not in DEFAULTS
+    }
+
+
+class _Reader:
+    """Reads one setting at a time and names it where its value cannot be used."""
+
+    def __init__(self, settings: BaseSettings) -> None:
+        self._settings = settings
+
+    def value(self, name: str) -> Any:
+        return self._settings.get(name, DEFAULTS[name])
+
+    def text(self, name: str) -> str:
+        value = self.value(name)
+        if not isinstance(value, str) or not value:
+            raise _wrong(name, value, "a non-empty text")
+        return value
+
+    def choice(self, name: str, allowed: tuple[str, ...]) -> str:
+        value = self.value(name)
+        if value not in allowed:
+            raise _wrong(name, value, ", ".join(allowed))
+        return str(value)
+
+    def number(self, name: str, above: float | None = None, at_most: float = 1e6) -> float:
+        floor = "at least 0" if above is None else f"above {above:g}"
+        allowed = f"a number {floor}" + (f" and at most {at_most:g}" if at_most < 1e6 else "")
+        value = _converted(name, self.value(name), float, allowed)
+        too_low = value < 0 if above is None else value <= above
+        if math.isnan(value) or too_low or value > at_most:
+            raise _wrong(name, self.value(name), allowed)
+        return value
+
+    def count(self, name: str) -> int | None:
+        value = self.value(name)
+        if value is None or value == "":
+            return None
+        allowed = "a whole number of at least 1, or nothing for no limit"
+        number = _converted(name, value, int, allowed)
+        if number < 1:
+            raise _wrong(name, value, allowed)
+        return number
+
+    def required_count(self, name: str) -> int:
+        number = self.count(name)
+        if number is None:
+            raise _wrong(name, self.value(name), "a whole number of at least 1")
+        return number
+
+    def seed(self, name: str) -> int | None:
+        value = self.value(name)
+        if value is None or value == "":
+            return None
+        return _converted(name, value, int, "a whole number, or nothing for a new one each run")
+
+    def switch(self, name: str) -> bool:
+        try:
+            return self._settings.getbool(name, DEFAULTS[name])
+        except ValueError as error:
+            raise _wrong(name, self.value(name), "True or False") from error
+
+    def patterns(self, name: str) -> tuple[re.Pattern[str], ...]:
+        value = self.value(name)
+        texts = self._settings.getlist(name) if isinstance(value, str) else list(value or [])
+        try:
+            return tuple(re.compile(text) for text in texts)
+        except (re.error, TypeError) as error:
+            raise _wrong(name, value, f"regular expressions ({error})") from error
+
+    def policy(self) -> tuple[str, Policy]:
+        value = self.value("HACS_POLICY")
+        if callable(value):
+            return getattr(value, "__name__", repr(value)), value
+        allowed = ", ".join(POLICIES) + " or the dotted path of a function"
+        if not isinstance(value, str) or (value not in POLICIES and "." not in value):
+            raise _wrong("HACS_POLICY", value, allowed)
+        if value in POLICIES:
+            return value, POLICIES[value]
+        try:
+            found = load_object(value)
+        except (ImportError, NameError, ValueError) as error:
+            raise _wrong("HACS_POLICY", value, f"{allowed} ({error})") from error
+        if not callable(found):
+            raise _wrong("HACS_POLICY", value, f"{allowed} (that is not a function)")
+        return value, found
+
+
+def _converted(name: str, value: object, kind: Callable[[Any], T], allowed: str) -> T:
+    try:
+        if isinstance(value, bool) or (kind is int and isinstance(value, float)):
+            raise ValueError  # noqa: TRY301 - True is no number, and 1.5 no whole one
+        return kind(value)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise _wrong(name, value, allowed) from error
+
+
+def _wrong(name: str, value: object, allowed: str) -> ConfigError:
+    return ConfigError(f"{name} = {value!r}: allowed is {allowed}")

@@ -1,0 +1,51 @@
+"""What one visit brought, as spiders see it in `response.meta["hacs"]`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from hacs_crawler.links import canonical_link
+from hacs_crawler.state.page import Page
+from hacs_crawler.urls import fingerprint
+
+
+@dataclass(slots=True)
+class Outcome:
+    """A visit's outcome. Rates are in 1/day, times in UTC.
+
+    `new_links` are fingerprints of the links that no earlier visit had shown; `is_update` says whether
+    there were any. Both are empty on a first visit, which is the baseline. `p` is the probability of an
+    update as it was when the request was scheduled (for a request that was not ranked: when the
+    response came). `is_known` is False where the store could not be reached: then nothing is known
+    beyond the visit itself.
+    """
+
+    url: str
+    requested_url: str
+    visited_at: datetime
+    is_known: bool
+    is_first: bool
+    is_update: bool
+    new_links: frozenset[int]
+    p: float
+    rate_before_per_day: float
+    after: Page
+    estimate: Callable[[Page], float]
+
+    @property
+    def rate_after_per_day(self) -> float:
+        """The rate with this visit taken into account; estimated when asked for."""
+        return self.estimate(self.after)
+
+    @property
+    def last_update(self) -> datetime | None:
+        """Tau: when the last update was found, this visit's included."""
+        second = self.after.last_update
+        return None if second is None else datetime.fromtimestamp(second, UTC)
+
+    def is_new(self, url: str) -> bool:
+        """Whether an absolute link is one that no earlier visit had shown."""
+        link = canonical_link(url, url)
+        return link is not None and fingerprint(link) in self.new_links

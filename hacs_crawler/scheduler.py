@@ -1,0 +1,254 @@
+"""The scheduler: holds start requests back, ranks them, hands them to an inner scheduler."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import fields
+
+import numpy as np
+from pydispatch.dispatcher import getAllReceivers
+from scrapy import Request, Spider, signals
+from scrapy.core.scheduler import BaseScheduler, Scheduler
+from scrapy.crawler import Crawler
+from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
+from scrapy.utils.misc import build_from_crawler, load_object
+from twisted.internet.defer import Deferred
+
+from hacs_crawler.care import forget_copied_meta, is_seed
+from hacs_crawler.config import Config
+from hacs_crawler.exceptions import ConfigError, StateError, StateUnavailableError
+from hacs_crawler.ranking import Ranked, Ranking
+from hacs_crawler.session import Session
+from hacs_crawler.state.store import Rows
+from hacs_crawler.urls import page_id
+from hacs_crawler.worker import sleep
+
+logger = logging.getLogger(__name__)
+
+LEAST_CHUNK = 1_000
+"""With a budget, seeds are ranked in chunks of at least this many, so that memory stays O(budget)."""
+RETRY_SECONDS = 5.0
+
+
+class HacsScheduler(BaseScheduler):
+    """Ranks start requests; everything else goes straight to the inner scheduler.
+
+    Ranked seeds wait here in rank order and are handed to the inner scheduler one at a time, when it
+    has nothing else to send: follow-up requests go before start requests, as Scrapy itself does.
+    `LinkAdditionsMiddleware` calls `rank` when seeds are to be ranked; nothing here waits.
+    """
+
+    def __init__(
+        self,
+        inner: BaseScheduler,
+        session: Session,
+        config: Config | None,
+        crawler: Crawler,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._inner = inner
+        self._session = session
+        self._crawler = crawler
+        self._clock = clock
+        self._held: list[Request] = []
+        self._held_ids: list[int] = []
+        self._ranked: deque[Ranked[Request]] = deque()
+        self._is_ranking = False
+        self._seeds_are_over = False
+        self._rankings = 0
+        self.start_is_waiting = False
+        """Set by the middleware while the spider's `start()` waits for something."""
+        if config is not None:
+            self._config = config
+            seed = config.random_seed
+            self._ranking: Ranking[Request] = Ranking(
+                config.policy,
+                threshold=config.threshold,
+                budget=config.budget,
+                explore=config.explore,
+                elapsed_from=config.elapsed_from,
+                horizon_days=config.horizon_days,
+                seed=secrets.randbits(63) if seed is None else seed,
+            )
+            self._chunk = config.rank_window or (
+                max(config.budget, LEAST_CHUNK) if config.budget else None
+            )
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> HacsScheduler:
+        """Build the inner scheduler named by HACS_INNER_SCHEDULER, and this one around it."""
+        session = Session.of(crawler)
+        inner_cls: type[BaseScheduler] = Scheduler
+        if session.config is not None:
+            try:
+                inner_cls = load_object(session.config.inner_scheduler)
+            except (ImportError, NameError, ValueError) as error:
+                name = session.config.inner_scheduler
+                session.fail(
+                    f"HACS_INNER_SCHEDULER = {name!r}: allowed is a scheduler's path ({error})"
+                )
+        inner = build_from_crawler(inner_cls, crawler)
+        scheduler = cls(inner, session, session.config, crawler)
+        session.ranker = scheduler
+        return scheduler
+
+    def open(self, spider: Spider) -> Deferred[None] | None:
+        """Open the inner scheduler."""
+        return self._inner.open(spider)
+
+    def close(self, reason: str) -> Deferred[None] | None:
+        """Close the inner scheduler; with JOBDIR, seeds not yet sent are left to it, in rank order."""
+        if self._crawler.settings.get("JOBDIR"):
+            if self._session.config is not None:
+                kept, _ = self._ranking.take()
+                self._ranked.extend(kept)
+            for ranked in self._ranked:
+                self._inner.enqueue_request(_marked(ranked))
+            for request in self._held:
+                self._inner.enqueue_request(request)
+        return self._inner.close(reason)
+
+    def has_pending_requests(self) -> bool:
+        """Whether anything waits here or in the inner scheduler."""
+        if self._session.failure is not None:
+            return False
+        return bool(self._ranked or self._held) or self._inner.has_pending_requests()
+
+    def enqueue_request(self, request: Request) -> bool:
+        """Hold a start request back to be ranked; pass anything else to the inner scheduler."""
+        forget_copied_meta(request)
+        if self._seeds_are_over or not is_seed(request):
+            return self._inner.enqueue_request(request)
+        self._held.append(request)
+        self._held_ids.append(page_id(request.meta.get("hacs_page") or request.url))
+        return True
+
+    def next_request(self) -> Request | None:
+        """Return what the inner scheduler has, else the best seed left; None where there is neither."""
+        if not self._session.is_open:
+            return None
+        request = self._inner.next_request()
+        while request is None and self._ranked:
+            seed = _marked(self._ranked.popleft())
+            if self._inner.enqueue_request(seed):
+                request = self._inner.next_request()
+                if request is None:
+                    break
+            else:
+                self._drop([seed], "duplicate")
+        if request is None and self._held and self._start_waits_for_us():
+            deferred_from_coro(self._rank_and_wake())
+        return request
+
+    @property
+    def wants_ranking(self) -> bool:
+        """Whether a window, or a chunk of seeds under a budget, is full."""
+        return self._session.is_open and self._chunk is not None and len(self._held) >= self._chunk
+
+    async def rank(self, *, is_last: bool = False) -> None:
+        """Rank the seeds held; with a budget, release them when `is_last` or a window is full."""
+        self._seeds_are_over = self._seeds_are_over or is_last
+        if not self._session.is_open:
+            return
+        if self._held:
+            await self._rank_held()
+        if is_last or self._config.rank_window:
+            self._release()
+
+    async def _rank_and_wake(self) -> None:
+        """Rank what there is because `start()` waits for the scheduler to run empty."""
+        if self._is_ranking:
+            return
+        await self._rank_held()
+        self._release()
+        if self._ranked:
+            assert self._crawler.engine is not None  # noqa: S101 - there is one while crawling
+            self._crawler.engine.crawl(_marked(self._ranked.popleft()))
+
+    async def _rank_held(self) -> None:
+        self._is_ranking = True
+        try:
+            held, self._held = self._held, []
+            ids, self._held_ids = self._held_ids, []
+            rows = await self._rows(ids)
+            if rows is None:
+                self._held, self._held_ids = held, ids
+            else:
+                self._offer(held, ids, rows)
+        finally:
+            self._is_ranking = False
+
+    async def _rows(self, ids: list[int]) -> Rows | None:
+        """Read ranking rows; once something was ranked, a store that is away is waited for."""
+        while True:
+            try:
+                return await self._session.rows(ids)
+            except StateUnavailableError as error:
+                if not self._rankings:
+                    self._session.fail(str(error))
+                    return None
+                logger.warning("%s; ranking goes on when it is back", error)
+                await maybe_deferred_to_future(sleep(RETRY_SECONDS))
+            except StateError as error:
+                self._session.fail(str(error))
+                return None
+
+    def _offer(self, held: list[Request], ids: list[int], rows: Rows) -> None:
+        started = time.perf_counter()
+        try:
+            dropped = self._ranking.offer(
+                held,
+                np.array(ids, np.int64),
+                rows,
+                self._clock(),
+                self._session.prior_rate_per_day,
+                np.array([request.dont_filter for request in held], np.bool_),
+            )
+        except ConfigError as error:
+            self._session.fail(str(error))
+            return
+        except Exception as error:  # noqa: BLE001 - a policy is the user's own code
+            self._session.fail(
+                f"HACS_POLICY = {self._config.policy_name!r} failed: {type(error).__name__}: {error}"
+            )
+            return
+        for field in fields(dropped):
+            self._drop(getattr(dropped, field.name), field.name)
+        self._rankings += 1
+        self._session.tally.count("seeds", len(held))
+        self._session.tally.count("rank_seconds", time.perf_counter() - started)
+
+    def _release(self) -> None:
+        ranked, others = self._ranking.take()
+        self._drop(others, "budget")
+        self._session.tally.count("ranked", len(ranked))
+        self._ranked.extend(ranked)
+
+    def _drop(self, requests: list[Request], reason: str) -> None:
+        if requests:
+            self._session.tally.count(f"dropped/{reason}", len(requests))
+        for request in requests:
+            self._crawler.signals.send_catch_log(
+                signals.request_dropped, request=request, spider=self._crawler.spider
+            )
+
+    def _start_waits_for_us(self) -> bool:
+        """Whether `start()` goes on only when the scheduler runs empty: it must not wait for ever."""
+        return self.start_is_waiting and bool(
+            list(getAllReceivers(self._crawler.signals.sender, signals.scheduler_empty))
+        )
+
+
+def _marked(ranked: Ranked[Request]) -> Request:
+    request = ranked.entry
+    request.meta["hacs"] = {
+        "p": ranked.p,
+        "rate_per_day": ranked.rate_per_day,
+        "is_known": ranked.is_known,
+    }
+    request.meta.setdefault("hacs_page", request.url)
+    return request

@@ -1,0 +1,192 @@
+"""One crawl's link between Scrapy and the state: opened once, shared by scheduler and middlewares."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+from scrapy import Spider, signals
+from scrapy.crawler import Crawler
+from scrapy.exceptions import CloseSpider
+from scrapy.utils.defer import maybe_deferred_to_future
+
+from hacs_crawler.config import Config, unknown_settings
+from hacs_crawler.exceptions import ConfigError, StateError, StateUnavailableError
+from hacs_crawler.prefetch import Prefetch
+from hacs_crawler.state.knowledge import Estimation, Knowledge
+from hacs_crawler.state.opening import open_store
+from hacs_crawler.state.page import News, Page, Visit
+from hacs_crawler.state.store import Rows
+from hacs_crawler.tally import Tally
+from hacs_crawler.worker import Worker
+from hacs_crawler.write_behind import WriteBehind
+
+logger = logging.getLogger(__name__)
+
+CLOSE_REASON = "hacs_error"
+
+
+class Ranker(Protocol):
+    """What ranks seeds: the scheduler, as far as the middlewares know it."""
+
+    start_is_waiting: bool
+
+    @property
+    def wants_ranking(self) -> bool:
+        """Whether enough seeds have come to be ranked."""
+
+    async def rank(self, *, is_last: bool = False) -> None:
+        """Rank the seeds that have come."""
+
+
+class Session:
+    """The state as one crawl uses it. All its methods are called from the event loop.
+
+    A failed session (`failure` says why) does nothing and lets no request out; the crawl then closes
+    with the reason "hacs_error", and `scrapy crawl` ends with exit status 1.
+    """
+
+    def __init__(self, crawler: Crawler) -> None:
+        self._crawler = crawler
+        self.failure: str | None = None
+        self.config: Config | None = None
+        self.tally = Tally(crawler.stats)
+        self._worker = Worker()
+        self._knowledge: Knowledge | None = None
+        self._buffer: WriteBehind | None = None
+        self.prefetch: Prefetch | None = None
+        self.ranker: Ranker | None = None
+        try:
+            self.config = Config.from_settings(crawler.settings)
+        except ConfigError as error:
+            self.fail(str(error))
+        for name, similar in unknown_settings(crawler.settings).items():
+            hint = f"; did you mean {similar}?" if similar else ""
+            logger.warning("%s is not a setting of hacs-crawler%s", name, hint)
+        crawler.signals.connect(self.close, signals.spider_closed)
+
+    @classmethod
+    def of(cls, crawler: Crawler) -> Session:
+        """Return the crawler's session, made when first asked for."""
+        session: Session | None = getattr(crawler, "hacs_session", None)
+        if session is None:
+            session = cls(crawler)
+            crawler.hacs_session = session  # type: ignore[attr-defined]
+        return session
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the state is open and nothing has failed."""
+        return self._knowledge is not None and self.failure is None
+
+    @property
+    def prior_rate_per_day(self) -> float:
+        """The rate expected of a page of which nothing is known."""
+        return self.knowledge.estimation.prior.mean_rate
+
+    @property
+    def knowledge(self) -> Knowledge:
+        """The open state; to be used only through `run`."""
+        assert self._knowledge is not None, "the session is not open"  # noqa: S101
+        return self._knowledge
+
+    def fail(self, message: str) -> None:
+        """Say once, in one line, why this crawl cannot go on, and have it closed."""
+        if self.failure is not None:
+            return
+        self.failure = message
+        logger.error("%s", message)
+        self._crawler.signals.connect(self._close_spider, signals.spider_idle)
+        self._crawler.signals.connect(self._report_failure, signals.engine_stopped)
+
+    async def open(self) -> None:
+        """Open the state, if that was not done yet; a failure is kept in `failure`."""
+        if self.config is None or self.failure is not None or self._knowledge is not None:
+            return
+        config = self.config
+        estimation = Estimation(config.estimator, config.fade_days)
+        try:
+            knowledge = await maybe_deferred_to_future(
+                self._worker.run(
+                    lambda: Knowledge(
+                        open_store(config.state, config.namespace, config.base), estimation
+                    )
+                )
+            )
+        except (ConfigError, StateError) as error:
+            self.fail(str(error))
+            return
+        self._knowledge = knowledge
+        self._buffer = WriteBehind(
+            knowledge,
+            self._worker,
+            count=config.flush_visits,
+            seconds=config.flush_seconds,
+            limit=config.buffer_visits,
+            on_recorded=self.tally.count_recorded,
+            on_error=self._note_state_error,
+        )
+        self.prefetch = Prefetch(knowledge, self._worker, self._buffer, self._note_state_error)
+
+    async def rows(self, page_ids: Sequence[int]) -> Rows:
+        """Return the pages' ranking rows; raises StateError."""
+        ids = np.array(page_ids, np.int64)
+        return await maybe_deferred_to_future(self._worker.run(self.knowledge.rows, ids))
+
+    async def urls(self) -> list[str]:
+        """Return the URL of every page known that is not gone for now; raises StateError."""
+        return await maybe_deferred_to_future(self._worker.run(lambda: list(self.knowledge.urls())))
+
+    def take_page(self, key: int) -> tuple[bool, Page | None]:
+        """Return whether a page could be read, and the page, None where it is new."""
+        return self.prefetch.take(key) if self.prefetch is not None else (False, None)
+
+    def record(self, visit: Visit, before: Page | None, after: Page | None) -> None:
+        """Take a visit into the write-behind buffer; `before` and `after` are its page, if known."""
+        if self._buffer is not None:
+            self._buffer.add(visit, before, after)
+
+    def record_absence(self, url: str, at: int, news: News) -> None:
+        """Record an answer that shows nothing of the page: gone, or no observation."""
+        self.record(Visit(url, at, news), None, None)
+
+    async def close(self, spider: Spider, reason: str) -> None:
+        """Write what waits, refit the prior, and say in a sentence what the crawl did."""
+        del spider, reason
+        if self._buffer is not None and self._knowledge is not None:
+            started = time.monotonic()
+            await self._buffer.close()
+            if self._buffer.lost:
+                self.tally.count("state/lost", self._buffer.lost)
+                logger.error("%d visits could not be written to the state", self._buffer.lost)
+            else:
+                await self._refit_prior()
+            self.tally.log_summary()
+            await maybe_deferred_to_future(self._worker.run(self._knowledge.store.close))
+            logger.debug("The state was closed in %.2f s", time.monotonic() - started)
+        self._worker.close()
+
+    async def _refit_prior(self) -> None:
+        assert self._knowledge is not None  # noqa: S101 - for the type checker
+        if not self.tally.recorded:
+            return
+        try:
+            await maybe_deferred_to_future(self._worker.run(self._knowledge.refit_prior))
+        except StateError as error:
+            self._note_state_error(error)
+            logger.warning("The prior was not fitted anew: %s", error)
+
+    def _note_state_error(self, error: StateError) -> None:
+        self.tally.count("state/errors")
+        if not isinstance(error, StateUnavailableError):
+            self.fail(str(error))
+
+    def _close_spider(self) -> None:
+        raise CloseSpider(CLOSE_REASON)
+
+    def _report_failure(self) -> None:
+        # `scrapy crawl` exits with 1 where a crawler has no spider: Scrapy's only sign of failure
+        self._crawler.spider = None

@@ -1,0 +1,24 @@
+"""Settings of this repository's own production project (`scrapy crawl scholar`).
+
+Polite by default: robots.txt is obeyed, a host gets one request at a time with a pause after each, and
+the pause follows the host's own speed. Every setting may be overridden with `-s NAME=VALUE`.
+"""
+
+BOT_NAME = "hacs-crawler"
+ADDONS = {"hacs_crawler.addon.HacsAddon": 500}
+
+USER_AGENT = "hacs-crawler/0.1 (history-aware recrawling of scholarly pages; respects robots.txt)"
+ROBOTSTXT_USER_AGENT = "hacs-crawler"
+ROBOTSTXT_OBEY = True
+CONCURRENT_REQUESTS = 32
+CONCURRENT_REQUESTS_PER_DOMAIN = 1
+DOWNLOAD_DELAY = 1.0
+AUTOTHROTTLE_ENABLED = True
+AUTOTHROTTLE_START_DELAY = 1.0
+DOWNLOAD_TIMEOUT = 60
+DOWNLOAD_MAXSIZE = 32 * 1024 * 1024
+
+TELNETCONSOLE_ENABLED = False
+COOKIES_ENABLED = False
+LOG_LEVEL = "INFO"
+FEED_EXPORT_ENCODING = "utf-8"

@@ -1,0 +1,78 @@
+"""Counts what a crawl does, as Scrapy stats under `hacs/`, and sums it up in a sentence."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from scrapy.statscollectors import StatsCollector
+
+from hacs_crawler.state.knowledge import Recorded
+from hacs_crawler.state.page import News
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class Tally:
+    """The stats of one crawl, and its predictions against what was found."""
+
+    stats: StatsCollector
+    recorded: int = 0
+    predicted: int = 0
+    expected_updates: float = 0.0
+    found_updates: int = 0
+
+    def count(self, name: str, number: float = 1) -> None:
+        """Add to the stat `hacs/<name>`."""
+        self.stats.inc_value(f"hacs/{name}", number)  # type: ignore[arg-type]
+
+    def count_not_observed(self, reason: str) -> None:
+        """Count a request that brought no observation of its page."""
+        self.count("not_observed")
+        self.count(f"not_observed/{reason}")
+
+    def count_prediction(self, p: float, is_update: bool) -> None:
+        """Compare the p of a ranked visit with what it found."""
+        self.predicted += 1
+        self.expected_updates += p
+        self.found_updates += is_update
+
+    def count_recorded(self, recorded: Sequence[Recorded]) -> None:
+        """Count visits that the store has acknowledged."""
+        seen = [one for one in recorded if one.visit.news is News.SEEN]
+        self.recorded += len(seen)
+        for name, number in (
+            ("visits", len(seen)),
+            ("first_visits", sum(not one.before.visits for one in seen)),
+            ("updates", sum(one.updated for one in seen)),
+            ("new_links", sum(len(one.new_links) for one in seen if one.updated)),
+            ("gone", sum(one.visit.news is News.GONE for one in recorded)),
+        ):
+            if number:
+                self.count(name, number)
+
+    def log_summary(self) -> None:
+        """Log what the crawl did and how its yield compares with the p it predicted."""
+
+        def stat(name: str) -> int:
+            return int(self.stats.get_value(f"hacs/{name}", 0) or 0)
+
+        logger.info(
+            "HACS visited %d pages (%d for the first time) and found %d updates with %d new links; "
+            "of %d ranked pages known before, %d had an update and %.1f were predicted; %d seeds "
+            "were left out (threshold %d, budget %d, gone %d); %d requests brought no observation",
+            stat("visits"),
+            stat("first_visits"),
+            stat("updates"),
+            stat("new_links"),
+            self.predicted,
+            self.found_updates,
+            self.expected_updates,
+            stat("dropped/threshold") + stat("dropped/budget") + stat("dropped/gone"),
+            stat("dropped/threshold"),
+            stat("dropped/budget"),
+            stat("dropped/gone"),
+            stat("not_observed"),
+        )

@@ -1,0 +1,75 @@
+"""One thread beside the event loop, so that the store never blocks it; it keeps the order given."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, ParamSpec, TypeVar
+
+from twisted.internet.defer import Deferred
+from twisted.python.failure import Failure
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def call_later(seconds: float, function: Callable[[], object]) -> Callable[[], object]:
+    """Call a function later from the event loop; returns a function that cancels that."""
+    loop = _running_loop()
+    if loop is not None:
+        return loop.call_later(seconds, function).cancel
+    from twisted.internet import reactor  # noqa: PLC0415 - importing it installs it
+
+    call = reactor.callLater(seconds, function)  # type: ignore[attr-defined]
+    return lambda: call.active() and call.cancel()
+
+
+def sleep(seconds: float) -> Deferred[None]:
+    """Return a Deferred that fires after that time."""
+    deferred: Deferred[None] = Deferred()
+    call_later(seconds, lambda: deferred.callback(None))
+    return deferred
+
+
+class Worker:
+    """Runs functions one after the other in a thread of its own."""
+
+    def __init__(self) -> None:
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="hacs-state")
+
+    def run(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> Deferred[T]:
+        """Queue a call; the Deferred fires in the event loop with its result or exception."""
+        deferred: Deferred[T] = Deferred()
+        deliver = _caller_into_loop()
+        future = self._pool.submit(function, *args, **kwargs)
+        future.add_done_callback(lambda done: deliver(_fire, deferred, done))
+        return deferred
+
+    def close(self) -> None:
+        """Let the thread end when it has done what it was given; does not wait for it."""
+        self._pool.shutdown(wait=False)
+
+
+def _fire(deferred: Deferred[Any], done: Future[Any]) -> None:
+    error = done.exception()
+    if error is None:
+        deferred.callback(done.result())
+    else:
+        deferred.errback(Failure(error))
+
+
+def _caller_into_loop() -> Callable[..., object]:
+    loop = _running_loop()
+    if loop is not None:
+        return loop.call_soon_threadsafe
+    from twisted.internet import reactor  # noqa: PLC0415 - importing it installs it
+
+    return reactor.callFromThread  # type: ignore[attr-defined, no-any-return]
+
+
+def _running_loop() -> asyncio.AbstractEventLoop | None:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None

@@ -1,0 +1,166 @@
+"""Spider middleware: observes which links pages gained, and records the visits."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Callable
+from datetime import UTC, datetime
+from typing import Any
+
+from lxml import etree
+from scrapy import Request, Spider
+from scrapy.crawler import Crawler
+from scrapy.http import HtmlResponse, Response
+
+from hacs_crawler.care import page_url
+from hacs_crawler.links import link_fingerprints
+from hacs_crawler.model import elapsed_days, update_probability
+from hacs_crawler.outcome import Outcome
+from hacs_crawler.session import Session
+from hacs_crawler.state.knowledge import merged
+from hacs_crawler.state.page import DAY, News, Page, Visit, copy_of
+from hacs_crawler.urls import page_id
+
+GONE_STATUSES = (404, 410)
+
+
+class LinkAdditionsMiddleware:
+    """Records a visit for each response of a page under HACS's care, before the callback runs.
+
+    A visit is a 2xx answer with HTML, or a 304, which shows no update. 404 and 410 mark the page
+    gone. Everything else is no observation. The outcome is put into `response.meta["hacs"]`.
+    """
+
+    def __init__(self, session: Session, clock: Callable[[], float] = time.time) -> None:
+        self._session = session
+        self._clock = clock
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> LinkAdditionsMiddleware:
+        """Use the crawler's session."""
+        return cls(Session.of(crawler))
+
+    async def process_start(self, start: AsyncIterator[Any]) -> AsyncIterator[Any]:
+        """Open the state before the first seed is read, and have seeds ranked as they come in."""
+        session = self._session
+        await session.open()
+        ranker = session.ranker
+        async for entry in _telling(start, session):
+            yield entry
+            if ranker is not None and ranker.wants_ranking:
+                await ranker.rank()
+        if ranker is not None:
+            await ranker.rank(is_last=True)
+
+    def process_spider_input(self, response: Response, spider: Spider | None = None) -> None:
+        """Observe the page, if it is under HACS's care."""
+        del spider
+        request = response.request
+        if request is None or not self._session.is_open:
+            return
+        url = page_url(request)
+        if url is not None:
+            self._observe(request, response, url)
+
+    def _observe(self, request: Request, response: Response, url: str) -> None:
+        session = self._session
+        at = int(self._clock())
+        is_readable, before = session.take_page(page_id(url))
+        if "cached" in response.flags:
+            session.tally.count_not_observed("cached")
+        elif response.status in GONE_STATUSES:
+            session.record_absence(url, at, News.GONE)
+        elif 200 <= response.status < 300:
+            links, reason = self._links(response)
+            if links is None:
+                self._note_failure(url, at, reason)
+            else:
+                visit = Visit(url, at, links=links, **_validators(response))
+                self._record(request, visit, is_readable, before)
+        elif response.status == 304:
+            self._record(request, Visit(url, at), is_readable, before)
+        else:
+            self._note_failure(url, at, "status")
+
+    def _links(self, response: Response) -> tuple[frozenset[int] | None, str]:
+        """Return the page's links, or None and why there are none to be had."""
+        if not isinstance(response, HtmlResponse):
+            return None, "not_html"
+        if not response.body.strip():
+            return None, "empty"
+        assert self._session.config is not None  # noqa: S101 - the session is open
+        try:
+            root = response.selector.root
+            rules = self._session.config.link_rules
+            return link_fingerprints(root, response.url, rules), ""
+        except (ValueError, LookupError, RecursionError, etree.LxmlError):
+            return None, "unreadable"
+
+    def _note_failure(self, url: str, at: int, reason: str) -> None:
+        self._session.tally.count_not_observed(reason)
+        self._session.record_absence(url, at, News.FAILED)
+
+    def _record(
+        self, request: Request, visit: Visit, is_readable: bool, before: Page | None
+    ) -> None:
+        session = self._session
+        page = before or Page(visit.url)
+        recorded = merged(page, copy_of(page), visit)
+        if is_readable:
+            session.record(visit, page, recorded.after)
+        else:
+            session.record(visit, None, None)
+        prior = session.prior_rate_per_day
+        rate = page.rate if page.visits else prior
+        scheduled = request.meta.get("hacs")
+        if isinstance(scheduled, dict):
+            p = float(scheduled["p"])
+            if scheduled["is_known"] and is_readable:
+                session.tally.count_prediction(p, recorded.updated)
+        else:
+            p = _p(page, rate, visit.at)
+        request.meta["hacs"] = Outcome(
+            url=visit.url,
+            requested_url=request.url,
+            visited_at=datetime.fromtimestamp(visit.at, UTC),
+            is_known=is_readable,
+            is_first=not page.visits,
+            is_update=recorded.updated and is_readable,
+            new_links=recorded.new_links if is_readable else frozenset(),
+            p=p,
+            rate_before_per_day=rate,
+            after=recorded.after,
+            estimate=session.knowledge.estimation.rate_per_day,
+        )
+
+
+async def _telling(start: AsyncIterator[Any], session: Session) -> AsyncIterator[Any]:
+    """Pass on what `start()` yields while nothing has failed, telling the ranker when it waits."""
+    iterator = aiter(start)
+    while session.failure is None:
+        if session.ranker is not None:
+            session.ranker.start_is_waiting = True
+        try:
+            entry = await anext(iterator)
+        except StopAsyncIteration:
+            return
+        finally:
+            if session.ranker is not None:
+                session.ranker.start_is_waiting = False
+        yield entry
+
+
+def _p(page: Page, rate_per_day: float, at: int) -> float:
+    if page.last_visit is None:
+        return 1.0
+    elapsed = elapsed_days(at / DAY, page.last_visit / DAY, 0.0)
+    return float(update_probability(rate_per_day, elapsed))
+
+
+def _validators(response: Response) -> dict[str, str]:
+    """Return what a conditional request for the page would carry."""
+    headers = response.headers
+    return {
+        "etag": (headers.get(b"ETag") or b"").decode("latin-1"),
+        "last_modified": (headers.get(b"Last-Modified") or b"").decode("latin-1"),
+    }

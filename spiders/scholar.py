@@ -1,0 +1,142 @@
+"""Visits scholarly homepages in the order in which they are likely to have gained links."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator, Iterator
+from itertools import islice
+from typing import Any
+from urllib.parse import urlsplit
+
+from scrapy import Request, Spider
+from scrapy.crawler import Crawler
+from scrapy.http import HtmlResponse, Response
+from scrapy.linkextractors import IGNORED_EXTENSIONS
+from scrapy.utils.defer import maybe_deferred_to_future
+
+from hacs_crawler.exceptions import HacsError
+from hacs_crawler.items import NewPublication, PageVisit
+from hacs_crawler.links import page_links
+from hacs_crawler.outcome import Outcome
+from hacs_crawler.seeds import read_seeds
+from hacs_crawler.session import Session
+from hacs_crawler.worker import Worker
+
+DEEPEST = 2
+LEVELS = ("website", "homepage")
+_SEEDS_A_READ = 1_000
+_PUBLICATION = re.compile(
+    r"\.(?:pdf|ps|djvu)(?:\.gz)?(?:[?#]|$)|//(?:dx\.)?doi\.org/|/10\.\d{4,9}/", re.IGNORECASE
+)
+_OTHER_FILE = re.compile(rf"\.(?:{'|'.join(map(re.escape, IGNORED_EXTENSIONS))})$", re.IGNORECASE)
+
+
+class ScholarSpider(Spider):
+    """`scrapy crawl scholar -a seeds=FILE [-a level=homepage]`.
+
+    `seeds` is a file of homepages (`.gz` too), `-` for standard input, or `state` for every page that
+    the store knows. At level `website` (the default) it follows links inside the author's site, that
+    is on the same host and under the homepage's path, to depth 2; at level `homepage` it stays on the
+    homepages. Yields a `PageVisit` for each page visited and a `NewPublication` for each new link that
+    looks like one.
+    """
+
+    name = "scholar"
+    handle_httpstatus_list = (304,)
+    custom_settings = {"ROBOTSTXT_OBEY": True, "AUTOTHROTTLE_ENABLED": True}  # noqa: RUF012 - Scrapy's
+
+    def __init__(self, *args: Any, seeds: str = "", level: str = "website", **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.seeds = seeds
+        self.level = level
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> ScholarSpider:
+        """Make the spider of its `-a` arguments."""
+        spider = super().from_crawler(crawler, *args, **kwargs)
+        assert isinstance(spider, cls)  # noqa: S101 - for the type checker
+        return spider
+
+    async def start(self) -> AsyncIterator[Request]:
+        """Yield a request for each seed."""
+        session = Session.of(self.crawler)
+        if not self.seeds:
+            session.fail("scholar needs seeds: -a seeds=FILE, -a seeds=- or -a seeds=state")
+        elif self.level not in LEVELS:
+            session.fail(f"level = {self.level!r}: allowed is {' or '.join(LEVELS)}")
+        else:
+            number = 0
+            try:
+                async for url in self._seed_urls(session):
+                    number += 1
+                    yield Request(url, callback=self.parse)
+            except HacsError as error:
+                session.fail(str(error))
+            if not number:
+                session.fail(f"seeds = {self.seeds!r}: there is no usable seed in it")
+
+    def parse(self, response: Response, **kwargs: Any) -> Iterator[Any]:
+        """Report the page, and follow its links inside the site."""
+        outcome = response.meta.get("hacs")
+        if not isinstance(outcome, Outcome):
+            return
+        yield _page_visit(outcome)
+        if not isinstance(response, HtmlResponse):
+            return
+        site: str = kwargs.get("site") or _site_of(response.url)
+        depth: int = kwargs.get("depth", 0)
+        for url, text in page_links(response.selector.root, response.url):
+            if _PUBLICATION.search(url):
+                if outcome.is_new(url):
+                    yield NewPublication(url, text, outcome.url, outcome.visited_at)
+            elif self.level == "website" and depth < DEEPEST and _is_inside(url, site):
+                yield Request(
+                    url,
+                    callback=self.parse,
+                    cb_kwargs={"site": site, "depth": depth + 1},
+                    meta={"hacs": True},
+                )
+
+    async def _seed_urls(self, session: Session) -> AsyncIterator[str]:
+        if self.seeds == "state":
+            for url in await session.urls():
+                yield url
+            return
+        worker = Worker()
+        lines = read_seeds(self.seeds)
+        try:
+            while batch := await maybe_deferred_to_future(
+                worker.run(lambda: list(islice(lines, _SEEDS_A_READ)))
+            ):
+                for url in batch:
+                    yield url
+        finally:
+            worker.close()
+
+
+def _page_visit(outcome: Outcome) -> PageVisit:
+    return PageVisit(
+        url=outcome.url,
+        visited_at=outcome.visited_at,
+        is_first=outcome.is_first,
+        is_update=outcome.is_update,
+        new_links=len(outcome.new_links),
+        rate_per_day=outcome.rate_after_per_day,
+        last_update=outcome.last_update,
+        p=outcome.p,
+    )
+
+
+def _site_of(homepage: str) -> str:
+    """Return the host and folder below which a homepage's own site lies: `host/~author/`."""
+    parts = urlsplit(homepage)
+    folder, _, name = parts.path.rpartition("/")
+    if name and "." not in name:
+        folder = f"{folder}/{name}"
+    return f"{parts.netloc}{folder}/"
+
+
+def _is_inside(url: str, site: str) -> bool:
+    parts = urlsplit(url)
+    place = parts.netloc + (parts.path or "/")
+    return (place.startswith(site) or place + "/" == site) and not _OTHER_FILE.search(parts.path)

@@ -1,0 +1,105 @@
+"""Every setting is read once, checked, and named when it is wrong."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+from scrapy.settings import Settings
+
+from hacs_crawler import policies
+from hacs_crawler.config import DEFAULTS, Config, unknown_settings
+from hacs_crawler.exceptions import ConfigError
+
+
+def config(**settings: object) -> Config:
+    return Config.from_settings(Settings(settings))
+
+
+def test_the_defaults_are_valid() -> None:
+    assert config().policy is policies.hacs
+    assert config().estimator == "bayes"
+    assert config().budget is None
+
+
+def test_values_from_the_command_line_are_texts() -> None:
+    found = config(
+        HACS_BUDGET="5",
+        HACS_THRESHOLD="0.5",
+        HACS_FADE_DAYS="inf",
+        HACS_CONDITIONAL_REQUESTS="True",
+        HACS_LINKS_DENY=r"/login,\.css$",
+        HACS_RANDOM_SEED="-3",
+    )
+    assert (found.budget, found.threshold, found.fade_days) == (5, 0.5, math.inf)
+    assert found.conditional_requests
+    assert [rule.pattern for rule in found.link_rules.deny] == ["/login", r"\.css$"]
+    assert found.random_seed == -3
+
+
+def test_an_empty_budget_means_no_limit() -> None:
+    assert config(HACS_BUDGET="").budget is None
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "allowed"),
+    [
+        ("HACS_STATE", "", "non-empty"),
+        ("HACS_STATE", "mongodb://x", "sqlite:///PATH"),
+        ("HACS_NAMESPACE", "a:b", "letters, digits"),
+        ("HACS_POLICY", "best", "hacs, last-obs, random, brute-force"),
+        ("HACS_POLICY", "no.such.module", "no.such.module"),
+        ("HACS_POLICY", "math.pi", "not a function"),
+        ("HACS_POLICY", 3, "dotted path"),
+        ("HACS_ESTIMATOR", "guess", "bayes"),
+        ("HACS_FADE_DAYS", 0, "above 0"),
+        ("HACS_FADE_DAYS", "nan", "above 0"),
+        ("HACS_ELAPSED_FROM", "birth", "visit, update"),
+        ("HACS_HORIZON_DAYS", -1, "at least 0"),
+        ("HACS_HORIZON_DAYS", True, "a number"),
+        ("HACS_THRESHOLD", 1.1, "at most 1"),
+        ("HACS_THRESHOLD", "much", "at most 1"),
+        ("HACS_BUDGET", 0, "at least 1"),
+        ("HACS_BUDGET", 1.5, "whole number"),
+        ("HACS_RANK_WINDOW", "-1", "at least 1"),
+        ("HACS_EXPLORE", 2, "at most 1"),
+        ("HACS_RANDOM_SEED", "x", "whole number"),
+        ("HACS_LINKS", "some", "all, same-site"),
+        ("HACS_LINKS_ALLOW", ["("], "regular expressions"),
+        ("HACS_LINKS_DENY", [3], "regular expressions"),
+        ("HACS_CONDITIONAL_REQUESTS", "perhaps", "True or False"),
+        ("HACS_FLUSH_VISITS", "", "whole number"),
+        ("HACS_FLUSH_SECONDS", 0, "above 0"),
+        ("HACS_BUFFER_VISITS", 0, "at least 1"),
+    ],
+)
+def test_a_wrong_value_is_named_with_what_is_allowed(
+    name: str, value: object, allowed: str
+) -> None:
+    with pytest.raises(ConfigError) as caught:
+        config(**{name: value})
+    assert str(caught.value).startswith(name)
+    assert allowed in str(caught.value)
+
+
+def test_a_password_in_a_wrong_address_is_not_repeated() -> None:
+    with pytest.raises(ConfigError) as caught:
+        config(HACS_STATE="mysql://user:secret@host/db")
+    assert "secret" not in str(caught.value)
+
+
+def test_a_setting_that_nothing_reads_is_found_with_the_one_it_looks_like() -> None:
+    settings = Settings({"HACS_BUGDET": 5, "HACS_XYZZY": 1, "HACS_BUDGET": 5})
+    assert unknown_settings(settings) == {"HACS_BUGDET": "HACS_BUDGET", "HACS_XYZZY": ""}
+
+
+def test_ones_own_policy_is_taken_by_its_path() -> None:
+    found = config(HACS_POLICY="hacs_crawler.policies.last_obs")
+    assert found.policy is policies.last_obs
+
+
+def test_every_setting_is_documented_and_every_documented_setting_exists() -> None:
+    text = (Path(__file__).parents[1] / "docs" / "settings.md").read_text()
+    documented = {line[3:].strip() for line in text.splitlines() if line.startswith("## HACS_")}
+    assert documented == set(DEFAULTS)
