@@ -6,9 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from hacs_crawler.links import canonical_link
+from hacs_crawler.links import canonical_link, link_fingerprint
 from hacs_crawler.state.page import Page
-from hacs_crawler.urls import fingerprint
 
 
 @dataclass(slots=True)
@@ -48,4 +47,4 @@ class Outcome:
     def is_new(self, url: str) -> bool:
         """Whether an absolute link is one that no earlier visit had shown."""
         link = canonical_link(url, url)
-        return link is not None and fingerprint(link) in self.new_links
+        return link is not None and link_fingerprint(link) in self.new_links

@@ -29,18 +29,22 @@ LONGEST_WAIT_SECONDS = 120.0
 """A host that asks for more is not asked again for that long: its requests are dropped."""
 
 
+class HostPausedError(Exception):
+    """The request waited in the downloader when its host asked to be left alone."""
+
+
 class RetryAfterMiddleware:
     """Holds requests to a host back until the time its Retry-After names."""
 
-    def __init__(self, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, crawler: Crawler, clock: Callable[[], float] = time.time) -> None:
+        self._crawler = crawler
         self._clock = clock
         self._until: dict[str, float] = {}
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> RetryAfterMiddleware:
         """Take no settings."""
-        del crawler
-        return cls()
+        return cls(crawler)
 
     def process_request(
         self, request: Request, spider: Spider | None = None
@@ -71,7 +75,28 @@ class RetryAfterMiddleware:
             host = urlsplit(request.url).netloc
             self._until[host] = max(self._until.get(host, 0.0), self._clock() + seconds)
             logger.info("%s answered %d: left alone for %.0f s", host, response.status, seconds)
+            self._call_back(host, request)
         return response
+
+    def process_exception(
+        self, request: Request, exception: Exception, spider: Spider | None = None
+    ) -> Request | None:
+        """Have a request that was called back scheduled again."""
+        del spider
+        if isinstance(exception, HostPausedError):
+            return request.replace(dont_filter=True)
+        return None
+
+    def _call_back(self, host: str, request: Request) -> None:
+        """Take requests to the host out of the downloader's queue before they are sent."""
+        engine = self._crawler.engine
+        slot = engine.downloader.slots.get(request.meta.get("download_slot")) if engine else None
+        if slot is None:
+            return
+        waiting = [one for one in slot.queue if urlsplit(one[0].url).netloc == host]
+        for one in waiting:
+            slot.queue.remove(one)
+            one[1].errback(HostPausedError(host))
 
     def _seconds(self, response: Response) -> float:
         text = (response.headers.get(b"Retry-After") or b"").decode("latin-1").strip()

@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import os
-import re
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,74 +10,8 @@ import pytest
 
 from hacs_crawler.state.knowledge import Estimation, Knowledge
 from hacs_crawler.state.opening import open_store
-from hacs_crawler.state.page import Page
-from hacs_crawler.urls import page_id
+from integration_support import Project
 from servers import Site
-
-ROOT = Path(__file__).parents[2]
-QUICK = ("AUTOTHROTTLE_ENABLED=False", "DOWNLOAD_DELAY=0", "CONCURRENT_REQUESTS_PER_DOMAIN=1")
-
-
-@dataclass
-class Crawl:
-    """A finished `scrapy` process."""
-
-    exit_status: int
-    log: str
-    output: str
-
-    @property
-    def items(self) -> list[dict[str, Any]]:
-        return json.loads(self.output) if self.output.strip() else []
-
-    def stat(self, name: str) -> int:
-        """A stat from the dump at the end of the log, 0 where there is none."""
-        found = re.search(rf"'{re.escape(name)}': ([\d.]+)", self.log)
-        return int(float(found[1])) if found else 0
-
-
-@dataclass
-class Project:
-    """The repository's own Scrapy project, with a state of its own."""
-
-    folder: Path
-    state: str
-
-    def run(self, *arguments: str, stdin: str | None = None, **settings: object) -> Crawl:
-        """Run `scrapy ARGUMENTS -s SETTING=…` and wait for it."""
-        options = [*QUICK, f"HACS_STATE={self.state}"]
-        options += [f"{name}={value}" for name, value in settings.items()]
-        command = [sys.executable, "-W", "error::DeprecationWarning:hacs_crawler", "-m", "scrapy"]
-        command += [*arguments, *(part for one in options for part in ("-s", one))]
-        done = subprocess.run(
-            command,
-            cwd=ROOT,
-            env={**os.environ, "PYTHONUNBUFFERED": "1"},
-            input=stdin,
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
-        return Crawl(done.returncode, done.stderr, done.stdout)
-
-    def crawl(self, seeds: str | list[str], *arguments: str, **settings: object) -> Crawl:
-        """Run `scrapy crawl scholar` on a seed source, or on a file made of these URLs."""
-        if not isinstance(seeds, str):
-            file = self.folder / "seeds.txt"
-            file.write_text("\n".join(seeds) + "\n")
-            seeds = str(file)
-        arguments = ("-a", f"seeds={seeds}", "-O", "-:json", *arguments)
-        return self.run("crawl", "scholar", *arguments, **settings)
-
-    def page(self, url: str) -> Page | None:
-        """What the state knows of a page."""
-        store = open_store(self.state, "hacs", Path())
-        try:
-            key = page_id(url)
-            return Knowledge(store, Estimation()).load([key]).get(key)
-        finally:
-            store.close()
 
 
 @pytest.fixture

@@ -1,0 +1,345 @@
+"""`scrapy crawl scholar`, run as a user runs it, on a real local site."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import stat
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from hacs_crawler.links import canonical_link, link_fingerprint
+from hacs_crawler.state.page import DAY, Page, Visit
+from integration_support import Project
+from servers import Site
+
+TEN_DAYS_AGO = int(time.time()) - 10 * DAY
+
+
+def history(url: str, links: list[str], updates: int, visits: int = 10) -> list[Visit]:
+    """Visits a day apart, `updates` of which found a link, all of `links` shown by the last."""
+    prints = [link_fingerprint(str(canonical_link(url, link))) for link in links]
+    return [
+        Visit(url, TEN_DAYS_AGO + day * DAY, links=frozenset([*prints, *range(min(day, updates))]))
+        for day in range(visits)
+    ]
+
+
+def test_the_first_crawl_visits_every_homepage_and_its_site(site: Site, project: Project) -> None:
+    site.set("/~ada/", "pubs/", "/~bob/", "http://127.0.0.1:1/elsewhere")
+    site.set("/~ada/pubs/", "deep/er.html")
+    site.set("/~ada/pubs/deep/er.html", "too-deep.html")
+    crawl = project.crawl([f"{site.url}/~ada/"])
+    assert crawl.exit_status == 0
+    assert site.visited() == ["/~ada/", "/~ada/pubs/", "/~ada/pubs/deep/er.html"]
+    assert (crawl.stat("hacs/visits"), crawl.stat("hacs/first_visits")) == (3, 3)
+    assert crawl.stat("hacs/updates") == 0
+
+
+def test_at_homepage_level_it_stays_on_the_homepages(site: Site, project: Project) -> None:
+    site.set("/~ada/", "pubs/")
+    project.crawl([f"{site.url}/~ada/"], "-a", "level=homepage")
+    assert site.visited() == ["/~ada/"]
+
+
+def test_the_second_crawl_goes_first_where_links_are_likely(
+    site: Site, project: Project, write_state: Callable[..., None]
+) -> None:
+    for name, updates in (("slow", 0), ("fast", 9), ("medium", 3)):
+        site.set(f"/~{name}/")
+        write_state(*history(f"{site.url}/~{name}/", [], updates))
+    seeds = [f"{site.url}/~{name}/" for name in ("slow", "fast", "medium", "unseen")]
+    site.set("/~unseen/")
+    project.crawl(seeds)
+    assert site.visited() == ["/~unseen/", "/~fast/", "/~medium/", "/~slow/"]
+
+
+def test_new_links_are_found_reported_and_not_found_again(site: Site, project: Project) -> None:
+    site.set("/~ada/", "old.pdf")
+    seeds = [f"{site.url}/~ada/"]
+    assert project.crawl(seeds).items[0]["is_first"] is True
+    site.set("/~ada/", "old.pdf", "new.pdf", "https://doi.org/10.1000/182", "/cv.html")
+    crawl = project.crawl(seeds)
+    page, *publications = crawl.items
+    assert (page["is_update"], page["new_links"], page["type"]) == (True, 3, "page")
+    assert page["last_update"] == page["visited_at"]
+    assert 0 <= page["p"] < 0.01
+    assert [(one["url"], one["text"]) for one in publications] == [
+        (f"{site.url}/~ada/new.pdf", "about new.pdf"),
+        ("https://doi.org/10.1000/182", "about https://doi.org/10.1000/182"),
+    ]
+    assert (crawl.stat("hacs/updates"), crawl.stat("hacs/new_links")) == (1, 3)
+    assert project.crawl(seeds).items[0]["is_update"] is False
+
+
+def test_the_closing_line_compares_what_was_predicted_with_what_was_found(
+    site: Site, project: Project, write_state: Callable[..., None]
+) -> None:
+    site.set("/~a/", "x.html")
+    write_state(*history(f"{site.url}/~a/", [], 9))
+    crawl = project.crawl([f"{site.url}/~a/"], "-a", "level=homepage")
+    assert "of 1 ranked pages known before, 1 had an update and 0.9 were predicted" in crawl.log
+
+
+def test_a_budget_limits_the_seeds_and_says_so(
+    site: Site, project: Project, write_state: Callable[..., None]
+) -> None:
+    for number in range(6):
+        site.set(f"/~{number}/")
+        write_state(*history(f"{site.url}/~{number}/", [], number))
+    crawl = project.crawl([f"{site.url}/~{n}/" for n in range(6)], HACS_BUDGET=2)
+    assert site.visited() == ["/~5/", "/~4/"]
+    assert crawl.stat("hacs/dropped/budget") == 4
+
+
+def test_a_threshold_leaves_out_what_is_unlikely(
+    site: Site, project: Project, write_state: Callable[..., None]
+) -> None:
+    site.set("/~a/")
+    write_state(Visit(f"{site.url}/~a/", int(time.time()) - 60, links=frozenset()))
+    crawl = project.crawl([f"{site.url}/~a/"], HACS_THRESHOLD=0.5)
+    assert site.visited() == []
+    assert crawl.exit_status == 0
+    assert crawl.stat("hacs/dropped/threshold") == 1
+
+
+def test_seeds_can_be_every_page_that_the_state_knows(
+    site: Site, project: Project, write_state: Callable[..., None]
+) -> None:
+    site.set("/~a/")
+    write_state(*history(f"{site.url}/~a/", [], 3))
+    crawl = project.crawl("state")
+    assert crawl.exit_status == 0
+    assert site.visited() == ["/~a/"]
+
+
+def test_seeds_are_read_from_gz_and_from_standard_input(site: Site, project: Project) -> None:
+    site.set("/~a/")
+    file = project.folder / "seeds.gz"
+    file.write_bytes(gzip.compress(f"# seeds\n\n{site.url}/~a/\n".encode()))
+    assert project.crawl(str(file)).exit_status == 0
+    done = project.run("crawl", "scholar", "-a", "seeds=-", stdin=f"{site.url}/~a/\n")
+    assert done.exit_status == 0
+    assert site.visited() == ["/~a/", "/~a/"]
+
+
+def test_a_malformed_seed_is_named_and_the_others_are_visited(
+    site: Site, project: Project
+) -> None:
+    site.set("/~a/")
+    crawl = project.crawl(["ftp://x/", "rubbish", f"{site.url}/~a/"])
+    assert crawl.exit_status == 0
+    assert "seeds.txt, line 1" in crawl.log
+    assert "seeds.txt, line 2" in crawl.log
+    assert site.visited() == ["/~a/"]
+
+
+@pytest.mark.parametrize(
+    ("seeds", "message"),
+    [
+        ("", "scholar needs seeds"),
+        ("/no/such/file", "/no/such/file"),
+        ("/dev/null", "there is no usable seed"),
+        ("state", "there is no usable seed"),
+    ],
+)
+def test_no_usable_seed_is_an_error(seeds: str, message: str, project: Project) -> None:
+    crawl = project.crawl(seeds)
+    assert crawl.exit_status == 1
+    assert message in crawl.log
+    assert "Traceback" not in crawl.log
+    assert "'finish_reason': 'hacs_error'" in crawl.log
+
+
+def test_an_unknown_level_is_named(project: Project) -> None:
+    crawl = project.crawl(["http://127.0.0.1:1/"], "-a", "level=all")
+    assert crawl.exit_status == 1
+    assert "level = 'all': allowed is website or homepage" in crawl.log
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"HACS_POLICY": "best"}, "HACS_POLICY = 'best': allowed is hacs"),
+        ({"HACS_THRESHOLD": "2"}, "HACS_THRESHOLD = '2': allowed is"),
+        ({"HACS_STATE": "mysql://x"}, "HACS_STATE"),
+        ({"HACS_STATE": "redis://127.0.0.1:1/0"}, "redis://127.0.0.1:1/0"),
+        ({"HACS_STATE": "sqlite:////proc/nope/state.db"}, "/proc/nope/state.db"),
+        ({"HACS_INNER_SCHEDULER": "no.such.Thing"}, "HACS_INNER_SCHEDULER = 'no.such.Thing'"),
+        ({"HACS_POLICY": "numpy.linalg.norm"}, "HACS_POLICY = 'numpy.linalg.norm'"),
+    ],
+)
+def test_what_cannot_work_stops_the_crawl_before_its_first_request(
+    settings: dict[str, str], message: str, site: Site, project: Project
+) -> None:
+    site.set("/~a/")
+    crawl = project.crawl([f"{site.url}/~a/"], **settings)
+    assert crawl.exit_status == 1
+    errors = [line for line in crawl.log.splitlines() if " ERROR: " in line]
+    assert len(errors) == 1
+    assert message in errors[0]
+    assert "Traceback" not in crawl.log
+    assert site.asked == []
+
+
+def test_a_setting_that_nothing_reads_is_pointed_out(site: Site, project: Project) -> None:
+    site.set("/~a/")
+    crawl = project.crawl([f"{site.url}/~a/"], HACS_BUGDET=3)
+    assert "HACS_BUGDET is not a setting of hacs-crawler; did you mean HACS_BUDGET?" in crawl.log
+
+
+def test_robots_txt_is_obeyed_and_counted(site: Site, project: Project) -> None:
+    site.set("/~a/")
+    site.pages["/robots.txt"] = (200, {"Content-Type": "text/plain"}, b"User-agent: *\nDisallow: /")
+    crawl = project.crawl([f"{site.url}/~a/"])
+    assert site.visited() == []
+    assert crawl.stat("hacs/not_observed/refused") == 1
+
+
+def test_a_gone_page_is_marked_and_left_alone_for_a_while(site: Site, project: Project) -> None:
+    seeds = [f"{site.url}/~gone/"]
+    assert project.crawl(seeds).stat("hacs/gone") == 1
+    assert site.visited() == ["/~gone/"]
+    crawl = project.crawl(seeds)
+    assert site.visited() == []
+    assert crawl.stat("hacs/dropped/gone") == 1
+
+
+def test_conditional_requests_save_the_body_and_count_as_visits(
+    site: Site, project: Project
+) -> None:
+    site.set("/~a/", "x.pdf", ETag='"one"')
+    seeds = [f"{site.url}/~a/"]
+    project.crawl(seeds, HACS_CONDITIONAL_REQUESTS=True)
+    site.visited()
+    crawl = project.crawl(seeds, HACS_CONDITIONAL_REQUESTS=True)
+    assert crawl.stat("downloader/response_status_count/304") == 1
+    assert crawl.items[0]["is_update"] is False
+    page = project.page(seeds[0])
+    assert page is not None
+    assert len(page.visits) == 2
+
+
+def test_a_redirected_seed_stays_the_seeds_page(site: Site, project: Project) -> None:
+    site.pages["/~old/"] = (302, {"Location": "/~new/"}, b"")
+    site.set("/~new/", "x.pdf")
+    project.crawl([f"{site.url}/~old/"])
+    assert site.visited() == ["/~old/", "/~new/"]
+    page = project.page(f"{site.url}/~old/")
+    assert page is not None
+    assert (len(page.visits), len(page.links)) == (1, 1)
+    assert project.page(f"{site.url}/~new/") is None
+
+
+@pytest.mark.parametrize(
+    ("name", "status", "headers", "body", "reason"),
+    [
+        ("error", 500, {}, b"<a href=x>x</a>", "status"),
+        ("forbidden", 403, {}, b"no", "status"),
+        ("binary", 200, {"Content-Type": "application/octet-stream"}, os.urandom(4096), "not_html"),
+        ("pdf", 200, {"Content-Type": "application/pdf"}, b"%PDF-1.4", "not_html"),
+        ("empty", 200, {}, b"", "empty"),
+        ("blank", 200, {}, b" \n ", "empty"),
+    ],
+)
+def test_what_shows_no_links_is_no_observation(  # noqa: PLR0917
+    name: str,
+    status: int,
+    headers: dict[str, str],
+    body: bytes,
+    reason: str,
+    site: Site,
+    project: Project,
+) -> None:
+    site.pages[f"/{name}"] = (status, headers, body)
+    crawl = project.crawl([f"{site.url}/{name}"], RETRY_ENABLED=False)
+    assert crawl.exit_status == 0
+    assert crawl.stat(f"hacs/not_observed/{reason}") == 1
+    assert crawl.stat("hacs/visits") == 0
+    assert "Traceback" not in crawl.log
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"<a href=x.pdf>" * 2000,
+        b"<html><a href='\xff\xfe\x00x.html'>\xff</a><a href=http://[>",
+        b"<" * 5000,
+        b"\x00" * 5000 + b"<a href=x>",
+        b"<a href='" + b"x" * 200_000 + b"'>long</a>",
+        b"<p>" * 3000 + b"<a href=deep.html>deep</a>",
+    ],
+)
+def test_broken_html_does_not_stop_a_crawl(body: bytes, site: Site, project: Project) -> None:
+    site.pages["/broken"] = (200, {}, body)
+    site.set("/fine")
+    crawl = project.crawl([f"{site.url}/broken", f"{site.url}/fine"], "-a", "level=homepage")
+    assert crawl.exit_status == 0
+    assert "Traceback" not in crawl.log
+    assert crawl.stat("hacs/visits") + crawl.stat("hacs/not_observed") == 2
+
+
+def test_a_host_that_asks_to_be_left_alone_is(site: Site, project: Project) -> None:
+    site.pages["/~a/"] = (429, {"Retry-After": "3600"}, b"slow down")
+    site.set("/~b/")
+    crawl = project.crawl([f"{site.url}/~a/", f"{site.url}/~b/"], DOWNLOAD_DELAY=0.2)
+    assert site.visited() == ["/~a/"]
+    assert crawl.stat("hacs/not_observed/refused") == 2
+    assert "left alone for 3600 s" in crawl.log
+    assert "Traceback" not in crawl.log
+
+
+def test_a_host_that_asks_for_a_moment_is_asked_again_after_it(
+    site: Site, project: Project
+) -> None:
+    site.pages["/~a/"] = (429, {"Retry-After": "1"}, b"slow down")
+    site.set("/~b/")
+    started = time.monotonic()
+    crawl = project.crawl(
+        [f"{site.url}/~a/", f"{site.url}/~b/"], RETRY_TIMES=1, DOWNLOAD_DELAY=0.2
+    )
+    assert sorted(site.visited()) == ["/~a/", "/~a/", "/~b/"]
+    assert time.monotonic() - started > 1
+    assert crawl.stat("hacs/visits") == 1
+
+
+def test_the_state_follows_the_project_not_the_working_folder(
+    site: Site, project: Project
+) -> None:
+    site.set("/~a/")
+    project.state = "sqlite:///.hacs/test-of-the-project-folder.db"
+    made = Path(__file__).parents[2] / ".hacs" / "test-of-the-project-folder.db"
+    try:
+        assert project.crawl([f"{site.url}/~a/"]).exit_status == 0
+        assert made.exists()
+        assert made.stat().st_mode & stat.S_IRUSR
+    finally:
+        for file in made.parent.glob("test-of-the-project-folder.db*"):
+            file.unlink()
+
+
+def test_items_have_the_pages_numbers(site: Site, project: Project) -> None:
+    site.set("/~a/")
+    (item,) = project.crawl([f"{site.url}/~a/"]).items
+    assert set(item) == {
+        "url",
+        "visited_at",
+        "is_first",
+        "is_update",
+        "new_links",
+        "rate_per_day",
+        "last_update",
+        "p",
+        "type",
+    }
+
+
+def test_a_page_is_kept_under_the_url_as_seen(site: Site, project: Project) -> None:
+    site.set("/~A/")
+    project.crawl([f"{site.url}/~A/"])
+    page = project.page(f"{site.url}/~A/")
+    assert isinstance(page, Page)
+    assert page.url == f"{site.url}/~A/"
