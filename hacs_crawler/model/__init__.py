@@ -1,1 +1,34 @@
-"""The mathematics: pure functions on numpy arrays."""
+"""The mathematics of recrawling: change rates from visits, and update probabilities from rates."""
+
+from hacs_crawler.model.bayes import bayes
+from hacs_crawler.model.estimators import cho, naive
+from hacs_crawler.model.intervals import Gaps, gaps_between, interpolated_gaps
+from hacs_crawler.model.mle import mle
+from hacs_crawler.model.prior import (
+    DEFAULT_PRIOR,
+    MIN_PAGES_TO_FIT,
+    LogNormalPrior,
+    fit_prior,
+)
+from hacs_crawler.model.probability import elapsed_days, update_probability
+from hacs_crawler.model.registry import ESTIMATORS, Estimator, Visits, estimate
+
+__all__ = [
+    "DEFAULT_PRIOR",
+    "ESTIMATORS",
+    "MIN_PAGES_TO_FIT",
+    "Estimator",
+    "Gaps",
+    "LogNormalPrior",
+    "Visits",
+    "bayes",
+    "cho",
+    "elapsed_days",
+    "estimate",
+    "fit_prior",
+    "gaps_between",
+    "interpolated_gaps",
+    "mle",
+    "naive",
+    "update_probability",
+]
