@@ -1,0 +1,362 @@
+"""Spiders that know nothing of HACS, in a project that has one line in ADDONS."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from hacs_crawler.state.page import DAY, Visit
+from integration_support import QUICK, Crawl, Project
+from servers import Site
+
+ADDONS = 'ADDONS={"hacs_crawler.addon.HacsAddon": 500}'
+START_URLS = """
+    import scrapy
+
+    class Plain(scrapy.Spider):
+        name = "plain"
+
+        def __init__(self, site, number="4", **kwargs):
+            super().__init__(**kwargs)
+            self.start_urls = [f"{site}/{n}" for n in range(int(number))]
+
+        def parse(self, response):
+            self.logger.info("parsed %s", response.url)
+"""
+
+
+class Spider:
+    """A spider of the test's own, run with `scrapy runspider` outside any project."""
+
+    def __init__(self, project: Project, site: Site, code: str) -> None:
+        self._project = project
+        self._site = site
+        self._file = project.folder / "spider.py"
+        self._file.write_text(dedent(code))
+
+    def command(self, *arguments: str, **settings: object) -> list[str]:
+        # one at a time: with several in the downloader, their order is not the scheduler's any more
+        options = [ADDONS, *QUICK, "CONCURRENT_REQUESTS=1", f"HACS_STATE={self._project.state}"]
+        options += [f"{name}={value}" for name, value in settings.items()]
+        parts = [part for one in options for part in ("-s", one)]
+        site = ("-a", f"site={self._site.url}")
+        return [sys.executable, "-m", "scrapy", "runspider", str(self._file), *site, *arguments, *parts]
+
+    def run(self, *arguments: str, **settings: object) -> Crawl:
+        done = subprocess.run(
+            self.command(*arguments, **settings),
+            cwd=self._project.folder,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert "Traceback" not in done.stderr, done.stderr
+        return Crawl(done.returncode, done.stderr, done.stdout)
+
+
+@pytest.fixture
+def spider(project: Project, site: Site) -> Callable[[str], Spider]:
+    for number in range(30):
+        site.set(f"/{number}", f"/linked-from-{number}")
+    return lambda code: Spider(project, site, code)
+
+
+@pytest.fixture
+def ranked(site: Site, write_state: Callable[..., None]) -> None:
+    """Page n of the site has had n updates in ten visits, so that 9 is ranked first."""
+    start = int(time.time()) - 11 * DAY
+    for number in range(10):
+        url = f"{site.url}/{number}"
+        write_state(
+            *(
+                Visit(url, start + day * DAY, links=frozenset(range(min(day, number))))
+                for day in range(10)
+            )
+        )
+
+
+@pytest.mark.usefixtures("ranked")
+def test_start_urls_are_ranked(spider: Callable[[str], Spider], site: Site) -> None:
+    crawl = spider(START_URLS).run()
+    assert crawl.exit_status == 0
+    assert site.visited() == ["/3", "/2", "/1", "/0"]
+    assert crawl.stat("hacs/visits") == 4
+
+
+@pytest.mark.usefixtures("ranked")
+def test_a_window_ranks_so_many_seeds_at_once(
+    spider: Callable[[str], Spider], site: Site
+) -> None:
+    spider(START_URLS).run(HACS_RANK_WINDOW=2)
+    assert site.visited() == ["/1", "/0", "/3", "/2"]
+
+
+@pytest.mark.usefixtures("ranked")
+def test_follow_up_requests_go_before_start_requests(
+    spider: Callable[[str], Spider], site: Site
+) -> None:
+    code = START_URLS + '            yield from response.follow_all(css="a", callback=self.end)\n\n'
+    code += "        def end(self, response):\n            pass\n"
+    for number in range(4):
+        site.set(f"/linked-from-{number}")
+    crawl = spider(code).run()
+    visited = site.visited()
+    # the seed after the first leaves while the first one's response is still being read
+    assert visited[:3] == ["/3", "/2", "/linked-from-3"]
+    assert visited.index("/linked-from-2") < visited.index("/0")
+    assert crawl.stat("hacs/visits") == 4
+
+
+WAITING = """
+    import scrapy
+    from scrapy import signals
+
+    class Waiting(scrapy.Spider):
+        name = "waiting"
+
+        async def start(self):
+            for first in (0, 3, 6):
+                for number in range(first, first + 3):
+                    yield scrapy.Request(f"{self.site}/{number}")
+                await self.crawler.signals.wait_for(signals.scheduler_empty)
+
+        def parse(self, response):
+            pass
+"""
+
+
+@pytest.mark.usefixtures("ranked")
+def test_a_start_that_waits_for_an_empty_scheduler_goes_on(
+    spider: Callable[[str], Spider], site: Site
+) -> None:
+    crawl = spider(WAITING).run()
+    assert crawl.stat("finish_reason") == 0
+    assert sorted(site.visited()) == [f"/{number}" for number in range(9)]
+
+
+def test_a_start_that_never_ends_needs_a_window_and_gets_on_with_one(
+    spider: Callable[[str], Spider], site: Site
+) -> None:
+    code = """
+        import itertools, scrapy
+
+        class Endless(scrapy.Spider):
+            name = "endless"
+            custom_settings = {"CLOSESPIDER_PAGECOUNT": 6}
+
+            async def start(self):
+                for number in itertools.count():
+                    yield scrapy.Request(f"{self.site}/{number % 30}", dont_filter=True)
+
+            def parse(self, response):
+                pass
+    """
+    crawl = spider(code).run(HACS_RANK_WINDOW=5)
+    assert "closespider_pagecount" in crawl.log
+    assert len(site.visited()) >= 6
+
+
+def test_a_request_may_opt_out_or_name_its_page(
+    spider: Callable[[str], Spider], site: Site, project: Project
+) -> None:
+    code = """
+        import scrapy
+
+        class Choosy(scrapy.Spider):
+            name = "choosy"
+
+            async def start(self):
+                yield scrapy.Request(f"{self.site}/0", meta={"hacs": False})
+                yield scrapy.Request(f"{self.site}/1", meta={"hacs_page": f"{self.site}/page"})
+
+            def parse(self, response):
+                self.logger.info("outcome %r", type(response.meta["hacs"]).__name__)
+    """
+    crawl = spider(code).run()
+    assert sorted(site.visited()) == ["/0", "/1"]
+    assert "outcome 'bool'" in crawl.log
+    assert "outcome 'Outcome'" in crawl.log
+    assert project.page(f"{site.url}/0") is None
+    assert project.page(f"{site.url}/1") is None
+    assert project.page(f"{site.url}/page") is not None
+
+
+def test_dont_filter_lets_a_page_be_visited_twice_and_else_it_is_not(
+    spider: Callable[[str], Spider], site: Site
+) -> None:
+    code = """
+        import scrapy
+
+        class Twice(scrapy.Spider):
+            name = "twice"
+
+            async def start(self):
+                for _ in range(2):
+                    yield scrapy.Request(f"{self.site}/0", dont_filter=True)
+                    yield scrapy.Request(f"{self.site}/1")
+
+            def parse(self, response):
+                pass
+    """
+    crawl = spider(code).run()
+    assert sorted(site.visited()) == ["/0", "/0", "/1"]
+    assert crawl.stat("hacs/dropped/duplicate") == 1
+
+
+def test_the_outcome_is_there_before_the_callback_runs(
+    spider: Callable[[str], Spider], site: Site
+) -> None:
+    code = """
+        import scrapy
+
+        class Reading(scrapy.Spider):
+            name = "reading"
+
+            async def start(self):
+                yield scrapy.Request(f"{self.site}/0")
+
+            def parse(self, response):
+                outcome = response.meta["hacs"]
+                self.logger.info(
+                    "seen first=%s update=%s new=%d %s before=%.4f after=%.4f p=%.4f",
+                    outcome.is_first, outcome.is_update, len(outcome.new_links),
+                    outcome.is_new(response.urljoin("/b")), outcome.rate_before_per_day,
+                    outcome.rate_after_per_day, outcome.p,
+                )
+                return []
+    """
+    site.set("/0", "/a")
+    assert "seen first=True update=False new=0 False" in spider(code).run().log
+    site.set("/0", "/a", "/b")
+    time.sleep(1)  # two visits in one second are one visit
+    assert "seen first=False update=True new=1 True" in spider(code).run().log
+
+
+def test_meta_that_a_spider_copies_to_other_requests_does_no_harm(
+    spider: Callable[[str], Spider], site: Site, project: Project
+) -> None:
+    code = """
+        import scrapy
+
+        class Copying(scrapy.Spider):
+            name = "copying"
+
+            async def start(self):
+                yield scrapy.Request(f"{self.site}/0")
+
+            def parse(self, response):
+                for link in response.css("a::attr(href)").getall():
+                    yield response.follow(link, self.end, meta=response.meta)
+
+            def end(self, response):
+                self.logger.info("reached %s", response.url)
+    """
+    site.set("/linked-from-0", "x")
+    crawl = spider(code).run(JOBDIR=project.folder / "job")
+    assert f"reached {site.url}/linked-from-0" in crawl.log
+    page = project.page(f"{site.url}/0")
+    assert page is not None
+    assert len(page.visits) == 1
+    assert len(page.links) == 1
+
+
+FILTERED = """
+    import scrapy
+
+    class Filtered(scrapy.Spider):
+        name = "filtered"
+
+        async def start(self):
+            for number in range(int(self.number)):
+                yield scrapy.Request(f"{self.site}/{number}")
+
+        def parse(self, response):
+            self.logger.info("parsed %s", response.url)
+"""
+
+
+@pytest.mark.usefixtures("ranked")
+def test_with_jobdir_a_stopped_crawl_goes_on_where_it_was(
+    spider: Callable[[str], Spider], site: Site, project: Project
+) -> None:
+    job = {"JOBDIR": project.folder / "job", "DOWNLOAD_DELAY": 0.3, "LOG_LEVEL": "DEBUG"}
+    one = spider(FILTERED)
+    process = subprocess.Popen(
+        one.command("-a", "number=10", **job),
+        cwd=project.folder,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stderr is not None
+    for line in process.stderr:
+        if "parsed" in line:
+            break
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=30)
+    before = site.visited()
+    crawl = one.run("-a", "number=10", **job)
+    after = site.visited()
+    assert before[0] == "/9"
+    assert len(before) < 10
+    assert before + after == [f"/{number}" for number in range(9, -1, -1)]
+    assert "'finish_reason': 'finished'" in crawl.log
+
+
+def test_ones_own_policy_ranks(
+    spider: Callable[[str], Spider], site: Site, project: Project
+) -> None:
+    (project.folder / "mine.py").write_text(
+        "def policy(candidates):\n    return candidates.page_ids * 0.0 + range(len(candidates.p))\n"
+    )
+    crawl = spider("import sys; sys.path.insert(0, '.')\n" + dedent(START_URLS)).run(
+        HACS_POLICY="mine.policy"
+    )
+    assert crawl.exit_status == 0
+    assert site.visited() == ["/3", "/2", "/1", "/0"]
+
+
+def test_a_project_with_a_scheduler_of_its_own_is_told_and_still_recorded(
+    spider: Callable[[str], Spider], site: Site
+) -> None:
+    crawl = spider(START_URLS).run(SCHEDULER="scrapy.core.scheduler.Scheduler")
+    assert "SCHEDULER is set to scrapy.core.scheduler.Scheduler" in crawl.log
+    assert "HACS_INNER_SCHEDULER" in crawl.log
+    assert crawl.stat("hacs/visits") == 4
+    assert len(site.visited()) == 4
+
+
+def test_a_middleware_that_is_switched_off_is_pointed_out(
+    spider: Callable[[str], Spider], site: Site
+) -> None:
+    name = "hacs_crawler.middlewares.page_memory.PageMemoryMiddleware"
+    crawl = spider(START_URLS).run(DOWNLOADER_MIDDLEWARES=f'{{"{name}": null}}')
+    assert "DOWNLOADER_MIDDLEWARES switches PageMemoryMiddleware off" in crawl.log
+
+
+def test_cached_responses_are_no_observation(
+    spider: Callable[[str], Spider], site: Site, project: Project
+) -> None:
+    cache = {"HTTPCACHE_ENABLED": True, "HTTPCACHE_DIR": project.folder / "cache"}
+    one = spider(START_URLS)
+    assert one.run(**cache).stat("hacs/visits") == 4
+    crawl = one.run(**cache)
+    assert (crawl.stat("hacs/visits"), crawl.stat("hacs/not_observed/cached")) == (0, 4)
+
+
+@pytest.mark.parametrize("reactor", ["", "twisted.internet.selectreactor.SelectReactor"])
+def test_it_works_on_every_event_loop(
+    reactor: str, spider: Callable[[str], Spider], site: Site
+) -> None:
+    crawl = spider(START_URLS).run(
+        **({"TWISTED_REACTOR": reactor} if reactor else {"TWISTED_REACTOR_ENABLED": False})
+    )
+    assert crawl.stat("hacs/visits") == 4
+    assert Path(__file__).exists()
