@@ -1,0 +1,129 @@
+"""Keys of pages: the SURT that web archives use, and 64-bit fingerprints of it.
+
+``surt.surt`` takes some 10 us a URL, which is too much for every request of a crawl. Regular URLs
+are therefore taken apart by one expression; everything else is left to the library.
+"""
+
+import re
+import socket
+import warnings
+from functools import lru_cache
+from hashlib import blake2b
+from typing import Any
+from urllib.parse import unquote_to_bytes, urlsplit
+
+with warnings.catch_warnings():  # surt 0.3.1 has invalid escapes, reported when it is compiled
+    warnings.simplefilter("ignore")
+    from surt import DefaultIAURLCanonicalizer, surt
+
+LONGEST_URL = 2083
+"""Characters; longer URLs are not used. Browsers and CDX servers agree on about this much."""
+
+# Characters that neither surt nor browsers touch, in a segment that is not "." or "..".
+# "%" and parentheses are left out: escapes and ASP.NET session ids need the slow path.
+_REGULAR = re.compile(
+    r"https?://(?:www\d*\.)?"
+    r"((?:[a-z0-9-]{1,63}\.)*[a-z][a-z0-9-]{0,62})"
+    r"((?:/[a-z0-9~_@:!$'*,;=+-][a-z0-9~_@:!$'*,;=+.-]*)*)/?",
+    re.ASCII | re.IGNORECASE,
+)
+_NUMERIC_HOST = re.compile(rb"\d+(?:\.\d+)*").fullmatch
+_UNUSABLE = re.compile(r"[\x00-\x20\x7f-\xa0\ud800-\udfff]").search
+_BAD_HOST = re.compile(r"[\x00-\x20\x7f#%/<>?@\[\\\]^|`{}\"]|\.\.|^\.").search
+
+
+def fingerprint(text: str) -> int:
+    """Return the stable signed 64-bit fingerprint of `text` (BLAKE2b of its UTF-8, little-endian).
+
+    Raises UnicodeEncodeError for lone surrogates.
+    """
+    return int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "little", signed=True)
+
+
+def page_surt(url: str) -> str:
+    """Return the SURT key of a page, exactly as ``surt.surt`` and thus CDX servers form it.
+
+    Raises ValueError for what has no key: an empty URL, a bad port, a number that is no IP address.
+    """
+    match = _REGULAR.fullmatch(url)
+    if match is None:
+        return _slow_surt(url)
+    host, path = match.groups()
+    labels = host.split(".")
+    labels.reverse()
+    return f"{','.join(labels)}){path or '/'}".lower()
+
+
+def page_id(url: str) -> int:
+    """Return the fingerprint of the page's SURT key; raises ValueError as `page_surt` does."""
+    return fingerprint(page_surt(url))
+
+
+def bad_host(host: str) -> bool:
+    """Whether no browser would look `host` up: empty, or with spaces or URL delimiters in it."""
+    if ":" in host:  # IPv6; urlsplit has checked it and taken the brackets off
+        return False
+    return not host or _BAD_HOST(host) is not None
+
+
+def check_url(url: str) -> str | None:
+    """Return what is wrong with `url` as a seed, in words for a log line, or None.
+
+    A URL that passes has a `page_id`, and Scrapy makes a request of it.
+    """
+    if not url:
+        return "empty URL"
+    if len(url) > LONGEST_URL:
+        return f"longer than {LONGEST_URL} characters"
+    if (found := _UNUSABLE(url)) is not None:
+        return f"space or control character U+{ord(found[0]):04X} at column {found.start() + 1}"
+    try:
+        return _check_parts(url)
+    except ValueError as error:
+        return f"cannot be parsed: {error}"
+
+
+def _check_parts(url: str) -> str | None:
+    parts = urlsplit(url)
+    if parts.scheme not in {"http", "https"}:
+        return (
+            "no scheme; http:// or https:// expected"
+            if not parts.scheme
+            else (f"scheme {parts.scheme!r} is not http or https")
+        )
+    host = parts.hostname
+    if not host:
+        return "no host"
+    if bad_host(host):
+        return f"impossible host {host!r}"
+    if not host.isascii():
+        host.encode("idna")
+    if parts.port == 0:
+        return "port 0"
+    page_surt(url)
+    return None
+
+
+@lru_cache(maxsize=4096)
+def _slow_surt(url: str) -> str:
+    try:
+        key = surt(url, [_forbid_lookup, DefaultIAURLCanonicalizer.canonicalize])
+    except (AssertionError, AttributeError) as error:  # how surt answers what it cannot parse
+        raise ValueError(f"no SURT for {url[:200]!r}") from error
+    if key == "-":
+        raise ValueError("no SURT for an empty URL")
+    return str(key)
+
+
+def _forbid_lookup(parsed: Any, **_options: object) -> Any:
+    """Keep surt from asking DNS, which would block the reactor, about hosts like 999.1.2.3."""
+    host = parsed.host or b""
+    while (plain := unquote_to_bytes(host)) != host:
+        host = plain
+    host = host.replace(b"..", b".").strip(b".")
+    if _NUMERIC_HOST(host) and b"." in host:
+        try:
+            socket.inet_aton(host.decode())
+        except OSError:
+            raise ValueError(f"not an IP address: {host.decode()}") from None
+    return parsed
