@@ -235,7 +235,7 @@ def main() -> None:
     parser.add_argument("--gaps", type=int, default=20, help="gaps a page of the speed table")
     parser.add_argument("--brentq-pages", type=int, default=20_000, help="pages brentq is run on")
     parser.add_argument("--histories", type=int, default=20_000, help="histories of the bias table")
-    parser.add_argument("--stores", type=int, default=200, help="stores of the prior table")
+    parser.add_argument("--stores", type=int, default=400, help="stores of the prior table")
     parser.add_argument("--only", choices=("speed", "bias", "prior"), help="one table only")
     args = parser.parse_args()
     print(f"Python {platform.python_version()}, NumPy {np.__version__}, SciPy {scipy.__version__}")

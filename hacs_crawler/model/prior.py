@@ -53,7 +53,7 @@ def fit_prior(
     over x = log lambda, with the weighted likelihood of `bayes`, by L-BFGS-B with the exact
     gradient; the integrals are sums on a grid of log lambda, laid out once. log_sd stays in
     LOG_SD_BOUNDS. Pages without gaps are ignored; of more than MAX_PAGES_TO_FIT pages that many,
-    evenly spaced, are used: the median is then known to 3% of log_sd and cost stays bounded.
+    evenly spaced, are used: the median is then known to about 3% of log_sd and cost stays bounded.
 
     Returns `default` below `min_pages` pages with gaps or MIN_UPDATES_TO_FIT gaps with an update
     (a store of quiet pages only says that rates are small, not how small). Why 50 pages: on
@@ -76,7 +76,7 @@ def fit_prior(
         median, log_sd = parameters
         z = (_GRID - median) / math.exp(log_sd)
         density = np.exp(-0.5 * z * z - log_sd)
-        marginal = likelihood @ density
+        marginal = likelihood @ density + 1e-300  # a narrow prior far off underflows to 0
         posterior = (1 / marginal) @ likelihood * density  # summed over pages, one per grid point
         slope = np.array([posterior @ z / math.exp(log_sd), posterior @ (z * z - 1)])
         return -float(np.log(marginal).mean()), -slope / marginal.size

@@ -1,0 +1,304 @@
+"""What every estimator of a rate must do, and what each one is."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.integrate import quad
+from scipy.optimize import brentq
+
+from hacs_crawler.model import (
+    DEFAULT_PRIOR,
+    ESTIMATORS,
+    Gaps,
+    LogNormalPrior,
+    bayes,
+    cho,
+    estimate,
+    mle,
+    naive,
+)
+
+MINUTE = 1 / 1440
+ESTIMATE = {"naive": naive, "cho": cho, "mle": mle, "bayes": lambda g: bayes(g, DEFAULT_PRIOR)}
+
+quick = settings(deadline=None, max_examples=60, derandomize=True)
+gap = st.floats(math.log(MINUTE), math.log(20_000)).map(math.exp)
+history = st.lists(st.tuples(gap, st.booleans()), min_size=1, max_size=40)
+
+
+def gaps_of(*pages, weight=None):
+    """Pages given as lists of (days, updated)."""
+    flat = [one for page in pages for one in page]
+    return Gaps(
+        np.array([days for days, _ in flat], dtype=float),
+        np.array([updated for _, updated in flat], dtype=bool),
+        np.ones(len(flat)) if weight is None else np.array(weight, dtype=float),
+        np.cumsum([0, *(len(page) for page in pages)]),
+    )
+
+
+def visits_of(page):
+    days = np.concatenate([[0.0], np.cumsum([days for days, _ in page])])
+    return days, np.array([False, *(updated for _, updated in page)]), np.array([0, days.size])
+
+
+def random_pages(seed, n_pages):
+    """Histories from easy to extreme: gaps of minutes to decades, one update among hundreds."""
+    rng = np.random.default_rng(seed)
+    pages = []
+    for _ in range(n_pages):
+        n = int(rng.choice([2, 3, 10, 50, 400]))
+        center, spread = rng.uniform(math.log(MINUTE), math.log(5000)), rng.choice([0.0, 1.0, 4.0])
+        days = np.exp(np.clip(rng.normal(center, spread, n), math.log(MINUTE), math.log(20_000)))
+        updated = rng.random(n) < rng.choice([0.0, 0.2, 0.9, 1.0])
+        updated[rng.integers(n)] = True
+        pages.append(list(zip(days, updated, strict=True)))
+    return pages
+
+
+# Fixed expectations, worked by hand
+
+
+def test_naive_is_updates_over_time():
+    assert naive(gaps_of([(2, True), (3, False), (5, True)])) == pytest.approx([0.2])
+
+
+def test_cho_corrects_for_updates_that_share_a_gap():
+    # n = 4, X = 3, mean gap 2 days: -log(1.5 / 4.5) / 2
+    page = [(2, True), (2, True), (2, False), (2, True)]
+    assert cho(gaps_of(page)) == pytest.approx([math.log(3) / 2])
+
+
+def test_mle_of_equal_gaps_has_a_closed_form():
+    # 3 t / (e^(lambda t) - 1) = t  ->  lambda = log(4) / t
+    page = [(2, True), (2, True), (2, False), (2, True)]
+    assert mle(gaps_of(page)) == pytest.approx([math.log(4) / 2], rel=1e-13)
+
+
+def test_mle_of_one_update_and_one_quiet_gap():
+    # 3 / (e^(3 lambda) - 1) = 8  ->  lambda = log(11/8) / 3
+    assert mle(gaps_of([(3, True), (8, False)])) == pytest.approx([math.log(11 / 8) / 3], rel=1e-13)
+
+
+def test_mle_without_a_quiet_gap_is_cho():
+    gaps = gaps_of([(2, True), (7, True)])
+    assert mle(gaps) == pytest.approx(cho(gaps))
+
+
+@pytest.mark.parametrize("estimator", [naive, cho, mle])
+def test_no_update_is_rate_zero(estimator):
+    assert estimator(gaps_of([(2, False), (7, False)])).tolist() == [0.0]
+
+
+@pytest.mark.parametrize("estimator", [naive, cho, mle])
+def test_no_gap_is_rate_zero(estimator):
+    assert estimator(gaps_of([], [(1, False)], [])).tolist() == [0.0, 0.0, 0.0]
+
+
+def test_bayes_without_gaps_is_the_prior_mean():
+    assert bayes(gaps_of([], []), DEFAULT_PRIOR) == pytest.approx([DEFAULT_PRIOR.mean_rate] * 2)
+
+
+def test_bayes_ignores_gaps_that_have_faded_away():
+    faded = gaps_of([(5, True), (5, False)], weight=[0, 0])
+    assert bayes(faded, DEFAULT_PRIOR) == pytest.approx([DEFAULT_PRIOR.mean_rate])
+
+
+def test_a_gap_of_weight_one_half_twice_counts_as_one():
+    halves = gaps_of([(5, True), (5, True), (9, False), (9, False)], weight=[0.5] * 4)
+    assert bayes(halves, DEFAULT_PRIOR) == pytest.approx(
+        bayes(gaps_of([(5, True), (9, False)]), DEFAULT_PRIOR), rel=1e-8
+    )
+
+
+def test_evidence_that_fades_brings_back_the_prior():
+    weights = [1.0, 0.5, 0.1, 0.01, 0.0]
+    rates = [bayes(gaps_of([(900, False)], weight=[w]), DEFAULT_PRIOR)[0] for w in weights]
+    assert rates == sorted(rates)
+    assert rates[-1] == pytest.approx(DEFAULT_PRIOR.mean_rate)
+
+
+def test_much_evidence_overrules_the_prior():
+    rng = np.random.default_rng(11)
+    days = rng.lognormal(1.0, 1.0, 5000)
+    updated = rng.random(5000) < -np.expm1(-days / 4.0)
+    gaps = gaps_of(list(zip(days, updated, strict=True)))
+    assert bayes(gaps, DEFAULT_PRIOR) == pytest.approx(mle(gaps), rel=2e-3)
+
+
+# Numerical accuracy, against SciPy
+
+
+def eq_5_by_brentq(page):
+    t = np.array([days for days, updated in page if updated])
+    quiet = math.fsum(days for days, updated in page if not updated)
+
+    def excess(log_rate):
+        with np.errstate(over="ignore"):
+            return float((t / np.expm1(math.exp(log_rate) * t)).sum()) - quiet
+
+    return math.exp(brentq(excess, -40, 40, xtol=1e-14, rtol=1e-14))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_mle_agrees_with_brentq(seed):
+    pages = [p for p in random_pages(seed, 150) if not all(updated for _, updated in p)]
+    expected = [eq_5_by_brentq(page) for page in pages]
+    np.testing.assert_allclose(mle(gaps_of(*pages)), expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        [(MINUTE, True), (20_000, False)],
+        [(20_000, True), (MINUTE, False)],
+        [(MINUTE, True), (20_000, True), (MINUTE / 60, False)],
+        [(20_000, True)] * 50 + [(MINUTE, True), (1, False)],
+        [(30, True)] + [(7, False)] * 900,
+        [(30, True)] * 900 + [(1e-3, False)],
+    ],
+)
+def test_mle_agrees_with_brentq_at_the_extremes(page):
+    np.testing.assert_allclose(mle(gaps_of(page)), [eq_5_by_brentq(page)], rtol=1e-9)
+
+
+def posterior_mean_by_quad(page, prior, weights):
+    t = np.array([days for days, _ in page])
+    updated = np.array([seen for _, seen in page], dtype=bool)
+    w = np.array(weights)
+
+    def log_density(x):
+        u = math.exp(x) * t
+        with np.errstate(divide="ignore"):
+            terms = np.where(updated, np.log(-np.expm1(-u)), -u)
+        return float((w * terms).sum()) - ((x - prior.log_median) / prior.log_sd) ** 2 / 2
+
+    # quiet decades push the mode far below a narrow prior, updates each minute far above
+    reach = prior.log_sd * 9 + 15
+    grid = np.linspace(prior.log_median - reach, prior.log_median + 2 * reach, 6000)
+    heights = np.array([log_density(x) for x in grid])
+    top, top_mean = heights.max(), (heights + grid).max()
+    alive = grid[(heights > top - 45) | (heights + grid > top_mean - 45)]
+    step = grid[1] - grid[0]
+    edges = np.linspace(alive[0] - step, alive[-1] + step, 12)
+    pieces = list(itertools.pairwise(edges))
+
+    def integral(shift, peak):
+        return math.fsum(
+            quad(lambda x: math.exp(log_density(x) + shift * x - peak), a, b, epsrel=1e-9)[0]
+            for a, b in pieces
+        )
+
+    return integral(1, top_mean) / integral(0, top) * math.exp(top_mean - top)
+
+
+HARD = {
+    "quiet for long": [(3650, False)],
+    "quiet for ever": [(20_000, False)] * 50,
+    "quiet for a minute": [(MINUTE, False)],
+    "updated in a minute": [(MINUTE, True)],
+    "updated each minute": [(MINUTE, True)] * 50,
+    "updated each day": [(1, True)] * 300,
+    "updated each year": [(365, True)] * 300,
+    "updated each year, quiet for a day": [(365, True)] * 300 + [(1, False)],
+    "minutes and decades": [(MINUTE, True), (20_000, True), (10, False)],
+    "minutes and decades, all updated": [(MINUTE, True), (1, True), (20_000, True)],
+    "fast at first sight, then quiet": [(MINUTE, True), (20_000, False)],
+    "balanced": [(10, True), (12, False), (30, True), (4, False)] * 8,
+}
+
+
+@pytest.mark.parametrize("log_sd", [0.3, 1.5, 3.0])
+@pytest.mark.parametrize("name", HARD)
+def test_bayes_agrees_with_adaptive_quadrature(name, log_sd):
+    page, prior = HARD[name], LogNormalPrior(DEFAULT_PRIOR.log_median, log_sd)
+    expected = posterior_mean_by_quad(page, prior, [1.0] * len(page))
+    np.testing.assert_allclose(bayes(gaps_of(page), prior), [expected], rtol=1e-6)
+
+
+def test_bayes_agrees_with_adaptive_quadrature_on_random_faded_histories():
+    pages = random_pages(9, 12)
+    rng = np.random.default_rng(9)
+    weights = [np.exp(-rng.exponential(1.0, len(page))) for page in pages]
+    expected = [
+        posterior_mean_by_quad(page, DEFAULT_PRIOR, weight)
+        for page, weight in zip(pages, weights, strict=True)
+    ]
+    gaps = gaps_of(*pages, weight=np.concatenate(weights))
+    np.testing.assert_allclose(bayes(gaps, DEFAULT_PRIOR), expected, rtol=1e-6)
+
+
+# Properties
+
+
+@pytest.mark.parametrize("name", ESTIMATE)
+@given(page=history)
+@quick
+def test_a_rate_is_finite_and_not_negative(name, page):
+    (rate,) = ESTIMATE[name](gaps_of(page))
+    assert 0 <= rate < math.inf
+    assert rate > 0 or name != "bayes"
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+@given(page=history, scale=st.floats(1e-2, 1e2))
+@quick
+def test_scaling_time_divides_the_rate(name, page, scale):
+    prior = LogNormalPrior(DEFAULT_PRIOR.log_median - math.log(scale), DEFAULT_PRIOR.log_sd)
+    slower = [(days * scale, updated) for days, updated in page]
+    (rate,) = estimate(name, *visits_of(page), prior=DEFAULT_PRIOR, fade_days=365.0)
+    (scaled,) = estimate(name, *visits_of(slower), prior=prior, fade_days=365.0 * scale)
+    assert scaled * scale == pytest.approx(rate, rel=1e-6)
+
+
+def with_a_quiet_gap(name, page):
+    """Eq. 5 takes over from Eq. 4 at the first quiet gap, and may jump there."""
+    return [*page, (5.0, False)] if name.startswith("mle") else page
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+@given(page=history, more=gap)
+@quick
+def test_a_further_quiet_gap_never_raises_the_rate(name, page, more):
+    page = with_a_quiet_gap(name, page)
+    before = estimate(name, *visits_of(page))
+    after = estimate(name, *visits_of([*page, (more, False)]))
+    assert after[0] <= before[0] * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+@given(page=history, stretch=st.floats(1, 100), data=st.data())
+@quick
+def test_a_longer_quiet_gap_never_raises_the_rate(name, page, stretch, data):
+    page = [*with_a_quiet_gap(name, page), (5.0, False)]
+    quiet = [k for k, (_, updated) in enumerate(page) if not updated]
+    k = data.draw(st.sampled_from(quiet))
+    longer = [(d * stretch if i == k else d, updated) for i, (d, updated) in enumerate(page)]
+    before, after = estimate(name, *visits_of(page)), estimate(name, *visits_of(longer))
+    assert after[0] <= before[0] * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("name", ESTIMATE)
+def test_a_batch_gives_what_its_pages_give_one_by_one(name):
+    pages = [[], *random_pages(3, 400), [], [(3.0, False)], [(3.0, True)], []]
+    one_by_one = np.concatenate([ESTIMATE[name](gaps_of(page)) for page in pages])
+    np.testing.assert_allclose(ESTIMATE[name](gaps_of(*pages)), one_by_one, rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", ESTIMATE)
+def test_an_empty_batch_gives_no_rates(name):
+    assert ESTIMATE[name](gaps_of()).shape == (0,)
+
+
+def test_modes_that_the_first_guess_hits_exactly_stay_finite():
+    """Many alike pages: some converge to the last bit while others still move."""
+    rng = np.random.default_rng(2)
+    days = rng.lognormal(math.log(14), 1.0, (20_000, 49))
+    updated = rng.random(days.shape) < -np.expm1(-days / 3.0)
+    offsets = np.arange(20_001) * 49
+    rates = bayes(Gaps(days.ravel(), updated.ravel(), np.ones(days.size), offsets), DEFAULT_PRIOR)
+    assert np.isfinite(rates).all()

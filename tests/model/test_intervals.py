@@ -1,0 +1,135 @@
+"""Visits become gaps, each with or without an update."""
+
+import math
+
+import numpy as np
+import pytest
+
+from hacs_crawler.model import Gaps, gaps_between, interpolated_gaps
+
+QUIET, UPDATE = False, True
+
+
+def visits(*pages):
+    """Pages given as lists of (day, links appeared since the visit before)."""
+    flat = [visit for page in pages for visit in page]
+    days = np.array([day for day, _ in flat], dtype=float)
+    updated = np.array([seen for _, seen in flat], dtype=bool)
+    return days, updated, np.cumsum([0, *(len(page) for page in pages)])
+
+
+def test_gaps_lie_between_successive_visits():
+    gaps = gaps_between(*visits([(0, QUIET), (2, UPDATE), (7, QUIET)]))
+    assert gaps.days.tolist() == [2, 5]
+    assert gaps.updated.tolist() == [True, False]
+
+
+def test_no_gap_crosses_from_one_page_to_the_next():
+    gaps = gaps_between(*visits([(0, QUIET), (2, UPDATE)], [(100, QUIET), (103, QUIET)]))
+    assert gaps.days.tolist() == [2, 3]
+    assert gaps.offsets.tolist() == [0, 1, 2]
+
+
+def test_pages_with_no_visit_or_one_have_no_gaps():
+    gaps = gaps_between(*visits([], [(5, QUIET)], [(0, QUIET), (1, UPDATE)], []))
+    assert len(gaps) == 4
+    assert gaps.counts.tolist() == [0, 0, 1, 0]
+
+
+def test_what_the_first_visit_found_is_ignored():
+    gaps = gaps_between(*visits([(0, UPDATE), (1, QUIET)]))
+    assert gaps.updated.tolist() == [False]
+
+
+@pytest.mark.parametrize("form", [gaps_between, interpolated_gaps])
+def test_an_empty_batch_has_no_pages(form):
+    assert len(form(*visits(), fade_days=30.0)) == 0
+
+
+def test_weight_falls_by_e_for_each_fade_days_before_the_last_visit():
+    days, updated, offsets = visits([(0, QUIET), (10, UPDATE), (20, QUIET), (50, QUIET)])
+    weight = gaps_between(days, updated, offsets, fade_days=20.0).weight
+    assert weight == pytest.approx([math.exp(-2.0), math.exp(-1.5), 1.0])
+
+
+def test_age_counts_from_the_page_s_own_last_visit():
+    pages = visits([(0, QUIET), (1, QUIET)], [(500, QUIET), (501, QUIET)])
+    assert gaps_between(*pages, fade_days=1.0).weight.tolist() == [1, 1]
+
+
+def test_infinite_fade_days_keeps_every_weight_at_one():
+    assert gaps_between(*visits([(0, QUIET), (1, QUIET), (9999, UPDATE)])).weight.tolist() == [1, 1]
+
+
+@pytest.mark.parametrize(
+    ("page", "ends_in_update", "ends_in_access"),
+    [
+        # t_0 = 0; update in (0, 10] at 5; the 5 days to the last visit belong to nothing
+        ([(0, QUIET), (10, UPDATE)], [5], []),
+        # access at 10; update in (10, 30] at 20
+        ([(0, QUIET), (10, QUIET), (30, UPDATE)], [10], [10]),
+        # update at 5; the quiet interval starts there, not at the visit on day 10
+        ([(0, QUIET), (10, UPDATE), (30, QUIET)], [5], [25]),
+        # updates at 5 and 20
+        ([(0, QUIET), (10, UPDATE), (30, UPDATE)], [5, 15], []),
+        # access 4, update 6, access 10, access 11, update 13
+        (
+            [(0, QUIET), (4, QUIET), (8, UPDATE), (10, QUIET), (11, QUIET), (15, UPDATE)],
+            [2, 2],
+            [4, 4, 1],
+        ),
+    ],
+)
+def test_interpolated_intervals_run_from_event_to_event(page, ends_in_update, ends_in_access):
+    gaps = interpolated_gaps(*visits(page))
+    assert gaps.days[gaps.updated].tolist() == ends_in_update
+    assert gaps.days[~gaps.updated].tolist() == ends_in_access
+
+
+def test_interpolation_keeps_pages_apart():
+    page = [(0, QUIET), (10, UPDATE), (30, QUIET)]
+    shifted = [(day + 1000, seen) for day, seen in page]
+    gaps = interpolated_gaps(*visits(page, [], shifted))
+    assert gaps.days.tolist() == [5, 25, 5, 25]
+    assert gaps.offsets.tolist() == [0, 2, 2, 4]
+
+
+def test_an_interpolated_interval_ages_from_its_own_end():
+    gaps = interpolated_gaps(*visits([(0, QUIET), (10, UPDATE)]), fade_days=5.0)
+    assert gaps.weight == pytest.approx([math.exp(-1.0)])
+
+
+@pytest.mark.parametrize("days", [[0.0, 0.0], [1.0, 0.0], [0.0, math.nan], [0.0, math.inf]])
+def test_visits_must_increase_and_be_finite(days):
+    with pytest.raises(ValueError, match="longer than 0 days, and finite"):
+        gaps_between(np.array(days), np.zeros(2, dtype=bool), np.array([0, 2]))
+
+
+@pytest.mark.parametrize("offsets", [[0, 1], [1, 2], [0, 2, 1, 2], []])
+def test_offsets_must_cover_the_visits(offsets):
+    with pytest.raises(ValueError, match="offsets"):
+        gaps_between(np.array([0.0, 1.0]), np.zeros(2, dtype=bool), np.array(offsets, dtype=int))
+
+
+@pytest.mark.parametrize("fade_days", [0.0, -1.0, math.nan])
+def test_fade_days_must_be_positive(fade_days):
+    with pytest.raises(ValueError, match="fade_days"):
+        gaps_between(*visits([(0, QUIET), (1, QUIET)]), fade_days=fade_days)
+
+
+def test_visits_and_outcomes_must_be_of_one_length():
+    with pytest.raises(ValueError, match="one length"):
+        gaps_between(np.array([0.0, 1.0]), np.zeros(3, dtype=bool), np.array([0, 2]))
+
+
+@pytest.mark.parametrize(
+    ("updated", "weight", "message"),
+    [
+        ([True, False], [1.0], "one length"),
+        ([True], [1.5], "between 0 and 1"),
+        ([1], [1.0], "booleans"),
+    ],
+)
+def test_gaps_refuse_arrays_that_do_not_fit(updated, weight, message):
+    with pytest.raises(ValueError, match=message):
+        Gaps(np.array([1.0]), np.array(updated), np.array(weight), np.array([0, 1]))

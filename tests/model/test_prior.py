@@ -1,0 +1,96 @@
+"""The prior of rates and its fit to a store."""
+
+import math
+
+import numpy as np
+import pytest
+
+from hacs_crawler.model import (
+    DEFAULT_PRIOR,
+    MIN_PAGES_TO_FIT,
+    Gaps,
+    LogNormalPrior,
+    fit_prior,
+    gaps_between,
+)
+
+TRUTH = LogNormalPrior(log_median=-math.log(30.0), log_sd=0.8)
+
+
+def store(n_pages, prior=TRUTH, n_gaps=10, seed=5):
+    rng = np.random.default_rng(seed)
+    rates = np.exp(rng.normal(prior.log_median, prior.log_sd, n_pages))
+    gap_days = rng.lognormal(math.log(14.0), 1.0, (n_pages, n_gaps))
+    updated = rng.random(gap_days.shape) < -np.expm1(-rates[:, None] * gap_days)
+    return Gaps(
+        gap_days.ravel(),
+        updated.ravel(),
+        np.ones(gap_days.size),
+        np.arange(n_pages + 1) * n_gaps,
+    )
+
+
+def test_default_median_is_110_days():
+    assert math.exp(-DEFAULT_PRIOR.log_median) == pytest.approx(110)
+    assert DEFAULT_PRIOR.log_sd == 1.5
+
+
+def test_mean_rate_is_that_of_the_log_normal():
+    assert LogNormalPrior(0.0, 2.0).mean_rate == pytest.approx(math.exp(2.0))
+
+
+@pytest.mark.parametrize(
+    ("log_median", "log_sd"), [(math.nan, 1.0), (math.inf, 1.0), (0.0, 0.0), (0.0, math.nan)]
+)
+def test_a_prior_needs_a_finite_median_and_a_positive_spread(log_median, log_sd):
+    with pytest.raises(ValueError, match="log_"):
+        LogNormalPrior(log_median, log_sd)
+
+
+def test_fit_recovers_a_known_prior():
+    fitted = fit_prior(store(2000))
+    assert fitted.log_median == pytest.approx(TRUTH.log_median, abs=0.1)
+    assert fitted.log_sd == pytest.approx(TRUTH.log_sd, abs=0.1)
+
+
+def test_a_store_larger_than_the_sample_gives_the_same_prior():
+    fitted = fit_prior(store(10_000, n_gaps=5))
+    assert fitted.log_median == pytest.approx(TRUTH.log_median, abs=0.1)
+
+
+def test_scaling_time_moves_the_median_alone():
+    gaps = store(300)
+    slower = Gaps(gaps.days * 7, gaps.updated, gaps.weight, gaps.offsets)
+    fitted, scaled = fit_prior(gaps), fit_prior(slower)
+    assert scaled.log_median == pytest.approx(fitted.log_median - math.log(7), abs=1e-3)
+    assert scaled.log_sd == pytest.approx(fitted.log_sd, abs=1e-3)
+
+
+def test_pages_without_gaps_are_ignored():
+    gaps = store(100)
+    padded = Gaps(gaps.days, gaps.updated, gaps.weight, np.repeat(gaps.offsets, 3))
+    assert fit_prior(padded) == fit_prior(gaps)
+
+
+def test_too_few_pages_keep_the_default():
+    other = LogNormalPrior(1.0, 1.0)
+    assert fit_prior(store(MIN_PAGES_TO_FIT - 1), other) == other
+    assert fit_prior(store(MIN_PAGES_TO_FIT), other) != other
+
+
+def test_a_store_without_updates_keeps_the_default():
+    gaps = store(200)
+    quiet = Gaps(gaps.days, np.zeros_like(gaps.updated), gaps.weight, gaps.offsets)
+    assert fit_prior(quiet) == DEFAULT_PRIOR
+
+
+def test_an_empty_store_keeps_the_default():
+    none = gaps_between(np.empty(0), np.empty(0, dtype=bool), np.zeros(1, dtype=int))
+    assert fit_prior(none) == DEFAULT_PRIOR
+
+
+@pytest.mark.parametrize("rate_spread", [0.0, 12.0])
+def test_spread_stays_within_its_bounds(rate_spread):
+    fitted = fit_prior(store(500, LogNormalPrior(-4.0, max(rate_spread, 1e-9)), n_gaps=50))
+    assert 0.3 <= fitted.log_sd <= 3.0 + 1e-12
+    assert math.isfinite(fitted.log_median)

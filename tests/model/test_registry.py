@@ -1,0 +1,64 @@
+"""Estimators are chosen by name."""
+
+import numpy as np
+import pytest
+
+from hacs_crawler.model import (
+    DEFAULT_PRIOR,
+    ESTIMATORS,
+    bayes,
+    cho,
+    estimate,
+    gaps_between,
+    interpolated_gaps,
+    mle,
+    naive,
+)
+
+PAGES = (
+    np.array([0.0, 4.0, 9.0, 12.0, 50.0, 0.0, 3.0, 11.0]),
+    np.array([False, True, False, True, False, False, True, True]),
+    np.array([0, 5, 8]),
+)
+
+
+def test_the_names_are_these():
+    assert list(ESTIMATORS) == ["naive", "cho", "mle", "mle-interpolated", "bayes"]
+
+
+@pytest.mark.parametrize("by_name", [naive, cho, mle])
+def test_estimators_without_prior_see_the_gaps_between_visits(by_name):
+    expected = by_name(gaps_between(*PAGES))
+    assert estimate(by_name.__name__, *PAGES).tolist() == expected.tolist()
+
+
+def test_mle_interpolated_solves_eq_5_on_interpolated_intervals():
+    assert estimate("mle-interpolated", *PAGES)[0] == mle(interpolated_gaps(*PAGES))[0]
+
+
+def test_mle_interpolated_falls_back_to_the_true_gaps():
+    every_gap_updated = 1
+    expected = cho(gaps_between(*PAGES))[every_gap_updated]
+    assert estimate("mle-interpolated", *PAGES)[every_gap_updated] == expected
+
+
+def test_bayes_sees_prior_and_fading():
+    expected = bayes(gaps_between(*PAGES, fade_days=20.0), DEFAULT_PRIOR)
+    rates = estimate("bayes", *PAGES, prior=DEFAULT_PRIOR, fade_days=20.0)
+    assert rates.tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("name", ["naive", "cho", "mle", "mle-interpolated"])
+def test_the_paper_s_estimators_ignore_fading(name):
+    assert estimate(name, *PAGES, fade_days=5.0) == pytest.approx(estimate(name, *PAGES))
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_an_empty_batch_gives_no_rates(name):
+    nothing = np.empty(0), np.empty(0, dtype=bool), np.zeros(1, dtype=int)
+    assert estimate(name, *nothing).shape == (0,)
+
+
+def test_an_unknown_name_is_an_error_that_lists_the_known_ones():
+    with pytest.raises(ValueError, match="'mel'; known are naive, cho, mle, mle-interpolated"):
+        estimate("mel", *PAGES)
