@@ -10,10 +10,12 @@ from __future__ import annotations
 from scrapy import Request
 
 from hacs_crawler.outcome import Outcome
+from hacs_crawler.urls import page_id
 
 
 def page_url(request: Request) -> str | None:
-    """Return the URL of the page that the request visits, or None where HACS does not care for it.
+    """Return the URL of the page that the request visits, or None where HACS does not care
+    for it.
 
     Start requests are cared for unless they opt out, other requests only where they opt in.
     """
@@ -24,7 +26,17 @@ def page_url(request: Request) -> str | None:
     if not hacs or request.method != "GET":
         return None
     page = meta.get("hacs_page")
-    return page if isinstance(page, str) else request.url
+    url = page if isinstance(page, str) else request.url
+    return url if has_key(url) else None
+
+
+def has_key(url: str) -> bool:
+    """Whether a page can be known by this URL; a bad port or an impossible IP address has no key."""
+    try:
+        page_id(url)
+    except ValueError:
+        return False
+    return True
 
 
 def is_seed(request: Request) -> bool:
@@ -33,7 +45,7 @@ def is_seed(request: Request) -> bool:
     return (
         bool(meta.get("is_start_request"))
         and meta.get("hacs", True) is True
-        and request.method == "GET"
+        and page_url(request) is not None
     )
 
 

@@ -18,7 +18,7 @@ from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from scrapy.utils.misc import build_from_crawler, load_object
 from twisted.internet.defer import Deferred
 
-from hacs_crawler.care import forget_copied_meta, is_seed
+from hacs_crawler.care import forget_copied_meta, is_seed, page_url
 from hacs_crawler.config import Config
 from hacs_crawler.exceptions import ConfigError, StateError, StateUnavailableError
 from hacs_crawler.ranking import Ranked, Ranking
@@ -124,7 +124,7 @@ class HacsScheduler(BaseScheduler):
         if self._seeds_are_over or not is_seed(request):
             return self._inner.enqueue_request(request)
         self._held.append(request)
-        self._held_ids.append(page_id(request.meta.get("hacs_page") or request.url))
+        self._held_ids.append(page_id(page_url(request) or request.url))
         return True
 
     def next_request(self) -> Request | None:

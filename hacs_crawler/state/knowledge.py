@@ -112,7 +112,9 @@ class Knowledge:
                         del recorded[index]
             if not base:
                 return [recorded[index] for index in sorted(recorded)]
-        msg = f"{len(base)} pages were changed by other processes {_TRIES} times while being written"
+        msg = (
+            f"{len(base)} pages were changed by other processes {_TRIES} times while being written"
+        )
         raise StateUnavailableError(msg)
 
     def rows(self, page_ids: Ids) -> Rows:

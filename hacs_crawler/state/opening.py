@@ -22,13 +22,14 @@ def check_state(url: str, namespace: str) -> None:
             raise ConfigError(msg)
     elif scheme not in REDIS_SCHEMES or not separator:
         shown = f"{scheme}://…" if separator else url
-        msg = (
-            f"HACS_STATE = {shown!r}: allowed are sqlite:///PATH and "
-            + ", ".join(f"{name}://…" for name in REDIS_SCHEMES)
+        msg = f"HACS_STATE = {shown!r}: allowed are sqlite:///PATH and " + ", ".join(
+            f"{name}://…" for name in REDIS_SCHEMES
         )
         raise ConfigError(msg)
     if not _NAMESPACE.fullmatch(namespace):
-        msg = f"HACS_NAMESPACE = {namespace!r}: allowed are 1 to 64 letters, digits, '_', '.' and '-'"
+        msg = (
+            f"HACS_NAMESPACE = {namespace!r}: allowed are 1 to 64 letters, digits, '_', '.' and '-'"
+        )
         raise ConfigError(msg)
 
 

@@ -19,6 +19,7 @@ from bisect import bisect_left, insort
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from itertools import pairwise
 
 DAY = 86_400
 RECENT_VISITS = 128
@@ -93,7 +94,9 @@ class Page:
     def update_times(self) -> array[int]:
         """Seconds at which updates were found, ascending, of whatever age."""
         added = array("I", (at for at in self.runs[::2] if at != self.links_since))
-        return array("I", sorted({*added, *self.content_changes})) if self.content_changes else added
+        return (
+            array("I", sorted({*added, *self.content_changes})) if self.content_changes else added
+        )
 
     @property
     def last_update(self) -> int | None:
@@ -222,7 +225,7 @@ def _thin(times: array[int]) -> None:
         return
     kept = [
         at
-        for at, following in zip(times[:old], times[1 : old + 1], strict=True)
+        for at, following in pairwise(times[: old + 1])
         if at // SLOT_SECONDS != following // SLOT_SECONDS
     ]
     if len(kept) < old:

@@ -51,7 +51,15 @@ for i, key in ipairs(KEYS) do found[i] = table.concat(redis.call('HGETALL', key)
 return table.concat(found)
 """
 # a script's own errors come wrapped in more text, hence looked for anywhere in the message
-_PASSING = ("OOM command", "MISCONF", "READONLY", "CLUSTERDOWN", "TRYAGAIN", "LOADING", "MASTERDOWN")
+_PASSING = (
+    "OOM command",
+    "MISCONF",
+    "READONLY",
+    "CLUSTERDOWN",
+    "TRYAGAIN",
+    "LOADING",
+    "MASTERDOWN",
+)
 
 
 class RedisStore:
@@ -88,7 +96,9 @@ class RedisStore:
                 pipe.hget(self._key(page_id, "pages"), _field(page_id))
             bodies = pipe.execute() if page_ids else []
         return {
-            page_id: body for page_id, body in zip(page_ids, bodies, strict=True) if body is not None
+            page_id: body
+            for page_id, body in zip(page_ids, bodies, strict=True)
+            if body is not None
         }
 
     def write(self, changes: Sequence[Change]) -> dict[int, bytes]:
@@ -197,7 +207,7 @@ class RedisStore:
 
 
 def without_password(url: str) -> str:
-    """Return the URL as it may be shown: user and password left out, and the query, which may hold them."""
+    """Return the URL as it may be shown: without user, password, and the query, which may hold them."""
     parts = urlsplit(url)
     return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
 
@@ -206,8 +216,12 @@ def _may_pass(error: Exception) -> bool:
     if isinstance(error, redis.exceptions.ResponseError):
         return any(word in str(error) for word in _PASSING)
     return isinstance(
-        error, redis.exceptions.ConnectionError | redis.exceptions.TimeoutError | OSError
-    ) or isinstance(error, redis.exceptions.RedisClusterException)
+        error,
+        redis.exceptions.ConnectionError
+        | redis.exceptions.TimeoutError
+        | redis.exceptions.RedisClusterException
+        | OSError,
+    )
 
 
 def _field(page_id: int) -> bytes:

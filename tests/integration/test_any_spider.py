@@ -47,7 +47,16 @@ class Spider:
         options += [f"{name}={value}" for name, value in settings.items()]
         parts = [part for one in options for part in ("-s", one)]
         site = ("-a", f"site={self._site.url}")
-        return [sys.executable, "-m", "scrapy", "runspider", str(self._file), *site, *arguments, *parts]
+        return [
+            sys.executable,
+            "-m",
+            "scrapy",
+            "runspider",
+            str(self._file),
+            *site,
+            *arguments,
+            *parts,
+        ]
 
     def run(self, *arguments: str, **settings: object) -> Crawl:
         done = subprocess.run(
@@ -92,9 +101,7 @@ def test_start_urls_are_ranked(spider: Callable[[str], Spider], site: Site) -> N
 
 
 @pytest.mark.usefixtures("ranked")
-def test_a_window_ranks_so_many_seeds_at_once(
-    spider: Callable[[str], Spider], site: Site
-) -> None:
+def test_a_window_ranks_so_many_seeds_at_once(spider: Callable[[str], Spider], site: Site) -> None:
     spider(START_URLS).run(HACS_RANK_WINDOW=2)
     assert site.visited() == ["/1", "/0", "/3", "/2"]
 

@@ -126,9 +126,7 @@ def test_seeds_are_read_from_gz_and_from_standard_input(site: Site, project: Pro
     assert site.visited() == ["/~a/", "/~a/"]
 
 
-def test_a_malformed_seed_is_named_and_the_others_are_visited(
-    site: Site, project: Project
-) -> None:
+def test_a_malformed_seed_is_named_and_the_others_are_visited(site: Site, project: Project) -> None:
     site.set("/~a/")
     crawl = project.crawl(["ftp://x/", "rubbish", f"{site.url}/~a/"])
     assert crawl.exit_status == 0
@@ -298,17 +296,13 @@ def test_a_host_that_asks_for_a_moment_is_asked_again_after_it(
     site.pages["/~a/"] = (429, {"Retry-After": "1"}, b"slow down")
     site.set("/~b/")
     started = time.monotonic()
-    crawl = project.crawl(
-        [f"{site.url}/~a/", f"{site.url}/~b/"], RETRY_TIMES=1, DOWNLOAD_DELAY=0.2
-    )
+    crawl = project.crawl([f"{site.url}/~a/", f"{site.url}/~b/"], RETRY_TIMES=1, DOWNLOAD_DELAY=0.2)
     assert sorted(site.visited()) == ["/~a/", "/~a/", "/~b/"]
     assert time.monotonic() - started > 1
     assert crawl.stat("hacs/visits") == 1
 
 
-def test_the_state_follows_the_project_not_the_working_folder(
-    site: Site, project: Project
-) -> None:
+def test_the_state_follows_the_project_not_the_working_folder(site: Site, project: Project) -> None:
     site.set("/~a/")
     project.state = "sqlite:///.hacs/test-of-the-project-folder.db"
     made = Path(__file__).parents[2] / ".hacs" / "test-of-the-project-folder.db"

@@ -1,0 +1,82 @@
+"""The wheel, in an empty virtual environment, in a fresh Scrapy project, with one line added."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import venv
+from pathlib import Path
+from zipfile import ZipFile
+
+import pytest
+
+from integration_support import ROOT
+from servers import Site
+
+
+def run(*command: str | Path, cwd: Path) -> str:
+    done = subprocess.run(
+        list(map(str, command)),
+        cwd=cwd,
+        env={**os.environ, "PYTHONPATH": ""},
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("wheel")
+    run(sys.executable, "-m", "build", "--wheel", "--outdir", folder, ROOT, cwd=folder)
+    (built,) = folder.glob("*.whl")
+    return built
+
+
+def test_the_wheel_holds_the_whole_package_and_nothing_else(wheel: Path) -> None:
+    with ZipFile(wheel) as archive:
+        names = archive.namelist()
+    tops = {name.split("/")[0] for name in names}
+    assert tops == {"hacs_crawler", next(name for name in tops if name.endswith(".dist-info"))}
+    for needed in ("py.typed", "spiders/scholar.py", "middlewares/link_additions.py"):
+        assert f"hacs_crawler/{needed}" in names
+
+
+def test_one_line_in_a_new_project_ranks_and_records(
+    wheel: Path, tmp_path: Path, site: Site
+) -> None:
+    venv.create(tmp_path / "env", with_pip=True)
+    python = tmp_path / "env" / "bin" / "python"
+    run(python, "-m", "pip", "install", "--quiet", wheel, cwd=tmp_path)
+    run(python, "-m", "scrapy", "startproject", "shop", cwd=tmp_path)
+    project = tmp_path / "shop"
+    settings = project / "shop" / "settings.py"
+    text = settings.read_text()
+    assert "ADDONS = {}" in text
+    one_line = 'ADDONS = {"hacs_crawler.addon.HacsAddon": 500}'
+    settings.write_text(text.replace("ADDONS = {}", one_line))
+    (project / "shop" / "spiders" / "plain.py").write_text(
+        "import scrapy\n\n\nclass Plain(scrapy.Spider):\n"
+        '    name = "plain"\n'
+        f'    start_urls = ["{site.url}/a", "{site.url}/b", "{site.url}/gone"]\n\n'
+        "    def parse(self, response):\n"
+        '        yield {"url": response.url, "new": len(response.meta["hacs"].new_links)}\n'
+    )
+    site.set("/a", "/x")
+    site.set("/b", "/x")
+    crawl = ("-m", "scrapy", "crawl", "plain", "-s", "DOWNLOAD_DELAY=0", "-O", "items.jsonl")
+    first = run(python, *crawl, cwd=project)
+    assert "'hacs/first_visits': 2" in first
+    assert "'hacs/ranked': 3" in first
+    assert (project / ".hacs" / "state.db").exists()
+    site.set("/b", "/x", "/y")
+    second = run(python, *crawl, cwd=project)
+    assert "'hacs/updates': 1" in second
+    assert "'hacs/dropped/gone': 1" in second
+    assert '"new": 1' in (project / "items.jsonl").read_text()
+    scholar = ("-m", "scrapy", "crawl", "scholar", "-a", "seeds=state", "-s", "DOWNLOAD_DELAY=0")
+    assert "'hacs/visits': 2" in run(python, *scholar, cwd=project)
