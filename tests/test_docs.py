@@ -1,0 +1,131 @@
+"""The documentation names what the code has, and nothing else."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+from dataclasses import fields
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from hacs_crawler.config import DEFAULTS
+from hacs_crawler.items import NewPublication, PageVisit
+from hacs_crawler.outcome import Outcome
+from hacs_crawler.ranking import Dropped
+from hacs_crawler.tally import Tally
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+SOURCES = {
+    path: path.read_text()
+    for folder in ("hacs_crawler", "middlewares", "spiders")
+    for path in sorted((ROOT / folder).rglob("*.py"))
+}
+TEST_COMMAND = "pip install -r requirements.txt && pytest"
+CRAWL_COMMAND = "pip install -r requirements.txt && scrapy crawl scholar -a seeds=seeds/scholar.txt"
+NOT_YET_WRITTEN = {ROOT / "benchmarks" / "README.md"}
+SCRAPYS_OWN_META = {"is_start_request", "download_slot"}
+
+
+def in_code(pattern: str) -> set[str]:
+    """All that a pattern's groups find in the sources; a pattern that finds nothing is outdated."""
+    matches = [match for text in SOURCES.values() for match in re.finditer(pattern, text)]
+    assert matches, pattern
+    return {group for match in matches for group in match.groups() if group is not None}
+
+
+def section(page: str, heading: str) -> str:
+    text = (ROOT / page).read_text()
+    level = heading.split(maxsplit=1)[0]
+    body = text.split(f"\n{heading}\n", 1)[1]
+    return re.split(rf"\n#{{1,{len(level)}}} ", body)[0]
+
+
+def first_column(page: str, heading: str) -> list[str]:
+    return re.findall(r"^\| `([^`]+)` \|", section(page, heading), re.MULTILINE)
+
+
+def stats_in_code() -> set[str]:
+    counted = in_code(r'(?<!\w)count\(\s*f?"([a-z_/{}]+)"')
+    families = {name for name in counted if "{" in name}
+    assert families == {"dropped/{reason}", "not_observed/{reason}"}
+    dropped = {field.name for field in fields(Dropped)} | in_code(r'_drop\([^)]*, "(\w+)"\)')
+    not_observed = (
+        in_code(r'count_not_observed\("(\w+)"\)')
+        | in_code(r'_note_failure\([^)]*"(\w+)"\)')
+        | in_code(r'return None, "(\w+)"')
+        | in_code(r'reason = "(\w+)" if .* else "(\w+)"')
+    )
+    recorded = set(
+        re.findall(r'^\s+\("(\w+)", ', inspect.getsource(Tally.count_recorded), re.MULTILINE)
+    )
+    assert recorded
+    return (
+        {f"hacs/{name}" for name in (counted - families) | recorded}
+        | {f"hacs/dropped/{reason}" for reason in dropped}
+        | {f"hacs/not_observed/{reason}" for reason in not_observed}
+    )
+
+
+def test_every_stat_is_documented_once_and_every_documented_stat_exists() -> None:
+    assert sorted(first_column("docs/reference.md", "## Stats")) == sorted(stats_in_code())
+
+
+def test_every_meta_key_is_documented_and_every_documented_key_exists() -> None:
+    used = in_code(r'meta\.(?:get|setdefault|pop)\("(\w+)"') | in_code(r'meta\["(\w+)"\]')
+    assert set(first_column("docs/reference.md", "## Meta keys")) == used - SCRAPYS_OWN_META
+
+
+def test_the_outcomes_fields_are_documented() -> None:
+    public = {name for name in dir(Outcome) if not name.startswith("_")}
+    assert set(first_column("docs/reference.md", "## Outcome")) == public
+
+
+@pytest.mark.parametrize("item", [PageVisit, NewPublication])
+def test_the_items_fields_are_documented(item: type[PageVisit | NewPublication]) -> None:
+    documented = first_column("docs/reference.md", f"### {item.__name__}")
+    assert documented == [field.name for field in fields(item)]
+
+
+def test_the_readmes_settings_are_the_settings_with_their_defaults() -> None:
+    rows = re.findall(r"^\| `(HACS_\w+)` \| `([^`]+)` \|", (ROOT / "README.md").read_text(), re.M)
+    assert [(name, ast.literal_eval(default)) for name, default in rows] == list(DEFAULTS.items())
+
+
+@pytest.mark.parametrize("name", DEFAULTS)
+def test_a_settings_section_states_its_default(name: str) -> None:
+    found = re.search(r"^Default: `([^`]+)`$", section("docs/settings.md", f"## {name}"), re.M)
+    assert found is not None
+    assert ast.literal_eval(found[1]) == DEFAULTS[name]
+
+
+def test_the_readme_has_the_two_commands_and_ci_runs_that_of_the_tests() -> None:
+    lines = [line.strip() for line in (ROOT / "README.md").read_text().splitlines()]
+    assert CRAWL_COMMAND in lines
+    assert TEST_COMMAND in lines
+    ci = ROOT / ".ci" / "run"
+    if ci.exists():
+        run = [line.replace(" --quiet", "").strip() for line in ci.read_text().splitlines()]
+        assert TEST_COMMAND in run
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_to_files_and_headings_that_exist(page: Path) -> None:
+    targets = re.findall(r"\]\(([^)\s]+)\)", page.read_text())
+    for target in targets:
+        parts = urlsplit(target)
+        if parts.scheme:
+            continue
+        file = page.parent / parts.path if parts.path else page
+        assert file.exists() or file.resolve() in NOT_YET_WRITTEN, target
+        if parts.fragment:
+            assert parts.fragment in anchors(file), target
+
+
+def anchors(page: Path) -> set[str]:
+    """The headings' anchors, formed as GitHub does."""
+    headings = re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
