@@ -1,6 +1,6 @@
 """Time the way of start requests through four schedulers, in one run.
 
-python benchmarks/ranking.py [-n 100000] [--hosts 1 1000] [--repeat 3]     # about 10 minutes
+python benchmarks/ranking.py [-n 100000] [--hosts 1 1000] [--repeat 3]     # about 6 minutes
 
 Scrapy's default scheduler, HacsScheduler with its state in SQLite and in Redis, and scrapy-redis's
 scheduler with its defaults (pickle, priority queue) each take `n` start requests, rank them where they

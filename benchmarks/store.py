@@ -1,6 +1,6 @@
 """Size and speed of the two stores, against plainer layouts in the same run.
 
-python benchmarks/store.py                     # all three tables, some 5 minutes
+python benchmarks/store.py                     # all three tables, about 3 minutes
 python benchmarks/store.py --only read         # or: size, record
 
 size: bytes a page of 50 visits, 10 of them with updates, at 20, 100 and 500 links. Every page is
