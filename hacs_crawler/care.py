@@ -1,21 +1,20 @@
 """Which requests visit a page under HACS's care, and which page that is.
 
-`meta["hacs"]` is False on a request that opts out, True on one that opts in, a dict on a start request
-that was ranked, and an `Outcome` once its response has been observed. `meta["hacs_page"]` is the URL
-of the page that a request visits; redirects and retries keep it.
+`meta["hacs"]` is False on a request that opts out, True on one that opts in, a dict on a start
+request that was ranked, and an `Outcome` or `NotObserved` once its response has come.
+`meta["hacs_page"]` is the URL of the page that a request visits; redirects and retries keep it.
 """
 
 from __future__ import annotations
 
 from scrapy import Request
 
-from hacs_crawler.outcome import Outcome
+from hacs_crawler.outcome import NotObserved, Outcome
 from hacs_crawler.urls import page_id
 
 
 def page_url(request: Request) -> str | None:
-    """Return the URL of the page that the request visits, or None where HACS does not care
-    for it.
+    """Return the URL of the page that the request visits; None where HACS does not care for it.
 
     Start requests are cared for unless they opt out, other requests only where they opt in.
     """
@@ -53,7 +52,7 @@ def forget_copied_meta(request: Request) -> None:
     """Remove what a spider copied from a response's meta, unless it asks for the same page again."""
     meta = request.meta
     outcome = meta.get("hacs")
-    if not isinstance(outcome, Outcome):
+    if not isinstance(outcome, Outcome | NotObserved):
         return
     if request.url == outcome.requested_url:
         meta["hacs"] = True

@@ -143,7 +143,7 @@ class _Reader:
 
     def number(self, name: str, above: float | None = None, at_most: float = 1e6) -> float:
         floor = "at least 0" if above is None else f"above {above:g}"
-        allowed = f"a number {floor}" + (f" and at most {at_most:g}" if at_most < 1e6 else "")
+        allowed = f"a number {floor}" + (f" and at most {at_most:g}" if at_most < math.inf else "")
         value = _converted(name, self.value(name), float, allowed)
         too_low = value < 0 if above is None else value <= above
         if math.isnan(value) or too_low or value > at_most:

@@ -10,6 +10,15 @@ from hacs_crawler.links import canonical_link, link_fingerprint
 from hacs_crawler.state.page import Page
 
 
+@dataclass(frozen=True, slots=True)
+class NotObserved:
+    """Stands in `response.meta["hacs"]` where the response told nothing of its page's links."""
+
+    requested_url: str
+    reason: str
+    """A reason of the stat `hacs/not_observed/<reason>`, or "gone"."""
+
+
 @dataclass(slots=True)
 class Outcome:
     """A visit's outcome. Rates are in 1/day, times in UTC.

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 
 from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
 from hacs_crawler.exceptions import StateError
-from hacs_crawler.state.knowledge import Knowledge
+from hacs_crawler.state.knowledge import Knowledge, Recorded
 from hacs_crawler.state.page import Page
+from hacs_crawler.urls import page_id
 from hacs_crawler.worker import Worker, call_later
 from hacs_crawler.write_behind import WriteBehind
 
@@ -35,11 +37,13 @@ class Prefetch:
         self._wanted: list[int] = []
         self._reading: frozenset[int] = frozenset()
         self._pages: dict[int, Page | None] = {}
+        self._claims: Counter[int] = Counter()
         self._waiting: list[Deferred[None]] = []
         self._is_timed = False
 
     def want(self, key: int) -> None:
-        """Have a page read soon."""
+        """Have a page read soon, and held until it is taken or dropped as often as it was wanted."""
+        self._claims[key] += 1
         if key in self._pages or key in self._reading or key in self._wanted:
             return
         self._wanted.append(key)
@@ -59,20 +63,29 @@ class Prefetch:
             await maybe_deferred_to_future(waiting)
 
     def take(self, key: int) -> tuple[bool, Page | None]:
-        """Return whether the page could be read, and the page, None where it is new; then forget it."""
-        latest = self._buffer.page(key)
-        if latest is not None:
-            self._pages.pop(key, None)
-            return True, latest
-        return key in self._pages, self._pages.pop(key, None)
+        """Return whether the page could be read, and the page, None where it is new."""
+        latest = self.look(key)
+        is_readable = latest is not None or key in self._pages
+        self.drop(key)
+        return is_readable, latest
 
     def look(self, key: int) -> Page | None:
-        """Return the page if it has been read, and keep it."""
+        """Return the page if it has been read, with the visits that wait to be written."""
         return self._buffer.page(key) or self._pages.get(key)
 
     def drop(self, key: int) -> None:
-        """Forget a page whose response will not come."""
-        self._pages.pop(key, None)
+        """Give up one claim on a page: its response has been processed, or will not come."""
+        self._claims[key] -= 1
+        if self._claims[key] <= 0:
+            del self._claims[key]
+            self._pages.pop(key, None)
+
+    def note_recorded(self, recorded: Sequence[Recorded]) -> None:
+        """Keep the pages held as the store has them now."""
+        for one in recorded:
+            key = page_id(one.visit.url)
+            if key in self._pages:
+                self._pages[key] = one.after
 
     def _read(self) -> None:
         self._is_timed = False
@@ -82,13 +95,15 @@ class Prefetch:
 
     def _keep(self, pages: dict[int, Page]) -> None:
         for key in self._reading:
-            self._pages[key] = pages.get(key)
+            if key in self._claims:
+                self._pages[key] = pages.get(key)
         self._finish()
 
     def _fail(self, failure: Failure) -> None:
         self._finish()
-        failure.trap(StateError)
-        self._on_error(failure.value)  # type: ignore[arg-type]
+        if not isinstance(failure.value, StateError):
+            failure.raiseException()
+        self._on_error(failure.value)
 
     def _finish(self) -> None:
         self._reading = frozenset()

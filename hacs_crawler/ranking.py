@@ -34,7 +34,8 @@ def candidates_from(
     `now` is in seconds since 1970 UTC. `elapsed_from` is "visit" or "update": where e starts.
     """
     is_visited = rows["visits"] > 0
-    rate = np.where(is_visited, rows["rate"], prior_rate_per_day)
+    # a page seen once has no gap to learn from, and its rate in the row is of an older prior
+    rate = np.where(rows["visits"] > 1, rows["rate"], prior_rate_per_day)
     last_visit = np.where(is_visited, rows["last_visit"] / DAY, np.nan)
     last_update = np.where(is_visited, rows["last_update"] / DAY, np.nan)
     now_day = now / DAY

@@ -16,7 +16,7 @@ from scrapy.core.scheduler import BaseScheduler, Scheduler
 from scrapy.crawler import Crawler
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from scrapy.utils.misc import build_from_crawler, load_object
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import Deferred, DeferredLock
 
 from hacs_crawler.care import forget_copied_meta, is_seed, page_url
 from hacs_crawler.config import Config
@@ -57,7 +57,7 @@ class HacsScheduler(BaseScheduler):
         self._held: list[Request] = []
         self._held_ids: list[int] = []
         self._ranked: deque[Ranked[Request]] = deque()
-        self._is_ranking = False
+        self._ranking_lock = DeferredLock()
         self._seeds_are_over = False
         self._rankings = 0
         self.start_is_waiting = False
@@ -116,7 +116,8 @@ class HacsScheduler(BaseScheduler):
         """Whether anything waits here or in the inner scheduler."""
         if self._session.failure is not None:
             return False
-        return bool(self._ranked or self._held) or self._inner.has_pending_requests()
+        waits = self._ranked or self._held or self._ranking_lock.locked
+        return bool(waits) or self._inner.has_pending_requests()
 
     def enqueue_request(self, request: Request) -> bool:
         """Hold a start request back to be ranked; pass anything else to the inner scheduler."""
@@ -161,7 +162,7 @@ class HacsScheduler(BaseScheduler):
 
     async def _rank_and_wake(self) -> None:
         """Rank what there is because `start()` waits for the scheduler to run empty."""
-        if self._is_ranking:
+        if self._ranking_lock.locked:
             return
         await self._rank_held()
         self._release()
@@ -170,7 +171,7 @@ class HacsScheduler(BaseScheduler):
             self._crawler.engine.crawl(_marked(self._ranked.popleft()))
 
     async def _rank_held(self) -> None:
-        self._is_ranking = True
+        await maybe_deferred_to_future(self._ranking_lock.acquire())
         try:
             held, self._held = self._held, []
             ids, self._held_ids = self._held_ids, []
@@ -180,7 +181,7 @@ class HacsScheduler(BaseScheduler):
             else:
                 self._offer(held, ids, rows)
         finally:
-            self._is_ranking = False
+            self._ranking_lock.release()
 
     async def _rows(self, ids: list[int]) -> Rows | None:
         """Read ranking rows; once something was ranked, a store that is away is waited for."""

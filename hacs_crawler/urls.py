@@ -54,6 +54,7 @@ def page_surt(url: str) -> str:
     return f"{','.join(labels)}){path or '/'}".lower()
 
 
+@lru_cache(maxsize=16_384)
 def page_id(url: str) -> int:
     """Return the fingerprint of the page's SURT key; raises ValueError as `page_surt` does."""
     return fingerprint(page_surt(url))

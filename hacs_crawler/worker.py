@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import islice
 from typing import Any, ParamSpec, TypeVar
 
+from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import Deferred
-from twisted.python.failure import Failure
 
+BATCH = 1_000
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -19,9 +21,7 @@ def call_later(seconds: float, function: Callable[[], object]) -> Callable[[], o
     loop = _running_loop()
     if loop is not None:
         return loop.call_later(seconds, function).cancel
-    from twisted.internet import reactor  # noqa: PLC0415 - importing it installs it
-
-    call = reactor.callLater(seconds, function)  # type: ignore[attr-defined]
+    call: Any = _reactor().callLater(seconds, function)
     return lambda: call.active() and call.cancel()
 
 
@@ -51,21 +51,36 @@ class Worker:
         self._pool.shutdown(wait=False)
 
 
+async def in_batches(worker: Worker, items: Iterable[T]) -> AsyncIterator[T]:
+    """Yield what a slow iterable yields, which the worker reads in batches."""
+    iterator = iter(items)
+    while batch := await maybe_deferred_to_future(
+        worker.run(lambda: list(islice(iterator, BATCH)))
+    ):
+        for item in batch:
+            yield item
+
+
 def _fire(deferred: Deferred[Any], done: Future[Any]) -> None:
     error = done.exception()
     if error is None:
         deferred.callback(done.result())
     else:
-        deferred.errback(Failure(error))
+        deferred.errback(error)
 
 
 def _caller_into_loop() -> Callable[..., object]:
     loop = _running_loop()
     if loop is not None:
         return loop.call_soon_threadsafe
+    call_from_thread: Callable[..., object] = _reactor().callFromThread
+    return call_from_thread
+
+
+def _reactor() -> Any:
     from twisted.internet import reactor  # noqa: PLC0415 - importing it installs it
 
-    return reactor.callFromThread  # type: ignore[attr-defined, no-any-return]
+    return reactor
 
 
 def _running_loop() -> asyncio.AbstractEventLoop | None:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 
 from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import Deferred
+from twisted.python.failure import Failure
 
 from hacs_crawler.exceptions import StateError, StateUnavailableError
 from hacs_crawler.state.knowledge import Knowledge, Recorded
@@ -81,11 +82,9 @@ class WriteBehind:
         for pause in (0.0, *CLOSING_PAUSES_SECONDS):
             if pause:
                 await maybe_deferred_to_future(sleep(pause))
-            while self._written is not None:
-                await maybe_deferred_to_future(self._next_write())
+            await self._settle()
             self._flush()
-            while self._written is not None:
-                await maybe_deferred_to_future(self._next_write())
+            await self._settle()
             if not self._waiting or self._broken:
                 break
         if self._cancel_timer is not None:
@@ -93,14 +92,12 @@ class WriteBehind:
         self._give_up(self._waiting)
         self._waiting = []
 
-    def _next_write(self) -> Deferred[None]:
-        """Return a Deferred of its own that fires when the write under way has ended."""
-        ended: Deferred[None] = Deferred()
-        if self._written is None:
-            ended.callback(None)
-        else:
-            self._written.addCallback(lambda _: ended.callback(None))
-        return ended
+    async def _settle(self) -> None:
+        """Return when no write is under way."""
+        while (writing := self._written) is not None:
+            ended: Deferred[None] = Deferred()
+            writing.addCallback(ended.callback)
+            await maybe_deferred_to_future(ended)
 
     def _flush(self) -> None:
         if self._cancel_timer is not None:
@@ -111,7 +108,7 @@ class WriteBehind:
         self._writing, self._waiting = self._waiting, []
         known, self._known = self._known, {}
         self._written = self._worker.run(self._knowledge.record, self._writing, known).addCallbacks(
-            self._succeed, lambda failure: self._fail(failure.check(StateError) and failure.value)
+            self._succeed, self._fail
         )
 
     def _succeed(self, recorded: list[Recorded]) -> None:
@@ -135,7 +132,10 @@ class WriteBehind:
             else:
                 self._cancel_timer = call_later(self._seconds, self._flush)
 
-    def _fail(self, error: StateError) -> None:
+    def _fail(self, failure: Failure) -> None:
+        error = failure.value
+        if not isinstance(error, StateError):
+            error = StateError(f"visits could not be recorded: {failure.getTraceback()}")
         self._written = None
         self._on_error(error)
         if not isinstance(error, StateUnavailableError):

@@ -15,13 +15,15 @@ from scrapy.http import HtmlResponse, Response
 from hacs_crawler.care import page_url
 from hacs_crawler.links import link_fingerprints
 from hacs_crawler.model import elapsed_days, update_probability
-from hacs_crawler.outcome import Outcome
+from hacs_crawler.outcome import NotObserved, Outcome
 from hacs_crawler.session import Session
 from hacs_crawler.state.knowledge import merged
 from hacs_crawler.state.page import DAY, News, Page, Visit, copy_of
 from hacs_crawler.urls import page_id
 
 GONE_STATUSES = (404, 410)
+VALIDATORS = (b"ETag", b"Last-Modified")
+"""Headers that a conditional request for the page would carry back."""
 
 
 class LinkAdditionsMiddleware:
@@ -66,21 +68,25 @@ class LinkAdditionsMiddleware:
         session = self._session
         at = int(self._clock())
         is_readable, before = session.take_page(page_id(url))
+        status = response.status
         if "cached" in response.flags:
             session.tally.count_not_observed("cached")
-        elif response.status in GONE_STATUSES:
+            request.meta["hacs"] = NotObserved(request.url, "cached")
+        elif status in GONE_STATUSES:
             session.record_absence(url, at, News.GONE)
-        elif 200 <= response.status < 300:
-            links, reason = self._links(response)
-            if links is None:
-                self._note_failure(url, at, reason)
-            else:
-                visit = Visit(url, at, links=links, **_validators(response))
-                self._record(request, visit, is_readable, before)
-        elif response.status == 304:
+            request.meta["hacs"] = NotObserved(request.url, "gone")
+        elif status == 304:
             self._record(request, Visit(url, at), is_readable, before)
         else:
-            self._note_failure(url, at, "status")
+            links, reason = self._links(response) if 200 <= status < 300 else (None, "status")
+            if links is None:
+                session.tally.count_not_observed(reason)
+                session.record_absence(url, at, News.FAILED)
+                request.meta["hacs"] = NotObserved(request.url, reason)
+            else:
+                etag, last_modified = (_header(response, name) for name in VALIDATORS)
+                visit = Visit(url, at, links=links, etag=etag, last_modified=last_modified)
+                self._record(request, visit, is_readable, before)
 
     def _links(self, response: Response) -> tuple[frozenset[int] | None, str]:
         """Return the page's links, or None and why there are none to be had."""
@@ -95,10 +101,6 @@ class LinkAdditionsMiddleware:
             return link_fingerprints(root, response.url, rules), ""
         except (ValueError, LookupError, RecursionError, etree.LxmlError):
             return None, "unreadable"
-
-    def _note_failure(self, url: str, at: int, reason: str) -> None:
-        self._session.tally.count_not_observed(reason)
-        self._session.record_absence(url, at, News.FAILED)
 
     def _record(
         self, request: Request, visit: Visit, is_readable: bool, before: Page | None
@@ -157,10 +159,5 @@ def _p(page: Page, rate_per_day: float, at: int) -> float:
     return float(update_probability(rate_per_day, elapsed))
 
 
-def _validators(response: Response) -> dict[str, str]:
-    """Return what a conditional request for the page would carry."""
-    headers = response.headers
-    return {
-        "etag": (headers.get(b"ETag") or b"").decode("latin-1"),
-        "last_modified": (headers.get(b"Last-Modified") or b"").decode("latin-1"),
-    }
+def _header(response: Response, name: bytes) -> str:
+    return (response.headers.get(name) or b"").decode("latin-1")

@@ -89,8 +89,9 @@ class RetryAfterMiddleware:
 
     def _call_back(self, host: str, request: Request) -> None:
         """Take requests to the host out of the downloader's queue before they are sent."""
-        engine = self._crawler.engine
-        slot = engine.downloader.slots.get(request.meta.get("download_slot")) if engine else None
+        assert self._crawler.engine is not None  # noqa: S101 - there is one while crawling
+        slots = self._crawler.engine.downloader.slots
+        slot = slots.get(request.meta.get("download_slot", ""))
         if slot is None:
             return
         waiting = [one for one in slot.queue if urlsplit(one[0].url).netloc == host]

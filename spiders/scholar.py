@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator, Iterator
-from itertools import islice
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -12,7 +11,6 @@ from scrapy import Request, Spider
 from scrapy.crawler import Crawler
 from scrapy.http import HtmlResponse, Response
 from scrapy.linkextractors import IGNORED_EXTENSIONS
-from scrapy.utils.defer import maybe_deferred_to_future
 
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.items import NewPublication, PageVisit
@@ -20,11 +18,10 @@ from hacs_crawler.links import page_links
 from hacs_crawler.outcome import Outcome
 from hacs_crawler.seeds import read_seeds
 from hacs_crawler.session import Session
-from hacs_crawler.worker import Worker
+from hacs_crawler.worker import Worker, in_batches
 
 DEEPEST = 2
 LEVELS = ("website", "homepage")
-_SEEDS_A_READ = 1_000
 _PUBLICATION = re.compile(
     r"\.(?:pdf|ps|djvu)(?:\.gz)?(?:[?#]|$)|//(?:dx\.)?doi\.org/|/10\.\d{4,9}/", re.IGNORECASE
 )
@@ -98,18 +95,13 @@ class ScholarSpider(Spider):
                 )
 
     async def _seed_urls(self, session: Session) -> AsyncIterator[str]:
-        if self.seeds == "state":
-            for url in await session.urls():
-                yield url
-            return
         worker = Worker()
-        lines = read_seeds(self.seeds)
+        state = self.seeds == "state"
         try:
-            while batch := await maybe_deferred_to_future(
-                worker.run(lambda: list(islice(lines, _SEEDS_A_READ)))
+            async for url in (
+                session.urls() if state else in_batches(worker, read_seeds(self.seeds))
             ):
-                for url in batch:
-                    yield url
+                yield url
         finally:
             worker.close()
 

@@ -55,7 +55,7 @@ def stats_in_code() -> set[str]:
     dropped = {field.name for field in fields(Dropped)} | in_code(r'_drop\([^)]*, "(\w+)"\)')
     not_observed = (
         in_code(r'count_not_observed\("(\w+)"\)')
-        | in_code(r'_note_failure\([^)]*"(\w+)"\)')
+        | in_code(r'\(None, "(\w+)"\)')
         | in_code(r'return None, "(\w+)"')
         | in_code(r'reason = "(\w+)" if .* else "(\w+)"')
     )

@@ -44,6 +44,8 @@ def bayes(gaps: Gaps, prior: LogNormalPrior) -> FloatArray:
         offsets = offsets_of(sum_by_page(used.astype(np.float64), gaps.offsets).astype(np.int64))
     known = (quiet_days > 0) | (offsets[1:] > offsets[:-1])
     rates = np.full(len(gaps), prior.mean_rate)
+    if not known.any():
+        return rates
     for first, last in blocks(offsets, _BLOCK):
         cut = offsets[first : last + 1]
         mine = slice(cut[0], cut[-1])

@@ -10,6 +10,7 @@ from __future__ import annotations
 import struct
 import sys
 from array import array
+from bisect import bisect_left
 from typing import Final
 
 import numpy as np
@@ -126,7 +127,8 @@ def _decode(body: memoryview) -> Page:
 
 def encode_row(page: Page) -> bytes:
     """Return the page's ranking row, one element of dtype `ROW`."""
-    updates = sum(1 for at in page.update_times if page.visits and at > page.visits[0])
+    gaps_with_update = {bisect_left(page.visits, at) for at in page.update_times}
+    updates = len(gaps_with_update - {0, len(page.visits)})
     row = (
         page.rate,
         page.last_visit or 0,

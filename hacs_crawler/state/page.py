@@ -66,8 +66,9 @@ class Page:
     visit that showed them first: `runs` lists (time, number of links) in time order. `links_since` is
     the earliest visit that showed links: its links are the baseline, not additions. `content_changes`
     are the times of visits known to have found changed content without showing links. `last_news` is
-    the time of the latest attempt of any kind; `gone` and `failures` count answers of that kind since
-    the last that was another. `rate` is the estimate in 1/day, `version` grows with every write.
+    the time of the latest attempt of any kind. `gone` counts the 404s and 410s since the page was last
+    seen, `failures` the attempts since then (or since it was last gone) that told nothing. `rate` is
+    the estimate in 1/day, `version` grows with every write.
     """
 
     url: str

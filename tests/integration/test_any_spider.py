@@ -43,7 +43,7 @@ class Spider:
 
     def command(self, *arguments: str, **settings: object) -> list[str]:
         # one at a time: with several in the downloader, their order is not the scheduler's any more
-        options = [ADDONS, *QUICK, "CONCURRENT_REQUESTS=1", f"HACS_STATE={self._project.state}"]
+        options = [*QUICK, "CONCURRENT_REQUESTS=1", ADDONS, f"HACS_STATE={self._project.state}"]
         options += [f"{name}={value}" for name, value in settings.items()]
         parts = [part for one in options for part in ("-s", one)]
         site = ("-a", f"site={self._site.url}")
@@ -288,6 +288,57 @@ FILTERED = """
         def parse(self, response):
             self.logger.info("parsed %s", response.url)
 """
+
+
+def test_meta_copied_from_a_response_that_showed_nothing_does_no_harm_either(
+    spider: Callable[[str], Spider], site: Site, project: Project
+) -> None:
+    code = """
+        import scrapy
+
+        class Copying(scrapy.Spider):
+            name = "copying"
+
+            async def start(self):
+                yield scrapy.Request(f"{self.site}/0")
+
+            def parse(self, response):
+                self.logger.info("told nothing: %s", response.meta["hacs"].reason)
+                yield scrapy.Request(f"{self.site}/1", self.end, meta=response.meta)
+
+            def end(self, response):
+                self.logger.info("reached %s", response.url)
+    """
+    site.pages["/0"] = (200, {"Content-Type": "application/pdf"}, b"%PDF-1.4")
+    crawl = spider(code).run()
+    assert "told nothing: not_html" in crawl.log
+    assert f"reached {site.url}/1" in crawl.log
+    page = project.page(f"{site.url}/0")
+    assert page is not None
+    assert len(page.visits) == 0
+
+
+def test_a_page_requested_twice_at_once_is_known_both_times(
+    spider: Callable[[str], Spider], site: Site
+) -> None:
+    code = """
+        import scrapy
+
+        class Twice(scrapy.Spider):
+            name = "twice"
+
+            async def start(self):
+                for _ in range(2):
+                    yield scrapy.Request(f"{self.site}/0", dont_filter=True)
+
+            def parse(self, response):
+                outcome = response.meta["hacs"]
+                self.logger.info("known %s first %s", outcome.is_known, outcome.is_first)
+    """
+    settings = {"CONCURRENT_REQUESTS": 4, "DOWNLOAD_DELAY": 1.5, "HACS_FLUSH_SECONDS": 0.1}
+    crawl = spider(code).run(RANDOMIZE_DOWNLOAD_DELAY=False, **settings)
+    assert "known True first True" in crawl.log
+    assert "known True first False" in crawl.log
 
 
 @pytest.mark.usefixtures("ranked")

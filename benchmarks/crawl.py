@@ -1,0 +1,139 @@
+"""CPU time a page of a crawl with and without HACS.
+
+    python benchmarks/crawl.py
+
+Crawls 5,000 local pages of 2 KB and 30 links in processes of their own, one after the other and in
+turns: Scrapy alone, and with HACS on SQLite and on Redis, once on an empty state and once when every
+page is known. The spider reads the links of each page with parsel in every case. Counts the CPU time
+of the Scrapy process (user and system, start-up subtracted by crawling no page).
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import multiprocessing
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from statistics import median
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))  # the tests' servers
+
+from servers import free_port, redis_server
+
+LINKS = 30
+SPIDER = """
+import scrapy
+
+class Reader(scrapy.Spider):
+    name = "reader"
+
+    async def start(self):
+        for number in range(int(self.pages)):
+            yield scrapy.Request(f"{self.site}/{number}/")
+
+    def parse(self, response):
+        return {"links": len(response.css("a::attr(href)").getall())}
+"""
+
+
+def page(number: int) -> bytes:
+    links = "".join(
+        f'<li><a href="/{(number * 7 + link * 13) % 100_000}/paper-{link}.html">Paper {link}</a></li>\n'
+        for link in range(LINKS)
+    )
+    body = f"<html><head><title>Page {number}</title></head><body><ul>{links}</ul></body></html>"
+    return body.ljust(2048).encode()
+
+
+class PageServer(asyncio.Protocol):
+    """Answers every GET at once, so that the crawler is what is measured."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        for request in data.split(b"\r\n\r\n")[:-1]:
+            number = int(request.split(b" ", 2)[1].strip(b"/") or 0)
+            body = page(number)
+            head = (
+                f"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: {len(body)}\r\n\r\n"
+            )
+            self._transport.write(head.encode() + body)  # type: ignore[attr-defined]
+
+
+def serve(port: int) -> None:
+    async def run() -> None:
+        loop = asyncio.get_running_loop()
+        server = await loop.create_server(PageServer, "127.0.0.1", port)
+        await server.serve_forever()
+
+    asyncio.run(run())
+
+
+def crawl(folder: Path, port: int, pages: int, state: str | None, profile: str = "") -> float:
+    """Return the CPU seconds of one crawl."""
+    file = folder / "reader.py"
+    file.write_text(SPIDER)
+    settings = ["LOG_LEVEL=WARNING", "TELNETCONSOLE_ENABLED=0", "CONCURRENT_REQUESTS=32"]
+    settings += ["CONCURRENT_REQUESTS_PER_DOMAIN=32"]
+    if state is not None:
+        settings += ['ADDONS={"hacs_crawler.addon.HacsAddon": 500}', f"HACS_STATE={state}"]
+    command = [sys.executable, *(["-m", "cProfile", "-o", profile] if profile else [])]
+    command += ["-m", "scrapy", "runspider", str(file)]
+    command += ["-a", f"site=http://127.0.0.1:{port}", "-a", f"pages={pages}"]
+    command += [part for one in settings for part in ("-s", one)]
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run(command, cwd=folder, check=True, env={**os.environ, "PYTHONHASHSEED": "0"})
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def measure(arguments: argparse.Namespace, folder: Path, port: int, redis_port: int) -> None:
+    rounds: dict[str, list[float]] = {}
+    for turn in range(arguments.rounds):
+        states = {
+            "Scrapy alone": None,
+            "HACS, SQLite, new pages": f"sqlite:///{folder}/{turn}.db",
+            "HACS, SQLite, known pages": f"sqlite:///{folder}/{turn}.db",
+            "HACS, Redis, new pages": f"redis://127.0.0.1:{redis_port}/{turn}",
+            "HACS, Redis, known pages": f"redis://127.0.0.1:{redis_port}/{turn}",
+        }
+        for name, state in states.items():
+            print(f"round {turn + 1} of {arguments.rounds}: {name}", file=sys.stderr)
+            idle = crawl(folder, port, 0, state)
+            spent = crawl(folder, port, arguments.pages, state) - idle
+            rounds.setdefault(name, []).append(1000 * spent / arguments.pages)
+    alone = median(rounds["Scrapy alone"])
+    print("| crawl | CPU a page, ms (median, range) | against Scrapy alone |")
+    print("|---|---:|---:|")
+    for name, found in rounds.items():
+        spread = f"{median(found):.2f} ({min(found):.2f}-{max(found):.2f})"
+        print(f"| {name} | {spread} | {100 * (median(found) / alone - 1):+.0f} % |")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--pages", type=int, default=5_000)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--profile", help="write a cProfile of one crawl with HACS on SQLite here")
+    arguments = parser.parse_args()
+    port = free_port()
+    server = multiprocessing.Process(target=serve, args=(port,), daemon=True)
+    server.start()
+    with tempfile.TemporaryDirectory() as name, redis_server(Path(name)) as redis_port:
+        folder = Path(name)
+        if arguments.profile:
+            state = f"sqlite:///{folder}/state.db"
+            crawl(folder, port, arguments.pages, state, str(Path(arguments.profile).resolve()))
+        else:
+            measure(arguments, folder, port, redis_port)
+    server.terminate()
+
+
+if __name__ == "__main__":
+    main()
