@@ -33,7 +33,14 @@ class Reader(scrapy.Spider):
     name = "reader"
 
     async def start(self):
-        for number in range(int(self.pages)):
+        if not self.full:
+            for number in range(int(self.pages)):
+                yield scrapy.Request(f"{self.site}/{number}/")
+        elif int(self.pages):
+            yield scrapy.Request(f"{self.site}/0/", self.parse_first)
+
+    def parse_first(self, response):
+        for number in range(1, int(self.pages)):
             yield scrapy.Request(f"{self.site}/{number}/")
 
     def parse(self, response):
@@ -75,7 +82,9 @@ def serve(port: int) -> None:
     asyncio.run(run())
 
 
-def crawl(folder: Path, port: int, pages: int, state: str | None, profile: str = "") -> float:
+def crawl(
+    folder: Path, port: int, pages: int, state: str | None, *, full: bool = False, profile: str = ""
+) -> float:
     """Return the CPU seconds of one crawl."""
     file = folder / "reader.py"
     file.write_text(SPIDER)
@@ -86,6 +95,7 @@ def crawl(folder: Path, port: int, pages: int, state: str | None, profile: str =
     command = [sys.executable, *(["-m", "cProfile", "-o", profile] if profile else [])]
     command += ["-m", "scrapy", "runspider", str(file)]
     command += ["-a", f"site=http://127.0.0.1:{port}", "-a", f"pages={pages}"]
+    command += ["-a", f"full={'yes' if full else ''}"]
     command += [part for one in settings for part in ("-s", one)]
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run(command, cwd=folder, check=True, env={**os.environ, "PYTHONHASHSEED": "0"})
@@ -97,7 +107,8 @@ def measure(arguments: argparse.Namespace, folder: Path, port: int, redis_port: 
     rounds: dict[str, list[float]] = {}
     for turn in range(arguments.rounds):
         states = {
-            "Scrapy alone": None,
+            "Scrapy alone, fed by start()": None,
+            "Scrapy alone, full scheduler": None,
             "HACS, SQLite, new pages": f"sqlite:///{folder}/{turn}.db",
             "HACS, SQLite, known pages": f"sqlite:///{folder}/{turn}.db",
             "HACS, Redis, new pages": f"redis://127.0.0.1:{redis_port}/{turn}",
@@ -105,15 +116,17 @@ def measure(arguments: argparse.Namespace, folder: Path, port: int, redis_port: 
         }
         for name, state in states.items():
             print(f"round {turn + 1} of {arguments.rounds}: {name}", file=sys.stderr)
-            idle = crawl(folder, port, 0, state)
-            spent = crawl(folder, port, arguments.pages, state) - idle
+            full = "full" in name
+            idle = crawl(folder, port, 0, state, full=full)
+            spent = crawl(folder, port, arguments.pages, state, full=full) - idle
             rounds.setdefault(name, []).append(1000 * spent / arguments.pages)
-    alone = median(rounds["Scrapy alone"])
-    print("| crawl | CPU a page, ms (median, range) | against Scrapy alone |")
-    print("|---|---:|---:|")
+    alone, full = (median(found) for name, found in rounds.items() if "alone" in name)
+    print("| crawl | CPU a page, ms (median, range) | against start() | against full scheduler |")
+    print("|---|---:|---:|---:|")
     for name, found in rounds.items():
         spread = f"{median(found):.2f} ({min(found):.2f}-{max(found):.2f})"
-        print(f"| {name} | {spread} | {100 * (median(found) / alone - 1):+.0f} % |")
+        shares = (f"{100 * (median(found) / base - 1):+.0f} %" for base in (alone, full))
+        print(f"| {name} | {spread} | {' | '.join(shares)} |")
 
 
 def main() -> None:
@@ -129,7 +142,9 @@ def main() -> None:
         folder = Path(name)
         if arguments.profile:
             state = f"sqlite:///{folder}/state.db"
-            crawl(folder, port, arguments.pages, state, str(Path(arguments.profile).resolve()))
+            crawl(
+                folder, port, arguments.pages, state, profile=str(Path(arguments.profile).resolve())
+            )
         else:
             measure(arguments, folder, port, redis_port)
     server.terminate()

@@ -24,28 +24,32 @@ def page_url(request: Request) -> str | None:
         hacs = meta.get("is_start_request")
     if not hacs or request.method != "GET":
         return None
-    page = meta.get("hacs_page")
-    url = page if isinstance(page, str) else request.url
-    return url if has_key(url) else None
+    url = _named_url(request)
+    return url if _key(url) is not None else None
 
 
-def has_key(url: str) -> bool:
-    """Whether a page can be known by this URL; a bad port or an impossible IP address has no key."""
-    try:
-        page_id(url)
-    except ValueError:
-        return False
-    return True
+def seed_key(request: Request) -> int | None:
+    """Return the id of the page that a request is to be ranked by, or None if it is not to be.
 
-
-def is_seed(request: Request) -> bool:
-    """Whether the request is to be ranked: a start request not yet ranked that did not opt out."""
+    Ranked are start requests that were not ranked yet and did not opt out.
+    """
     meta = request.meta
-    return (
-        bool(meta.get("is_start_request"))
-        and meta.get("hacs", True) is True
-        and page_url(request) is not None
-    )
+    if meta.get("is_start_request") and meta.get("hacs", True) is True and request.method == "GET":
+        return _key(_named_url(request))
+    return None
+
+
+def _named_url(request: Request) -> str:
+    page = request.meta.get("hacs_page")
+    return page if isinstance(page, str) else request.url
+
+
+def _key(url: str) -> int | None:
+    """Return the page's id; a bad port or an impossible IP address has none."""
+    try:
+        return page_id(url)
+    except ValueError:
+        return None
 
 
 def forget_copied_meta(request: Request) -> None:

@@ -127,15 +127,17 @@ def _decode(body: memoryview) -> Page:
 
 def encode_row(page: Page) -> bytes:
     """Return the page's ranking row, one element of dtype `ROW`."""
-    gaps_with_update = {bisect_left(page.visits, at) for at in page.update_times}
-    updates = len(gaps_with_update - {0, len(page.visits)})
+    visits = page.visits
+    times = page.update_times
+    gaps_with_update = {bisect_left(visits, at) for at in times} - {0, len(visits)}
+    first = visits[0] if visits else 0
     row = (
         page.rate,
-        page.last_visit or 0,
-        page.last_update or (page.visits[0] if page.visits else 0),
+        visits[-1] if visits else 0,
+        max(first, times[-1]) if times else first,
         page.not_before,
-        min(len(page.visits), 65_535),
-        min(updates, 65_535),
+        min(len(visits), 65_535),
+        min(len(gaps_with_update), 65_535),
         page.failures,
     )
     return _ROW.pack(*row)

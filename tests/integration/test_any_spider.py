@@ -116,8 +116,8 @@ def test_follow_up_requests_go_before_start_requests(
         site.set(f"/linked-from-{number}")
     crawl = spider(code).run()
     visited = site.visited()
-    # the seed after the first leaves while the first one's response is still being read
-    assert visited[:3] == ["/3", "/2", "/linked-from-3"]
+    # one seed may leave while the response of the seed before it is still being read
+    assert visited.index("/linked-from-3") < visited.index("/1")
     assert visited.index("/linked-from-2") < visited.index("/0")
     assert crawl.stat("hacs/visits") == 4
 
