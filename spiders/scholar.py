@@ -11,6 +11,7 @@ from scrapy import Request, Spider
 from scrapy.crawler import Crawler
 from scrapy.http import HtmlResponse, Response
 from scrapy.linkextractors import IGNORED_EXTENSIONS
+from twisted.python.failure import Failure
 
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.items import NewPublication, PageVisit
@@ -66,7 +67,7 @@ class ScholarSpider(Spider):
             try:
                 async for url in self._seed_urls(session):
                     number += 1
-                    yield Request(url, callback=self.parse)
+                    yield Request(url, callback=self.parse, errback=self.note_failure)
             except HacsError as error:
                 session.fail(str(error))
             if not number:
@@ -90,9 +91,15 @@ class ScholarSpider(Spider):
                 yield Request(
                     url,
                     callback=self.parse,
+                    errback=self.note_failure,
                     cb_kwargs={"site": site, "depth": depth + 1},
                     meta={"hacs": True},
                 )
+
+    def note_failure(self, failure: Failure) -> None:
+        """Say in one line why a page could not be visited; the middlewares have recorded it."""
+        request: Request = failure.request  # type: ignore[attr-defined]
+        self.logger.warning("%s was not seen: %s", request.url, failure.getErrorMessage())
 
     async def _seed_urls(self, session: Session) -> AsyncIterator[str]:
         worker = Worker()
