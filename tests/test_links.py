@@ -7,15 +7,9 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from parsel import Selector
 
-from hacs_crawler import links
-from hacs_crawler.links import (
-    LinkRules,
-    canonical_link,
-    link_fingerprint,
-    link_fingerprints,
-    page_links,
-    slow_link,
-)
+from hacs_crawler import canonical
+from hacs_crawler.canonical import canonical_link, slow_link
+from hacs_crawler.links import LinkRules, link_fingerprint, link_fingerprints, page_links
 from hacs_crawler.urls import LONGEST_URL, fingerprint
 
 BASE = "http://example.com/~ada/pubs/list.html?year=1843"
@@ -146,11 +140,11 @@ BASES = st.one_of(
     st.sampled_from(
         [BASE, "https://a.org", "http://127.0.0.1:8080/x/", "http://a.org/x/../y", "x:y"]
     ),
-    st.from_regex(links._PLAIN_BASE, fullmatch=True),
+    st.from_regex(canonical._PLAIN_BASE, fullmatch=True),
     st.text("ab./:?#", max_size=8).map("http://a.org/".__add__),
 )
 HREFS = st.one_of(
-    st.from_regex(links._PLAIN_LINK, fullmatch=True),
+    st.from_regex(canonical._PLAIN_LINK, fullmatch=True),
     st.text("ab./:?#=&~", max_size=12),
     st.text("ab./:?#=&~", max_size=12).map("http://a.org".__add__),
     st.lists(
@@ -182,7 +176,7 @@ def test_canonical_links_are_their_own_canonical_form(base: str, href: str) -> N
     ["a.pdf", "../a/b/", "/~x/y.html#z", "https://www.a.org:8080", "//a.org/?id=1&b=c", "x?y=z"],
 )
 def test_common_links_take_the_short_cut(href: str) -> None:
-    assert links._PLAIN_LINK.fullmatch(href) is not None
+    assert canonical._PLAIN_LINK.fullmatch(href) is not None
 
 
 def test_links_are_those_of_a_and_area() -> None:

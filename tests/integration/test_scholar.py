@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from hacs_crawler.links import canonical_link, link_fingerprint
+from hacs_crawler.canonical import canonical_link
+from hacs_crawler.links import link_fingerprint
 from hacs_crawler.state.page import DAY, Page, Visit
 from integration_support import Project
 from servers import Site
