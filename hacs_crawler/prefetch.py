@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import Deferred
@@ -18,6 +18,14 @@ from hacs_crawler.write_behind import WriteBehind
 
 GATHER_SECONDS = 0.005
 """How long pages are gathered into one read: less than any answer from the network takes."""
+
+
+@dataclass(slots=True)
+class _Claim:
+    """How many requests for a page are under way."""
+
+    url: str
+    number: int = 0
 
 
 class Prefetch:
@@ -37,13 +45,18 @@ class Prefetch:
         self._wanted: list[int] = []
         self._reading: frozenset[int] = frozenset()
         self._pages: dict[int, Page | None] = {}
-        self._claims: Counter[int] = Counter()
+        self._claims: dict[int, _Claim] = {}
         self._waiting: list[Deferred[None]] = []
         self._is_timed = False
 
-    def want(self, key: int) -> None:
-        """Have a page read soon, and held until it is taken or dropped as often as it was wanted."""
-        self._claims[key] += 1
+    def want(self, key: int, url: str, *, is_again: bool = False) -> None:
+        """Have a page read soon, and held until it is taken or dropped as often as it was claimed.
+
+        `is_again` marks a redirect or retry of a request, which goes on with that one's claim.
+        """
+        claim = self._claims.setdefault(key, _Claim(url))
+        if not is_again or not claim.number:
+            claim.number += 1
         if key in self._pages or key in self._reading or key in self._wanted:
             return
         self._wanted.append(key)
@@ -75,10 +88,16 @@ class Prefetch:
 
     def drop(self, key: int) -> None:
         """Give up one claim on a page: its response has been processed, or will not come."""
-        self._claims[key] -= 1
-        if self._claims[key] <= 0:
-            del self._claims[key]
+        claim = self._claims.get(key)
+        if claim is not None:
+            claim.number -= 1
+        if claim is None or claim.number <= 0:
+            self._claims.pop(key, None)
             self._pages.pop(key, None)
+
+    def unfinished(self) -> list[str]:
+        """Return the URLs of pages that are still claimed."""
+        return [claim.url for claim in self._claims.values()]
 
     def note_recorded(self, recorded: Sequence[Recorded]) -> None:
         """Keep the pages held as the store has them now."""
@@ -101,9 +120,10 @@ class Prefetch:
 
     def _fail(self, failure: Failure) -> None:
         self._finish()
-        if not isinstance(failure.value, StateError):
-            failure.raiseException()
-        self._on_error(failure.value)
+        error = failure.value
+        if not isinstance(error, StateError):
+            error = StateError(f"pages could not be read: {type(error).__name__}: {error}")
+        self._on_error(error)
 
     def _finish(self) -> None:
         self._reading = frozenset()

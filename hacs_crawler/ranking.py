@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
@@ -126,7 +127,7 @@ class Ranking(Generic[T]):
         self._policy = policy
         self._threshold = 0.0 if policy is brute_force else threshold
         self._budget = budget
-        self._explored = int(explore * budget) if budget else 0
+        self._explored = math.floor(explore * budget + 1e-9) if budget else 0
         self._elapsed_from = elapsed_from
         self._horizon_days = horizon_days
         self._seed = seed

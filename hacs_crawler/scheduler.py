@@ -18,7 +18,7 @@ from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from scrapy.utils.misc import build_from_crawler, load_object
 from twisted.internet.defer import Deferred, DeferredLock
 
-from hacs_crawler.care import forget_copied_meta, seed_key
+from hacs_crawler.care import forget_copied_meta, page_url, seed_key
 from hacs_crawler.config import Config
 from hacs_crawler.exceptions import ConfigError, StateError, StateUnavailableError
 from hacs_crawler.ranking import Ranked, Ranking
@@ -87,10 +87,17 @@ class HacsScheduler(BaseScheduler):
         session = Session.of(crawler)
         inner_cls: type[BaseScheduler] = Scheduler
         if session.config is not None:
+            name = session.config.inner_scheduler
             try:
-                inner_cls = load_object(session.config.inner_scheduler)
+                found = load_object(name)
+                if (
+                    found is cls
+                    or not isinstance(found, type)
+                    or not issubclass(found, BaseScheduler)
+                ):
+                    raise ValueError("that is none")  # noqa: TRY301 - one way to say it
+                inner_cls = found
             except (ImportError, NameError, ValueError) as error:
-                name = session.config.inner_scheduler
                 session.fail(
                     f"HACS_INNER_SCHEDULER = {name!r}: allowed is a scheduler's path ({error})"
                 )
@@ -104,15 +111,13 @@ class HacsScheduler(BaseScheduler):
         return self._inner.open(spider)
 
     def close(self, reason: str) -> Deferred[None] | None:
-        """Close the inner scheduler; with JOBDIR, seeds not yet sent are left to it, in rank order."""
+        """Close the inner scheduler; with JOBDIR, ranked seeds not yet sent are left to it, in order.
+
+        Seeds not yet ranked are forgotten: `start()` yields them again when the job goes on.
+        """
         if self._crawler.settings.get("JOBDIR"):
-            if self._session.config is not None:
-                kept, _ = self._ranking.take()
-                self._ranked.extend(kept)
             for ranked in self._ranked:
                 self._inner.enqueue_request(_marked(ranked))
-            for request in self._held:
-                self._inner.enqueue_request(request)
         return self._inner.close(reason)
 
     def has_pending_requests(self) -> bool:
@@ -127,6 +132,9 @@ class HacsScheduler(BaseScheduler):
         forget_copied_meta(request)
         key = None if self._seeds_are_over else seed_key(request)
         if key is None:
+            if "redirect_times" in request.meta and page_url(request) is not None:
+                # another page may have led to the same URL: this is a visit of its own page all the same
+                request.dont_filter = True
             return self._inner.enqueue_request(request)
         self._held.append(request)
         self._held_ids.append(key)

@@ -112,17 +112,13 @@ class Session:
         gc.collect()
         gc.freeze()
         config = self.config
-        estimation = Estimation(config.estimator, config.fade_days)
         try:
-            knowledge = await maybe_deferred_to_future(
-                self._worker.run(
-                    lambda: Knowledge(
-                        open_store(config.state, config.namespace, config.base), estimation
-                    )
-                )
-            )
+            knowledge = await maybe_deferred_to_future(self._worker.run(_open_knowledge, config))
         except (ConfigError, StateError) as error:
             self.fail(str(error))
+            return
+        except Exception as error:  # noqa: BLE001 - whatever it is, no request may go out
+            self.fail(f"cannot open the state: {type(error).__name__}: {error}")
             return
         self._knowledge = knowledge
         self._buffer = WriteBehind(
@@ -164,16 +160,25 @@ class Session:
         gc.unfreeze()
         if self._buffer is not None and self._knowledge is not None:
             started = time.monotonic()
+            self._note_unfinished()
             await self._buffer.close()
             if self._buffer.lost:
                 self.tally.count("state/lost", self._buffer.lost)
                 logger.error("%d visits could not be written to the state", self._buffer.lost)
             else:
                 await self._refit_prior()
-            self.tally.log_summary()
+            if self.failure is None:
+                self.tally.log_summary()
             await maybe_deferred_to_future(self._worker.run(self._knowledge.store.close))
             logger.debug("The state was closed in %.2f s", time.monotonic() - started)
         self._worker.close()
+
+    def _note_unfinished(self) -> None:
+        """Count requests that ended without a word, as after too many redirects."""
+        if self.prefetch is not None:
+            for url in self.prefetch.unfinished():
+                self.tally.count_not_observed("unfinished")
+                self.record_absence(url, int(time.time()), News.FAILED)
 
     async def _refit_prior(self) -> None:
         assert self._knowledge is not None  # noqa: S101 - for the type checker
@@ -201,3 +206,12 @@ class Session:
     def _report_failure(self) -> None:
         # `scrapy crawl` exits with 1 where a crawler has no spider: Scrapy's only sign of failure
         self._crawler.spider = None
+
+
+def _open_knowledge(config: Config) -> Knowledge:
+    store = open_store(config.state, config.namespace, config.base)
+    try:
+        return Knowledge(store, Estimation(config.estimator, config.fade_days))
+    except BaseException:
+        store.close()
+        raise

@@ -115,16 +115,16 @@ class WriteBehind:
         if self._pause:
             logger.info("The state is back: %d visits that waited are written", len(recorded))
         self._pause = 0.0
-        written = len(self._writing)
-        self._writing, self._written = [], None
+        written, self._writing, self._written = self._writing, [], None
         waiting = {page_id(visit.url) for visit in self._waiting}
-        for one in recorded:
-            key = page_id(one.visit.url)
-            if key in waiting:
-                self._known[key] = one.after
-            else:
+        for visit in written:
+            key = page_id(visit.url)
+            if key not in waiting:
                 self._latest.pop(key, None)
-        self.lost += written - len(recorded)
+        self._known.update(
+            (key, one.after) for one in recorded if (key := page_id(one.visit.url)) in waiting
+        )
+        self.lost += len(written) - len(recorded)
         self._on_recorded(recorded)
         if self._waiting:
             if len(self._waiting) >= self._count:

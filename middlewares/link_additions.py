@@ -94,6 +94,8 @@ class LinkAdditionsMiddleware:
             return None, "not_html"
         if not response.body.strip():
             return None, "empty"
+        if b"\0" in response.body[:1024] and not response.encoding.startswith(("utf-16", "utf-32")):
+            return None, "unreadable"
         assert self._session.config is not None  # noqa: S101 - the session is open
         try:
             root = response.selector.root

@@ -46,7 +46,8 @@ class PageMemoryMiddleware:
             return None
         request.meta.setdefault("hacs_page", url)
         key = page_id(url)
-        prefetch.want(key)
+        is_again = "redirect_times" in request.meta or "retry_times" in request.meta
+        prefetch.want(key, url, is_again=is_again)
         return self._make_conditional(request, key) if self._is_conditional else None
 
     def process_response(

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import time
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-import redis
 
 from hacs_crawler.state.opening import open_store
 from hacs_crawler.state.store import Store
-from servers import redis_server
+from servers import redis_server, serve_every_slot
 
 
 @pytest.fixture(scope="session")
@@ -26,12 +24,7 @@ def cluster_port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
     """A Redis Cluster of one node that serves every slot."""
     folder = tmp_path_factory.mktemp("cluster")
     with redis_server(folder, "--cluster-enabled", "yes") as port:
-        with redis.Redis(port=port) as client:
-            client.execute_command("CLUSTER ADDSLOTS", *range(16384))
-            deadline = time.monotonic() + 10
-            while client.execute_command("CLUSTER INFO")["cluster_state"] != "ok":
-                assert time.monotonic() < deadline
-                time.sleep(0.01)
+        serve_every_slot(port)
         yield port
 
 

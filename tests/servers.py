@@ -70,6 +70,16 @@ def _wait_until_it_answers(port: int, process: subprocess.Popen[bytes]) -> None:
                 return
 
 
+def serve_every_slot(port: int) -> None:
+    """Make a server with cluster-enabled a cluster of one node."""
+    with redis.Redis(port=port) as client:
+        client.execute_command("CLUSTER ADDSLOTS", *range(16384))
+        deadline = time.monotonic() + 10
+        while client.execute_command("CLUSTER INFO")["cluster_state"] != "ok":
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+
+
 class Site:
     """A local web site whose pages a test sets, and which remembers what it was asked for."""
 

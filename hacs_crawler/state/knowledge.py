@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 
@@ -63,12 +63,15 @@ class Knowledge:
 
     def __init__(self, store: Store, estimation: Estimation) -> None:
         self.store = store
+        self.estimation = estimation
         prior = store.read_meta("prior")
-        self.estimation = (
-            Estimation(estimation.estimator, estimation.fade_days, LogNormalPrior(**prior))
-            if prior
-            else estimation
-        )
+        if prior is not None:
+            try:
+                own = LogNormalPrior(**prior)
+            except (TypeError, ValueError) as error:
+                msg = f"the note 'prior' in the state is damaged, remove it: {prior!r}"
+                raise StateError(msg) from error
+            self.estimation = replace(estimation, prior=own)
 
     def load(self, page_ids: Sequence[int]) -> dict[int, Page]:
         """Return the known ones of these pages, in one round trip; damaged ones are logged."""
@@ -77,7 +80,7 @@ class Knowledge:
             try:
                 pages[key] = decode_page(body)
             except StateError as error:
-                logger.error("page %d cannot be read: %s", key, error)
+                logger.error("the page with id %d cannot be read: %s", key, error)
         return pages
 
     def record(

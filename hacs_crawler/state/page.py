@@ -9,6 +9,9 @@ recorded, so that archived captures that arrive after live visits lead to the sa
   the same result, and what is left is what a crawler with fewer visits would have seen: two gaps
   become one, and every estimator stays as unbiased as it was.
 
+What an attempt other than a visit told (gone, failed), the URL as seen and the validators follow the
+latest news; older news than that is ignored.
+
 Whether a visit found an update is derived: some link was first seen after the visit before it.
 """
 

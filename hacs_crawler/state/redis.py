@@ -1,8 +1,8 @@
 """The shared store: Redis 6.2 or newer, one server or a cluster.
 
 Pages fall into `BUCKETS` buckets by their id. A bucket has two hashes, `<namespace>:{<bucket>}:pages`
-(id -> page bytes) and `<namespace>:{<bucket>}:rates` (id -> ranking row). The braces make both one
-hash tag, so that whatever touches a page stays on one node. With 65,536 buckets the rates of up to 28
+(id -> page bytes) and `<namespace>:{<bucket>}:rows` (id -> ranking row). The braces make both one
+hash tag, so that whatever touches a page stays on one node. With 65,536 buckets the rows of up to 28
 million pages stay in Redis's compact encoding (at most 512 fields a hash), see benchmarks/README.md.
 """
 
@@ -12,7 +12,7 @@ import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import urlsplit
 
 import numpy as np
 import redis
@@ -31,13 +31,14 @@ _BUCKETS_A_CALL = 4_096
 _ROWS_A_CALL = 5_000
 _RECORD: Final = np.dtype([("id", "<i8"), ("row", ROW)])
 
+# The row first: were its key of another type, the script would end before the page is written.
 _WRITE = f"""
 local present = redis.call('HGET', KEYS[1], ARGV[1]) or ''
 if string.sub(present, {VERSION_OFFSET + 1}, {VERSION_OFFSET + 4}) ~= ARGV[2] then
   return present
 end
-redis.call('HSET', KEYS[1], ARGV[1], ARGV[3])
 redis.call('HSET', KEYS[2], ARGV[1], ARGV[4])
+redis.call('HSET', KEYS[1], ARGV[1], ARGV[3])
 return 1
 """
 _GATHER_ROWS = """
@@ -79,15 +80,11 @@ class RedisStore:
             else:
                 options["retry"] = Retry(NoBackoff(), 1)
                 self._redis = redis.Redis.from_url(url, **options)
-            self._redis.hsetnx(self._meta_key, "schema", SCHEMA)
-            found = int(self._redis.hget(self._meta_key, "schema"))
-        if found > SCHEMA:
-            msg = (
-                f"the state in {self._shown} (namespace {namespace}) has schema {found}, newer than "
-                f"the {SCHEMA} that this version of hacs-crawler knows: upgrade hacs-crawler or use "
-                f"another HACS_NAMESPACE"
-            )
-            raise StateError(msg)
+        try:
+            self._check_schema()
+        except BaseException:
+            self.close()
+            raise
 
     def load(self, page_ids: Sequence[int]) -> dict[int, bytes]:
         """See `Store.load`."""
@@ -105,7 +102,7 @@ class RedisStore:
         """See `Store.write`; one pipeline of one script a page."""
         with self._naming_errors("write to"), self._redis.pipeline(transaction=False) as pipe:
             for change in changes:
-                keys = (self._key(change.page_id, "pages"), self._key(change.page_id, "rates"))
+                keys = (self._key(change.page_id, "pages"), self._key(change.page_id, "rows"))
                 seen = change.seen.to_bytes(4, "little") if change.seen else b""
                 field = _field(change.page_id)
                 args = (2, *keys, field, seen, change.body, change.row)
@@ -125,18 +122,18 @@ class RedisStore:
         parts = []
         for start in range(0, len(page_ids), _ROWS_A_CALL):
             batch = page_ids[start : start + _ROWS_A_CALL].tolist()
-            keys = [self._key(page_id, "rates") for page_id in batch]
+            keys = [self._key(page_id, "rows") for page_id in batch]
             fields = [_field(page_id) for page_id in batch]
             with self._naming_errors("read"):
                 parts.append(self._gather_rows(keys, fields))
-        return _checked(b"".join(parts), ROW)
+        return self._checked(b"".join(parts), ROW)
 
     def all_rows(self) -> Iterator[tuple[Ids, Rows]]:
         """See `Store.all_rows`."""
         for start in range(0, BUCKETS, _BUCKETS_A_CALL):
-            keys = [self._key(bucket, "rates") for bucket in range(start, start + _BUCKETS_A_CALL)]
+            keys = [self._key(bucket, "rows") for bucket in range(start, start + _BUCKETS_A_CALL)]
             with self._naming_errors("read"):
-                records = _checked(self._gather_buckets(keys), _RECORD)
+                records = self._checked(self._gather_buckets(keys), _RECORD)
             if len(records):
                 yield records["id"], records["row"]
 
@@ -146,7 +143,7 @@ class RedisStore:
         for start in range(0, BUCKETS, _BUCKETS_A_CALL):
             with self._naming_errors("read"), self._redis.pipeline(transaction=False) as pipe:
                 for bucket in range(start, start + _BUCKETS_A_CALL):
-                    pipe.hlen(self._key(bucket, "rates"))
+                    pipe.hlen(self._key(bucket, "rows"))
                 total += sum(pipe.execute())
         return total
 
@@ -154,7 +151,7 @@ class RedisStore:
         """See `Store.read_meta`."""
         with self._naming_errors("read"):
             found = self._redis.hget(self._meta_key, key)
-        return json.loads(found) if found else None
+            return json.loads(found) if found else None
 
     def write_meta(self, key: str, value: Any) -> None:
         """See `Store.write_meta`."""
@@ -164,6 +161,18 @@ class RedisStore:
     def close(self) -> None:
         """See `Store.close`."""
         self._redis.close()
+
+    def _check_schema(self) -> None:
+        with self._naming_errors("open"):
+            self._redis.hsetnx(self._meta_key, "schema", SCHEMA)
+            found = int(self._redis.hget(self._meta_key, "schema"))
+        if found > SCHEMA:
+            msg = (
+                f"the state in {self._shown} (namespace {self._namespace}) has schema {found}, newer "
+                f"than the {SCHEMA} that this version of hacs-crawler knows: upgrade hacs-crawler or "
+                f"use another HACS_NAMESPACE"
+            )
+            raise StateError(msg)
 
     @property
     def _meta_key(self) -> str:
@@ -191,6 +200,15 @@ class RedisStore:
                 field + row for bucket in pipe.execute() for field, row in bucket.items()
             )
 
+    def _checked(self, joined: bytes, dtype: np.dtype[np.void]) -> Rows:
+        if len(joined) % dtype.itemsize:
+            msg = (
+                f"{self._shown} holds a damaged row in a hash {self._namespace}:{{…}}:rows: remove it "
+                f"or restore a backup"
+            )
+            raise StateError(msg)
+        return np.frombuffer(joined, dtype)
+
     @contextmanager
     def _naming_errors(self, action: str) -> Iterator[None]:
         """Turn what redis-py raises into errors that name the server, never its password."""
@@ -199,7 +217,13 @@ class RedisStore:
         except redis.exceptions.AuthenticationError as error:
             msg = f"cannot {action} the state in {self._shown}: {error}"
             raise StateError(msg) from error
-        except (redis.exceptions.RedisError, OSError, ValueError) as error:
+        except (
+            redis.exceptions.RedisError,
+            redis.exceptions.RedisClusterException,
+            OSError,
+            ValueError,
+            TypeError,
+        ) as error:
             msg = f"cannot {action} the state in {self._shown}: {error}"
             if _may_pass(error):
                 raise StateUnavailableError(msg) from error
@@ -209,7 +233,7 @@ class RedisStore:
 def without_password(url: str) -> str:
     """Return the URL as it may be shown: without user, password, and the query, which may hold them."""
     parts = urlsplit(url)
-    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
 
 def _may_pass(error: Exception) -> bool:
@@ -226,10 +250,3 @@ def _may_pass(error: Exception) -> bool:
 
 def _field(page_id: int) -> bytes:
     return page_id.to_bytes(8, "little", signed=True)
-
-
-def _checked(joined: bytes, dtype: np.dtype[np.void]) -> Rows:
-    if len(joined) % dtype.itemsize:
-        msg = "the state holds a damaged ranking row"
-        raise StateError(msg)
-    return np.frombuffer(joined, dtype)

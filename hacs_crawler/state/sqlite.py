@@ -54,7 +54,7 @@ class SQLiteStore:
             for start in range(0, len(page_ids), _BATCH):
                 batch = page_ids[start : start + _BATCH]
                 marks = ",".join("?" * len(batch))
-                query = f"SELECT id, body FROM {self._pages} WHERE id IN ({marks})"  # noqa: S608
+                query = f"SELECT id, CAST(body AS BLOB) FROM {self._pages} WHERE id IN ({marks})"  # noqa: S608
                 found.update(self._db.execute(query, batch))
         return found
 
@@ -89,7 +89,7 @@ class SQLiteStore:
                 found = self._db.execute(query, (json.dumps(batch),)).fetchall()
                 if found:
                     places = np.fromiter((place for place, _ in found), np.int64, len(found))
-                    rows[start + places] = _rows_of([row for _, row in found])
+                    rows[start + places] = self._rows_of(found)
         return rows
 
     def all_rows(self) -> Iterator[tuple[Ids, Rows]]:
@@ -105,7 +105,7 @@ class SQLiteStore:
             if not found:
                 return
             ids = np.fromiter((page_id for page_id, _ in found), np.int64, len(found))
-            yield ids, _rows_of([row for _, row in found])
+            yield ids, self._rows_of(found)
             if len(found) < _ROW_BATCH:
                 return
             first = int(ids[-1]) + 1
@@ -121,7 +121,7 @@ class SQLiteStore:
         with self._naming_errors("read"):
             query = f"SELECT value FROM {self._meta} WHERE key = ?"  # noqa: S608
             found = self._db.execute(query, (key,)).fetchone()
-        return json.loads(found[0]) if found else None
+            return json.loads(found[0]) if found else None
 
     def write_meta(self, key: str, value: Any) -> None:
         """See `Store.write_meta`."""
@@ -170,6 +170,16 @@ class SQLiteStore:
             found.update(self._db.execute(query, batch))
         return found
 
+    def _rows_of(self, found: list[tuple[int, bytes]]) -> Rows:
+        try:
+            joined = b"".join([row for _, row in found])
+        except TypeError:
+            joined = b""
+        if len(joined) != len(found) * ROW.itemsize:
+            msg = f"{self._path} holds a damaged row in {self._rows}: remove it or restore a backup"
+            raise StateError(msg)
+        return np.frombuffer(joined, ROW)
+
     @contextmanager
     def _transaction(self) -> Iterator[None]:
         self._db.execute("BEGIN IMMEDIATE")
@@ -191,14 +201,6 @@ class SQLiteStore:
             if getattr(error, "sqlite_errorname", "").startswith(_PASSING):
                 raise StateUnavailableError(msg) from error
             raise StateError(msg) from error
-        except (sqlite3.Error, OSError) as error:
+        except (sqlite3.Error, OSError, ValueError, TypeError) as error:
             msg = f"cannot {action} the state in {self._path}: {error}"
             raise StateError(msg) from error
-
-
-def _rows_of(blobs: list[bytes]) -> Rows:
-    joined = b"".join(blobs)
-    if len(joined) != len(blobs) * ROW.itemsize:
-        msg = "the state holds a damaged ranking row"
-        raise StateError(msg)
-    return np.frombuffer(joined, ROW)

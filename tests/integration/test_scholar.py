@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import sqlite3
 import stat
 import time
 from collections.abc import Callable
@@ -18,6 +19,9 @@ from integration_support import Project
 from servers import Site
 
 TEN_DAYS_AGO = int(time.time()) - 10 * DAY
+
+# with several requests in the downloader their order is not the scheduler's any more
+ONE_AT_A_TIME = {"CONCURRENT_REQUESTS": 1}
 
 
 def history(url: str, links: list[str], updates: int, visits: int = 10) -> list[Visit]:
@@ -54,7 +58,7 @@ def test_the_second_crawl_goes_first_where_links_are_likely(
         write_state(*history(f"{site.url}/~{name}/", [], updates))
     seeds = [f"{site.url}/~{name}/" for name in ("slow", "fast", "medium", "unseen")]
     site.set("/~unseen/")
-    project.crawl(seeds)
+    project.crawl(seeds, **ONE_AT_A_TIME)
     assert site.visited() == ["/~unseen/", "/~fast/", "/~medium/", "/~slow/"]
 
 
@@ -91,7 +95,7 @@ def test_a_budget_limits_the_seeds_and_says_so(
     for number in range(6):
         site.set(f"/~{number}/")
         write_state(*history(f"{site.url}/~{number}/", [], number))
-    crawl = project.crawl([f"{site.url}/~{n}/" for n in range(6)], HACS_BUDGET=2)
+    crawl = project.crawl([f"{site.url}/~{n}/" for n in range(6)], HACS_BUDGET=2, **ONE_AT_A_TIME)
     assert site.visited() == ["/~5/", "/~4/"]
     assert crawl.stat("hacs/dropped/budget") == 4
 
@@ -168,6 +172,13 @@ def test_an_unknown_level_is_named(project: Project) -> None:
         ({"HACS_STATE": "redis://127.0.0.1:1/0"}, "redis://127.0.0.1:1/0"),
         ({"HACS_STATE": "sqlite:////proc/nope/state.db"}, "/proc/nope/state.db"),
         ({"HACS_INNER_SCHEDULER": "no.such.Thing"}, "HACS_INNER_SCHEDULER = 'no.such.Thing'"),
+        ({"HACS_INNER_SCHEDULER": "os.path.join"}, "HACS_INNER_SCHEDULER = 'os.path.join'"),
+        (
+            {"HACS_INNER_SCHEDULER": "hacs_crawler.scheduler.HacsScheduler"},
+            "HACS_INNER_SCHEDULER = 'hacs_crawler.scheduler.HacsScheduler'",
+        ),
+        ({"HACS_STATE": "redis+cluster://127.0.0.1:1"}, "redis+cluster://127.0.0.1:1"),
+        ({"HACS_STATE": "redis://127.0.0.1:1/0?no_such_option=1"}, "redis://127.0.0.1:1/0"),
         ({"HACS_POLICY": "numpy.linalg.norm"}, "HACS_POLICY = 'numpy.linalg.norm'"),
     ],
 )
@@ -180,6 +191,30 @@ def test_what_cannot_work_stops_the_crawl_before_its_first_request(
     errors = [line for line in crawl.log.splitlines() if " ERROR: " in line]
     assert len(errors) == 1
     assert message in errors[0]
+    assert "Traceback" not in crawl.log
+    assert site.asked == []
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        ("INSERT INTO 'hacs.meta' VALUES ('prior', '{bad')", "state.db"),
+        ("""INSERT INTO 'hacs.meta' VALUES ('prior', '{"x": 1}')""", "the note 'prior'"),
+        ("UPDATE \"hacs.rows\" SET row = 'text'", 'damaged row in "hacs.rows"'),
+        ("UPDATE \"hacs.rows\" SET row = x'00'", 'damaged row in "hacs.rows"'),
+    ],
+)
+def test_a_damaged_state_is_named_before_the_first_request(
+    damage: str, message: str, site: Site, project: Project, write_state: Callable[..., None]
+) -> None:
+    site.set("/~a/")
+    write_state(*history(f"{site.url}/~a/", [], 2))
+    with sqlite3.connect(project.state.removeprefix("sqlite:///")) as db:
+        db.execute(damage)
+    db.close()
+    crawl = project.crawl([f"{site.url}/~a/"])
+    assert crawl.exit_status == 1
+    assert message in crawl.log
     assert "Traceback" not in crawl.log
     assert site.asked == []
 
@@ -233,9 +268,31 @@ def test_a_redirected_seed_stays_the_seeds_page(site: Site, project: Project) ->
     assert project.page(f"{site.url}/~new/") is None
 
 
+def test_seeds_that_lead_to_the_same_place_are_visits_of_their_own_pages(
+    site: Site, project: Project
+) -> None:
+    site.set("/same/", "x.pdf")
+    for number in range(3):
+        site.pages[f"/{number}/"] = (302, {"Location": "/same/"}, b"")
+    crawl = project.crawl([f"{site.url}/{number}/" for number in range(3)])
+    assert crawl.stat("hacs/visits") == 3
+    assert all(project.page(f"{site.url}/{number}/") is not None for number in range(3))
+
+
+def test_a_redirect_without_end_is_no_observation(site: Site, project: Project) -> None:
+    site.pages["/there/"] = (302, {"Location": "/back/"}, b"")
+    site.pages["/back/"] = (302, {"Location": "/there/"}, b"")
+    crawl = project.crawl([f"{site.url}/there/"], REDIRECT_MAX_TIMES=3)
+    assert crawl.stat("hacs/not_observed/unfinished") == 1
+    page = project.page(f"{site.url}/there/")
+    assert page is not None
+    assert page.failures == 1
+
+
 @pytest.mark.parametrize(
     ("name", "status", "headers", "body", "reason"),
     [
+        ("binary-as-html", 200, {}, bytes(range(256)) * 20, "unreadable"),
         ("error", 500, {}, b"<a href=x>x</a>", "status"),
         ("forbidden", 403, {}, b"no", "status"),
         ("binary", 200, {"Content-Type": "application/octet-stream"}, os.urandom(4096), "not_html"),

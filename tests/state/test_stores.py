@@ -15,7 +15,7 @@ from hacs_crawler.state.codec import ROW, encode_page, encode_row
 from hacs_crawler.state.opening import open_store
 from hacs_crawler.state.page import Page, Visit, merge
 from hacs_crawler.state.store import Change, Store
-from servers import redis_server
+from servers import redis_server, serve_every_slot
 
 IDS = np.array([5, -7, 2**63 - 1, -(2**63)], np.int64)
 
@@ -159,6 +159,20 @@ def test_a_server_that_is_not_there_is_named_without_its_password() -> None:
     with pytest.raises(StateUnavailableError, match=r"redis://127\.0\.0\.1:1/0") as caught:
         open_store("redis://user:secret@127.0.0.1:1/0", "hacs", Path())
     assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", ["redis", "cluster"])
+def test_a_server_that_goes_away_can_be_tried_again(kind: str, tmp_path: Path) -> None:
+    options = ("--cluster-enabled", "yes") if kind == "cluster" else ()
+    with redis_server(tmp_path, *options) as port:
+        if kind == "cluster":
+            serve_every_slot(port)
+        scheme = "redis+cluster" if kind == "cluster" else "redis"
+        store = open_store(f"{scheme}://127.0.0.1:{port}", "hacs", Path())
+    for attempt in (lambda: store.load([5]), lambda: store.write([change(5)])):
+        with pytest.raises(StateUnavailableError):
+            attempt()
+    store.close()
 
 
 def test_a_wrong_password_will_not_get_better(tmp_path: Path) -> None:
