@@ -1,0 +1,21 @@
+"""Reading what web archives hold: capture indexes, WARC files and TimeMaps."""
+
+from hacs_crawler.archive.capture import REVISIT, ArchiveError, Capture, Cleaning
+from hacs_crawler.archive.cdx import read_cdx, visits_by_digest
+from hacs_crawler.archive.source import open_source, read_lines
+from hacs_crawler.archive.timemap import Memento, read_timemap
+from hacs_crawler.archive.warc import read_warc
+
+__all__ = [
+    "REVISIT",
+    "ArchiveError",
+    "Capture",
+    "Cleaning",
+    "Memento",
+    "open_source",
+    "read_cdx",
+    "read_lines",
+    "read_timemap",
+    "read_warc",
+    "visits_by_digest",
+]

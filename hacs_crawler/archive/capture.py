@@ -1,0 +1,119 @@
+"""What a web archive says about one visit it made, and why a row of it may be no capture."""
+
+import re
+from collections import Counter
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final
+
+from hacs_crawler.exceptions import HacsError
+from hacs_crawler.state.page import MAX_SECOND
+from hacs_crawler.urls import LONGEST_URL, page_surt
+
+REVISIT: Final = "warc/revisit"
+HTML_TYPES: Final = frozenset({"text/html", "application/xhtml+xml"})
+UNKNOWN_TYPES: Final = frozenset({"unk", "-", ""})
+
+Cleaning = Counter[str]
+"""Rows and records that are no captures, by kind (after Jayawardana et al. 2020, data cleaning):
+
+- ``invalid_date``: no time in 1970-2106, such as one with month or day 00
+- ``invalid_digest``: no checksum in base 32 or hexadecimal, on a row that is no revisit
+- ``bad_status``: archived redirects and errors; they do not show the page
+- ``not_html``: images, PDF and the like
+- ``not_http``: ``mailto:``, ``dns:`` and the like
+- ``duplicate``: the same capture as in the row before
+- ``malformed``: too few or too many fields, no JSON, not UTF-8, a URL without a key
+- ``incomplete`` (WARC only): the payload is cut off, too long, or in an encoding that cannot be read
+"""
+
+_TIMESTAMP = re.compile(r"(\d{4})(\d\d)?(\d\d)?(\d\d)?(\d\d)?(\d\d)?(?:\d{3})?", re.ASCII).fullmatch
+_DIGEST = re.compile(r"(?:[A-Za-z0-9-]+:)?([A-Z2-7]{26,104}=*|[0-9a-fA-F]{32,128})").fullmatch
+
+
+class ArchiveError(HacsError):
+    """A source of captures cannot be read, at all or to its end; the message names file and place."""
+
+
+@dataclass(frozen=True, slots=True)
+class Capture:
+    """One row of a capture index.
+
+    `surt` is the page's key as the state knows it (`page_surt` of the URL), whatever key the archive
+    sorts by. `at` is in whole seconds since 1970 UTC. `status` is None where the archive does not say
+    ("-"), `digest` is without its algorithm, "" where a revisit record has none.
+    """
+
+    surt: str
+    url: str
+    at: int
+    status: int | None
+    mime: str
+    digest: str
+
+    @property
+    def is_revisit(self) -> bool:
+        """Whether the archive found what it already had, and kept no second copy."""
+        return self.mime == REVISIT
+
+
+def parse_timestamp(text: str) -> int | None:
+    """Return the second of an archive's timestamp, `YYYYMMDDhhmmss`, or None if there is no such time.
+
+    What is missing at the end is taken as the earliest possible; milliseconds are cut off.
+    """
+    match = _TIMESTAMP(text)
+    if match is None:
+        return None
+    year, month, day, *clock = (None if part is None else int(part) for part in match.groups())
+    hour, minute, second = (part or 0 for part in clock)
+    first = (1 if part is None else part for part in (month, day))
+    return to_second(year or 0, *first, hour, minute, second)
+
+
+def to_second(*parts: int) -> int | None:
+    """Return the second since 1970 of a time in UTC, None if it is impossible or out of range."""
+    try:
+        return in_range(datetime(*parts, tzinfo=UTC))  # type: ignore[arg-type,misc]
+    except ValueError:
+        return None
+
+
+def in_range(time: datetime) -> int | None:
+    """Return the second of a time (UTC if it names no zone), None if the state cannot hold it."""
+    if time.tzinfo is None:
+        time = time.replace(tzinfo=UTC)
+    second = int(time.timestamp())
+    return second if 0 < second <= MAX_SECOND else None
+
+
+def parse_iso(text: str) -> int | None:
+    """Return the second of an ISO 8601 time, None if there is no such time."""
+    try:
+        return in_range(datetime.fromisoformat(text))
+    except (ValueError, OverflowError):
+        return None
+
+
+def parse_digest(text: str) -> str:
+    """Return a digest without its algorithm ("sha1:"), "" if it is none."""
+    match = _DIGEST(text)
+    return "" if match is None else match[1]
+
+
+def key_of(url: str) -> tuple[str, str]:
+    """Return the page's SURT and "", or "" and the kind under which the URL is dropped."""
+    if not url[:8].lower().startswith(("http://", "https://")):
+        return "", "not_http" if ":" in url else "malformed"
+    if len(url) > LONGEST_URL:
+        return "", "malformed"
+    try:
+        return page_surt(url), ""
+    except ValueError:
+        return "", "malformed"
+
+
+def is_html(mime: str) -> bool:
+    """Whether a MIME type is HTML's or not known; parameters such as the charset do not matter."""
+    kind = mime.partition(";")[0].strip().lower()
+    return kind in HTML_TYPES or kind in UNKNOWN_TYPES

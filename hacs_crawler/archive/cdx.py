@@ -1,0 +1,207 @@
+"""Capture indexes: CDX of 11, 9 or 7 columns, CDXJ, and the JSON of CDX servers.
+
+Sources: https://iipc.github.io/warc-specifications/specifications/cdx-format/cdx-2015/ (columns and
+their letters), https://specs.webrecorder.net/cdxj/0.1.0/ (CDXJ), and the CDX servers of the Wayback
+Machine (an array of arrays, the first of them the names) and of pywb (one object a line).
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from itertools import groupby
+from operator import attrgetter
+from typing import Any, Final
+
+from hacs_crawler.archive.capture import (
+    REVISIT,
+    ArchiveError,
+    Capture,
+    Cleaning,
+    is_html,
+    key_of,
+    parse_digest,
+    parse_timestamp,
+)
+from hacs_crawler.state.page import Visit
+
+_LETTERS: Final = {"b": "timestamp", "a": "url", "m": "mime", "s": "status", "k": "digest"}
+_COLUMNS: Final = {  # of files without a header, by their number
+    11: "NbamskrMSVg",
+    10: "NbamskrMVg",
+    9: "NbamskrVg",
+    7: "NbamskS",  # what the Wayback Machine's server answers as text
+}
+_SERVER_COLUMNS: Final = ("urlkey", "timestamp", "url", "mime", "status", "digest", "length")
+_ALIASES: Final = {"original": "url", "mimetype": "mime", "statuscode": "status"}
+
+_cached_key = lru_cache(maxsize=1024)(key_of)  # captures of a page follow each other
+
+
+class _MalformedRowError(ValueError):
+    """A row that is in no known dialect."""
+
+
+def read_cdx(lines: Iterable[bytes], name: str, dropped: Cleaning) -> Iterator[Capture]:
+    """Yield the captures among the rows of an index, in its order, reading as they are asked for.
+
+    Every row may be in another dialect. Revisit rows are captures. Rows that are none are counted in
+    `dropped`. Raises ArchiveError, with `name` and a line number, where reading fails, and at the
+    end if there were rows but not one in a known dialect.
+    """
+    parse = _Dialects().rows
+    previous: Capture | None = None
+    rows = well_formed = 0
+    for line in _readable(lines, name):
+        try:
+            found = parse(line.decode().strip("\ufeff\r\n\t "))
+        except ValueError:  # UnicodeDecodeError and JSONDecodeError are ValueErrors
+            rows += 1
+            dropped["malformed"] += 1
+            continue
+        for fields in found:
+            rows += 1
+            capture = _capture(fields)
+            if isinstance(capture, str):
+                dropped[capture] += 1
+            elif capture == previous:
+                dropped["duplicate"] += 1
+            else:
+                previous = capture
+                yield capture
+            well_formed += capture != "malformed"
+    if rows and not well_formed:
+        raise ArchiveError(f"{name}, line 1 to the end: not one of {rows} rows is CDX or CDXJ")
+
+
+def _readable(lines: Iterable[bytes], name: str) -> Iterator[bytes]:
+    number = 0
+    try:
+        for line in lines:
+            yield line
+            number += 1
+    except (OSError, EOFError) as error:
+        raise ArchiveError(f"{name}, after line {number}: cannot read: {error}") from error
+    except ArchiveError as error:
+        raise ArchiveError(f"{error} (after line {number})") from error
+
+
+class _Dialects:
+    """Takes lines apart; remembers the columns that a header named."""
+
+    def __init__(self) -> None:
+        self._columns: Sequence[str] = ()
+        self._names: Sequence[str] = _SERVER_COLUMNS
+        self._is_after_gap = False
+
+    def rows(self, line: str) -> Iterable[Mapping[str, Any]]:
+        """Return the rows of a line by name; raises ValueError if it is in no known dialect."""
+        is_after_gap, self._is_after_gap = self._is_after_gap, line in {"", "[],"}
+        if line in {"", "[", "]", "[],", "[]"} or line[0] in "!@":  # CDXJ's own headers
+            return ()
+        if line.startswith("CDX "):
+            self._columns = line.split()[1:]
+            return ()
+        if line[0] == "[":
+            lists = [] if is_after_gap else _json_rows(line)  # after a gap: a resume key
+            return [row for values in lists if (row := self._server_row(values))]
+        if line[0] == "{":
+            return (_named(json.loads(line)),)
+        return self._text_rows(line, is_after_gap=is_after_gap)
+
+    def _text_rows(self, line: str, *, is_after_gap: bool) -> Iterable[Mapping[str, Any]]:
+        fields = line.split(" ")
+        if len(fields) == 1 and is_after_gap:
+            return ()
+        if len(fields) > 2 and fields[2].startswith("{"):
+            values = _named(json.loads(line.split(" ", 2)[2]))
+            return ({**values, "timestamp": fields[1]},)
+        return (self._text_row(fields),)
+
+    def _text_row(self, fields: Sequence[str]) -> Mapping[str, Any]:
+        columns = self._columns or _COLUMNS.get(len(fields), "")
+        if len(columns) != len(fields):
+            raise _MalformedRowError
+        named = zip(columns, fields, strict=True)
+        row = {_LETTERS[letter]: value for letter, value in named if letter in _LETTERS}
+        if "c" in columns:  # the old checksum, where there is no new one
+            row.setdefault("digest", fields[columns.index("c")])
+        return row
+
+    def _server_row(self, values: Sequence[Any]) -> Mapping[str, Any]:
+        if "timestamp" in values:
+            self._names = [_ALIASES.get(str(key), str(key)) for key in values]
+            return {}
+        return dict(zip(self._names, values, strict=False))
+
+
+def _json_rows(line: str) -> list[list[Any]]:
+    """Return the arrays of a line that may hold all, the first, one or the last of the document."""
+    line = line.rstrip(",")
+    for text in (line, line[1:], line[:-1]):
+        try:
+            values = json.loads(text)
+        except ValueError:
+            continue
+        rows = values if values and isinstance(values[0], list) else [values]
+        return [row for row in rows if isinstance(row, list) and row]
+    raise _MalformedRowError
+
+
+def _named(values: Any) -> dict[str, Any]:
+    if not isinstance(values, dict):
+        raise _MalformedRowError
+    return {_ALIASES.get(key, key): value for key, value in values.items()}
+
+
+def _capture(row: Mapping[str, Any]) -> Capture | str:
+    """Return the capture that a row tells of, or the kind under which it is dropped."""
+    url, timestamp = row.get("url"), row.get("timestamp")
+    if not isinstance(url, str) or timestamp is None:
+        return "malformed"
+    surt, problem = _cached_key(url)
+    if problem:
+        return problem
+    at = parse_timestamp(str(timestamp))
+    if at is None:
+        return "invalid_date"
+    mime = str(row.get("mime") or "unk")
+    status = str(row.get("status") or "-")
+    digest = parse_digest(str(row.get("digest") or ""))
+    return _problem(status, mime, digest) or Capture(
+        surt, url, at, None if status == "-" else int(status), mime, digest
+    )
+
+
+def _problem(status: str, mime: str, digest: str) -> str:
+    """Return the kind under which a row with a page and a time is dropped, "" if it is a capture."""
+    is_revisit = mime == REVISIT
+    if status != "-" and not (status.isascii() and status.isdecimal()):
+        return "malformed"
+    if status[0] not in "-2" and not (is_revisit and status == "304"):
+        return "bad_status"
+    if not is_revisit and not is_html(mime):
+        return "not_html"
+    return "" if digest or is_revisit else "invalid_digest"
+
+
+def visits_by_digest(captures: Iterable[Capture]) -> Iterator[Visit]:
+    """Yield the visits that captures stand for, judged by their digests alone.
+
+    A page's captures have to follow each other, as they do in a sorted index; within a page any order
+    will do. A visit has found a change if its digest differs from the one before it. Revisit records
+    and equal digests are visits without one, and so is the first of a page. Captures of one second
+    are one visit. A capture with neither digest nor revisit record is no evidence and is left out.
+    Where a page comes back later in the index, its first capture there is not compared.
+    """
+    for _surt, run in groupby(captures, key=attrgetter("surt")):
+        previous = ""
+        in_time_order = sorted(run, key=attrgetter("at"))
+        for at, same_second in groupby(in_time_order, key=attrgetter("at")):
+            rows = [row for row in same_second if row.digest or row.is_revisit]
+            if not rows:
+                continue
+            digests = [row.digest for row in rows if row.digest]
+            is_same = not previous or previous in digests or any(row.is_revisit for row in rows)
+            yield Visit(rows[0].url, at, changed=not is_same)
+            if digests and previous not in digests:
+                previous = digests[-1]

@@ -1,0 +1,111 @@
+"""Memento TimeMaps: when which mementos of a page were made (RFC 7089, section 5).
+
+A TimeMap has no digests, so it is no evidence on whether the page had changed; recording its mementos
+as visits would claim that they found nothing. It tells which mementos there are to be fetched.
+What Wayback and pywb call a JSON TimeMap is their CDX server's answer: `read_cdx` reads that.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+from itertools import chain
+from typing import IO, Any, Final
+
+from hacs_crawler.archive.capture import ArchiveError, Cleaning, in_range, key_of, parse_iso
+
+MAX_TIMEMAP_BYTES: Final = 64 << 20
+"""Some 400,000 mementos; archives serve longer TimeMaps in pages."""
+
+_LINK = re.compile(
+    r"[\s,]*<([^>]*)>"
+    r'((?:\s*;\s*[^\s=;,"<>]+(?:\s*=\s*(?:"(?:[^"\\]|\\.)*+"|[^\s;,"<>]*))?)*)\s*(?=,|$)'
+)
+_PARAMETER = re.compile(r';\s*([^\s=;,"<>]+)(?:\s*=\s*(?:"((?:[^"\\]|\\.)*+)"|([^\s;,"<>]*)))?')
+
+
+@dataclass(frozen=True, slots=True)
+class Memento:
+    """That the page at `url` was archived at second `at` (since 1970 UTC), and is found at `uri`."""
+
+    url: str
+    at: int
+    uri: str
+
+
+def read_timemap(source: bytes | IO[bytes], name: str, dropped: Cleaning) -> Iterator[Memento]:
+    """Yield a TimeMap's mementos in its order, each once; link format or JSON, told by its beginning.
+
+    Those that cannot be used are counted in `dropped`. Raises ArchiveError, with `name` and an offset
+    in characters, where the TimeMap is damaged (after the mementos before it), longer than
+    `MAX_TIMEMAP_BYTES`, or does not say which page it is of.
+    """
+    data = source if isinstance(source, bytes) else source.read(MAX_TIMEMAP_BYTES + 1)
+    if len(data) > MAX_TIMEMAP_BYTES:
+        raise ArchiveError(f"{name}, byte {MAX_TIMEMAP_BYTES}: longer than a TimeMap may be")
+    text = data.decode(errors="replace").lstrip("\ufeff \t\r\n")
+    url, rows = _json(text, name) if text.startswith("{") else _link_format(text, name)
+    _surt, problem = key_of(url)
+    if problem:
+        raise ArchiveError(f"{name}, character 0: the page is no http(s) URL: {url[:200]!r}")
+    seen: set[tuple[int, str]] = set()
+    for uri, at in rows:
+        if at is None:
+            dropped["invalid_date"] += 1
+        elif (at, uri) in seen:
+            dropped["duplicate"] += 1
+        else:
+            seen.add((at, uri))
+            yield Memento(url, at, uri)
+
+
+_Rows = Iterator[tuple[str, int | None]]
+
+
+def _link_format(text: str, name: str) -> tuple[str, _Rows]:
+    links = _links(text, name)
+    ahead: list[tuple[str, int | None]] = []
+    for uri, relations, at in links:  # the original usually comes first, but need not
+        if "original" in relations:
+            rest = ((uri, at) for uri, relations, at in links if "memento" in relations)
+            return uri, chain(ahead, rest)
+        if "memento" in relations:
+            ahead.append((uri, at))
+    raise ArchiveError(f"{name}, character {len(text)}: ends without a link of rel=original")
+
+
+def _links(text: str, name: str) -> Iterator[tuple[str, list[str], int | None]]:
+    position = 0
+    while text[position:].strip(" \t\r\n,") if len(text) - position < 99 else True:
+        match = _LINK.match(text, position)
+        if match is None:
+            raise ArchiveError(f"{name}, character {position}: not in link format")
+        values: dict[str, str] = {}
+        for key, quoted, token in _PARAMETER.findall(match[2]):
+            values.setdefault(key.lower(), quoted or token)
+        yield match[1].strip(), values.get("rel", "").split(), _http_date(values.get("datetime"))
+        position = match.end()
+
+
+def _http_date(text: str | None) -> int | None:
+    try:
+        return None if text is None else in_range(parsedate_to_datetime(text))
+    except (ValueError, OverflowError):
+        return None
+
+
+def _json(text: str, name: str) -> tuple[str, _Rows]:
+    """Read MemGator's JSON: original_uri, mementos.list of datetime (ISO 8601) and uri."""
+    try:
+        document = json.loads(text)
+        rows = [_json_row(row) for row in document["mementos"]["list"]]
+        return str(document["original_uri"]), iter(rows)
+    except json.JSONDecodeError as error:
+        raise ArchiveError(f"{name}, character {error.pos}: {error.msg}") from error
+    except (LookupError, TypeError) as error:
+        raise ArchiveError(f"{name}, character 0: no JSON TimeMap: {error!r}") from error
+
+
+def _json_row(row: Any) -> tuple[str, int | None]:
+    return str(row["uri"]), parse_iso(str(row.get("datetime") if isinstance(row, dict) else ""))
