@@ -6,6 +6,7 @@ Machine (an array of arrays, the first of them the names) and of pywb (one objec
 """
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import groupby
@@ -24,7 +25,13 @@ from hacs_crawler.archive.capture import (
 )
 from hacs_crawler.state.page import Visit
 
-_LETTERS: Final = {"b": "timestamp", "a": "url", "m": "mime", "s": "status", "k": "digest"}
+_LETTERS: Final[dict[str, str]] = {
+    "b": "timestamp",
+    "a": "url",
+    "m": "mime",
+    "s": "status",
+    "k": "digest",
+}
 _COLUMNS: Final = {  # of files without a header, by their number
     11: "NbamskrMSVg",
     10: "NbamskrMVg",
@@ -34,6 +41,7 @@ _COLUMNS: Final = {  # of files without a header, by their number
 _SERVER_COLUMNS: Final = ("urlkey", "timestamp", "url", "mime", "status", "digest", "length")
 _ALIASES: Final = {"original": "url", "mimetype": "mime", "statuscode": "status"}
 
+_STATUS: Final = re.compile("[0-9]{3}").fullmatch
 _cached_key = lru_cache(maxsize=1024)(key_of)  # captures of a page follow each other
 
 
@@ -54,7 +62,7 @@ def read_cdx(lines: Iterable[bytes], name: str, dropped: Cleaning) -> Iterator[C
     for line in _readable(lines, name):
         try:
             found = parse(line.decode().strip("\ufeff\r\n\t "))
-        except ValueError:  # UnicodeDecodeError and JSONDecodeError are ValueErrors
+        except (ValueError, RecursionError):  # no UTF-8, no JSON or JSON nested too deeply
             rows += 1
             dropped["malformed"] += 1
             continue
@@ -121,10 +129,10 @@ class _Dialects:
         columns = self._columns or _COLUMNS.get(len(fields), "")
         if len(columns) != len(fields):
             raise _MalformedRowError
-        named = zip(columns, fields, strict=True)
-        row = {_LETTERS[letter]: value for letter, value in named if letter in _LETTERS}
-        if "c" in columns:  # the old checksum, where there is no new one
-            row.setdefault("digest", fields[columns.index("c")])
+        values = dict(zip(columns, fields, strict=True))
+        row = {name: values[letter] for letter, name in _LETTERS.items() if letter in values}
+        if "c" in values:  # the old checksum, where there is no new one
+            row.setdefault("digest", values["c"])
         return row
 
     def _server_row(self, values: Sequence[Any]) -> Mapping[str, Any]:
@@ -142,15 +150,16 @@ def _json_rows(line: str) -> list[list[Any]]:
             values = json.loads(text)
         except ValueError:
             continue
-        rows = values if values and isinstance(values[0], list) else [values]
-        return [row for row in rows if isinstance(row, list) and row]
+        if isinstance(values, list):
+            rows = values if values and isinstance(values[0], list) else [values]
+            return [row for row in rows if isinstance(row, list) and row]
     raise _MalformedRowError
 
 
 def _named(values: Any) -> dict[str, Any]:
     if not isinstance(values, dict):
         raise _MalformedRowError
-    return {_ALIASES.get(key, key): value for key, value in values.items()}
+    return {_ALIASES.get(str(key), str(key)): value for key, value in values.items()}
 
 
 def _capture(row: Mapping[str, Any]) -> Capture | str:
@@ -175,7 +184,7 @@ def _capture(row: Mapping[str, Any]) -> Capture | str:
 def _problem(status: str, mime: str, digest: str) -> str:
     """Return the kind under which a row with a page and a time is dropped, "" if it is a capture."""
     is_revisit = mime == REVISIT
-    if status != "-" and not (status.isascii() and status.isdecimal()):
+    if status != "-" and _STATUS(status) is None:
         return "malformed"
     if status[0] not in "-2" and not (is_revisit and status == "304"):
         return "bad_status"

@@ -14,6 +14,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any, Final
 
+from parsel import Selector
 from scrapy.http import HtmlResponse
 
 from hacs_crawler.archive.capture import ArchiveError, Cleaning, is_html, key_of, parse_iso
@@ -100,7 +101,10 @@ def _visit(record: Any, place: str, rules: LinkRules | None) -> Visit | str:
         return "incomplete"
     headers = {"Content-Type": http.get_header("Content-Type") or "text/html"}
     response = HtmlResponse(visit.url, headers=headers, body=content)
-    links = link_fingerprints(response.selector.root, visit.url, rules)
+    # Not response.selector: that and the response refer to each other, so pages would pile up until
+    # the garbage collector runs.
+    root = Selector(response.text, type="html", base_url=visit.url).root
+    links = link_fingerprints(root, visit.url, rules)
     return Visit(visit.url, visit.at, links=links)
 
 

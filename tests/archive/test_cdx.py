@@ -1,0 +1,274 @@
+"""Capture indexes in every dialect, and what their digests say."""
+
+import contextlib
+import json
+import random
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hacs_crawler.archive import ArchiveError, Capture, read_cdx, visits_by_digest
+from hacs_crawler.archive.capture import REVISIT, parse_timestamp
+from hacs_crawler.state.page import Visit
+from hacs_crawler.urls import page_surt
+
+A, B = "A" * 32, "B" * 32
+URL = "http://a.org/"
+AT = 1_000_000_000  # 2001-09-09 01:46:40
+ROW = f"org,a)/ 20010909014640 {URL} text/html 200 {A}"
+CAPTURE = Capture("org,a)/", URL, AT, 200, "text/html", A)
+
+
+def read(*lines: str) -> list[Capture]:
+    return list(read_cdx((line.encode() + b"\n" for line in lines), "x.cdx", Counter()))
+
+
+def dropped(*lines: str) -> dict[str, int]:
+    counts: Counter[str] = Counter()
+    list(read_cdx((line.encode() + b"\n" for line in (ROW + " - - 9 9 f.gz", *lines)), "x", counts))
+    return dict(counts)
+
+
+def row(time: str = "20010909014641", url: str = URL, mime: str = "text/html",
+        status: str = "200", digest: str = A) -> str:  # fmt: skip
+    return f"org,a)/ {time} {url} {mime} {status} {digest} - - 9 9 f.gz"
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [" CDX N b a m s k r M S V g", f"{ROW} - - 1043 333 a.warc.gz"],
+        [f"{ROW} - - 1043 333 a.warc.gz"],
+        [" CDX N b a m s k r V g", f"{ROW} - 333 a.arc.gz"],
+        [f"{ROW} - 333 a.arc.gz"],
+        [f"{ROW} 1043"],
+        [" CDX a b k s m", f"{URL} 20010909014640 {A} 200 text/html"],
+        [" CDX a b c s m", f"{URL} 20010909014640 {A} 200 text/html"],
+        [
+            "!OpenWayback-CDXJ 1.0",
+            'org,a)/ 20010909014640 {"url": "http://a.org/", "mime": "text/html", '
+            f'"status": "200", "digest": "sha1:{A}", "filename": "a b.gz"}}',
+        ],
+        [
+            '[["urlkey","timestamp","original","mimetype","statuscode","digest","length"],',
+            f'["org,a)/","20010909014640","{URL}","text/html","200","{A}","1043"]]',
+        ],
+        [
+            '[["original","timestamp","digest","statuscode","mimetype"],'
+            f'["{URL}","20010909014640","{A}","200","text/html"]]'
+        ],
+        [
+            '{"urlkey": "org,a)/", "timestamp": "20010909014640", "url": "http://a.org/", '
+            f'"mime": "text/html", "status": "200", "digest": "{A}"}}'
+        ],
+    ],
+)
+def test_dialects(lines: list[str]) -> None:
+    assert read(*lines) == [CAPTURE]
+
+
+@pytest.mark.parametrize("lines", [[f"{ROW} 1", "", "org%2Ca%29%2F+2001"],
+                                   [f'[["org,a)/","20010909014640","{URL}","text/html","200","{A}"],',
+                                    "[],", '["org%2Ca%29%2F+2001"]]']])  # fmt: skip
+def test_resume_key_is_no_row(lines: list[str]) -> None:
+    counts: Counter[str] = Counter()
+    assert list(read_cdx((line.encode() for line in lines), "x", counts)) == [CAPTURE]
+    assert not counts
+
+
+@pytest.mark.parametrize("lines", [[], ["[]"], ["[", "]"], [" CDX N b a m s k r M S V g"]])
+def test_index_without_rows(lines: list[str]) -> None:
+    assert read(*lines) == []
+
+
+@pytest.mark.parametrize(
+    ("line", "kind"),
+    [
+        (row(time="20010009014641"), "invalid_date"),
+        (row(time="20010900014641"), "invalid_date"),
+        (row(time="19690101000000"), "invalid_date"),
+        (row(time="x"), "invalid_date"),
+        (row(digest="-"), "invalid_digest"),
+        (row(digest="AAAA"), "invalid_digest"),
+        (row(status="404"), "bad_status"),
+        (row(status="429"), "bad_status"),
+        (row(status="503"), "bad_status"),
+        (row(status="302"), "bad_status"),
+        (row(mime=REVISIT, status="302"), "bad_status"),
+        (row(mime="image/png"), "not_html"),
+        (row(url="mailto:ada@a.org"), "not_http"),
+        (row(url="dns:a.org"), "not_http"),
+        (row(url="http://a.org:99999/"), "malformed"),
+        (row(status="OK"), "malformed"),
+        (ROW + " - - 9 9 f.gz", "duplicate"),
+        ("too few", "malformed"),
+        ("org,a)/ 2001 {broken", "malformed"),
+        ('{"url": 1, "timestamp": "2001"}', "malformed"),
+        ("[1", "malformed"),
+    ],
+)
+def test_dropped_rows_are_counted_by_kind(line: str, kind: str) -> None:
+    assert dropped(line) == {kind: 1}
+
+
+def test_bytes_that_are_no_utf_8_are_malformed() -> None:
+    counts: Counter[str] = Counter()
+    lines = [b"\xff\xfe\n", f"{ROW} 1\n".encode()]
+    assert list(read_cdx(lines, "x", counts)) == [CAPTURE]
+    assert counts == {"malformed": 1}
+
+
+@pytest.mark.parametrize(
+    "mime", ["text/html", "application/xhtml+xml", "unk", "-", "text/html;x=y"]
+)
+def test_html_and_unknown_types_are_kept(mime: str) -> None:
+    assert [capture.mime for capture in read(row(mime=mime))] == [mime]
+
+
+@pytest.mark.parametrize("status", ["-", "200", "304"])
+@pytest.mark.parametrize("digest", [A, "-"])
+def test_revisit_rows_are_captures(status: str, digest: str) -> None:
+    (capture,) = read(row(mime=REVISIT, status=status, digest=digest))
+    assert capture.is_revisit
+    assert capture.digest == digest.strip("-")
+
+
+@pytest.mark.parametrize(
+    ("text", "same_as"),
+    [
+        ("2001", "20010101000000"),
+        ("200102", "20010201000000"),
+        ("20010203", "20010203000000"),
+        ("2001020304", "20010203040000"),
+        ("20010203040506789", "20010203040506"),
+    ],
+)
+def test_timestamps_of_other_lengths(text: str, same_as: str) -> None:
+    assert parse_timestamp(text) == parse_timestamp(same_as) is not None
+
+
+def test_file_in_no_dialect_is_an_error_that_names_it() -> None:
+    with pytest.raises(ArchiveError, match=r"^x\.cdx, line 1 to the end: not one of 2 rows is CDX"):
+        read("<html>", "<p>Sign in</p>")
+
+
+def test_failing_source_is_an_error_after_what_could_be_read() -> None:
+    def lines() -> Iterator[bytes]:
+        yield f"{ROW} 1".encode()
+        raise EOFError("gone")
+
+    captures = read_cdx(lines(), "x.cdx.gz", Counter())
+    assert next(captures) == CAPTURE
+    with pytest.raises(ArchiveError, match=r"x\.cdx\.gz, after line 1: cannot read: gone"):
+        next(captures)
+
+
+def test_rows_are_read_as_they_are_asked_for() -> None:
+    endless = iter(f"{ROW} 1".encode, b"")
+    assert next(read_cdx(endless, "x", Counter())) == CAPTURE
+
+
+def capture(at: int, digest: str, mime: str = "text/html", url: str = URL) -> Capture:
+    return Capture(page_surt(url), url, at, None, mime, digest)
+
+
+def changes(*captures: Capture) -> list[tuple[int, bool]]:
+    return [(visit.at, visit.changed) for visit in visits_by_digest(captures)]
+
+
+def test_a_differing_digest_is_a_change_and_the_first_row_is_none() -> None:
+    found = changes(capture(1, A), capture(2, A), capture(3, B), capture(4, B), capture(5, A))
+    assert found == [(1, False), (2, False), (3, True), (4, False), (5, True)]
+
+
+def test_a_revisit_is_a_visit_without_change() -> None:
+    found = changes(capture(1, A), capture(2, "", REVISIT), capture(3, A), capture(4, B, REVISIT))
+    assert found == [(1, False), (2, False), (3, False), (4, False)]
+
+
+def test_pages_are_not_compared_with_each_other() -> None:
+    visits = list(visits_by_digest([capture(1, A), capture(2, B, url="http://b.org/")]))
+    assert visits == [Visit(URL, 1), Visit("http://b.org/", 2)]
+
+
+def test_captures_of_one_second_are_one_visit() -> None:
+    assert changes(capture(1, A), capture(2, B), capture(2, A), capture(3, B)) == [
+        (1, False), (2, False), (3, True)]  # fmt: skip
+
+
+def test_a_capture_without_digest_is_no_evidence() -> None:
+    assert changes(capture(1, A), capture(2, ""), capture(3, B)) == [(1, False), (3, True)]
+
+
+def test_a_page_that_comes_back_is_not_compared_with_its_earlier_rows() -> None:
+    other = capture(1, A, url="http://b.org/")
+    assert changes(capture(1, A), other, capture(2, B)) == [(1, False), (1, False), (2, False)]
+
+
+HISTORIES = st.dictionaries(
+    st.integers(1, 4_000_000_000), st.sampled_from([A, B, "C" * 32]), max_size=20
+)
+
+
+@given(HISTORIES, st.randoms(use_true_random=False))
+def test_order_within_a_page_does_not_matter(
+    history: dict[int, str], chance: random.Random
+) -> None:
+    in_order = [capture(at, history[at]) for at in sorted(history)]
+    assert changes(*chance.sample(in_order, len(in_order))) == changes(*in_order)
+
+
+CAPTURES = st.builds(
+    lambda path, at, status, mime, digest: Capture(
+        page_surt(f"http://a.org/{path}"), f"http://a.org/{path}", at, status, mime, digest
+    ),
+    st.text("abc0/~%?=&,é", max_size=9),
+    st.integers(1, 2**32 - 1),
+    st.sampled_from([None, 200, 203, 206]),
+    st.sampled_from(["text/html", "unk", REVISIT]),
+    st.text("ABCDEFGHIJKLMNOPQRSTUVWXYZ234567", min_size=32, max_size=32),
+)
+
+
+def as_text(fields: dict[str, str]) -> str:
+    return " ".join([*fields.values(), "-", "-", "1", "2", "x.warc.gz"])
+
+
+def as_cdxj(fields: dict[str, str]) -> str:
+    return f"{fields['urlkey']} {fields['timestamp']} {json.dumps(fields)}"
+
+
+def as_server_row(fields: dict[str, str]) -> str:
+    return json.dumps([*fields.values()]) + ","
+
+
+@given(st.lists(CAPTURES, unique=True, max_size=5),
+       st.sampled_from([as_text, as_cdxj, json.dumps, as_server_row]))  # fmt: skip
+def test_what_is_written_is_read(captures: list[Capture], write: type[str]) -> None:
+    from datetime import UTC, datetime
+
+    lines = [
+        write({
+            "urlkey": one.surt,
+            "timestamp": datetime.fromtimestamp(one.at, UTC).strftime("%Y%m%d%H%M%S"),
+            "url": one.url,
+            "mime": one.mime,
+            "status": "-" if one.status is None else str(one.status),
+            "digest": one.digest,
+        })
+        for one in captures
+    ]  # fmt: skip
+    assert read(*lines) == captures
+
+
+@given(st.lists(st.binary() | st.text('{}[]", :org)/209textml-\ufeff').map(str.encode), max_size=5))
+def test_any_bytes_are_read_or_refused(lines: list[bytes]) -> None:
+    with contextlib.suppress(ArchiveError):
+        list(read_cdx(lines, "x", Counter()))
+
+
+def test_json_nested_without_end_is_malformed() -> None:
+    assert dropped("[" * 100_000) == {"malformed": 1}

@@ -1,0 +1,118 @@
+"""TimeMaps in link format and JSON."""
+
+import io
+import json
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hacs_crawler.archive import ArchiveError, Memento, read_timemap
+
+URL = "http://a.org/"
+FIRST = Memento(URL, 961_524_179, "http://arxiv.example.net/web/20000620180259/http://a.org/")
+LAST = Memento(URL, 1_256_690_463, "http://arxiv.example.net/web/20091028004103/http://a.org/")
+LINKS = """<http://a.org/>;rel="original",
+<http://arxiv.example.net/timemap/http://a.org/>
+  ; rel="self";type="application/link-format"
+  ; from="Tue, 20 Jun 2000 18:02:59 GMT"
+  ; until="Wed, 09 Apr 2008 20:30:51 GMT",
+<http://arxiv.example.net/timegate/http://a.org/>
+  ; rel="timegate",
+<http://arxiv.example.net/web/20000620180259/http://a.org/>
+  ; rel="first memento";datetime="Tue, 20 Jun 2000 18:02:59 GMT"
+  ; license="http://creativecommons.org/publicdomain/zero/1.0/",
+<http://arxiv.example.net/web/20091028004103/http://a.org/>
+   ; rel="last memento";datetime="Wed, 28 Oct 2009 00:41:03 GMT"
+"""  # after RFC 7089, figure 28
+
+
+def read(text: str) -> list[Memento]:
+    return list(read_timemap(text.encode(), "x.link", Counter()))
+
+
+def as_json(*mementos: tuple[str, str]) -> str:
+    rows = [{"datetime": date, "uri": uri} for date, uri in mementos]
+    return json.dumps({"original_uri": URL, "self": "x", "mementos": {"list": rows, "first": {}}})
+
+
+def test_link_format_of_the_rfc() -> None:
+    assert read(LINKS) == [FIRST, LAST]
+
+
+def test_json_of_memgator() -> None:
+    text = as_json(("2000-06-20T18:02:59Z", FIRST.uri), ("2009-10-28T00:41:03Z", LAST.uri))
+    assert read(text) == [FIRST, LAST]
+
+
+def test_a_stream_is_read_like_bytes() -> None:
+    assert list(read_timemap(io.BytesIO(LINKS.encode()), "x", Counter())) == [FIRST, LAST]
+
+
+def test_the_original_may_come_last() -> None:
+    original, rest = LINKS.split(",\n", 1)
+    assert read(f"{rest.rstrip()},\n{original}") == [FIRST, LAST]
+
+
+@pytest.mark.parametrize("uri", ["http://b.org/a,b;c=d", 'http://b.org/?x="y"'])
+def test_uris_may_hold_delimiters(uri: str) -> None:
+    text = f'<{URL}>; rel=original, <{uri}>; rel=memento; datetime="Sun, 09 Sep 2001 01:46:40 GMT",'
+    assert read(text) == [Memento(URL, 1_000_000_000, uri)]
+
+
+def test_mementos_without_a_date_are_counted() -> None:
+    counts: Counter[str] = Counter()
+    text = f'<{URL}>; rel="original", <x>; rel="memento", <y>; rel="memento"; datetime="soon"'
+    assert list(read_timemap(text.encode(), "x", counts)) == []
+    text = as_json(("2000-00-20T18:02:59Z", "x"))
+    assert list(read_timemap(text.encode(), "x", counts)) == []
+    assert counts == {"invalid_date": 3}
+
+
+def test_a_memento_is_told_once() -> None:
+    counts: Counter[str] = Counter()
+    row = ("2000-06-20T18:02:59Z", FIRST.uri)
+    assert list(read_timemap(as_json(row, row).encode(), "x", counts)) == [FIRST]
+    assert counts == {"duplicate": 1}
+
+
+def test_damaged_links_are_an_error_after_those_before() -> None:
+    mementos = read_timemap(LINKS.replace("<http://arxiv.example.net/web/2009", "9").encode(),
+                            "x.link", Counter())  # fmt: skip
+    assert next(mementos) == FIRST
+    with pytest.raises(ArchiveError, match=r"^x\.link, character \d+: not in link format"):
+        next(mementos)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("", "character 0: ends without a link of rel=original"),
+        ('<x>; rel="memento"', "character 18: ends without"),
+        ("{", "character 1: Expecting property name"),
+        ("{}", "character 0: no JSON TimeMap"),
+        ('{"mementos": {"list": [1]}}', "character 0: no JSON TimeMap"),
+        ('<mailto:a@b.c>; rel="original"', "character 0: the page is no http"),
+        ("<html>", "character 6: ends without"),
+    ],
+)
+def test_what_is_no_timemap(text: str, problem: str) -> None:
+    with pytest.raises(ArchiveError) as caught:
+        read(text)
+    assert str(caught.value).startswith(f"x.link, {problem}")
+
+
+def test_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hacs_crawler.archive.timemap.MAX_TIMEMAP_BYTES", 99)
+    with pytest.raises(ArchiveError, match="x, byte 99: longer than"):
+        list(read_timemap(io.BytesIO(LINKS.encode()), "x", Counter()))
+
+
+@given(st.text('<>;,="\\ relmntodai:/', max_size=60))
+def test_any_text_is_read_or_refused(text: str) -> None:
+    try:
+        mementos = read(text)
+    except ArchiveError:
+        return
+    assert all(memento.url.startswith("http") for memento in mementos)

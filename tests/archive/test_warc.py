@@ -1,0 +1,331 @@
+"""WARC files that warcio wrote, whole and damaged."""
+
+import gzip
+import io
+import os
+import sys
+import tracemalloc
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from lxml.html import fromstring
+
+from hacs_crawler.archive import ArchiveError, read_warc, warc
+from hacs_crawler.archive.capture import parse_iso
+from hacs_crawler.links import LinkRules, link_fingerprints
+from hacs_crawler.state.page import Visit
+
+StatusAndHeaders = pytest.importorskip("warcio.statusandheaders").StatusAndHeaders
+WARCWriter = pytest.importorskip("warcio.warcwriter").WARCWriter
+
+URL = "http://a.org/"
+DATE = "2001-09-09T01:46:40Z"
+AT = 1_000_000_000
+PAGE = b'<a href="x">x</a> <a href="http://b.org/">y</a>'
+LINKS = link_fingerprints(fromstring(PAGE), URL)
+HTML = ("Content-Type", "text/html; charset=utf-8")
+
+
+class Warc:
+    """A file under construction."""
+
+    def __init__(self, path: Path, *, packed: bool) -> None:
+        self.path = path
+        self.offsets: list[int] = []
+        self._file = path.open("wb")
+        self._writer = WARCWriter(self._file, gzip=packed)
+
+    def add(self, body: bytes = PAGE, *headers: tuple[str, str], url: str = URL, date: str = DATE,
+            status: str = "200 OK", kind: str = "response",
+            extra: dict[str, str] | None = None) -> None:  # fmt: skip
+        self.offsets.append(self._file.tell())
+        http = StatusAndHeaders(status, list(headers or (HTML,)), protocol="HTTP/1.1")
+        record = self._writer.create_warc_record(
+            url, kind, payload=io.BytesIO(body), http_headers=http, length=len(body),
+            warc_headers_dict={"WARC-Date": date} | (extra or {}),
+        )  # fmt: skip
+        self._writer.write_record(record)
+        self._file.flush()
+
+    def revisit(self, status: str = "200 OK", *headers: tuple[str, str]) -> None:
+        self.offsets.append(self._file.tell())
+        http = StatusAndHeaders(status, list(headers or (HTML,)), protocol="HTTP/1.1")
+        record = self._writer.create_revisit_record(
+            URL,
+            "sha1:" + "A" * 32,
+            URL,
+            DATE,
+            http_headers=http,
+            warc_headers_dict={"WARC-Date": DATE},
+        )
+        self._writer.write_record(record)
+        self._file.flush()
+
+    def info(self) -> None:
+        self._writer.write_record(self._writer.create_warcinfo_record("x.warc", {"software": "x"}))
+
+    def read(self) -> list[Visit]:
+        return list(read_warc(str(self.path)))
+
+    def read_to_error(self, match: str) -> list[Visit]:
+        visits: list[Visit] = []
+        with pytest.raises(ArchiveError, match=match):
+            visits.extend(read_warc(str(self.path)))
+        return visits
+
+    def dropped(self) -> dict[str, int]:
+        counts: Counter[str] = Counter()
+        assert list(read_warc(str(self.path), counts)) == []
+        return dict(counts)
+
+    def close(self) -> None:
+        self._file.close()
+
+
+@pytest.fixture(params=[False, True], ids=["plain", "gzip"])
+def archive(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Warc]:
+    warc = Warc(tmp_path / "x.warc", packed=request.param)
+    yield warc
+    warc.close()
+
+
+def chunked(body: bytes) -> bytes:
+    return b"".join(b"%x\r\n%c\r\n" % (1, byte) for byte in body) + b"0\r\n\r\n"
+
+
+def test_a_response_is_a_visit_with_its_links(archive: Warc) -> None:
+    archive.info()
+    archive.add()
+    archive.add(b"", url="https://b.org/x", date="2001-09-09T01:46:41.999999Z")
+    assert archive.read() == [
+        Visit(URL, AT, links=LINKS),
+        Visit("https://b.org/x", AT + 1, links=frozenset()),
+    ]
+
+
+def test_a_revisit_is_a_visit_without_links(archive: Warc) -> None:
+    archive.revisit()
+    archive.revisit("304 Not Modified")
+    assert archive.read() == [Visit(URL, AT)] * 2
+
+
+def test_rules_say_which_links_count(archive: Warc) -> None:
+    archive.add()
+    (visit,) = read_warc(str(archive.path), rules=LinkRules("same-site"))
+    assert visit.links is not None
+    assert len(visit.links) == 1
+
+
+@pytest.mark.parametrize("status", ["404 Not Found", "302 Found", "429 Slow Down", "503 No", "x"])
+def test_other_statuses_are_no_captures(archive: Warc, status: str) -> None:
+    archive.add(status=status)
+    assert archive.dropped() == {"bad_status": 1}
+
+
+@pytest.mark.parametrize(
+    ("options", "kind"),
+    [
+        ({"url": "dns:a.org"}, "not_http"),
+        ({"url": "http://a.org:99999/"}, "malformed"),
+        ({"date": "2001-00-09T01:46:40Z"}, "invalid_date"),
+        ({"date": "soon"}, "invalid_date"),
+        ({"extra": {"WARC-Truncated": "length"}}, "incomplete"),
+    ],
+)
+def test_unusable_records_are_counted_by_kind(
+    archive: Warc, options: dict[str, str], kind: str
+) -> None:
+    archive.add(**options)  # type: ignore[arg-type]
+    assert archive.dropped() == {kind: 1}
+
+
+def test_only_html_counts(archive: Warc) -> None:
+    archive.add(PAGE, ("Content-Type", "image/png"))
+    archive.revisit("200 OK", ("Content-Type", "image/png"))
+    assert archive.dropped() == {"not_html": 2}
+
+
+def test_revisits_of_errors_are_no_captures(archive: Warc) -> None:
+    archive.revisit("404 Not Found")
+    assert archive.dropped() == {"bad_status": 1}
+
+
+@pytest.mark.parametrize(
+    ("encoding", "pack"),
+    [
+        ("gzip", gzip.compress),
+        ("x-gzip", gzip.compress),
+        ("deflate", zlib.compress),
+        ("deflate", lambda body: zlib.compress(body)[2:-4]),
+        ("gzip", bytes),  # unpacked by the archive, its header kept
+        ("br", bytes),
+    ],
+)
+@pytest.mark.parametrize("split", [chunked, bytes])
+def test_encodings_are_undone(
+    archive: Warc,
+    encoding: str,
+    pack: Callable[[bytes], bytes],
+    split: Callable[[bytes], bytes],
+) -> None:
+    transfer = ("Transfer-Encoding", "chunked")  # archives keep it even where they unchunked
+    archive.add(split(pack(PAGE)), HTML, ("Content-Encoding", encoding), transfer)
+    assert archive.read() == [Visit(URL, AT, links=LINKS)]
+
+
+@pytest.mark.parametrize(
+    ("encoding", "body"),
+    [
+        ("gzip", gzip.compress(PAGE)[:-9]),
+        ("gzip", gzip.compress(PAGE)[:20] + b"\0" * 30),
+        ("deflate", b"\0\1\2"),
+        ("br", b"\x8b\x03"),
+    ],
+)
+def test_a_payload_that_cannot_be_unpacked_shows_nothing(
+    archive: Warc, encoding: str, body: bytes
+) -> None:
+    archive.add(body, HTML, ("Content-Encoding", encoding))
+    assert archive.dropped() == {"incomplete": 1}
+
+
+def test_a_payload_of_too_many_bytes_shows_nothing(
+    archive: Warc, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(warc, "MAX_BODY_BYTES", 9_999)
+    archive.add(b" " * 20_000)
+    archive.add(gzip.compress(b" " * 20_000), HTML, ("Content-Encoding", "gzip"))
+    assert archive.dropped() == {"incomplete": 2}
+
+
+def test_charset_of_the_header_is_used(archive: Warc) -> None:
+    text = '<a href="/\u0439">x</a>'
+    archive.add(text.encode("koi8-r"), ("Content-Type", "text/html; charset=koi8-r"))
+    assert archive.read()[0].links == link_fingerprints(fromstring(text), URL)
+
+
+def test_an_empty_block_does_not_end_the_file(archive: Warc) -> None:
+    archive.add()
+    archive.close()
+    block = (
+        b"WARC/1.0\r\nWARC-Type: response\r\nWARC-Target-URI: <http://a.org/>\r\nWARC-Date: %s\r\n"
+    )
+    empty = block % DATE.encode() + b"Content-Length: 0\r\n\r\n\r\n\r\n"
+    whole = archive.path.read_bytes()
+    is_packed = whole[:2] == b"\x1f\x8b"
+    archive.path.write_bytes((gzip.compress(empty) if is_packed else empty) + whole)
+    counts: Counter[str] = Counter()
+    assert list(read_warc(str(archive.path), counts)) == [Visit(URL, AT, links=LINKS)]
+    assert counts == {"malformed": 1}
+
+
+def test_a_file_packed_as_one_member(tmp_path: Path) -> None:
+    plain = Warc(tmp_path / "x.warc", packed=False)
+    plain.add()
+    plain.add()
+    plain.close()
+    plain.path.write_bytes(gzip.compress(plain.path.read_bytes()))
+    assert plain.read() == [Visit(URL, AT, links=LINKS)] * 2
+
+
+def test_an_empty_file_has_no_visits(archive: Warc) -> None:
+    assert archive.read() == []
+
+
+@pytest.mark.parametrize("missing", [1, 9, 60, 150])
+def test_truncated_gzip_keeps_what_comes_before(tmp_path: Path, missing: int) -> None:
+    archive = Warc(tmp_path / "x.warc.gz", packed=True)
+    archive.add()
+    archive.add(os.urandom(40_000).hex().encode())
+    archive.close()
+    os.truncate(archive.path, archive.path.stat().st_size - missing)
+    place = rf"x\.warc\.gz, gzip member at byte {archive.offsets[1]}: truncated at byte \d+$"
+    assert archive.read_to_error(place) == [Visit(URL, AT, links=LINKS)]
+
+
+def test_damaged_gzip_member_keeps_what_comes_before(tmp_path: Path) -> None:
+    archive = Warc(tmp_path / "x.warc.gz", packed=True)
+    for _ in range(3):
+        archive.add()
+    archive.close()
+    data = bytearray(archive.path.read_bytes())
+    data[archive.offsets[1] + 100] ^= 0xFF
+    archive.path.write_bytes(data)
+    place = rf"x\.warc\.gz, gzip member at byte {archive.offsets[1]}: damaged: "
+    assert archive.read_to_error(place) == [Visit(URL, AT, links=LINKS)]
+
+
+def test_truncation_at_any_byte_is_noticed(tmp_path: Path) -> None:
+    archive = Warc(tmp_path / "x.warc", packed=False)
+    archive.add()
+    archive.add()
+    archive.close()
+    first, whole = archive.offsets[1], archive.path.read_bytes()
+    for size in range(first + 1, len(whole) - 4):  # of the last record only its end may be missing
+        archive.path.write_bytes(whole[:size])
+        assert archive.read_to_error(rf"x\.warc, (record at|before) byte {first}: ") == [
+            Visit(URL, AT, links=LINKS)
+        ]
+
+
+@pytest.mark.parametrize("length", [b"3", b"99999", b"-1", b"x"])
+def test_wrong_length_is_damage(tmp_path: Path, length: bytes) -> None:
+    archive = Warc(tmp_path / "x.warc", packed=False)
+    archive.add()
+    archive.add()
+    archive.add()
+    archive.close()
+    whole, first = archive.path.read_bytes(), archive.offsets[1]
+    head, _, rest = whole[first:].partition(b"Content-Length: ")
+    damaged = head + b"Content-Length: " + length + rest[rest.index(b"\r\n") :]
+    archive.path.write_bytes(whole[:first] + damaged)
+    assert archive.read_to_error(r"x\.warc, (record at|before) byte \d+: ") == [
+        Visit(URL, AT, links=LINKS)
+    ]
+
+
+def test_file_that_is_no_warc(tmp_path: Path) -> None:
+    path = tmp_path / "x.warc"
+    path.write_bytes(b"<html><p>not a WARC file at all")
+    with pytest.raises(ArchiveError, match=r"x\.warc, record at byte 0: damaged: "):
+        list(read_warc(str(path)))
+
+
+def test_missing_file(tmp_path: Path) -> None:
+    with pytest.raises(ArchiveError, match=r"none\.warc: cannot read: No such file"):
+        list(read_warc(str(tmp_path / "none.warc")))
+
+
+def test_without_warcio_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "warcio.exceptions", None)
+    with pytest.raises(ArchiveError, match=r"pip install 'hacs-crawler\[archive\]'"):
+        next(read_warc("x.warc"))
+
+
+def test_memory_does_not_grow_with_the_file(archive: Warc) -> None:
+    body = PAGE + b" " * 50_000
+
+    def peak() -> int:
+        tracemalloc.start()
+        for _ in read_warc(str(archive.path)):
+            pass
+        _, most = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        return most
+
+    for _ in range(5):
+        archive.add(body)
+    peak()  # fills caches
+    small = peak()
+    for _ in range(100):
+        archive.add(body)
+    assert peak() < small + 300_000
+
+
+@pytest.mark.parametrize("text", ["2001-09-09T01:46:40Z", "2001-09-09T01:46:40.123456789Z",
+                                  "2001-09-09T03:46:40+02:00", "20010909T014640Z"])  # fmt: skip
+def test_dates(text: str) -> None:
+    assert parse_iso(text) == AT
