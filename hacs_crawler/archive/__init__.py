@@ -2,6 +2,7 @@
 
 from hacs_crawler.archive.capture import REVISIT, ArchiveError, Capture, Cleaning
 from hacs_crawler.archive.cdx import read_cdx, visits_by_digest
+from hacs_crawler.archive.payload import payload_links
 from hacs_crawler.archive.source import open_source, read_lines
 from hacs_crawler.archive.timemap import Memento, read_timemap
 from hacs_crawler.archive.warc import read_warc
@@ -13,6 +14,7 @@ __all__ = [
     "Cleaning",
     "Memento",
     "open_source",
+    "payload_links",
     "read_cdx",
     "read_lines",
     "read_timemap",

@@ -24,10 +24,12 @@ Cleaning = Counter[str]
 - ``not_http``: ``mailto:``, ``dns:`` and the like
 - ``duplicate``: the same capture as in the row before
 - ``malformed``: too few or too many fields, no JSON, not UTF-8, a URL without a key
-- ``incomplete`` (WARC only): the payload is cut off, too long, or in an encoding that cannot be read
+- ``unreadable`` (WARC only): the payload is cut off, too long, empty, no text, or in an encoding that
+  cannot be undone
 """
 
-_TIMESTAMP = re.compile(r"(\d{4})(\d\d)?(\d\d)?(\d\d)?(\d\d)?(\d\d)?(?:\d{3})?", re.ASCII).fullmatch
+_TIMESTAMP = re.compile(r"[0-9]{4}(?:[0-9]{2}){0,5}|[0-9]{17}").fullmatch
+_EARLIEST: Final = "00000101000000"
 _DIGEST = re.compile(r"(?:[A-Za-z0-9-]+:)?([A-Z2-7]{26,104}=*|[0-9a-fA-F]{32,128})").fullmatch
 
 
@@ -62,19 +64,13 @@ def parse_timestamp(text: str) -> int | None:
 
     What is missing at the end is taken as the earliest possible; milliseconds are cut off.
     """
-    match = _TIMESTAMP(text)
-    if match is None:
+    if _TIMESTAMP(text) is None:
         return None
-    year, month, day, *clock = (None if part is None else int(part) for part in match.groups())
-    hour, minute, second = (part or 0 for part in clock)
-    first = (1 if part is None else part for part in (month, day))
-    return to_second(year or 0, *first, hour, minute, second)
-
-
-def to_second(*parts: int) -> int | None:
-    """Return the second since 1970 of a time in UTC, None if it is impossible or out of range."""
+    full = text[:14] + _EARLIEST[len(text) :]
+    day = int(full[:4]), int(full[4:6]), int(full[6:8])
+    clock = int(full[8:10]), int(full[10:12]), int(full[12:14])
     try:
-        return in_range(datetime(*parts, tzinfo=UTC))  # type: ignore[arg-type,misc]
+        return in_range(datetime(*day, *clock, tzinfo=UTC))
     except ValueError:
         return None
 

@@ -1,12 +1,11 @@
 """WARC files: visits with the links that the archived responses show (ISO 28500).
 
 warcio takes the files apart. What it passes over in silence is checked here: a record that ends early,
-a payload whose compression is damaged. Either would show a page with fewer links than it had, and
-the next visit would seem to have found new ones.
+a block of wrong length. Either would show a page with fewer links than it had, and the next visit
+would seem to have found new ones.
 """
 
 import io
-import zlib
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
@@ -14,16 +13,12 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any, Final
 
-from parsel import Selector
-from scrapy.http import HtmlResponse
-
 from hacs_crawler.archive.capture import ArchiveError, Cleaning, is_html, key_of, parse_iso
+from hacs_crawler.archive.payload import MAX_BODY_BYTES, payload_links
 from hacs_crawler.archive.source import open_source
-from hacs_crawler.links import LinkRules, link_fingerprints
+from hacs_crawler.links import LinkRules
 from hacs_crawler.state.page import Visit
 
-MAX_BODY_BYTES: Final = 32 << 20
-"""A longer payload is not looked at; this bounds the memory that a record takes."""
 _BLOCK_BYTES: Final = 1 << 16
 
 
@@ -96,16 +91,8 @@ def _visit(record: Any, place: str, rules: LinkRules | None) -> Visit | str:
     if problem or record.rec_type == "revisit":
         return problem or visit
     is_cut = len(block) > MAX_BODY_BYTES or record.rec_headers.get_header("WARC-Truncated")
-    content = None if is_cut else _content(stream.read(), http)
-    if content is None:
-        return "incomplete"
-    headers = {"Content-Type": http.get_header("Content-Type") or "text/html"}
-    response = HtmlResponse(visit.url, headers=headers, body=content)
-    # Not response.selector: that and the response refer to each other, so pages would pile up until
-    # the garbage collector runs.
-    root = Selector(response.text, type="html", base_url=visit.url).root
-    links = link_fingerprints(root, visit.url, rules)
-    return Visit(visit.url, visit.at, links=links)
+    links = None if is_cut else payload_links(stream.read(), http.get_header, visit.url, rules)
+    return "unreadable" if links is None else Visit(visit.url, visit.at, links=links)
 
 
 def _page_and_time(headers: Any) -> Visit | str:
@@ -131,31 +118,3 @@ def _finish(raw: Any, place: str) -> None:
     missing = getattr(raw, "limit", 0)
     if missing:
         raise ArchiveError(f"{place}: truncated, {missing} bytes are missing")
-
-
-def _content(body: bytes, http: Any) -> bytes | None:
-    """Undo transfer and content encoding; None if that is impossible or gives too much.
-
-    Archives store many payloads unpacked under their old headers: what does not look packed is plain.
-    """
-    if (http.get_header("Transfer-Encoding") or "").strip().lower() == "chunked":
-        body = _warcio("bufferedreaders").ChunkedDataReader(io.BytesIO(body)).read()
-    encoding = (http.get_header("Content-Encoding") or "").strip().lower()
-    if encoding in {"", "identity", "none"} or not body or body.lstrip()[:1] == b"<":
-        return body
-    if encoding in {"gzip", "x-gzip"}:
-        return _inflate(body, 16 + zlib.MAX_WBITS) if body[:2] == b"\x1f\x8b" else body
-    if encoding == "deflate":
-        content = _inflate(body, zlib.MAX_WBITS)
-        return _inflate(body, -zlib.MAX_WBITS) if content is None else content
-    return None
-
-
-def _inflate(packed: bytes, window: int) -> bytes | None:
-    try:
-        unpacker = zlib.decompressobj(window)
-        content = unpacker.decompress(packed, MAX_BODY_BYTES)
-    except zlib.error:
-        return None
-    is_whole = unpacker.eof and not unpacker.unused_data.startswith(b"\x1f\x8b")
-    return content if is_whole else None

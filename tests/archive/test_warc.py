@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from lxml.html import fromstring
 
-from hacs_crawler.archive import ArchiveError, read_warc, warc
+from hacs_crawler.archive import ArchiveError, payload, read_warc, warc
 from hacs_crawler.archive.capture import parse_iso
 from hacs_crawler.links import LinkRules, link_fingerprints
 from hacs_crawler.state.page import Visit
@@ -99,7 +99,7 @@ def chunked(body: bytes) -> bytes:
 def test_a_response_is_a_visit_with_its_links(archive: Warc) -> None:
     archive.info()
     archive.add()
-    archive.add(b"", url="https://b.org/x", date="2001-09-09T01:46:41.999999Z")
+    archive.add(b"<p>", url="https://b.org/x", date="2001-09-09T01:46:41.999999Z")
     assert archive.read() == [
         Visit(URL, AT, links=LINKS),
         Visit("https://b.org/x", AT + 1, links=frozenset()),
@@ -132,7 +132,7 @@ def test_other_statuses_are_no_captures(archive: Warc, status: str) -> None:
         ({"url": "http://a.org:99999/"}, "malformed"),
         ({"date": "2001-00-09T01:46:40Z"}, "invalid_date"),
         ({"date": "soon"}, "invalid_date"),
-        ({"extra": {"WARC-Truncated": "length"}}, "incomplete"),
+        ({"extra": {"WARC-Truncated": "length"}}, "unreadable"),
     ],
 )
 def test_unusable_records_are_counted_by_kind(
@@ -183,22 +183,31 @@ def test_encodings_are_undone(
         ("gzip", gzip.compress(PAGE)[:20] + b"\0" * 30),
         ("deflate", b"\0\1\2"),
         ("br", b"\x8b\x03"),
+        ("", b""),
+        ("", b" \r\n"),
+        ("", b"<a\0b>"),
     ],
 )
 def test_a_payload_that_cannot_be_unpacked_shows_nothing(
     archive: Warc, encoding: str, body: bytes
 ) -> None:
     archive.add(body, HTML, ("Content-Encoding", encoding))
-    assert archive.dropped() == {"incomplete": 1}
+    assert archive.dropped() == {"unreadable": 1}
+
+
+def test_missing_chunks_show_nothing(archive: Warc) -> None:
+    archive.add(chunked(PAGE)[:-20], HTML, ("Transfer-Encoding", "chunked"))
+    assert archive.dropped() == {"unreadable": 1}
 
 
 def test_a_payload_of_too_many_bytes_shows_nothing(
     archive: Warc, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(warc, "MAX_BODY_BYTES", 9_999)
+    monkeypatch.setattr(payload, "MAX_BODY_BYTES", 9_999)
     archive.add(b" " * 20_000)
     archive.add(gzip.compress(b" " * 20_000), HTML, ("Content-Encoding", "gzip"))
-    assert archive.dropped() == {"incomplete": 2}
+    assert archive.dropped() == {"unreadable": 2}
 
 
 def test_charset_of_the_header_is_used(archive: Warc) -> None:

@@ -1,0 +1,90 @@
+"""What an archived response shows: from the bytes that were sent to the links of the page.
+
+The same bytes have to give the same links as in a live visit, or none at all: a page cut short would
+show fewer links than it had, and the next visit would seem to have found new ones.
+"""
+
+import re
+import zlib
+from collections.abc import Callable
+from typing import Final
+
+from lxml import etree
+from parsel import Selector
+from scrapy.http import HtmlResponse
+
+from hacs_crawler.links import LinkRules, link_fingerprints
+
+MAX_BODY_BYTES: Final = 32 << 20
+"""A longer payload, or one that unpacks to more, is not looked at; this bounds the memory it takes."""
+
+Header = Callable[[str], str | None]
+_CHUNK_SIZE = re.compile(rb"([0-9a-fA-F]{1,8})[ \t]*(?:;[^\r\n]*)?\r?\n")
+
+
+def payload_links(
+    body: bytes, header: Header, url: str, rules: LinkRules | None = None
+) -> frozenset[int] | None:
+    """Return the fingerprints of the links of an HTML payload, None if it cannot be read whole.
+
+    `header` looks up a header of the response by its name, `url` is where the page was found.
+    """
+    content = _content(body, header)
+    if content is None or not content.strip():
+        return None
+    headers = {"Content-Type": header("Content-Type") or "text/html"}
+    try:
+        response = HtmlResponse(url, headers=headers, body=content)
+        if b"\0" in content[:1024] and not response.encoding.startswith(("utf-16", "utf-32")):
+            return None
+        # Not response.selector: that and the response refer to each other, so pages would pile up
+        # until the garbage collector runs.
+        root = Selector(response.text, type="html", base_url=url).root
+        return link_fingerprints(root, url, rules)
+    except (ValueError, LookupError, RecursionError, etree.LxmlError):
+        return None
+
+
+def _content(body: bytes, header: Header) -> bytes | None:
+    """Undo transfer and content encoding; None if that is impossible or gives too much.
+
+    Archives store many payloads unpacked under their old headers: what does not look packed is plain.
+    """
+    if (header("Transfer-Encoding") or "").strip().lower() == "chunked":
+        joined = _unchunked(body)
+        if joined is None:
+            return None
+        body = joined
+    encoding = (header("Content-Encoding") or "").strip().lower()
+    if encoding in {"", "identity", "none"} or not body or body.lstrip()[:1] == b"<":
+        return body
+    if encoding in {"gzip", "x-gzip"}:
+        return _inflate(body, 16 + zlib.MAX_WBITS) if body[:2] == b"\x1f\x8b" else body
+    if encoding == "deflate":
+        content = _inflate(body, zlib.MAX_WBITS)
+        return _inflate(body, -zlib.MAX_WBITS) if content is None else content
+    return None
+
+
+def _inflate(packed: bytes, window: int) -> bytes | None:
+    try:
+        unpacker = zlib.decompressobj(window)
+        content = unpacker.decompress(packed, MAX_BODY_BYTES)
+    except zlib.error:
+        return None
+    is_whole = unpacker.eof and not unpacker.unused_data.startswith(b"\x1f\x8b")
+    return content if is_whole else None
+
+
+def _unchunked(body: bytes) -> bytes | None:
+    """Join chunks; None if the last is missing. What does not begin with a chunk is plain."""
+    chunks: list[bytes] = []
+    position = 0
+    while match := _CHUNK_SIZE.match(body, position):
+        size = int(match[1], 16)
+        if not size:
+            return b"".join(chunks)
+        end = match.end() + size
+        chunks.append(body[match.end() : end])
+        position = end + (2 if body.startswith(b"\r\n", end) else 1)
+    return None if chunks else body
