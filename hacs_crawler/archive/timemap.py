@@ -18,9 +18,9 @@ from hacs_crawler.archive.capture import ArchiveError, Cleaning, in_range, key_o
 MAX_TIMEMAP_BYTES: Final = 64 << 20
 """Some 400,000 mementos; archives serve longer TimeMaps in pages."""
 
-_LINK = re.compile(
-    r"[\s,]*<([^>]*)>"
-    r'((?:\s*;\s*[^\s=;,"<>]+(?:\s*=\s*(?:"(?:[^"\\]|\\.)*+"|[^\s;,"<>]*))?)*)\s*(?=,|$)'
+_LINK = re.compile(  # possessive throughout: it never looks at a character twice
+    r"[\s,]*+<([^>]*+)>"
+    r'((?:\s*+;\s*+[^\s=;,"<>]++(?:\s*+=\s*+(?:"(?:[^"\\]|\\.)*+"|[^\s;,"<>]*+))?+)*+)\s*+(?=,|\Z)'
 )
 _PARAMETER = re.compile(r';\s*([^\s=;,"<>]+)(?:\s*=\s*(?:"((?:[^"\\]|\\.)*+)"|([^\s;,"<>]*)))?')
 
@@ -76,8 +76,8 @@ def _link_format(text: str, name: str) -> tuple[str, _Rows]:
 
 
 def _links(text: str, name: str) -> Iterator[tuple[str, list[str], int | None]]:
-    position = 0
-    while text[position:].strip(" \t\r\n,") if len(text) - position < 99 else True:
+    position, end = 0, len(text.rstrip(" \t\r\n,"))
+    while position < end:
         match = _LINK.match(text, position)
         if match is None:
             raise ArchiveError(f"{name}, character {position}: not in link format")

@@ -103,6 +103,16 @@ def test_what_is_no_timemap(text: str, problem: str) -> None:
     assert str(caught.value).startswith(f"x.link, {problem}")
 
 
+@pytest.mark.parametrize("filler", [" ", "a", ";a", "; ", ";a=", '"', ',"'])
+def test_refusal_takes_linear_time(filler: str) -> None:
+    with pytest.raises(ArchiveError):
+        read(f"<{URL}>;rel=original,<x>;a{filler * 100_000}<")
+
+
+def test_white_space_may_follow() -> None:
+    assert read(LINKS + " ,\n" * 1000) == [FIRST, LAST]
+
+
 def test_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hacs_crawler.archive.timemap.MAX_TIMEMAP_BYTES", 99)
     with pytest.raises(ArchiveError, match="x, byte 99: longer than"):
