@@ -200,9 +200,11 @@ def visits_by_digest(captures: Iterable[Capture]) -> Iterator[Visit]:
     will do. A visit has found a change if its digest differs from the one before it. Revisit records
     and equal digests are visits without one, and so is the first of a page. Captures of one second
     are one visit. A capture with neither digest nor revisit record is no evidence and is left out.
-    Where a page comes back later in the index, its first capture there is not compared.
+    Where a page comes back later in the index, its first capture there is not compared. Where reading
+    the captures ends with an ArchiveError, it is raised after the visits of the captures before it.
     """
-    for _surt, run in groupby(captures, key=attrgetter("surt")):
+    errors: list[ArchiveError] = []
+    for _surt, run in groupby(_until_error(captures, errors), key=attrgetter("surt")):
         previous = ""
         in_time_order = sorted(run, key=attrgetter("at"))
         for at, same_second in groupby(in_time_order, key=attrgetter("at")):
@@ -214,3 +216,12 @@ def visits_by_digest(captures: Iterable[Capture]) -> Iterator[Visit]:
             yield Visit(rows[0].url, at, changed=not is_same)
             if digests and previous not in digests:
                 previous = digests[-1]
+    if errors:
+        raise errors[0]
+
+
+def _until_error(captures: Iterable[Capture], errors: list[ArchiveError]) -> Iterator[Capture]:
+    try:
+        yield from captures
+    except ArchiveError as error:
+        errors.append(error)
