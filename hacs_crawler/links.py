@@ -23,6 +23,14 @@ _split_suffix: Final = TLDExtract(
     suffix_list_urls=(), cache_dir=None, include_psl_private_domains=True
 )
 
+UNREADABLE: Final = (ValueError, LookupError, RecursionError, etree.LxmlError)
+"""What decoding and parsing of broken pages may raise."""
+
+
+def is_binary(body: bytes, encoding: str) -> bool:
+    """Whether a body that claims to be HTML is none: NUL bytes where its encoding has no use for any."""
+    return b"\0" in body[:1024] and not encoding.startswith(("utf-16", "utf-32"))
+
 
 @dataclass(frozen=True, slots=True)
 class LinkRules:

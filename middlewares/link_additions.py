@@ -7,13 +7,12 @@ from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime
 from typing import Any
 
-from lxml import etree
 from scrapy import Request, Spider
 from scrapy.crawler import Crawler
 from scrapy.http import HtmlResponse, Response
 
 from hacs_crawler.care import page_url
-from hacs_crawler.links import link_fingerprints
+from hacs_crawler.links import UNREADABLE, is_binary, link_fingerprints
 from hacs_crawler.model import elapsed_days, update_probability
 from hacs_crawler.outcome import NotObserved, Outcome
 from hacs_crawler.session import Session
@@ -94,14 +93,14 @@ class LinkAdditionsMiddleware:
             return None, "not_html"
         if not response.body.strip():
             return None, "empty"
-        if b"\0" in response.body[:1024] and not response.encoding.startswith(("utf-16", "utf-32")):
+        if is_binary(response.body, response.encoding):
             return None, "unreadable"
         assert self._session.config is not None  # noqa: S101 - the session is open
         try:
             root = response.selector.root
             rules = self._session.config.link_rules
             return link_fingerprints(root, response.url, rules), ""
-        except (ValueError, LookupError, RecursionError, etree.LxmlError):
+        except UNREADABLE:
             return None, "unreadable"
 
     def _record(

@@ -12,6 +12,7 @@ from scrapy.exceptions import IgnoreRequest
 from scrapy.http import Response
 
 from hacs_crawler.care import forget_copied_meta, page_url
+from hacs_crawler.prefetch import Prefetch
 from hacs_crawler.session import Session
 from hacs_crawler.state.page import News
 from hacs_crawler.urls import page_id
@@ -48,7 +49,7 @@ class PageMemoryMiddleware:
         key = page_id(url)
         is_again = "redirect_times" in request.meta or "retry_times" in request.meta
         prefetch.want(key, url, is_again=is_again)
-        return self._make_conditional(request, key) if self._is_conditional else None
+        return _make_conditional(prefetch, request, key) if self._is_conditional else None
 
     def process_response(
         self, request: Request, response: Response, spider: Spider | None = None
@@ -59,7 +60,7 @@ class PageMemoryMiddleware:
         url = page_url(request)
         if url is None or prefetch is None or not prefetch.is_pending(page_id(url)):
             return response
-        return self._wait(page_id(url), response)
+        return _wait(prefetch, page_id(url), response)
 
     def process_exception(
         self, request: Request, exception: Exception, spider: Spider | None = None
@@ -74,20 +75,19 @@ class PageMemoryMiddleware:
         self._session.tally.count_not_observed(reason)
         self._session.record_absence(url, int(self._clock()), News.FAILED)
 
-    async def _wait(self, key: int, response: Response) -> Response:
-        if self._session.prefetch is not None:
-            await self._session.prefetch.ready(key)
-        return response
 
-    async def _make_conditional(self, request: Request, key: int) -> None:
-        prefetch = self._session.prefetch
-        assert prefetch is not None  # noqa: S101 - asked by the caller
-        await prefetch.ready(key)
-        page = prefetch.look(key)
-        if page is not None and page.visits:
-            for header, value in (
-                ("If-None-Match", page.etag),
-                ("If-Modified-Since", page.last_modified),
-            ):
-                if value:
-                    request.headers.setdefault(header, value.encode("latin-1", "ignore"))
+async def _wait(prefetch: Prefetch, key: int, response: Response) -> Response:
+    await prefetch.ready(key)
+    return response
+
+
+async def _make_conditional(prefetch: Prefetch, request: Request, key: int) -> None:
+    await prefetch.ready(key)
+    page = prefetch.look(key)
+    if page is not None and page.visits:
+        for header, value in (
+            ("If-None-Match", page.etag),
+            ("If-Modified-Since", page.last_modified),
+        ):
+            if value:
+                request.headers.setdefault(header, value.encode("latin-1", "ignore"))

@@ -9,11 +9,10 @@ import zlib
 from collections.abc import Callable
 from typing import Final
 
-from lxml import etree
 from parsel import Selector
 from scrapy.http import HtmlResponse
 
-from hacs_crawler.links import LinkRules, link_fingerprints
+from hacs_crawler.links import UNREADABLE, LinkRules, is_binary, link_fingerprints
 
 MAX_BODY_BYTES: Final = 32 << 20
 """A longer payload, or one that unpacks to more, is not looked at; this bounds the memory it takes."""
@@ -35,13 +34,13 @@ def payload_links(
     headers = {"Content-Type": header("Content-Type") or "text/html"}
     try:
         response = HtmlResponse(url, headers=headers, body=content)
-        if b"\0" in content[:1024] and not response.encoding.startswith(("utf-16", "utf-32")):
+        if is_binary(content, response.encoding):
             return None
         # Not response.selector: that and the response refer to each other, so pages would pile up
         # until the garbage collector runs.
         root = Selector(response.text, type="html", base_url=url).root
         return link_fingerprints(root, url, rules)
-    except (ValueError, LookupError, RecursionError, etree.LxmlError):
+    except UNREADABLE:
         return None
 
 

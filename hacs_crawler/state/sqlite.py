@@ -49,19 +49,13 @@ class SQLiteStore:
 
     def load(self, page_ids: Sequence[int]) -> dict[int, bytes]:
         """See `Store.load`."""
-        found: dict[int, bytes] = {}
         with self._naming_errors("read"):
-            for start in range(0, len(page_ids), _BATCH):
-                batch = page_ids[start : start + _BATCH]
-                marks = ",".join("?" * len(batch))
-                query = f"SELECT id, CAST(body AS BLOB) FROM {self._pages} WHERE id IN ({marks})"  # noqa: S608
-                found.update(self._db.execute(query, batch))
-        return found
+            return self._by_id("CAST(body AS BLOB)", page_ids)
 
     def write(self, changes: Sequence[Change]) -> dict[int, bytes]:
         """See `Store.write`; one transaction."""
         with self._naming_errors("write to"), self._transaction():
-            known = self._versions([change.page_id for change in changes])
+            known = self._by_id("version", [change.page_id for change in changes])
             stale = [c.page_id for c in changes if known.get(c.page_id, 0) != c.seen]
             skipped = set(stale)
             fresh = [c for c in changes if c.page_id not in skipped]
@@ -161,12 +155,13 @@ class SQLiteStore:
             self._db.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
             self._db.execute(f"PRAGMA user_version = {SCHEMA}")
 
-    def _versions(self, page_ids: Sequence[int]) -> dict[int, int]:
-        found: dict[int, int] = {}
+    def _by_id(self, column: str, page_ids: Sequence[int]) -> dict[int, Any]:
+        """Return a column of those pages that are known."""
+        found: dict[int, Any] = {}
         for start in range(0, len(page_ids), _BATCH):
             batch = page_ids[start : start + _BATCH]
             marks = ",".join("?" * len(batch))
-            query = f"SELECT id, version FROM {self._pages} WHERE id IN ({marks})"  # noqa: S608
+            query = f"SELECT id, {column} FROM {self._pages} WHERE id IN ({marks})"  # noqa: S608
             found.update(self._db.execute(query, batch))
         return found
 
