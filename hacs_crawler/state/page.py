@@ -10,7 +10,8 @@ recorded, so that archived captures that arrive after live visits lead to the sa
   become one, and every estimator stays as unbiased as it was.
 
 What an attempt other than a visit told (gone, failed), the URL as seen and the validators follow the
-latest news; older news than that is ignored.
+latest news; older news than that is ignored. Of each archive's captures the page remembers up to which
+one they were recorded, in the same write as their visits.
 
 Whether a visit found an update is derived: some link was first seen after the visit before it.
 """
@@ -44,12 +45,26 @@ class News(Enum):
 
 
 @dataclass(frozen=True, slots=True)
+class Harvest:
+    """Up to where the captures that a source has of a page are recorded.
+
+    `source` is a 32-bit number of the archive and of how it is read, `until` the second of the latest
+    capture dealt with, `digest` the signed 64-bit fingerprint of its content's digest, 0 if unknown.
+    """
+
+    source: int
+    until: int
+    digest: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Visit:
     """One request for a page, live or archived, and what it told.
 
     `at` is in whole seconds since 1970 UTC. `links` are the fingerprints of the page's links, or None
     where the visit did not show them (304, an archive's revisit record). `changed` marks a visit that
-    is known to have found changed content although its links are not known.
+    is known to have found changed content although its links are not known. `harvest` is set where
+    the visit came from an archive that is to be asked for later captures only.
     """
 
     url: str
@@ -59,6 +74,7 @@ class Visit:
     changed: bool = False
     etag: str = ""
     last_modified: str = ""
+    harvest: Harvest | None = None
 
 
 @dataclass(slots=True)
@@ -71,7 +87,8 @@ class Page:
     are the times of visits known to have found changed content without showing links. `last_news` is
     the time of the latest attempt of any kind. `gone` counts the 404s and 410s since the page was last
     seen, `failures` the attempts since then (or since it was last gone) that told nothing. `rate` is
-    the estimate in 1/day, `version` grows with every write.
+    the estimate in 1/day, `version` grows with every write. `harvests` are the archives' harvests by
+    source.
     """
 
     url: str
@@ -88,6 +105,7 @@ class Page:
     version: int = 0
     etag: str = ""
     last_modified: str = ""
+    harvests: dict[int, Harvest] = field(default_factory=dict)
 
     @property
     def last_visit(self) -> int | None:
@@ -135,6 +153,7 @@ def copy_of(page: Page) -> Page:
         runs=page.runs[:],
         links=page.links[:],
         content_changes=page.content_changes[:],
+        harvests=page.harvests.copy(),
     )
 
 
@@ -148,6 +167,8 @@ def merge(page: Page, visit: Visit) -> frozenset[int]:
     if not 0 < visit.at <= MAX_SECOND:
         msg = f"a visit of {visit.url} at second {visit.at} is outside 1970-2106"
         raise ValueError(msg)
+    if visit.harvest is not None:
+        note_harvest(page, visit.harvest)
     if visit.news is not News.SEEN:
         _note_absence(page, visit)
         return frozenset()
@@ -164,6 +185,13 @@ def merge(page: Page, visit: Visit) -> frozenset[int]:
     _insert(page.visits, visit.at)
     _thin(page.visits)
     return new
+
+
+def note_harvest(page: Page, harvest: Harvest) -> None:
+    """Remember how far a source's captures are recorded, unless it is known to be further already."""
+    known = page.harvests.get(harvest.source)
+    if known is None or harvest.until > known.until:
+        page.harvests[harvest.source] = harvest
 
 
 def _note_absence(page: Page, visit: Visit) -> None:

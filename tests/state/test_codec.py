@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 
 from hacs_crawler.exceptions import StateError
 from hacs_crawler.state.codec import ROW, decode_page, encode_page, encode_row
-from hacs_crawler.state.page import News, Page, Visit, merge
+from hacs_crawler.state.page import Harvest, News, Page, Visit, merge
 
 seconds = st.integers(1, 2**32 - 1)
+digests = st.integers(-(2**63), 2**63 - 1)
 pages = st.builds(
     Page,
     url=st.text(max_size=50),
@@ -29,6 +30,9 @@ pages = st.builds(
     version=seconds,
     etag=st.text(max_size=20),
     last_modified=st.text(max_size=20),
+    harvests=st.dictionaries(
+        seconds, st.builds(Harvest, seconds, seconds, digests), max_size=3
+    ).map(lambda found: {one.source: one for one in found.values()}),
 )
 
 

@@ -13,6 +13,7 @@ from hacs_crawler.state.page import (
     DAY,
     RECENT_VISITS,
     SLOT_SECONDS,
+    Harvest,
     News,
     Page,
     Visit,
@@ -188,3 +189,14 @@ def test_updates_are_what_a_plain_scan_of_the_visits_finds(history: list[Visit])
         baseline = baseline or one.links is not None
     page = page_after(*(replace(one, changed=False) for one in history))
     assert page.new_links_by_visit() == counts
+
+
+def test_of_each_archive_the_page_remembers_the_latest_capture_recorded() -> None:
+    marks = [Harvest(1, 20, 7), Harvest(1, 10, 8), Harvest(2, 5, 9)]
+    page = page_after(*(visit(mark.until, 1, harvest=mark) for mark in marks))
+    assert page.harvests == {1: Harvest(1, 20, 7), 2: Harvest(2, 5, 9)}
+
+
+def test_a_capture_that_is_found_at_another_time_moves_the_mark_to_where_it_was_asked_for() -> None:
+    page = page_after(visit(50, 1, harvest=Harvest(1, 20, 7)))
+    assert (page.last_visit, page.harvests[1].until) == (50, 20)
