@@ -11,8 +11,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from scrapy.settings import Settings
 from scrapy.utils.conf import arglist_to_dict
 from scrapy.utils.project import get_project_settings
@@ -20,6 +18,7 @@ from scrapy.utils.project import get_project_settings
 from hacs_crawler.archive import Cleaning, read_cdx, read_lines, read_warc, visits_by_digest
 from hacs_crawler.config import Config
 from hacs_crawler.exceptions import HacsError
+from hacs_crawler.progress import Progress
 from hacs_crawler.state.knowledge import Estimation, Knowledge
 from hacs_crawler.state.opening import open_store
 from hacs_crawler.state.page import DAY, Visit
@@ -27,7 +26,6 @@ from hacs_crawler.state.page import DAY, Visit
 logger = logging.getLogger(__name__)
 
 BATCH = 1_000
-LOG_SECONDS = 10.0
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
 
@@ -99,18 +97,11 @@ def _visits(file: Path, config: Config, dropped: Cleaning) -> Iterator[Visit]:
 
 
 def _record(knowledge: Knowledge, visits: Iterable[Visit], file: Path) -> tuple[int, int]:
-    """Record visits in batches with a progress bar, or log lines where there is no terminal.
-
-    What was read before an error is recorded before the error goes on.
-    """
+    """Record visits in batches; what was read before an error is recorded before it goes on."""
     visits = iter(visits)
     number = updates = 0
-    console = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
-    logged = time.monotonic()
-    with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
-        task = progress.add_task(file.name, total=None)
-        is_over = False
+    is_over = False
+    with Progress(file.name) as progress:
         while not is_over:
             batch: list[Visit] = []
             try:
@@ -120,10 +111,5 @@ def _record(knowledge: Knowledge, visits: Iterable[Visit], file: Path) -> tuple[
                 recorded = knowledge.record(batch)
                 number += len(recorded)
                 updates += sum(one.updated for one in recorded)
-            progress.update(task, description=f"{file.name}: {number} visits, {updates} updates")
-            if not console.is_terminal and time.monotonic() - logged > LOG_SECONDS:
-                logged = time.monotonic()
-                logger.info(
-                    "%s: %d visits so far, %d of them with an update", file, number, updates
-                )
+            progress.update(f"{number} visits, {updates} updates")
     return number, updates
