@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pywb_archive import pywb  # noqa: F401 - a fixture
 
 from hacs_crawler.state.knowledge import Estimation, Knowledge
 from hacs_crawler.state.opening import open_store

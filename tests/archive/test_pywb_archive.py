@@ -1,0 +1,311 @@
+"""What a real archive, pywb, answers: the facts that the reading of archives relies on."""
+
+import email.utils
+import gzip
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from urllib.parse import urlencode
+
+import pytest
+import pywb_archive as support
+from lxml.html import fromstring
+from pywb_archive import Archived, PywbArchive, page_of, pywb_archive, pywb_python, write_warc
+
+from hacs_crawler.archive import REVISIT, Capture, read_cdx, read_warc
+from hacs_crawler.links import link_fingerprints
+from hacs_crawler.state.page import DAY
+
+pytest.importorskip("warcio")
+
+T = 1_500_000_000
+HOME = "http://foo.edu/~bar/"
+PACKED = "http://foo.edu/~bar/packed"
+OLD, NEW = ("http://a.org/1",), ("http://a.org/1", "http://a.org/2")
+RESPONSES = [
+    Archived(HOME, T, OLD),
+    Archived(HOME, T + DAY, OLD),
+    Archived(HOME, T + 2 * DAY, NEW),
+    Archived(HOME, T + 3 * DAY, OLD),
+    Archived(HOME, T + 4 * DAY, NEW, revisit=False),
+    Archived("http://foo.edu/~bar", T + 5 * DAY, status=301,
+             headers=(("Location", "http://foo.edu/~bar/baz/"),)),
+    Archived(HOME, T + 6 * DAY, body=b"gone", status=404),
+    Archived(HOME, T + 7 * DAY, body=b"gone", status=404),
+    Archived("https://www.foo.edu/~bar/", T + 8 * DAY, body=b"<p>secure"),
+    Archived("http://foo.edu/~bar/baz/", T, body=b"<p>below"),
+    Archived("http://foo.edu/~bar/baz/?q=a b&r=%20", T, body=b"<p>query"),
+    Archived("http://foo.edu/~bar/a.png", T, body=b"png", mime="image/png"),
+    Archived(PACKED, T, body=gzip.compress(page_of(NEW)),
+             headers=(("Content-Encoding", "gzip"),)),
+    Archived("http://foo.edu/~barbara/", T, body=b"<p>another"),
+    Archived("http://other.edu/", T, OLD, headers=(("ETag", '"1"'), ("Set-Cookie", "a=b"))),
+]  # fmt: skip
+
+Rows = Callable[..., list[tuple[str, int]]]
+
+
+@pytest.fixture(scope="module")
+def archive(pywb: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[PywbArchive]:
+    folder = tmp_path_factory.mktemp("archive")
+    (folder / "warcs").mkdir()
+    warcs = [
+        write_warc(folder / "x.warc.gz", RESPONSES[:-1]),
+        write_warc(folder / "warcs" / "y.warc.gz", RESPONSES[-1:]),
+    ]
+    with pywb_archive(pywb, folder / "served", *warcs) as running:
+        yield running
+
+
+@pytest.fixture
+def rows(archive: PywbArchive) -> Rows:
+    """Asks for index rows; returns page (SURT) and day of each capture."""
+
+    def ask(url: str, **options: object) -> list[tuple[str, int]]:
+        captures, _ = index(archive, url, **options)
+        return [(capture.surt, (capture.at - T) // DAY) for capture in captures]
+
+    return ask
+
+
+def index(archive: PywbArchive, url: str, **options: object) -> tuple[list[Capture], Counter[str]]:
+    query = urlencode({"url": url, "output": "json", **options})
+    status, headers, body = archive.get(f"/pages/cdx?{query}")
+    assert (status, headers["content-type"]) == (200, "text/x-ndjson")
+    dropped: Counter[str] = Counter()
+    return list(read_cdx(body.splitlines(), "pywb", dropped)), dropped
+
+
+def memento(archive: PywbArchive, at: int, url: str) -> tuple[int, dict[str, str], bytes]:
+    headers = {"Accept-Encoding": "gzip"}
+    return archive.get(f"/pages/{timestamp(at)}id_/{url}", **headers)
+
+
+def timestamp(at: int) -> str:
+    return f"{datetime.fromtimestamp(at, UTC):%Y%m%d%H%M%S}"
+
+
+def memento_time(headers: dict[str, str]) -> float:
+    return email.utils.parsedate_to_datetime(headers["memento-datetime"]).timestamp()
+
+
+def test_rows_are_captures(archive: PywbArchive) -> None:
+    captures, dropped = index(archive, "http://other.edu/")
+    (capture,) = captures
+    assert (capture.url, capture.at, capture.status) == ("http://other.edu/", T, 200)
+    assert capture.digest
+    assert not dropped
+
+
+def test_payloads_that_the_url_had_before_are_revisit_rows(archive: PywbArchive) -> None:
+    captures, _ = index(archive, HOME)
+    first, again, _, reverted, *_ = captures
+    assert again == Capture(first.surt, HOME, T + DAY, None, REVISIT, first.digest)
+    assert reverted == Capture(first.surt, HOME, T + 3 * DAY, None, REVISIT, first.digest)
+
+
+def test_payloads_can_be_stored_again(archive: PywbArchive) -> None:
+    captures, _ = index(archive, HOME)
+    assert captures[2].digest == captures[4].digest
+    assert not captures[4].is_revisit
+
+
+def test_revisits_of_errors_have_no_status(archive: PywbArchive) -> None:
+    captures, dropped = index(archive, HOME, **{"from": timestamp(T + 6 * DAY)})
+    assert dropped == {"bad_status": 1}  # the first 404
+    assert (captures[0].at, captures[0].status, captures[0].mime) == (T + 7 * DAY, None, REVISIT)
+
+
+def test_an_exact_query_finds_every_url_of_the_page(archive: PywbArchive) -> None:
+    captures, _ = index(archive, "http://www.foo.edu/~bar")
+    assert captures[0].url == HOME
+    assert captures[-1].url == "https://www.foo.edu/~bar/"
+
+
+def test_a_page_that_is_not_there_has_no_rows(archive: PywbArchive) -> None:
+    assert index(archive, "http://foo.edu/none") == ([], {})
+
+
+def test_a_prefix_with_a_slash_leaves_the_homepage_out(rows: Rows) -> None:
+    below = ["edu,foo)/~bar/baz", "edu,foo)/~bar/baz?q=a%20b&r=%20", "edu,foo)/~bar/packed"]
+    assert rows(HOME, matchType="prefix") == [(surt, 0) for surt in below]
+
+
+def test_a_prefix_without_a_slash_has_the_neighbours_too(rows: Rows) -> None:
+    found = rows(HOME.rstrip("/"), matchType="prefix")
+    assert {surt for surt, _ in found} == {
+        "edu,foo)/~bar",
+        "edu,foo)/~bar/baz",
+        "edu,foo)/~bar/baz?q=a%20b&r=%20",
+        "edu,foo)/~bar/packed",
+        "edu,foo)/~barbara",
+    }
+
+
+def test_the_prefix_of_a_host_has_its_homepage(rows: Rows) -> None:
+    assert rows("http://other.edu/", matchType="prefix") == [("edu,other)/", 0)]
+
+
+def test_rows_are_sorted_by_page_then_time(rows: Rows) -> None:
+    found = rows("http://foo.edu/", matchType="prefix")
+    assert found == sorted(found)
+    assert len(found) == 11
+
+
+def test_from_and_to_are_inclusive(rows: Rows) -> None:
+    span = {"from": timestamp(T + DAY), "to": timestamp(T + 3 * DAY)}
+    assert [day for _, day in rows(HOME, **span)] == [1, 2, 3]
+
+
+def test_limit_takes_the_first_rows(rows: Rows) -> None:
+    assert [day for _, day in rows(HOME, limit=2)] == [0, 1]
+
+
+def test_limit_0_is_none(rows: Rows) -> None:
+    assert rows(HOME, limit=0) == rows(HOME)
+
+
+@pytest.mark.parametrize(
+    "paging",
+    [
+        {"showResumeKey": "true"},
+        {"resumeKey": "edu,foo)/~bar 20170715024000", "showResumeKey": "true"},
+        {"page": 1, "pageSize": 1},
+        {"offset": 1},
+    ],
+)
+def test_paging_is_ignored(rows: Rows, paging: dict[str, object]) -> None:
+    assert rows(HOME, limit=2, **paging) == rows(HOME, limit=2)
+
+
+def test_names_of_the_wayback_machine_in_fl_find_nothing(archive: PywbArchive) -> None:
+    query = urlencode(
+        {"url": HOME, "output": "json", "limit": 1, "fl": "urlkey,original,statuscode"}
+    )
+    assert archive.get(f"/pages/cdx?{query}")[2] == b'{"urlkey": "edu,foo)/~bar"}\n'
+
+
+def test_a_filter_by_status_loses_revisits(archive: PywbArchive) -> None:
+    captures, _ = index(archive, HOME, filter="statuscode:200")
+    assert not any(capture.is_revisit for capture in captures)
+
+
+@pytest.mark.parametrize("response", [one for one in RESPONSES if one.status != 301])
+def test_mementos_are_the_payloads_at_their_times(archive: PywbArchive, response: Archived) -> None:
+    url = response.url.replace(" ", "%20")
+    status, headers, body = memento(archive, response.at, url)
+    assert (status, body) == (response.status, response.payload)
+    assert memento_time(headers) == response.at
+    assert headers["content-type"] == response.mime
+
+
+def test_mementos_keep_their_encoding_if_the_client_accepts_it(archive: PywbArchive) -> None:
+    assert memento(archive, T, PACKED)[1]["content-encoding"] == "gzip"
+    _, headers, body = archive.get(f"/pages/{timestamp(T)}id_/{PACKED}")
+    assert "content-encoding" not in headers
+    assert body == page_of(NEW)
+
+
+def test_archived_headers_are_renamed_but_for_cookies(archive: PywbArchive) -> None:
+    _, headers, _ = memento(archive, T, "http://other.edu/")
+    assert headers["x-archive-orig-etag"] == '"1"'
+    assert headers["set-cookie"] == "a=b"
+    assert "etag" not in headers
+
+
+def test_archived_redirects_lead_out_of_the_archive(archive: PywbArchive) -> None:
+    status, headers, _ = memento(archive, T + 5 * DAY, "http://foo.edu/~bar")
+    assert (status, memento_time(headers)) == (301, T + 5 * DAY)
+    assert headers["location"] == "http://foo.edu/~bar/baz/"
+
+
+def test_another_time_gives_the_closest_memento_and_says_so(archive: PywbArchive) -> None:
+    status, headers, body = memento(archive, T + 2 * DAY + 99, HOME)
+    assert (status, body) == (200, page_of(NEW))
+    assert memento_time(headers) == T + 2 * DAY
+
+
+def test_a_url_without_its_slash_is_redirected(archive: PywbArchive) -> None:
+    status, headers, _ = memento(archive, T, "http://foo.edu/~bar")
+    assert status == 307
+    assert headers["location"].endswith(f"id_/{HOME}")
+    assert "memento-datetime" not in headers
+
+
+def test_what_is_not_archived_has_no_memento_time(archive: PywbArchive) -> None:
+    status, headers, _ = memento(archive, T, "http://foo.edu/none")
+    assert status == 404
+    assert "memento-datetime" not in headers
+
+
+def test_requests_are_those_since_the_last_call(archive: PywbArchive) -> None:
+    archive.requests()
+    archive.get("/pages/cdx?url=http://other.edu/")
+    archive.get("/pages/20170714024000id_/http://other.edu/?q")
+    assert archive.requests() == [
+        "/pages/cdx?url=http://other.edu/",
+        "/pages/20170714024000id_/http://other.edu/?q",
+    ]
+    assert archive.requests() == []
+
+
+def test_connections_are_kept_without_delay(archive: PywbArchive) -> None:
+    """With Nagle's algorithm each request but the first would take 40 ms."""
+    script = f"""
+import http.client, time
+connection = http.client.HTTPConnection({archive.url.removeprefix("http://")!r})
+seconds = []
+for _ in range(20):
+    start = time.perf_counter()
+    connection.request("GET", "/pages/20170714024000id_/http://other.edu/")
+    connection.getresponse().read()
+    seconds.append(time.perf_counter() - start)
+print(min(seconds[1:]) < 0.04)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "True\n"
+
+
+def test_warcs_read_as_the_visits_they_were_written_from(tmp_path: Path) -> None:
+    path = write_warc(tmp_path / "x.warc.gz", reversed(RESPONSES[:4]))
+    links = [link_fingerprints(fromstring(page_of(shown)), HOME) for shown in (OLD, NEW)]
+    found = [(visit.at, visit.links) for visit in read_warc(str(path))]
+    assert found == [(T, links[0]), (T + DAY, None), (T + 2 * DAY, links[1]), (T + 3 * DAY, None)]
+
+
+def test_warcs_without_revisits(tmp_path: Path) -> None:
+    path = write_warc(tmp_path / "x.warc.gz", RESPONSES[:4], revisits=False)
+    assert all(visit.links for visit in read_warc(str(path)))
+
+
+def test_a_half_made_environment_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commands: list[tuple[str, ...]] = []
+
+    def run(*command: str) -> None:
+        commands.append(command)
+        if command[2] == "venv":
+            (Path(command[3]) / "bin").mkdir(parents=True)
+            (Path(command[3]) / "bin" / "python").touch()
+        elif len(commands) == 2:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(support, "_run", run)
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(KeyboardInterrupt):
+        pywb_python(tmp_path)
+    assert pywb_python(tmp_path) == pywb_python(tmp_path)
+    assert [command[2] for command in commands] == ["venv", "pip"] * 2
+
+
+def test_a_failed_installation_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(
+        RuntimeError, match=r"no pywb .* -m nothing failed:\n.*No module named nothing"
+    ):
+        support._run(sys.executable, "-m", "nothing")

@@ -1,0 +1,288 @@
+"""A real web archive for tests: pywb, indexing and serving WARC files that warcio wrote.
+
+pywb needs redis==2.10.6, far older than ours, so it lives in a virtual environment of its own. Where no
+`wayback` is on PATH, one is made in pytest's cache, once: the only thing in the tests that needs the
+network (a package registry).
+"""
+
+from __future__ import annotations
+
+import fcntl
+import http.client
+import io
+import itertools
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from servers import free_port
+
+VERSION = "2.10.0"
+COLLECTION = "pages"
+_START = """
+import socket
+from pywb.apps.cli import wayback
+from gevent.pywsgi import WSGIServer
+
+bind = WSGIServer.init_socket
+
+def bind_without_delay(server):
+    bind(server)
+    server.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+WSGIServer.init_socket = bind_without_delay
+wayback()
+"""
+"""pywb writes head and body apart: without TCP_NODELAY, 40 ms a request on a kept connection."""
+_ENVIRONMENT = {"GEVENT_RESOLVER": "block", "PATH": os.defpath}
+"""pywb asks itself over HTTP at each request: the fewer variables and threads, the faster."""
+_REQUEST = re.compile(rf'"[A-Z]+ (/{COLLECTION}/(?!index\?|resource/)\S*) HTTP/')
+
+
+@dataclass(frozen=True)
+class Archived:
+    """What an archive's crawler was answered: a page of these links, unless there is a body.
+
+    `at` is in seconds since 1970 UTC. With `revisit`, the record of a payload that this URL had before
+    is a `warc/revisit` record, which refers to the earliest capture with the payload.
+    """
+
+    url: str
+    at: int
+    links: Sequence[str] = ()
+    body: bytes | None = None
+    status: int = 200
+    mime: str = "text/html; charset=utf-8"
+    headers: tuple[tuple[str, str], ...] = ()
+    revisit: bool = True
+
+    @property
+    def payload(self) -> bytes:
+        return page_of(self.links) if self.body is None else self.body
+
+
+def page_of(links: Iterable[str]) -> bytes:
+    """An HTML page that shows these links; the same bytes for the same links."""
+    anchors = "".join(f'<p><a href="{link}">about {link}</a></p>' for link in links)
+    return f"<html><head><title>page</title></head><body>{anchors}</body></html>".encode()
+
+
+def write_warc(path: Path, responses: Iterable[Archived], *, revisits: bool = True) -> Path:
+    """Write responses, which may come in any order, as a gzipped WARC file in their order in time.
+
+    Without `revisits`, every payload is stored again.
+    """
+    from warcio.warcwriter import WARCWriter
+
+    first: dict[tuple[str, str], int] = {}
+    with path.open("wb") as file:
+        writer = WARCWriter(file, gzip=True)
+        for response in sorted(responses, key=lambda one: one.at):
+            record = _response_record(writer, response)
+            writer.ensure_digest(record, block=False, payload=True)
+            digest = record.rec_headers.get_header("WARC-Payload-Digest")
+            first_at = first.setdefault((response.url, digest), response.at)
+            if revisits and response.revisit and first_at < response.at:
+                record = _revisit_record(writer, response, digest, first_at)
+            writer.write_record(record)
+    return path
+
+
+def _response_record(writer: Any, response: Archived) -> Any:
+    body = response.payload
+    return writer.create_warc_record(
+        response.url,
+        "response",
+        payload=io.BytesIO(body),
+        length=len(body),
+        http_headers=_http_headers(response, *_length(response)),
+        warc_headers_dict={"WARC-Date": _iso(response.at)},
+    )
+
+
+def _revisit_record(writer: Any, response: Archived, digest: str, first_at: int) -> Any:
+    return writer.create_revisit_record(
+        response.url,
+        digest,
+        response.url,
+        _iso(first_at),
+        http_headers=_http_headers(response),
+        warc_headers_dict={"WARC-Date": _iso(response.at)},
+    )
+
+
+def _http_headers(response: Archived, *more: tuple[str, str]) -> Any:
+    from warcio.statusandheaders import StatusAndHeaders
+
+    status = f"{response.status} {HTTPStatus(response.status).phrase}"
+    headers = [("Content-Type", response.mime), *response.headers, *more]
+    return StatusAndHeaders(status, headers, protocol="HTTP/1.1")
+
+
+def _length(response: Archived) -> list[tuple[str, str]]:
+    is_chunked = any(name.lower() == "transfer-encoding" for name, _ in response.headers)
+    return [] if is_chunked else [("Content-Length", str(len(response.payload)))]
+
+
+def _iso(at: int) -> str:
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+@pytest.fixture(scope="session")
+def pywb(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A Python that has pywb; what is installed for it stays in pytest's cache."""
+    cache = getattr(request.config, "cache", None)  # none with -p no:cacheprovider
+    return pywb_python(cache.mkdir("pywb") if cache else tmp_path_factory.mktemp("pywb"))
+
+
+def pywb_python(cache: Path) -> Path:
+    """The Python of the `wayback` on PATH, else that of a virtual environment in `cache`.
+
+    The environment is made where it is missing or half made; other processes wait for it meanwhile.
+    """
+    found = shutil.which("wayback")
+    if found and (python := _interpreter(Path(found))):
+        return python
+    folder = cache / f"pywb-{VERSION}-{sys.implementation.cache_tag}"
+    python, mark = folder / "bin" / "python", folder / "complete"
+    with (cache / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # released by the kernel if this process dies
+        if not (mark.exists() and python.exists()):
+            shutil.rmtree(folder, ignore_errors=True)
+            _run(sys.executable, "-m", "venv", str(folder))
+            _run(str(python), "-m", "pip", "install", "--quiet", f"pywb=={VERSION}")
+            mark.touch()
+    return python
+
+
+def _interpreter(script: Path) -> Path | None:
+    """The Python that runs a script, None if that has no pywb."""
+    with script.open("rb") as file:
+        first = file.readline(1000).decode(errors="replace")
+    match = re.fullmatch(r"#!(/\S*python\S*)\s*", first)
+    if match is None:
+        return None
+    done = subprocess.run([match[1], "-c", "import pywb"], capture_output=True, check=False)
+    return None if done.returncode else Path(match[1])
+
+
+def _run(*command: str) -> None:
+    environment = {name: os.environ[name] for name in os.environ if not name.startswith("PYTHON")}
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=900, env=environment, check=False
+    )
+    if done.returncode:
+        reason = "\n".join((done.stderr or done.stdout).splitlines()[-5:])
+        msg = f"no pywb for the tests: {' '.join(command)} failed:\n{reason}"
+        raise RuntimeError(msg)
+
+
+@dataclass
+class PywbArchive:
+    """A running pywb with one collection."""
+
+    url: str
+    pid: int
+    _log: Path = field(repr=False)
+    _read_to: int = field(default=0, repr=False)
+    _marks: Iterator[int] = field(default_factory=itertools.count, repr=False)
+
+    @property
+    def cdx_url(self) -> str:
+        return f"{self.url}/{COLLECTION}/cdx"
+
+    @property
+    def memento_url(self) -> str:
+        """What `/{timestamp}id_/{url}` has to follow for a payload as it was archived."""
+        return f"{self.url}/{COLLECTION}"
+
+    def requests(self) -> list[str]:
+        """The paths that pywb was asked for since the last call, as they were sent.
+
+        pywb logs a request once it has answered it, so a further one, whose answer is awaited, comes
+        after all of them.
+        """
+        mark = f"/collinfo.json?mark={next(self._marks)}"
+        assert _get(self.url, mark)[0] == 200
+        while mark not in (log := self._log.read_text()[self._read_to :]):
+            time.sleep(0.001)
+        self._read_to += len(log)
+        return _REQUEST.findall(log)
+
+    def get(self, path: str, **headers: str) -> tuple[int, dict[str, str], bytes]:
+        """Status, headers (names in lower case) and body of an answer; redirects are not followed."""
+        return _get(self.url, path, headers)
+
+
+@contextmanager
+def pywb_archive(python: Path, folder: Path, *warcs: Path) -> Iterator[PywbArchive]:
+    """Index WARC files (of different names) with pywb, serve them on loopback, stop it afterwards."""
+    folder.mkdir(parents=True, exist_ok=True)
+    index = folder / "index.cdxj"
+    _run(str(python), "-m", "pywb.indexer.cdxindexer", "-sj", "-o", str(index), *map(str, warcs))
+    places = sorted({f"{warc.resolve().parent}/" for warc in warcs})
+    collection = {"index": str(index), "archive_paths": places}
+    config = {"enable_auto_colls": False, "collections": {COLLECTION: collection}}
+    (folder / "config.yaml").write_text(json.dumps(config))
+    log, port = folder / "pywb.log", free_port()
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [str(python), "-c", _START, "-b", "127.0.0.1", "-p", str(port)],
+            cwd=folder,
+            env=_ENVIRONMENT,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+        )
+    try:
+        _wait_until_it_answers(f"http://127.0.0.1:{port}", process, log)
+        yield PywbArchive(f"http://127.0.0.1:{port}", process.pid, log)
+    finally:
+        _stop(process)
+
+
+def _wait_until_it_answers(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
+    deadline = time.monotonic() + 30
+    while True:
+        with suppress(OSError):
+            if _get(url, "/collinfo.json")[0] == 200:
+                return
+        if process.poll() is not None or time.monotonic() > deadline:
+            raise RuntimeError(f"pywb does not answer:\n{log.read_text()[-2000:]}")
+        time.sleep(0.01)
+
+
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, number)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(5)
+            return
+
+
+def _get(
+    url: str, path: str, headers: Mapping[str, str] | None = None
+) -> tuple[int, dict[str, str], bytes]:
+    connection = http.client.HTTPConnection(url.removeprefix("http://"), timeout=30)
+    try:
+        connection.request("GET", path, headers=headers or {})
+        response = connection.getresponse()
+        found = {name.lower(): value for name, value in response.getheaders()}
+        return response.status, found, response.read()
+    finally:
+        connection.close()
