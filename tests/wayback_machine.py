@@ -54,11 +54,13 @@ TOO_MANY: Final = b"""<html><body><h1>429 Too Many Requests</h1>
 You have sent too many requests in a given amount of time.
 </body></html>"""
 
-# Each kind of malformed Content-Encoding in replay, and whether the body is packed
-GARBLED: Final[Mapping[str, tuple[str, bool]]] = {
-    "blank": ("", True),  # web-monitoring-processing#309
-    "comma": (", gzip", True),  # web-monitoring-db#433
-    "plain": ("gzip", False),  # wayback#117
+# Odd kinds of Content-Encoding in replay: what the header says, whether the body is packed, and whether
+# `Accept-Encoding: identity` avoids it
+GARBLED: Final[Mapping[str, tuple[str, bool, bool]]] = {
+    "blank": ("", True, True),  # web-monitoring-processing#309
+    "comma": (", gzip", True, True),  # web-monitoring-db#433
+    "plain": ("gzip", False, False),  # wayback#117
+    "packed": ("gzip", True, False),  # as it was archived, wayback#209; pywb always
 }
 
 
@@ -71,6 +73,10 @@ class Asked:
     params: Mapping[str, str]
     headers: Mapping[str, str]
     at: float = field(default_factory=time.monotonic)
+
+    @property
+    def accepts_gzip(self) -> bool:
+        return "gzip" in self.headers.get("accept-encoding", "")
 
     @property
     def memento(self) -> str:
@@ -299,7 +305,7 @@ class WaybackMachine:
         if asked.kind == "cdx":
             return self._cdx(asked.params)
         if asked.kind == "memento":
-            return self._memento(asked.params["timestamp"], asked.params["url"])
+            return self._memento(asked)
         # /robots.txt too: web.archive.org has none
         return _Answer(404, b"<html>Not found</html>", {"Content-Type": "text/html"})
 
@@ -384,14 +390,14 @@ class WaybackMachine:
 
     # -- replay
 
-    def _memento(self, timestamp: str, url: str) -> _Answer:
-        key = surt(url)
+    def _memento(self, asked: Asked) -> _Answer:
+        timestamp, key = asked.params["timestamp"], surt(asked.params["url"])
         why = self._why_blocked(key)
         if why:
             return _blocked_memento(why)
         payloads = self._payloads.get(key, {})
         if timestamp in payloads:
-            return self._replay(timestamp, payloads[timestamp])
+            return self._replay(timestamp, payloads[timestamp], asked)
         if not payloads or not self.nearest:
             # cassette test_get_memento_raises_no_memento_error
             html = (
@@ -407,7 +413,7 @@ class WaybackMachine:
         }
         return _Answer(302, b"", headers, "FOUND")
 
-    def _replay(self, at: str, payload: _Payload) -> _Answer:
+    def _replay(self, at: str, payload: _Payload, asked: Asked) -> _Answer:
         """Return what was archived, under its own status, even 429 or 503 (edgi#158)."""
         headers = {
             "Content-Type": payload.headers["Content-Type"],
@@ -419,10 +425,10 @@ class WaybackMachine:
         location = payload.headers.get("Location")
         if location:  # relative: cassette test_get_memento_with_path_based_redirects
             headers["Location"] = f"/web/{at}id_/{urljoin(payload.url, location)}"
-        if not payload.garbled:
+        encoding, is_packed, is_avoidable = GARBLED.get(payload.garbled, ("", False, True))
+        if not payload.garbled or (is_avoidable and not asked.accepts_gzip):
             return _Answer(payload.status, payload.body, headers)
-        encoding, is_packed = GARBLED[payload.garbled]
-        body = gzip.compress(payload.body) if is_packed else payload.body
+        body = gzip.compress(payload.body, mtime=0) if is_packed else payload.body
         headers["Content-Encoding"] = encoding
         return _Answer(payload.status, body, headers, may_pack=False)
 
@@ -473,7 +479,8 @@ class _Handler(BaseHTTPRequestHandler):
             super().handle()
 
     def do_GET(self) -> None:
-        answer = self.server.archive.answer(self._asked())
+        asked = self._asked()
+        answer = self.server.archive.answer(asked)
         if answer.refuse_for:
             self.close_connection = True
             self.server.connections.discard(self.connection)  # the last that is still answered
@@ -482,7 +489,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True
             cut(self.connection)
         else:
-            self._send(answer, packed="gzip" in self.headers.get("Accept-Encoding", ""))
+            self._send(answer, packed=asked.accepts_gzip)
 
     def _send(self, answer: _Answer, *, packed: bool) -> None:
         body = answer.body
@@ -490,9 +497,6 @@ class _Handler(BaseHTTPRequestHandler):
         if packed and body and answer.may_pack:
             body = gzip.compress(body, 1)
             answer.headers["Content-Encoding"] = "gzip"
-        elif not packed and not answer.may_pack:  # the remedy in web-monitoring-processing#309
-            body = gzip.decompress(body) if body[:2] == b"\x1f\x8b" else body
-            del answer.headers["Content-Encoding"]
         reason = answer.reason or http.client.responses.get(answer.status, "Unknown")
         headers = {**answer.headers, "Content-Length": str(len(body))}
         lines = [f"{name}: {value}\r\n" for name, value in headers.items()]
