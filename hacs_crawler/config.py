@@ -19,6 +19,7 @@ from hacs_crawler.links import LinkRules
 from hacs_crawler.model import ESTIMATORS
 from hacs_crawler.policies import POLICIES, Policy
 from hacs_crawler.state.opening import check_state
+from hacs_crawler.urls import check_url
 
 T = TypeVar("T")
 
@@ -43,6 +44,11 @@ DEFAULTS: Final[dict[str, Any]] = {
     "HACS_FLUSH_VISITS": 100,
     "HACS_FLUSH_SECONDS": 2.0,
     "HACS_BUFFER_VISITS": 10_000,
+    "HACS_CDX_URL": "https://web.archive.org/cdx/search/cdx",
+    "HACS_MEMENTO_URL": "https://web.archive.org/web",
+    "HACS_CDX_PER_MINUTE": 24.0,
+    "HACS_MEMENTOS_PER_MINUTE": 480.0,
+    "HACS_ARCHIVE_PAUSE_SECONDS": 60.0,
 }
 
 
@@ -69,6 +75,11 @@ class Config:
     flush_visits: int
     flush_seconds: float
     buffer_visits: int
+    cdx_url: str
+    memento_url: str
+    cdx_per_minute: float
+    mementos_per_minute: float
+    archive_pause_seconds: float
     base: Path
     """Where a relative SQLite path starts: the project's folder, else the working folder."""
 
@@ -106,6 +117,11 @@ class Config:
             flush_visits=read.required_count("HACS_FLUSH_VISITS"),
             flush_seconds=read.number("HACS_FLUSH_SECONDS", above=0.0, at_most=3600.0),
             buffer_visits=read.required_count("HACS_BUFFER_VISITS"),
+            cdx_url=read.url("HACS_CDX_URL"),
+            memento_url=read.url("HACS_MEMENTO_URL"),
+            cdx_per_minute=read.number("HACS_CDX_PER_MINUTE"),
+            mementos_per_minute=read.number("HACS_MEMENTOS_PER_MINUTE"),
+            archive_pause_seconds=read.number("HACS_ARCHIVE_PAUSE_SECONDS", at_most=86_400.0),
             base=Path(cfg).parent if cfg else Path.cwd(),
         )
 
@@ -133,6 +149,13 @@ class _Reader:
         value = self.value(name)
         if not isinstance(value, str) or not value:
             raise _wrong(name, value, "a non-empty text")
+        return value
+
+    def url(self, name: str) -> str:
+        value = self.text(name)
+        problem = check_url(value)
+        if problem is not None:
+            raise _wrong(name, value, f"the URL of a web archive ({problem})")
         return value
 
     def choice(self, name: str, allowed: tuple[str, ...]) -> str:

@@ -1,4 +1,4 @@
-"""The items that the scholar spider yields."""
+"""The items that the spiders yield."""
 
 from __future__ import annotations
 
@@ -34,3 +34,24 @@ class NewPublication:
     page: str
     found_at: datetime
     type: str = "publication"
+
+
+@dataclass
+class SeedHistory:
+    """What an archive has of a seed. Times are in UTC, None where there is no capture.
+
+    `status` is "history", "none", "blocked" (the archive will not show it), or "unanswered" (the next
+    run goes on with it). The numbers count this run only: `pages` with captures, `captures`, `visits`
+    recorded, `mementos` fetched and `mementos_saved`.
+    """
+
+    url: str
+    status: str
+    pages: int
+    captures: int
+    visits: int
+    mementos: int
+    mementos_saved: int
+    first_capture: datetime | None
+    last_capture: datetime | None
+    type: str = "history"

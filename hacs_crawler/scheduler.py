@@ -22,7 +22,7 @@ from hacs_crawler.care import forget_copied_meta, page_url, seed_key
 from hacs_crawler.config import Config
 from hacs_crawler.exceptions import ConfigError, StateError, StateUnavailableError
 from hacs_crawler.ranking import Ranked, Ranking
-from hacs_crawler.session import Session
+from hacs_crawler.session import RETRY_SECONDS, Session
 from hacs_crawler.state.store import Rows
 from hacs_crawler.worker import sleep
 
@@ -33,7 +33,6 @@ LEAST_CHUNK = 1_000
 LARGEST_BATCH = 16
 """Seeds handed to the inner scheduler at once when it is empty, if as many may be downloaded at once:
 Scrapy's queues are made anew whenever they were empty, on disk at a cost of half a millisecond."""
-RETRY_SECONDS = 5.0
 
 
 class HacsScheduler(BaseScheduler):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import gc
 import logging
 import time
-from collections.abc import AsyncIterator, Sequence
-from typing import Protocol
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
 import numpy as np
 from scrapy import Spider, signals
@@ -17,17 +17,22 @@ from scrapy.utils.defer import maybe_deferred_to_future
 from hacs_crawler.config import Config, unknown_settings
 from hacs_crawler.exceptions import ConfigError, StateError, StateUnavailableError
 from hacs_crawler.prefetch import Prefetch
+from hacs_crawler.seeds import read_seeds
 from hacs_crawler.state.knowledge import Estimation, Knowledge, Recorded
 from hacs_crawler.state.opening import open_store
 from hacs_crawler.state.page import News, Page, Visit
 from hacs_crawler.state.store import Rows
 from hacs_crawler.tally import Tally
-from hacs_crawler.worker import Worker, in_batches
+from hacs_crawler.worker import Worker, in_batches, sleep
 from hacs_crawler.write_behind import WriteBehind
 
 logger = logging.getLogger(__name__)
 
 CLOSE_REASON = "hacs_error"
+RETRY_SECONDS = 5.0
+"""After how long a state that was away is asked again."""
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class Ranker(Protocol):
@@ -55,6 +60,7 @@ class Session:
         self.failure: str | None = None
         self.config: Config | None = None
         self.tally = Tally(crawler.stats)
+        self.log_summary: Callable[[], None] = self.tally.log_summary
         self._worker = Worker()
         self._knowledge: Knowledge | None = None
         self._buffer: WriteBehind | None = None
@@ -137,9 +143,21 @@ class Session:
         ids = np.array(page_ids, np.int64)
         return await maybe_deferred_to_future(self._worker.run(self.knowledge.rows, ids))
 
-    def urls(self) -> AsyncIterator[str]:
-        """Stream the URL of every page known; raises StateError."""
-        return in_batches(self._worker, self.knowledge.urls())
+    async def seeds(self, source: str) -> AsyncIterator[str]:
+        """Stream the URLs of a seed file (see `read_seeds`), or for "state" of every page known.
+
+        Raises SeedsError, StateError.
+        """
+        if source == "state":
+            async for url in in_batches(self._worker, self.knowledge.urls()):
+                yield url
+            return
+        worker = Worker()  # standard input may keep its reader waiting, and the state must not wait
+        try:
+            async for url in in_batches(worker, read_seeds(source)):
+                yield url
+        finally:
+            worker.close()
 
     def take_page(self, key: int) -> tuple[bool, Page | None]:
         """Return whether a page could be read, and the page, None where it is new."""
@@ -149,6 +167,33 @@ class Session:
         """Take a visit into the write-behind buffer; `before` and `after` are its page, if known."""
         if self._buffer is not None:
             self._buffer.add(visit, before, after)
+
+    async def make_room(self) -> None:
+        """Return when the buffer takes more visits without giving any up."""
+        if self._buffer is not None:
+            await self._buffer.make_room()
+
+    async def settle(self) -> None:
+        """Return when the visits recorded so far have been written; `failure` says if they were not."""
+        if self._buffer is not None:
+            await self._buffer.settle()
+
+    async def patiently(
+        self, function: Callable[Concatenate[Knowledge, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """Return what a function of the state returns, however long the state is away.
+
+        Raises StateError where trying again is of no use.
+        """
+        while True:
+            try:
+                return await maybe_deferred_to_future(
+                    self._worker.run(function, self.knowledge, *args, **kwargs)
+                )
+            except StateUnavailableError as error:
+                self._note_state_error(error)
+                logger.warning("%s; next try in %g s", error, RETRY_SECONDS)
+                await maybe_deferred_to_future(sleep(RETRY_SECONDS))
 
     def record_absence(self, url: str, at: int, news: News) -> None:
         """Record an answer that shows nothing of the page: gone, or no observation."""
@@ -167,8 +212,9 @@ class Session:
                 logger.error("%d visits could not be written to the state", self._buffer.lost)
             else:
                 await self._refit_prior()
+            self._buffer = None
             if self.failure is None:
-                self.tally.log_summary()
+                self.log_summary()
             await maybe_deferred_to_future(self._worker.run(self._knowledge.store.close))
             logger.debug("The state was closed in %.2f s", time.monotonic() - started)
         self._worker.close()

@@ -56,6 +56,8 @@ class WriteBehind:
         self._cancel_timer: Callable[[], object] | None = None
         self._pause = 0.0
         self._broken = False
+        self._taken = 0
+        self._settled = 0
         self.lost = 0
 
     def page(self, key: int) -> Page | None:
@@ -69,6 +71,7 @@ class WriteBehind:
             self._known.setdefault(key, before)
             self._latest[key] = after
         self._waiting.append(visit)
+        self._taken += 1
         if len(self._waiting) + len(self._writing) > self._limit:
             self._give_up(self._waiting[:1])
             del self._waiting[:1]
@@ -82,9 +85,9 @@ class WriteBehind:
         for pause in (0.0, *CLOSING_PAUSES_SECONDS):
             if pause:
                 await maybe_deferred_to_future(sleep(pause))
-            await self._settle()
+            await self._end_of_writes()
             self._flush()
-            await self._settle()
+            await self._end_of_writes()
             if not self._waiting or self._broken:
                 break
         if self._cancel_timer is not None:
@@ -92,12 +95,30 @@ class WriteBehind:
         self._give_up(self._waiting)
         self._waiting = []
 
-    async def _settle(self) -> None:
-        """Return when no write is under way."""
-        while (writing := self._written) is not None:
+    async def settle(self) -> None:
+        """Return when all visits taken so far have been written, or given up."""
+        target = self._taken
+        while self._settled < target:
+            self._flush()
+            await self._end_of_write()
+            if self._pause:
+                await maybe_deferred_to_future(sleep(self._pause))
+
+    async def make_room(self) -> None:
+        """Return when so few visits wait that none will be given up for the next ones."""
+        while len(self._waiting) + len(self._writing) > self._limit // 2:
+            await self.settle()
+
+    async def _end_of_write(self) -> None:
+        """Return when the write that is under way has ended, at once if there is none."""
+        if self._written is not None:
             ended: Deferred[None] = Deferred()
-            writing.addCallback(ended.callback)
+            self._written.addCallback(ended.callback)
             await maybe_deferred_to_future(ended)
+
+    async def _end_of_writes(self) -> None:
+        while self._written is not None:
+            await self._end_of_write()
 
     def _flush(self) -> None:
         if self._cancel_timer is not None:
@@ -124,6 +145,7 @@ class WriteBehind:
         self._known.update(
             (key, one.after) for one in recorded if (key := page_id(one.visit.url)) in waiting
         )
+        self._settled += len(written)
         self.lost += len(written) - len(recorded)
         self._on_recorded(recorded)
         if self._waiting:
@@ -155,6 +177,7 @@ class WriteBehind:
         self._cancel_timer = call_later(self._pause, self._flush)
 
     def _give_up(self, visits: Sequence[Visit]) -> None:
+        self._settled += len(visits)
         self.lost += len(visits)
         for visit in visits:
             self._latest.pop(page_id(visit.url), None)

@@ -1,6 +1,7 @@
 """Downloader middleware: leaves a host alone for as long as it asks.
 
-Scrapy retries a 429 or 503 without regard to its Retry-After (scrapy/scrapy issue 3849).
+Scrapy retries a 429 or 503 without regard to its Retry-After (scrapy/scrapy issue 3849). Web archives
+as the spider `wayback` asks them are left to `ArchivePauseMiddleware`.
 """
 
 from __future__ import annotations
@@ -8,7 +9,6 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Coroutine
-from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -18,6 +18,7 @@ from scrapy.exceptions import IgnoreRequest
 from scrapy.http import Response
 from scrapy.utils.defer import maybe_deferred_to_future
 
+from hacs_crawler.holding import HostPausedError, call_back, retry_after
 from hacs_crawler.worker import sleep
 
 logger = logging.getLogger(__name__)
@@ -27,10 +28,6 @@ DEFAULT_PAUSE_SECONDS = 60.0
 """After a 429 that names no time."""
 LONGEST_WAIT_SECONDS = 120.0
 """A host that asks for more is not asked again for that long: its requests are dropped."""
-
-
-class HostPausedError(Exception):
-    """The request waited in the downloader when its host asked to be left alone."""
 
 
 class RetryAfterMiddleware:
@@ -68,14 +65,15 @@ class RetryAfterMiddleware:
     ) -> Response:
         """Note until when the host wants to be left alone."""
         del spider
-        if response.status not in STATUSES:
+        if response.status not in STATUSES or "hacs_archive" in request.meta:
             return response
         seconds = self._seconds(response)
         if seconds > 0:
             host = urlsplit(request.url).netloc
             self._until[host] = max(self._until.get(host, 0.0), self._clock() + seconds)
             logger.info("%s answered %d: left alone for %.0f s", host, response.status, seconds)
-            self._call_back(host, request)
+            slot_key = request.meta.get("download_slot", "")
+            call_back(self._crawler, slot_key, lambda waiting: urlsplit(waiting.url).netloc == host)
         return response
 
     def process_exception(
@@ -87,26 +85,11 @@ class RetryAfterMiddleware:
             return request.replace(dont_filter=True)
         return None
 
-    def _call_back(self, host: str, request: Request) -> None:
-        """Take requests to the host out of the downloader's queue before they are sent."""
-        assert self._crawler.engine is not None  # noqa: S101 - there is one while crawling
-        slots = self._crawler.engine.downloader.slots
-        slot = slots.get(request.meta.get("download_slot", ""))
-        if slot is None:
-            return
-        waiting = [one for one in slot.queue if urlsplit(one[0].url).netloc == host]
-        for one in waiting:
-            slot.queue.remove(one)
-            one[1].errback(HostPausedError(host))
-
     def _seconds(self, response: Response) -> float:
-        text = (response.headers.get(b"Retry-After") or b"").decode("latin-1").strip()
-        if text.isascii() and text.isdigit():
-            return float(text)
-        try:
-            return parsedate_to_datetime(text).timestamp() - self._clock()
-        except (ValueError, OverflowError):
+        asked = retry_after(response, self._clock())
+        if asked is None:
             return DEFAULT_PAUSE_SECONDS if response.status == 429 else 0.0
+        return asked
 
     async def _wait(self, host: str) -> None:
         while (wait := self._until.get(host, 0.0) - self._clock()) > 0:

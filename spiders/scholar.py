@@ -17,9 +17,7 @@ from hacs_crawler.exceptions import HacsError
 from hacs_crawler.items import NewPublication, PageVisit
 from hacs_crawler.links import page_links
 from hacs_crawler.outcome import Outcome
-from hacs_crawler.seeds import read_seeds
 from hacs_crawler.session import Session
-from hacs_crawler.worker import Worker, in_batches
 
 DEEPEST = 2
 LEVELS = ("website", "homepage")
@@ -65,7 +63,7 @@ class ScholarSpider(Spider):
         else:
             number = 0
             try:
-                async for url in self._seed_urls(session):
+                async for url in session.seeds(self.seeds):
                     number += 1
                     yield Request(url, callback=self.parse, errback=self.note_failure)
             except HacsError as error:
@@ -100,17 +98,6 @@ class ScholarSpider(Spider):
         """Say in one line why a page could not be visited; the middlewares have recorded it."""
         request: Request = failure.request  # type: ignore[attr-defined]
         self.logger.warning("%s was not seen: %s", request.url, failure.getErrorMessage())
-
-    async def _seed_urls(self, session: Session) -> AsyncIterator[str]:
-        worker = Worker()
-        state = self.seeds == "state"
-        try:
-            async for url in (
-                session.urls() if state else in_batches(worker, read_seeds(self.seeds))
-            ):
-                yield url
-        finally:
-            worker.close()
 
 
 def _page_visit(outcome: Outcome) -> PageVisit:

@@ -21,12 +21,17 @@ Cleaning = Counter[str]
 - ``invalid_digest``: no checksum in base 32 or hexadecimal, on a row that is no revisit
 - ``bad_status``: archived redirects and errors; they do not show the page
 - ``not_html``: images, PDF and the like
-- ``not_http``: ``mailto:``, ``dns:`` and the like
+- ``not_http``: ``mailto:``, ``dns:`` and the like, also as in ``http://mailto:me@a.edu/``
+- ``empty``: the digest is that of no content at all
 - ``duplicate``: the same capture as in the row before
 - ``malformed``: too few or too many fields, no JSON, not UTF-8, a URL without a key
 - ``unreadable`` (WARC only): the payload is cut off, too long, empty, no text, or in an encoding that
   cannot be undone
 """
+
+EMPTY: Final = frozenset(  # SHA-1 of nothing, as archives write it
+    {"3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ", "DA39A3EE5E6B4B0D3255BFEF95601890AFD80709"}
+)
 
 _TIMESTAMP = re.compile(r"[0-9]{4}(?:[0-9]{2}){0,5}|[0-9]{17}").fullmatch
 _EARLIEST: Final = "00000101000000"
@@ -103,6 +108,8 @@ def key_of(url: str) -> tuple[str, str]:
         return "", "not_http" if ":" in url else "malformed"
     if len(url) > LONGEST_URL:
         return "", "malformed"
+    if "@" in url.split("/", 3)[2]:  # its SURT would be that of the host's homepage
+        return "", "not_http"
     try:
         return page_surt(url), ""
     except ValueError:

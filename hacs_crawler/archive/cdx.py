@@ -14,6 +14,7 @@ from operator import attrgetter
 from typing import Any, Final
 
 from hacs_crawler.archive.capture import (
+    EMPTY,
     REVISIT,
     ArchiveError,
     Capture,
@@ -190,6 +191,8 @@ def _problem(status: str, mime: str, digest: str) -> str:
         return "bad_status"
     if not is_revisit and not is_html(mime):
         return "not_html"
+    if digest.upper() in EMPTY:
+        return "empty"
     return "" if digest or is_revisit else "invalid_digest"
 
 

@@ -1,0 +1,139 @@
+"""Records the visits that an archive's captures of a page stand for, in the order of time."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter, deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from scrapy.utils.defer import maybe_deferred_to_future
+from twisted.internet.defer import Deferred
+
+from hacs_crawler.archive import Capture
+from hacs_crawler.archive.harvest import Step, steps, thinned
+from hacs_crawler.archive.site import Site
+from hacs_crawler.archive_client import ArchiveClient, Memento
+from hacs_crawler.concurrent import begin
+from hacs_crawler.session import Session
+from hacs_crawler.state.page import Harvest, Page, Visit
+
+logger = logging.getLogger(__name__)
+
+MEMENTOS_AT_ONCE: Final = 8
+"""Of one page: as many as the archive is asked for at once, so that a single page keeps it busy."""
+MEMENTO_TRIES: Final = 3
+"""How many captures of the same content are tried until one can be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class HarvestOptions:
+    """What is wanted of an archive's history; `source` is the number that pages keep it under."""
+
+    source: int
+    by_digest: bool
+    max_captures: int | None
+
+
+class PageHarvest:
+    """One page on the way from captures to visits.
+
+    A visit is recorded when those before it are, so the page's `Harvest` says truly that everything
+    up to it is recorded. `retry_from` is the time of the earliest of the last captures that could not be
+    read because the archive failed: what comes after the last visit has to be asked for again. `counts`
+    are the visits, the mementos fetched and those not needed.
+    """
+
+    def __init__(
+        self, session: Session, client: ArchiveClient, options: HarvestOptions, site: Site
+    ) -> None:
+        self._session = session
+        self._client = client
+        self._options = options
+        self._site = site
+        self._shown: set[int] = set()
+        self._failed: Counter[int] = Counter()
+        self.retry_from = 0
+        self.counts: Counter[str] = Counter()
+
+    async def record(self, captures: Sequence[Capture], page: Page | None) -> None:
+        """Record the visits of captures, which come in time order; `page` is what is known of it.
+
+        Raises BlockedError where the archive shows no mementos of the page, StoppedError.
+        """
+        known = None if page is None else page.harvests.get(self._options.source)
+        if known is not None:
+            captures = [capture for capture in captures if capture.at > known.until]
+            self._shown.add(known.digest)
+        if self._options.max_captures is not None:
+            captures = thinned(captures, self._options.max_captures)
+        if self._options.by_digest:
+            for step in steps(captures, known):
+                await self._visit(step, step.capture.at, changed=step.changed)
+        else:
+            await self._record_links(steps(captures, known))
+
+    async def _record_links(self, to_do: Iterator[Step]) -> None:
+        waiting: deque[tuple[Step, Deferred[Memento] | None]] = deque()
+        under_way = 0
+        try:
+            for step in to_do:
+                fetch = begin(self._client.memento(step.capture)) if step.is_new else None
+                waiting.append((step, fetch))
+                under_way += fetch is not None
+                while waiting and (waiting[0][1] is None or under_way >= MEMENTOS_AT_ONCE):
+                    under_way -= waiting[0][1] is not None
+                    await self._finish(*waiting.popleft())
+            while waiting:
+                await self._finish(*waiting.popleft())
+        finally:
+            for _, fetch in waiting:
+                if fetch is not None:
+                    fetch.addErrback(lambda _: None)
+
+    async def _finish(self, step: Step, fetch: Deferred[Memento] | None) -> None:
+        """Record the visit of the next capture, once its memento is there if it needs one."""
+        if fetch is not None:
+            memento = await maybe_deferred_to_future(fetch)
+        elif step.digest in self._shown:
+            self._count("mementos_saved")
+            await self._visit(step, step.capture.at)
+            return
+        elif self._failed[step.digest] < MEMENTO_TRIES:
+            memento = await self._client.memento(step.capture)
+        else:
+            self._count("mementos_failed")
+            self._session.tally.count("archive/mementos_failed/like_others")
+            return
+        await self._take(step, memento)
+
+    async def _take(self, step: Step, memento: Memento) -> None:
+        if memento.links is not None:
+            self._count("mementos")
+            if memento.at == step.capture.at:
+                self._shown.add(step.digest)
+            await self._visit(step, memento.at, memento.links)
+            return
+        self._failed[step.digest] += 1
+        self._count("mementos_failed")
+        self._session.tally.count(f"archive/mementos_failed/{memento.problem}")
+        if memento.is_passing:
+            self.retry_from = self.retry_from or step.capture.at
+
+    async def _visit(
+        self, step: Step, at: int, links: frozenset[int] | None = None, *, changed: bool = False
+    ) -> None:
+        capture = step.capture
+        harvest = Harvest(self._options.source, capture.at, step.digest)
+        url = self._site.url_of(capture)
+        await self._session.make_room()
+        self._session.record(
+            Visit(url, at, links=links, changed=changed, harvest=harvest), None, None
+        )
+        self.retry_from = 0
+        self.counts["visits"] += 1
+
+    def _count(self, name: str) -> None:
+        self.counts[name] += 1
+        self._session.tally.count(f"archive/{name}")

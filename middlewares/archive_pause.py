@@ -1,0 +1,147 @@
+"""Downloader middleware: leaves a web archive alone when it has had enough.
+
+The Wayback Machine answers 429, as a rule without a Retry-After. Who goes on asking finds connections
+refused, for an hour at first (its staff in edgi-govdata-archiving/wayback issue 137).
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from typing import Final
+from urllib.parse import urlsplit
+
+from scrapy import Request, Spider
+from scrapy.crawler import Crawler
+from scrapy.exceptions import IgnoreRequest
+from scrapy.http import Response
+from scrapy.utils.defer import maybe_deferred_to_future
+from twisted.internet.error import ConnectionRefusedError as TwistedConnectionRefusedError
+
+from hacs_crawler.archive_client import REQUESTS_AT_ONCE
+from hacs_crawler.config import Config
+from hacs_crawler.holding import HostPausedError, call_back, is_closing, retry_after
+from hacs_crawler.session import Session
+from hacs_crawler.worker import sleep
+
+try:
+    from scrapy.exceptions import DownloadConnectionRefusedError
+except ImportError:  # before Scrapy 2.14
+    REFUSED: Final[tuple[type[Exception], ...]] = (TwistedConnectionRefusedError,)
+else:
+    REFUSED = (TwistedConnectionRefusedError, DownloadConnectionRefusedError)
+
+logger = logging.getLogger(__name__)
+
+PAUSES_WITHOUT_ANSWER: Final = 2
+"""How often an archive is left alone that has not answered anything yet: its address may be wrong."""
+PAUSES: Final = 7
+"""How often in a row: with 60 s doubled each time, that is two hours."""
+
+
+class ArchivePauseMiddleware:
+    """Holds all requests to the archive back after a 429 or a refused connection, longer each time.
+
+    The requests are sent again afterwards. An archived answer is none of the archive's own, whatever
+    its status: it has a Memento-Datetime.
+    """
+
+    def __init__(
+        self, crawler: Crawler, session: Session, clock: Callable[[], float] = time.time
+    ) -> None:
+        self._crawler = crawler
+        self._session = session
+        self._clock = clock
+        config = session.config
+        self._hosts = _hosts(config) if config is not None else frozenset[str]()
+        self._pause_seconds = config.archive_pause_seconds if config is not None else 0.0
+        self._until = 0.0
+        self._pauses = 0
+        self._has_answered = False
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> ArchivePauseMiddleware:
+        """Read HACS_CDX_URL, HACS_MEMENTO_URL and HACS_ARCHIVE_PAUSE_SECONDS."""
+        return cls(crawler, Session.of(crawler))
+
+    async def process_request(self, request: Request, spider: Spider | None = None) -> None:
+        """Wait while the archive is to be left alone."""
+        del spider
+        if not self._is_meant(request):
+            return
+        while (wait := self._until - self._clock()) > 0:
+            if is_closing(self._crawler):
+                raise IgnoreRequest("the crawl is closing")
+            await maybe_deferred_to_future(sleep(min(wait, 1.0)))
+
+    def process_response(
+        self, request: Request, response: Response, spider: Spider | None = None
+    ) -> Request | Response:
+        """Note when the archive has had enough, and have the request sent again."""
+        del spider
+        if not self._is_meant(request):
+            return response
+        if response.headers.get(b"Memento-Datetime"):
+            request.meta["dont_retry"] = True
+        asked = retry_after(response, self._clock())
+        if _is_too_many(response):
+            self._leave_alone(request, "has had too many requests", asked)
+            return request.replace(dont_filter=True)
+        if response.status == 503 and asked is not None and asked > 0:
+            self._wait(asked)
+        elif self._clock() >= self._until:
+            self._has_answered = True
+            self._pauses = 0
+        return response
+
+    def process_exception(
+        self, request: Request, exception: Exception, spider: Spider | None = None
+    ) -> Request | None:
+        """Have a request sent again that was refused or called back."""
+        del spider
+        if not self._is_meant(request):
+            return None
+        if isinstance(exception, REFUSED):
+            self._leave_alone(request, "refuses connections", None)
+        elif not isinstance(exception, HostPausedError):
+            return None
+        return request.replace(dont_filter=True)
+
+    def _is_meant(self, request: Request) -> bool:
+        return urlsplit(request.url).netloc in self._hosts
+
+    def _leave_alone(self, request: Request, reason: str, asked: float | None) -> None:
+        """Begin a pause, unless there is one; raises IgnoreRequest if there were too many."""
+        if self._clock() < self._until:
+            return
+        host = urlsplit(request.url).netloc
+        if self._pauses >= (PAUSES if self._has_answered else PAUSES_WITHOUT_ANSWER):
+            hint = "" if self._has_answered else " (are HACS_CDX_URL and HACS_MEMENTO_URL right?)"
+            self._session.fail(
+                f"{host} {reason}, also after {self._pauses} pauses{hint}; "
+                "started again, the spider goes on where it was"
+            )
+            raise IgnoreRequest(self._session.failure)
+        seconds = max(asked or 0.0, self._pause_seconds * 2**self._pauses)
+        self._pauses += 1
+        logger.warning("%s %s: left alone for %.0f s", host, reason, seconds)
+        self._wait(seconds)
+
+    def _wait(self, seconds: float) -> None:
+        self._until = max(self._until, self._clock() + seconds)
+        self._session.tally.count("archive/pauses")
+        for slot_key in REQUESTS_AT_ONCE:
+            call_back(self._crawler, slot_key, self._is_meant)
+
+
+def _hosts(config: Config) -> frozenset[str]:
+    return frozenset(urlsplit(url).netloc for url in (config.cdx_url, config.memento_url))
+
+
+def _is_too_many(response: Response) -> bool:
+    """Whether this is the archive's own 429, or its redirect to the page that says so."""
+    if response.headers.get(b"Memento-Datetime"):
+        return False
+    target = response.headers.get(b"Location") or b""
+    return response.status == 429 or target.endswith(b"/429.html")
