@@ -97,6 +97,10 @@ class ArchiveClient:
         """Release the thread that reads answers."""
         self._worker.close()
 
+    @property
+    def _is_stopped(self) -> bool:
+        return self._session.failure is not None or is_closing(self._crawler)
+
     async def captures(self, site: Site, span: Span, limit: int) -> Answer:
         """Ask for up to `limit` rows about a site.
 
@@ -137,7 +141,8 @@ class ArchiveClient:
 
     async def _get(self, url: str, slot: str) -> Response:
         engine = self._crawler.engine
-        if engine is None or is_closing(self._crawler) or self._session.failure is not None:
+        assert engine is not None  # noqa: S101 - there is one while crawling
+        if self._is_stopped:
             raise StoppedError
         meta = {"hacs": False, "hacs_archive": True, "download_slot": slot}
         if slot == CDX_SLOT:
@@ -150,7 +155,7 @@ class ArchiveClient:
                 return await engine.download_async(request)
             return await maybe_deferred_to_future(engine.download(request))
         except IgnoreRequest as error:
-            if is_closing(self._crawler) or self._session.failure is not None:
+            if self._is_stopped:
                 raise StoppedError from error
             msg = f"{url} was not asked for: {error}"
             raise RefusedError(msg) from error

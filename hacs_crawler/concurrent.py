@@ -48,4 +48,4 @@ def begin(awaitable: Awaitable[R]) -> Deferred[R]:
 def _result(value: R | Failure) -> R:
     if isinstance(value, Failure):
         value.raiseException()
-    return value  # type: ignore[return-value]
+    return value

@@ -41,6 +41,6 @@ def call_back(crawler: Crawler, slot_key: str, is_meant: Callable[[Request], boo
 
 def is_closing(crawler: Crawler) -> bool:
     """Whether the crawl is closing; what is still asked for would keep it from ever ending."""
-    engine = crawler.engine
-    slot = None if engine is None else engine._slot  # noqa: SLF001 - Scrapy says so nowhere else
+    assert crawler.engine is not None  # noqa: S101 - there is one while crawling
+    slot = crawler.engine._slot  # noqa: SLF001 - Scrapy says so nowhere else
     return slot is None or slot.closing is not None

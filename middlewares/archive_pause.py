@@ -28,7 +28,7 @@ from hacs_crawler.worker import sleep
 try:
     from scrapy.exceptions import DownloadConnectionRefusedError
 except ImportError:  # before Scrapy 2.14
-    REFUSED: Final[tuple[type[Exception], ...]] = (TwistedConnectionRefusedError,)
+    REFUSED: tuple[type[Exception], ...] = (TwistedConnectionRefusedError,)
 else:
     REFUSED = (TwistedConnectionRefusedError, DownloadConnectionRefusedError)
 

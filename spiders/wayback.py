@@ -21,6 +21,7 @@ from hacs_crawler.config import DEFAULTS, Config
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.harvester import Harvester
 from hacs_crawler.items import SeedHistory
+from hacs_crawler.middlewares.archive_pause import ArchivePauseMiddleware
 from hacs_crawler.page_harvest import HarvestOptions
 from hacs_crawler.progress import Progress
 from hacs_crawler.session import Session
@@ -32,7 +33,6 @@ logger = logging.getLogger(__name__)
 SEEDS_AT_ONCE = 16
 LEVELS = ("homepage", "website")
 MODES = ("links", "digest")
-PAUSE = "hacs_crawler.middlewares.archive_pause.ArchivePauseMiddleware"
 PAUSE_ORDER = 561
 """Nearer the downloader than RetryMiddleware (550), which swallows 429."""
 UNSUITABLE = (
@@ -86,7 +86,9 @@ class WaybackSpider(Spider):
         priority = max(settings.getpriority("DOWNLOAD_SLOTS") or 0, SETTINGS_PRIORITIES["spider"])
         slots = {**_slots(settings), **settings.getdict("DOWNLOAD_SLOTS")}
         settings.set("DOWNLOAD_SLOTS", slots, priority)
-        settings.setdefault_in_component_priority_dict("DOWNLOADER_MIDDLEWARES", PAUSE, PAUSE_ORDER)
+        settings.setdefault_in_component_priority_dict(
+            "DOWNLOADER_MIDDLEWARES", ArchivePauseMiddleware, PAUSE_ORDER
+        )
 
     @classmethod
     def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> WaybackSpider:
