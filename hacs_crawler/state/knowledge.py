@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 
 import numpy as np
@@ -11,13 +11,14 @@ import numpy as np
 from hacs_crawler.exceptions import StateError, StateUnavailableError
 from hacs_crawler.model import DEFAULT_PRIOR, LogNormalPrior, estimate, fit_prior, gaps_between
 from hacs_crawler.state.codec import decode_page, encode_page, encode_row
-from hacs_crawler.state.page import DAY, Page, Visit, copy_of, merge
+from hacs_crawler.state.page import DAY, Page, Visit, copy_of, merge, merge_pages
 from hacs_crawler.state.store import Change, Ids, Rows, Store
 from hacs_crawler.urls import page_id
 
 logger = logging.getLogger(__name__)
 
 _TRIES = 100
+PAGES_A_CALL = 1_000
 PAGES_TO_FIT = 5_000
 """How many pages at most the prior is fitted to: its error is far below its spread by then."""
 
@@ -56,6 +57,18 @@ class Recorded:
     updated: bool
     before: Page
     after: Page
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """How many pages were new to the store, were added to, and could not be merged: damaged there."""
+
+    added: int
+    changed: int
+    damaged: int
+
+
+_Base = Mapping[int, Page | None]
 
 
 class Knowledge:
@@ -99,36 +112,65 @@ class Knowledge:
         by_page: dict[int, list[int]] = {}
         for index, visit in enumerate(visits):
             by_page.setdefault(page_id(visit.url), []).append(index)
-        base = {key: (known or {}).get(key) for key in by_page}
         recorded: dict[int, Recorded] = {}
-        for _ in range(_TRIES):
-            changes = self._changes(visits, {key: by_page[key] for key in base}, base, recorded)
-            present = self.store.write(changes)
-            base = {}
-            for key, body in present.items():
-                try:
-                    base[key] = decode_page(body) if body else None
-                except StateError as error:
-                    indexes = by_page[key]
-                    logger.error("page %s cannot be recorded: %s", visits[indexes[0]].url, error)
-                    for index in indexes:
-                        del recorded[index]
-            if not base:
-                return [recorded[index] for index in sorted(recorded)]
-        msg = (
-            f"{len(base)} pages were changed by other processes {_TRIES} times while being written"
-        )
-        raise StateUnavailableError(msg)
+
+        def advance(base: _Base) -> dict[int, Page]:
+            after: dict[int, Page] = {}
+            for key, present in base.items():
+                page = present or Page(url=visits[by_page[key][0]].url)
+                for index in sorted(by_page[key], key=lambda index: visits[index].at):
+                    before, page = page, copy_of(page)
+                    recorded[index] = merged(before, page, visits[index])
+                after[key] = page
+            self._estimate(after.values())
+            return after
+
+        for key in self._write({key: (known or {}).get(key) for key in by_page}, advance):
+            for index in by_page[key]:
+                del recorded[index]
+        return [recorded[index] for index in sorted(recorded)]
+
+    def restore(self, pages: Iterable[Page]) -> Restored:
+        """Merge pages as another state, or this one at another time, knew them into the store.
+
+        A page that the store does not know is kept as it is, with its rate. One to which its visits
+        or links are added is estimated anew, any other stays as it is. Takes one round trip, and a
+        further one for the pages that the store knows. Raises as `record`.
+        """
+        given, outdated = _by_key(pages)
+        is_new: dict[int, bool] = {}  # of the pages that were written
+
+        def advance(base: _Base) -> dict[int, Page]:
+            after: dict[int, Page] = {}
+            for key, present in base.items():
+                page = copy_of(given[key]) if present is None else merge_pages(present, given[key])
+                is_new.pop(key, None)
+                if page != present:
+                    after[key], is_new[key] = page, present is None
+            self._estimate(
+                page for key, page in after.items() if key in outdated or not is_new[key]
+            )
+            return after
+
+        damaged = self._write(dict.fromkeys(given), advance)
+        written = [is_new[key] for key in is_new.keys() - damaged]
+        return Restored(sum(written), written.count(False), len(damaged))
 
     def rows(self, page_ids: Ids) -> Rows:
         """Return ranking rows (dtype `codec.ROW`), in one round trip a few thousand pages."""
         return self.store.rows(page_ids)
 
-    def urls(self) -> Iterable[str]:
-        """Stream the URL of every page known."""
+    def pages(self) -> Iterator[Page | None]:
+        """Stream every page known, None for each that is damaged (which is logged)."""
         for ids, _ in self.store.all_rows():
-            for page in self.load(ids.tolist()).values():
-                yield page.url
+            for start in range(0, len(ids), PAGES_A_CALL):
+                batch = ids[start : start + PAGES_A_CALL].tolist()
+                known = self.load(batch)
+                yield from map(known.get, batch)
+
+    def urls(self) -> Iterator[str]:
+        """Stream the URL of every page known."""
+        return (page.url for page in self.pages() if page is not None)
 
     def refit_prior(self) -> LogNormalPrior:
         """Fit the prior to a sample of the store's own pages and keep it there for the next run."""
@@ -139,30 +181,36 @@ class Knowledge:
         self.store.write_meta("prior", asdict(prior))
         return prior
 
-    def _changes(
-        self,
-        visits: Sequence[Visit],
-        by_page: Mapping[int, Sequence[int]],
-        base: Mapping[int, Page | None],
-        recorded: dict[int, Recorded],
-    ) -> list[Change]:
-        after: dict[int, Page] = {}
-        seen: dict[int, int] = {}
-        for key, indexes in by_page.items():
-            page = base[key] or Page(url=visits[indexes[0]].url)
-            seen[key] = page.version
-            for index in sorted(indexes, key=lambda index: visits[index].at):
-                before, page = page, copy_of(page)
-                recorded[index] = merged(before, page, visits[index])
-            page.version = seen[key] + 1
-            after[key] = page
-        rates = self.estimation.rates_per_day(list(after.values()))
-        for page, rate in zip(after.values(), rates.tolist(), strict=True):
+    def _write(self, base: _Base, advance: Callable[[_Base], dict[int, Page]]) -> set[int]:
+        """Write the pages that `advance` makes of those in `base` (None: unknown), by id.
+
+        Where the store has others, `advance` is called again with what it has. Returns the ids of the
+        pages that could not be written because their bytes in the store are damaged; each is logged.
+        """
+        damaged: set[int] = set()
+        for _ in range(_TRIES):
+            after = advance(base)
+            if not after:
+                return damaged
+            present = self.store.write([_change(key, base[key], after[key]) for key in after])
+            base = {}
+            for key, body in present.items():
+                try:
+                    base[key] = decode_page(body) if body else None
+                except StateError as error:
+                    damaged.add(key)
+                    logger.error("page %s cannot be recorded: %s", after[key].url, error)
+            if not base:
+                return damaged
+        msg = (
+            f"{len(base)} pages were changed by other processes {_TRIES} times while being written"
+        )
+        raise StateUnavailableError(msg)
+
+    def _estimate(self, pages: Iterable[Page]) -> None:
+        pages = list(pages)
+        for page, rate in zip(pages, self.estimation.rates_per_day(pages).tolist(), strict=True):
             page.rate = rate
-        return [
-            Change(key, seen[key], encode_page(page), encode_row(page))
-            for key, page in after.items()
-        ]
 
     def _sample(self, size: int) -> list[int]:
         """Return ids of up to `size` pages with a gap between visits; ids are hashes, so any do."""
@@ -172,6 +220,25 @@ class Knowledge:
             if len(chosen) >= size:
                 break
         return chosen
+
+
+def _by_key(pages: Iterable[Page]) -> tuple[dict[int, Page], set[int]]:
+    """Return pages by id, those of one id merged, and the ids whose rate is then outdated."""
+    by_key: dict[int, Page] = {}
+    outdated: set[int] = set()
+    for page in pages:
+        key = page_id(page.url)
+        first = by_key.get(key)
+        by_key[key] = page if first is None else merge_pages(first, page)
+        if first is not None and by_key[key] != first:
+            outdated.add(key)
+    return by_key, outdated
+
+
+def _change(key: int, before: Page | None, after: Page) -> Change:
+    seen = before.version if before is not None else 0
+    after.version = seen + 1
+    return Change(key, seen, encode_page(after), encode_row(after))
 
 
 def merged(before: Page, page: Page, visit: Visit) -> Recorded:

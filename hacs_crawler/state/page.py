@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, insort
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from itertools import pairwise
@@ -194,6 +194,57 @@ def note_harvest(page: Page, harvest: Harvest) -> None:
         page.harvests[harvest.source] = harvest
 
 
+def merge_pages(page: Page, other: Page) -> Page:
+    """Return what the visits of two pages, of one key, tell together; both stay as they are.
+
+    It is what recording all their visits on one page leads to, except that what attempts told that saw
+    nothing (gone, failures, waiting) is that of the page with the latest news, and URL and validators
+    are those of the page with the latest visit. In whatever order and however often pages are merged,
+    the result is the same, but for `rate` and `version`, which are those of `page`.
+    """
+    latest = max(page, other, key=_absence)
+    shown = max(page, other, key=_appearance)
+    result = replace(
+        page,
+        url=shown.url,
+        visits=_union(page.visits, other.visits),
+        content_changes=_union(page.content_changes, other.content_changes),
+        links_since=min(filter(None, (page.links_since, other.links_since)), default=0),
+        last_news=latest.last_news,
+        gone=latest.gone,
+        failures=latest.failures,
+        not_before=latest.not_before,
+        etag=shown.etag,
+        last_modified=shown.last_modified,
+        harvests=page.harvests.copy(),
+    )
+    for harvest in other.harvests.values():
+        known = result.harvests.get(harvest.source, harvest)
+        furthest = max(known, harvest, key=lambda one: (one.until, one.digest))
+        result.harvests[harvest.source] = furthest
+    seen = page.first_seen()
+    for link, at in other.first_seen().items():
+        seen[link] = min(at, seen.get(link, at))
+    _set_first_seen(result, seen)
+    return result
+
+
+def _absence(page: Page) -> tuple[int, bool, int, int, int]:
+    """Return what attempts that saw nothing told; of two pages the greater has the latest news."""
+    is_seen = not (page.gone or page.failures)
+    return page.last_news, is_seen, page.gone, page.failures, page.not_before
+
+
+def _appearance(page: Page) -> tuple[int, str, str, str]:
+    return page.last_visit or 0, page.etag, page.last_modified, page.url
+
+
+def _union(times: array[int], others: array[int]) -> array[int]:
+    union = array("I", sorted({*times, *others}))
+    _thin(union)
+    return union
+
+
 def _note_absence(page: Page, visit: Visit) -> None:
     """Remember an answer that shows nothing of the page; older news than the latest is ignored."""
     if visit.at <= page.last_news:
@@ -227,13 +278,17 @@ def _merge_late_links(page: Page, at: int, shown: frozenset[int]) -> frozenset[i
     is_baseline = at <= page.links_since
     page.links_since = min(page.links_since, at)
     seen.update(dict.fromkeys(new, at))
+    _set_first_seen(page, seen)
+    return frozenset() if is_baseline else new
+
+
+def _set_first_seen(page: Page, seen: Mapping[int, int]) -> None:
     groups: dict[int, list[int]] = {}
     for link, first in seen.items():
         groups.setdefault(first, []).append(link)
     page.runs, page.links = array("I"), array("q")
     for first in sorted(groups):
         _append_run(page, first, groups[first])
-    return frozenset() if is_baseline else new
 
 
 def _append_run(page: Page, at: int, links: Iterable[int]) -> None:

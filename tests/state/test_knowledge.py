@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hacs_crawler.model import DEFAULT_PRIOR
-from hacs_crawler.state.knowledge import Estimation, Knowledge
-from hacs_crawler.state.page import DAY, News, Page, Visit
+from hacs_crawler.state.knowledge import Estimation, Knowledge, Restored
+from hacs_crawler.state.page import DAY, News, Page, Visit, merge
 from hacs_crawler.state.store import Change, Store
 from hacs_crawler.urls import page_id
 
@@ -180,6 +180,69 @@ def test_an_attempt_that_failed_is_remembered_without_being_a_visit(store: Store
     assert not recorded.updated
     row = store.rows(np.array([page_id(URLS[0])]))[0]
     assert (row["visits"], row["failures"]) == (0, 1)
+
+
+def page_of(*visits: Visit, rate: float) -> Page:
+    page = Page(visits[0].url, rate=rate)
+    for one in visits:
+        merge(page, one)
+    return page
+
+
+def test_a_restored_page_keeps_its_rate_where_it_is_new(store: Store) -> None:
+    counting = CountingStore(store)
+    page = page_of(visit(URLS[0], 1, 1), visit(URLS[0], 2, 1, 2), rate=0.125)
+    assert Knowledge(counting, Estimation()).restore([page]) == Restored(1, 0, 0)
+    assert counting.calls == ["read_meta", "write"]
+    assert store.rows(np.array([page_id(URLS[0])]))["rate"].tolist() == [0.125]
+    page.version = 1
+    assert loaded(store, URLS[0]) == page
+
+
+def test_what_a_restored_page_adds_is_merged_and_estimated_anew(store: Store) -> None:
+    knowledge = knowledge_of(store)
+    knowledge.record([visit(URLS[0], 1, 1), visit(URLS[0], 3, 1, 2), visit(URLS[1], 1, 1)])
+    added = page_of(visit(URLS[0], 2, 1, 2), visit(URLS[0], 4, 3), rate=99.0)
+    assert knowledge.restore([added]) == Restored(0, 1, 0)
+    page = loaded(store, URLS[0])
+    assert page.new_links_by_visit() == [0, 1, 0, 1]
+    assert page.rate == pytest.approx(knowledge.estimation.rate_per_day(page))
+
+
+def test_restoring_what_is_known_writes_nothing(store: Store) -> None:
+    knowledge = knowledge_of(store)
+    knowledge.record([visit(URLS[0], 1, 1), visit(URLS[0], 3, 1, 2)])
+    before = loaded(store, URLS[0])
+    part = page_of(visit(URLS[0], 1, 1), rate=99.0)
+    assert knowledge.restore([part, before]) == Restored(0, 0, 0)
+    assert loaded(store, URLS[0]) == before
+
+
+def test_pages_of_one_key_in_one_call_become_one(store: Store) -> None:
+    knowledge = knowledge_of(store)
+    pages = [page_of(visit(URLS[0], day, *range(day)), rate=99.0) for day in (1, 2, 3)]
+    assert knowledge.restore(pages) == Restored(1, 0, 0)
+    page = loaded(store, URLS[0])
+    assert page.new_links_by_visit() == [0, 1, 1]
+    assert page.rate == pytest.approx(knowledge.estimation.rate_per_day(page))
+
+
+def test_a_damaged_page_is_counted_and_the_others_are_restored(
+    store: Store, caplog: pytest.LogCaptureFixture
+) -> None:
+    store.write([Change(page_id(URLS[0]), 0, b"\x01rubbish", bytes(25))])
+    pages = [page_of(visit(url, 1, 1), rate=1.0) for url in URLS[:2]]
+    assert knowledge_of(store).restore(pages) == Restored(1, 0, 1)
+    assert URLS[0] in caplog.text
+
+
+def test_pages_are_streamed_and_damaged_ones_told_apart(store: Store) -> None:
+    knowledge = knowledge_of(store)
+    knowledge.record([visit(url, 1, 1) for url in URLS])
+    store.write([Change(5, 0, b"\x01rubbish", bytes(25))])
+    found = list(knowledge.pages())
+    assert {page.url for page in found if page is not None} == set(URLS)
+    assert found.count(None) == 1
 
 
 class CountingStore:

@@ -19,6 +19,7 @@ from hacs_crawler.state.page import (
     Visit,
     copy_of,
     merge,
+    merge_pages,
 )
 
 URL = "http://example.edu/~a/"
@@ -200,3 +201,98 @@ def test_of_each_archive_the_page_remembers_the_latest_capture_recorded() -> Non
 def test_a_capture_that_is_found_at_another_time_moves_the_mark_to_where_it_was_asked_for() -> None:
     page = page_after(visit(50, 1, harvest=Harvest(1, 20, 7)))
     assert (page.last_visit, page.harvests[1].until) == (50, 20)
+
+
+def joined(*pages: Page) -> Page:
+    """The pages merged one after the other."""
+    result, *others = pages
+    for other in others:
+        result = merge_pages(result, other)
+    return result
+
+
+def parts_of(history: list[Visit], sides: list[int]) -> list[list[Visit]]:
+    """The visits on one side, on the other (0 and 1), or on both (2)."""
+    pairs = list(zip(history, sides, strict=False))
+    return [[one for one, side in pairs if side in {number, 2}] for number in (0, 1)]
+
+
+sides = st.lists(st.integers(0, 2), min_size=12, max_size=12)
+
+
+@given(visits, sides)
+def test_two_pages_merged_are_the_page_after_the_visits_of_both(
+    history: list[Visit], sides: list[int]
+) -> None:
+    one, other = (page_after(*part) for part in parts_of(history, sides))
+    assert encode_page(merge_pages(one, other)) == encode_page(page_after(*history))
+
+
+@given(visits, sides)
+def test_where_all_visits_show_links_their_validators_follow_too(
+    history: list[Visit], sides: list[int]
+) -> None:
+    history = [
+        replace(one, links=one.links or frozenset(), etag=str(one.at), url=f"{URL}?{one.at}")
+        for one in history
+    ]
+    one, other = (page_after(*part) for part in parts_of(history, sides))
+    expected = page_after(*sorted(history, key=lambda one: one.at))
+    assert encode_page(merge_pages(one, other)) == encode_page(expected)
+
+
+@given(st.lists(st.integers(1, 3000), unique=True, min_size=250, max_size=330), st.data())
+def test_merging_thins_as_recording_does(days: list[int], data: st.DataObject) -> None:
+    history = [visit(day * DAY, day % 9, changed=day % 7 == 0) for day in days]
+    cut = data.draw(st.integers(0, len(days)))
+    one, other = page_after(*history[: cut + 60]), page_after(*history[cut:])
+    assert encode_page(merge_pages(one, other)) == encode_page(page_after(*history))
+
+
+attempts = st.lists(
+    st.builds(
+        Visit,
+        url=st.sampled_from([URL, "http://example.edu/%7Ea/", "https://www.example.edu/~a"]),
+        at=st.integers(1, 9),
+        news=st.sampled_from(News),
+        links=st.none() | st.frozensets(st.integers(1, 5), max_size=3),
+        changed=st.booleans(),
+        etag=st.sampled_from(["", "a", "b"]),
+        last_modified=st.sampled_from(["", "c"]),
+        harvest=st.none()
+        | st.builds(Harvest, st.integers(1, 2), st.integers(1, 9), st.integers(0, 2)),
+    ),
+    max_size=8,
+)
+
+
+@given(st.lists(attempts, min_size=3, max_size=3))
+def test_merging_pages_depends_on_neither_order_nor_grouping_nor_repetition(
+    histories: list[list[Visit]],
+) -> None:
+    a, b, c = (page_after(*history) for history in histories)
+    merged = encode_page(joined(a, b, c))
+    assert encode_page(joined(c, b, a)) == merged
+    assert encode_page(merge_pages(a, merge_pages(b, c))) == merged
+    assert encode_page(joined(a, b, c, b, a)) == merged
+    assert encode_page(merge_pages(a, Page(URL))) == encode_page(merge_pages(a, a))
+
+
+def test_merging_pages_leaves_them_as_they_are() -> None:
+    one, other = page_after(visit(10, 1, 2)), page_after(visit(20, 2, 3))
+    before = copy_of(one), copy_of(other)
+    merge(merge_pages(one, other), visit(30, 4, changed=True, harvest=Harvest(1, 30)))
+    assert (one, other) == before
+
+
+def test_a_failed_attempt_elsewhere_does_not_take_the_validators() -> None:
+    one = page_after(visit(10, 1, etag='"a"'))
+    other = page_after(Visit("http://example.edu/%7Ea/", 20, News.FAILED))
+    merged = merge_pages(one, other)
+    assert (merged.etag, merged.url, merged.failures) == ('"a"', URL, 1)
+
+
+def test_a_page_gone_here_and_seen_later_elsewhere_is_back() -> None:
+    gone = page_after(visit(10, 1), Visit(URL, 20, News.GONE))
+    merged = merge_pages(gone, page_after(visit(30, 1)))
+    assert (merged.gone, merged.not_before, merged.last_news) == (0, 0, 30)
