@@ -41,6 +41,8 @@ CDX_SLOT: Final = "hacs-cdx"
 MEMENTO_SLOT: Final = "hacs-mementos"
 CDX_TIMEOUT_SECONDS: Final = 180.0
 """The Wayback Machine takes up to a minute for a long prefix (agntn/archives issue 70)."""
+MOST_ERRORS: Final = 50
+"""Mementos in a row at which the archive failed, each after Scrapy's retries: then it is left alone."""
 HOPS: Final = 5
 """Redirects of the archive that are followed: it leads to the capture that it has instead."""
 REQUESTS_AT_ONCE: Final[Mapping[str, int]] = {CDX_SLOT: 4, MEMENTO_SLOT: 8}
@@ -90,6 +92,7 @@ class ArchiveClient:
         self._memento_url = config.memento_url
         self._rules = config.link_rules
         self._worker = Worker()
+        self._errors_in_a_row = 0
         self.is_keyless: bool | None = None
         """Whether the CDX server knows no resume keys; None until an answer shows it."""
 
@@ -125,6 +128,14 @@ class ArchiveClient:
 
         Raises BlockedError where the archive shows no memento of this URL, RefusedError, StoppedError.
         """
+        memento = await self._follow(capture)
+        self._errors_in_a_row = self._errors_in_a_row + 1 if memento.is_passing else 0
+        if self._errors_in_a_row >= MOST_ERRORS:
+            msg = f"{self._memento_url} failed {MOST_ERRORS} times in a row; run it again later"
+            raise RefusedError(msg)
+        return memento
+
+    async def _follow(self, capture: Capture) -> Memento:
         url = memento_url(self._memento_url, capture)
         for _ in range(HOPS):
             try:

@@ -83,12 +83,13 @@ class WaybackSpider(Spider):
         settings.set("HACS_FLUSH_VISITS", 1_000, "default")
         for name in UNSUITABLE:
             settings.set(name, False, "spider")
-        priority = max(settings.getpriority("DOWNLOAD_SLOTS") or 0, SETTINGS_PRIORITIES["spider"])
-        slots = {**_slots(settings), **settings.getdict("DOWNLOAD_SLOTS")}
-        settings.set("DOWNLOAD_SLOTS", slots, priority)
-        settings.setdefault_in_component_priority_dict(
-            "DOWNLOADER_MIDDLEWARES", ArchivePauseMiddleware, PAUSE_ORDER
-        )
+        for name, entries in (
+            ("DOWNLOAD_SLOTS", _slots(settings)),
+            ("DOWNLOADER_MIDDLEWARES", {ArchivePauseMiddleware: PAUSE_ORDER}),
+        ):
+            # at the default priority of the latter, `scrapy crawl` would overwrite them
+            priority = max(settings.getpriority(name) or 0, SETTINGS_PRIORITIES["spider"])
+            settings.set(name, {**entries, **settings.getdict(name)}, priority)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> WaybackSpider:

@@ -176,6 +176,8 @@ def _capture(row: Mapping[str, Any]) -> Capture | str:
         return "invalid_date"
     mime = str(row.get("mime") or "unk")
     status = str(row.get("status") or "-")
+    if status == "0":  # revisits in some archives (ukwa/ukwa-pywb issue 53)
+        status = "-"
     digest = parse_digest(str(row.get("digest") or ""))
     return _problem(status, mime, digest) or Capture(
         surt, url, at, None if status == "-" else int(status), mime, digest

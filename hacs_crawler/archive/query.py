@@ -14,7 +14,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from json import JSONDecodeError, loads
+from json import loads
 from typing import Final
 from urllib.parse import quote, urlencode
 
@@ -27,7 +27,7 @@ BLOCKED: Final = re.compile(
 )
 """What the Wayback Machine says, in a header or a body, where it will never show a URL."""
 
-_JSON_KEY = re.compile(rb'\[\s*\]\s*,\s*\[\s*("(?:[^"\\]|\\.)*")\s*\]\s*,?\s*\]\s*\Z')
+_JSON_KEY = re.compile(rb',?\s*\[\s*\]\s*,\s*\[\s*("(?:[^"\\]|\\.)*")\s*\]\s*,?\s*\]\s*\Z')
 _MEMENTO = re.compile(r"/([0-9]{4,17})(?:id_)?/(.+)\Z", re.DOTALL)
 _TEXT_KEY = re.compile(rb"(?:\A|\n)[ \t]*\r?\n([^\s\[{]+)\s*\Z")
 
@@ -95,22 +95,27 @@ def read_answer(body: bytes, name: str, site: Site) -> Answer:
 
     Raises ArchiveError, with `name`, if there are rows and not one of them is an index's.
     """
+    body, resume_key = _cut_key(body)
     dropped = Cleaning()
     captures = list(read_cdx(body.splitlines(), name, dropped))
     rows = len(captures) + dropped.total()
     pages = list(site.pages(captures, dropped))
-    return Answer(pages, rows, _resume_key(body), dropped)
+    return Answer(pages, rows, resume_key, dropped)
 
 
-def _resume_key(body: bytes) -> str:
-    found = _JSON_KEY.search(body, max(0, len(body) - 8_192))
+def _cut_key(body: bytes) -> tuple[bytes, str]:
+    """Return an answer without its resume key, and the key, "" if there is none."""
+    end = max(0, len(body) - 8_192)
+    found = _JSON_KEY.search(body, end)
     if found is not None:
         try:
-            return str(loads(found[1]))
-        except (JSONDecodeError, UnicodeDecodeError):
-            return ""
-    found = _TEXT_KEY.search(body, max(0, len(body) - 8_192))
-    return "" if found is None else found[1].decode(errors="replace")
+            return body[: found.start()] + b"]", str(loads(found[1]))
+        except ValueError:
+            return body, ""
+    found = _TEXT_KEY.search(body, end)
+    return (
+        (body, "") if found is None else (body[: found.start()], found[1].decode(errors="replace"))
+    )
 
 
 def memento_url(template: str, capture: Capture) -> str:
