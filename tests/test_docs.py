@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from hacs_crawler.config import DEFAULTS
-from hacs_crawler.items import NewPublication, PageVisit
+from hacs_crawler.items import NewPublication, PageVisit, SeedHistory
 from hacs_crawler.outcome import Outcome
 from hacs_crawler.ranking import Dropped
 from hacs_crawler.tally import Tally
@@ -26,7 +26,7 @@ SOURCES = {
 }
 TEST_COMMAND = "pip install -r requirements.txt && pytest"
 CRAWL_COMMAND = "pip install -r requirements.txt && scrapy crawl scholar -a seeds=seeds/scholar.txt"
-SCRAPYS_OWN_META = {"is_start_request", "download_slot"}
+SCRAPYS_OWN_META = {"is_start_request", "download_slot", "dont_retry", "dont_redirect"}
 
 
 def in_code(pattern: str) -> set[str]:
@@ -48,9 +48,15 @@ def first_column(page: str, heading: str) -> list[str]:
 
 
 def stats_in_code() -> set[str]:
-    counted = in_code(r'(?<!\w)count\(\s*f?"([a-z_/{}]+)"')
+    counted = in_code(r'(?:tally|self)\.count\(\s*f?"([a-z][a-z_/{}.]+)"')
     families = {name for name in counted if "{" in name}
-    assert families == {"dropped/{reason}", "not_observed/{reason}"}
+    assert families == {
+        "archive/mementos_failed/{memento.problem}",
+        "archive/seeds/{status}",
+        "archive/{name}",
+        "dropped/{reason}",
+        "not_observed/{reason}",
+    }
     dropped = {field.name for field in fields(Dropped)} | in_code(r'_drop\([^)]*, "(\w+)"\)')
     not_observed = (
         in_code(r'count_not_observed\("(\w+)"\)')
@@ -63,14 +69,32 @@ def stats_in_code() -> set[str]:
     )
     assert recorded
     return (
-        {f"hacs/{name}" for name in (counted - families) | recorded}
+        {
+            f"hacs/{name}"
+            for name in (counted - families) | recorded
+            if not name.startswith("archive/mementos_failed/")
+        }
         | {f"hacs/dropped/{reason}" for reason in dropped}
         | {f"hacs/not_observed/{reason}" for reason in not_observed}
+        | {f"hacs/archive/{name}" for name in in_code(r'self\._count\("(\w+)"\)') | {"captures"}}
+        | {f"hacs/archive/seeds/{status}" for status in in_code(r'status = "(\w+)"(?: if|\n)')}
+        | {f"hacs/archive/seeds/{status}" for status in ("none", "blocked")}
+        | {"hacs/archive/dropped/<kind>", "hacs/archive/mementos_failed/<reason>"}
     )
 
 
 def test_every_stat_is_documented_once_and_every_documented_stat_exists() -> None:
     assert sorted(first_column("docs/reference.md", "## Stats")) == sorted(stats_in_code())
+
+
+def test_the_kinds_of_rows_left_out_are_documented() -> None:
+    archive = "\n".join(text for path, text in SOURCES.items() if path.parent.name == "archive")
+    kinds = set(re.findall(r'dropped\["(\w+)"\]', archive))
+    for function in ("key_of", "_capture", "_problem", "problem"):
+        for body in re.findall(rf"def {function}\(.*?(?=\n\n\S|\n    def )", archive, re.DOTALL):
+            returned = re.findall(r"return (.*)", body)
+            kinds |= {kind for line in returned for kind in re.findall(r'"([a-z_]+)"', line)}
+    assert set(first_column("docs/archives.md", "### What is no capture")) == kinds
 
 
 def test_every_meta_key_is_documented_and_every_documented_key_exists() -> None:
@@ -83,8 +107,10 @@ def test_the_outcomes_fields_are_documented() -> None:
     assert set(first_column("docs/reference.md", "## Outcome")) == public
 
 
-@pytest.mark.parametrize("item", [PageVisit, NewPublication])
-def test_the_items_fields_are_documented(item: type[PageVisit | NewPublication]) -> None:
+@pytest.mark.parametrize("item", [PageVisit, NewPublication, SeedHistory])
+def test_the_items_fields_are_documented(
+    item: type[PageVisit | NewPublication | SeedHistory],
+) -> None:
     documented = first_column("docs/reference.md", f"### {item.__name__}")
     assert documented == [field.name for field in fields(item)]
 
