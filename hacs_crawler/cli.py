@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import logging
-import time
+import os
+import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from itertools import islice
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -15,19 +16,22 @@ from scrapy.settings import Settings
 from scrapy.utils.conf import arglist_to_dict
 from scrapy.utils.project import get_project_settings
 
-from hacs_crawler.archive import Cleaning, read_cdx, read_lines, read_warc, visits_by_digest
+from hacs_crawler.archive import Cleaning
 from hacs_crawler.config import Config
 from hacs_crawler.exceptions import HacsError
-from hacs_crawler.progress import Progress
+from hacs_crawler.exporting import export_pages
+from hacs_crawler.importing import Importer
 from hacs_crawler.state.knowledge import Estimation, Knowledge
 from hacs_crawler.state.opening import open_store
-from hacs_crawler.state.page import DAY, Visit
 
 logger = logging.getLogger(__name__)
 
-BATCH = 1_000
+BROKEN_PIPE_STATUS = 141
+"""What a shell reports of a command that was ended by SIGPIPE."""
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
+
+Set = Annotated[list[str] | None, typer.Option("-s", "--set", help="a setting: NAME=VALUE")]
 
 
 @app.callback()
@@ -38,35 +42,65 @@ def main() -> None:
 
 @app.command("import")
 def import_(
-    files: Annotated[list[Path], typer.Argument(help="CDX, CDXJ or WARC files, .gz too")],
-    settings: Annotated[
-        list[str] | None, typer.Option("-s", "--set", help="a setting: NAME=VALUE")
-    ] = None,
+    files: Annotated[
+        list[Path],
+        typer.Argument(help="CDX, CDXJ, WARC, TimeMap or exported files, .gz too; - for stdin"),
+    ],
+    settings: Set = None,
 ) -> None:
-    """Record the visits that archive files hold, at the times of their captures.
+    """Record what archive files and exports hold of pages.
 
     WARC files show the links of each capture. CDX and CDXJ files show only whether its content differs
-    from that of the capture before it, which then counts as an update. Importing a file twice changes
-    nothing. Of a damaged file what could be read is kept.
+    from that of the capture before it, which then counts as an update. TimeMaps make pages known, but
+    show no visit. What `hacs export` wrote is merged with what the state knows. Importing a file twice
+    changes nothing. Of a damaged file what could be read is kept.
     """
-    try:
-        config = Config.from_settings(_settings(settings or []))
-        store = open_store(config.state, config.namespace, config.base)
-    except HacsError as error:
-        raise _failure(error) from None
     dropped: Cleaning = Counter()
+    with _opened(settings or []) as (config, knowledge):
+        importer = Importer(knowledge, config.link_rules, dropped)
+        try:
+            for file in files:
+                importer.import_file(str(file))
+            knowledge.refit_prior()
+        finally:
+            for kind, number in sorted(dropped.items()):
+                logger.info("%d captures left out: %s", number, kind)
+
+
+@app.command()
+def export(
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="a file, gzipped if named .gz")
+    ] = None,
+    settings: Set = None,
+) -> None:
+    """Write everything that is known of pages as JSON Lines, one page a line.
+
+    The lines go to standard output or to a file, which appears under its name when it is whole.
+    """
+    with _opened(settings or []) as (_, knowledge):
+        try:
+            number = export_pages(knowledge, None if output == Path("-") else output)
+        except BrokenPipeError:  # what is left in the buffer must not be tried again at the exit
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(BROKEN_PIPE_STATUS) from None
+        logger.info("%d pages exported", number)
+
+
+@contextmanager
+def _opened(pairs: list[str]) -> Iterator[tuple[Config, Knowledge]]:
+    """Open the state that the project and `-s` name; errors end the command with one line."""
+    settings = _settings(pairs)
     try:
-        knowledge = Knowledge(store, Estimation(config.estimator, config.fade_days))
-        for file in files:
-            found = _record(knowledge, _visits(file, config, dropped), file)
-            logger.info("%s: %d visits recorded, %d of them with an update", file, *found)
-        knowledge.refit_prior()
+        config = Config.from_settings(settings)
+        store = open_store(config.state, config.namespace, config.base)
+        try:
+            yield config, Knowledge(store, Estimation(config.estimator, config.fade_days))
+        finally:
+            store.close()
     except HacsError as error:
-        raise _failure(error) from None
-    finally:
-        store.close()
-        for kind, number in sorted(dropped.items()):
-            logger.info("%d captures left out: %s", number, kind)
+        logger.error("%s", error)
+        raise typer.Exit(1) from None
 
 
 def _settings(pairs: list[str]) -> Settings:
@@ -76,40 +110,3 @@ def _settings(pairs: list[str]) -> Settings:
     except ValueError:
         raise typer.BadParameter("-s takes NAME=VALUE") from None
     return settings
-
-
-def _failure(error: HacsError) -> typer.Exit:
-    logger.error("%s", error)
-    return typer.Exit(1)
-
-
-def _visits(file: Path, config: Config, dropped: Cleaning) -> Iterator[Visit]:
-    if file.name.endswith((".warc", ".warc.gz")):
-        visits = read_warc(str(file), dropped, config.link_rules)
-    else:
-        visits = visits_by_digest(read_cdx(read_lines(str(file)), str(file), dropped))
-    latest = time.time() + DAY
-    for visit in visits:
-        if visit.at > latest:
-            dropped["invalid_date"] += 1
-        else:
-            yield visit
-
-
-def _record(knowledge: Knowledge, visits: Iterable[Visit], file: Path) -> tuple[int, int]:
-    """Record visits in batches; what was read before an error is recorded before it goes on."""
-    visits = iter(visits)
-    number = updates = 0
-    is_over = False
-    with Progress(file.name) as progress:
-        while not is_over:
-            batch: list[Visit] = []
-            try:
-                batch.extend(islice(visits, BATCH))
-                is_over = len(batch) < BATCH
-            finally:
-                recorded = knowledge.record(batch)
-                number += len(recorded)
-                updates += sum(one.updated for one in recorded)
-            progress.update(f"{number} visits, {updates} updates")
-    return number, updates

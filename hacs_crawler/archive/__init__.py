@@ -3,8 +3,8 @@
 from hacs_crawler.archive.capture import REVISIT, ArchiveError, Capture, Cleaning
 from hacs_crawler.archive.cdx import read_cdx, visits_by_digest
 from hacs_crawler.archive.payload import payload_links
-from hacs_crawler.archive.source import open_source, read_lines
-from hacs_crawler.archive.timemap import Memento, read_timemap
+from hacs_crawler.archive.source import Source, open_source, read_lines
+from hacs_crawler.archive.timemap import Memento, is_timemap, read_timemap
 from hacs_crawler.archive.warc import read_warc
 
 __all__ = [
@@ -13,6 +13,8 @@ __all__ = [
     "Capture",
     "Cleaning",
     "Memento",
+    "Source",
+    "is_timemap",
     "open_source",
     "payload_links",
     "read_cdx",

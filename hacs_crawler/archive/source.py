@@ -1,64 +1,94 @@
 """Files as archives ship them, gzipped or not: streamed, and exact about where they are damaged."""
 
+from __future__ import annotations
+
 import io
 import zlib
 from collections.abc import Iterator
-from pathlib import Path
 from typing import IO, Any, Final
 
 from hacs_crawler.archive.capture import ArchiveError
 
 LONGEST_LINE_BYTES: Final = 1 << 20
 """What lies beyond this in a line is left out; it bounds the memory that a damaged file takes."""
+BEGINNING_BYTES: Final = 1 << 16
+"""How much of a file is looked at to tell what it is."""
 _BLOCK_BYTES: Final = 1 << 16
 _GZIP_MAGIC: Final = b"\x1f\x8b"
 
 
-def open_source(path: str) -> io.RawIOBase:
-    """Open a file, unpacking it as it is read if it begins as gzip does, whatever its name is.
+def open_source(path: str) -> Source:
+    """Open a file, or "-" for standard input, unpacking it if it begins as gzip does.
 
     Raises ArchiveError if it cannot be opened, and so does reading at a place that is damaged, after
     all that comes before it (which a buffer in between could swallow).
     """
+    name = "standard input" if path == "-" else path
     try:
-        file = Path(path).open("rb")  # noqa: SIM115 - closed with what is returned
+        file = io.BufferedReader(io.FileIO(0 if path == "-" else path, closefd=path != "-"))
         is_gzip = file.peek(2)[:2] == _GZIP_MAGIC
     except (OSError, ValueError) as error:  # ValueError: NUL in the path
-        raise ArchiveError(f"{path}: cannot read: {_reason(error)}") from error
-    return _Gunzip(file, path) if is_gzip else _Plain(file, path)
+        raise ArchiveError(f"{name}: cannot read: {_reason(error)}") from error
+    return _Gunzip(file, name) if is_gzip else Source(file, name)
 
 
-def read_lines(path: str) -> Iterator[bytes]:
-    """Yield a file's lines, of overlong ones the beginning; raises as `open_source` and its reads."""
-    with io.BufferedReader(open_source(path), _BLOCK_BYTES) as stream:
-        while line := stream.readline(LONGEST_LINE_BYTES):
+def read_lines(source: str | Source, longest_bytes: int = LONGEST_LINE_BYTES) -> Iterator[bytes]:
+    """Yield the lines of a file, of overlong ones the beginning.
+
+    `source` is a path or what `open_source` returned, and is closed at the end. Raises as that and its
+    reads do.
+    """
+    raw = open_source(source) if isinstance(source, str) else source
+    with io.BufferedReader(raw, _BLOCK_BYTES) as stream:
+        while line := stream.readline(longest_bytes):
             yield line
-            while len(line) == LONGEST_LINE_BYTES and not line.endswith(b"\n"):
-                line = stream.readline(LONGEST_LINE_BYTES)
+            while len(line) == longest_bytes and not line.endswith(b"\n"):
+                line = stream.readline(longest_bytes)
 
 
 def _reason(error: Exception) -> str:
     return str(getattr(error, "strerror", None) or error)
 
 
-class _Plain(io.RawIOBase):
-    """A file whose failures are ArchiveErrors that say where."""
+class Source(io.RawIOBase):
+    """A file whose failures are ArchiveErrors that say where; its beginning can be looked at."""
 
     def __init__(self, file: IO[bytes], name: str) -> None:
+        self.name = name
         self._file = file
-        self._name = name
         self._read_bytes = 0
+        self._ahead = b""
+        self._damage: ArchiveError | None = None
+
+    def beginning(self, size: int = BEGINNING_BYTES) -> bytes:
+        """Return the first bytes, less if it is shorter or damaged, before anything else is read.
+
+        Reading then starts with them all the same, and comes to the damage in its place.
+        """
+        try:
+            while len(self._ahead) < size and (data := self._next(size - len(self._ahead))):
+                self._ahead += data
+        except ArchiveError as error:
+            self._damage = error
+        return self._ahead
 
     def readable(self) -> bool:
+        """Return True."""
         return True
 
     def readinto(self, target: Any, /) -> int:
+        """Read some bytes into `target` and return how many; 0 at the end."""
         view = memoryview(target).cast("B")
-        data = self._next(len(view))
+        data = self._ahead[: len(view)]
+        self._ahead = self._ahead[len(data) :]
+        if not data and self._damage is not None:
+            raise self._damage
+        data = data or self._next(len(view))
         view[: len(data)] = data
         return len(data)
 
     def close(self) -> None:
+        """Close the file."""
         self._file.close()
         super().close()
 
@@ -66,13 +96,13 @@ class _Plain(io.RawIOBase):
         try:
             data = self._file.read(size)
         except OSError as error:
-            place = f"{self._name}, byte {self._read_bytes}"
+            place = f"{self.name}, byte {self._read_bytes}"
             raise ArchiveError(f"{place}: cannot read: {_reason(error)}") from error
         self._read_bytes += len(data)
         return data
 
 
-class _Gunzip(_Plain):
+class _Gunzip(Source):
     """Unpacks gzip members one after another; damage is reported with the member's first byte.
 
     Not `gzip.GzipFile`, which knows no offsets, and whose EOFError warcio takes for the file's end.
@@ -115,7 +145,7 @@ class _Gunzip(_Plain):
         return True
 
     def _unpack(self, size: int) -> bytes:
-        place = f"{self._name}, gzip member at byte {self._member_at}"
+        place = f"{self.name}, gzip member at byte {self._member_at}"
         if not self._packed:
             self._packed = super()._next(_BLOCK_BYTES)
         is_end = not self._packed

@@ -18,6 +18,11 @@ from hacs_crawler.archive.capture import ArchiveError, Cleaning, in_range, key_o
 MAX_TIMEMAP_BYTES: Final = 64 << 20
 """Some 400,000 mementos; archives serve longer TimeMaps in pages."""
 
+_BEGINNING = re.compile(
+    rb"\A(?:\xef\xbb\xbf)?[\s,]*+"
+    rb'(?:<[^<>\s]++>\s*+;\s*+[^\s=;,"<>]|\{.*?"(?:original_uri|mementos)"\s*:)',
+    re.DOTALL,
+)
 _LINK = re.compile(  # possessive throughout: it never looks at a character twice
     r"[\s,]*+<([^>]*+)>"
     r'((?:\s*+;\s*+[^\s=;,"<>]++(?:\s*+=\s*+(?:"(?:[^"\\]|\\.)*+"|[^\s;,"<>]*+))?+)*+)\s*+(?=,|\Z)'
@@ -32,6 +37,11 @@ class Memento:
     url: str
     at: int
     uri: str
+
+
+def is_timemap(beginning: bytes) -> bool:
+    """Whether a file that begins like this is a TimeMap, in link format or JSON."""
+    return _BEGINNING.match(beginning) is not None
 
 
 def read_timemap(source: bytes | IO[bytes], name: str, dropped: Cleaning) -> Iterator[Memento]:

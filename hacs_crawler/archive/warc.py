@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from hacs_crawler.archive.capture import ArchiveError, Cleaning, is_html, key_of, parse_iso
 from hacs_crawler.archive.payload import MAX_BODY_BYTES, payload_links
-from hacs_crawler.archive.source import open_source
+from hacs_crawler.archive.source import Source, open_source
 from hacs_crawler.links import LinkRules
 from hacs_crawler.state.page import Visit
 
@@ -23,18 +23,20 @@ _BLOCK_BYTES: Final = 1 << 16
 
 
 def read_warc(
-    path: str, dropped: Cleaning | None = None, rules: LinkRules | None = None
+    source: str | Source, dropped: Cleaning | None = None, rules: LinkRules | None = None
 ) -> Iterator[Visit]:
     """Yield the visits that a WARC file tells of, in its order, reading as they are asked for.
 
-    Responses (2xx, HTML) are visits with the links that `rules` let count, revisit records visits
-    without links. Other responses are counted in `dropped`. Raises ArchiveError, with path and
-    offset, at the first place that is damaged, after all visits before it; also without warcio.
+    `source` is a path or what `open_source` returned, and is closed at the end. Responses (2xx, HTML)
+    are visits with the links that `rules` let count, revisit records visits without links. Other
+    responses are counted in `dropped`. Raises ArchiveError, with the source's name and offset, at the
+    first place that is damaged, after all visits before it; also without warcio.
     Offsets of records are those in the unpacked data, offsets of gzip members those in the file.
     """
     errors = _errors_of_warcio()
     counts: Cleaning = Counter() if dropped is None else dropped
-    with closing(open_source(path)) as stream:
+    with closing(open_source(source) if isinstance(source, str) else source) as stream:
+        path = stream.name
         # With no_record_parse, for an empty response would else end the iteration in silence.
         records = _warcio("archiveiterator").WARCIterator(stream, no_record_parse=True)
         while True:

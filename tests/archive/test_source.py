@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hacs_crawler.archive import ArchiveError, read_lines
+from hacs_crawler.archive import ArchiveError, open_source, read_lines
 from hacs_crawler.archive.source import LONGEST_LINE_BYTES
 
 Write = Callable[[bytes], str]
@@ -83,6 +83,27 @@ def test_rest_that_is_no_gzip(write: Write) -> None:
 def test_enormous_line_is_cut(write: Write) -> None:
     path = write(b"x" * (3 * LONGEST_LINE_BYTES + 5) + b"\ny\n")
     assert list(read_lines(path)) == [b"x" * LONGEST_LINE_BYTES, b"y\n"]
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+@pytest.mark.parametrize("size", [0, 1, 1000, 1 << 16, 1 << 24])
+def test_what_was_looked_at_is_read_all_the_same(
+    write: Write, pack: Callable[[bytes], bytes], size: int
+) -> None:
+    content = b"".join(LINES)
+    source = open_source(write(pack(content)))
+    assert source.beginning(size) == content[:size]
+    assert list(read_lines(source)) == LINES
+
+
+def test_damage_in_what_was_looked_at_is_reported_in_its_place(write: Write) -> None:
+    path = write(gzip.compress(b"".join(LINES[:999])) + b"oops")
+    source = open_source(path)
+    assert source.beginning() == b"".join(LINES[:999])
+    lines: list[bytes] = []
+    with pytest.raises(ArchiveError, match=r"damaged: .*incorrect header check"):
+        lines.extend(read_lines(source))
+    assert lines == LINES[:999]
 
 
 @pytest.mark.parametrize("name", ["missing", "", "nul\0"])

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hacs_crawler.archive import ArchiveError, Memento, read_timemap
+from hacs_crawler.archive import ArchiveError, Memento, is_timemap, read_timemap
 
 URL = "http://a.org/"
 FIRST = Memento(URL, 961_524_179, "http://arxiv.example.net/web/20000620180259/http://a.org/")
@@ -126,3 +126,29 @@ def test_any_text_is_read_or_refused(text: str) -> None:
     except ArchiveError:
         return
     assert all(memento.url.startswith("http") for memento in mementos)
+
+
+@pytest.mark.parametrize(
+    ("text", "is_one"),
+    [
+        (LINKS, True),
+        ("\ufeff\n" + LINKS, True),
+        (as_json(), True),
+        (json.dumps(json.loads(as_json()), indent=2, sort_keys=True), True),
+        ("", False),
+        ("<!DOCTYPE html>\n<html><p>; rel=x</p></html>", False),
+        ("<html>;</html>", False),
+        ('{"urlkey": "org,a)/", "timestamp": "20000620180259", "url": "http://a.org/"}', False),
+        ('[["urlkey","timestamp","original"],["org,a)/","20000620180259","http://a.org/"]]', False),
+        ("org,a)/ 20000620180259 http://a.org/ text/html 200 A 1", False),
+    ],
+)
+def test_a_timemap_is_told_by_its_beginning(text: str, is_one: bool) -> None:
+    assert is_timemap(text.encode()) is is_one
+
+
+@pytest.mark.parametrize(
+    "beginning", [b"<" * 65_536, b"{" * 65_536, b"<a> ;" * 13_000, b" ," * 32_768]
+)
+def test_telling_takes_no_time_whatever_the_file_is(beginning: bytes) -> None:
+    assert is_timemap(beginning) is False

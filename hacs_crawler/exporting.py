@@ -1,0 +1,101 @@
+"""Writing all pages as JSON Lines: what is behind `hacs export`."""
+
+from __future__ import annotations
+
+import gzip
+import logging
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import Protocol
+
+from hacs_crawler.exceptions import StateError
+from hacs_crawler.interchange import ExportError, to_line
+from hacs_crawler.progress import Progress
+from hacs_crawler.state.knowledge import PAGES_A_CALL, Knowledge
+from hacs_crawler.state.page import Page
+
+logger = logging.getLogger(__name__)
+
+
+class Writable(Protocol):
+    """What takes bytes: a file, gzipped or not."""
+
+    def write(self, data: bytes, /) -> int:
+        """Write all of the data."""
+
+
+def export_pages(knowledge: Knowledge, target: Path | None) -> int:
+    """Write every page as a line of JSON to a file, gzipped if so named, or to standard output.
+
+    Returns their number. Raises StateError at the end if some pages are damaged (they are left out),
+    ExportError if the lines cannot be written, BrokenPipeError if nobody reads standard output on.
+    """
+    try:
+        if target is None:
+            number, damaged = _write(knowledge, sys.stdout.buffer)
+            sys.stdout.buffer.flush()
+        else:
+            with _replacing(target) as file:
+                number, damaged = _write(knowledge, file)
+    except OSError as error:
+        if target is None and isinstance(error, BrokenPipeError):
+            raise
+        name = target or "to standard output"
+        raise ExportError(f"cannot write {name}: {error.strerror or error}") from error
+    if damaged:
+        raise StateError(f"{number} pages exported, {damaged} damaged ones left out")
+    return number
+
+
+def _write(knowledge: Knowledge, file: Writable) -> tuple[int, int]:
+    """Return how many pages were written, and how many cannot be."""
+    number = damaged = 0
+    progress = Progress("export")
+    is_shown = file is sys.stdout.buffer and sys.stdout.isatty()
+    with nullcontext(progress) if is_shown else progress:  # no bar amid the lines
+        total = knowledge.store.count()
+        for page in knowledge.pages():
+            line = _line(page)
+            file.write(line)
+            number += bool(line)
+            damaged += not line
+            if not (number + damaged) % PAGES_A_CALL:
+                progress.update(f"{number} pages", number, total)
+    return number, damaged
+
+
+def _line(page: Page | None) -> bytes:
+    if page is None:
+        return b""
+    try:
+        return to_line(page)
+    except ValueError as error:
+        logger.error("the page %s cannot be exported: %s", page.url, error)
+        return b""
+
+
+@contextmanager
+def _replacing(target: Path) -> Iterator[Writable]:
+    """Open a file that gets the name `target` when it is whole, and is removed if it never is."""
+    if target.exists() and not target.is_file():  # a device, a pipe: nothing to be replaced
+        with target.open("wb") as file:
+            yield file
+        return
+    target = target.resolve()
+    part = target.with_name(f".{target.name}.{os.getpid()}.part")
+    try:
+        with part.open("wb") as file:
+            if target.suffix == ".gz":
+                with gzip.GzipFile("", "wb", compresslevel=6, fileobj=file, mtime=0) as packed:
+                    yield packed
+            else:
+                yield file
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(target)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
