@@ -57,7 +57,7 @@ class Importer:
             elif is_export(beginning):
                 self._import_pages(source, progress)
             elif is_timemap(beginning):
-                self._import_timemap(source, path)
+                self._import_timemap(source)
             else:
                 captures = read_cdx(read_lines(source), source.name, self.dropped)
                 self._import_visits(visits_by_digest(captures), source, progress)
@@ -94,7 +94,7 @@ class Importer:
         if damaged:
             raise StateError(f"{source.name}: {damaged} pages are damaged in the state: not merged")
 
-    def _import_timemap(self, source: Source, path: str) -> None:
+    def _import_timemap(self, source: Source) -> None:
         """Make the page known: when it was archived does not tell whether it had changed."""
         mementos: list[Memento] = []
         try:
@@ -106,12 +106,12 @@ class Importer:
                 page.rate = self.knowledge.estimation.rate_per_day(page)
                 self.knowledge.restore([page])
                 logger.warning(
-                    "%s: %d mementos of %s, and no visit recorded: a TimeMap does not tell whether "
-                    "the page had changed. To fetch them: scrapy crawl wayback -a seeds=%s",
+                    "%s: %d mementos of %s, but no visit recorded: a TimeMap does not tell whether "
+                    "the page had changed. It is known now: scrapy crawl wayback -a seeds=state "
+                    "fetches its history",
                     source.name,
                     len(mementos),
                     page.url,
-                    path,
                 )
 
 

@@ -125,9 +125,9 @@ def read_export(lines: Iterable[bytes], name: str) -> Iterator[Page]:
 
 
 def to_hex(fingerprints: Sequence[int]) -> list[str]:
-    """Return signed 64-bit numbers as 16 hexadecimal digits each, in two's complement."""
+    """Return fingerprints as 16 hexadecimal digits each, in the order of the hash's bytes."""
     numbers = array("q", fingerprints)
-    if sys.byteorder == "little":
+    if sys.byteorder == "big":
         numbers.byteswap()
     return numbers.tobytes().hex(" ", 8).split()
 
@@ -142,7 +142,7 @@ def from_hex(texts: Sequence[object]) -> array[int]:
     if len(packed) != numbers.itemsize * len(texts):  # fromhex passes over white space
         raise ValueError(f"fingerprints have to be texts of {_HEX_DIGITS} hexadecimal digits")
     numbers.frombytes(packed)
-    if sys.byteorder == "little":
+    if sys.byteorder == "big":
         numbers.byteswap()
     return numbers
 

@@ -316,8 +316,8 @@ def test_a_timemap_makes_its_page_known_but_claims_no_visit(text: str, tmp_path:
     (tmp_path / "timemap").write_text(text)
     for _ in range(2):
         message = said(hacs(tmp_path, "import", "timemap"))
-        assert "timemap: 2 mementos of http://example.edu/~ada/, and no visit recorded" in message
-        assert "scrapy crawl wayback -a seeds=timemap" in message
+        assert "timemap: 2 mementos of http://example.edu/~ada/, but no visit recorded" in message
+        assert "scrapy crawl wayback -a seeds=state" in message
     (line,) = map(json.loads, hacs(tmp_path, "export").stdout.splitlines())
     assert (line["url"], line["visits"]) == ("http://example.edu/~ada/", [])
     store = open_store("sqlite:///.hacs/state.db", "hacs", tmp_path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import json
 import re
 from dataclasses import fields
 from pathlib import Path
@@ -12,9 +13,11 @@ from urllib.parse import urlsplit
 import pytest
 
 from hacs_crawler.config import DEFAULTS
+from hacs_crawler.interchange import to_line
 from hacs_crawler.items import NewPublication, PageVisit, SeedHistory
 from hacs_crawler.outcome import Outcome
 from hacs_crawler.ranking import Dropped
+from hacs_crawler.state.page import Page
 from hacs_crawler.tally import Tally
 
 ROOT = Path(__file__).parents[1]
@@ -113,6 +116,11 @@ def test_the_items_fields_are_documented(
 ) -> None:
     documented = first_column("docs/reference.md", f"### {item.__name__}")
     assert documented == [field.name for field in fields(item)]
+
+
+def test_the_keys_of_an_export_are_documented_in_their_order() -> None:
+    documented = first_column("docs/state.md", "## Lines of an export")
+    assert documented == list(json.loads(to_line(Page("http://example.edu/"))))
 
 
 def test_the_readmes_settings_are_the_settings_with_their_defaults() -> None:
