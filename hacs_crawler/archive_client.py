@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
 from typing import Final
 from urllib.parse import urljoin, urlsplit
 
-from scrapy import Request
+from scrapy import Request, signals
 from scrapy.crawler import Crawler
 from scrapy.exceptions import IgnoreRequest
 from scrapy.http import Response
@@ -30,10 +30,10 @@ from hacs_crawler.archive.query import (
 from hacs_crawler.archive.site import Site
 from hacs_crawler.config import Config
 from hacs_crawler.exceptions import HacsError
-from hacs_crawler.holding import is_closing
+from hacs_crawler.holding import call_back, is_closing
 from hacs_crawler.links import LinkRules
 from hacs_crawler.session import Session
-from hacs_crawler.worker import Worker
+from hacs_crawler.worker import Worker, call_later
 
 logger = logging.getLogger(__name__)
 
@@ -46,6 +46,8 @@ MOST_ERRORS: Final = 50
 HOPS: Final = 5
 """Redirects of the archive that are followed: it leads to the capture that it has instead."""
 REQUESTS_AT_ONCE: Final[Mapping[str, int]] = {CDX_SLOT: 4, MEMENTO_SLOT: 8}
+RECALL_SECONDS: Final = 0.5
+"""How soon after the crawl began to close requests are given up that were not sent yet."""
 
 
 class BlockedError(HacsError):
@@ -93,12 +95,23 @@ class ArchiveClient:
         self._rules = config.link_rules
         self._worker = Worker()
         self._errors_in_a_row = 0
+        self._has_shown_memento = False
+        self._cancel_recall = call_later(RECALL_SECONDS, self._recall)
+        crawler.signals.connect(self.close, signals.spider_closed)
         self.is_keyless: bool | None = None
         """Whether the CDX server knows no resume keys; None until an answer shows it."""
 
     def close(self) -> None:
-        """Release the thread that reads answers."""
+        """Release the thread that reads answers; called when the spider has closed."""
+        self._cancel_recall()
         self._worker.close()
+
+    def _recall(self) -> None:
+        """Take back what waits to be sent when the crawl closes: it would take minutes."""
+        if self._is_stopped:
+            for slot in REQUESTS_AT_ONCE:
+                call_back(self._crawler, slot, lambda request: "hacs_archive" in request.meta)
+        self._cancel_recall = call_later(RECALL_SECONDS, self._recall)
 
     @property
     def _is_stopped(self) -> bool:
@@ -117,6 +130,8 @@ class ArchiveClient:
             raise
         except Exception as error:
             raise UnansweredError(f"{url}: {_said(error)}", is_narrowable=True) from error
+        if self._is_stopped:
+            raise StoppedError
         body = _index(response)
         try:
             return await maybe_deferred_to_future(self._worker.run(read_answer, body, url, site))
@@ -147,8 +162,20 @@ class ArchiveClient:
                 return Memento(capture.at, problem="error", is_passing=True)
             url = _other_capture(response)
             if not url:
-                return _read_memento(response, capture, self._rules)
+                return self._read(response, capture)
         return Memento(capture.at, problem="moved")
+
+    def _read(self, response: Response, capture: Capture) -> Memento:
+        """Read what was answered; what is not there tells something of an archive that has others."""
+        is_named = bool(_header(response, "Memento-Datetime"))
+        if self._has_shown_memento and response.status == 200 and not is_named:
+            return _no_memento(response, capture)
+        memento = _read_memento(response, capture, self._rules)
+        if is_named or memento.links is not None:
+            self._has_shown_memento = True
+        elif memento.problem == "missing" and not self._has_shown_memento:
+            return replace(memento, is_passing=True)
+        return memento
 
     async def _get(self, url: str, slot: str) -> Response:
         engine = self._crawler.engine

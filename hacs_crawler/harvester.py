@@ -91,6 +91,7 @@ class Harvester:
         self._on_page = on_page
         self._unanswered = 0
         self._has_answered = False
+        self._last_problem = ""
 
     async def harvest(self, homepage: str) -> SeedHistory:
         """Record what is not recorded yet; raises HacsError where the crawl cannot go on."""
@@ -108,8 +109,7 @@ class Harvester:
             seed.journal.todo.clear()
             await self._write(seed)
         except UnansweredError as error:
-            logger.error("%s: %s; the next run tries it again", homepage, error)
-            self._note_unanswered(str(error))
+            self._note_unanswered(homepage, str(error))
         except StoppedError:
             pass
         else:
@@ -186,11 +186,22 @@ class Harvester:
             if number:
                 tally.count(f"archive/{name}", number)
 
-    def _note_unanswered(self, problem: str) -> None:
+    def _note_unanswered(self, homepage: str, problem: str) -> None:
         self._unanswered += 1
-        limit = UNANSWERED_IN_A_ROW if self._has_answered else UNANSWERED_AT_FIRST
-        if self._unanswered >= limit:
+        self._last_problem = problem
+        if not self._has_answered:
+            if self._unanswered >= UNANSWERED_AT_FIRST:
+                self.check()
+            return
+        logger.error("%s: %s; the next run tries it again", homepage, problem)
+        if self._unanswered >= UNANSWERED_IN_A_ROW:
             msg = f"the archive answered none of the last {self._unanswered} seeds; last: {problem}"
+            raise HacsError(msg)
+
+    def check(self) -> None:
+        """Raise HacsError if seeds were asked about and none was answered."""
+        if self._unanswered and not self._has_answered:
+            msg = f"no CDX server at HACS_CDX_URL that answers: {self._last_problem}"
             raise HacsError(msg)
 
     async def _write(self, seed: _Seed) -> None:

@@ -63,10 +63,10 @@ class PageHarvest:
         Raises BlockedError where the archive shows no mementos of the page, StoppedError.
         """
         known = None if page is None else page.harvests.get(self._options.source)
-        if known is not None:
-            captures = [capture for capture in captures if capture.at > known.until]
+        if known is not None and known.digest:
             self._shown.add(known.digest)
         if self._options.max_captures is not None:
+            # what is recorded already included, so that a killed harvest goes on with the same ones
             captures = thinned(captures, self._options.max_captures)
         if self._options.by_digest:
             for step in steps(captures, known):
@@ -125,7 +125,8 @@ class PageHarvest:
         self, step: Step, at: int, links: frozenset[int] | None = None, *, changed: bool = False
     ) -> None:
         capture = step.capture
-        harvest = Harvest(self._options.source, capture.at, step.digest)
+        is_shown = self._options.by_digest or step.digest in self._shown
+        harvest = Harvest(self._options.source, capture.at, step.digest if is_shown else 0)
         url = self._site.url_of(capture)
         await self._session.make_room()
         self._session.record(

@@ -71,8 +71,7 @@ class ArchivePauseMiddleware:
         if not self._is_meant(request):
             return
         while (wait := self._until - self._clock()) > 0:
-            if is_closing(self._crawler):
-                raise IgnoreRequest("the crawl is closing")
+            self._refuse_at_end()
             await maybe_deferred_to_future(sleep(min(wait, 1.0)))
 
     def process_response(
@@ -106,7 +105,12 @@ class ArchivePauseMiddleware:
             self._leave_alone(request, "refuses connections", None)
         elif not isinstance(exception, HostPausedError):
             return None
+        self._refuse_at_end()
         return request.replace(dont_filter=True)
+
+    def _refuse_at_end(self) -> None:
+        if self._session.failure is not None or is_closing(self._crawler):
+            raise IgnoreRequest("the crawl is closing")
 
     def _is_meant(self, request: Request) -> bool:
         return urlsplit(request.url).netloc in self._hosts

@@ -33,8 +33,8 @@ logger = logging.getLogger(__name__)
 SEEDS_AT_ONCE = 16
 LEVELS = ("homepage", "website")
 MODES = ("links", "digest")
-PAUSE_ORDER = 561
-"""Nearer the downloader than RetryMiddleware (550), which swallows 429."""
+PAUSE_ORDER = 610
+"""Nearer the downloader than RetryMiddleware (550), which swallows 429, and RedirectMiddleware (600)."""
 UNSUITABLE = (
     "AUTOTHROTTLE_ENABLED",  # would go faster than an archive allows
     "COMPRESSION_ENABLED",  # mementos come encoded as they were archived, which may be wrongly
@@ -113,10 +113,9 @@ class WaybackSpider(Spider):
                 async for history in at_once(harvester.harvest, each(seeds), SEEDS_AT_ONCE):
                     self._show_progress()
                     yield history
+            harvester.check()
         except HacsError as error:
             session.fail(str(error))
-        finally:
-            client.close()
 
     def _harvester(self, session: Session, config: Config, client: ArchiveClient) -> Harvester:
         """Check the arguments; raises HacsError that names the first one that is wrong."""
