@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from hacs_crawler.archive.capture import parse_iso
 from hacs_crawler.exceptions import HacsError
-from hacs_crawler.state.page import Harvest, Page, merge_pages
+from hacs_crawler.state.page import RECENT_VISITS, Harvest, Page, merge_pages
 from hacs_crawler.urls import page_id, page_surt
 
 LAYOUT: Final = 1
@@ -32,6 +32,7 @@ _MOST_ATTEMPTS: Final = 255
 _MAX_SOURCE: Final = 2**32 - 1
 _HEX_DIGITS: Final = 16
 _BEGINNING: Final = re.compile(rb'\A(?:\xef\xbb\xbf)?\s*\{(?:.*[{,])?\s*"hacs"\s*:')
+_to_json: Final = json.JSONEncoder(allow_nan=False).encode
 _HAS_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:").match
 
 
@@ -77,7 +78,7 @@ def to_line(page: Page) -> bytes:
             for _, one in sorted(page.harvests.items())
         ],
     }
-    return json.dumps(fields, allow_nan=False).encode() + b"\n"
+    return _to_json(fields).encode() + b"\n"
 
 
 def from_line(line: bytes) -> Page:
@@ -103,7 +104,8 @@ def from_line(line: bytes) -> Page:
     _add_links(page, fields.objects("links"))
     if page.visits and page.last_news < page.visits[-1]:
         raise ValueError("'last_news' is before the last of 'visits'")
-    return merge_pages(page, page)  # as the state keeps it: in order, and thinned
+    is_long = max(len(page.visits), len(page.content_changes)) > RECENT_VISITS
+    return merge_pages(page, page) if is_long else page  # merging thins
 
 
 def read_export(lines: Iterable[bytes], name: str) -> Iterator[Page]:
@@ -192,7 +194,7 @@ def _add_links(page: Page, runs: list[_Fields]) -> None:
         if not links:
             raise ValueError("an entry of 'links' has no fingerprints")
         page.runs.extend((at, len(links)))
-        page.links.extend(links)
+        page.links.extend(sorted(links))
     if len(set(page.links)) < len(page.links):
         raise ValueError("a fingerprint is twice in 'links'")
 
