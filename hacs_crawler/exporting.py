@@ -33,6 +33,9 @@ def export_pages(knowledge: Knowledge, target: Path | None) -> int:
     Returns their number. Raises StateError at the end if some pages are damaged (they are left out),
     ExportError if the lines cannot be written, BrokenPipeError if nobody reads standard output on.
     """
+    stdout = getattr(sys.stdout, "buffer", None)  # None if it was closed before the start
+    if target is None and stdout is None:
+        raise ExportError("cannot write to standard output: it is closed")
     try:
         if target is None:
             number, damaged = _write(knowledge, sys.stdout.buffer)
@@ -54,7 +57,7 @@ def _write(knowledge: Knowledge, file: Writable) -> tuple[int, int]:
     """Return how many pages were written, and how many cannot be."""
     number = damaged = 0
     progress = Progress("export")
-    is_shown = file is sys.stdout.buffer and sys.stdout.isatty()
+    is_shown = file is getattr(sys.stdout, "buffer", None) and sys.stdout.isatty()
     with nullcontext(progress) if is_shown else progress:  # no bar amid the lines
         total = knowledge.store.count()
         for page in knowledge.pages():

@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -191,7 +192,7 @@ visits = st.lists(
 
 
 @settings(
-    suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=4, deadline=None
+    suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=3, deadline=None
 )
 @given(history=visits)
 def test_nothing_is_lost_from_sqlite_to_another_store_and_back(
@@ -224,7 +225,7 @@ def test_an_export_that_is_killed_leaves_no_file_of_that_name(tmp_path: Path) ->
             stderr=subprocess.DEVNULL,
         )
         while running.poll() is None and not list(tmp_path.glob(".pages.jsonl.*.part")):
-            pass
+            time.sleep(0.005)
         running.send_signal(kill)
         assert running.wait(30) != 0
         assert (tmp_path / "pages.jsonl").read_bytes() == b"of yesterday\n"
@@ -339,6 +340,27 @@ def test_a_damaged_timemap_is_named_and_its_page_kept(tmp_path: Path) -> None:
     assert "timemap, character" in message
     assert "not in link format" in message
     assert len(contents_of(tmp_path)) == 1
+
+
+def test_a_closed_standard_output_is_named(tmp_path: Path) -> None:
+    command = subprocess.list2cmdline(COMMAND)
+    done = subprocess.run(
+        ["sh", "-c", f"{command} export >&-"], cwd=tmp_path, capture_output=True, check=False
+    )
+    assert "cannot write to standard output: it is closed" in said(done, 1)
+
+
+def test_a_warc_is_told_by_its_beginning(tmp_path: Path) -> None:
+    http = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n<a href=/x>x</a>"
+    record = (
+        b"WARC/1.0\r\nWARC-Type: response\r\nWARC-Target-URI: http://example.edu/\r\n"
+        b"WARC-Date: 2020-01-01T00:00:00Z\r\nContent-Type: application/http;msgtype=response\r\n"
+        b"Content-Length: %d\r\n\r\n%s\r\n\r\n" % (len(http), http)
+    )
+    message = said(hacs(tmp_path, "import", "-", given=gzip.compress(record)))
+    assert "standard input: 1 visits recorded" in message
+    (line,) = map(json.loads, hacs(tmp_path, "export").stdout.splitlines())
+    assert [len(one["fingerprints"]) for one in line["links"]] == [1]
 
 
 def test_captures_come_through_standard_input_too(tmp_path: Path) -> None:
