@@ -1,0 +1,1 @@
+"""Judging policies and estimators on histories of which the truth is known."""

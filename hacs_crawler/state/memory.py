@@ -1,0 +1,80 @@
+"""The store in this process's memory, for simulations: it ends with them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from hacs_crawler.state.codec import ROW, UNKNOWN_ROW, VERSION_OFFSET
+from hacs_crawler.state.store import Change, Ids, Rows
+
+BATCH = 10_000
+
+
+class MemoryStore:
+    """Keeps pages' bytes in a dict and their ranking rows in one array."""
+
+    def __init__(self) -> None:
+        self._bodies: dict[int, bytes] = {}
+        self._places: dict[int, int] = {}
+        self._rows: Rows = np.zeros(16, ROW)
+        self._meta: dict[str, str] = {}
+
+    def copy(self) -> MemoryStore:
+        """Return a store that holds the same and shares nothing with this one."""
+        other = MemoryStore()
+        other._bodies, other._places = self._bodies.copy(), self._places.copy()
+        other._rows, other._meta = self._rows.copy(), self._meta.copy()
+        return other
+
+    def load(self, page_ids: Sequence[int]) -> dict[int, bytes]:
+        """Return the bytes of those pages that are known."""
+        return {key: self._bodies[key] for key in page_ids if key in self._bodies}
+
+    def write(self, changes: Sequence[Change]) -> dict[int, bytes]:
+        """Write every change whose page is still at the version seen; return the others' bytes."""
+        refused: dict[int, bytes] = {}
+        for change in changes:
+            present = self._bodies.get(change.page_id, b"")
+            version = present[VERSION_OFFSET : VERSION_OFFSET + 4]
+            if int.from_bytes(version, "little") != change.seen:
+                refused[change.page_id] = present
+                continue
+            place = self._places.setdefault(change.page_id, len(self._places))
+            if place == len(self._rows):
+                self._rows = np.concatenate([self._rows, np.zeros(place, ROW)])
+            self._bodies[change.page_id] = change.body
+            self._rows[place] = np.frombuffer(change.row, ROW)[0]
+        return refused
+
+    def rows(self, page_ids: Ids) -> Rows:
+        """Return ranking rows in the order asked; zeros for unknown pages."""
+        places = np.array([self._places.get(key, -1) for key in page_ids.tolist()], np.int64)
+        rows = self._rows[places]
+        rows[places < 0] = UNKNOWN_ROW
+        return rows
+
+    def all_rows(self) -> Iterator[tuple[Ids, Rows]]:
+        """Stream the ids and ranking rows of every page."""
+        ids = np.array(list(self._places), np.int64)
+        for start in range(0, len(ids), BATCH):
+            stop = min(start + BATCH, len(ids))
+            yield ids[start:stop], self._rows[start:stop].copy()
+
+    def count(self) -> int:
+        """Return how many pages are known."""
+        return len(self._bodies)
+
+    def read_meta(self, key: str) -> Any:
+        """Return the value kept under `key`, or None."""
+        return json.loads(self._meta.get(key, "null"))
+
+    def write_meta(self, key: str, value: Any) -> None:
+        """Keep a JSON value under `key`."""
+        self._meta[key] = json.dumps(value)
+
+    def close(self) -> None:
+        """Do nothing: there is nothing to release."""
