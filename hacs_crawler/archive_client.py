@@ -33,6 +33,7 @@ from hacs_crawler.exceptions import HacsError
 from hacs_crawler.holding import call_back, is_closing
 from hacs_crawler.links import LinkRules
 from hacs_crawler.session import Session
+from hacs_crawler.urls import fingerprint
 from hacs_crawler.worker import Worker, call_later
 
 logger = logging.getLogger(__name__)
@@ -95,11 +96,17 @@ class ArchiveClient:
         self._rules = config.link_rules
         self._worker = Worker()
         self._errors_in_a_row = 0
-        self._has_shown_memento = False
+        self._names_times = False
+        self._note_key = f"mementos/{fingerprint(config.memento_url):016x}"
         self._cancel_recall = call_later(RECALL_SECONDS, self._recall)
         crawler.signals.connect(self.close, signals.spider_closed)
         self.is_keyless: bool | None = None
         """Whether the CDX server knows no resume keys; None until an answer shows it."""
+
+    async def open(self) -> None:
+        """Read from the state what earlier runs learned of the archive; raises StateError."""
+        note = await self._session.patiently(lambda state: state.store.read_meta(self._note_key))
+        self._names_times = note is not None
 
     def close(self) -> None:
         """Release the thread that reads answers; called when the spider has closed."""
@@ -162,18 +169,21 @@ class ArchiveClient:
                 return Memento(capture.at, problem="error", is_passing=True)
             url = _other_capture(response)
             if not url:
-                return self._read(response, capture)
+                return await self._read(response, capture)
         return Memento(capture.at, problem="moved")
 
-    def _read(self, response: Response, capture: Capture) -> Memento:
-        """Read what was answered; what is not there tells something of an archive that has others."""
+    async def _read(self, response: Response, capture: Capture) -> Memento:
+        """Read a memento; an archive that has named the time of one names it of all."""
         is_named = bool(_header(response, "Memento-Datetime"))
-        if self._has_shown_memento and response.status == 200 and not is_named:
+        if is_named and not self._names_times:
+            self._names_times = True
+            await self._session.patiently(
+                lambda state: state.store.write_meta(self._note_key, {"names_times": True})
+            )
+        if self._names_times and response.status == 200 and not is_named:
             return _no_memento(response, capture)
         memento = _read_memento(response, capture, self._rules)
-        if is_named or memento.links is not None:
-            self._has_shown_memento = True
-        elif memento.problem == "missing" and not self._has_shown_memento:
+        if memento.problem == "missing" and not self._names_times:  # maybe this is no archive
             return replace(memento, is_passing=True)
         return memento
 

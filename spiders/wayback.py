@@ -108,6 +108,7 @@ class WaybackSpider(Spider):
         client = ArchiveClient(self.crawler, session, session.config)
         try:
             harvester = self._harvester(session, session.config, client)
+            await client.open()
             seeds = await self._unique_seeds(session)
             with Progress("wayback") as self._progress:
                 async for history in at_once(harvester.harvest, each(seeds), SEEDS_AT_ONCE):

@@ -1,0 +1,481 @@
+"""`scrapy crawl wayback`: what an archive's captures become.
+
+One archive with a seed for each kind of history is harvested once, and most tests look at what that
+left in the state, the feed, the stats and the log.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hacs_crawler.state.page import RECENT_VISITS, Harvest, Page, Visit
+from integration_support import Crawl, Project
+from wayback_machine import ROBOTS, Asked, WaybackMachine
+from wayback_support import (
+    Bootstrap,
+    described,
+    known,
+    months,
+    recorded_directly,
+    second,
+    visit,
+)
+
+T1, T2, T3, T4, T5 = months(5)
+OWN_PAGE = b"<html><a href='http://archive.example/donate'>We are down for maintenance</a></html>"
+EXCLUDED = b"<html><p>This URL has been excluded from the Wayback Machine.</p></html>"
+GARBLED_KINDS = ("blank", "comma", "plain", "packed")
+SPELLINGS = [
+    "http://spelt.edu/~a/",
+    "http://www.spelt.edu/~a/index.html",
+    "https://spelt.edu:443/~A",
+]
+HISTORIES = [f"http://history.edu/~{number}/" for number in range(12)]
+
+
+def url_of(name: str) -> str:
+    return f"http://{name}.edu/~a/"
+
+
+def random_history(
+    archive: WaybackMachine, url: str, rng: random.Random, length: int
+) -> list[Visit]:
+    """Archive a page that gains, loses and gets back links; return the same as live visits."""
+    links, earlier, visits, last = ["/base"], [["/base"]], [], ""
+    for at in months(length, 1999):
+        before = links
+        event = rng.random()
+        if event < 0.3:
+            links = [*links, f"/new-{at}"]
+        elif event < 0.4:
+            links = links[1:]
+        elif event < 0.5:
+            links = rng.choice(earlier)
+        earlier.append(links)
+        if links == before and last and rng.random() < 0.5:
+            archive.revisit(url, at, of=last)
+        else:
+            archive.capture(url, at, *links)
+        last = at
+        visits.append(visit(url, at, *links))
+    return visits
+
+
+def fill(archive: WaybackMachine) -> list[Visit]:
+    """Archive a seed for each kind of history; return the random ones as live visits."""
+    url = url_of("unchanged")
+    digest = archive.capture(url, T1, "/a")
+    archive.revisit(url, T2, of=T1)
+    archive.row("edu,unchanged)/~a", T3, url, "text/html", "200", digest, "-")
+    archive.row("edu,unchanged)/~a", T4, url, "warc/revisit", "-", "-", "-")
+    archive.capture(url, T5, "/a", "/b")
+
+    for at, links in ((T1, "a"), (T2, "ab"), (T3, "a"), (T4, "ab")):
+        archive.capture(url_of("aba"), at, *links)
+
+    url = url_of("errors")
+    for at, status in ((T1, 301), (T2, 404), (T3, 429), (T4, 503)):
+        archive.capture(url, at, "/error", status=status)
+    archive.capture(url, T5, "/a")
+
+    url, key = url_of("damaged"), "edu,damaged)/~a"
+    archive.capture(url, T1, "/a", mime="unk")
+    ok = ("text/html", "200", "B" * 32, "9")
+    archive.row(key, "20000008241731", url, *ok)
+    archive.row(key, T2, "http://mailto:a@damaged.edu/", "unk", "200", "B" * 32, "-")
+    archive.row(key, T2, url, "text/html", "200", "no-digest", "9")
+    archive.row(key, T2, url, "text/html", "20x", "B" * 32, "9")
+    archive.row(key, T2, url, "image/png", "200", "B" * 32, "9")
+    archive.row(key, T2, url, "text/html", "200", "3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ", "0")
+    archive.row(key, T3)
+    archive.capture(url, T4, "/a", "/b")
+
+    for name, status, headers in (
+        ("archived-429", 429, {"Retry-After": "3600"}),
+        ("archived-503", 503, {"Retry-After": "3600"}),
+        ("archived-301", 301, {"Location": "http://elsewhere.edu/"}),
+    ):
+        url = url_of(name)
+        archive.capture(url, T1, "/x", status=status, headers=headers)
+        archive.row(f"edu,{name})/~a", T1, url, "text/html", "200", "C" * 32, "9")
+        archive.capture(url, T2, "/a")
+    archive.capture("http://elsewhere.edu/", T1, "/elsewhere")
+
+    url = url_of("redirected")
+    for at in (T1, T2, "20100216120000"):
+        archive.capture(url, at, f"/{at}")
+    archive.unplayable(url, T2)
+
+    for at, kind in zip(months(4), GARBLED_KINDS, strict=True):
+        archive.capture(url_of("garbled"), at, f"/{kind}", garbled=kind)
+
+    for name in ("blocked", "robots", "excluded"):
+        for at in (T1, T2):
+            archive.capture(url_of(name), at, f"/{at}")
+    archive.block(url_of("blocked"))
+    archive.block(url_of("robots"), ROBOTS)
+    fail_mementos(archive, url_of("excluded"), EXCLUDED)
+
+    for at in months(10):
+        archive.capture(url_of("own-page"), at, f"/{at}")
+    fail_mementos(archive, f"{list(months(10))[-1]} {url_of('own-page')}", OWN_PAGE)
+
+    archive.capture("http://www.spelt.edu:80/~a", T1, "http://a.org/1")
+    archive.capture("https://spelt.edu/~a/", T2, "http://a.org/1", "http://a.org/2")
+
+    rng = random.Random(7)
+    lengths = [1, 2, 3, RECENT_VISITS + 40, *(rng.randrange(5, 50) for _ in HISTORIES[4:])]
+    return [
+        one
+        for url, length in zip(HISTORIES, lengths, strict=True)
+        for one in random_history(archive, url, rng, length)
+    ]
+
+
+def fail_mementos(archive: WaybackMachine, of: str, body: bytes) -> None:
+    archive.fail(
+        "memento", 200, times=math.inf, body=body, only_if=lambda asked: of in asked.memento
+    )
+
+
+@dataclass
+class World:
+    """An archive, and what was left by harvesting it once."""
+
+    bootstrap: Bootstrap
+    seeds: list[str]
+    visits: list[Visit]
+    crawl: Crawl
+    asked: list[Asked]
+    pages: Mapping[str, Page]
+
+    def item(self, name: str) -> dict[str, Any]:
+        (item,) = [item for item in self.crawl.items if item["url"] == url_of(name)]
+        return item
+
+    def page(self, name: str) -> Page:
+        return self.pages[url_of(name)]
+
+    def mementos(self, name: str) -> list[str]:
+        """The timestamps of the mementos of a seed that were asked for, in their own order."""
+        mementos = (one.memento.split() for one in self.asked if one.kind == "memento")
+        return sorted(at for at, url in mementos if url == url_of(name))
+
+    def dropped(self, kind: str) -> int:
+        return self.crawl.stat(f"hacs/archive/dropped/{kind}")
+
+
+NAMES = [
+    *("unchanged", "aba", "errors", "damaged", "archived-429", "archived-503", "archived-301"),
+    *("redirected", "garbled", "blocked", "robots", "excluded", "own-page", "never-archived"),
+]
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    folder = tmp_path_factory.mktemp("wayback")
+    with Bootstrap(Project(folder, f"sqlite:///{folder}/state.db")) as bootstrap:
+        visits = fill(bootstrap.archive)
+        seeds = [*map(url_of, NAMES), *SPELLINGS, *HISTORIES]
+        crawl = bootstrap.run(seeds)
+        asked = bootstrap.forget()
+        yield World(bootstrap, seeds, visits, crawl, asked, bootstrap.pages())
+
+
+def test_it_ends_well(world: World) -> None:
+    assert world.crawl.exit_status == 0
+    assert "Traceback" not in world.crawl.log
+    assert "Unhandled" not in world.crawl.log
+
+
+def test_the_state_is_what_recording_the_same_visits_directly_leads_to(
+    world: World, tmp_path: Path
+) -> None:
+    direct = recorded_directly(tmp_path, world.visits)
+    assert set(direct) == set(HISTORIES)
+    harvested = {url: world.pages[url] for url in HISTORIES}
+    assert known(harvested) == known(direct)
+    rates = {url: page.rate for url, page in direct.items()}
+    assert {url: page.rate for url, page in harvested.items()} == pytest.approx(rates, rel=1e-8)
+
+
+def test_what_has_not_changed_is_a_visit_without_a_memento_fetched(world: World) -> None:
+    assert world.mementos("unchanged") == [T1, T5]
+    page = world.page("unchanged")
+    assert list(page.visits) == [second(at) for at in (T1, T2, T3, T4, T5)]
+    assert list(page.update_times) == [second(T5)]
+    item = world.item("unchanged")
+    assert (item["visits"], item["mementos"], item["mementos_saved"]) == (5, 2, 3)
+
+
+def test_content_that_comes_back_is_not_fetched_again_and_no_update(world: World) -> None:
+    assert world.mementos("aba") == [T1, T2]
+    assert list(world.page("aba").visits) == [second(at) for at in (T1, T2, T3, T4)]
+    assert list(world.page("aba").update_times) == [second(T2)]
+
+
+def test_the_stats_say_how_many_mementos_were_saved(world: World) -> None:
+    fetched, saved = (world.crawl.stat(f"hacs/archive/mementos{x}") for x in ("", "_saved"))
+    assert saved == sum(item["mementos_saved"] for item in world.crawl.items) > 100
+    assert fetched == sum(item["mementos"] for item in world.crawl.items)
+    assert f"{fetched} mementos fetched, {saved} not needed" in world.crawl.log
+
+
+def test_archived_errors_and_redirects_are_no_captures(world: World) -> None:
+    assert list(world.page("errors").visits) == [second(T5)]
+    assert world.mementos("errors") == [T5]
+    assert world.dropped("bad_status") == 4 + 3
+
+
+def test_rows_that_are_no_captures_are_counted_by_kind(world: World) -> None:
+    assert list(world.page("damaged").visits) == [second(T1), second(T4)]
+    assert list(world.page("damaged").update_times) == [second(T4)]
+    kinds = ("invalid_date", "not_http", "invalid_digest", "not_html", "empty", "malformed")
+    assert {kind: world.dropped(kind) for kind in kinds} == {
+        **dict.fromkeys(kinds, 1),
+        "malformed": 2,
+    }
+
+
+@pytest.mark.parametrize("name", ["archived-429", "archived-503", "archived-301"])
+def test_an_archived_error_is_no_page_no_reason_to_pause_and_not_asked_for_twice(
+    name: str, world: World
+) -> None:
+    assert world.mementos(name) == [T1, T2]
+    assert list(world.page(name).visits) == [second(T2)]
+    assert world.crawl.stat("hacs/archive/pauses") == 0
+    assert world.crawl.stat("hacs/archive/mementos_failed/status") == 3
+
+
+def test_a_memento_that_leads_to_another_capture_counts_at_that_ones_time(world: World) -> None:
+    assert list(world.page("redirected").visits) == [second(T1), second("20100216120000")]
+    assert world.mementos("redirected") == [T1, T2, "20100216120000", "20100216120000"]
+
+
+def test_mementos_are_read_whatever_their_gzip_headers_say(world: World) -> None:
+    page = world.page("garbled")
+    assert len(page.visits) == len(page.links) == len(GARBLED_KINDS)
+
+
+@pytest.mark.parametrize("name", ["blocked", "robots", "excluded"])
+def test_a_blocked_seed_is_reported_and_has_no_page(name: str, world: World) -> None:
+    assert world.item(name)["status"] == "blocked"
+    assert url_of(name) not in world.pages
+    assert f"{url_of(name)} is blocked" in world.crawl.log
+
+
+def test_what_the_archive_says_in_place_of_a_memento_is_no_page(world: World) -> None:
+    page = world.page("own-page")
+    assert len(page.visits) == len(page.links) == 9
+    assert world.crawl.stat("hacs/archive/mementos_failed/error") == 1
+
+
+def test_a_seed_that_was_never_archived_has_no_history(world: World) -> None:
+    item = world.item("never-archived")
+    assert (item["status"], item["captures"], item["first_capture"]) == ("none", 0, None)
+    assert url_of("never-archived") not in world.pages
+
+
+def test_several_spellings_of_a_homepage_are_one_seed(world: World) -> None:
+    asked = Counter(one.params["url"] for one in world.asked if one.kind == "cdx")
+    assert [asked[url] for url in SPELLINGS] == [1, 0, 0]
+    assert world.crawl.stat("hacs/archive/seeds/second_homepage") == 2
+
+
+def test_captures_under_any_spelling_are_of_the_page_as_the_seed_spells_it(world: World) -> None:
+    page = world.pages[SPELLINGS[0]]
+    assert list(page.visits) == [second(T1), second(T2)]
+    assert list(page.update_times) == [second(T2)]
+
+
+def test_items_tell_what_the_archive_has_of_each_seed(world: World) -> None:
+    assert world.item("unchanged") == {
+        "type": "history",
+        "url": url_of("unchanged"),
+        "status": "history",
+        "pages": 1,
+        "captures": 5,
+        "visits": 5,
+        "mementos": 2,
+        "mementos_saved": 3,
+        "first_capture": "2010-01-15T12:00:00+00:00",
+        "last_capture": "2010-05-15T12:00:00+00:00",
+    }
+    assert len(world.crawl.items) == len(world.seeds) - 2
+
+
+def test_the_last_line_sums_up_and_names_the_archival_rate(world: World) -> None:
+    seeds, none, blocked = len(world.seeds) - 2, 1, 3
+    found = seeds - none - blocked
+    assert (
+        f"asked the archive about {seeds} seeds: {found} have a history, {none} have none, "
+        f"{blocked} are blocked (archival rate {100 * found / seeds:.0f} %)"
+    ) in world.crawl.log
+    assert world.crawl.stat("hacs/archive/seeds") == seeds
+    assert world.crawl.stat("hacs/archive/seeds/history") == found
+
+
+def test_robots_txt_is_asked_for_once_and_each_seed_once_without_a_filter(world: World) -> None:
+    kinds = Counter(one.kind for one in world.asked)
+    assert (kinds["other"], kinds["cdx"]) == (1, len(world.seeds) - 2)
+    for one in world.asked:
+        assert not {"filter", "collapse", "page", "fl"} & set(one.params)
+        assert one.kind != "cdx" or {"limit", "showResumeKey"} <= set(one.params)
+
+
+@pytest.fixture(scope="module")
+def again(world: World) -> tuple[Crawl, list[Asked], Mapping[str, Page]]:
+    """The world harvested a second time, with nothing new in the archive."""
+    crawl = world.bootstrap.run(world.seeds)
+    return crawl, world.bootstrap.forget(), world.bootstrap.pages()
+
+
+Again = tuple[Crawl, list[Asked], Mapping[str, Page]]
+
+
+def test_running_it_twice_changes_nothing(world: World, again: Again) -> None:
+    crawl, _, pages = again
+    assert pages == world.pages
+    assert crawl.exit_status == 0
+    assert crawl.stat("hacs/visits") == 0
+
+
+def test_a_second_run_asks_each_seed_once_from_its_latest_capture_on(
+    world: World, again: Again
+) -> None:
+    since = {one.params["url"]: one.params["from"] for one in again[1] if one.kind == "cdx"}
+    assert len(since) == sum(one.kind == "cdx" for one in again[1])
+    assert since[url_of("unchanged")] == T5
+    assert since[url_of("never-archived")] < "1995"
+
+
+def test_a_second_run_asks_for_no_memento_but_what_the_archive_failed_to_give(
+    again: Again,
+) -> None:
+    mementos = [described(one) for one in again[1] if one.kind == "memento"]
+    assert mementos == [f"{list(months(10))[-1]} {url_of('own-page')}"]
+
+
+def test_a_blocked_seed_is_never_asked_for_again(again: Again) -> None:
+    crawl, asked, _ = again
+    assert not [one for one in asked if "blocked" in one.path or "excluded" in one.path]
+    assert crawl.stat("hacs/archive/seeds/blocked") == 3
+
+
+def test_a_later_run_fetches_only_what_is_newer(world: World, again: Again) -> None:
+    bootstrap, url = world.bootstrap, url_of("unchanged")
+    bootstrap.archive.capture(url, "20150101000000", "/a", "/b")
+    bootstrap.archive.capture(url, "20160101000000", "/c")
+    crawl = bootstrap.run([url])
+    assert bootstrap.asked() == ["cdx", f"20160101000000 {url}"]
+    page = bootstrap.pages()[url]
+    assert list(page.visits[-3:]) == [second(at) for at in (T5, "20150101000000", "20160101000000")]
+    assert list(page.update_times) == [second(T5), second("20160101000000")]
+    assert crawl.items[0]["visits"] == 2
+
+
+@pytest.fixture
+def bootstrap(project: Project) -> Iterator[Bootstrap]:
+    with Bootstrap(project) as bootstrap:
+        yield bootstrap
+
+
+def test_at_website_level_it_takes_the_pages_below_the_homepage_to_depth_two(
+    bootstrap: Bootstrap,
+) -> None:
+    home, archive = "http://foo.edu/~bar/", bootstrap.archive
+    taken = ["", "baz", "a/b.html", "a/", "q?x=1"]
+    left = {
+        "a/b/c": "too_deep",
+        "index.html": "second_homepage",
+        "../~barbara/": "outside",
+        "../~bar.html": "outside",
+        "paper.pdf": "not_html",
+    }
+    for path in [*taken, *left]:
+        url = home.replace("~bar/", path[3:]) if path.startswith("../") else home + path
+        mime = "application/pdf" if path.endswith("pdf") else "text/html"
+        archive.capture(url, T1, "/a", mime=mime)
+        archive.capture(url, T2, "/a", "/b", mime=mime)
+    archive.row("edu,foo)/~bar/old.pdf", T1, f"{home}old.pdf", "warc/revisit", "-", "-", "-")
+    crawl = bootstrap.run([home], "level=website")
+    pages = bootstrap.pages()
+    assert set(pages) == {home + path for path in taken}
+    assert all(list(page.update_times) == [second(T2)] for page in pages.values())
+    dropped = {kind: crawl.stat(f"hacs/archive/dropped/{kind}") for kind in set(left.values())}
+    assert dropped == {"too_deep": 2, "second_homepage": 2, "outside": 4, "not_html": 3}
+    (query,) = bootstrap.archive.asks("cdx")
+    assert query.params["matchType"] == "prefix"
+    assert (crawl.items[0]["pages"], crawl.items[0]["captures"]) == (5, 10)
+    bootstrap.forget()
+    assert bootstrap.run([home], "level=website").stat("hacs/visits") == 0
+    assert bootstrap.asked() == ["cdx"]
+
+
+def test_in_digest_mode_changed_digests_are_updates_and_no_memento_is_fetched(
+    bootstrap: Bootstrap, tmp_path: Path
+) -> None:
+    url, archive = "http://foo.edu/", bootstrap.archive
+    visits = []
+    for number, at in enumerate(months(40)):
+        is_changed = number % 4 == 0
+        archive.capture(url, at, f"/{number // 4}")
+        if "201006" <= at < "2013":
+            visits.append(Visit(url, second(at), changed=is_changed and len(visits) > 0))
+    bootstrap.run([url], "mode=digest", "since=2010-06", "until=2012")
+    assert bootstrap.asked() == ["cdx"]
+    assert bootstrap.state() == known(recorded_directly(tmp_path, visits))
+
+
+def test_since_and_until_are_seconds_included_and_captures_are_thinned_over_time(
+    bootstrap: Bootstrap,
+) -> None:
+    url = "http://foo.edu/"
+    times = list(months(41))
+    for at in times:
+        bootstrap.archive.capture(url, at, f"/{at}")
+    for minute in range(30):
+        bootstrap.archive.capture(url, f"201006161200{minute:02}", "/a", f"/{minute}")
+    options = ("max_captures=5", f"since={times[4]}", f"until={times[36]}")
+    bootstrap.run([url], *options)
+    visits = bootstrap.pages()[url].visits
+    assert list(visits) == [second(times[index]) for index in (4, 12, 20, 28, 36)]
+    assert len(bootstrap.archive.asks("memento")) == 5
+
+
+def test_seeds_come_from_standard_input_and_from_the_state(bootstrap: Bootstrap) -> None:
+    url = "http://foo.edu/"
+    bootstrap.archive.capture(url, T1, "/a")
+    assert bootstrap.run("-", stdin=f"{url}\n").items[0]["status"] == "history"
+    bootstrap.archive.capture(url, T2, "/b")
+    bootstrap.forget()
+    assert bootstrap.run("state").items[0]["url"] == url
+    assert bootstrap.asked() == ["cdx", f"{T2} {url}"]
+
+
+def test_a_harvest_adds_to_what_live_visits_found(bootstrap: Bootstrap, tmp_path: Path) -> None:
+    url = "http://foo.edu/"
+    live = [visit(url, "20200101000000", "/a", "/b"), visit(url, "20200201000000", "/a", "/c")]
+    archived = [visit(url, T1, "/a"), visit(url, T2, "/a", "/c")]
+    folder = bootstrap.project.folder
+    recorded_directly(folder, live)
+    (folder / "direct.db").rename(folder / "state.db")
+    bootstrap.archive.capture(url, T1, "/a")
+    bootstrap.archive.capture(url, T2, "/a", "/c")
+    bootstrap.run([url])
+    (tmp_path / "both").mkdir()
+    assert bootstrap.state() == known(recorded_directly(tmp_path / "both", [*live, *archived]))
+
+
+def test_a_page_remembers_how_far_it_is_harvested(world: World) -> None:
+    (harvest,) = world.pages[HISTORIES[0]].harvests.values()
+    assert isinstance(harvest, Harvest)
+    assert harvest.until == world.pages[HISTORIES[0]].last_visit

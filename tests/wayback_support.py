@@ -1,0 +1,169 @@
+"""The spider `wayback`, run as a user runs it, against an archive that tests fill."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Self
+
+import pytest
+from scrapy.http import HtmlResponse
+
+from hacs_crawler.archive.capture import parse_timestamp
+from hacs_crawler.links import link_fingerprints
+from hacs_crawler.state.codec import encode_page
+from hacs_crawler.state.knowledge import Estimation, Knowledge
+from hacs_crawler.state.opening import open_store
+from hacs_crawler.state.page import Page, Visit
+from integration_support import ROOT, Crawl, Project
+from wayback_machine import Asked, WaybackMachine, page
+
+PAUSE_SECONDS = 0.6
+QUICK = {
+    "HACS_CDX_PER_MINUTE": 0,
+    "HACS_MEMENTOS_PER_MINUTE": 0,
+    "HACS_ARCHIVE_PAUSE_SECONDS": PAUSE_SECONDS,
+}
+
+
+@dataclass
+class Bootstrap:
+    """An archive, and a state that is filled from it."""
+
+    project: Project
+    archive: WaybackMachine = field(default_factory=WaybackMachine)
+
+    def __enter__(self) -> Self:
+        self.archive.__enter__()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.archive.__exit__()
+
+    def run(
+        self,
+        seeds: str | Sequence[str],
+        *arguments: str,
+        stdin: str | None = None,
+        **settings: object,
+    ) -> Crawl:
+        """Run `scrapy crawl wayback` on a seed source, or on a file of these URLs, to its end."""
+        options = ("-a", f"seeds={self._source(seeds)}", "-O", "-:json", *_arguments(arguments))
+        settings = {**self._settings(), **settings}
+        return self.project.run("crawl", "wayback", *options, stdin=stdin, **settings)
+
+    def start(
+        self, seeds: str | Sequence[str], *arguments: str, before: str = "", **settings: object
+    ) -> subprocess.Popen[str]:
+        """Start the spider, after the Python statements `before`; the log is its standard error."""
+        state = {"HACS_STATE": self.project.state}
+        settings = {**state, **self._settings(), **settings}
+        command = [sys.executable, "-c", f"{before}\nfrom scrapy.cmdline import execute\nexecute()"]
+        command += ["crawl", "wayback", "-a", f"seeds={self._source(seeds)}"]
+        command += _arguments(arguments)
+        command += [part for name, value in settings.items() for part in ("-s", f"{name}={value}")]
+        return subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True)
+
+    def pages(self) -> dict[str, Page]:
+        """Every page of the state by its URL."""
+        store = open_store(self.project.state, "hacs", Path())
+        try:
+            return {page.url: page for page in Knowledge(store, Estimation()).pages() if page}
+        finally:
+            store.close()
+
+    def state(self) -> dict[str, bytes]:
+        """Every page as bytes, but for its rate, its version and how far it is harvested."""
+        return known(self.pages())
+
+    def asked(self) -> list[str]:
+        """What was asked for since the last call, but for robots.txt: "cdx" or a memento."""
+        return [described(one) for one in self.forget() if one.kind != "other"]
+
+    def forget(self) -> list[Asked]:
+        """Everything asked for since the last call."""
+        asked = self.archive.asked.copy()
+        self.archive.asked.clear()
+        return asked
+
+    def _source(self, seeds: str | Sequence[str]) -> str:
+        if isinstance(seeds, str):
+            return seeds
+        file = self.project.folder / "seeds.txt"
+        file.write_text("".join(f"{seed}\n" for seed in seeds))
+        return str(file)
+
+    def _settings(self) -> dict[str, object]:
+        urls = {"HACS_CDX_URL": self.archive.cdx_url, "HACS_MEMENTO_URL": self.archive.memento_url}
+        return {**QUICK, **urls}
+
+
+def described(asked: Asked) -> str:
+    return "cdx" if asked.kind == "cdx" else asked.memento
+
+
+def _arguments(arguments: Sequence[str]) -> list[str]:
+    return [part for one in arguments for part in ("-a", one)]
+
+
+def known(pages: Mapping[str, Page]) -> dict[str, bytes]:
+    """What is known of pages, as bytes; see `Bootstrap.state`.
+
+    Rates are left out: how they are rounded depends on the pages they are estimated together with.
+    """
+    plain = {"version": 0, "rate": 0.0, "harvests": {}}
+    return {url: encode_page(replace(page, **plain)) for url, page in pages.items()}
+
+
+def recorded_directly(folder: Path, visits: Sequence[Visit]) -> dict[str, Page]:
+    """The pages as they are after the visits were recorded without an archive."""
+    store = open_store(f"sqlite:///{folder}/direct.db", "hacs", Path())
+    try:
+        knowledge = Knowledge(store, Estimation())
+        knowledge.record(visits)
+        return {page.url: page for page in knowledge.pages() if page}
+    finally:
+        store.close()
+
+
+def visit(url: str, at: str, *links: str) -> Visit:
+    """A live visit of a page that showed these links."""
+    root = HtmlResponse(url, body=page(*links), encoding="utf-8").selector.root
+    return Visit(url, second(at), links=link_fingerprints(root, url))
+
+
+def second(at: str) -> int:
+    found = parse_timestamp(at)
+    assert found is not None
+    return found
+
+
+def months(number: int, first_year: int = 2010) -> Iterator[str]:
+    """Timestamps a month apart."""
+    for index in range(number):
+        yield f"{first_year + index // 12}{index % 12 + 1:02}15120000"
+
+
+def read_until(process: subprocess.Popen[str], text: str, times: int = 1) -> str:
+    """Read the log until a text has come so many times."""
+    assert process.stderr is not None
+    log = ""
+    for line in process.stderr:
+        log += line
+        times -= text in line
+        if times <= 0:
+            return log
+    pytest.fail(f"{text!r} never came:\n{log}")
+
+
+def finish(process: subprocess.Popen[str], log: str = "") -> Crawl:
+    _, rest = process.communicate(timeout=60)
+    return Crawl(process.returncode, log + rest, "")
+
+
+def errors(crawl: Crawl) -> list[str]:
+    """The log's lines at level ERROR or worse."""
+    return [line for line in crawl.log.splitlines() if " ERROR: " in line or " CRITICAL: " in line]
