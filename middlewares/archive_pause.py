@@ -116,8 +116,9 @@ class ArchivePauseMiddleware:
         return urlsplit(request.url).netloc in self._hosts
 
     def _leave_alone(self, request: Request, reason: str, asked: float | None) -> None:
-        """Begin a pause, unless there is one; raises IgnoreRequest if there were too many."""
+        """Begin a pause, or make one longer if asked to; raises IgnoreRequest if there were too many."""
         if self._clock() < self._until:
+            self._until = max(self._until, self._clock() + (asked or 0.0))
             return
         host = urlsplit(request.url).netloc
         if self._pauses >= (PAUSES if self._has_answered else PAUSES_WITHOUT_ANSWER):

@@ -1,0 +1,277 @@
+"""`scrapy crawl wayback` against an archive that is overloaded, odd, or not there."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import pytest
+
+from integration_support import Crawl, Project
+from servers import Site, free_port
+from wayback_machine import CUT, RESET, days_above, limit_above
+from wayback_support import (
+    PAUSE_SECONDS,
+    Bootstrap,
+    errors,
+    known,
+    months,
+    recorded_directly,
+    visit,
+)
+
+URL = "http://foo.edu/~bar/"
+TO_429 = {"Location": "/429.html"}
+IN_FLIGHT_SECONDS = 0.6
+"""How long after an answer requests may still arrive that were sent before it came."""
+FOR_EVER = math.inf
+
+
+@pytest.fixture
+def bootstrap(project: Project) -> Iterator[Bootstrap]:
+    with Bootstrap(project) as bootstrap:
+        yield bootstrap
+
+
+def fill(bootstrap: Bootstrap, number: int = 12, url: str = URL) -> list[str]:
+    """Archive a page with a new link every month; return what is to be known of it."""
+    times = list(months(number))
+    for at, links in history(times):
+        bootstrap.archive.capture(url, at, *links)
+    return times
+
+
+def history(times: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
+    for number, at in enumerate(times):
+        yield at, [f"/{one}" for one in times[: number + 1]]
+
+
+def assert_complete(bootstrap: Bootstrap, times: Sequence[str], *urls: str) -> None:
+    """Nothing of the archive is missing in the state."""
+    visits = [visit(url, at, *links) for url in urls or [URL] for at, links in history(times)]
+    assert bootstrap.state() == known(recorded_directly(bootstrap.project.folder, visits))
+
+
+def assert_one_clear_error(crawl: Crawl, *texts: str) -> None:
+    assert crawl.exit_status == 1
+    assert "Traceback" not in crawl.log
+    (error,) = errors(crawl)
+    for text in texts:
+        assert text in error
+
+
+@dataclass
+class Paused:
+    """What a run left that was told to pause in one way after the other."""
+
+    bootstrap: Bootstrap
+    times: list[str]
+    crawl: Crawl
+
+    @property
+    def cdx_gaps(self) -> list[float]:
+        """The seconds from each CDX query to the next one."""
+        asked = self.bootstrap.archive.asks("cdx")
+        return [later.at - one.at for one, later in pairwise(asked)]
+
+    @property
+    def memento_gap(self) -> float:
+        """The seconds from the first to the second request for the earliest memento."""
+        mementos = self.bootstrap.archive.asks("memento")
+        first, second = (one.at for one in mementos if self.times[0] in one.path)
+        return second - first
+
+
+@pytest.fixture(scope="module")
+def paused(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Paused]:
+    folder = tmp_path_factory.mktemp("paused")
+    with Bootstrap(Project(folder, f"sqlite:///{folder}/state.db")) as bootstrap:
+        times, archive = fill(bootstrap), bootstrap.archive
+        archive.fail("cdx", 429)
+        archive.fail("cdx", 302, headers=TO_429)
+        archive.fail("cdx", 429, headers={"Retry-After": "3"})
+        archive.fail(
+            "memento", 429, headers={"Retry-After": "0"}, only_if=lambda one: times[0] in one.path
+        )
+        archive.fail("memento", 302, headers=TO_429, only_if=lambda one: times[-1] in one.path)
+        yield Paused(bootstrap, times, bootstrap.run([URL]))
+
+
+def test_nothing_is_lost_by_pausing(paused: Paused) -> None:
+    assert paused.crawl.exit_status == 0
+    assert "has had too many requests: left alone for" in paused.crawl.log
+    assert_complete(paused.bootstrap, paused.times)
+
+
+def test_a_pause_is_twice_as_long_as_the_one_before_until_there_is_an_answer(
+    paused: Paused,
+) -> None:
+    first, second, _ = paused.cdx_gaps
+    assert first > PAUSE_SECONDS - 0.05
+    assert second > 2 * PAUSE_SECONDS - 0.05
+    assert paused.memento_gap < 8 * PAUSE_SECONDS
+
+
+def test_retry_after_makes_a_pause_longer_and_never_shorter(paused: Paused) -> None:
+    assert paused.cdx_gaps[2] > 3 - 0.05
+    assert paused.memento_gap > PAUSE_SECONDS - 0.05
+
+
+def test_a_redirect_to_the_page_about_too_many_requests_is_a_429(paused: Paused) -> None:
+    assert paused.crawl.stat("hacs/archive/pauses") == 5
+    assert "/429.html" not in [one.path for one in paused.bootstrap.archive.asked]
+
+
+def test_nothing_at_all_is_asked_for_during_a_pause(bootstrap: Bootstrap) -> None:
+    others = [f"http://other.edu/{number}/" for number in range(40)]
+    times = fill(bootstrap)
+    archive = bootstrap.archive
+    archive.fail(
+        "memento", 429, headers={"Retry-After": "1"}, only_if=lambda one: times[3] in one.path
+    )
+    archive.fail("memento", 429, only_if=lambda one: times[0] in one.path)
+    bootstrap.run([URL, *others], HACS_ARCHIVE_PAUSE_SECONDS=0.2)
+    first = archive.asks("memento")[0].at
+    assert not [one for one in archive.asked if IN_FLIGHT_SECONDS < one.at - first < 0.95]
+    assert_complete(bootstrap, times)
+
+
+def test_refused_connections_are_waited_for(bootstrap: Bootstrap) -> None:
+    times = fill(bootstrap)
+    bootstrap.archive.fail("memento", 429, refuse_for=PAUSE_SECONDS + 0.4)
+    crawl = bootstrap.run([URL])
+    assert crawl.exit_status == 0
+    assert "refuses connections: left alone for" in crawl.log
+    assert crawl.stat("hacs/archive/pauses") >= 2
+    assert_complete(bootstrap, times)
+
+
+@pytest.mark.parametrize("level", ["homepage", "website"])
+def test_what_a_cdx_server_cannot_answer_in_time_is_asked_for_in_smaller_parts(
+    level: str, bootstrap: Bootstrap
+) -> None:
+    times = fill(bootstrap, 200)
+    is_too_much = limit_above(100) if level == "website" else days_above(1500)
+    bootstrap.archive.fail("cdx", 504, times=FOR_EVER, only_if=is_too_much)
+    crawl = bootstrap.run([URL], f"level={level}")
+    assert crawl.exit_status == 0
+    assert not errors(crawl)
+    spans = {(one.params["from"], one.params["to"]) for one in bootstrap.archive.asks("cdx")}
+    assert (len(spans) == 1) is (level == "website")
+    assert crawl.stat("hacs/visits") == 200
+    assert_complete(bootstrap, times)
+
+
+def test_answers_cut_off_and_connections_cut_are_asked_for_again(bootstrap: Bootstrap) -> None:
+    times = fill(bootstrap)
+    for status in (CUT, RESET, 503):
+        bootstrap.archive.fail("cdx", status)
+    bootstrap.archive.fail("memento", RESET, times=2)
+    bootstrap.archive.fail("memento", 503)
+    assert bootstrap.run([URL]).exit_status == 0
+    assert_complete(bootstrap, times)
+
+
+def test_rows_that_come_again_and_chunks_without_rows_change_nothing(bootstrap: Bootstrap) -> None:
+    pages = [URL, *(f"{URL}{name}" for name in "abc")]
+    for url in pages:
+        times = fill(bootstrap, 50, url)
+    archive = bootstrap.archive
+    archive.repeat, archive.overlap, archive.hollow = 2, 3, 2
+    archive.fail("cdx", 504, times=FOR_EVER, only_if=limit_above(100))
+    bootstrap.run([URL], "level=website")
+    assert len(archive.asks("memento")) == 4 * 50
+    assert len({one.params.get("resumeKey") for one in archive.asks("cdx")}) > 4
+    assert_complete(bootstrap, times, *pages)
+
+
+def test_resume_keys_that_go_round_and_round_end_with_a_warning(bootstrap: Bootstrap) -> None:
+    fill(bootstrap, 120)
+    archive = bootstrap.archive
+    archive.loop_keys = ["edu%2Cfoo%29%2F%7Ebar+2010", "edu%2Cfoo%29%2F%7Ebar+2011"]
+    archive.fail("cdx", 504, times=FOR_EVER, only_if=limit_above(100))
+    crawl = bootstrap.run([URL])
+    assert crawl.exit_status == 0
+    assert crawl.log.count("came a second time") == 1
+    assert len(archive.asks("cdx")) < 30
+    mementos = [one.path for one in archive.asks("memento")]
+    assert len(set(mementos)) == len(mementos) > 78
+
+
+def test_mementos_that_the_archive_fails_to_give_are_asked_for_in_the_next_run(
+    bootstrap: Bootstrap,
+) -> None:
+    times = fill(bootstrap)
+    bootstrap.archive.fail("memento", 500, times=3, only_if=lambda one: times[-1] in one.path)
+    crawl = bootstrap.run([URL])
+    assert crawl.stat("hacs/archive/mementos_failed/error") == 1
+    assert crawl.stat("hacs/visits") == len(times) - 1
+    bootstrap.forget()
+    bootstrap.run([URL])
+    assert bootstrap.asked() == ["cdx", f"{times[-1]} {URL}"]
+    assert_complete(bootstrap, times)
+
+
+def test_an_address_without_mementos_can_be_corrected_in_the_next_run(bootstrap: Bootstrap) -> None:
+    times = fill(bootstrap)
+    bootstrap.run([URL], HACS_MEMENTO_URL=f"{bootstrap.archive.url}/wrong")
+    assert bootstrap.pages() == {}
+    bootstrap.run([URL])
+    assert_complete(bootstrap, times)
+
+
+def test_an_archive_that_only_fails_is_left_alone(bootstrap: Bootstrap) -> None:
+    fill(bootstrap, 200)
+    bootstrap.archive.fail("memento", 500, times=FOR_EVER)
+    crawl = bootstrap.run([URL], RETRY_ENABLED=False)
+    assert_one_clear_error(crawl, "failed 50 times in a row", bootstrap.archive.memento_url)
+    assert len(bootstrap.archive.asks("memento")) < 80
+
+
+def test_robots_txt_of_the_archive_is_obeyed(bootstrap: Bootstrap) -> None:
+    fill(bootstrap)
+    rules = b"User-agent: *\nDisallow: /web/\n"
+    bootstrap.archive.fail(
+        "other", 200, body=rules, headers={"Content-Type": "text/plain"}, times=FOR_EVER
+    )
+    crawl = bootstrap.run([URL])
+    assert_one_clear_error(crawl, bootstrap.archive.memento_url, "robots.txt")
+    assert bootstrap.asked() == ["cdx"]
+
+
+def test_a_cdx_server_that_is_not_there_is_named_after_two_pauses(bootstrap: Bootstrap) -> None:
+    port = free_port()
+    crawl = bootstrap.run(
+        [URL], HACS_CDX_URL=f"http://127.0.0.1:{port}/cdx", HACS_ARCHIVE_PAUSE_SECONDS=0.1
+    )
+    assert_one_clear_error(crawl, f"127.0.0.1:{port}", "HACS_CDX_URL")
+    assert crawl.stat("hacs/archive/pauses") == 2
+
+
+@pytest.mark.parametrize("number", [1, 20])
+def test_an_address_that_is_no_cdx_servers_is_named(
+    number: int, bootstrap: Bootstrap, site: Site
+) -> None:
+    site.pages["/"] = (200, {}, b"<html>\n<body>Welcome: it works</body>\n\n</html>")
+    seeds = [f"http://foo.edu/{one}/" for one in range(number)]
+    site_url = f"{site.url}/"
+    crawl = bootstrap.run(seeds, HACS_CDX_URL=site_url, HACS_MEMENTO_URL=site_url)
+    assert_one_clear_error(crawl, site_url, "HACS_CDX_URL")
+
+
+def test_a_wrong_argument_is_named(bootstrap: Bootstrap) -> None:
+    crawl = bootstrap.run([URL], "level=all")
+    assert_one_clear_error(crawl, "level = 'all': allowed is homepage or website")
+    assert bootstrap.archive.asked == []
+
+
+def test_a_wrong_setting_is_named(bootstrap: Bootstrap) -> None:
+    crawl = bootstrap.run([URL], HACS_CDX_URL="web.archive.org/cdx", HACS_CDX_PER_MINUTE="many")
+    assert_one_clear_error(crawl, "HACS_CDX_URL = 'web.archive.org/cdx': allowed is")
+    assert bootstrap.archive.asked == []
+
+
+def test_no_usable_seed_is_an_error(bootstrap: Bootstrap) -> None:
+    assert_one_clear_error(bootstrap.run("/dev/null"), "/dev/null", "no usable seed")
