@@ -53,11 +53,11 @@ class _MalformedRowError(ValueError):
 def read_cdx(lines: Iterable[bytes], name: str, dropped: Cleaning) -> Iterator[Capture]:
     """Yield the captures among the rows of an index, in its order, reading as they are asked for.
 
-    Every row may be in another dialect. Revisit rows are captures. Rows that are none are counted in
-    `dropped`. Raises ArchiveError, with `name` and a line number, where reading fails, and at the
-    end if there were rows but not one in a known dialect.
+    Every row may be in another dialect. Revisit rows are captures, unless they repeat what is known to
+    be none. Rows that are none are counted in `dropped`. Raises ArchiveError, with `name` and a line
+    number, where reading fails, and at the end if there were rows but not one in a known dialect.
     """
-    parse = _Dialects().rows
+    parse, repeated = _Dialects().rows, _Repeated()
     previous: Capture | None = None
     rows = well_formed = 0
     for line in _readable(lines, name):
@@ -69,7 +69,7 @@ def read_cdx(lines: Iterable[bytes], name: str, dropped: Cleaning) -> Iterator[C
             continue
         for fields in found:
             rows += 1
-            capture = _capture(fields)
+            capture = _capture(fields, repeated)
             if isinstance(capture, str):
                 dropped[capture] += 1
             elif capture == previous:
@@ -163,7 +163,35 @@ def _named(values: Any) -> dict[str, Any]:
     return {_ALIASES.get(str(key), str(key)): value for key, value in values.items()}
 
 
-def _capture(row: Mapping[str, Any]) -> Capture | str:
+class _Repeated:
+    """Tells what revisit rows repeat: of an archived error that came again the index has no status.
+
+    Knows the digests of one page at a time, for the rows of a page follow each other.
+    """
+
+    def __init__(self) -> None:
+        self._surt = ""
+        self._kinds: dict[str, str] = {}
+
+    def note(self, surt: str, digest: str, problem: str) -> None:
+        """Note what a row showed; what was once a capture stays one."""
+        kinds = self._of(surt)
+        if not problem:
+            kinds[digest] = ""
+        elif problem in {"bad_status", "not_html"}:
+            kinds.setdefault(digest, problem)
+
+    def problem(self, surt: str, digest: str) -> str:
+        """Return the kind under which the rows were dropped that showed this, "" if they were not."""
+        return self._of(surt).get(digest, "") if digest else ""
+
+    def _of(self, surt: str) -> dict[str, str]:
+        if surt != self._surt:
+            self._surt, self._kinds = surt, {}
+        return self._kinds
+
+
+def _capture(row: Mapping[str, Any], repeated: _Repeated) -> Capture | str:
     """Return the capture that a row tells of, or the kind under which it is dropped."""
     url, timestamp = row.get("url"), row.get("timestamp")
     if not isinstance(url, str) or timestamp is None:
@@ -179,9 +207,12 @@ def _capture(row: Mapping[str, Any]) -> Capture | str:
     if status == "0":  # revisits in some archives (ukwa/ukwa-pywb issue 53)
         status = "-"
     digest = parse_digest(str(row.get("digest") or ""))
-    return _problem(status, mime, digest) or Capture(
-        surt, url, at, None if status == "-" else int(status), mime, digest
-    )
+    problem = _problem(status, mime, digest)
+    if mime != REVISIT:
+        repeated.note(surt, digest, problem)
+    elif status == "-":
+        problem = problem or repeated.problem(surt, digest)
+    return problem or Capture(surt, url, at, None if status == "-" else int(status), mime, digest)
 
 
 def _problem(status: str, mime: str, digest: str) -> str:

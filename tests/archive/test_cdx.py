@@ -16,6 +16,7 @@ from hacs_crawler.state.page import Visit
 from hacs_crawler.urls import page_surt
 
 A, B = "A" * 32, "B" * 32
+PNG = "image/png"
 URL = "http://a.org/"
 AT = 1_000_000_000  # 2001-09-09 01:46:40
 ROW = f"org,a)/ 20010909014640 {URL} text/html 200 {A}"
@@ -134,6 +135,30 @@ def test_revisit_rows_are_captures(status: str, digest: str) -> None:
     (capture,) = read(row(mime=REVISIT, status=status, digest=digest))
     assert capture.is_revisit
     assert capture.digest == digest.strip("-")
+
+
+@pytest.mark.parametrize(
+    ("status", "mime", "kind"),
+    [("404", "text/html", "bad_status"), ("301", "unk", "bad_status"), ("200", PNG, "not_html")],
+)
+def test_a_revisit_of_what_is_no_capture_is_none(status: str, mime: str, kind: str) -> None:
+    error = row(status=status, mime=mime, digest=B)
+    revisit = row("20010909014642", mime=REVISIT, status="-", digest=B)
+    assert dropped(error, revisit) == {kind: 2}
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [row(), row(status="404"), row(mime=REVISIT, status="-")],  # the page itself shows it too
+        [row(status="404"), row(), row(mime=REVISIT, status="-")],
+        [row(status="404"), row(mime=REVISIT, status="200")],
+        [row(url="http://b.org/", status="404"), row(mime=REVISIT, status="-")],
+        [row(status="404"), row(mime=REVISIT, status="-", digest="-")],
+    ],
+)
+def test_other_revisits_stay_captures(lines: list[str]) -> None:
+    assert read(*lines)[-1].is_revisit
 
 
 @pytest.mark.parametrize(
