@@ -1,0 +1,519 @@
+"""`scrapy crawl wayback` against a real archive: pywb serves what warcio wrote.
+
+One collection is harvested by a few runs, each into a state of its own; the tests look at what is in
+them.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import random
+import re
+import shutil
+import subprocess
+import sys
+import time
+import uuid
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hacs_crawler.archive.query import original_of, timestamp, timestamp_of
+from hacs_crawler.canonical import canonical_link
+from hacs_crawler.importing import Importer
+from hacs_crawler.links import LinkRules, link_fingerprint
+from hacs_crawler.state.codec import encode_page
+from hacs_crawler.state.knowledge import Estimation, Knowledge
+from hacs_crawler.state.opening import open_store
+from hacs_crawler.state.page import DAY, RECENT_VISITS, Page, Visit
+from hacs_crawler.urls import page_surt
+from integration_support import ROOT, Crawl, Project
+from pywb_archive import Archived, PywbArchive, pywb_archive, write_warc
+from servers import Site
+
+pytest.importorskip("warcio")
+
+T = 1_300_000_000
+HOME = "http://foo.edu/~bar/"
+OLD, NEW = ("http://a.org/1",), ("http://a.org/1", "http://a.org/2")
+PNG, PDF = "image/png", "application/pdf"
+BIG, BIG_SITE = "http://big.zz/~a/", "http://site.zz/~a/"
+MANY = 5_500
+
+
+def moved(url: str, at: int, target: str) -> Archived:
+    return Archived(url, at, status=301, headers=(("Location", target),))
+
+
+BAR = [
+    Archived(HOME, T, OLD),
+    Archived(HOME, T + DAY, OLD),
+    Archived(HOME, T + 2 * DAY, NEW),
+    Archived(HOME, T + 3 * DAY, OLD),
+    Archived(HOME, T + 4 * DAY, NEW, revisit=False),
+    Archived(HOME, T + 5 * DAY, body=b"gone", status=404),
+    Archived(HOME, T + 6 * DAY, body=b"gone", status=404),
+    moved(HOME, T + 7 * DAY, "http://foo.edu/~bar/baz/"),
+    moved(HOME, T + 8 * DAY, "http://foo.edu/~bar/baz/"),
+    moved("http://foo.edu/~bar", T + 9 * DAY, HOME),
+    Archived(HOME, T + 9 * DAY, (*NEW, "http://a.org/3")),
+    Archived("https://www.foo.edu/~bar", T + 10 * DAY, ("http://a.org/4",)),
+    Archived("http://foo.edu:80/~bar/baz/", T, OLD),
+    Archived("http://foo.edu/~bar/baz/qux.html", T, OLD),
+    Archived("http://foo.edu/~bar/baz/qux.html?q=a b&r=%20", T, OLD),
+    Archived("http://foo.edu/~bar/baz/qux/too-deep.html", T, OLD),
+    Archived("http://foo.edu/~barbara/", T, OLD),
+    Archived("http://foo.edu/~bar-old/", T, OLD),
+    Archived("http://foo.edu/", T, OLD),
+    Archived("http://foo.edu/~bar/index.html", T, OLD),
+    Archived("http://foo.edu/~bar/?lang=de", T, OLD),
+    Archived("http://foo.edu/~bar/me.png", T, body=b"png", mime=PNG),
+    Archived("http://foo.edu/~bar/me.png", T + DAY, body=b"png", mime=PNG),
+    Archived("http://foo.edu/~bar/cv", T, body=b"%PDF", mime=PDF),
+    Archived("http://foo.edu/~bar/cv", T + DAY, body=b"%PDF", mime=PDF),
+    Archived("http://foo.edu/~bar/empty.html", T, body=b""),
+    Archived("http://foo.edu/~bar/twice.html", T, OLD),
+    Archived("http://foo.edu/~bar/twice.html", T, NEW),
+    Archived("http://foo.edu/~bar/gone.html", T, body=b"gone", status=404),
+    Archived("http://foo.edu/~bar/gone.html", T + DAY, body=b"gone", status=404),
+]  # fmt: skip
+
+
+def random_sites(number: int, seed: int) -> dict[str, list[Archived]]:
+    """Histories of homepages and of pages below them, each capture of a page in another second."""
+    chance = random.Random(seed)
+    sites: dict[str, list[Archived]] = {}
+    for index in range(number):
+        home = f"random{index}.edu/~a/"
+        below = chance.sample(["pubs/", "cv.html", "pubs/x.html", "talks?year=1"], index % 4)
+        sites[f"http://{home}"] = [
+            one
+            for name in ("", *below)
+            for one in random_history(chance, home + name, has_many=not name and index % 7 == 0)
+        ]
+    return sites
+
+
+def random_history(chance: random.Random, place: str, *, has_many: bool) -> Iterator[Archived]:
+    """Captures of one page, under URLs on which its links lead to the same places."""
+    pool = [f"http://a.org/{number}" for number in range(30)]
+    bases = ["http://", "http://", "https://", "http://www."]
+    if chance.random() < 0.5:
+        pool += ["x.pdf", "/y/", "../z.html"]
+        bases.pop()
+    shown: list[tuple[str, ...]] = [tuple(chance.sample(pool, chance.randrange(12)))]
+    at = T + chance.randrange(1_000 * DAY)
+    for _ in range(2 * RECENT_VISITS if has_many else chance.choice([1, 2, 3, 5, 8, 13, 21])):
+        at += chance.choice([1, 3_600, DAY, DAY, 7 * DAY, 20 * DAY]) * chance.randint(1, 2)
+        kind = chance.random()
+        if kind < 0.1:
+            shown.append(tuple(chance.sample(pool, chance.randrange(12))))
+        elif kind < 0.3:
+            shown.append(chance.choice(shown))
+        elif kind < 0.32:
+            shown.append(())
+        url = chance.choice(bases) + place
+        if chance.random() < 0.05:
+            at += 1
+            yield Archived(url, at, body=b"not found", status=404)
+        yield Archived(url, at + 1, shown[-1], revisit=chance.random() < 0.7)
+        at += 1
+
+
+RANDOM = random_sites(28, seed=3)
+FEW = list(RANDOM)[:8]
+
+
+def visits_of(sites: Mapping[str, Sequence[Archived]]) -> list[Visit]:
+    """The visits that a crawler of one's own would have made when the archive's did."""
+    return [
+        Visit(
+            home if page_surt(one.url) == page_surt(home) else one.url,
+            one.at,
+            links=frozenset(
+                link_fingerprint(str(canonical_link(one.url, link))) for link in one.links
+            ),
+        )
+        for home, captures in sites.items()
+        for one in captures
+        if one.status == 200
+    ]
+
+
+def index_rows(url: str, number: int) -> Iterator[str]:
+    """Rows of captures an hour apart, every 10th of which is changed, for which there is no WARC."""
+    for index in range(number):
+        digest = f"{index // 10:032}".translate(str.maketrans("0189", "ABCD"))
+        values = {"url": url, "mime": "text/html", "status": "200", "digest": digest}
+        row = json.dumps({**values, "filename": "none"})
+        yield f"{page_surt(url)} {timestamp(T + 3_600 * index)} {row}\n"
+
+
+def many_visits(url: str, number: int) -> list[Visit]:
+    """The visits of `index_rows`."""
+    return [
+        Visit(url, T + 3_600 * index, changed=index > 0 and index % 10 == 0)
+        for index in range(number)
+    ]
+
+
+@dataclass
+class Harvested:
+    """What a run of the spider left behind."""
+
+    state: str
+    crawl: Crawl
+    asked: Sequence[str]
+    pages: dict[str, Page]
+
+    @property
+    def mementos(self) -> list[str]:
+        return [path for path in self.asked if "id_/" in path]
+
+
+def pages_in(state: str, namespace: str = "hacs") -> dict[str, Page]:
+    """Every page of a state by its SURT."""
+    with closing(open_store(state, namespace, Path())) as store:
+        pages = Knowledge(store, Estimation()).pages()
+        return {page_surt(page.url): page for page in pages if page}
+
+
+def recorded(folder: Path, visits: Sequence[Visit]) -> dict[str, Page]:
+    state = f"sqlite:///{folder}/direct.db"
+    with closing(open_store(state, "hacs", Path())) as store:
+        Knowledge(store, Estimation()).record(visits)
+    return pages_in(state)
+
+
+def known(pages: Mapping[str, Page]) -> dict[str, bytes]:
+    """Everything in pages but their rates, how often they were written and how far harvested."""
+    return {
+        surt: encode_page(replace(page, rate=0.0, version=0, harvests={}))
+        for surt, page in pages.items()
+    }
+
+
+def assert_same(found: Mapping[str, Page], expected: Mapping[str, Page]) -> None:
+    """Rates may differ in the last digits: they depend on which pages are estimated together."""
+    ours, theirs = known(found), known(expected)
+    assert [surt for surt in ours | theirs if ours.get(surt) != theirs.get(surt)] == []
+    rates = {surt: page.rate for surt, page in expected.items()}
+    assert {surt: page.rate for surt, page in found.items()} == pytest.approx(rates, rel=1e-9)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("wayback")
+
+
+@pytest.fixture(scope="module")
+def live() -> Iterator[Site]:
+    with Site() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def live_histories(live: Site) -> dict[str, list[Archived]]:
+    """Of homepages that gained a link each so many days."""
+    histories = {}
+    for name, days in (("slow", 30), ("fast", 1), ("medium", 5)):
+        live.set(f"/~{name}/")
+        links = [f"http://a.org/{number}" for number in range(60)]
+        home = f"{live.url}/~{name}/"
+        histories[home] = [
+            Archived(home, int(time.time()) - (61 - day) * DAY, links[: day // days])
+            for day in range(60)
+        ]
+    return histories
+
+
+@pytest.fixture(scope="module")
+def archive(
+    pywb: Path, folder: Path, live_histories: dict[str, list[Archived]]
+) -> Iterator[PywbArchive]:
+    captures = [one for found in (*RANDOM.values(), *live_histories.values()) for one in found]
+    warc = write_warc(folder / "pages.warc.gz", [*BAR, *captures])
+    with pywb_archive(pywb, folder / "served", warc) as running:
+        with (folder / "served" / "index.cdxj").open("a") as index:
+            index.writelines(index_rows(BIG, MANY))
+            for page in range(MANY // 100):
+                index.writelines(index_rows(f"{BIG_SITE}{page:03}.html", 100))
+        yield running
+
+
+@dataclass
+class Wayback:
+    """Runs the spider into one state after the other."""
+
+    archive: PywbArchive
+    folder: Path
+    _numbers: Iterator[int] = field(default_factory=itertools.count)
+
+    def new_state(self) -> str:
+        return f"sqlite:///{self.folder}/{next(self._numbers)}.db"
+
+    def start(
+        self,
+        state: str,
+        seeds: Iterable[str],
+        *arguments: str,
+        before: str = "",
+        **settings: object,
+    ) -> subprocess.Popen[str]:
+        """Start `scrapy crawl wayback` after the Python statements `before`."""
+        self.archive.requests()
+        file = self.folder / "seeds.txt"
+        file.write_text("".join(f"{seed}\n" for seed in seeds))
+        settings = {
+            "HACS_STATE": state,
+            "HACS_CDX_URL": self.archive.cdx_url,
+            "HACS_MEMENTO_URL": self.archive.memento_url,
+            "HACS_CDX_PER_MINUTE": 0,
+            "HACS_MEMENTOS_PER_MINUTE": 0,
+            **settings,
+        }
+        command = [sys.executable, "-c", f"{before}\nfrom scrapy.cmdline import execute\nexecute()"]
+        command += ["crawl", "wayback", "-a", f"seeds={file}"]
+        command += [part for one in arguments for part in ("-a", one)]
+        command += [part for name, value in settings.items() for part in ("-s", f"{name}={value}")]
+        return subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True)
+
+    def run(
+        self, seeds: Iterable[str], *arguments: str, state: str = "", **options: Any
+    ) -> Harvested:
+        """Harvest to the end, into a new state unless it is named."""
+        state = state or self.new_state()
+        process = self.start(state, seeds, *arguments, **options)
+        try:
+            _, log = process.communicate(timeout=120)
+        finally:
+            process.kill()
+        assert process.returncode == 0, log
+        assert not re.search(" (ERROR|CRITICAL): |Traceback", log), log
+        pages = pages_in(state, options.get("HACS_NAMESPACE", "hacs"))
+        return Harvested(state, Crawl(0, log, ""), self.archive.requests(), pages)
+
+
+@pytest.fixture(scope="module")
+def wayback(archive: PywbArchive, folder: Path) -> Wayback:
+    return Wayback(archive, folder)
+
+
+@pytest.fixture(scope="module")
+def website(wayback: Wayback, live_histories: dict[str, list[Archived]]) -> Harvested:
+    """The sites in links mode."""
+    return wayback.run([HOME, *RANDOM, *live_histories], "level=website")
+
+
+@pytest.fixture(scope="module")
+def digests(wayback: Wayback) -> Harvested:
+    """The sites in digest mode."""
+    return wayback.run([HOME, *RANDOM, BIG, BIG_SITE], "level=website", "mode=digest")
+
+
+@pytest.fixture(scope="module")
+def homepages(wayback: Wayback, redis_port: int) -> Harvested:
+    """Some of the homepages alone, in a Redis."""
+    state, namespace = f"redis://127.0.0.1:{redis_port}/0", uuid.uuid4().hex
+    return wayback.run([HOME, *FEW], state=state, HACS_NAMESPACE=namespace)
+
+
+@pytest.fixture(scope="module")
+def imported(wayback: Wayback) -> dict[str, Page]:
+    """What `hacs import` makes of pywb's own index."""
+    state = wayback.new_state()
+    with closing(open_store(state, "hacs", Path())) as store:
+        importer = Importer(Knowledge(store, Estimation()), LinkRules(), Counter())
+        importer.import_file(str(wayback.folder / "served" / "index.cdxj"))
+    return pages_in(state)
+
+
+def days(times: Iterable[int]) -> list[int]:
+    return [(at - T) // DAY for at in times]
+
+
+def asked_of(harvested: Harvested, surt: str) -> list[int]:
+    """The days of a page of which mementos were asked for."""
+    found = [asked_memento(path) for path in harvested.mementos]
+    return sorted((at - T) // DAY for page, at in found if page == surt)
+
+
+def asked_memento(path: str) -> tuple[str, int]:
+    at = timestamp_of(path)
+    assert at is not None
+    return page_surt(original_of(path)), at
+
+
+def pages_of(sites: Iterable[str], harvested: Harvested) -> dict[str, Page]:
+    surts = tuple(map(page_surt, sites))
+    return {surt: page for surt, page in harvested.pages.items() if surt.startswith(surts)}
+
+
+def test_pages_two_levels_below_a_homepage_are_harvested(website: Harvested) -> None:
+    assert {surt for surt in website.pages if surt.startswith("edu,foo)")} == {
+        "edu,foo)/~bar",
+        "edu,foo)/~bar/baz",
+        "edu,foo)/~bar/baz/qux.html",
+        "edu,foo)/~bar/baz/qux.html?q=a%20b&r=%20",
+        "edu,foo)/~bar/twice.html",
+    }
+
+
+@pytest.mark.parametrize(
+    ("kind", "number"),
+    [
+        ("outside", 2),  # ~barbara and ~bar-old; pywb itself leaves foo.edu/ out
+        ("too_deep", 1),
+        ("second_homepage", 2),
+        ("not_html", 4),  # an image, a PDF, and a revisit of each
+        ("empty", 1),
+        ("duplicate", 1),
+    ],
+)
+def test_rows_that_are_no_captures_are_counted(kind: str, number: int, website: Harvested) -> None:
+    assert website.crawl.stat(f"hacs/archive/dropped/{kind}") == number
+
+
+def test_visits_have_the_times_of_captures_under_any_url_of_the_page(website: Harvested) -> None:
+    page = website.pages["edu,foo)/~bar"]
+    assert days(page.visits) == [0, 1, 2, 3, 4, 9, 10]
+    assert page.url == HOME
+
+
+def test_archived_errors_and_redirects_are_no_visits_nor_are_revisits_of_them(
+    digests: Harvested,
+) -> None:
+    assert days(digests.pages["edu,foo)/~bar"].visits) == [0, 1, 2, 3, 4, 9, 10]
+    assert "edu,foo)/~bar/gone.html" not in digests.pages
+
+
+def test_content_that_comes_back_is_no_update(website: Harvested) -> None:
+    assert days(website.pages["edu,foo)/~bar"].update_times) == [2, 9, 10]
+
+
+def test_mementos_of_content_seen_before_are_not_asked_for(website: Harvested) -> None:
+    assert asked_of(website, "edu,foo)/~bar") == [0, 2, 9, 10]
+
+
+def test_no_memento_is_asked_for_twice(website: Harvested) -> None:
+    assert len(set(website.mementos)) == len(website.mementos)
+
+
+def test_every_visit_was_fetched_or_saved(website: Harvested) -> None:
+    fetched, saved = (
+        website.crawl.stat(f"hacs/archive/{name}") for name in ("mementos", "mementos_saved")
+    )
+    assert fetched + saved == website.crawl.stat("hacs/visits")
+    assert saved > fetched
+
+
+def test_a_page_under_its_default_port_is_the_same_page(website: Harvested) -> None:
+    assert website.pages["edu,foo)/~bar/baz"].url == "http://foo.edu/~bar/baz/"
+
+
+def test_captures_of_one_second_are_one_visit(website: Harvested) -> None:
+    assert days(website.pages["edu,foo)/~bar/twice.html"].visits) == [0]
+
+
+def test_archived_redirects_are_not_followed(website: Harvested) -> None:
+    robots_txt = 2  # pywb redirects it to /robots.txt/
+    assert website.crawl.stat("downloader/request_count") == len(website.asked) + robots_txt
+
+
+def test_histories_are_as_if_our_own_crawler_had_made_the_visits(
+    website: Harvested, tmp_path: Path
+) -> None:
+    expected = recorded(tmp_path, visits_of(RANDOM))
+    assert len(expected) > 60
+    assert any(len(page.visits) > RECENT_VISITS for page in expected.values())
+    assert_same(pages_of(RANDOM, website), expected)
+
+
+def test_homepages_in_redis_are_as_with_the_pages_below_in_sqlite(
+    homepages: Harvested, website: Harvested
+) -> None:
+    seeds = map(page_surt, [HOME, *FEW])
+    assert_same(homepages.pages, {surt: website.pages[surt] for surt in seeds})
+
+
+def test_digests_tell_the_same_as_an_import_of_the_index(
+    digests: Harvested, imported: dict[str, Page]
+) -> None:
+    expected = {surt: replace(imported[surt], url=page.url) for surt, page in digests.pages.items()}
+    assert_same(digests.pages, expected)
+
+
+def test_no_memento_is_asked_for_in_digest_mode(digests: Harvested) -> None:
+    assert digests.mementos == []
+
+
+def test_all_captures_of_a_page_arrive(digests: Harvested, tmp_path: Path) -> None:
+    expected = recorded(tmp_path, many_visits(BIG, MANY))
+    surt = page_surt(BIG)
+    assert_same({surt: digests.pages[surt]}, expected)
+
+
+def test_all_pages_of_a_site_arrive(digests: Harvested) -> None:
+    found = [page for surt, page in digests.pages.items() if surt.startswith("zz,site)")]
+    assert [len(page.visits) for page in found] == [100] * (MANY // 100)
+
+
+def test_a_second_run_changes_nothing_and_asks_for_no_memento(
+    wayback: Wayback, website: Harvested
+) -> None:
+    again = wayback.run([HOME, *RANDOM], "level=website", state=website.state)
+    assert again.mementos == []
+    assert again.pages == website.pages
+
+
+def test_killed_and_started_again_it_ends_with_the_same_state(
+    wayback: Wayback, website: Harvested
+) -> None:
+    state = wayback.new_state()
+    process = wayback.start(state, FEW, "level=website", HACS_FLUSH_VISITS=10)
+    asked: list[str] = []
+    while len(asked) < 40:
+        asked += wayback.archive.requests()
+        assert process.poll() is None
+    process.kill()
+    process.communicate()
+    harvested = pages_in(state)
+    assert 0 < len(harvested) < len(pages_of(FEW, website))
+    last = wayback.run(FEW, "level=website", state=state)
+    assert_not_asked_for_again(last.mementos, harvested)
+    assert_same(last.pages, pages_of(FEW, website))
+
+
+def assert_not_asked_for_again(mementos: Iterable[str], harvested: Mapping[str, Page]) -> None:
+    """They are later than all that is recorded of their pages."""
+    for surt, at in map(asked_memento, mementos):
+        if surt in harvested:
+            assert at > harvested[surt].visits[-1]
+
+
+def test_answers_that_are_cut_off_are_asked_for_in_parts(
+    wayback: Wayback, website: Harvested
+) -> None:
+    few = (
+        "import hacs_crawler.archive_index as index; index.LIMIT = 9; index.LIMIT_WITHOUT_KEYS = 60"
+    )
+    found = wayback.run(FEW, "level=website", before=few)
+    assert len(found.asked) - len(found.mementos) > 2 * len(FEW)
+    assert_same(found.pages, pages_of(FEW, website))
+
+
+def test_the_first_crawl_after_it_goes_first_where_links_are_likely(
+    website: Harvested, live: Site, live_histories: dict[str, list[Archived]], tmp_path: Path
+) -> None:
+    shutil.copy(website.state.removeprefix("sqlite:///"), tmp_path / "state.db")
+    project = Project(tmp_path, f"sqlite:///{tmp_path}/state.db")
+    live.visited()
+    crawl = project.crawl([*live_histories], "-a", "level=homepage", CONCURRENT_REQUESTS=1)
+    assert crawl.exit_status == 0
+    assert live.visited() == ["/~fast/", "/~medium/", "/~slow/"]
