@@ -2,29 +2,19 @@
 
 from __future__ import annotations
 
-import gzip
 import logging
-import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from pathlib import Path
-from typing import Protocol
 
 from hacs_crawler.exceptions import StateError
+from hacs_crawler.files import Writable, replacing
 from hacs_crawler.interchange import ExportError, to_line
 from hacs_crawler.progress import Progress
 from hacs_crawler.state.knowledge import PAGES_A_CALL, Knowledge
 from hacs_crawler.state.page import Page
 
 logger = logging.getLogger(__name__)
-
-
-class Writable(Protocol):
-    """What takes bytes: a file, gzipped or not."""
-
-    def write(self, data: bytes, /) -> int:
-        """Write all of the data."""
 
 
 def export_pages(knowledge: Knowledge, target: Path | None) -> int:
@@ -41,7 +31,7 @@ def export_pages(knowledge: Knowledge, target: Path | None) -> int:
             number, damaged = _write(knowledge, sys.stdout.buffer)
             sys.stdout.buffer.flush()
         else:
-            with _replacing(target) as file:
+            with replacing(target) as file:
                 number, damaged = _write(knowledge, file)
     except OSError as error:
         if target is None and isinstance(error, BrokenPipeError):
@@ -78,27 +68,3 @@ def _line(page: Page | None) -> bytes:
     except ValueError as error:
         logger.error("the page %s cannot be exported: %s", page.url, error)
         return b""
-
-
-@contextmanager
-def _replacing(target: Path) -> Iterator[Writable]:
-    """Open a file that gets the name `target` when it is whole, and is removed if it never is."""
-    if target.exists() and not target.is_file():  # a device, a pipe: nothing to be replaced
-        with target.open("wb") as file:
-            yield file
-        return
-    target = target.resolve()
-    part = target.with_name(f".{target.name}.{os.getpid()}.part")
-    try:
-        with part.open("wb") as file:
-            if target.suffix == ".gz":
-                with gzip.GzipFile("", "wb", compresslevel=6, fileobj=file, mtime=0) as packed:
-                    yield packed
-            else:
-                yield file
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(target)
-    except BaseException:
-        part.unlink(missing_ok=True)
-        raise

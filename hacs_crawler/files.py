@@ -1,0 +1,44 @@
+"""Files that appear under their names when they are whole."""
+
+from __future__ import annotations
+
+import gzip
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Protocol
+
+
+class Writable(Protocol):
+    """What takes bytes: a file, gzipped or not."""
+
+    def write(self, data: bytes, /) -> int:
+        """Write all of the data."""
+
+
+@contextmanager
+def replacing(target: Path) -> Iterator[Writable]:
+    """Open a file that gets the name `target` when it is whole, and is removed if it never is.
+
+    One named `.gz` is gzipped. A device or a pipe is written to as it is.
+    """
+    if target.exists() and not target.is_file():  # a device, a pipe: nothing to be replaced
+        with target.open("wb") as file:
+            yield file
+        return
+    target = target.resolve()
+    part = target.with_name(f".{target.name}.{os.getpid()}.part")
+    try:
+        with part.open("wb") as file:
+            if target.suffix == ".gz":
+                with gzip.GzipFile("", "wb", compresslevel=6, fileobj=file, mtime=0) as packed:
+                    yield packed
+            else:
+                yield file
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(target)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
