@@ -1,0 +1,203 @@
+"""`scrapy crawl wayback` killed, told to stop, and left without its state."""
+
+from __future__ import annotations
+
+import math
+import re
+import signal
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from hacs_crawler.archive import Capture
+from hacs_crawler.archive.harvest import thinned
+from hacs_crawler.state.page import Visit
+from integration_support import Project
+from servers import free_port, redis_server
+from wayback_machine import WaybackMachine, limit_above
+from wayback_support import (
+    Bootstrap,
+    finish,
+    known,
+    months,
+    read_until,
+    recorded_directly,
+    second,
+    visit,
+)
+
+SITES = [f"http://foo.edu/~{name}/" for name in "abcdef"]
+SLOW = {"HACS_MEMENTOS_PER_MINUTE": 3_000, "HACS_FLUSH_VISITS": 5, "HACS_FLUSH_SECONDS": 0.05}
+URL = SITES[0]
+PAUSE = {"HACS_ARCHIVE_PAUSE_SECONDS": 60}
+LONGEST_END_SECONDS = 8
+"""A loaded machine included; the pause is 60 s, and so is what waits at the archive's pace."""
+
+
+@pytest.fixture
+def bootstrap(project: Project) -> Iterator[Bootstrap]:
+    with Bootstrap(project) as bootstrap:
+        yield bootstrap
+
+
+def fill(archive: WaybackMachine, url: str, number: int) -> list[Visit]:
+    """Archive a page with something new every other month; return the same as live visits."""
+    visits = []
+    for index, at in enumerate(months(number)):
+        links = [f"/{one}" for one in range(index // 2 + 1)]
+        archive.capture(url, at, *links)
+        visits.append(visit(url, at, *links))
+    return visits
+
+
+def wait_for(condition: Callable[[], bool], process: subprocess.Popen[str]) -> None:
+    deadline = time.monotonic() + 30
+    while not condition():
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
+def run_until(bootstrap: Bootstrap, mementos: int, *arguments: str, **settings: object) -> None:
+    """Run the spider until so many mementos were asked for, and kill it."""
+    bootstrap.forget()
+    process = bootstrap.start(SITES, *arguments, **settings)
+    wait_for(lambda: len(bootstrap.archive.asks("memento")) >= mementos, process)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+
+
+def test_killed_again_and_again_it_ends_as_if_undisturbed(
+    bootstrap: Bootstrap, tmp_path: Path
+) -> None:
+    archive = bootstrap.archive
+    urls = [*SITES, *(f"{SITES[0]}{name}.html" for name in "xyz")]
+    visits = [one for url in urls for one in fill(archive, url, 90)]
+    archive.fail("cdx", 504, times=math.inf, only_if=limit_above(100))
+    mementos: list[str] = []
+    cdx: list[str] = []
+    for number in (1, 60, 110):
+        written = {f"{at} {url}" for url, page in _pages(bootstrap).items() for at in page}
+        run_until(bootstrap, number, "level=website", **SLOW)
+        asked = bootstrap.forget()
+        fetched = [one.memento for one in asked if one.kind == "memento"]
+        assert not [one for one in fetched if one in written]
+        mementos += fetched
+        cdx += [one.params.get("resumeKey", "") for one in asked if one.kind == "cdx"]
+    crawl = bootstrap.run(SITES, "level=website")
+    asked = bootstrap.forget()
+    assert crawl.exit_status == 0
+    assert bootstrap.state() == known(recorded_directly(tmp_path, visits))
+    resumed = [one for one in asked if one.kind == "cdx"]
+    assert resumed[0].params.get("resumeKey") in {*filter(None, cdx)}
+    mementos += [one.memento for one in asked if one.kind == "memento"]
+    assert len(set(mementos)) == len(urls) * 45
+    assert len(mementos) < 1.3 * len(set(mementos))
+
+
+def _pages(bootstrap: Bootstrap) -> dict[str, list[str]]:
+    """The pages of the state with the times of their visits."""
+    return {
+        url: [time.strftime("%Y%m%d%H%M%S", time.gmtime(at)) for at in page.visits]
+        for url, page in bootstrap.pages().items()
+    }
+
+
+def test_killed_while_captures_are_thinned_it_ends_with_the_same_ones(
+    bootstrap: Bootstrap,
+) -> None:
+    fill(bootstrap.archive, URL, 90)
+    run_until(bootstrap, 20, "max_captures=40", **SLOW)
+    before = bootstrap.pages()[URL].visits
+    bootstrap.run(SITES, "max_captures=40")
+    captures = [Capture("", URL, second(at), 200, "", "") for at in months(90)]
+    visits = bootstrap.pages()[URL].visits
+    assert list(visits) == [one.at for one in thinned(captures, 40)]
+    assert 0 < len(before) < len(visits)
+
+
+@pytest.mark.parametrize("kind", [signal.SIGTERM, signal.SIGINT])
+def test_told_to_stop_during_a_pause_it_ends_quickly_and_cleanly(
+    kind: signal.Signals, bootstrap: Bootstrap
+) -> None:
+    fill(bootstrap.archive, URL, 12)
+    bootstrap.archive.fail("memento", 429)
+    process = bootstrap.start([URL], **PAUSE)
+    log = read_until(process, "left alone for 60 s")
+    process.send_signal(kind)
+    started = time.monotonic()
+    crawl = finish(process, log)
+    assert time.monotonic() - started < LONGEST_END_SECONDS
+    assert crawl.exit_status == 0
+    assert "'finish_reason': 'shutdown'" in crawl.log
+    assert "Traceback" not in crawl.log
+
+
+def test_a_timeout_of_the_crawl_ends_it_during_a_pause(bootstrap: Bootstrap) -> None:
+    fill(bootstrap.archive, URL, 12)
+    bootstrap.archive.fail("memento", 429)
+    process = bootstrap.start([URL], CLOSESPIDER_TIMEOUT=1, **PAUSE)
+    log = read_until(process, "left alone for 60 s")
+    started = time.monotonic()
+    crawl = finish(process, log)
+    assert time.monotonic() - started < LONGEST_END_SECONDS
+    assert crawl.exit_status == 0
+    assert "'finish_reason': 'closespider_timeout'" in crawl.log
+    assert "Traceback" not in crawl.log
+
+
+def test_told_to_stop_it_does_not_first_ask_for_all_that_waits_at_the_archives_pace(
+    bootstrap: Bootstrap, tmp_path: Path
+) -> None:
+    pages = [f"{URL}{number}" for number in range(30)]
+    visits = [one for url in pages for one in fill(bootstrap.archive, url, 16)]
+    pace = {"HACS_MEMENTOS_PER_MINUTE": 240}
+    process = bootstrap.start([URL], "level=website", **pace)
+    wait_for(lambda: len(bootstrap.archive.asks("memento")) >= 3, process)
+    process.send_signal(signal.SIGTERM)
+    started = time.monotonic()
+    crawl = finish(process)
+    assert time.monotonic() - started < LONGEST_END_SECONDS
+    assert "Traceback" not in crawl.log
+    first, _, third, *_ = (one.at for one in bootstrap.archive.asks("memento"))
+    assert third - first > 0.3
+    bootstrap.run([URL], "level=website")
+    assert bootstrap.state() == known(recorded_directly(tmp_path, visits))
+
+
+def test_nothing_is_lost_while_redis_is_away(bootstrap: Bootstrap, tmp_path: Path) -> None:
+    visits = [one for url in SITES for one in fill(bootstrap.archive, url, 40)]
+    port = free_port()
+    folder = tmp_path / "redis"
+    folder.mkdir()
+    bootstrap.project.state = f"redis://127.0.0.1:{port}/0"
+    impatient = "import hacs_crawler.session as session\nsession.RETRY_SECONDS = 0.2"
+    with redis_server(folder, "--appendonly", "yes", "--appendfsync", "always", port=port):
+        process = bootstrap.start(SITES, before=impatient, **SLOW, HACS_BUFFER_VISITS=30)
+        wait_for(lambda: len(bootstrap.archive.asks("memento")) >= 30, process)
+    log = read_until(process, "next try in")
+    with redis_server(folder, "--appendonly", "yes", port=port):
+        crawl = finish(process, log)
+        assert crawl.exit_status == 0
+        assert crawl.stat("hacs/state/errors") >= 1
+        assert crawl.stat("hacs/state/lost") == 0
+        assert "Traceback" not in crawl.log
+        assert bootstrap.state() == known(recorded_directly(tmp_path, visits))
+    most = Counter(one.memento for one in bootstrap.archive.asks("memento")).most_common(1)
+    assert most[0][1] == 1
+
+
+def test_without_a_terminal_the_log_says_how_far_it_is(bootstrap: Bootstrap) -> None:
+    for url in SITES:
+        fill(bootstrap.archive, url, 4)
+    often = "import hacs_crawler.progress as progress\nprogress.LOG_SECONDS = 0.0"
+    crawl = finish(bootstrap.start(SITES, before=often))
+    lines = [line for line in crawl.log.splitlines() if "INFO: wayback: " in line]
+    assert re.search(
+        r"6 of 6 seeds, 24 captures, 12 mementos fetched, 12 not needed \(100 %", lines[-1]
+    )
+    assert any(re.search(r"[1-5] of 6 seeds, .* %, 0:00:\d\d left\)", line) for line in lines)
