@@ -48,13 +48,12 @@ from urllib.parse import parse_qs, urlsplit
 import psutil
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))  # pywb_archive: a real archive
-from pywb_archive import Archived, page_of, pywb_archive, pywb_python, write_warc
-
 from hacs_crawler.archive import payload_links
 from hacs_crawler.state.codec import decode_page
 from hacs_crawler.state.knowledge import Estimation, Knowledge
 from hacs_crawler.state.opening import open_store
 from hacs_crawler.state.page import DAY, Page, Visit
+from pywb_archive import Archived, page_of, pywb_archive, pywb_python, write_warc
 
 ROOT = Path(__file__).parents[1]
 CACHE = ROOT / ".pytest_cache" / "d" / "pywb"
@@ -368,7 +367,11 @@ def wayback_machine(shape: Shape) -> Iterator[str]:
         def log_message(self, *_: object) -> None:
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    class Server(ThreadingHTTPServer):
+        request_queue_size = 1_024
+        daemon_threads = True
+
+    server = Server(("127.0.0.1", 0), Handler)
     thread = threading.Thread(target=server.serve_forever, args=(0.05,))
     thread.start()
     try:
@@ -408,7 +411,6 @@ def measure_memory(folder: Path, pages: int, rows: int) -> None:
             ("1 page", Shape(1, 1), "links"),
             (f"{pages:,} pages, mode=links", Shape(pages, 2), "links"),
             (f"{rows // 100:,} pages, mode=digest", Shape(rows // 100, 100), "digest"),
-            (f"{pages:,} pages, mode=digest", Shape(pages, rows // pages), "digest"),
         )
     ):
         state, seeds = folder / f"memory-{number}.db", folder / f"memory-{number}.txt"

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pywb_archive import pywb  # noqa: F401 - a fixture
 
 from hacs_crawler.state.knowledge import Estimation, Knowledge
 from hacs_crawler.state.opening import open_store
 from integration_support import Project
+from pywb_archive import pywb  # noqa: F401 - a fixture
 from servers import Site
 
 
