@@ -1,6 +1,7 @@
 """Which outgoing links a page has: from a parsed page to canonical links to 64-bit fingerprints.
 
-Fingerprints leave the scheme out, for a site that moves from http to https has not gained links.
+Fingerprints leave the scheme out and a leading `www.`, as the pages' own keys do: a site that moves from
+one to the other has not gained links, and archives hold captures under all of them.
 """
 
 import re
@@ -23,6 +24,7 @@ _split_suffix: Final = TLDExtract(
     suffix_list_urls=(), cache_dir=None, include_psl_private_domains=True
 )
 
+_WWW: Final = re.compile(r"^//www\d*\.(?=[^/]*\.)")
 UNREADABLE: Final = (ValueError, LookupError, RecursionError, etree.LxmlError)
 """What decoding and parsing of broken pages may raise."""
 
@@ -77,8 +79,9 @@ def link_fingerprints(
 
 
 def link_fingerprint(link: str) -> int:
-    """Return the fingerprint of a canonical link, which leaves its scheme out."""
-    return fingerprint(link.partition(":")[2])
+    """Return the fingerprint of a canonical link, which leaves its scheme and `www.` out."""
+    place = link.partition(":")[2]
+    return fingerprint(_WWW.sub("//", place) if place.startswith("//www") else place)
 
 
 def page_links(root: etree._Element | None, base_url: str) -> Iterator[tuple[str, str]]:

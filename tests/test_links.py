@@ -21,7 +21,7 @@ def found(body: str, rules: LinkRules | None = None, base: str = BASE) -> frozen
 
 
 def expected(*urls: str) -> frozenset[int]:
-    return frozenset(fingerprint(url.partition(":")[2]) for url in urls)
+    return frozenset(fingerprint(url.partition(":")[2].replace("//www.", "//")) for url in urls)
 
 
 @pytest.mark.parametrize(
@@ -269,3 +269,19 @@ def test_link_fingerprint_is_that_of_the_page_s_links() -> None:
     body = '<a href="x?b=1&a=2">'
     [(link, _)] = page_links(Selector(body).root, BASE)
     assert found(body) == {link_fingerprint(link)}
+
+
+@pytest.mark.parametrize(
+    ("link", "same"),
+    [
+        ("https://www.example.com/a", "http://example.com/a"),
+        ("http://www2.example.com/a", "http://example.com/a"),
+        ("http://www.com/", "http://www.com/"),
+    ],
+)
+def test_scheme_and_www_make_no_other_link(link: str, same: str) -> None:
+    assert link_fingerprint(link) == fingerprint(same.partition(":")[2])
+
+
+def test_a_host_that_only_begins_with_www_is_another() -> None:
+    assert link_fingerprint("http://wwwx.example.com/") != link_fingerprint("http://example.com/")
