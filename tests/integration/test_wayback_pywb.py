@@ -101,12 +101,11 @@ def random_sites(number: int, seed: int) -> dict[str, list[Archived]]:
 
 
 def random_history(chance: random.Random, place: str, *, has_many: bool) -> Iterator[Archived]:
-    """Captures of one page, under URLs on which its links lead to the same places."""
+    """Captures of one page, under several of its URLs."""
     pool = [f"http://a.org/{number}" for number in range(30)]
     bases = ["http://", "http://", "https://", "http://www."]
     if chance.random() < 0.5:
         pool += ["x.pdf", "/y/", "../z.html"]
-        bases.pop()
     shown: list[tuple[str, ...]] = [tuple(chance.sample(pool, chance.randrange(12)))]
     at = T + chance.randrange(1_000 * DAY)
     for _ in range(2 * RECENT_VISITS if has_many else chance.choice([1, 2, 3, 5, 8, 13, 21])):
