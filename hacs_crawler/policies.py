@@ -12,9 +12,13 @@ from types import MappingProxyType
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import gammainc
 
 Floats = NDArray[np.float64]
+
+UNSEEN_DAYS: Final = 365.0
+"""What an index policy takes for the time since the last visit of a page that never answered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +72,99 @@ def brute_force(candidates: Candidates) -> Floats:
     return np.zeros(len(candidates.page_ids))
 
 
+def freshness(candidates: Candidates) -> Floats:
+    """Score by `freshness_index`: keep as many pages as possible without an unseen update.
+
+    Here and in the other index policies a page never visited comes first, and every attempt that
+    failed since the page was last seen halves the score, as in `hacs`. A page of which there was
+    nothing but failed attempts counts as one last seen `UNSEEN_DAYS` ago.
+    """
+    return _by_index(freshness_index, candidates)
+
+
+def staleness(candidates: Candidates) -> Floats:
+    """Score by `staleness_index`: keep the harmonic penalty for unseen updates low."""
+    return _by_index(staleness_index, candidates)
+
+
+def unseen_links(candidates: Candidates) -> Floats:
+    """Score by `unseen_links_index`: find updates, each of them, with the least delay."""
+    return _by_index(unseen_links_index, candidates)
+
+
 POLICIES: Final[Mapping[str, Policy]] = MappingProxyType(
-    {"hacs": hacs, "last-obs": last_obs, "random": random, "brute-force": brute_force}
+    {
+        "hacs": hacs,
+        "last-obs": last_obs,
+        "random": random,
+        "brute-force": brute_force,
+        "freshness": freshness,
+        "staleness": staleness,
+        "unseen-links": unseen_links,
+    }
 )
+
+
+def freshness_index(
+    rate_per_day: ArrayLike, days_since_visit: ArrayLike, importance: ArrayLike = 1.0
+) -> Floats:
+    """Return mu/lambda [1 - (1 + lambda x) exp(-lambda x)], the index of a page's freshness.
+
+    Visiting the pages whose index is highest keeps the most of them, weighted by importance mu, in
+    the state in which they were last seen: Olston and Pandey, "Recrawl scheduling based on
+    information longevity", WWW 2008, appendix; the optimum is that of Cho and Garcia-Molina 2003.
+    Shapes broadcast; rates and days at least 0 and finite. The bracket is the regularised incomplete
+    gamma function P(2, lambda x), the probability of two updates or more, exact for small arguments;
+    lambda = 0 gives 0.
+    """
+    rate, days, weight = _floats(rate_per_day, days_since_visit, importance)
+    changed_twice: Floats = gammainc(2.0, rate * days)
+    return weight * _per_rate(changed_twice, rate)
+
+
+def staleness_index(
+    rate_per_day: ArrayLike, days_since_visit: ArrayLike, importance: ArrayLike = 1.0
+) -> Floats:
+    """Return mu [x - (1 - exp(-lambda x)) / lambda], the index of a page's harmonic staleness.
+
+    N unseen updates of a page cost mu (1 + 1/2 + ... + 1/N) a day, the harmonic penalty of Kolobov et
+    al., "Staying up to date with online content changes", NeurIPS 2019: an update more hurts less.
+    Shapes and ranges as for `freshness_index`. Computed as [r (1 - exp(-r)) - P(2, r)] / lambda with
+    r = lambda x, which cancels by no more than half for small r.
+    """
+    rate, days, weight = _floats(rate_per_day, days_since_visit, importance)
+    expected = rate * days
+    changed_twice: Floats = gammainc(2.0, expected)
+    return weight * _per_rate(-expected * np.expm1(-expected) - changed_twice, rate)
+
+
+def unseen_links_index(
+    rate_per_day: ArrayLike, days_since_visit: ArrayLike, importance: ArrayLike = 1.0
+) -> Floats:
+    """Return mu lambda x^2 / 2, the index of a page's unseen updates.
+
+    Every update costs mu a day until it is found, however many others wait on its page: the total
+    delay of Sia, Cho and Cho, "Efficient monitoring algorithm for fast news alerts", IEEE TKDE 19(7),
+    2007. Shapes and ranges as for `freshness_index`.
+    """
+    rate, days, weight = _floats(rate_per_day, days_since_visit, importance)
+    return weight * 0.5 * rate * days**2
+
+
+def _by_index(index: Callable[[Floats, Floats], Floats], candidates: Candidates) -> Floats:
+    is_new = np.isinf(candidates.days_since_visit)
+    days = np.where(is_new, UNSEEN_DAYS, candidates.days_since_visit)
+    score = index(candidates.rate_per_day, days) * 0.5**candidates.failures
+    return np.where(is_new & (candidates.failures == 0), np.inf, score)
+
+
+def _per_rate(values: Floats, rate: Floats) -> Floats:
+    """Divide by the rate; 0 where that is 0, the limit of all the indices."""
+    return np.divide(values, rate, out=np.zeros_like(rate), where=rate > 0)
+
+
+def _floats(*values: ArrayLike) -> list[Floats]:
+    return list(np.broadcast_arrays(*(np.asarray(value, np.float64) for value in values)))
 
 
 def _scramble(numbers: NDArray[np.integer]) -> NDArray[np.uint64]:
