@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,30 +78,36 @@ class Dropped(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class _Pool(Generic[T]):
-    """Entries with what orders them, arrays of one length."""
+    """Entries with what orders them and what was found of their pages, arrays of one length."""
 
-    entries: list[Ranked[T]]
+    entries: list[T]
     page_ids: Ids
     score: Floats
     visits: NDArray[np.int64]
     arrival: NDArray[np.int64]
+    p: Floats
+    rate_per_day: Floats
 
     def take(self, places: Places) -> _Pool[T]:
-        return _Pool(
-            [self.entries[place] for place in places.tolist()],
-            self.page_ids[places],
-            self.score[places],
-            self.visits[places],
-            self.arrival[places],
-        )
+        entries = [self.entries[place] for place in places.tolist()]
+        return _Pool(entries, *(column[places] for column in self._columns()))
 
     def with_(self, other: _Pool[T]) -> _Pool[T]:
-        return _Pool(
-            self.entries + other.entries,
-            np.concatenate([self.page_ids, other.page_ids]),
-            np.concatenate([self.score, other.score]),
-            np.concatenate([self.visits, other.visits]),
-            np.concatenate([self.arrival, other.arrival]),
+        columns = zip(self._columns(), other._columns(), strict=True)
+        return _Pool(self.entries + other.entries, *map(np.concatenate, columns))
+
+    def ranked(self) -> list[Ranked[T]]:
+        numbers = (self.p.tolist(), self.rate_per_day.tolist(), (self.visits > 0).tolist())
+        return [Ranked(*facts) for facts in zip(self.entries, *numbers, strict=True)]
+
+    def _columns(self) -> tuple[NDArray[Any], ...]:
+        return (
+            self.page_ids,
+            self.score,
+            self.visits,
+            self.arrival,
+            self.p,
+            self.rate_per_day,
         )
 
 
@@ -164,17 +170,15 @@ class Ranking(Generic[T]):
         is_repeated = ~is_gone & ~is_low & self._repeats(page_ids, may_repeat)
         arrival = np.arange(self._arrived, self._arrived + len(entries))
         self._arrived += len(entries)
-        ranked = [
-            Ranked(*facts)
-            for facts in zip(
-                entries,
-                candidates.p.tolist(),
-                candidates.rate_per_day.tolist(),
-                (candidates.visits > 0).tolist(),
-                strict=True,
-            )
-        ]
-        offered = _Pool(ranked, page_ids, score, candidates.visits, arrival)
+        offered = _Pool(
+            list(entries),
+            page_ids,
+            score,
+            candidates.visits,
+            arrival,
+            candidates.p,
+            candidates.rate_per_day,
+        )
         kept = np.flatnonzero(~(is_gone | is_low | is_repeated))
         self._pool = self._pool.with_(offered.take(kept))
         return Dropped(
@@ -187,7 +191,7 @@ class Ranking(Generic[T]):
     def take(self) -> tuple[list[Ranked[T]], list[T]]:
         """Return the chosen entries, best first, and the others, which the budget drops."""
         chosen = self._chosen()
-        taken = self._pool.take(chosen).entries
+        taken = self._pool.take(chosen).ranked()
         others = self._others(chosen)
         self._pool = self._empty_pool()
         if self._budget is not None:
@@ -198,7 +202,8 @@ class Ranking(Generic[T]):
     @staticmethod
     def _empty_pool() -> _Pool[T]:
         ids = np.zeros(0, np.int64)
-        return _Pool([], ids, np.zeros(0), ids, ids)
+        numbers = np.zeros(0)
+        return _Pool([], ids, numbers, ids, ids, numbers, numbers)
 
     def _score(self, candidates: Candidates) -> Floats:
         score = np.asarray(self._policy(candidates))
@@ -245,7 +250,7 @@ class Ranking(Generic[T]):
     def _others(self, places: Places) -> list[T]:
         is_other = np.ones(len(self._pool.entries), np.bool_)
         is_other[places] = False
-        return [self._pool.entries[place].entry for place in np.flatnonzero(is_other).tolist()]
+        return [self._pool.entries[place] for place in np.flatnonzero(is_other).tolist()]
 
 
 def _those(entries: Sequence[T], places: NDArray[np.bool_]) -> list[T]:

@@ -45,6 +45,10 @@ class Events:
         """Return the times of one page's events."""
         return self.at[self.offsets[page] : self.offsets[page + 1]]
 
+    def new_links_of(self, page: int) -> NDArray[np.int64]:
+        """Return how many links each of one page's events added."""
+        return self.new_links[self.offsets[page] : self.offsets[page + 1]]
+
 
 @dataclass(frozen=True, slots=True)
 class Timelines:

@@ -22,6 +22,7 @@ class MemoryStore:
         self._places: dict[int, int] = {}
         self._rows: Rows = np.zeros(16, ROW)
         self._meta: dict[str, str] = {}
+        self._order = self._sorted_ids = np.zeros(0, np.int64)
 
     def copy(self) -> MemoryStore:
         """Return a store that holds the same and shares nothing with this one."""
@@ -52,9 +53,15 @@ class MemoryStore:
 
     def rows(self, page_ids: Ids) -> Rows:
         """Return ranking rows in the order asked; zeros for unknown pages."""
-        places = np.array([self._places.get(key, -1) for key in page_ids.tolist()], np.int64)
-        rows = self._rows[places]
-        rows[places < 0] = UNKNOWN_ROW
+        if not self._places:
+            return np.repeat(UNKNOWN_ROW, len(page_ids))
+        if len(self._order) != len(self._places):
+            ids = np.array(list(self._places), np.int64)
+            self._order = np.argsort(ids)
+            self._sorted_ids = ids[self._order]
+        at = np.minimum(np.searchsorted(self._sorted_ids, page_ids), len(self._order) - 1)
+        rows = self._rows[self._order[at]]
+        rows[self._sorted_ids[at] != page_ids] = UNKNOWN_ROW
         return rows
 
     def all_rows(self) -> Iterator[tuple[Ids, Rows]]:
