@@ -48,7 +48,7 @@ class RetryAfterMiddleware:
     ) -> Coroutine[Any, Any, None] | None:
         """Wait, or drop the request, while its host wants to be left alone."""
         del spider
-        if not self._until:
+        if not self._until or "hacs_archive" in request.meta:
             return None
         host = urlsplit(request.url).netloc
         wait = self._until.get(host, 0.0) - self._clock()
