@@ -1,0 +1,170 @@
+"""What is known of homepages and websites: captures, what they found, and when updates happened.
+
+Times are days since 1970 UTC. A capture of a page finds an update if links appeared since the page's
+capture before; the update is *interpolated* at the middle between the two (Jayawardana et al. 2020,
+section II-B2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hacs_crawler.evaluation.sites import group_by_site
+from hacs_crawler.evaluation.timelines import Timelines
+from hacs_crawler.model.ragged import BoolArray, FloatArray, IndexArray, page_of_value
+from hacs_crawler.state.knowledge import PAGES_A_CALL, histories
+from hacs_crawler.state.page import DAY, Page
+
+Units = NDArray[np.int64]
+LEVELS = ("homepage", "website")
+
+
+@dataclass(frozen=True, slots=True)
+class Captures:
+    """Captures of many pages, and updates of the same pages, both page by page and in time order.
+
+    Page i has captures [offsets[i]:offsets[i+1]]; `updated` says whether a capture found an update.
+    `update_days` and `update_page` are the updates that count as the truth.
+    """
+
+    days: FloatArray
+    updated: BoolArray
+    offsets: IndexArray
+    update_days: FloatArray
+    update_page: IndexArray
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """What is known of the units of one level: each homepage, or each website as a whole.
+
+    A gap lies between two successive captures of one page. Its event is the interpolated update if
+    its end found one, else the access at its end. Captures are in time order, gaps in the order of
+    their ends, updates (the truth) from the last to the first.
+    """
+
+    units: int
+    capture_days: FloatArray
+    capture_unit: Units
+    gap_starts: FloatArray
+    gap_ends: FloatArray
+    gap_events: FloatArray
+    gap_updated: BoolArray
+    gap_unit: Units
+    update_days: FloatArray
+    update_unit: Units
+
+    def next_updates(self, day: float) -> FloatArray:
+        """Return when each unit is updated next after `day`, infinite where it never is."""
+        found = np.full(self.units, np.inf)
+        later = np.searchsorted(-self.update_days, -day)  # the first that is not after `day`
+        found[self.update_unit[:later]] = self.update_days[:later]  # the earliest is written last
+        return found
+
+
+def from_timelines(timelines: Timelines) -> dict[str, History]:
+    """Return the histories of both levels; the truth are the timelines' updates."""
+    pages, captures, updates = len(timelines.urls), timelines.captures, timelines.updates
+    update_page = page_of_value(updates.offsets)
+    known = np.searchsorted(
+        _keys(update_page, updates.at),
+        _keys(page_of_value(captures.offsets), captures.at),
+        side="right",
+    )
+    updated = np.diff(known, prepend=0) > 0
+    updated[captures.offsets[:-1][np.diff(captures.offsets) > 0]] = False
+    seen = Captures(captures.at / DAY, updated, captures.offsets, updates.at / DAY, update_page)
+    places = {url: place for place, url in enumerate(dict.fromkeys(timelines.sites))}
+    sites = np.array([places[site] for site in timelines.sites], np.int64)
+    homepages = np.flatnonzero(timelines.is_homepage)
+    return _both_levels(seen, _numbered(homepages, pages), len(homepages), sites, len(places))
+
+
+def from_pages(
+    pages: Iterable[Page],
+    seeds: Sequence[str] | None = None,
+    on_batch: Callable[[int], None] = lambda _done: None,
+) -> dict[str, History]:
+    """Return the histories of both levels as a state knows them, read page by page.
+
+    The truth are the updates that visits found, interpolated. `seeds` are the homepages, as for
+    `group_by_site`; `on_batch` is told how many pages are read.
+    """
+    urls: list[str] = []
+    days, updated, counts = [np.zeros(0)], [np.zeros(0, np.bool_)], [np.zeros(0, np.int64)]
+    remaining = iter(pages)
+    while batch := list(islice(remaining, PAGES_A_CALL)):
+        urls += [page.url for page in batch]
+        part_days, part_updated, part_offsets = histories(batch)
+        days.append(part_days)
+        updated.append(part_updated)
+        counts.append(np.diff(part_offsets))
+        on_batch(len(urls))
+    offsets = np.concatenate([[0], np.cumsum(np.concatenate(counts))]).astype(np.int64)
+    seen = _with_own_truth(np.concatenate(days), np.concatenate(updated), offsets)
+    sites, homepages = group_by_site(urls, seeds)
+    return _both_levels(
+        seen, _numbered(homepages, len(urls)), len(homepages), sites, len(homepages)
+    )
+
+
+def _with_own_truth(days: FloatArray, updated: BoolArray, offsets: IndexArray) -> Captures:
+    ends = np.flatnonzero(updated)
+    middles = days[ends - 1] + (days[ends] - days[ends - 1]) / 2
+    return Captures(days, updated, offsets, middles, page_of_value(offsets)[ends])
+
+
+def _keys(page: IndexArray, at: IndexArray) -> IndexArray:
+    """Return numbers in the order of page and second (both below 2^32)."""
+    return (page << 32) + at
+
+
+def _numbered(places: IndexArray, pages: int) -> Units:
+    numbers = np.full(pages, -1, np.int64)
+    numbers[places] = np.arange(len(places))
+    return numbers
+
+
+def _both_levels(
+    seen: Captures, homepage: Units, homepages: int, site: Units, sites: int
+) -> dict[str, History]:
+    return dict(
+        zip(LEVELS, (history(seen, homepage, homepages), history(seen, site, sites)), strict=True)
+    )
+
+
+def history(seen: Captures, unit_of_page: Units, units: int) -> History:
+    """Return the history of units, each the union of its pages (those of unit -1 are left out).
+
+    The union has the captures, gaps and updates of all of its pages; updates of several pages at the
+    same moment are one.
+    """
+    unit = unit_of_page[page_of_value(seen.offsets)]
+    ends_gap = unit >= 0
+    ends_gap[seen.offsets[:-1][np.diff(seen.offsets) > 0]] = False
+    ends_gap[1:] &= np.diff(seen.days) != 0  # two captures in one second are one
+    ends = np.flatnonzero(ends_gap)
+    ends = ends[np.argsort(seen.days[ends], kind="stable")]
+    middles = seen.days[ends - 1] + (seen.days[ends] - seen.days[ends - 1]) / 2
+    captures = np.flatnonzero(unit >= 0)
+    captures = captures[np.argsort(seen.days[captures], kind="stable")]
+    truth = unit_of_page[seen.update_page] >= 0
+    update_unit, update_days = unit_of_page[seen.update_page][truth], seen.update_days[truth]
+    updates = np.argsort(-update_days, kind="stable")
+    return History(
+        units=units,
+        capture_days=seen.days[captures],
+        capture_unit=unit[captures],
+        gap_starts=seen.days[ends - 1],
+        gap_ends=seen.days[ends],
+        gap_events=np.where(seen.updated[ends], middles, seen.days[ends]),
+        gap_updated=seen.updated[ends],
+        gap_unit=unit[ends],
+        update_days=update_days[updates],
+        update_unit=update_unit[updates],
+    )

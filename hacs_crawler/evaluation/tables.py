@@ -1,0 +1,241 @@
+"""The numbers of an evaluation as text, CSV and JSON."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Final
+
+import numpy as np
+
+from hacs_crawler.evaluation.descriptive import Description
+from hacs_crawler.evaluation.paper import (
+    HORIZON_DAYS,
+    ORDERS,
+    Evaluation,
+    LevelResult,
+    day_name,
+    defined,
+)
+from hacs_crawler.evaluation.selection import AVERAGES, MODELS, THETAS, Curve, Tally, curve
+
+UNDEFINED: Final = "-"
+FOOTNOTE: Final = (
+    "- is undefined: theta where no threshold selects a page that was updated, P where nothing is "
+    "selected, R where nothing was updated, F1 where neither is."
+)
+TITLES: Final = {"homepage": "Homepages", "website": "Websites"}
+MOST_POINTS: Final = 2_000
+"""Of more units than this, so many are drawn and written in full, evenly spaced."""
+_MEASURES: Final = ("precision", "recall", "f1")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One model at one level, window and average, at theta-hat; None where undefined.
+
+    `weeks` counts the moments t with pages. The counts are sums over them, of Random the mean over
+    all draws.
+    """
+
+    level: str
+    average: str
+    window_weeks: int
+    weeks: int
+    model: str
+    theta: float | None
+    true_positives: float | None
+    false_positives: float | None
+    false_negatives: float | None
+    true_negatives: float | None
+    precision: float | None
+    recall: float | None
+    f1: float | None
+
+
+def table_rows(level: str, result: LevelResult) -> Iterator[Row]:
+    """Yield the rows of the paper's Table I of one level: by average, window and model."""
+    for average in AVERAGES:
+        for weeks, tally in result.tallies.items():
+            curves = [curve(tally.counts(model), average) for model in MODELS]
+            best = curves[0].best()
+            for model, measured in zip(MODELS, curves, strict=True):
+                chosen = 0 if model == "Brute Force" else best
+                theta = None if best is None or model == "Brute Force" else float(THETAS[best])
+                yield Row(
+                    level, average, weeks, tally.moments, model, theta, *_at(measured, chosen)
+                )
+
+
+def _at(measured: Curve, place: int | None) -> list[float | None]:
+    columns = [getattr(measured, field.name) for field in fields(Curve)]
+    return [None] * len(columns) if place is None else defined([x[place] for x in columns])
+
+
+def table_text(result: Evaluation) -> str:
+    """Return the tables as they are printed."""
+    dates = f"t = {day_name(result.period.since)} to {day_name(result.period.until)}, weekly"
+    parts = [
+        f"Evaluation 1: pages selected at theta, the best threshold of each window. {dates}",
+        *(
+            _selection_text(level, average, list(table_rows(level, one)))
+            for level, one in result.levels.items()
+            for average in AVERAGES
+        ),
+        f"Evaluation 2: weighted P@K, mean over t. {dates}",
+        *(_ordering_text(level, one) for level, one in result.levels.items()),
+        FOOTNOTE,
+    ]
+    return "\n\n".join(parts)
+
+
+def selection_cells(average: str, rows: Sequence[Row]) -> list[list[str]]:
+    """Return a table's cells: window, weeks, theta, then P, R and F1 of each model."""
+    mine = [row for row in rows if row.average == average]
+    return [
+        [
+            str(group[0].window_weeks),
+            str(group[0].weeks),
+            shown(group[0].theta, 2),
+            *(shown(getattr(row, name), 3) for row in group for name in _MEASURES),
+        ]
+        for group in (mine[i : i + len(MODELS)] for i in range(0, len(mine), len(MODELS)))
+    ]
+
+
+def ordering_cells(result: LevelResult) -> list[list[str]]:
+    """Return a table's cells: window, weeks, then the mean weighted P@K of each order."""
+    return [
+        [str(weeks), str(order.moments), *(shown(order.mean(name), 3) for name in ORDERS)]
+        for weeks, order in result.orderings.items()
+    ]
+
+
+def _selection_text(level: str, average: str, rows: Sequence[Row]) -> str:
+    header = f"{'':>15}" + "".join(f"{model:^24}" for model in MODELS)
+    names = ["w", "weeks", "theta", *("P", "R", "F1") * len(MODELS)]
+    widths = [2, 6, 7, *[8] * 9]
+    lines = [names, *selection_cells(average, rows)]
+    title = f"{TITLES[level]}, {average}-averaged"
+    return "\n".join([title, header.rstrip(), *(_line(line, widths) for line in lines)])
+
+
+def _ordering_text(level: str, result: LevelResult) -> str:
+    lines = [["w", "weeks", *ORDERS], *ordering_cells(result)]
+    return "\n".join([TITLES[level], *(_line(line, [2, 6, 10, 10, 10]) for line in lines)])
+
+
+def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
+    return "".join(f"{cell:>{width}}" for cell, width in zip(cells, widths, strict=True))
+
+
+def shown(value: float | None, digits: int) -> str:
+    """Return a number as it is printed, "-" where it is undefined."""
+    return UNDEFINED if value is None else f"{value:.{digits}f}"
+
+
+def selection_csv(result: Evaluation) -> str:
+    """Return Table I as CSV; a value that is undefined is empty."""
+    rows = (asdict(row) for level, one in result.levels.items() for row in table_rows(level, one))
+    return _csv([field.name for field in fields(Row)], (list(row.values()) for row in rows))
+
+
+def ordering_csv(result: Evaluation) -> str:
+    """Return Figure 11 as CSV."""
+    rows = (
+        [level, weeks, order.moments, name, order.mean(name)]
+        for level, one in result.levels.items()
+        for weeks, order in one.orderings.items()
+        for name in ORDERS
+    )
+    return _csv(["level", "window_weeks", "weeks", "order", "weighted_precision"], rows)
+
+
+def _csv(names: Sequence[str], rows: Iterator[list[Any]]) -> str:
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(names)
+    writer.writerows([_cell(value) for value in row] for row in rows)
+    return out.getvalue()
+
+
+def _cell(value: object) -> object:
+    return f"{value:.6g}" if isinstance(value, float) else value
+
+
+def as_json(result: Evaluation) -> dict[str, Any]:
+    """Return all numbers, ready for JSON; null where undefined."""
+    return {
+        "since": day_name(result.period.since),
+        "until": day_name(result.period.until),
+        "weeks": len(result.period.moments),
+        "horizon_days": HORIZON_DAYS,
+        "thetas": THETAS.tolist(),
+        "levels": {level: _level_json(level, one) for level, one in result.levels.items()},
+    }
+
+
+def _level_json(level: str, result: LevelResult) -> dict[str, Any]:
+    return {
+        "units": result.units,
+        "selection": [asdict(row) for row in table_rows(level, result)],
+        "by_theta": [
+            entry for weeks, tally in result.tallies.items() for entry in _curves_json(weeks, tally)
+        ],
+        "ordering": [
+            {
+                "window_weeks": weeks,
+                "weeks": order.moments,
+                **{name: order.mean(name) for name in ORDERS},
+            }
+            for weeks, order in result.orderings.items()
+        ],
+        "description": _description_json(result.description),
+    }
+
+
+def _curves_json(weeks: int, tally: Tally) -> Iterator[dict[str, Any]]:
+    for average in AVERAGES:
+        for model in MODELS[:2]:
+            measured = curve(tally.counts(model), average)
+            yield {
+                "window_weeks": weeks,
+                "average": average,
+                "model": model,
+                **{field.name: defined(getattr(measured, field.name)) for field in fields(Curve)},
+            }
+
+
+def _description_json(description: Description) -> dict[str, Any]:
+    places = evenly(description.mean_days.size)
+    return {
+        "units_with_update": description.mean_days.size,
+        "units_without_update": description.quiet,
+        "median_of_mean_days": description.median_of_mean_days,
+        "mean_days": description.mean_days[places].tolist(),
+        "median_days": defined(description.median_days[places]),
+        "months": description.months,
+        "captures": description.captures.tolist(),
+        "units_captured": description.captured.tolist(),
+        "poisson": [
+            {
+                "low_days": check.low_days,
+                "high_days": check.high_days,
+                "units": check.units,
+                "intervals": check.intervals,
+                "edges_days": check.edges.tolist(),
+                "observed": check.observed.tolist(),
+                "expected": check.expected.tolist(),
+            }
+            for check in description.checks
+        ],
+    }
+
+
+def evenly(size: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """Return at most MOST_POINTS places, evenly spaced."""
+    if size <= MOST_POINTS:
+        return np.arange(size)
+    return np.linspace(0, size - 1, MOST_POINTS).astype(np.int64)
