@@ -68,7 +68,7 @@ class _Seed:
 class Harvester:
     """Records the archived history of seeds, several of them at a time.
 
-    `since` and `until` are seconds since 1970 UTC, both included; `on_page` is called after each page.
+    `on_page` is called after each page.
     """
 
     def __init__(
@@ -78,16 +78,12 @@ class Harvester:
         options: HarvestOptions,
         *,
         has_subpages: bool,
-        since: int,
-        until: int,
         on_page: Callable[[], None],
     ) -> None:
         self._session = session
         self._client = client
         self._options = options
         self._has_subpages = has_subpages
-        self._since = since
-        self._until = until
         self._on_page = on_page
         self._unanswered = 0
         self._has_answered = False
@@ -119,7 +115,7 @@ class Harvester:
     async def _go_through(self, seed: _Seed) -> None:
         if seed.journal.is_blocked:
             return
-        seed.journal.plan(self._since, self._until, at_least=DAY)
+        seed.journal.plan(self._options.since, self._options.until, at_least=DAY)
         reader = IndexReader(self._client, seed.site)
         todo = seed.journal.todo
         asked = begin(reader.read(todo)) if todo else None
@@ -206,8 +202,7 @@ class Harvester:
 
     async def _write(self, seed: _Seed) -> None:
         """Note how far the seed is, once all its visits are in the state."""
-        await self._session.settle()
-        if self._session.failure is not None:
+        if not await self._session.settle():
             raise StoppedError
         note = seed.journal.to_note()
         await self._session.patiently(lambda state: state.store.write_meta(seed.key, note))

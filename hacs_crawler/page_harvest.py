@@ -29,9 +29,14 @@ MEMENTO_TRIES: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class HarvestOptions:
-    """What is wanted of an archive's history; `source` is the number that pages keep it under."""
+    """What is wanted of an archive's history; `source` is the number that pages keep it under.
+
+    `since` and `until` are seconds since 1970 UTC, both included.
+    """
 
     source: int
+    since: int
+    until: int
     by_digest: bool
     max_captures: int | None
 
@@ -109,6 +114,8 @@ class PageHarvest:
         await self._take(step, memento)
 
     async def _take(self, step: Step, memento: Memento) -> None:
+        if not self._options.since <= memento.at <= self._options.until:
+            memento = Memento(memento.at, problem="moved")
         if memento.links is not None:
             self._count("mementos")
             if memento.at == step.capture.at:

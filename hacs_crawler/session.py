@@ -173,10 +173,13 @@ class Session:
         if self._buffer is not None:
             await self._buffer.make_room()
 
-    async def settle(self) -> None:
-        """Return when the visits recorded so far have been written; `failure` says if they were not."""
-        if self._buffer is not None:
-            await self._buffer.settle()
+    async def settle(self) -> bool:
+        """Return whether all visits recorded so far are written, once they are or were given up."""
+        buffer = self._buffer
+        if buffer is None:
+            return False
+        await buffer.settle()
+        return self.failure is None and not buffer.lost
 
     async def patiently(
         self, function: Callable[Concatenate[Knowledge, P], T], *args: P.args, **kwargs: P.kwargs

@@ -38,6 +38,8 @@ PAUSES_WITHOUT_ANSWER: Final = 2
 """How often an archive is left alone that has not answered anything yet: its address may be wrong."""
 PAUSES: Final = 7
 """How often in a row: with 60 s doubled each time, that is two hours."""
+CALM: Final = 10
+"""After so many times the last pause without another one the next begins with the shortest again."""
 
 
 class ArchivePauseMiddleware:
@@ -57,6 +59,8 @@ class ArchivePauseMiddleware:
         self._hosts = _hosts(config) if config is not None else frozenset[str]()
         self._pause_seconds = config.archive_pause_seconds if config is not None else 0.0
         self._until = 0.0
+        self._last_seconds = 0.0
+        self._doublings = 0
         self._pauses = 0
         self._has_answered = False
 
@@ -92,6 +96,8 @@ class ArchivePauseMiddleware:
         elif self._clock() >= self._until:
             self._has_answered = True
             self._pauses = 0
+            if self._clock() >= self._until + CALM * self._last_seconds:
+                self._doublings = 0
         return response
 
     def process_exception(
@@ -128,7 +134,9 @@ class ArchivePauseMiddleware:
                 "started again, the spider goes on where it was"
             )
             raise IgnoreRequest(self._session.failure)
-        seconds = max(asked or 0.0, self._pause_seconds * 2**self._pauses)
+        seconds = max(asked or 0.0, self._pause_seconds * 2**self._doublings)
+        self._last_seconds = seconds
+        self._doublings = min(self._doublings + 1, PAUSES)
         self._pauses += 1
         logger.warning("%s %s: left alone for %.0f s", host, reason, seconds)
         self._wait(seconds)

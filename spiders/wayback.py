@@ -132,6 +132,8 @@ class WaybackSpider(Spider):
         facts = (config.cdx_url, self.mode, since, most)
         options = HarvestOptions(
             source=fingerprint(repr(facts)) & 0xFFFF_FFFF,
+            since=since,
+            until=min(until, int(time.time())),
             by_digest=self.mode == "digest",
             max_captures=most,
         )
@@ -140,8 +142,6 @@ class WaybackSpider(Spider):
             client,
             options,
             has_subpages=self.level == "website",
-            since=since,
-            until=min(until, int(time.time())),
             on_page=self._show_progress,
         )
 

@@ -21,7 +21,7 @@ from hacs_crawler.state.page import Page, Visit
 from integration_support import ROOT, Crawl, Project
 from wayback_machine import Asked, WaybackMachine, page
 
-PAUSE_SECONDS = 0.6
+PAUSE_SECONDS = 0.2
 QUICK = {
     "HACS_CDX_PER_MINUTE": 0,
     "HACS_MEMENTOS_PER_MINUTE": 0,

@@ -4,7 +4,6 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import minimize
 
 from hacs_crawler.model.intervals import Gaps
 from hacs_crawler.model.ragged import FloatArray, IndexArray, offsets_of, sum_by_page
@@ -80,6 +79,8 @@ def fit_prior(
         posterior = (1 / marginal) @ likelihood * density  # summed over pages, one per grid point
         slope = np.array([posterior @ z / math.exp(log_sd), posterior @ (z * z - 1)])
         return -float(np.log(marginal).mean()), -slope / marginal.size
+
+    from scipy.optimize import minimize  # noqa: PLC0415 - half of a crawl's start-up time
 
     best = minimize(
         loss,
