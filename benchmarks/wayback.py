@@ -137,17 +137,18 @@ def pages_in(state: str) -> dict[int, Page]:
 
 @dataclass
 class Run:
-    """What a process took; `stats` are Scrapy's."""
+    """What a process took; `busy` is all processes' CPU time meanwhile, `stats` are Scrapy's."""
 
     wall: float
     cpu: float
+    busy: float
     peak: int
     stats: dict[str, float]
 
 
 def run(command: Sequence[str], log: Path) -> Run:
     """Run a process to its end; its peak memory is looked up 20 times a second."""
-    start = time.perf_counter()
+    start, busy = time.perf_counter(), cpu_of_all()
     with log.open("wb") as output:
         process = subprocess.Popen(command, cwd=ROOT, stdout=output, stderr=output)
     watch = threading.Event()
@@ -155,7 +156,7 @@ def run(command: Sequence[str], log: Path) -> Run:
     watcher = threading.Thread(target=watch_memory, args=(process.pid, watch, peaks))
     watcher.start()
     _, status, used = os.wait4(process.pid, 0)
-    wall = time.perf_counter() - start
+    wall, busy = time.perf_counter() - start, cpu_of_all() - busy
     watch.set()
     watcher.join()
     process.returncode = os.waitstatus_to_exitcode(status)
@@ -165,7 +166,7 @@ def run(command: Sequence[str], log: Path) -> Run:
     stats = {
         name: float(value) for name, value in re.findall(r"'([\w/]+)': ([\d.]+)(?=[,}\n])", text)
     }
-    return Run(wall, used.ru_utime + used.ru_stime, peaks[-1], stats)
+    return Run(wall, used.ru_utime + used.ru_stime, busy, peaks[-1], stats)
 
 
 def watch_memory(pid: int, ended: threading.Event, peaks: list[int]) -> None:
@@ -211,11 +212,12 @@ def fetch_again(url: str, paths: Sequence[str], at_once: int) -> Run:
         if response.status != 200:
             sys.exit(f"{path}: {response.status}")
 
-    start, cpu = time.perf_counter(), time.process_time()
+    start, cpu, busy = time.perf_counter(), time.process_time(), cpu_of_all()
     with ThreadPoolExecutor(at_once) as pool:
         for _ in pool.map(fetch, paths):
             pass
-    return Run(time.perf_counter() - start, time.process_time() - cpu, 0, {})
+    wall = time.perf_counter() - start
+    return Run(wall, time.process_time() - cpu, cpu_of_all() - busy, 0, {})
 
 
 def cpu_of(pid: int) -> float:
@@ -223,6 +225,12 @@ def cpu_of(pid: int) -> float:
     process = psutil.Process(pid)
     family = [process, *process.children(recursive=True)]
     return sum(sum(one.cpu_times()[:2]) for one in family)
+
+
+def cpu_of_all() -> float:
+    """CPU seconds so far of all processes, and of those that share the hardware."""
+    times = psutil.cpu_times()
+    return sum(times) - times.idle - times.iowait - times.guest - times.guest_nice
 
 
 def harvest(histories: Histories, folder: Path, at_once: int) -> int:
@@ -246,9 +254,9 @@ def harvest(histories: Histories, folder: Path, at_once: int) -> int:
         after = cpu_of(archive.pid)
     imported = import_warcs(states["import"], warcs, folder / "import.log")
     print(
-        "\n| reading | wall, s | captures/s | CPU of the reader, s | CPU of pywb, s | pywb busy |"
+        "\n| reading | wall, s | captures/s | CPU of it, s | of pywb, s | of others, s | pywb busy |"
     )
-    print("|---|---:|---:|---:|---:|---:|")
+    print("|---|---:|---:|---:|---:|---:|---:|")
     crawling = spider.stats.get("elapsed_time_seconds", spider.wall)
     show("scrapy crawl wayback", spider, spider.wall, captures, between - before)
     show("the same, start and end of Scrapy left out", spider, crawling, captures, between - before)
@@ -259,9 +267,9 @@ def harvest(histories: Histories, folder: Path, at_once: int) -> int:
 
 
 def show(name: str, one: Run, wall: float, captures: int, archive: float) -> None:
-    busy = f"{archive / wall:.0%} | " if archive else "- | "
-    figures = f"{wall:.1f} | {captures / wall:,.0f} | {one.cpu:.1f} | {archive:.1f} | "
-    print(f"| {name} | {figures}{busy}".rstrip(), flush=True)
+    others = max(0.0, one.busy - one.cpu - archive)
+    figures = f"{one.cpu:.1f} | {archive:.1f} | {others:.1f} | {archive / wall:.0%}"
+    print(f"| {name} | {wall:.1f} | {captures / wall:,.0f} | {figures} |", flush=True)
 
 
 def show_requests(asked: Sequence[str], captures: int, stats: dict[str, float]) -> None:
