@@ -19,6 +19,7 @@ from scrapy.utils.project import get_project_settings
 from hacs_crawler.archive import Cleaning
 from hacs_crawler.config import Config
 from hacs_crawler.evaluation.paper_command import evaluate_command
+from hacs_crawler.evaluation.simulate_command import simulate
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.exporting import export_pages
 from hacs_crawler.importing import Importer
@@ -114,3 +115,4 @@ def _settings(pairs: list[str]) -> Settings:
 
 
 app.command("evaluate")(evaluate_command(_opened))
+app.command()(simulate)

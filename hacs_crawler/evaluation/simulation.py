@@ -140,7 +140,7 @@ class World:
             self._remember(page, before or [int(timelines.first_seen[place])])
         self._known_at_start = sum(self._seen)
         self._visits = self._hits = self._updates_found = self._new_links_found = 0
-        self._delay_days = self._stale_days = 0.0
+        self._delay_seconds = self._stale_seconds = 0
 
     def first_unseen(self) -> Seconds:
         """Return when each page had its first update that no visit found; far away if there is none."""
@@ -165,18 +165,18 @@ class World:
         start, end = self.scenario.start, self.scenario.end
         up_to_end = sum(bisect_left(times, end) for times in self._updates)
         waiting = np.clip(self._first_unseen, start, end)
-        stale_days = self._stale_days + float(np.sum(end - waiting)) / DAY
-        page_days = len(self._urls) * (end - start) / DAY
+        stale_seconds = self._stale_seconds + int(np.sum(end - waiting))
+        found = self._updates_found
         return Score(
             policy=name,
             visits=self._visits,
             hits=self._hits,
             precision=self._hits / self._visits if self._visits else None,
-            updates_found=self._updates_found,
+            updates_found=found,
             updates_total=up_to_end - self._known_at_start,
             new_links_found=self._new_links_found,
-            mean_delay_days=self._delay_days / self._updates_found if self._updates_found else None,
-            mean_freshness=1.0 - stale_days / page_days,
+            mean_delay_days=self._delay_seconds / DAY / found if found else None,
+            mean_freshness=1.0 - stale_seconds / (len(self._urls) * (end - start)),
             wasted_share=1.0 - self._hits / self._visits if self._visits else None,
         )
 
@@ -200,16 +200,14 @@ class World:
         times = self._updates[page][first : first + found]
         self._updates_found += found
         self._new_links_found += sum(self._new_links[page][first : first + found])
-        self._delay_days += sum(now - at for at in times) / DAY
-        self._stale_days += (now - max(times[0], self.scenario.start)) / DAY
+        self._delay_seconds += sum(now - at for at in times)
+        self._stale_seconds += now - max(times[0], self.scenario.start)
         return found
 
     def _shown(self, page: int, at: int, found: int) -> Visit:
-        """Return a visit that shows the links of the latest updates, and one that was ever there."""
-        links = {_BASELINE_LINK}
-        for update in range(self._seen[page] - found, self._seen[page]):
-            links.update(range(update << 32, (update << 32) + self._new_links[page][update]))
-        return Visit(self._urls[page], at, links=frozenset(links))
+        """Return a visit that shows a link of each of the latest updates, and one ever there."""
+        updates = range(self._seen[page] - found, self._seen[page])
+        return Visit(self._urls[page], at, links=frozenset({_BASELINE_LINK, *updates}))
 
 
 def simulate(

@@ -10,7 +10,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Final
 
@@ -126,16 +126,16 @@ class _Row:
 
     def number(self, column: str) -> int:
         text = self.text(column)
-        if not (text.isascii() and text.isdigit()) or len(text) > 9:
-            raise self.wrong(column, "allowed is a whole number of at least 0")
+        if not (text.isascii() and text.isdigit()) or len(text) > 9 or int(text) < 1:
+            raise self.wrong(column, "allowed is a whole number of at least 1")
         return int(text)
 
     def time(self, column: str) -> int:
         try:
-            time = datetime.fromisoformat(self.text(column))
-            if time.tzinfo is None:
-                time = time.replace(tzinfo=UTC)
-            second = int(time.timestamp())
+            moment = datetime.fromisoformat(self.text(column))
+            if moment.tzinfo is None:
+                moment = moment.replace(tzinfo=UTC)
+            second = int(moment.timestamp())
         except (ValueError, OverflowError):
             raise self.wrong(column, "no time in ISO 8601") from None
         if not 0 < second <= MAX_SECOND:
@@ -189,6 +189,7 @@ def _no_events(pages: int) -> Events:
 def parse_day(text: str, name: str, wrong: Callable[[str], HacsError] = HacsError) -> int:
     """Return the second at which a day (ISO 8601) begins in UTC; `name` is for the error."""
     try:
-        return int(datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp())
-    except (ValueError, OverflowError):
+        day = date.fromisoformat(text)
+    except ValueError:
         raise wrong(f"{name} = {text!r}: allowed is a day such as 2022-01-01") from None
+    return int(datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp())
