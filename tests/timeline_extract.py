@@ -6,11 +6,11 @@ python tests/timeline_extract.py
 from __future__ import annotations
 
 import csv
+import math
+import random
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-
-import numpy as np
 
 FOLDER = Path(__file__).parent / "evaluation" / "data"
 SEED = 20_200_101
@@ -23,7 +23,7 @@ Row = Sequence[object]
 
 
 def timelines(
-    rng: np.random.Generator, sites: int, pages_a_site: int
+    rng: random.Random, sites: int, pages_a_site: int
 ) -> tuple[list[Row], list[Row], list[Row]]:
     """Return the rows of pages, updates and captures.
 
@@ -43,11 +43,11 @@ def timelines(
             gone = rng.uniform(seen, end) if rng.random() < 1 / 3 else end
             level = "subpage" if place else "homepage"
             pages.append((url, homepage, level, iso(seen)))
-            rate = rng.lognormal(-np.log(60 * DAY), 1.0)
-            updated = between(seen, gone, lambda rate=rate: rng.exponential(1 / rate))
-            updates += [(url, iso(at), int(rng.geometric(0.5))) for at in updated]
+            rate = rng.lognormvariate(-math.log(60 * DAY), 1.0)
+            updated = between(seen, gone, lambda rate=rate: rng.expovariate(rate))
+            updates += [(url, iso(at), 1 + int(-math.log2(1.0 - rng.random()))) for at in updated]
             median = rng.uniform(20, 127) * DAY
-            captured = between(seen, end, lambda median=median: median * rng.lognormal(0, 0.8))
+            captured = between(seen, end, lambda median=median: median * rng.lognormvariate(0, 0.8))
             captures += [(url, iso(at)) for at in captured]
     return pages, updates, captures
 
@@ -64,7 +64,7 @@ def iso(second: float) -> str:
 
 
 def write(folder: Path, seed: int, sites: int, pages_a_site: int) -> None:
-    tables = timelines(np.random.default_rng(seed), sites, pages_a_site)
+    tables = timelines(random.Random(seed), sites, pages_a_site)
     titles = {
         "pages": ("url", "site", "level", "first_seen"),
         "updates": ("url", "updated_at", "new_links"),
