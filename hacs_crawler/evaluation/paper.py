@@ -29,10 +29,14 @@ ORDERS: Final = ("HACS", "Last-Obs", "Random")
 
 @dataclass(frozen=True, slots=True)
 class Period:
-    """The moments t: weekly from `since` to `until`, both included, in days since 1970 UTC."""
+    """The moments t: weekly from `since` to `until`, both included, in days since 1970 UTC.
+
+    `is_closed`: whether windows are, see `windows.window`.
+    """
 
     since: float
     until: float
+    is_closed: bool = False
 
     @property
     def moments(self) -> FloatArray:
@@ -106,23 +110,27 @@ def evaluate(
         )
         before = len(results) * len(moments)
         for done, day in enumerate(moments, start=before + 1):
-            _evaluate_at(day, history, result)
+            _evaluate_at(day, history, result, is_closed=period.is_closed)
             on_moment(done, len(levels) * len(moments))
         results[name] = result
     return Evaluation(period, results)
 
 
-def _evaluate_at(day: float, history: History, result: LevelResult) -> None:
+def _evaluate_at(day: float, history: History, result: LevelResult, *, is_closed: bool) -> None:
     next_updates = history.next_updates(day)
     for weeks in WINDOW_WEEKS:
-        known = window(history, day, weeks * WEEK, HORIZON_DAYS)
+        known = window(history, day, weeks * WEEK, HORIZON_DAYS, is_closed=is_closed)
         following = next_updates[known.units]
         result.tallies[weeks].add(known.p, following <= day + HORIZON_DAYS)
         result.orderings[weeks].add(known.p, known.last_capture, following)
 
 
 def choose_period(
-    levels: Mapping[str, History], since: float | None, until: float | None
+    levels: Mapping[str, History],
+    since: float | None,
+    until: float | None,
+    *,
+    is_closed: bool = False,
 ) -> tuple[Period, float]:
     """Return the moments to evaluate, and the last one after which the truth is known.
 
@@ -150,7 +158,7 @@ def choose_period(
             + ("" if since is None else f"; since = {day_name(since)}")
             + ("" if until is None else f"; until = {day_name(until)}")
         )
-    return Period(start, end), latest
+    return Period(start, end, is_closed), latest
 
 
 def _check_captures(history: History, period: Period) -> None:

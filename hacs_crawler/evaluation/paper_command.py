@@ -41,6 +41,9 @@ def evaluate_command(opened: Opened) -> Callable[..., None]:
         captures: Annotated[Path | None, _File] = None,
         since: Annotated[str | None, typer.Option(help="the first week: a day, UTC")] = None,
         until: Annotated[str | None, typer.Option(help="the last week: a day, UTC")] = None,
+        closed: Annotated[
+            bool, typer.Option("--closed-windows", help="use no capture from before a window")
+        ] = False,
         seeds: Annotated[
             str | None, typer.Option(help="of a state: its homepages, a file as for scholar")
         ] = None,
@@ -67,7 +70,7 @@ def evaluate_command(opened: Opened) -> Callable[..., None]:
                 levels = _from_files(pages, updates, captures, seeds, settings)
             else:
                 levels = _from_state(opened, settings or [], seeds)
-            result = _evaluated(levels, bounds)
+            result = _evaluated(levels, bounds, is_closed=closed)
             _write(result, output, json_, report_)
             typer.echo(table_text(result))
         except HacsError as error:
@@ -114,9 +117,11 @@ def _from_state(opened: Opened, settings: list[str], seeds: str | None) -> dict[
         )
 
 
-def _evaluated(levels: dict[str, History], bounds: tuple[float | None, float | None]) -> Evaluation:
+def _evaluated(
+    levels: dict[str, History], bounds: tuple[float | None, float | None], *, is_closed: bool
+) -> Evaluation:
     since, until = bounds
-    period, latest = choose_period(levels, since, until)
+    period, latest = choose_period(levels, since, until, is_closed=is_closed)
     if until is not None and until > latest:
         logger.warning(
             "until is moved to %s: what happened in the week after it is not known",

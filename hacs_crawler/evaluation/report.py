@@ -55,6 +55,7 @@ def report(result: Evaluation) -> str:
         title=TITLE,
         since=day_name(result.period.since),
         until=day_name(result.period.until),
+        is_closed=result.period.is_closed,
         horizon=f"{HORIZON_DAYS:g}",
         models=MODELS,
         orders=ORDERS,

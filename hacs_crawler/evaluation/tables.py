@@ -77,6 +77,7 @@ def _at(measured: Curve, place: int | None) -> list[float | None]:
 def table_text(result: Evaluation) -> str:
     """Return the tables as they are printed."""
     dates = f"t = {day_name(result.period.since)} to {day_name(result.period.until)}, weekly"
+    dates += ", closed windows" if result.period.is_closed else ""
     parts = [
         f"Evaluation 1: pages selected at theta, the best threshold of each window. {dates}",
         *(
@@ -171,6 +172,7 @@ def as_json(result: Evaluation) -> dict[str, Any]:
         "since": day_name(result.period.since),
         "until": day_name(result.period.until),
         "weeks": len(result.period.moments),
+        "closed_windows": result.period.is_closed,
         "horizon_days": HORIZON_DAYS,
         "thetas": THETAS.tolist(),
         "levels": {level: _level_json(level, one) for level, one in result.levels.items()},

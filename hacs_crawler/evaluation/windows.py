@@ -34,9 +34,13 @@ class Rates:
     tau: FloatArray
 
 
-def window(history: History, day: float, days: float, horizon_days: float) -> Window:
+def window(
+    history: History, day: float, days: float, horizon_days: float, *, is_closed: bool = False
+) -> Window:
     """Return what captures within [day - days, day], both included, tell of day + horizon_days.
 
+    Each tells whether it found an update since its page's capture before, which may lie before the
+    window; if the window `is_closed`, only where that lies within it too.
     p = 1 - exp(-lambda e), e = day + horizon_days - tau (Jayawardana et al. 2020, Eq. 1).
     """
     first = np.searchsorted(history.capture_days, day - days)
@@ -47,7 +51,8 @@ def window(history: History, day: float, days: float, horizon_days: float) -> Wi
         np.searchsorted(history.gap_ends, day - days),
         np.searchsorted(history.gap_ends, day, side="right"),
     )
-    inside = np.flatnonzero(history.gap_starts[ended] >= day - days) + ended.start
+    earliest = day - days if is_closed else -np.inf
+    inside = np.flatnonzero(history.gap_starts[ended] >= earliest) + ended.start
     rates = estimated(history, inside)
     p = np.zeros(units.size)
     moving = rates.per_day > 0

@@ -200,20 +200,34 @@ def test_what_is_wrong_is_said_in_one_line(
     assert "\n" not in line
 
 
-def test_a_range_before_the_first_capture_of_a_level_is_named(tmp_path: Path) -> None:
+def test_a_range_before_the_first_capture_of_a_level_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     write_timelines(tmp_path)
     captures = (tmp_path / "captures.csv").read_text().splitlines(keepends=True)
     late = [row for row in captures if "p.html" in row or "2021-1" in row]
     (tmp_path / "captures.csv").write_text("".join(captures[:1] + late))
-    done = hacs(tmp_path, *FILES, "--until", "2021-03-01")
-    assert done.returncode == 1
-    assert "no captures between 20" in done.stderr
+    monkeypatch.chdir(tmp_path)
+    assert CliRunner().invoke(app, ["evaluate", *FILES, "--until", "2021-03-01"]).exit_code == 1
+    assert "no captures between 20" in caplog.text
 
 
-def test_weeks_of_which_the_truth_is_not_known_are_left_out(folder: Path) -> None:
-    done = hacs(folder, *FILES, "--until", "2023-01-01")
-    assert done.returncode == 0
-    assert "until is moved to 2021-12-2" in done.stderr
+def test_windows_can_be_closed(
+    folder: Path, result: Evaluation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder)
+    done = CliRunner().invoke(app, ["evaluate", *FILES, "--closed-windows"])
+    assert "closed windows" in done.output
+    assert done.output.splitlines()[1:] != table_text(result).splitlines()[1:]
+
+
+def test_weeks_of_which_the_truth_is_not_known_are_left_out(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.chdir(folder)
+    weeks = ("--since", "2021-12-01", "--until", "2023-01-01")
+    assert CliRunner().invoke(app, ["evaluate", *FILES, *weeks]).exit_code == 0
+    assert "until is moved to 2021-12-2" in caplog.text
 
 
 @pytest.mark.parametrize(
