@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from hacs_crawler.state.memory import MemoryStore
 from hacs_crawler.state.opening import open_store
 from hacs_crawler.state.store import Store
 from servers import redis_server, serve_every_slot
@@ -28,14 +29,22 @@ def cluster_port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
         yield port
 
 
-@pytest.fixture(params=["sqlite", "redis", "cluster"])
-def state_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """The address of an empty state of each kind."""
+KINDS = ("sqlite", "redis", "cluster")
+
+
+def address(request: pytest.FixtureRequest) -> str:
+    """The address of an empty state of the kind that the parameter names."""
     if request.param == "sqlite":
-        return f"sqlite:///{tmp_path}/state.db"
+        return f"sqlite:///{request.getfixturevalue('tmp_path')}/state.db"
     if request.param == "redis":
         return f"redis://127.0.0.1:{request.getfixturevalue('redis_port')}/0"
     return f"redis+cluster://127.0.0.1:{request.getfixturevalue('cluster_port')}"
+
+
+@pytest.fixture(params=KINDS)
+def state_url(request: pytest.FixtureRequest) -> str:
+    """The address of an empty state of each kind that can be opened again."""
+    return address(request)
 
 
 @pytest.fixture
@@ -58,20 +67,21 @@ def open_state(state_url: str, namespace: str) -> Iterator[Callable[[], Store]]:
         store.close()
 
 
-@pytest.fixture
-def store(open_state: Callable[[], Store]) -> Store:
-    return open_state()
-
-
-@pytest.fixture
-def new_store(state_url: str) -> Iterator[Callable[[], Store]]:
+@pytest.fixture(params=[*KINDS, "memory"])
+def new_store(request: pytest.FixtureRequest) -> Iterator[Callable[[], Store]]:
     """Opens an empty state each time."""
+    url = None if request.param == "memory" else address(request)
     opened: list[Store] = []
 
     def open_new() -> Store:
-        opened.append(open_store(state_url, uuid.uuid4().hex, Path()))
+        opened.append(MemoryStore() if url is None else open_store(url, uuid.uuid4().hex, Path()))
         return opened[-1]
 
     yield open_new
     for store in opened:
         store.close()
+
+
+@pytest.fixture
+def store(new_store: Callable[[], Store]) -> Store:
+    return new_store()
