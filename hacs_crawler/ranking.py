@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from hacs_crawler.exceptions import ConfigError
 from hacs_crawler.model import elapsed_days, update_probability
+from hacs_crawler.model.siblings import Sightings, sibling_evidence
 from hacs_crawler.policies import Candidates, Floats, Policy, brute_force
 from hacs_crawler.state.page import DAY
 from hacs_crawler.state.store import Ids, Rows
@@ -42,12 +43,24 @@ def candidates_from(
     now_day = now / DAY
     reference = last_visit if elapsed_from == "visit" else last_update
     since_update = elapsed_days(now_day, last_update, 0.0)
+    elapsed = elapsed_days(now_day, reference, horizon_days)
+    has_update = rows["updates"] > 0
+    quiet_days, shared = sibling_evidence(
+        Sightings(
+            rows["site"].astype(np.int64),
+            rate,
+            last_visit,
+            np.where(has_update, last_update, np.nan),
+            np.where(has_update, rows["before_update"] / DAY, np.nan),
+        )
+    )
+    p = update_probability(rate, np.maximum(elapsed - quiet_days, 0.0))
     return Candidates(
         page_ids=page_ids,
         rate_per_day=rate,
         days_since_visit=elapsed_days(now_day, last_visit, 0.0),
         days_since_update=np.where(rows["updates"] > 0, since_update, np.inf),
-        p=update_probability(rate, elapsed_days(now_day, reference, horizon_days)),
+        p=1.0 - (1.0 - p) * (1.0 - shared),
         visits=rows["visits"].astype(np.int64),
         updates=rows["updates"].astype(np.int64),
         failures=rows["failures"].astype(np.int64),

@@ -17,6 +17,7 @@ from typing import Final
 import numpy as np
 
 from hacs_crawler.exceptions import StateError
+from hacs_crawler.sites import site_id
 from hacs_crawler.state.page import Harvest, Page
 
 LAYOUT: Final = 1
@@ -35,12 +36,15 @@ ROW: Final = np.dtype(
         ("visits", "<u2"),
         ("updates", "<u2"),
         ("failures", "u1"),
+        ("before_update", "<u4"),
+        ("site", "<u4"),
     ]
 )
 """What ranking needs of a page: the rate in 1/day, times in seconds since 1970 UTC, counts.
 
 `last_visit` is 0 where the page was never seen. `last_update` is the first visit where no update is
-known (`updates` is 0): from then on the page is known not to have changed.
+known (`updates` is 0): from then on the page is known not to have changed. `before_update` is the visit
+before the last one that found an update, 0 where there is none; `site` is `site_id` of the page's URL.
 """
 UNKNOWN_ROW: Final = np.zeros(1, ROW)
 
@@ -150,11 +154,26 @@ def encode_row(page: Page) -> bytes:
         min(len(visits), 65_535),
         min(len(gaps_with_update), 65_535),
         page.failures,
+        _visit_before(visits, times[-1]) if times else 0,
+        site_id(page.url),
     )
     return _ROW.pack(*row)
 
 
-_ROW: Final = struct.Struct("<dIIIHHB")
+def row_of(body: bytes) -> bytes:
+    """Return the ranking row of a page's bytes, that of an unknown page where they are damaged."""
+    try:
+        return encode_row(decode_page(body))
+    except StateError:
+        return UNKNOWN_ROW.tobytes()
+
+
+_ROW: Final = struct.Struct("<dIIIHHBII")
+
+
+def _visit_before(visits: array[int], at: int) -> int:
+    place = bisect_left(visits, at)
+    return visits[place - 1] if 0 < place < len(visits) else 0
 
 
 def _to_bytes(numbers: array[int]) -> bytes:

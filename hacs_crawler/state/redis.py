@@ -9,6 +9,7 @@ million pages stay in Redis's compact encoding (at most 512 fields a hash), see 
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
@@ -21,8 +22,10 @@ from redis.cluster import RedisCluster
 from redis.retry import Retry
 
 from hacs_crawler.exceptions import StateError, StateUnavailableError
-from hacs_crawler.state.codec import ROW, UNKNOWN_ROW, VERSION_OFFSET
+from hacs_crawler.state.codec import ROW, UNKNOWN_ROW, VERSION_OFFSET, row_of
 from hacs_crawler.state.store import SCHEMA, Change, Ids, Rows
+
+logger = logging.getLogger(__name__)
 
 BUCKETS: Final = 65_536
 CONNECT_SECONDS = 5.0
@@ -173,6 +176,25 @@ class RedisStore:
                 f"use another HACS_NAMESPACE"
             )
             raise StateError(msg)
+        if found < SCHEMA:
+            logger.info("Bringing the state in %s up to date", self._shown)
+            with self._naming_errors("open"):
+                self._make_rows_anew()
+                self._redis.hset(self._meta_key, "schema", SCHEMA)
+
+    def _make_rows_anew(self) -> None:
+        for start in range(0, BUCKETS, _BUCKETS_A_CALL):
+            buckets = range(start, min(start + _BUCKETS_A_CALL, BUCKETS))
+            with self._redis.pipeline(transaction=False) as pipe:
+                for bucket in buckets:
+                    pipe.hgetall(self._key(bucket, "pages"))
+                pages = pipe.execute()
+            with self._redis.pipeline(transaction=False) as pipe:
+                for bucket, bodies in zip(buckets, pages, strict=True):
+                    if bodies:
+                        rows = {field: row_of(body) for field, body in bodies.items()}
+                        pipe.hset(self._key(bucket, "rows"), mapping=rows)
+                pipe.execute()
 
     @property
     def _meta_key(self) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -12,8 +13,10 @@ from typing import Any
 import numpy as np
 
 from hacs_crawler.exceptions import StateError, StateUnavailableError
-from hacs_crawler.state.codec import ROW, UNKNOWN_ROW
+from hacs_crawler.state.codec import ROW, UNKNOWN_ROW, row_of
 from hacs_crawler.state.store import SCHEMA, Change, Ids, Rows
+
+logger = logging.getLogger(__name__)
 
 BUSY_SECONDS = 10.0
 _BATCH = 500
@@ -147,13 +150,26 @@ class SQLiteStore:
             self._pages: "id INTEGER PRIMARY KEY, version INTEGER NOT NULL, body BLOB NOT NULL",
             self._rows: "id INTEGER PRIMARY KEY, row BLOB NOT NULL",
         }
-        if tables.issuperset(name.strip('"') for name in wanted):
+        is_old = bool(tables) and schema < SCHEMA
+        if tables.issuperset(name.strip('"') for name in wanted) and not is_old:
             return
         with self._transaction():
+            if is_old:
+                self._make_rows_anew([name for name in tables if name.endswith(".rows")])
             for table, columns in wanted.items():
                 self._db.execute(f"CREATE TABLE IF NOT EXISTS {table} ({columns})")
             self._db.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
             self._db.execute(f"PRAGMA user_version = {SCHEMA}")
+
+    def _make_rows_anew(self, tables: Sequence[str]) -> None:
+        logger.info("Bringing the state in %s up to date", self._path)
+        self._db.create_function("hacs_row", 1, row_of, deterministic=True)
+        for rows in tables:
+            pages = f"{rows.removesuffix('.rows')}.pages"
+            self._db.execute(
+                f'UPDATE "{rows}" SET row = hacs_row(page.body) '  # noqa: S608
+                f'FROM "{pages}" AS page WHERE page.id = "{rows}".id'
+            )
 
     def _by_id(self, column: str, page_ids: Sequence[int]) -> dict[int, Any]:
         """Return a column of those pages that are known."""

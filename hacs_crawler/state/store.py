@@ -9,8 +9,11 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-SCHEMA = 1
-"""Version of everything a store holds: tables or keys, page bytes, ranking rows."""
+SCHEMA = 2
+"""Version of everything a store holds: tables or keys, page bytes, ranking rows.
+
+In 1, ranking rows had neither `before_update` nor `site`; they are made anew from the pages.
+"""
 
 Ids = NDArray[np.int64]
 Rows = NDArray[np.void]

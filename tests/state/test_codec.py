@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hacs_crawler.exceptions import StateError
+from hacs_crawler.sites import site_id
 from hacs_crawler.state.codec import ROW, decode_page, encode_page, encode_row
 from hacs_crawler.state.page import Harvest, News, Page, Visit, merge
 
@@ -80,7 +81,7 @@ def test_rubbish_is_refused_or_is_a_page(body: bytes) -> None:
 
 def test_the_row_holds_what_ranking_needs() -> None:
     row = np.frombuffer(encode_row(example_page()), ROW)[0]
-    assert row.tolist() == (0.25, 200, 200, 0, 2, 1, 1)
+    assert row.tolist() == (0.25, 200, 200, 0, 2, 1, 1, 100, site_id("http://example.edu/~a/"))
 
 
 def test_where_no_update_is_known_the_row_names_the_first_visit() -> None:

@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hacs_crawler.model import DEFAULT_PRIOR
+from hacs_crawler.state.codec import ROW
 from hacs_crawler.state.knowledge import Estimation, Knowledge, Restored
 from hacs_crawler.state.page import DAY, News, Page, Visit, merge
 from hacs_crawler.state.store import Change, Store
@@ -146,7 +147,7 @@ def comparable(store: Store, url: str) -> dict[str, object]:
 def test_a_damaged_page_is_named_and_the_others_are_recorded(
     store: Store, caplog: pytest.LogCaptureFixture
 ) -> None:
-    damaged = Change(page_id(URLS[0]), 0, b"\x01rubbish", bytes(25))
+    damaged = Change(page_id(URLS[0]), 0, b"\x01rubbish", bytes(ROW.itemsize))
     store.write([damaged])
     recorded = knowledge_of(store).record([visit(URLS[0], 1, 1), visit(URLS[1], 1, 1)])
     assert [one.visit.url for one in recorded] == [URLS[1]]
@@ -230,7 +231,7 @@ def test_pages_of_one_key_in_one_call_become_one(store: Store) -> None:
 def test_a_damaged_page_is_counted_and_the_others_are_restored(
     store: Store, caplog: pytest.LogCaptureFixture
 ) -> None:
-    store.write([Change(page_id(URLS[0]), 0, b"\x01rubbish", bytes(25))])
+    store.write([Change(page_id(URLS[0]), 0, b"\x01rubbish", bytes(ROW.itemsize))])
     pages = [page_of(visit(url, 1, 1), rate=1.0) for url in URLS[:2]]
     assert knowledge_of(store).restore(pages) == Restored(1, 0, 1)
     assert URLS[0] in caplog.text
@@ -239,7 +240,7 @@ def test_a_damaged_page_is_counted_and_the_others_are_restored(
 def test_pages_are_streamed_and_damaged_ones_told_apart(store: Store) -> None:
     knowledge = knowledge_of(store)
     knowledge.record([visit(url, 1, 1) for url in URLS])
-    store.write([Change(5, 0, b"\x01rubbish", bytes(25))])
+    store.write([Change(5, 0, b"\x01rubbish", bytes(ROW.itemsize))])
     found = list(knowledge.pages())
     assert {page.url for page in found if page is not None} == set(URLS)
     assert found.count(None) == 1

@@ -1,9 +1,13 @@
-"""What every store promises; each test runs on SQLite, on Redis and on a Redis Cluster."""
+"""What every store promises: each test runs on SQLite, on Redis, on a Redis Cluster and in memory.
+
+The last takes part in all but what opens a state again.
+"""
 
 from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -115,6 +119,18 @@ def test_a_newer_schema_is_refused_and_left_alone(state_url: str, namespace: str
     again = open_store(state_url, namespace, Path())
     assert 5 in again.load([5])
     again.close()
+
+
+def test_rows_of_an_older_schema_are_made_anew(state_url: str, namespace: str) -> None:
+    store = open_store(state_url, namespace, Path())
+    store.write([replace(change(number), row=bytes(25)) for number in (5, 6)])
+    store.close()
+    _set_schema(state_url, namespace, 1)
+    again = open_store(state_url, namespace, Path())
+    expected = b"".join(change(number).row for number in (5, 6))
+    assert again.rows(np.array([5, 6])).tobytes() == expected
+    again.close()
+    open_store(state_url, namespace, Path()).close()
 
 
 def _set_schema(url: str, namespace: str, schema: int) -> None:

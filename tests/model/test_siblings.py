@@ -1,0 +1,85 @@
+"""What the other pages of a site tell about a page."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hacs_crawler.model.siblings import (
+    QUIET_SHARE,
+    SHARED_UPDATES,
+    Sightings,
+    sibling_evidence,
+)
+
+NEVER = np.nan
+
+
+def evidence(*pages: tuple[int, float, float, float, float]) -> list[tuple[float, float]]:
+    """Of pages of (site, rate, last visit, last update, visit before it): quiet days and probability."""
+    columns = np.array(pages, np.float64).reshape(-1, 5).T
+    quiet, shared = sibling_evidence(Sightings(columns[0].astype(np.int64), *columns[1:]))
+    return list(zip(quiet.tolist(), shared.tolist(), strict=True))
+
+
+def test_a_sibling_seen_quiet_since_then_makes_the_time_since_the_last_visit_shorter() -> None:
+    page, _ = evidence((1, 0.1, 10, NEVER, NEVER), (1, 0.1, 30, NEVER, NEVER))
+    assert page == (pytest.approx(QUIET_SHARE * 20), 0.0)
+
+
+def test_each_further_quiet_sibling_takes_a_share_of_what_is_left() -> None:
+    page, _, _ = evidence(
+        (1, 0.1, 10, NEVER, NEVER), (1, 0.1, 20, NEVER, NEVER), (1, 0.1, 30, NEVER, NEVER)
+    )
+    one, two = QUIET_SHARE, 1 - (1 - QUIET_SHARE) ** 2
+    assert page[0] == pytest.approx(10 * one + 10 * two)
+
+
+def test_a_sibling_that_was_not_quiet_when_last_seen_takes_nothing() -> None:
+    page, _ = evidence((1, 0.1, 10, NEVER, NEVER), (1, 0.1, 30, 30, 29))
+    assert page[0] == 0.0
+
+
+def test_a_sibling_updated_since_then_makes_an_update_likely() -> None:
+    page, _ = evidence((1, 0.1, 10, NEVER, NEVER), (1, 0.1, 30, 30, 10))
+    assert page == (0.0, pytest.approx(SHARED_UPDATES))
+
+
+def test_of_an_update_that_may_be_older_than_the_last_visit_only_a_share_counts() -> None:
+    page, _ = evidence((1, 0.1, 10, NEVER, NEVER), (1, 0.1, 30, 30, 0))
+    assert page[1] == pytest.approx(SHARED_UPDATES * 2 / 3)
+
+
+def test_a_faster_siblings_update_tells_less() -> None:
+    page, _ = evidence((1, 0.1, 10, NEVER, NEVER), (1, 0.4, 30, 30, 10))
+    assert page[1] == pytest.approx(SHARED_UPDATES / 4)
+
+
+def test_pages_of_other_sites_and_of_no_site_tell_nothing() -> None:
+    pages = ((1, 0.1, 10, NEVER, NEVER), (2, 0.1, 30, 30, 10))
+    assert evidence(*pages) == [(0.0, 0.0)] * 2
+    assert evidence(*((0, *page[1:]) for page in pages)) == [(0.0, 0.0)] * 2
+
+
+def test_a_page_seen_last_of_its_site_learns_nothing() -> None:
+    _, last = evidence((1, 0.1, 10, 10, 5), (1, 0.1, 30, NEVER, NEVER))
+    assert last == (0.0, 0.0)
+
+
+def test_there_need_not_be_any_pages() -> None:
+    assert evidence() == []
+
+
+times = st.one_of(st.just(NEVER), st.floats(0, 5e4, width=32))
+pages = st.lists(st.tuples(st.integers(0, 3), st.floats(0, 10), times, times, times), max_size=30)
+
+
+@given(pages)
+def test_whatever_the_times_are_quiet_days_are_finite_and_probabilities_below_one(
+    found: list[tuple[int, float, float, float, float]],
+) -> None:
+    for quiet, shared in evidence(*found):
+        assert 0 <= quiet < np.inf
+        assert 0 <= shared < 1
