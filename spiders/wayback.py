@@ -83,6 +83,8 @@ class WaybackSpider(Spider):
         settings.set("HACS_FLUSH_VISITS", 1_000, "default")
         for name in UNSUITABLE:
             settings.set(name, False, "spider")
+        # how many connections are kept open; how many requests there are at once, the slots say
+        settings.set("CONCURRENT_REQUESTS_PER_DOMAIN", max(REQUESTS_AT_ONCE.values()), "spider")
         for name, entries in (
             ("DOWNLOAD_SLOTS", _slots(settings)),
             ("DOWNLOADER_MIDDLEWARES", {ArchivePauseMiddleware: PAUSE_ORDER}),
@@ -208,7 +210,8 @@ def _slots(settings: BaseSettings) -> dict[str, dict[str, float]]:
             per_minute = settings.getfloat(setting, DEFAULTS[setting])
         except (TypeError, ValueError):  # the session says what is wrong with it
             per_minute = DEFAULTS[setting]
-        delay = 60.0 / per_minute if per_minute > 0 else 0.0
+        # not 0: Scrapy then sends a burst without regard to the slot's concurrency
+        delay = 60.0 / per_minute if per_minute > 0 else 0.001
         slots[slot] = {"delay": delay, "concurrency": REQUESTS_AT_ONCE[slot], "jitter": 0.0}
     return slots
 
