@@ -30,7 +30,7 @@ from hacs_crawler.archive.query import (
 from hacs_crawler.archive.site import Site
 from hacs_crawler.config import Config
 from hacs_crawler.exceptions import HacsError
-from hacs_crawler.holding import call_back, is_closing
+from hacs_crawler.holding import is_closing, recall
 from hacs_crawler.links import LinkRules
 from hacs_crawler.session import Session
 from hacs_crawler.urls import fingerprint
@@ -42,8 +42,10 @@ CDX_SLOT: Final = "hacs-cdx"
 MEMENTO_SLOT: Final = "hacs-mementos"
 CDX_TIMEOUT_SECONDS: Final = 180.0
 """The Wayback Machine takes up to a minute for a long prefix (agntn/archives issue 70)."""
-MOST_ERRORS: Final = 50
-"""Mementos in a row at which the archive failed, each after Scrapy's retries: then it is left alone."""
+MOST_ERRORS: Final = 20
+"""Mementos in a row at which the archive failed, each after Scrapy's retries: then the seed is left."""
+LARGE_BODY_BYTES: Final = 1 << 20
+"""A longer page is taken apart beside the event loop."""
 HOPS: Final = 5
 """Redirects of the archive that are followed: it leads to the capture that it has instead."""
 REQUESTS_AT_ONCE: Final[Mapping[str, int]] = {CDX_SLOT: 4, MEMENTO_SLOT: 8}
@@ -97,6 +99,7 @@ class ArchiveClient:
         self._worker = Worker()
         self._errors_in_a_row = 0
         self._names_times = False
+        self._has_shown = False
         self._note_key = f"mementos/{fingerprint(config.memento_url):016x}"
         self._cancel_recall = call_later(RECALL_SECONDS, self._recall)
         crawler.signals.connect(self.close, signals.spider_closed)
@@ -117,7 +120,7 @@ class ArchiveClient:
         """Take back what waits to be sent when the crawl closes: it would take minutes."""
         if self._is_stopped:
             for slot in REQUESTS_AT_ONCE:
-                call_back(self._crawler, slot, lambda request: "hacs_archive" in request.meta)
+                recall(self._crawler, slot, lambda request: "hacs_archive" in request.meta)
         self._cancel_recall = call_later(RECALL_SECONDS, self._recall)
 
     @property
@@ -141,20 +144,24 @@ class ArchiveClient:
             raise StoppedError
         body = _index(response)
         try:
-            return await maybe_deferred_to_future(self._worker.run(read_answer, body, url, site))
+            return await maybe_deferred_to_future(
+                self._worker.run(read_answer, body, url, site, span)
+            )
         except ArchiveError as error:
             raise UnansweredError(str(error), is_narrowable=False) from error
 
     async def memento(self, capture: Capture) -> Memento:
         """Fetch a capture's memento and the links it shows.
 
-        Raises BlockedError where the archive shows no memento of this URL, RefusedError, StoppedError.
+        Raises BlockedError where the archive shows no memento of this URL, UnansweredError where it
+        failed at too many in a row, RefusedError, StoppedError.
         """
         memento = await self._follow(capture)
         self._errors_in_a_row = self._errors_in_a_row + 1 if memento.is_passing else 0
         if self._errors_in_a_row >= MOST_ERRORS:
-            msg = f"{self._memento_url} failed {MOST_ERRORS} times in a row; run it again later"
-            raise RefusedError(msg)
+            self._errors_in_a_row = 0
+            msg = f"{self._memento_url} failed {MOST_ERRORS} times in a row"
+            raise UnansweredError(msg, is_narrowable=False)
         return memento
 
     async def _follow(self, capture: Capture) -> Memento:
@@ -162,6 +169,10 @@ class ArchiveClient:
         for _ in range(HOPS):
             try:
                 response = await self._get(url, MEMENTO_SLOT)
+            except RefusedError:
+                if not self._has_shown:  # maybe robots.txt forbids all of them
+                    raise
+                return Memento(capture.at, problem="refused")
             except HacsError:
                 raise
             except Exception as error:  # noqa: BLE001 - whatever the network does
@@ -182,7 +193,13 @@ class ArchiveClient:
             )
         if self._names_times and response.status == 200 and not is_named:
             return _no_memento(response, capture)
-        memento = _read_memento(response, capture, self._rules)
+        if len(response.body) > LARGE_BODY_BYTES:
+            memento = await maybe_deferred_to_future(
+                self._worker.run(_read_memento, response, capture, self._rules)
+            )
+        else:
+            memento = _read_memento(response, capture, self._rules)
+        self._has_shown = self._has_shown or memento.links is not None
         if memento.problem == "missing" and not self._names_times:  # maybe this is no archive
             return replace(memento, is_passing=True)
         return memento
@@ -213,7 +230,7 @@ def _index(response: Response) -> bytes:
     """Return the rows that a CDX server answered; raises what its answer means where it is none."""
     body: bytes = response.body.strip()
     is_json = body[:1] in {b"[", b"{"}
-    if not is_json and _is_blocked(response):
+    if (not is_json or len(body) < 1_000) and _is_blocked(response):
         raise BlockedError(f"{response.url}: {_first_line(response)}")
     if response.status == 404 and b"no captures" in body[:2_000].lower():
         return b""
@@ -221,6 +238,8 @@ def _index(response: Response) -> bytes:
         is_narrowable = response.status >= 500 or response.status in {408, 413}
         msg = f"{response.url} answered {response.status}: {_first_line(response)}"
         raise UnansweredError(msg, is_narrowable=is_narrowable)
+    if body[:1] == b"<":
+        raise UnansweredError(f"{response.url} answered with HTML", is_narrowable=True)
     if body[:1] == b"[" and body[-1:] != b"]":
         raise UnansweredError(f"{response.url}: the answer is cut off", is_narrowable=True)
     return response.body

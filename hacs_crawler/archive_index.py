@@ -53,11 +53,11 @@ class IndexReader:
                 continue
             rest = self._rest(left, answer)
             if rest is not None:
-                self._limit = max(self._limit, min(2 * self._limit, LIMIT))
                 return answer, rest
-            if failures or self._limit >= LIMIT_WITHOUT_KEYS:
+            if self._limit >= LIMIT_WITHOUT_KEYS or (failures and left[0].halves() is not None):
                 left = _halved(left)
-            self._limit = max(self._limit, LIMIT_WITHOUT_KEYS if not failures else 0)
+            else:
+                self._limit = LIMIT_WITHOUT_KEYS
 
     def _narrowed(self, left: list[Span], failures: int) -> list[Span]:
         """Halve the number of rows asked for, or the span of time.

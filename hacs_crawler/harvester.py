@@ -5,14 +5,16 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Final
 
 from scrapy.utils.defer import maybe_deferred_to_future
+from twisted.internet.defer import DeferredLock
 
 from hacs_crawler.archive import Capture
-from hacs_crawler.archive.journal import Journal
+from hacs_crawler.archive.capture import key_of
+from hacs_crawler.archive.journal import MOST_TRIES, Journal, Missed
 from hacs_crawler.archive.query import Answer, Span
 from hacs_crawler.archive.site import Site
 from hacs_crawler.archive_client import ArchiveClient, BlockedError, StoppedError, UnansweredError
@@ -33,7 +35,7 @@ BATCH: Final = 1_000
 """Pages read from the state at once."""
 UNANSWERED_AT_FIRST: Final = 3
 """After so many seeds without an answer, and none with one, the archive's address is wrong."""
-UNANSWERED_IN_A_ROW: Final = 50
+UNANSWERED_IN_A_ROW: Final = 10
 
 _Pages = list[tuple[str, list[Capture]]]
 
@@ -85,6 +87,7 @@ class Harvester:
         self._options = options
         self._has_subpages = has_subpages
         self._on_page = on_page
+        self._busy: dict[int, DeferredLock] = {}
         self._unanswered = 0
         self._has_answered = False
         self._last_problem = ""
@@ -93,7 +96,7 @@ class Harvester:
         """Record what is not recorded yet; raises HacsError where the crawl cannot go on."""
         site = Site(homepage, has_subpages=self._has_subpages)
         level = "site" if self._has_subpages else "page"
-        key = f"harvest/{level}/{self._options.source:08x}/{fingerprint(site.surt):016x}"
+        key = f"harvest/{level}/{self._options.source:08x}/{fingerprint(site.surt) % 2**64:016x}"
         note = await self._session.patiently(lambda state: state.store.read_meta(key))
         seed = _Seed(site, Journal.from_note(note, key), key)
         status = "unanswered"
@@ -115,6 +118,7 @@ class Harvester:
     async def _go_through(self, seed: _Seed) -> None:
         if seed.journal.is_blocked:
             return
+        await self._retry_missed(seed)
         seed.journal.plan(self._options.since, self._options.until, at_least=DAY)
         reader = IndexReader(self._client, seed.site)
         todo = seed.journal.todo
@@ -130,6 +134,20 @@ class Harvester:
                     asked.addErrback(lambda _: None)
                 raise
             todo = left
+
+    async def _retry_missed(self, seed: _Seed) -> None:
+        """Ask once more for captures that the archive failed to show in an earlier run."""
+        harvest = PageHarvest(self._session, self._client, self._options, seed.site)
+        left: list[Missed] = []
+        for missed in seed.journal.missed:
+            surt, _ = key_of(missed.url)
+            capture = Capture(surt, missed.url, missed.at, None, "text/html", "")
+            if not await harvest.retry(capture) and missed.tries + 1 < MOST_TRIES:
+                left.append(replace(missed, tries=missed.tries + 1))
+        if seed.journal.missed:
+            seed.journal.missed = left
+            seed.counts.update(harvest.counts)
+            await self._write(seed)
 
     async def _take(self, seed: _Seed, answer: Answer, todo: list[Span], left: list[Span]) -> None:
         """Record what an answer tells, and then note from where to go on after a break."""
@@ -156,6 +174,23 @@ class Harvester:
 
     async def _record_page(self, job: tuple[_Seed, list[Capture], Page | None]) -> None:
         seed, captures, page = job
+        key = fingerprint(captures[0].surt)
+        lock = self._busy.setdefault(key, DeferredLock())
+        was_busy = bool(lock.locked)
+        await maybe_deferred_to_future(lock.acquire())
+        try:
+            if was_busy:  # another seed has the same page
+                await self._session.settle()
+                page = (await self._session.patiently(Knowledge.load, [key])).get(key)
+            await self._record_captures(seed, captures, page)
+        finally:
+            lock.release()
+            if not lock.locked:
+                self._busy.pop(key, None)
+
+    async def _record_captures(
+        self, seed: _Seed, captures: list[Capture], page: Page | None
+    ) -> None:
         harvest = PageHarvest(self._session, self._client, self._options, seed.site)
         try:
             await harvest.record(captures, page)
@@ -170,6 +205,7 @@ class Harvester:
         journal.latest = max(journal.latest, captures[-1].at)
         seed.counts["pages"] += 1
         seed.first = min(seed.first or captures[0].at, captures[0].at)
+        journal.missed += [Missed(one.url, one.at) for one in harvest.missed]
         if harvest.retry_from:
             journal.retry_from = min(journal.retry_from or harvest.retry_from, harvest.retry_from)
 

@@ -18,14 +18,14 @@ def retry_after(response: Response, now: float) -> float | None:
     """Return how many seconds from `now` (since 1970) Retry-After asks for, None if there is none."""
     text = (response.headers.get(b"Retry-After") or b"").decode("latin-1").strip()
     if text.isascii() and text.isdigit():
-        return float(text)
+        return float(text[:12])
     try:
         return parsedate_to_datetime(text).timestamp() - now
     except (ValueError, OverflowError):
         return None
 
 
-def call_back(crawler: Crawler, slot_key: str, is_meant: Callable[[Request], bool]) -> None:
+def recall(crawler: Crawler, slot_key: str, is_meant: Callable[[Request], bool]) -> None:
     """Take requests out of a slot's queue in the downloader before they are sent.
 
     Each ends with a HostPausedError, which the middleware's `process_exception` is to answer.

@@ -45,9 +45,9 @@ class PageHarvest:
     """One page on the way from captures to visits.
 
     A visit is recorded when those before it are, so the page's `Harvest` says truly that everything
-    up to it is recorded. `retry_from` is the time of the earliest of the last captures that could not be
-    read because the archive failed: what comes after the last visit has to be asked for again. `counts`
-    are the visits, the mementos fetched and those not needed.
+    up to it is recorded. What could not be read because the archive failed is to be tried again: the
+    captures in `missed`, and those after the last visit, the earliest of them at `retry_from` (0 for
+    none). `counts` are the visits, the mementos fetched and those not needed.
     """
 
     def __init__(
@@ -59,8 +59,24 @@ class PageHarvest:
         self._site = site
         self._shown: set[int] = set()
         self._failed: Counter[int] = Counter()
-        self.retry_from = 0
+        self._redirected: set[int] = set()
+        self._trailing: list[Capture] = []
+        self.missed: list[Capture] = []
         self.counts: Counter[str] = Counter()
+
+    @property
+    def retry_from(self) -> int:
+        """Time of the first capture after the last visit that the archive failed to show, 0 for none."""
+        return self._trailing[0].at if self._trailing else 0
+
+    async def retry(self, capture: Capture) -> bool:
+        """Record the visit of one capture that was missed; return whether the archive showed it."""
+        memento = await self._client.memento(capture)
+        if memento.links is None or not self._is_wanted(memento):
+            return not memento.is_passing
+        self._count("mementos")
+        await self._record(Visit(self._site.url_of(capture), memento.at, links=memento.links))
+        return True
 
     async def record(self, captures: Sequence[Capture], page: Page | None) -> None:
         """Record the visits of captures, which come in time order; `page` is what is known of it.
@@ -74,8 +90,12 @@ class PageHarvest:
             # what is recorded already included, so that a killed harvest goes on with the same ones
             captures = thinned(captures, self._options.max_captures)
         if self._options.by_digest:
+            is_known = known is not None
             for step in steps(captures, known):
-                await self._visit(step, step.capture.at, changed=step.changed)
+                # a revisit of what was not seen here may be one of an archived error
+                if not (is_known and step.is_new and step.capture.is_revisit):
+                    await self._visit(step, step.capture.at, changed=step.changed)
+                is_known = True
         else:
             await self._record_links(steps(captures, known))
 
@@ -114,19 +134,25 @@ class PageHarvest:
         await self._take(step, memento)
 
     async def _take(self, step: Step, memento: Memento) -> None:
-        if not self._options.since <= memento.at <= self._options.until:
+        if not self._is_wanted(memento) or memento.at in self._redirected:
             memento = Memento(memento.at, problem="moved")
         if memento.links is not None:
             self._count("mementos")
             if memento.at == step.capture.at:
                 self._shown.add(step.digest)
+            else:
+                self._redirected.add(memento.at)
             await self._visit(step, memento.at, memento.links)
             return
         self._failed[step.digest] += 1
         self._count("mementos_failed")
         self._session.tally.count(f"archive/mementos_failed/{memento.problem}")
         if memento.is_passing:
-            self.retry_from = self.retry_from or step.capture.at
+            self._trailing.append(step.capture)
+
+    def _is_wanted(self, memento: Memento) -> bool:
+        """Whether it is of the time asked for, where the archive has shown another capture."""
+        return self._options.since <= memento.at <= self._options.until
 
     async def _visit(
         self, step: Step, at: int, links: frozenset[int] | None = None, *, changed: bool = False
@@ -135,11 +161,13 @@ class PageHarvest:
         is_shown = self._options.by_digest or step.digest in self._shown
         harvest = Harvest(self._options.source, capture.at, step.digest if is_shown else 0)
         url = self._site.url_of(capture)
+        self.missed += self._trailing
+        self._trailing = []
+        await self._record(Visit(url, at, links=links, changed=changed, harvest=harvest))
+
+    async def _record(self, visit: Visit) -> None:
         await self._session.make_room()
-        self._session.record(
-            Visit(url, at, links=links, changed=changed, harvest=harvest), None, None
-        )
-        self.retry_from = 0
+        self._session.record(visit, None, None)
         self.counts["visits"] += 1
 
     def _count(self, name: str) -> None:

@@ -174,12 +174,12 @@ class Session:
             await self._buffer.make_room()
 
     async def settle(self) -> bool:
-        """Return whether all visits recorded so far are written, once they are or were given up."""
+        """Return, once nothing waits to be written, whether nothing of it was given up."""
         buffer = self._buffer
         if buffer is None:
             return False
         await buffer.settle()
-        return self.failure is None and not buffer.lost
+        return self.failure is None and not buffer.given_up
 
     async def patiently(
         self, function: Callable[Concatenate[Knowledge, P], T], *args: P.args, **kwargs: P.kwargs

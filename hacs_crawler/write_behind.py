@@ -59,6 +59,8 @@ class WriteBehind:
         self._taken = 0
         self._settled = 0
         self.lost = 0
+        """Visits not written: those given up, and those of pages that are damaged in the state."""
+        self.given_up = 0
 
     def page(self, key: int) -> Page | None:
         """Return a page as it will be once its waiting visits are written, if there are any."""
@@ -178,6 +180,7 @@ class WriteBehind:
 
     def _give_up(self, visits: Sequence[Visit]) -> None:
         self._settled += len(visits)
+        self.given_up += len(visits)
         self.lost += len(visits)
         for visit in visits:
             self._latest.pop(page_id(visit.url), None)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
-from typing import Final
+from typing import Final, NoReturn
 from urllib.parse import urlsplit
 
 from scrapy import Request, Spider
@@ -21,7 +21,7 @@ from twisted.internet.error import ConnectionRefusedError as TwistedConnectionRe
 
 from hacs_crawler.archive_client import REQUESTS_AT_ONCE
 from hacs_crawler.config import Config
-from hacs_crawler.holding import HostPausedError, call_back, is_closing, retry_after
+from hacs_crawler.holding import HostPausedError, is_closing, recall, retry_after
 from hacs_crawler.session import Session
 from hacs_crawler.worker import sleep
 
@@ -38,6 +38,8 @@ PAUSES_WITHOUT_ANSWER: Final = 2
 """How often an archive is left alone that has not answered anything yet: its address may be wrong."""
 PAUSES: Final = 7
 """How often in a row: with 60 s doubled each time, that is two hours."""
+LONGEST_SECONDS: Final = 3 * 3600.0
+"""An archive that asks for more is asked again in another run."""
 CALM: Final = 10
 """After so many times the last pause without another one the next begins with the shortest again."""
 
@@ -92,7 +94,10 @@ class ArchivePauseMiddleware:
             self._leave_alone(request, "has had too many requests", asked)
             return request.replace(dont_filter=True)
         if response.status == 503 and asked is not None and asked > 0:
-            self._wait(asked)
+            host = urlsplit(request.url).netloc
+            if asked > LONGEST_SECONDS:
+                self._give_up(f"{host} asks to be left alone for {asked:.0f} s")
+            self._wait(asked, f"{host} answered 503")
         elif self._clock() >= self._until:
             self._has_answered = True
             self._pauses = 0
@@ -119,33 +124,35 @@ class ArchivePauseMiddleware:
             raise IgnoreRequest("the crawl is closing")
 
     def _is_meant(self, request: Request) -> bool:
-        return urlsplit(request.url).netloc in self._hosts
+        return "hacs_archive" in request.meta or urlsplit(request.url).netloc in self._hosts
 
     def _leave_alone(self, request: Request, reason: str, asked: float | None) -> None:
         """Begin a pause, or make one longer if asked to; raises IgnoreRequest if there were too many."""
+        host = urlsplit(request.url).netloc
+        if (asked or 0.0) > LONGEST_SECONDS:
+            self._give_up(f"{host} asks to be left alone for {asked:.0f} s")
         if self._clock() < self._until:
             self._until = max(self._until, self._clock() + (asked or 0.0))
             return
-        host = urlsplit(request.url).netloc
         if self._pauses >= (PAUSES if self._has_answered else PAUSES_WITHOUT_ANSWER):
             hint = "" if self._has_answered else " (are HACS_CDX_URL and HACS_MEMENTO_URL right?)"
-            self._session.fail(
-                f"{host} {reason}, also after {self._pauses} pauses{hint}; "
-                "started again, the spider goes on where it was"
-            )
-            raise IgnoreRequest(self._session.failure)
+            self._give_up(f"{host} {reason}, also after {self._pauses} pauses{hint}")
         seconds = max(asked or 0.0, self._pause_seconds * 2**self._doublings)
         self._last_seconds = seconds
         self._doublings = min(self._doublings + 1, PAUSES)
         self._pauses += 1
-        logger.warning("%s %s: left alone for %.0f s", host, reason, seconds)
-        self._wait(seconds)
+        self._wait(seconds, f"{host} {reason}")
 
-    def _wait(self, seconds: float) -> None:
+    def _give_up(self, reason: str) -> NoReturn:
+        self._session.fail(f"{reason}; started again, the spider goes on where it was")
+        raise IgnoreRequest(self._session.failure)
+
+    def _wait(self, seconds: float, reason: str) -> None:
+        logger.warning("%s: left alone for %.0f s", reason, seconds)
         self._until = max(self._until, self._clock() + seconds)
         self._session.tally.count("archive/pauses")
         for slot_key in REQUESTS_AT_ONCE:
-            call_back(self._crawler, slot_key, self._is_meant)
+            recall(self._crawler, slot_key, self._is_meant)
 
 
 def _hosts(config: Config) -> frozenset[str]:

@@ -18,7 +18,7 @@ from scrapy.exceptions import IgnoreRequest
 from scrapy.http import Response
 from scrapy.utils.defer import maybe_deferred_to_future
 
-from hacs_crawler.holding import HostPausedError, call_back, retry_after
+from hacs_crawler.holding import HostPausedError, recall, retry_after
 from hacs_crawler.worker import sleep
 
 logger = logging.getLogger(__name__)
@@ -73,7 +73,7 @@ class RetryAfterMiddleware:
             self._until[host] = max(self._until.get(host, 0.0), self._clock() + seconds)
             logger.info("%s answered %d: left alone for %.0f s", host, response.status, seconds)
             slot_key = request.meta.get("download_slot", "")
-            call_back(self._crawler, slot_key, lambda waiting: urlsplit(waiting.url).netloc == host)
+            recall(self._crawler, slot_key, lambda waiting: urlsplit(waiting.url).netloc == host)
         return response
 
     def process_exception(

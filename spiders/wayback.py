@@ -67,6 +67,7 @@ class WaybackSpider(Spider):
         **kwargs: Any,
     ) -> None:
         super().__init__(*args, **kwargs)
+        self._unknown = sorted(kwargs)
         self.seeds = seeds
         self.level = level
         self.since = since
@@ -83,6 +84,8 @@ class WaybackSpider(Spider):
         settings.set("HACS_FLUSH_VISITS", 1_000, "default")
         for name in UNSUITABLE:
             settings.set(name, False, "spider")
+        settings.set("ROBOTSTXT_OBEY", True, "spider")
+        settings.set("HTTPCACHE_IGNORE_HTTP_CODES", [408, 429, *range(500, 600)], "spider")
         # how many connections are kept open; how many requests there are at once, the slots say
         settings.set("CONCURRENT_REQUESTS_PER_DOMAIN", max(REQUESTS_AT_ONCE.values()), "spider")
         for name, entries in (
@@ -122,6 +125,8 @@ class WaybackSpider(Spider):
 
     def _harvester(self, session: Session, config: Config, client: ArchiveClient) -> Harvester:
         """Check the arguments; raises HacsError that names the first one that is wrong."""
+        if self._unknown:
+            logger.warning("wayback has no argument %s; it is not used", ", ".join(self._unknown))
         for name, allowed in (("level", LEVELS), ("mode", MODES)):
             if getattr(self, name) not in allowed:
                 msg = f"{name} = {getattr(self, name)!r}: allowed is {' or '.join(allowed)}"
@@ -129,7 +134,7 @@ class WaybackSpider(Spider):
         since = _time("since", self.since, is_end=False) if self.since else EARLIEST
         until = _time("until", self.until, is_end=True) if self.until else int(time.time())
         if since > until:
-            raise HacsError(f"since = {self.since!r} is later than until = {self.until!r}")
+            raise HacsError(f"since = {self.since!r} is later than until = {self.until or 'now'!r}")
         most = _count("max_captures", self.max_captures) if self.max_captures else None
         facts = (config.cdx_url, self.mode, since, most)
         options = HarvestOptions(
@@ -234,7 +239,7 @@ def _time(name: str, text: str, *, is_end: bool) -> int:
 
 
 def _count(name: str, text: str) -> int:
-    if not (text.isascii() and text.isdigit() and int(text)):
+    if not (text.isascii() and text.isdigit() and len(text) < 10 and int(text)):
         raise HacsError(f"{name} = {text!r}: allowed is a whole number of at least 1")
     return int(text)
 

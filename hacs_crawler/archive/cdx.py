@@ -77,7 +77,7 @@ def read_cdx(lines: Iterable[bytes], name: str, dropped: Cleaning) -> Iterator[C
             else:
                 previous = capture
                 yield capture
-            well_formed += capture != "malformed"
+            well_formed += capture not in {"malformed", "not_http"}
     if rows and not well_formed:
         raise ArchiveError(f"{name}, line 1 to the end: not one of {rows} rows is CDX or CDXJ")
 

@@ -28,7 +28,7 @@ BLOCKED: Final = re.compile(
 """What the Wayback Machine says, in a header or a body, where it will never show a URL."""
 
 _JSON_KEY = re.compile(rb',?\s*\[\s*\]\s*,\s*\[\s*("(?:[^"\\]|\\.)*")\s*\]\s*,?\s*\]\s*\Z')
-_MEMENTO = re.compile(r"/([0-9]{4,17})(?:id_)?/(.+)\Z", re.DOTALL)
+_MEMENTO = re.compile(r"/([0-9]{4,17})(?:[a-z]{2}_)?/(https?:/.+|[^/:]+\..+)\Z", re.DOTALL)
 _TEXT_KEY = re.compile(rb"(?:\A|\n)[ \t]*\r?\n([^\s\[{]+)\s*\Z")
 
 
@@ -90,16 +90,20 @@ def query_url(server: str, site: Site, span: Span, limit: int) -> str:
     return f"{server}{'&' if '?' in server else '?'}{urlencode(parameters)}"
 
 
-def read_answer(body: bytes, name: str, site: Site) -> Answer:
+def read_answer(body: bytes, name: str, site: Site, span: Span) -> Answer:
     """Read what a CDX server answered about a site, in any of its dialects.
 
+    Captures outside the span are left out and counted as ``out_of_range``: not every server looks at it.
     Raises ArchiveError, with `name`, if there are rows and not one of them is an index's.
     """
     body, resume_key = _cut_key(body)
     dropped = Cleaning()
     captures = list(read_cdx(body.splitlines(), name, dropped))
     rows = len(captures) + dropped.total()
-    pages = list(site.pages(captures, dropped))
+    inside = [one for one in captures if span.since <= one.at <= span.until]
+    if len(inside) < len(captures):
+        dropped["out_of_range"] += len(captures) - len(inside)
+    pages = list(site.pages(inside, dropped))
     return Answer(pages, rows, resume_key, dropped)
 
 

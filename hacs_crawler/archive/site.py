@@ -21,13 +21,14 @@ _DEFAULT_PORT = re.compile(r"^(http://[^/]*):80(?=/|$)|^(https://[^/]*):443(?=/|
 class Site:
     """A homepage, and with `has_subpages` also the pages below it, two levels deep.
 
+    Nothing is below a homepage that a query tells from others.
     Raises ValueError if the homepage's URL has no SURT.
     """
 
     def __init__(self, homepage: str, *, has_subpages: bool) -> None:
         self.homepage = homepage
-        self.has_subpages = has_subpages
         self.surt = page_surt(homepage)
+        self.has_subpages = has_subpages and "?" not in self.surt
         self._folder = _without_index(self.surt.partition("?")[0])
 
     @property

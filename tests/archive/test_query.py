@@ -24,6 +24,7 @@ from hacs_crawler.archive.site import Site
 
 SERVER = "http://archive.example/cdx"
 WEB = "http://archive.example/web"
+ALWAYS = Span(0, 2**32 - 1)
 PAGE = Site("http://foo.edu/~bar/", has_subpages=False)
 SITE = Site("http://foo.edu/~bar/", has_subpages=True)
 HEADER = ["urlkey", "timestamp", "original", "mimetype", "statuscode", "digest", "length"]
@@ -45,7 +46,7 @@ def answer(*rows: list[str], lines: bool = False) -> bytes:
 
 
 def captures(body: bytes) -> list[str]:
-    pages = read_answer(body, "answer", PAGE).pages
+    pages = read_answer(body, "answer", PAGE, ALWAYS).pages
     return [timestamp(one.at) for _, found in pages for one in found]
 
 
@@ -95,19 +96,19 @@ def test_the_halves_of_a_span_are_the_span(one: int, other: int) -> None:
 def test_a_resume_key_is_told_from_the_rows(rows: int, lines: bool) -> None:
     times = [f"201{number}0101000000" for number in range(rows)]
     body = answer(HEADER, *map(row, times), [], ["edu%2Cfoo%29%2F+201%3A"], lines=lines)
-    found = read_answer(body, "answer", PAGE)
+    found = read_answer(body, "answer", PAGE, ALWAYS)
     assert (found.rows, found.resume_key) == (rows, "edu%2Cfoo%29%2F+201%3A")
     assert not found.dropped
     assert captures(body) == times
 
 
 def test_a_chunk_without_rows_may_have_a_resume_key() -> None:
-    assert read_answer(b'[[],\n["key"]]\n', "answer", PAGE).resume_key == "key"
+    assert read_answer(b'[[],\n["key"]]\n', "answer", PAGE, ALWAYS).resume_key == "key"
 
 
 @pytest.mark.parametrize("body", [b"[]\n", b"", b"\n", b"[[]]", answer(HEADER)])
 def test_nothing_found_is_an_answer(body: bytes) -> None:
-    found = read_answer(body, "answer", PAGE)
+    found = read_answer(body, "answer", PAGE, ALWAYS)
     assert (list(found.pages), found.rows, found.resume_key) == ([], 0, "")
 
 
@@ -116,7 +117,7 @@ def test_text_with_and_without_a_resume_key_is_read() -> None:
         b"edu,foo)/~bar 20100101000000 http://foo.edu/~bar/ text/html 200 " + b"B" * 32 + b" 9\n"
     )
     assert captures(lines) == ["20100101000000"]
-    found = read_answer(lines + b"\nedu%2Cfoo%29%2F+2010%3A\n", "answer", PAGE)
+    found = read_answer(lines + b"\nedu%2Cfoo%29%2F+2010%3A\n", "answer", PAGE, ALWAYS)
     assert (found.rows, found.resume_key) == (1, "edu%2Cfoo%29%2F+2010%3A")
 
 
@@ -140,7 +141,7 @@ def test_rows_counts_all_rows_also_those_that_are_no_captures() -> None:
     elsewhere = row("20110101000000", "http://foo.edu/other")
     damaged = row("20000008241731")
     body = answer(HEADER, row("20100101000000"), row("20100101000000"), elsewhere, damaged)
-    found = read_answer(body, "answer", PAGE)
+    found = read_answer(body, "answer", PAGE, ALWAYS)
     assert found.rows == 4
     assert found.dropped == {"duplicate": 1, "outside": 1, "invalid_date": 1}
 
@@ -150,13 +151,13 @@ def test_rows_counts_all_rows_also_those_that_are_no_captures() -> None:
 )
 def test_what_is_no_index_is_an_error_that_names_the_source(body: bytes) -> None:
     with pytest.raises(ArchiveError, match="http://a"):
-        read_answer(body, "http://a", PAGE)
+        read_answer(body, "http://a", PAGE, ALWAYS)
 
 
 @given(st.binary(max_size=300))
 def test_any_answer_is_read_or_refused(body: bytes) -> None:
     try:
-        found = read_answer(body, "answer", PAGE)
+        found = read_answer(body, "answer", PAGE, ALWAYS)
     except ArchiveError:
         return
     assert isinstance(found.resume_key, str)

@@ -52,7 +52,8 @@ def test_a_site_is_its_homepage_and_what_lies_up_to_two_levels_below(
         ("http://foo.edu", "http://foo.edu/a/b/c", "too_deep"),
         ("http://foo.edu/~bar/index.html", "http://foo.edu/~bar/baz", ""),
         ("http://foo.edu/~bar/index.html", "http://foo.edu/~bar/", "second_homepage"),
-        ("http://foo.edu/~bar/home.php?x=1", "http://foo.edu/~bar/cv.html", ""),
+        ("http://foo.edu/home.php?x=1", "http://foo.edu/home.php?x=2", "second_homepage"),
+        ("http://foo.edu/home.php?x=1", "http://foo.edu/cv.html", "too_deep"),
     ],
 )
 def test_what_lies_below_is_judged_from_the_homepages_folder(

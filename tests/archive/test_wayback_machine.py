@@ -12,6 +12,7 @@ from urllib.error import HTTPError
 from urllib.parse import urlencode
 
 import pytest
+
 from wayback_machine import (
     CUT,
     GARBLED,
