@@ -31,6 +31,7 @@ DEFAULTS: Final[dict[str, Any]] = {
     "HACS_FADE_DAYS": 365.0,
     "HACS_ELAPSED_FROM": "visit",
     "HACS_HORIZON_DAYS": 0.0,
+    "HACS_SIBLINGS": True,
     "HACS_THRESHOLD": 0.0,
     "HACS_BUDGET": None,
     "HACS_RANK_WINDOW": None,
@@ -64,6 +65,7 @@ class Config:
     fade_days: float
     elapsed_from: str
     horizon_days: float
+    siblings: bool
     threshold: float
     budget: int | None
     rank_window: int | None
@@ -102,6 +104,7 @@ class Config:
             fade_days=read.number("HACS_FADE_DAYS", above=0.0, at_most=math.inf),
             elapsed_from=read.choice("HACS_ELAPSED_FROM", ("visit", "update")),
             horizon_days=read.number("HACS_HORIZON_DAYS"),
+            siblings=read.switch("HACS_SIBLINGS"),
             threshold=read.number("HACS_THRESHOLD", at_most=1.0),
             budget=read.count("HACS_BUDGET"),
             rank_window=read.count("HACS_RANK_WINDOW"),

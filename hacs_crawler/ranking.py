@@ -29,11 +29,14 @@ def candidates_from(
     prior_rate_per_day: float,
     elapsed_from: str = "visit",
     horizon_days: float = 0.0,
+    has_siblings: bool = True,
     seed: int = 0,
 ) -> Candidates:
     """Return what policies look at, from ranking rows (dtype `codec.ROW`).
 
-    `now` is in seconds since 1970 UTC. `elapsed_from` is "visit" or "update": where e starts.
+    `now` is in seconds since 1970 UTC. `elapsed_from` is "visit" or "update": where e starts. With
+    `has_siblings` p takes into account what was seen of a site's other pages; e since the update is
+    the paper's own rule, which does not.
     """
     is_visited = rows["visits"] > 0
     # a page seen once has no gap to learn from, and its rate in the row is of an older prior
@@ -47,7 +50,7 @@ def candidates_from(
     has_update = rows["updates"] > 0
     quiet_days, shared = sibling_evidence(
         Sightings(
-            rows["site"].astype(np.int64),
+            rows["site"].astype(np.int64) * (has_siblings and elapsed_from == "visit"),
             rate,
             last_visit,
             np.where(has_update, last_update, np.nan),
@@ -141,6 +144,7 @@ class Ranking(Generic[T]):
         explore: float = 0.0,
         elapsed_from: str = "visit",
         horizon_days: float = 0.0,
+        has_siblings: bool = True,
         seed: int = 0,
     ) -> None:
         self._policy = policy
@@ -149,6 +153,7 @@ class Ranking(Generic[T]):
         self._explored = math.floor(explore * budget + 1e-9) if budget else 0
         self._elapsed_from = elapsed_from
         self._horizon_days = horizon_days
+        self._has_siblings = has_siblings
         self._seed = seed
         self._arrived = 0
         self._pool = self._empty_pool()
@@ -175,6 +180,7 @@ class Ranking(Generic[T]):
             prior_rate_per_day=prior_rate_per_day,
             elapsed_from=self._elapsed_from,
             horizon_days=self._horizon_days,
+            has_siblings=self._has_siblings,
             seed=self._seed,
         )
         score = self._score(candidates)

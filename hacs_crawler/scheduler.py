@@ -74,6 +74,7 @@ class HacsScheduler(BaseScheduler):
                 explore=config.explore,
                 elapsed_from=config.elapsed_from,
                 horizon_days=config.horizon_days,
+                has_siblings=config.siblings,
                 seed=secrets.randbits(63) if seed is None else seed,
             )
             self._chunk = config.rank_window or (

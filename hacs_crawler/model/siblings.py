@@ -22,6 +22,8 @@ QUIET_SHARE: Final = 0.3
 """By how much less likely an update is at a time up to which one sibling is known to have been quiet."""
 SHARED_UPDATES: Final = 0.4
 """The probability that an update of a sibling, of at most the same rate, came with one of the page."""
+LEAST_LEFT: Final = 0.1
+"""What is left of that likelihood however many siblings were quiet."""
 MOST_UPDATES: Final = 2
 """How many siblings' updates are looked at: the latest ones of the site."""
 
@@ -66,7 +68,7 @@ def _with_siblings(pages: Sightings) -> Ints:
 
 
 def _quiet_days(pages: Sightings) -> FloatArray:
-    """Sum over the time since each page's last visit of 1 - (1 - q)^m days, q being `QUIET_SHARE`.
+    """Sum over the time since each page's last visit of 1 - max(`LEAST_LEFT`, (1 - `QUIET_SHARE`)^m).
 
     m is the number of siblings that were seen later than that time, and found quiet when last seen.
     Along a site's pages, latest visit first, it grows by at most one from visit to visit.
@@ -77,7 +79,7 @@ def _quiet_days(pages: Sightings) -> FloatArray:
     is_quiet = ~(pages.last_update[order] >= last_visit)
     quiet_before = _sums_before(is_quiet.astype(np.float64), is_first)
     gaps = np.where(is_first, 0.0, np.concatenate([[0.0], -np.diff(last_visit)]))
-    lost = gaps * -np.expm1(quiet_before * np.log1p(-QUIET_SHARE))
+    lost = gaps * (1.0 - np.maximum(LEAST_LEFT, (1.0 - QUIET_SHARE) ** quiet_before))
     days = np.empty(len(order))
     days[order] = _sums_before(lost, is_first) + lost
     return days
