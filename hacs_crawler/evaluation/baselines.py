@@ -31,7 +31,8 @@ from hacs_crawler.evaluation.simulation import (
     simulate,
 )
 from hacs_crawler.exceptions import HacsError
-from hacs_crawler.policies import POLICIES, Candidates, Floats, Policy, brute_force, hacs, random
+from hacs_crawler.model import update_probability
+from hacs_crawler.policies import POLICIES, Candidates, Floats, Policy, brute_force, random
 from hacs_crawler.state.page import DAY
 
 _BEFORE_ALL_OTHERS: Final = 1e9
@@ -42,7 +43,6 @@ class Stateless:
     """A policy, which remembers nothing but what the state does."""
 
     policy: Policy
-    elapsed_from: str = "visit"
 
     @property
     def is_unbounded(self) -> bool:
@@ -57,6 +57,16 @@ class Stateless:
         """Forget it."""
 
 
+def paper_rule(candidates: Candidates) -> Floats:
+    """Score by p as Jayawardana et al. 2020 do: e since the last known update, and nothing else.
+
+    A page without a known update has lambda = 0, by Eq. 5 or for want of a gap, hence p = 0.
+    """
+    rate = np.where(candidates.updates > 0, candidates.rate_per_day, 0.0)
+    elapsed_days = np.where(candidates.updates > 0, candidates.days_since_update, 0.0)
+    return update_probability(rate, elapsed_days)
+
+
 class Oracle:
     """Knows every update: the page that has had an unseen one for the longest comes first.
 
@@ -64,7 +74,6 @@ class Oracle:
     """
 
     is_unbounded = False
-    elapsed_from = "visit"
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -87,7 +96,6 @@ class EvenlySpaced:
     """
 
     is_unbounded = False
-    elapsed_from = "visit"
 
     def __init__(self, world: World, demand: Demand) -> None:
         self._allocation = Allocation(demand, world.scenario.budget)
@@ -133,8 +141,7 @@ BASELINES: Final[Mapping[str, Baseline]] = MappingProxyType(
             name: Baseline(lambda _world, policy=policy: Stateless(policy))  # type: ignore[misc]
             for name, policy in POLICIES.items()
         },
-        # Jayawardana et al. 2020: lambda by Eq. 5, e since the last known update
-        "hacs-paper": Baseline(lambda _world: Stateless(hacs, "update"), "mle"),
+        "hacs-paper": Baseline(lambda _world: Stateless(paper_rule), "mle"),
         "nutch": Baseline(Nutch),
         "stormcrawler": Baseline(StormCrawler),
         # Cho and Garcia-Molina 2003: visits evenly spaced, pages in a fixed order

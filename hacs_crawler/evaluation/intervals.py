@@ -22,7 +22,6 @@ class IntervalSchedule(ABC):
     """
 
     is_unbounded = False
-    elapsed_from = "visit"
 
     def __init__(self, world: World) -> None:
         self._world = world

@@ -40,10 +40,6 @@ class Contender(Protocol):
     def is_unbounded(self) -> bool:
         """Whether the budget does not apply: every page is visited every day."""
 
-    @property
-    def elapsed_from(self) -> str:
-        """Where the e of p starts: "visit" or "update"."""
-
     def score(self, candidates: Candidates) -> Floats:
         """Score the pages; the highest are visited."""
 
@@ -245,7 +241,6 @@ def _picked(contender: Contender, world: World, knowledge: Knowledge, day: int) 
     ranking: Ranking[int] = Ranking(
         contender.score,
         budget=scenario.budget,
-        elapsed_from=contender.elapsed_from,
         seed=(scenario.seed << 32) + day,
     )
     rows = knowledge.rows(world.page_ids)

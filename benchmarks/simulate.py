@@ -1,0 +1,60 @@
+"""What policies would have found on known histories: the tables of simulated crawls.
+
+python benchmarks/simulate.py FOLDER     # with pages.csv, updates.csv, captures.csv; about 4 minutes
+
+First `hacs simulate` of all that it knows, then variants of the default that show what its parts are
+worth. Pages, years and budgets are those of the README's section.
+"""
+
+import argparse
+import math
+from pathlib import Path
+
+from hacs_crawler.evaluation.baselines import BASELINES
+from hacs_crawler.evaluation.simulate_command import table
+from hacs_crawler.evaluation.simulation import Scenario
+from hacs_crawler.evaluation.timelines import parse_day, read_timelines
+from hacs_crawler.evaluation.tournament import compare
+from hacs_crawler.model import update_probability
+from hacs_crawler.policies import Candidates, Floats
+from hacs_crawler.progress import Progress
+from hacs_crawler.state.knowledge import Estimation
+
+START, END = (parse_day(day, "day") for day in ("2022-01-01", "2026-01-01"))
+BUDGETS = (1, 5, 15)
+VARIANTS = {
+    "Eq. 5, e since the last visit": Estimation("mle"),
+    "posterior mean, no fading": Estimation(fade_days=math.inf),
+    "posterior mean, fading over a year": Estimation(),
+}
+
+
+def page_alone(candidates: Candidates) -> Floats:
+    """p of Eq. 1 since the last visit, from the page's own rate and nothing else."""
+    return update_probability(candidates.rate_per_day, candidates.days_since_visit)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("folder", type=Path)
+    folder = parser.parse_args().folder
+    timelines = read_timelines(
+        *(folder / f"{name}.csv" for name in ("pages", "updates", "captures"))
+    )
+    scenario = Scenario(timelines, START, END, 1, Estimation())
+    with Progress("simulate") as progress:
+        standings = compare(
+            scenario,
+            list(BASELINES),
+            BUDGETS,
+            on_progress=lambda done, total: progress.update(f"{done} days", done, total),
+        )
+    print(table(standings, has_budgets=True))
+    for title, estimation in VARIANTS.items():
+        variant = Scenario(timelines, START, END, 1, estimation)
+        print(f"\n{title}\n")
+        print(table(compare(variant, ["simulate.page_alone"], BUDGETS), has_budgets=True))
+
+
+if __name__ == "__main__":
+    main()
