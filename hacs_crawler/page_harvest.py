@@ -134,14 +134,17 @@ class PageHarvest:
         await self._take(step, memento)
 
     async def _take(self, step: Step, memento: Memento) -> None:
-        if not self._is_wanted(memento) or memento.at in self._redirected:
+        if not self._is_wanted(memento):
             memento = Memento(memento.at, problem="moved")
         if memento.links is not None:
             self._count("mementos")
             if memento.at == step.capture.at:
                 self._shown.add(step.digest)
-            else:
-                self._redirected.add(memento.at)
+            elif memento.at in self._redirected:
+                self._failed[step.digest] += (
+                    1  # others lead to the same capture: no need to ask all
+                )
+            self._redirected.add(memento.at)
             await self._visit(step, memento.at, memento.links)
             return
         self._failed[step.digest] += 1

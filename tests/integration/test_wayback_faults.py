@@ -224,8 +224,11 @@ def test_an_archive_that_only_fails_is_left_alone(bootstrap: Bootstrap) -> None:
     fill(bootstrap, 200)
     bootstrap.archive.fail("memento", 500, times=FOR_EVER)
     crawl = bootstrap.run([URL], RETRY_ENABLED=False)
-    assert_one_clear_error(crawl, "failed 50 times in a row", bootstrap.archive.memento_url)
-    assert len(bootstrap.archive.asks("memento")) < 80
+    (error,) = errors(crawl)
+    assert "failed 20 times in a row" in error
+    assert "the next run tries it again" in error
+    assert crawl.stat("hacs/archive/seeds/unanswered") == 1
+    assert len(bootstrap.archive.asks("memento")) < 40
 
 
 def test_robots_txt_of_the_archive_is_obeyed(bootstrap: Bootstrap) -> None:
@@ -273,3 +276,37 @@ def test_a_wrong_setting_is_named(bootstrap: Bootstrap) -> None:
 
 def test_no_usable_seed_is_an_error(bootstrap: Bootstrap) -> None:
     assert_one_clear_error(bootstrap.run("/dev/null"), "/dev/null", "no usable seed")
+
+
+def test_a_capture_that_the_archive_failed_to_show_is_asked_for_in_the_next_run(
+    bootstrap: Bootstrap,
+) -> None:
+    times = fill(bootstrap)
+    bootstrap.archive.fail("memento", 503, times=3, only_if=lambda one: times[2] in one.path)
+    bootstrap.run([URL])
+    assert len(bootstrap.pages()[URL].visits) == len(times) - 1
+    bootstrap.asked()
+    bootstrap.run([URL])
+    assert [one for one in bootstrap.asked() if one != "cdx"] == [f"{times[2]} {URL}"]
+    assert_complete(bootstrap, times)
+
+
+def test_seeds_that_share_pages_ask_for_each_memento_once(bootstrap: Bootstrap) -> None:
+    fill(bootstrap)
+    bootstrap.run([URL, "http://foo.edu/"], "level=website")
+    mementos = [one.path for one in bootstrap.archive.asks("memento")]
+    assert len(mementos) == len(set(mementos))
+
+
+def test_html_instead_of_a_chunk_of_the_index_is_asked_for_again(bootstrap: Bootstrap) -> None:
+    times = fill(bootstrap)
+    html = b"<!DOCTYPE html>\n<script> var x:1 a b c d e f g h\n</html>"
+    bootstrap.archive.fail("cdx", 200, body=html, headers={"Content-Type": "text/html"})
+    bootstrap.run([URL])
+    assert_complete(bootstrap, times)
+
+
+def test_an_archive_that_asks_for_years_is_left_to_another_run(bootstrap: Bootstrap) -> None:
+    fill(bootstrap)
+    bootstrap.archive.fail("cdx", 429, headers={"Retry-After": "99999999"})
+    assert_one_clear_error(bootstrap.run([URL]), "asks to be left alone", "started again")
