@@ -2,8 +2,8 @@
 
 python benchmarks/simulate.py FOLDER     # with pages.csv, updates.csv, captures.csv; about 4 minutes
 
-First `hacs simulate` of all that it knows, then variants of the default that show what its parts are
-worth. Pages, years and budgets are those of the README's section.
+First `hacs simulate` of all that it knows, then the default without siblings, and variants of that.
+Pages, years and budgets are those of the README's section.
 """
 
 import argparse
@@ -15,8 +15,6 @@ from hacs_crawler.evaluation.simulate_command import table
 from hacs_crawler.evaluation.simulation import Scenario
 from hacs_crawler.evaluation.timelines import parse_day, read_timelines
 from hacs_crawler.evaluation.tournament import compare
-from hacs_crawler.model import update_probability
-from hacs_crawler.policies import Candidates, Floats
 from hacs_crawler.progress import Progress
 from hacs_crawler.state.knowledge import Estimation
 
@@ -27,11 +25,6 @@ VARIANTS = {
     "posterior mean, no fading": Estimation(fade_days=math.inf),
     "posterior mean, fading over a year": Estimation(),
 }
-
-
-def page_alone(candidates: Candidates) -> Floats:
-    """p of Eq. 1 since the last visit, from the page's own rate and nothing else."""
-    return update_probability(candidates.rate_per_day, candidates.days_since_visit)
 
 
 def main() -> None:
@@ -51,9 +44,9 @@ def main() -> None:
         )
     print(table(standings, has_budgets=True))
     for title, estimation in VARIANTS.items():
-        variant = Scenario(timelines, START, END, 1, estimation)
-        print(f"\n{title}\n")
-        print(table(compare(variant, ["simulate.page_alone"], BUDGETS), has_budgets=True))
+        variant = Scenario(timelines, START, END, 1, estimation, has_siblings=False)
+        print(f"\nWithout siblings: {title}\n")
+        print(table(compare(variant, ["hacs"], BUDGETS), has_budgets=True))
 
 
 if __name__ == "__main__":

@@ -13,9 +13,13 @@ from urllib.parse import urlsplit
 import pytest
 
 from hacs_crawler.config import DEFAULTS
+from hacs_crawler.evaluation.baselines import BASELINES
+from hacs_crawler.evaluation.simulation import Score
+from hacs_crawler.evaluation.tournament import Standing
 from hacs_crawler.interchange import to_line
 from hacs_crawler.items import NewPublication, PageVisit, SeedHistory
 from hacs_crawler.outcome import Outcome
+from hacs_crawler.policies import POLICIES
 from hacs_crawler.ranking import Dropped
 from hacs_crawler.state.page import Page
 from hacs_crawler.tally import Tally
@@ -121,6 +125,27 @@ def test_the_items_fields_are_documented(
 def test_the_keys_of_an_export_are_documented_in_their_order() -> None:
     documented = first_column("docs/state.md", "## Lines of an export")
     assert documented == list(json.loads(to_line(Page("http://example.edu/"))))
+
+
+def test_every_policy_is_documented() -> None:
+    assert set(first_column("docs/settings.md", "## HACS_POLICY")) == set(POLICIES)
+    page = (ROOT / "docs" / "policies.md").read_text()
+    assert re.findall(r"^\| [^|]+ \| `([a-z-]+)` \|", page, re.MULTILINE) == list(
+        dict.fromkeys(["hacs", "freshness", "staleness", "unseen-links", *POLICIES])
+    )
+
+
+def test_what_a_simulation_reports_and_simulates_is_documented() -> None:
+    score = Score("", 0, 0, None, 0, 0, 0, None, 1.0, None)
+    documented = first_column("docs/simulation.md", "## What is reported")
+    last = re.findall(
+        r"^\| (`hits_vs_.*`) \|", section("docs/simulation.md", "## What is reported"), re.M
+    )
+    assert documented + last[0].replace("`", "").split(", ") == list(
+        Standing(1, score, 1, 1).as_json()
+    )
+    others = first_column("docs/simulation.md", "## What can be simulated")
+    assert {*others, *POLICIES} == set(BASELINES)
 
 
 def test_the_readmes_settings_are_the_settings_with_their_defaults() -> None:

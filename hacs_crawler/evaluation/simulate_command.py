@@ -48,6 +48,7 @@ def simulate(  # noqa: PLR0913, PLR0917 - one for each option
     ] = ",".join(BASELINES),
     estimator: Annotated[str, typer.Option(help="as HACS_ESTIMATOR")] = DEFAULT.estimator,
     fade_days: Annotated[float, typer.Option(help="as HACS_FADE_DAYS")] = DEFAULT.fade_days,
+    siblings: Annotated[bool, typer.Option(help="as HACS_SIBLINGS")] = True,
     seed: Annotated[int, typer.Option(help="of what is random")] = 0,
     json_: Annotated[Path | None, typer.Option("--json", help="a file for all numbers")] = None,
     plot: Annotated[
@@ -72,6 +73,7 @@ def simulate(  # noqa: PLR0913, PLR0917 - one for each option
             min(visits_a_day),
             _estimation(estimator, fade_days),
             seed,
+            siblings,
         )
         standings = _compared(scenario, names, visits_a_day)
         if json_ is not None:
@@ -193,6 +195,7 @@ def _as_json(scenario: Scenario, standings: Sequence[Standing], *, has_budgets: 
         "pages": len(scenario.places()),
         "estimator": scenario.estimation.estimator,
         "fade_days": _finite(scenario.estimation.fade_days),
+        "siblings": scenario.has_siblings,
         "seed": scenario.seed,
         "policies": policies,
     }

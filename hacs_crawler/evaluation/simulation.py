@@ -51,8 +51,8 @@ class Contender(Protocol):
 class Scenario:
     """What is simulated. Times are seconds since 1970 UTC, `start` included and `end` not.
 
-    `budget` is in visits a day. Pages first seen at or after `start` are left out. Raises HacsError
-    where nothing can be simulated.
+    `budget` is in visits a day, `has_siblings` as for `Ranking`. Pages first seen at or after `start`
+    are left out. Raises HacsError where nothing can be simulated.
     """
 
     timelines: Timelines
@@ -61,6 +61,7 @@ class Scenario:
     budget: int
     estimation: Estimation
     seed: int = 0
+    has_siblings: bool = True
 
     def __post_init__(self) -> None:
         if not 0 < self.start < self.end <= MAX_SECOND:
@@ -241,6 +242,7 @@ def _picked(contender: Contender, world: World, knowledge: Knowledge, day: int) 
     ranking: Ranking[int] = Ranking(
         contender.score,
         budget=scenario.budget,
+        has_siblings=scenario.has_siblings,
         seed=(scenario.seed << 32) + day,
     )
     rows = knowledge.rows(world.page_ids)

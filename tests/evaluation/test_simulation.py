@@ -155,6 +155,10 @@ def test_hacs_learns_which_page_changes() -> None:
     assert score.hits > 40 > compete(scenario(pages, captures, days=60), "last-obs").hits
 
 
+def test_siblings_can_be_left_out(extract: Scenario) -> None:
+    assert compete(extract, "hacs") != compete(replace(extract, has_siblings=False), "hacs")
+
+
 def test_the_paper_s_rule_has_its_own_estimator() -> None:
     """By Eq. 5 a page without any update has lambda = 0, and e does not shrink by visits."""
     lively = [(-4.5, 1), (-2.5, 1)]
