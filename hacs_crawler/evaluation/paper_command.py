@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -19,6 +19,7 @@ from hacs_crawler.evaluation.score_figures import plots
 from hacs_crawler.evaluation.tables import as_json, ordering_csv, selection_csv, table_text
 from hacs_crawler.evaluation.timelines import parse_day, read_timelines
 from hacs_crawler.exceptions import HacsError
+from hacs_crawler.files import replacing
 from hacs_crawler.progress import Progress
 from hacs_crawler.seeds import read_seeds
 from hacs_crawler.state.knowledge import Knowledge
@@ -151,12 +152,9 @@ def _write(
 
 
 def _replace(target: Path, body: bytes) -> None:
-    part = target.with_name(f".{target.name}.part")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        part.write_bytes(body)
-        part.replace(target)
+        with replacing(target) as file:
+            file.write(body)
     except OSError as error:
-        with suppress(OSError):
-            part.unlink(missing_ok=True)
         raise HacsError(f"{target}: cannot write: {error.strerror or error}") from error
