@@ -13,7 +13,6 @@ from typing import Final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import gammainc
 
 Floats = NDArray[np.float64]
 
@@ -118,8 +117,16 @@ def freshness_index(
     lambda = 0 gives 0.
     """
     rate, days, weight = _floats(rate_per_day, days_since_visit, importance)
-    changed_twice: Floats = gammainc(2.0, rate * days)
+    changed_twice: Floats = _two_or_more(rate * days)
     return weight * _per_rate(changed_twice, rate)
+
+
+def _two_or_more(expected: Floats) -> Floats:
+    """Return the probability of two events or more of a Poisson number with that mean."""
+    from scipy.special import gammainc  # noqa: PLC0415 - a sixth of a crawl's start-up time
+
+    found: Floats = gammainc(2.0, expected)
+    return found
 
 
 def staleness_index(
@@ -134,7 +141,7 @@ def staleness_index(
     """
     rate, days, weight = _floats(rate_per_day, days_since_visit, importance)
     expected = rate * days
-    changed_twice: Floats = gammainc(2.0, expected)
+    changed_twice: Floats = _two_or_more(expected)
     return weight * _per_rate(-expected * np.expm1(-expected) - changed_twice, rate)
 
 

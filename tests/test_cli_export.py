@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from hacs_crawler.exporting import export_pages
 from hacs_crawler.importing import Importer
 from hacs_crawler.links import LinkRules
-from hacs_crawler.state.codec import VERSION_OFFSET
+from hacs_crawler.state.codec import ROW, VERSION_OFFSET
 from hacs_crawler.state.knowledge import Estimation, Knowledge
 from hacs_crawler.state.opening import open_store
 from hacs_crawler.state.page import DAY, Harvest, News, Visit
@@ -268,7 +268,7 @@ def test_devices_are_written_to_and_not_replaced(tmp_path: Path) -> None:
 def test_a_damaged_page_is_left_out_and_the_exit_status_says_so(tmp_path: Path) -> None:
     fill(tmp_path, history())
     store = open_store("sqlite:///.hacs/state.db", "hacs", tmp_path)
-    store.write([Change(5, 0, b"\x01rubbish", bytes(25))])
+    store.write([Change(5, 0, b"\x01rubbish", bytes(ROW.itemsize))])
     store.close()
     done = hacs(tmp_path, "export")
     assert "3 pages exported, 1 damaged ones left out" in said(done, 1)
@@ -305,7 +305,7 @@ def test_a_page_that_is_damaged_in_the_state_is_named(tmp_path: Path) -> None:
     fill(ours, history())
     lines = hacs(ours, "export").stdout
     store = open_store("sqlite:///.hacs/state.db", "hacs", theirs)
-    store.write([Change(page_id("http://example.edu/1/"), 0, b"\x01rubbish", bytes(25))])
+    store.write([Change(page_id("http://example.edu/1/"), 0, b"\x01rubbish", bytes(ROW.itemsize))])
     store.close()
     message = said(hacs(theirs, "import", "-", given=lines), 1)
     assert "page http://example.edu/1/ cannot be recorded" in message

@@ -11,8 +11,6 @@ from collections.abc import Callable
 from typing import Final
 
 import numpy as np
-from scipy.optimize import brentq
-from scipy.special import gammaincinv
 
 from hacs_crawler.policies import Floats
 
@@ -39,6 +37,8 @@ def freshness_demand(
     """
     worth = np.divide(rate_per_day, importance)
     is_worth_it = (rate_per_day > 0) & (price * worth < 1)
+    from scipy.special import gammaincinv  # noqa: PLC0415 - takes a while to import
+
     expected = gammaincinv(2.0, np.where(is_worth_it, price * worth, 1.0))
     return np.where(is_worth_it, np.divide(rate_per_day, expected), 0.0)
 
@@ -86,6 +86,8 @@ class Allocation:
             return float(np.sum(frequencies)) - self._visits_per_day
 
         low, high = self._bracket(excess)
+        from scipy.optimize import brentq  # noqa: PLC0415 - takes a while to import
+
         self._log_price = brentq(excess, low, high, xtol=_TOLERANCE)
         return self._demand(rate_per_day, math.exp(self._log_price))
 
