@@ -44,6 +44,8 @@ CDX_TIMEOUT_SECONDS: Final = 180.0
 """The Wayback Machine takes up to a minute for a long prefix (agntn/archives issue 70)."""
 MOST_ERRORS: Final = 20
 """Mementos in a row at which the archive failed, each after Scrapy's retries: then the seed is left."""
+NO_HOST: Final = frozenset({"CannotResolveHostError", "DNSLookupError"})
+"""What Scrapy and Twisted call it when there is no such host, or no network."""
 LARGE_BODY_BYTES: Final = 1 << 20
 """A longer page is taken apart beside the event loop."""
 HOPS: Final = 5
@@ -139,7 +141,8 @@ class ArchiveClient:
         except HacsError:
             raise
         except Exception as error:
-            raise UnansweredError(f"{url}: {_said(error)}", is_narrowable=True) from error
+            has_host = type(error).__name__ not in NO_HOST
+            raise UnansweredError(f"{url}: {_said(error)}", is_narrowable=has_host) from error
         if self._is_stopped:
             raise StoppedError
         body = _index(response)
