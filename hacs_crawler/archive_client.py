@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from email.utils import parsedate_to_datetime
 from typing import Final
 from urllib.parse import urljoin, urlsplit
 
@@ -16,7 +15,7 @@ from scrapy.http import Response
 from scrapy.utils.defer import maybe_deferred_to_future
 
 from hacs_crawler.archive import ArchiveError, Capture, payload_links
-from hacs_crawler.archive.capture import in_range, is_html, key_of
+from hacs_crawler.archive.capture import is_html, key_of, parse_http_date
 from hacs_crawler.archive.query import (
     BLOCKED,
     Answer,
@@ -264,7 +263,7 @@ def _other_capture(response: Response) -> str:
 
 def _read_memento(response: Response, capture: Capture, rules: LinkRules) -> Memento:
     named = _header(response, "Memento-Datetime")
-    at = _http_date(named) if named else timestamp_of(response.url)
+    at = parse_http_date(named) if named else timestamp_of(response.url)
     if not named and (response.status != 200 or at is None or _is_blocked(response)):
         return _no_memento(response, capture)
     if at is None:
@@ -309,13 +308,6 @@ def _header(response: Response, name: str) -> str | None:
         return None
     # "Content-Encoding: , gzip" (edgi web-monitoring-db issue 433)
     return str(value.decode("latin-1")).strip(" ,")
-
-
-def _http_date(text: str) -> int | None:
-    try:
-        return in_range(parsedate_to_datetime(text))
-    except (ValueError, OverflowError):
-        return None
 
 
 def _first_line(response: Response) -> str:

@@ -165,16 +165,15 @@ class Harvester:
             batch = pages[start : start + BATCH]
             ids = [fingerprint(surt) for surt, _ in batch]
             known = await self._session.patiently(Knowledge.load, ids)
-
             jobs = [
-                (seed, found, known.get(key)) for key, (_, found) in zip(ids, batch, strict=True)
+                (seed, key, found, known.get(key))
+                for key, (_, found) in zip(ids, batch, strict=True)
             ]
             async for _ in at_once(self._record_page, each(jobs), PAGES_AT_ONCE):
                 self._on_page()
 
-    async def _record_page(self, job: tuple[_Seed, list[Capture], Page | None]) -> None:
-        seed, captures, page = job
-        key = fingerprint(captures[0].surt)
+    async def _record_page(self, job: tuple[_Seed, int, list[Capture], Page | None]) -> None:
+        seed, key, captures, page = job
         lock = self._busy.setdefault(key, DeferredLock())
         was_busy = bool(lock.locked)
         await maybe_deferred_to_future(lock.acquire())

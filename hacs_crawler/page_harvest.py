@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -14,14 +13,12 @@ from twisted.internet.defer import Deferred
 from hacs_crawler.archive import Capture
 from hacs_crawler.archive.harvest import Step, steps, thinned
 from hacs_crawler.archive.site import Site
-from hacs_crawler.archive_client import ArchiveClient, Memento
+from hacs_crawler.archive_client import MEMENTO_SLOT, REQUESTS_AT_ONCE, ArchiveClient, Memento
 from hacs_crawler.concurrent import begin
 from hacs_crawler.session import Session
 from hacs_crawler.state.page import Harvest, Page, Visit
 
-logger = logging.getLogger(__name__)
-
-MEMENTOS_AT_ONCE: Final = 8
+MEMENTOS_AT_ONCE: Final = REQUESTS_AT_ONCE[MEMENTO_SLOT]
 """Of one page: as many as the archive is asked for at once, so that a single page keeps it busy."""
 MEMENTO_TRIES: Final = 3
 """How many captures of the same content are tried until one can be read."""
@@ -141,9 +138,8 @@ class PageHarvest:
             if memento.at == step.capture.at:
                 self._shown.add(step.digest)
             elif memento.at in self._redirected:
-                self._failed[step.digest] += (
-                    1  # others lead to the same capture: no need to ask all
-                )
+                # others lead to the same capture: no need to ask all
+                self._failed[step.digest] += 1
             self._redirected.add(memento.at)
             await self._visit(step, memento.at, memento.links)
             return

@@ -95,8 +95,7 @@ class ArchivePauseMiddleware:
             return request.replace(dont_filter=True)
         if response.status == 503 and asked is not None and asked > 0:
             host = urlsplit(request.url).netloc
-            if asked > LONGEST_SECONDS:
-                self._give_up(f"{host} asks to be left alone for {asked:.0f} s")
+            self._refuse_to_wait_for_ever(host, asked)
             self._wait(asked, f"{host} answered 503")
         elif self._clock() >= self._until:
             self._has_answered = True
@@ -129,8 +128,7 @@ class ArchivePauseMiddleware:
     def _leave_alone(self, request: Request, reason: str, asked: float | None) -> None:
         """Begin a pause, or make one longer if asked to; raises IgnoreRequest if there were too many."""
         host = urlsplit(request.url).netloc
-        if (asked or 0.0) > LONGEST_SECONDS:
-            self._give_up(f"{host} asks to be left alone for {asked:.0f} s")
+        self._refuse_to_wait_for_ever(host, asked or 0.0)
         if self._clock() < self._until:
             self._until = max(self._until, self._clock() + (asked or 0.0))
             return
@@ -142,6 +140,10 @@ class ArchivePauseMiddleware:
         self._doublings = min(self._doublings + 1, PAUSES)
         self._pauses += 1
         self._wait(seconds, f"{host} {reason}")
+
+    def _refuse_to_wait_for_ever(self, host: str, asked: float) -> None:
+        if asked > LONGEST_SECONDS:
+            self._give_up(f"{host} asks to be left alone for {asked:.0f} s")
 
     def _give_up(self, reason: str) -> NoReturn:
         self._session.fail(f"{reason}; started again, the spider goes on where it was")

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from hacs_crawler.state.knowledge import Estimation, Knowledge
 from hacs_crawler.state.opening import open_store
 from hacs_crawler.state.page import Page
@@ -80,3 +82,20 @@ class Project:
             return Knowledge(store, Estimation()).load([key]).get(key)
         finally:
             store.close()
+
+
+def read_until(process: subprocess.Popen[str], text: str, times: int = 1) -> str:
+    """Read the log until a text has come so many times."""
+    assert process.stderr is not None
+    log = ""
+    for line in process.stderr:
+        log += line
+        times -= text in line
+        if times <= 0:
+            return log
+    pytest.fail(f"{text!r} never came:\n{log}")
+
+
+def finish(process: subprocess.Popen[str], log: str = "") -> Crawl:
+    _, rest = process.communicate(timeout=60)
+    return Crawl(process.returncode, log + rest, "")

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Self
 
-import pytest
 from scrapy.http import HtmlResponse
 
 from hacs_crawler.archive.capture import parse_timestamp
@@ -145,23 +144,6 @@ def months(number: int, first_year: int = 2010) -> Iterator[str]:
     """Timestamps a month apart."""
     for index in range(number):
         yield f"{first_year + index // 12}{index % 12 + 1:02}15120000"
-
-
-def read_until(process: subprocess.Popen[str], text: str, times: int = 1) -> str:
-    """Read the log until a text has come so many times."""
-    assert process.stderr is not None
-    log = ""
-    for line in process.stderr:
-        log += line
-        times -= text in line
-        if times <= 0:
-            return log
-    pytest.fail(f"{text!r} never came:\n{log}")
-
-
-def finish(process: subprocess.Popen[str], log: str = "") -> Crawl:
-    _, rest = process.communicate(timeout=60)
-    return Crawl(process.returncode, log + rest, "")
 
 
 def errors(crawl: Crawl) -> list[str]:

@@ -4,6 +4,7 @@ import re
 from collections import Counter
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from typing import Final
 
 from hacs_crawler.exceptions import HacsError
@@ -92,6 +93,14 @@ def parse_iso(text: str) -> int | None:
     """Return the second of an ISO 8601 time, None if there is no such time."""
     try:
         return in_range(datetime.fromisoformat(text))
+    except (ValueError, OverflowError):
+        return None
+
+
+def parse_http_date(text: str | None) -> int | None:
+    """Return the second of an HTTP date, None if there is no such time."""
+    try:
+        return None if text is None else in_range(parsedate_to_datetime(text))
     except (ValueError, OverflowError):
         return None
 

@@ -9,11 +9,10 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from email.utils import parsedate_to_datetime
 from itertools import chain
 from typing import IO, Any, Final
 
-from hacs_crawler.archive.capture import ArchiveError, Cleaning, in_range, key_of, parse_iso
+from hacs_crawler.archive.capture import ArchiveError, Cleaning, key_of, parse_http_date, parse_iso
 
 MAX_TIMEMAP_BYTES: Final = 64 << 20
 """Some 400,000 mementos; archives serve longer TimeMaps in pages."""
@@ -94,15 +93,12 @@ def _links(text: str, name: str) -> Iterator[tuple[str, list[str], int | None]]:
         values: dict[str, str] = {}
         for key, quoted, token in _PARAMETER.findall(match[2]):
             values.setdefault(key.lower(), quoted or token)
-        yield match[1].strip(), values.get("rel", "").split(), _http_date(values.get("datetime"))
+        yield (
+            match[1].strip(),
+            values.get("rel", "").split(),
+            parse_http_date(values.get("datetime")),
+        )
         position = match.end()
-
-
-def _http_date(text: str | None) -> int | None:
-    try:
-        return None if text is None else in_range(parsedate_to_datetime(text))
-    except (ValueError, OverflowError):
-        return None
 
 
 def _json(text: str, name: str) -> tuple[str, _Rows]:

@@ -14,7 +14,7 @@ import redis
 
 from hacs_crawler.state.knowledge import Estimation, Knowledge
 from hacs_crawler.state.opening import open_store
-from integration_support import QUICK, ROOT, Crawl, Project
+from integration_support import QUICK, ROOT, Project, finish, read_until
 from servers import Site, free_port, redis_server
 
 PAGES = 60
@@ -35,23 +35,6 @@ def start(state: str, seeds: Path, **settings: object) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "scrapy", "crawl", "scholar", "-a", f"seeds={seeds}"]
     command += [part for one in options for part in ("-s", one)]
     return subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True)
-
-
-def read_until(process: subprocess.Popen[str], text: str, times: int = 1) -> str:
-    """Read the log until a text has come so many times."""
-    assert process.stderr is not None
-    log = ""
-    for line in process.stderr:
-        log += line
-        times -= text in line
-        if times <= 0:
-            return log
-    pytest.fail(f"{text!r} never came:\n{log}")
-
-
-def finish(process: subprocess.Popen[str], log: str) -> Crawl:
-    _, rest = process.communicate(timeout=60)
-    return Crawl(process.returncode, log + rest, "")
 
 
 @pytest.mark.parametrize("pages_before", [1, 7, 30])

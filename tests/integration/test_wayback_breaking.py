@@ -16,15 +16,13 @@ import pytest
 from hacs_crawler.archive import Capture
 from hacs_crawler.archive.harvest import thinned
 from hacs_crawler.state.page import Visit
-from integration_support import Project
+from integration_support import Project, finish, read_until
 from servers import free_port, redis_server
 from wayback_machine import WaybackMachine, limit_above
 from wayback_support import (
     Bootstrap,
-    finish,
     known,
     months,
-    read_until,
     recorded_directly,
     second,
     visit,
