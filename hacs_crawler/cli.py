@@ -6,25 +6,17 @@ import logging
 import os
 import sys
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from scrapy.settings import Settings
-from scrapy.utils.conf import arglist_to_dict
-from scrapy.utils.project import get_project_settings
 
 from hacs_crawler.archive import Cleaning
-from hacs_crawler.config import Config
 from hacs_crawler.evaluation.paper_command import evaluate_command
 from hacs_crawler.evaluation.simulate_command import simulate
-from hacs_crawler.exceptions import HacsError
 from hacs_crawler.exporting import export_pages
 from hacs_crawler.importing import Importer
-from hacs_crawler.state.knowledge import Estimation, Knowledge
-from hacs_crawler.state.opening import open_store
+from hacs_crawler.project import Set, opened
 
 logger = logging.getLogger(__name__)
 
@@ -32,8 +24,6 @@ BROKEN_PIPE_STATUS = 141
 """What a shell reports of a command that was ended by SIGPIPE."""
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
-
-Set = Annotated[list[str] | None, typer.Option("-s", "--set", help="a setting: NAME=VALUE")]
 
 
 @app.callback()
@@ -58,7 +48,7 @@ def import_(
     changes nothing. Of a damaged file what could be read is kept.
     """
     dropped: Cleaning = Counter()
-    with _opened(settings or []) as (config, knowledge):
+    with opened(settings) as (config, knowledge):
         importer = Importer(knowledge, config.link_rules, dropped)
         try:
             for file in files:
@@ -80,7 +70,7 @@ def export(
 
     The lines go to standard output or to a file, which appears under its name when it is whole.
     """
-    with _opened(settings or []) as (_, knowledge):
+    with opened(settings) as (_, knowledge):
         try:
             number = export_pages(knowledge, None if output == Path("-") else output)
         except BrokenPipeError:  # what is left in the buffer must not be tried again at the exit
@@ -89,30 +79,5 @@ def export(
         logger.info("%d pages exported", number)
 
 
-@contextmanager
-def _opened(pairs: list[str]) -> Iterator[tuple[Config, Knowledge]]:
-    """Open the state that the project and `-s` name; errors end the command with one line."""
-    settings = _settings(pairs)
-    try:
-        config = Config.from_settings(settings)
-        store = open_store(config.state, config.namespace, config.base)
-        try:
-            yield config, Knowledge(store, Estimation(config.estimator, config.fade_days))
-        finally:
-            store.close()
-    except HacsError as error:
-        logger.error("%s", error)
-        raise typer.Exit(1) from None
-
-
-def _settings(pairs: list[str]) -> Settings:
-    settings = get_project_settings()
-    try:
-        settings.setdict(arglist_to_dict(pairs), priority="cmdline")
-    except ValueError:
-        raise typer.BadParameter("-s takes NAME=VALUE") from None
-    return settings
-
-
-app.command("evaluate")(evaluate_command(_opened))
+app.command("evaluate")(evaluate_command)
 app.command()(simulate)

@@ -15,6 +15,7 @@ from scrapy.utils.conf import closest_scrapy_cfg
 from scrapy.utils.misc import load_object
 
 from hacs_crawler.exceptions import ConfigError
+from hacs_crawler.experiment.arms import Arm, Experiment, without_experiment
 from hacs_crawler.links import LinkRules
 from hacs_crawler.model import ESTIMATORS
 from hacs_crawler.policies import POLICIES, Policy
@@ -22,16 +23,20 @@ from hacs_crawler.state.opening import check_state
 from hacs_crawler.urls import check_url
 
 T = TypeVar("T")
+Clock = Callable[[], float]
+"""Returns the present time in seconds since 1970 UTC."""
 
 DEFAULTS: Final[dict[str, Any]] = {
     "HACS_STATE": "sqlite:///.hacs/state.db",
     "HACS_NAMESPACE": "hacs",
     "HACS_POLICY": "hacs",
+    "HACS_EXPERIMENT": None,
     "HACS_ESTIMATOR": "bayes",
     "HACS_FADE_DAYS": 365.0,
     "HACS_ELAPSED_FROM": "visit",
     "HACS_HORIZON_DAYS": 0.0,
     "HACS_SIBLINGS": True,
+    "HACS_CALIBRATION": True,
     "HACS_THRESHOLD": 0.0,
     "HACS_BUDGET": None,
     "HACS_RANK_WINDOW": None,
@@ -45,6 +50,8 @@ DEFAULTS: Final[dict[str, Any]] = {
     "HACS_FLUSH_VISITS": 100,
     "HACS_FLUSH_SECONDS": 2.0,
     "HACS_BUFFER_VISITS": 10_000,
+    "HACS_OUTCOMES": 1_000_000,
+    "HACS_CLOCK": "time.time",
     "HACS_CDX_URL": "https://web.archive.org/cdx/search/cdx",
     "HACS_MEMENTO_URL": "https://web.archive.org/web",
     "HACS_CDX_PER_MINUTE": 24.0,
@@ -61,11 +68,13 @@ class Config:
     namespace: str
     policy: Policy
     policy_name: str
+    experiment: Experiment
     estimator: str
     fade_days: float
     elapsed_from: str
     horizon_days: float
     siblings: bool
+    calibration: bool
     threshold: float
     budget: int | None
     rank_window: int | None
@@ -77,6 +86,8 @@ class Config:
     flush_visits: int
     flush_seconds: float
     buffer_visits: int
+    outcomes: int
+    clock: Clock
     cdx_url: str
     memento_url: str
     cdx_per_minute: float
@@ -94,19 +105,22 @@ class Config:
         read = _Reader(settings)
         check_state(read.text("HACS_STATE"), read.text("HACS_NAMESPACE"))
         name, policy = read.policy()
+        budget = read.count("HACS_BUDGET")
         cfg = closest_scrapy_cfg()
         return cls(
             state=read.text("HACS_STATE"),
             namespace=read.text("HACS_NAMESPACE"),
             policy=policy,
             policy_name=name,
+            experiment=read.experiment(budget) or without_experiment(policy),
             estimator=read.choice("HACS_ESTIMATOR", tuple(ESTIMATORS)),
             fade_days=read.number("HACS_FADE_DAYS", above=0.0, at_most=math.inf),
             elapsed_from=read.choice("HACS_ELAPSED_FROM", ("visit", "update")),
             horizon_days=read.number("HACS_HORIZON_DAYS"),
             siblings=read.switch("HACS_SIBLINGS"),
+            calibration=read.switch("HACS_CALIBRATION"),
             threshold=read.number("HACS_THRESHOLD", at_most=1.0),
-            budget=read.count("HACS_BUDGET"),
+            budget=budget,
             rank_window=read.count("HACS_RANK_WINDOW"),
             explore=read.number("HACS_EXPLORE", at_most=1.0),
             random_seed=read.seed("HACS_RANDOM_SEED"),
@@ -120,6 +134,8 @@ class Config:
             flush_visits=read.required_count("HACS_FLUSH_VISITS"),
             flush_seconds=read.number("HACS_FLUSH_SECONDS", above=0.0, at_most=3600.0),
             buffer_visits=read.required_count("HACS_BUFFER_VISITS"),
+            outcomes=read.required_count("HACS_OUTCOMES"),
+            clock=read.clock(),
             cdx_url=read.url("HACS_CDX_URL"),
             memento_url=read.url("HACS_MEMENTO_URL"),
             cdx_per_minute=read.number("HACS_CDX_PER_MINUTE"),
@@ -214,20 +230,69 @@ class _Reader:
 
     def policy(self) -> tuple[str, Policy]:
         value = self.value("HACS_POLICY")
-        if callable(value):
-            return getattr(value, "__name__", repr(value)), value
-        allowed = ", ".join(POLICIES) + " or the dotted path of a function"
-        if not isinstance(value, str) or (value not in POLICIES and "." not in value):
-            raise _wrong("HACS_POLICY", value, allowed)
-        if value in POLICIES:
-            return value, POLICIES[value]
+        return _policy("HACS_POLICY", value)
+
+    def experiment(self, budget: int | None) -> Experiment | None:
+        value = self.value("HACS_EXPERIMENT")
+        if value is None or value == "":
+            return None
+        allowed = 'policies with shares that add up to 1, such as {"hacs": 0.5, "last-obs": 0.5}'
         try:
-            found = load_object(value)
-        except (ImportError, NameError, ValueError) as error:
-            raise _wrong("HACS_POLICY", value, f"{allowed} ({error})") from error
+            parts = dict(self._settings.getdict("HACS_EXPERIMENT"))
+        except (ValueError, TypeError) as error:
+            raise _wrong("HACS_EXPERIMENT", value, allowed) from error
+        salt = parts.pop("salt", "")
+        if not isinstance(salt, str):
+            raise _wrong("HACS_EXPERIMENT", value, "as salt a text")
+        arms = tuple(
+            Arm(str(name), _policy("HACS_EXPERIMENT", name)[1], _share(value, share))
+            for name, share in parts.items()
+        )
+        if len(arms) < 2 or abs(math.fsum(arm.share for arm in arms) - 1.0) > 1e-6:
+            raise _wrong("HACS_EXPERIMENT", value, f"at least two {allowed}")
+        experiment = Experiment(arms, salt)
+        for arm, part in zip(arms, experiment.budgets(budget), strict=True):
+            if part == 0:
+                allowed = f"a budget of which the arm {arm.name!r} gets at least one visit"
+                raise _wrong("HACS_BUDGET", budget, allowed)
+        return experiment
+
+    def clock(self) -> Clock:
+        name = self.text("HACS_CLOCK")
+        allowed = "the dotted path of a function that returns seconds since 1970 UTC"
+        found = _loaded("HACS_CLOCK", name, allowed)
         if not callable(found):
-            raise _wrong("HACS_POLICY", value, f"{allowed} (that is not a function)")
-        return value, found
+            raise _wrong("HACS_CLOCK", name, allowed)
+        return found  # type: ignore[no-any-return]
+
+
+def _policy(setting: str, value: object) -> tuple[str, Policy]:
+    if callable(value):
+        return getattr(value, "__name__", repr(value)), value
+    allowed = ", ".join(POLICIES) + " or the dotted path of a function"
+    if not isinstance(value, str) or (value not in POLICIES and "." not in value):
+        raise _wrong(setting, value, allowed)
+    if value in POLICIES:
+        return value, POLICIES[value]
+    found = _loaded(setting, value, allowed)
+    if not callable(found):
+        raise _wrong(setting, value, f"{allowed} (that is not a function)")
+    return value, found
+
+
+def _share(experiment: object, value: object) -> float:
+    allowed = "as shares numbers above 0 and below 1"
+    share = _converted("HACS_EXPERIMENT", value, float, allowed)
+    if not 0.0 < share < 1.0:
+        raise _wrong("HACS_EXPERIMENT", experiment, allowed)
+    return share
+
+
+def _loaded(setting: str, name: str, allowed: str) -> Any:
+    try:
+        return load_object(name)
+    except (ImportError, NameError, ValueError) as error:
+        raise _wrong(setting, name, f"{allowed} ({error})") from error
 
 
 def _converted(name: str, value: object, kind: Callable[[Any], T], allowed: str) -> T:

@@ -62,8 +62,8 @@ def last_obs(candidates: Candidates) -> Floats:
 
 def random(candidates: Candidates) -> Floats:
     """Score by a hash of page and seed: the same seed gives the same order, however pages come in."""
-    mixed = candidates.page_ids.view(np.uint64) ^ _scramble(np.array([candidates.seed % 2**64]))
-    return _scramble(mixed) / 2.0**64
+    mixed = candidates.page_ids.view(np.uint64) ^ scramble(np.array([candidates.seed % 2**64]))
+    return scramble(mixed) / 2.0**64
 
 
 def brute_force(candidates: Candidates) -> Floats:
@@ -174,7 +174,7 @@ def _floats(*values: ArrayLike) -> list[Floats]:
     return list(np.broadcast_arrays(*(np.asarray(value, np.float64) for value in values)))
 
 
-def _scramble(numbers: NDArray[np.integer]) -> NDArray[np.uint64]:
+def scramble(numbers: NDArray[np.integer]) -> NDArray[np.uint64]:
     """Mix the bits of 64-bit numbers: the finaliser of SplitMix64 (Steele et al. 2014)."""
     mixed = numbers.astype(np.uint64)
     mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

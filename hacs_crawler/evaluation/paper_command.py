@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable
-from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -21,64 +19,51 @@ from hacs_crawler.evaluation.timelines import parse_day, read_timelines
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.files import replacing
 from hacs_crawler.progress import Progress
+from hacs_crawler.project import Set, ending_in_a_line, opened
 from hacs_crawler.seeds import read_seeds
-from hacs_crawler.state.knowledge import Knowledge
 from hacs_crawler.state.page import DAY
 
 logger = logging.getLogger(__name__)
 
-Opened = Callable[[list[str]], AbstractContextManager[tuple[Any, Knowledge]]]
-"""Opens the state that a project and `-s` name; errors end the command with one line."""
-
 _File = typer.Option(help="CSV; see docs/evaluation.md")
 
 
-def evaluate_command(opened: Opened) -> Callable[..., None]:
-    """Return the command, given what opens a state."""
+def evaluate_command(  # noqa: PLR0913, PLR0917 - one for each option
+    pages: Annotated[Path | None, _File] = None,
+    updates: Annotated[Path | None, _File] = None,
+    captures: Annotated[Path | None, _File] = None,
+    since: Annotated[str | None, typer.Option(help="the first week: a day, UTC")] = None,
+    until: Annotated[str | None, typer.Option(help="the last week: a day, UTC")] = None,
+    closed: Annotated[
+        bool, typer.Option("--closed-windows", help="use no capture from before a window")
+    ] = False,
+    seeds: Annotated[
+        str | None, typer.Option(help="of a state: its homepages, a file as for scholar")
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option(help="a folder for tables (CSV) and figures (SVG, PNG)")
+    ] = None,
+    json_: Annotated[Path | None, typer.Option("--json", help="a file for all numbers")] = None,
+    report_: Annotated[
+        Path | None, typer.Option("--report", help="a file for all as one HTML page")
+    ] = None,
+    settings: Set = None,
+) -> None:
+    """Evaluate how well rates predict updates, as the paper on HACS does.
 
-    def command(  # noqa: PLR0913, PLR0917 - one for each option
-        pages: Annotated[Path | None, _File] = None,
-        updates: Annotated[Path | None, _File] = None,
-        captures: Annotated[Path | None, _File] = None,
-        since: Annotated[str | None, typer.Option(help="the first week: a day, UTC")] = None,
-        until: Annotated[str | None, typer.Option(help="the last week: a day, UTC")] = None,
-        closed: Annotated[
-            bool, typer.Option("--closed-windows", help="use no capture from before a window")
-        ] = False,
-        seeds: Annotated[
-            str | None, typer.Option(help="of a state: its homepages, a file as for scholar")
-        ] = None,
-        output: Annotated[
-            Path | None, typer.Option(help="a folder for tables (CSV) and figures (SVG, PNG)")
-        ] = None,
-        json_: Annotated[Path | None, typer.Option("--json", help="a file for all numbers")] = None,
-        report_: Annotated[
-            Path | None, typer.Option("--report", help="a file for all as one HTML page")
-        ] = None,
-        settings: Annotated[
-            list[str] | None, typer.Option("-s", "--set", help="a setting: NAME=VALUE")
-        ] = None,
-    ) -> None:
-        """Evaluate how well rates predict updates, as the paper on HACS does.
-
-        Of the files `--pages`, `--updates` and `--captures`, or else of what the state knows. Prints
-        the scores of pages selected by a threshold (Table I) and of their order (Figure 11).
-        """
-        try:
-            bounds = _day(since, "since"), _day(until, "until")
-            _check_outputs(output, report_)
-            if pages or updates or captures:
-                levels = _from_files(pages, updates, captures, seeds, settings)
-            else:
-                levels = _from_state(opened, settings or [], seeds)
-            result = _evaluated(levels, bounds, is_closed=closed)
-            _write(result, output, json_, report_)
-            typer.echo(table_text(result))
-        except HacsError as error:
-            logger.error("%s", error)
-            raise typer.Exit(1) from None
-
-    return command
+    Of the files `--pages`, `--updates` and `--captures`, or else of what the state knows. Prints
+    the scores of pages selected by a threshold (Table I) and of their order (Figure 11).
+    """
+    with ending_in_a_line():
+        bounds = _day(since, "since"), _day(until, "until")
+        _check_outputs(output, report_)
+        if pages or updates or captures:
+            levels = _from_files(pages, updates, captures, seeds, settings)
+        else:
+            levels = _from_state(settings, seeds)
+        result = _evaluated(levels, bounds, is_closed=closed)
+        _write(result, output, json_, report_)
+        typer.echo(table_text(result))
 
 
 def _day(text: str | None, name: str) -> float | None:
@@ -107,7 +92,7 @@ def _from_files(
     return from_timelines(read_timelines(pages, updates, captures))
 
 
-def _from_state(opened: Opened, settings: list[str], seeds: str | None) -> dict[str, History]:
+def _from_state(settings: list[str] | None, seeds: str | None) -> dict[str, History]:
     homepages = None if seeds is None else list(read_seeds(seeds))
     with opened(settings) as (_, knowledge), Progress("reading the state") as progress:
         total = knowledge.store.count()

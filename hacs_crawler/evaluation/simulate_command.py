@@ -22,6 +22,7 @@ from hacs_crawler.exceptions import HacsError
 from hacs_crawler.files import replacing
 from hacs_crawler.model import ESTIMATORS
 from hacs_crawler.progress import Progress
+from hacs_crawler.project import ending_in_a_line
 from hacs_crawler.state.knowledge import Estimation
 from hacs_crawler.state.page import DAY
 
@@ -60,7 +61,7 @@ def simulate(  # noqa: PLR0913, PLR0917 - one for each option
 
     The estimators, the ranking and the state's logic are those of a crawl. See docs/simulation.md.
     """
-    try:
+    with ending_in_a_line():
         sys.path.append(str(Path.cwd()))  # where a policy of one's own is looked for
         names = _names(policy)
         visits_a_day = _budgets(budget, budgets)
@@ -81,9 +82,6 @@ def simulate(  # noqa: PLR0913, PLR0917 - one for each option
         if target is not None:
             _write(target, draw_curves(standings, target.suffix[1:]))
         typer.echo(table(standings, has_budgets=budgets is not None))
-    except HacsError as error:
-        logger.error("%s", error)
-        raise typer.Exit(1) from None
 
 
 COLUMNS: Final[Mapping[str, Callable[[Standing], str]]] = MappingProxyType(

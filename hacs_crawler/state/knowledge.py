@@ -11,6 +11,11 @@ import numpy as np
 from hacs_crawler.exceptions import StateError, StateUnavailableError
 from hacs_crawler.model import DEFAULT_PRIOR, LogNormalPrior, estimate, fit_prior, gaps_between
 from hacs_crawler.state.codec import decode_page, encode_page, encode_row
+from hacs_crawler.state.outcomes import (
+    Label,
+    Outcomes,
+    sorted_outcomes,
+)
 from hacs_crawler.state.page import DAY, Page, Visit, copy_of, merge, merge_pages
 from hacs_crawler.state.store import Change, Ids, Rows, Store
 from hacs_crawler.urls import page_id
@@ -171,6 +176,29 @@ class Knowledge:
     def urls(self) -> Iterator[str]:
         """Stream the URL of every page known."""
         return (page.url for page in self.pages() if page is not None)
+
+    def outcomes(self) -> Outcomes:
+        """Return the outcome records that are kept, by time, each visit once."""
+        return sorted_outcomes(self.store.outcomes())
+
+    def bound_outcomes(self, most: int) -> None:
+        """Forget the oldest outcome records where there are a tenth more than `most`, or more."""
+        seconds = self.outcomes()["at"]
+        if len(seconds) > 1.1 * most:
+            self.store.trim_outcomes(int(seconds[-most]))
+
+    def label(self, number: int) -> Label | None:
+        """Return the label that outcome records call by that number, None if it is not known."""
+        fields = self.store.read_meta(f"label/{number}")
+        try:
+            return None if fields is None else Label(**fields)
+        except TypeError as error:
+            msg = f"the note 'label/{number}' in the state is damaged, remove it: {fields!r}"
+            raise StateError(msg) from error
+
+    def keep_label(self, label: Label) -> None:
+        """Keep a label, so that outcome records may call it by its number."""
+        self.store.write_meta(f"label/{label.number}", asdict(label))
 
     def refit_prior(self) -> LogNormalPrior:
         """Fit the prior to a sample of the store's own pages and keep it there for the next run."""

@@ -25,6 +25,8 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from itertools import pairwise
 
+from hacs_crawler.state.outcomes import Prediction
+
 DAY = 86_400
 RECENT_VISITS = 128
 SLOT_SECONDS = 30 * DAY
@@ -64,7 +66,8 @@ class Visit:
     `at` is in whole seconds since 1970 UTC. `links` are the fingerprints of the page's links, or None
     where the visit did not show them (304, an archive's revisit record). `changed` marks a visit that
     is known to have found changed content although its links are not known. `harvest` is set where
-    the visit came from an archive that is to be asked for later captures only.
+    the visit came from an archive that is to be asked for later captures only, `prediction` where its
+    seed was ranked.
     """
 
     url: str
@@ -75,6 +78,7 @@ class Visit:
     etag: str = ""
     last_modified: str = ""
     harvest: Harvest | None = None
+    prediction: Prediction | None = None
 
 
 @dataclass(slots=True)

@@ -9,6 +9,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from hacs_crawler.state.outcomes import Outcomes
+
 SCHEMA = 2
 """Version of everything a store holds: tables or keys, page bytes, ranking rows.
 
@@ -21,12 +23,16 @@ Rows = NDArray[np.void]
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A page's new bytes, to be written if the store still has version `seen` of it (0: no page)."""
+    """A page's new bytes, to be written if the store still has version `seen` of it (0: no page).
+
+    `outcomes` are outcome records (dtype `OUTCOME`) of the visits that are written with it.
+    """
 
     page_id: int
     seen: int
     body: bytes
     row: bytes
+    outcomes: bytes = b""
 
 
 class Store(Protocol):
@@ -39,8 +45,8 @@ class Store(Protocol):
         """Write every change whose page is still at the version seen, in one round trip.
 
         Returns the present bytes of the pages that were not written because somebody else did
-        (empty bytes where the page is gone from the store). Each page is written whole or not at
-        all. A page id occurs at most once in a call.
+        (empty bytes where the page is gone from the store). Each page is written whole, with its row
+        and its outcome records, or not at all. A page id occurs at most once in a call.
         """
 
     def rows(self, page_ids: Ids) -> Rows:
@@ -52,11 +58,23 @@ class Store(Protocol):
     def count(self) -> int:
         """Return how many pages are known."""
 
+    def outcomes(self) -> Iterator[Outcomes]:
+        """Stream the outcome records, in no particular order; a record may come twice."""
+
+    def add_outcomes(self, outcomes: Outcomes) -> None:
+        """Keep outcome records that another state held."""
+
+    def trim_outcomes(self, before: int) -> None:
+        """Forget the outcome records of visits before that second since 1970 UTC."""
+
     def read_meta(self, key: str) -> Any:
         """Return the JSON value kept under `key`, or None."""
 
     def write_meta(self, key: str, value: Any) -> None:
         """Keep a JSON value under `key`."""
+
+    def size_bytes(self) -> int:
+        """Return how many bytes the store takes, of disk or of the server's memory."""
 
     def close(self) -> None:
         """Release the connection; the store is not used afterwards."""
