@@ -10,13 +10,10 @@ import numpy as np
 
 from hacs_crawler.exceptions import StateError, StateUnavailableError
 from hacs_crawler.model import DEFAULT_PRIOR, LogNormalPrior, estimate, fit_prior, gaps_between
+from hacs_crawler.sites import site_id
 from hacs_crawler.state.codec import decode_page, encode_page, encode_row
-from hacs_crawler.state.outcomes import (
-    Label,
-    Outcomes,
-    sorted_outcomes,
-)
-from hacs_crawler.state.page import DAY, Page, Visit, copy_of, merge, merge_pages
+from hacs_crawler.state.outcomes import Label, Outcomes, outcome, sorted_outcomes
+from hacs_crawler.state.page import DAY, News, Page, Visit, copy_of, merge, merge_pages
 from hacs_crawler.state.store import Change, Ids, Rows, Store
 from hacs_crawler.urls import page_id
 
@@ -130,7 +127,11 @@ class Knowledge:
             self._estimate(after.values())
             return after
 
-        for key in self._write({key: (known or {}).get(key) for key in by_page}, advance):
+        def outcomes(key: int) -> bytes:
+            return b"".join(outcome_record(recorded[index]) for index in by_page[key])
+
+        base = {key: (known or {}).get(key) for key in by_page}
+        for key in self._write(base, advance, outcomes):
             for index in by_page[key]:
                 del recorded[index]
         return [recorded[index] for index in sorted(recorded)]
@@ -209,10 +210,16 @@ class Knowledge:
         self.store.write_meta("prior", asdict(prior))
         return prior
 
-    def _write(self, base: _Base, advance: Callable[[_Base], dict[int, Page]]) -> set[int]:
+    def _write(
+        self,
+        base: _Base,
+        advance: Callable[[_Base], dict[int, Page]],
+        outcomes: Callable[[int], bytes] = lambda _: b"",
+    ) -> set[int]:
         """Write the pages that `advance` makes of those in `base` (None: unknown), by id.
 
-        Where the store has others, `advance` is called again with what it has. Returns the ids of the
+        Where the store has others, `advance` is called again with what it has. `outcomes` returns the
+        outcome records that are written with a page. Returns the ids of the
         pages that could not be written because their bytes in the store are damaged; each is logged.
         """
         damaged: set[int] = set()
@@ -220,7 +227,9 @@ class Knowledge:
             after = advance(base)
             if not after:
                 return damaged
-            present = self.store.write([_change(key, base[key], after[key]) for key in after])
+            present = self.store.write(
+                [_change(key, base[key], after[key], outcomes(key)) for key in after]
+            )
             base = {}
             for key, body in present.items():
                 try:
@@ -263,10 +272,10 @@ def _by_key(pages: Iterable[Page]) -> tuple[dict[int, Page], set[int]]:
     return by_key, outdated
 
 
-def _change(key: int, before: Page | None, after: Page) -> Change:
+def _change(key: int, before: Page | None, after: Page, outcomes: bytes) -> Change:
     seen = before.version if before is not None else 0
     after.version = seen + 1
-    return Change(key, seen, encode_page(after), encode_row(after))
+    return Change(key, seen, encode_page(after), encode_row(after), outcomes)
 
 
 def merged(before: Page, page: Page, visit: Visit) -> Recorded:
@@ -274,6 +283,22 @@ def merged(before: Page, page: Page, visit: Visit) -> Recorded:
     new_links = merge(page, visit)
     updated = bool(before.visits) and (bool(new_links) or visit.changed)
     return Recorded(visit, new_links, updated, before, page)
+
+
+def outcome_record(one: Recorded) -> bytes:
+    """Return the outcome record (dtype `OUTCOME`) of a ranked visit, nothing of any other."""
+    prediction = one.visit.prediction
+    if prediction is None:
+        return b""
+    return outcome(
+        prediction,
+        page=page_id(one.visit.url),
+        site=site_id(one.visit.url),
+        at=one.visit.at,
+        is_seen=one.visit.news is News.SEEN,
+        new_links=len(one.new_links) if one.updated else 0,
+        is_update=one.updated,
+    )
 
 
 def histories(

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from hacs_crawler.state.codec import ROW, UNKNOWN_ROW, VERSION_OFFSET
+from hacs_crawler.state.outcomes import OUTCOME, Outcomes
 from hacs_crawler.state.store import Change, Ids, Rows
 
 BATCH = 10_000
@@ -21,6 +22,7 @@ class MemoryStore:
         self._bodies: dict[int, bytes] = {}
         self._places: dict[int, int] = {}
         self._rows: Rows = np.zeros(16, ROW)
+        self._outcomes: list[bytes] = []
         self._meta: dict[str, str] = {}
         self._order = self._sorted_ids = np.zeros(0, np.int64)
 
@@ -29,6 +31,7 @@ class MemoryStore:
         other = MemoryStore()
         other._bodies, other._places = self._bodies.copy(), self._places.copy()
         other._rows, other._meta = self._rows.copy(), self._meta.copy()
+        other._outcomes = self._outcomes[:]
         return other
 
     def load(self, page_ids: Sequence[int]) -> dict[int, bytes]:
@@ -49,6 +52,7 @@ class MemoryStore:
                 self._rows = np.concatenate([self._rows, np.zeros(place, ROW)])
             self._bodies[change.page_id] = change.body
             self._rows[place] = np.frombuffer(change.row, ROW)[0]
+            self._outcomes.append(change.outcomes)
         return refused
 
     def rows(self, page_ids: Ids) -> Rows:
@@ -74,6 +78,24 @@ class MemoryStore:
     def count(self) -> int:
         """Return how many pages are known."""
         return len(self._bodies)
+
+    def outcomes(self) -> Iterator[Outcomes]:
+        """Stream the outcome records."""
+        yield np.frombuffer(b"".join(self._outcomes), OUTCOME)
+
+    def add_outcomes(self, outcomes: Outcomes) -> None:
+        """Keep outcome records that another state held."""
+        self._outcomes.append(outcomes.tobytes())
+
+    def trim_outcomes(self, before: int) -> None:
+        """Forget the outcome records of visits before that second since 1970 UTC."""
+        kept = [part[part["at"] >= before].tobytes() for part in self.outcomes()]
+        self._outcomes = kept
+
+    def size_bytes(self) -> int:
+        """Return how many bytes pages, rows and outcome records take."""
+        parts = (*self._bodies.values(), *self._outcomes)
+        return sum(map(len, parts)) + self._rows.nbytes
 
     def read_meta(self, key: str) -> Any:
         """Return the value kept under `key`, or None."""

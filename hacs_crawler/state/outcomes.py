@@ -7,6 +7,7 @@ number, and in the same write as the visit that they belong to.
 from __future__ import annotations
 
 import json
+import struct
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Final
@@ -39,6 +40,9 @@ body. `flags` has SEEN where the page was observed, UPDATED where it had gained 
 """
 SEEN: Final = 1
 UPDATED: Final = 2
+
+_OUTCOME: Final = struct.Struct("<qIIIIfffIIB")
+_MOST: Final = 2**32 - 1
 
 Outcomes = NDArray[np.void]
 
@@ -84,6 +88,32 @@ class Prediction:
     raw_p: float
     days_since_visit: float
     bytes: int = 0
+
+
+def outcome(
+    prediction: Prediction,
+    *,
+    page: int,
+    site: int,
+    at: int,
+    is_seen: bool,
+    is_update: bool,
+    new_links: int,
+) -> bytes:
+    """Return the bytes of one outcome record."""
+    return _OUTCOME.pack(
+        page,
+        at,
+        prediction.run,
+        site,
+        prediction.label,
+        prediction.p,
+        prediction.raw_p,
+        prediction.days_since_visit,
+        min(new_links, _MOST),
+        min(prediction.bytes, _MOST),
+        SEEN * is_seen | UPDATED * is_update,
+    )
 
 
 def sorted_outcomes(parts: Iterable[Outcomes]) -> Outcomes:

@@ -1,7 +1,8 @@
 """The shared store: Redis 6.2 or newer, one server or a cluster.
 
 Pages fall into `BUCKETS` buckets by their id. A bucket has two hashes, `<namespace>:{<bucket>}:pages`
-(id -> page bytes) and `<namespace>:{<bucket>}:rows` (id -> ranking row). The braces make both one
+(id -> page bytes) and `<namespace>:{<bucket>}:rows` (id -> ranking row), and a list,
+`<namespace>:{<bucket>}:outcomes`, of the outcome records of its pages' visits. The braces make them one
 hash tag, so that whatever touches a page stays on one node. With 65,536 buckets the rows of up to 28
 million pages stay in Redis's compact encoding (at most 512 fields a hash), see benchmarks/README.md.
 """
@@ -17,12 +18,14 @@ from urllib.parse import urlsplit
 
 import numpy as np
 import redis
+from numpy.typing import NDArray
 from redis.backoff import NoBackoff
 from redis.cluster import RedisCluster
 from redis.retry import Retry
 
 from hacs_crawler.exceptions import StateError, StateUnavailableError
 from hacs_crawler.state.codec import ROW, UNKNOWN_ROW, VERSION_OFFSET, row_of
+from hacs_crawler.state.outcomes import OUTCOME, Outcomes
 from hacs_crawler.state.store import SCHEMA, Change, Ids, Rows
 
 logger = logging.getLogger(__name__)
@@ -32,14 +35,16 @@ CONNECT_SECONDS = 5.0
 ANSWER_SECONDS = 30.0
 _BUCKETS_A_CALL = 4_096
 _ROWS_A_CALL = 5_000
+_AT: Final = 8  # where the second of the visit stands in an outcome record
 _RECORD: Final = np.dtype([("id", "<i8"), ("row", ROW)])
 
-# The row first: were its key of another type, the script would end before the page is written.
+# The page last: were another key of another type, the script would end before the page is written.
 _WRITE = f"""
 local present = redis.call('HGET', KEYS[1], ARGV[1]) or ''
 if string.sub(present, {VERSION_OFFSET + 1}, {VERSION_OFFSET + 4}) ~= ARGV[2] then
   return present
 end
+if #ARGV > 4 then redis.call('RPUSH', KEYS[3], unpack(ARGV, 5)) end
 redis.call('HSET', KEYS[2], ARGV[1], ARGV[4])
 redis.call('HSET', KEYS[1], ARGV[1], ARGV[3])
 return 1
@@ -49,10 +54,38 @@ local rows = {}
 for i, key in ipairs(KEYS) do rows[i] = redis.call('HGET', key, ARGV[i]) or ARGV[#ARGV] end
 return table.concat(rows)
 """
-_GATHER_BUCKETS = """
+_GATHER_ROWS_OF_ALL = """
 local found = {}
 for i, key in ipairs(KEYS) do found[i] = table.concat(redis.call('HGETALL', key)) end
 return table.concat(found)
+"""
+_COUNT = """
+local number = 0
+for _, key in ipairs(KEYS) do number = number + redis.call('HLEN', key) end
+return tostring(number)
+"""
+_GATHER_OUTCOMES = """
+local found = {}
+for i, key in ipairs(KEYS) do found[i] = table.concat(redis.call('LRANGE', key, 0, -1)) end
+return table.concat(found)
+"""
+# Several processes append at once, so that a list is in the order of time only by and large.
+_TRIM_OUTCOMES = f"""
+for _, key in ipairs(KEYS) do
+  local kept = {{}}
+  local records = redis.call('LRANGE', key, 0, -1)
+  for _, record in ipairs(records) do
+    local a, b, c, d = string.byte(record, {_AT + 1}, {_AT + 4})
+    if a + 256 * (b + 256 * (c + 256 * d)) >= tonumber(ARGV[1]) then kept[#kept + 1] = record end
+  end
+  if #kept < #records then
+    redis.call('DEL', key)
+    for first = 1, #kept, 1000 do
+      redis.call('RPUSH', key, unpack(kept, first, math.min(first + 999, #kept)))
+    end
+  end
+end
+return ''
 """
 # a script's own errors come wrapped in more text, hence looked for anywhere in the message
 _PASSING = (
@@ -105,10 +138,10 @@ class RedisStore:
         """See `Store.write`; one pipeline of one script a page."""
         with self._naming_errors("write to"), self._redis.pipeline(transaction=False) as pipe:
             for change in changes:
-                keys = (self._key(change.page_id, "pages"), self._key(change.page_id, "rows"))
+                keys = [self._key(change.page_id, kind) for kind in ("pages", "rows", "outcomes")]
                 seen = change.seen.to_bytes(4, "little") if change.seen else b""
                 field = _field(change.page_id)
-                args = (2, *keys, field, seen, change.body, change.row)
+                args = (3, *keys, field, seen, change.body, change.row, *_records(change.outcomes))
                 pipe.execute_command("EVAL", _WRITE, *args)
             answers = pipe.execute(raise_on_error=False) if changes else []
             for answer in answers:
@@ -129,26 +162,46 @@ class RedisStore:
             fields = [_field(page_id) for page_id in batch]
             with self._naming_errors("read"):
                 parts.append(self._gather_rows(keys, fields))
-        return self._checked(b"".join(parts), ROW)
+        return self._checked(b"".join(parts), ROW, "rows")
 
     def all_rows(self) -> Iterator[tuple[Ids, Rows]]:
         """See `Store.all_rows`."""
-        for start in range(0, BUCKETS, _BUCKETS_A_CALL):
-            keys = [self._key(bucket, "rows") for bucket in range(start, start + _BUCKETS_A_CALL)]
-            with self._naming_errors("read"):
-                records = self._checked(self._gather_buckets(keys), _RECORD)
+        for joined in self._run_on_all("read", _GATHER_ROWS_OF_ALL, "rows"):
+            records = self._checked(joined, _RECORD, "rows")
             if len(records):
                 yield records["id"], records["row"]
 
     def count(self) -> int:
         """See `Store.count`."""
-        total = 0
-        for start in range(0, BUCKETS, _BUCKETS_A_CALL):
-            with self._naming_errors("read"), self._redis.pipeline(transaction=False) as pipe:
-                for bucket in range(start, start + _BUCKETS_A_CALL):
-                    pipe.hlen(self._key(bucket, "rows"))
-                total += sum(pipe.execute())
-        return total
+        return sum(int(number) for number in self._run_on_all("read", _COUNT, "rows"))
+
+    def outcomes(self) -> Iterator[Outcomes]:
+        """See `Store.outcomes`."""
+        for joined in self._run_on_all("read", _GATHER_OUTCOMES, "outcomes"):
+            yield self._checked(joined, OUTCOME, "outcomes")
+
+    def add_outcomes(self, outcomes: Outcomes) -> None:
+        """See `Store.add_outcomes`; one pipeline."""
+        records = _records(outcomes.tobytes())
+        with self._naming_errors("write to"), self._redis.pipeline(transaction=False) as pipe:
+            for page, record in zip(outcomes["page"].tolist(), records, strict=True):
+                pipe.rpush(self._key(page, "outcomes"), record)
+            if records:
+                pipe.execute()
+
+    def trim_outcomes(self, before: int) -> None:
+        """See `Store.trim_outcomes`; each bucket at once."""
+        for _ in self._run_on_all("write to", _TRIM_OUTCOMES, "outcomes", before):
+            pass
+
+    def size_bytes(self) -> int:
+        """See `Store.size_bytes`: the memory of the server, in a cluster of all its primaries."""
+        with self._naming_errors("read"):
+            if not self._is_cluster:
+                return int(self._redis.info("memory")["used_memory"])
+            nodes = self._redis.info("memory", target_nodes=RedisCluster.PRIMARIES)
+            by_node = nodes if "used_memory" not in nodes else {"": nodes}
+            return sum(int(node["used_memory"]) for node in by_node.values())
 
     def read_meta(self, key: str) -> Any:
         """See `Store.read_meta`."""
@@ -212,20 +265,26 @@ class RedisStore:
                 pipe.hget(key, field)
             return b"".join(row or unknown for row in pipe.execute())
 
-    def _gather_buckets(self, keys: list[str]) -> bytes:
-        if not self._is_cluster:
-            return bytes(self._redis.eval(_GATHER_BUCKETS, len(keys), *keys))
-        with self._redis.pipeline(transaction=False) as pipe:
-            for key in keys:
-                pipe.hgetall(key)
-            return b"".join(
-                field + row for bucket in pipe.execute() for field, row in bucket.items()
-            )
+    def _run_on_all(self, action: str, script: str, kind: str, *args: object) -> Iterator[bytes]:
+        """Run a script on the keys of that kind of all buckets, some of them at a time.
 
-    def _checked(self, joined: bytes, dtype: np.dtype[np.void]) -> Rows:
+        Yields what it returned: bytes, joined where there were several calls, or a number as bytes.
+        """
+        for start in range(0, BUCKETS, _BUCKETS_A_CALL):
+            keys = [self._key(bucket, kind) for bucket in range(start, start + _BUCKETS_A_CALL)]
+            with self._naming_errors(action):
+                if not self._is_cluster:
+                    yield bytes(self._redis.eval(script, len(keys), *keys, *args))
+                    continue
+                with self._redis.pipeline(transaction=False) as pipe:
+                    for key in keys:
+                        pipe.execute_command("EVAL", script, 1, key, *args)
+                    yield from pipe.execute()
+
+    def _checked(self, joined: bytes, dtype: np.dtype[np.void], kind: str) -> NDArray[np.void]:
         if len(joined) % dtype.itemsize:
             msg = (
-                f"{self._shown} holds a damaged row in a hash {self._namespace}:{{…}}:rows: remove it "
+                f"{self._shown} holds a damaged row in a key {self._namespace}:{{…}}:{kind}: remove it "
                 f"or restore a backup"
             )
             raise StateError(msg)
@@ -268,6 +327,12 @@ def _may_pass(error: Exception) -> bool:
         | redis.exceptions.RedisClusterException
         | OSError,
     )
+
+
+def _records(outcomes: bytes) -> list[bytes]:
+    """Split outcome records that follow each other."""
+    size = OUTCOME.itemsize
+    return [outcomes[start : start + size] for start in range(0, len(outcomes), size)]
 
 
 def _field(page_id: int) -> bytes:

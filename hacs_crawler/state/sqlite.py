@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hacs_crawler.exceptions import StateError, StateUnavailableError
 from hacs_crawler.state.codec import ROW, UNKNOWN_ROW, row_of
+from hacs_crawler.state.outcomes import OUTCOME, Outcomes
 from hacs_crawler.state.store import SCHEMA, Change, Ids, Rows
 
 logger = logging.getLogger(__name__)
@@ -26,7 +28,7 @@ _PASSING = ("SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_FULL", "SQLITE_IOERR")
 
 
 class SQLiteStore:
-    """Pages in tables `<namespace>.pages` and `<namespace>.rows` of one file.
+    """Pages in tables `<namespace>.pages`, `.rows` and `.outcomes` of one file.
 
     Several processes may use the file at once; a writer waits up to `BUSY_SECONDS` for another.
     """
@@ -35,6 +37,7 @@ class SQLiteStore:
         self._path = path
         self._pages = f'"{namespace}.pages"'
         self._rows = f'"{namespace}.rows"'
+        self._outcomes = f'"{namespace}.outcomes"'
         self._meta = f'"{namespace}.meta"'
         with self._naming_errors("open"):
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -70,6 +73,7 @@ class SQLiteStore:
                 f"INSERT OR REPLACE INTO {self._rows} VALUES (?, ?)",  # noqa: S608
                 [(c.page_id, c.row) for c in fresh],
             )
+            self._insert_outcomes(b"".join([c.outcomes for c in fresh]))
             present = self.load(stale) if stale else {}
         return {page_id: present.get(page_id, b"") for page_id in stale}
 
@@ -113,6 +117,37 @@ class SQLiteStore:
             query = f"SELECT count(*) FROM {self._rows}"  # noqa: S608
             return int(self._db.execute(query).fetchone()[0])
 
+    def outcomes(self) -> Iterator[Outcomes]:
+        """See `Store.outcomes`."""
+        last = (-1, 0)
+        query = (
+            f"SELECT at, page, outcome FROM {self._outcomes} WHERE (at, page) > (?, ?) "  # noqa: S608
+            f"ORDER BY at, page LIMIT {_ROW_BATCH}"
+        )
+        while True:
+            with self._naming_errors("read"):
+                found = self._db.execute(query, last).fetchall()
+            if not found:
+                return
+            yield self._joined([record for _, _, record in found], OUTCOME, self._outcomes)
+            last = found[-1][:2]
+
+    def add_outcomes(self, outcomes: Outcomes) -> None:
+        """See `Store.add_outcomes`; one transaction."""
+        with self._naming_errors("write to"), self._transaction():
+            self._insert_outcomes(outcomes.tobytes())
+
+    def trim_outcomes(self, before: int) -> None:
+        """See `Store.trim_outcomes`."""
+        with self._naming_errors("write to"):
+            self._db.execute(f"DELETE FROM {self._outcomes} WHERE at < ?", (before,))  # noqa: S608
+
+    def size_bytes(self) -> int:
+        """See `Store.size_bytes`: the file and its write-ahead log."""
+        with self._naming_errors("read"):
+            files = (self._path, self._path.with_name(f"{self._path.name}-wal"))
+            return sum(file.stat().st_size for file in files if file.exists())
+
     def read_meta(self, key: str) -> Any:
         """See `Store.read_meta`."""
         with self._naming_errors("read"):
@@ -149,6 +184,7 @@ class SQLiteStore:
             self._meta: "key TEXT PRIMARY KEY, value TEXT NOT NULL",
             self._pages: "id INTEGER PRIMARY KEY, version INTEGER NOT NULL, body BLOB NOT NULL",
             self._rows: "id INTEGER PRIMARY KEY, row BLOB NOT NULL",
+            self._outcomes: "at INTEGER, page INTEGER, outcome BLOB NOT NULL, PRIMARY KEY (at, page)",
         }
         is_old = bool(tables) and schema < SCHEMA
         if tables.issuperset(name.strip('"') for name in wanted) and not is_old:
@@ -181,15 +217,29 @@ class SQLiteStore:
             found.update(self._db.execute(query, batch))
         return found
 
+    def _insert_outcomes(self, records: bytes) -> None:
+        outcomes = np.frombuffer(records, OUTCOME)
+        keys = zip(outcomes["at"].tolist(), outcomes["page"].tolist(), strict=True)
+        size = OUTCOME.itemsize
+        self._db.executemany(
+            f"INSERT OR REPLACE INTO {self._outcomes} VALUES (?, ?, ?)",  # noqa: S608
+            [(*key, records[index * size : (index + 1) * size]) for index, key in enumerate(keys)],
+        )
+
     def _rows_of(self, found: list[tuple[int, bytes]]) -> Rows:
+        return self._joined([row for _, row in found], ROW, self._rows)
+
+    def _joined(
+        self, records: list[bytes], dtype: np.dtype[np.void], table: str
+    ) -> NDArray[np.void]:
         try:
-            joined = b"".join([row for _, row in found])
+            joined = b"".join(records)
         except TypeError:
             joined = b""
-        if len(joined) != len(found) * ROW.itemsize:
-            msg = f"{self._path} holds a damaged row in {self._rows}: remove it or restore a backup"
+        if len(joined) != len(records) * dtype.itemsize:
+            msg = f"{self._path} holds a damaged row in {table}: remove it or restore a backup"
             raise StateError(msg)
-        return np.frombuffer(joined, ROW)
+        return np.frombuffer(joined, dtype)
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:

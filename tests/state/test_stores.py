@@ -17,6 +17,7 @@ import redis
 from hacs_crawler.exceptions import ConfigError, StateError, StateUnavailableError
 from hacs_crawler.state.codec import ROW, encode_page, encode_row
 from hacs_crawler.state.opening import open_store
+from hacs_crawler.state.outcomes import OUTCOME, Outcomes, sorted_outcomes
 from hacs_crawler.state.page import Page, Visit, merge
 from hacs_crawler.state.store import Change, Store
 from servers import redis_server, serve_every_slot
@@ -90,6 +91,56 @@ def test_many_pages_in_one_call(store: Store) -> None:
     assert store.write(changes) == {}
     assert len(store.load(list(range(3_000)))) == 3_000
     assert (store.rows(np.arange(12_000))["visits"] > 0).sum() == 3_000
+
+
+def records(*facts: tuple[int, int]) -> Outcomes:
+    outcomes = np.zeros(len(facts), OUTCOME)
+    outcomes["page"], outcomes["at"] = zip(*facts, strict=True)
+    outcomes["p"] = 0.25
+    return outcomes
+
+
+def kept(store: Store) -> list[tuple[int, int]]:
+    return [(int(one["page"]), int(one["at"])) for one in sorted_outcomes(store.outcomes())]
+
+
+def test_outcome_records_are_written_with_their_page(open_state: Callable[[], Store]) -> None:
+    outcomes = records((5, 100), (5, 90))
+    open_state().write([replace(change(5), outcomes=outcomes.tobytes()), change(-7)])
+    found = sorted_outcomes(open_state().outcomes())
+    assert found.tolist() == outcomes[::-1].tolist()
+
+
+def test_outcome_records_of_a_change_that_is_refused_are_not_written(store: Store) -> None:
+    store.write([change(5)])
+    store.write([replace(change(5), outcomes=records((5, 100)).tobytes())])
+    assert kept(store) == []
+
+
+def test_an_outcome_record_added_twice_is_kept_once(store: Store) -> None:
+    store.add_outcomes(records((5, 100), (-7, 100)))
+    store.add_outcomes(records((5, 100), (5, 101)))
+    assert kept(store) == [(-7, 100), (5, 100), (5, 101)]
+
+
+def test_outcome_records_before_a_second_are_forgotten(store: Store) -> None:
+    # the third lies in the first one's bucket, out of the order of time
+    store.add_outcomes(records((5, 2**31), (-7, 100), (5, 99), (5, 2**31 + 1)))
+    store.trim_outcomes(100)
+    assert kept(store) == [(-7, 100), (5, 2**31), (5, 2**31 + 1)]
+
+
+def test_more_outcome_records_than_one_read_brings(store: Store) -> None:
+    facts = [(page, at) for at in (70, 80, 90) for page in range(20_000)]
+    store.add_outcomes(records(*facts))
+    assert len(kept(store)) == 60_000
+    store.trim_outcomes(80)
+    assert len(kept(store)) == 40_000
+
+
+def test_a_store_says_how_large_it_is(store: Store) -> None:
+    store.write([change(page_id) for page_id in IDS.tolist()])
+    assert store.size_bytes() > 100
 
 
 def test_notes_are_kept(open_state: Callable[[], Store]) -> None:
