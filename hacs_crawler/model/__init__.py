@@ -1,6 +1,6 @@
 """The mathematics of recrawling: change rates from visits, and update probabilities from rates."""
 
-from hacs_crawler.model.bayes import bayes
+from hacs_crawler.model.bayes import bayes, bayes_quantiles
 from hacs_crawler.model.estimators import cho, naive
 from hacs_crawler.model.intervals import Gaps, gaps_between, interpolated_gaps
 from hacs_crawler.model.mle import mle
@@ -22,6 +22,7 @@ __all__ = [
     "LogNormalPrior",
     "Visits",
     "bayes",
+    "bayes_quantiles",
     "cho",
     "elapsed_days",
     "estimate",

@@ -1,0 +1,88 @@
+"""How uncertain the posterior leaves a rate."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hacs_crawler.model import DEFAULT_PRIOR, Gaps, LogNormalPrior, bayes_quantiles
+
+LEVELS = (0.01, 0.1, 0.5, 0.9, 0.99)
+MINUTE = 1 / 1440
+
+Page = list[tuple[float, bool]]
+gap = st.floats(math.log(MINUTE), math.log(20_000)).map(math.exp)
+history = st.lists(st.tuples(gap, st.booleans()), min_size=1, max_size=40)
+
+
+def gaps_of(*pages: Page) -> Gaps:
+    flat = [one for page in pages for one in page]
+    return Gaps(
+        np.array([days for days, _ in flat], dtype=float),
+        np.array([updated for _, updated in flat], dtype=bool),
+        np.ones(len(flat)),
+        np.cumsum([0, *(len(page) for page in pages)]),
+    )
+
+
+def on_a_dense_grid(
+    page: Page, prior: LogNormalPrior
+) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    x = np.linspace(prior.log_median - 40, prior.log_median + 40, 200_001)
+    log_density = -0.5 * ((x - prior.log_median) / prior.log_sd) ** 2
+    for days, updated in page:
+        expected = days * np.exp(x)
+        log_density += np.log(-np.expm1(-expected)) if updated else -expected
+    mass = np.exp(log_density - log_density.max())
+    below = (np.cumsum(mass) - mass / 2) / mass.sum()
+    return np.exp(np.interp(LEVELS, below, x))
+
+
+@pytest.mark.parametrize("log_sd", [0.3, 1.5, 3.0])
+@pytest.mark.parametrize(
+    "page",
+    [
+        [(3650.0, False)],
+        [(MINUTE, True)],
+        [(MINUTE, True)] * 30,
+        [(365.0, True)] * 30 + [(1.0, False)],
+        [(MINUTE, True), (20_000.0, False)],
+        [(10.0, True), (12.0, False), (30.0, True), (4.0, False)] * 8,
+    ],
+)
+def test_quantiles_agree_with_a_dense_grid(page: Page, log_sd: float) -> None:
+    prior = LogNormalPrior(DEFAULT_PRIOR.log_median, log_sd)
+    found = bayes_quantiles(gaps_of(page), prior, LEVELS)
+    np.testing.assert_allclose(found, [on_a_dense_grid(page, prior)], rtol=1e-3)
+
+
+def test_without_gaps_they_are_the_priors() -> None:
+    (found,) = bayes_quantiles(gaps_of([]), DEFAULT_PRIOR, (0.5, 0.9))
+    assert found[0] == pytest.approx(1 / 110)
+    assert found[1] == pytest.approx(np.exp(-math.log(110) + 1.5 * 1.2815515655446004))
+
+
+def test_more_evidence_of_the_same_kind_narrows_them() -> None:
+    page = [(10.0, True), (10.0, False)]
+    few, many = np.log(bayes_quantiles(gaps_of(page, page * 20), DEFAULT_PRIOR, (0.1, 0.9)))
+    assert many[1] - many[0] < 0.4 * (few[1] - few[0])
+
+
+@settings(deadline=None, max_examples=50, derandomize=True)
+@given(st.lists(history, min_size=1, max_size=3))
+def test_they_are_ordered_finite_and_each_pages_own(pages: list[Page]) -> None:
+    together = bayes_quantiles(gaps_of(*pages), DEFAULT_PRIOR, LEVELS)
+    assert (np.diff(together, axis=1) > 0).all()
+    assert ((together > 0) & np.isfinite(together)).all()
+    apart = [bayes_quantiles(gaps_of(page), DEFAULT_PRIOR, LEVELS)[0] for page in pages]
+    np.testing.assert_allclose(together, apart, rtol=1e-3)
+
+
+@pytest.mark.parametrize("q", [0.0, 1.0, float("nan"), [[0.5]]])
+def test_a_level_that_is_no_probability_is_refused(q: object) -> None:
+    with pytest.raises(ValueError, match="q must be flat and between 0 and 1"):
+        bayes_quantiles(gaps_of([]), DEFAULT_PRIOR, q)  # type: ignore[arg-type]
