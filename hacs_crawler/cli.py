@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import logging
-import os
-import sys
 from collections import Counter
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated
 
@@ -16,12 +15,10 @@ from hacs_crawler.evaluation.paper_command import evaluate_command
 from hacs_crawler.evaluation.simulate_command import simulate
 from hacs_crawler.exporting import export_pages
 from hacs_crawler.importing import Importer
-from hacs_crawler.project import Set, opened
+from hacs_crawler.project import Set, opened, writing_to_stdout
+from hacs_crawler.rank_command import rank
 
 logger = logging.getLogger(__name__)
-
-BROKEN_PIPE_STATUS = 141
-"""What a shell reports of a command that was ended by SIGPIPE."""
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
 
@@ -70,14 +67,12 @@ def export(
 
     The lines go to standard output or to a file, which appears under its name when it is whole.
     """
-    with opened(settings) as (_, knowledge):
-        try:
-            number = export_pages(knowledge, None if output == Path("-") else output)
-        except BrokenPipeError:  # what is left in the buffer must not be tried again at the exit
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            raise typer.Exit(BROKEN_PIPE_STATUS) from None
+    target = None if output == Path("-") else output
+    with opened(settings) as (_, knowledge), nullcontext() if target else writing_to_stdout():
+        number = export_pages(knowledge, target)
         logger.info("%d pages exported", number)
 
 
 app.command("evaluate")(evaluate_command)
 app.command()(simulate)
+app.command()(rank)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Annotated
@@ -18,6 +20,9 @@ from hacs_crawler.state.knowledge import Estimation, Knowledge
 from hacs_crawler.state.opening import open_store
 
 logger = logging.getLogger(__name__)
+
+BROKEN_PIPE_STATUS = 141
+"""What a shell reports of a command that was ended by SIGPIPE."""
 
 Set = Annotated[list[str] | None, typer.Option("-s", "--set", help="a setting: NAME=VALUE")]
 
@@ -42,6 +47,26 @@ def ending_in_a_line() -> Iterator[None]:
     except HacsError as error:
         logger.error("%s", error)
         raise typer.Exit(1) from None
+
+
+@contextmanager
+def writing_to_stdout() -> Iterator[None]:
+    """Write out all that was printed; end the command quietly where nobody reads it on.
+
+    Raises HacsError where standard output cannot be written to.
+    """
+    if sys.stdout is None:
+        raise HacsError("cannot write to standard output: it is closed")
+    try:
+        yield
+        sys.stdout.flush()
+    except OSError as error:
+        # what is left in the buffer must not be tried again at the exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if isinstance(error, BrokenPipeError):
+            raise typer.Exit(BROKEN_PIPE_STATUS) from None
+        msg = f"cannot write to standard output: {error.strerror or error}"
+        raise HacsError(msg) from error
 
 
 def project_settings(pairs: list[str] | None) -> Settings:
