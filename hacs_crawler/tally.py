@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import logging
+from array import array
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+import numpy as np
 from scrapy.statscollectors import StatsCollector
 
+from hacs_crawler.model.reliability import Expectation, summary
 from hacs_crawler.state.knowledge import Recorded
 from hacs_crawler.state.page import News
 
@@ -20,9 +23,8 @@ class Tally:
 
     stats: StatsCollector
     recorded: int = 0
-    predicted: int = 0
-    expected_updates: float = 0.0
-    found_updates: int = 0
+    _p: array[float] = field(default_factory=lambda: array("f"))
+    _found: bytearray = field(default_factory=bytearray)
 
     def count(self, name: str, number: float = 1) -> None:
         """Add to the stat `hacs/<name>`."""
@@ -35,9 +37,21 @@ class Tally:
 
     def count_prediction(self, p: float, is_update: bool) -> None:
         """Compare the p of a ranked visit with what it found."""
-        self.predicted += 1
-        self.expected_updates += p
-        self.found_updates += is_update
+        self._p.append(p)
+        self._found.append(is_update)
+
+    def expectation(self) -> Expectation:
+        """Return what was predicted so far against what was found."""
+        return summary(self._p, np.frombuffer(self._found, np.bool_))
+
+    def count_for_arm(self, arm: str | None, recorded: Recorded) -> None:
+        """Count a visit, of a seed or of what follows from it, for its arm, if it has one."""
+        if not arm:
+            return
+        self.count(f"experiment/{arm}/visits")
+        if recorded.updated:
+            self.count(f"experiment/{arm}/updates")
+            self.count(f"experiment/{arm}/new_links", len(recorded.new_links))
 
     def count_recorded(self, recorded: Sequence[Recorded]) -> None:
         """Count visits that the store has acknowledged."""
@@ -59,6 +73,7 @@ class Tally:
         def stat(name: str) -> int:
             return int(self.stats.get_value(f"hacs/{name}", 0) or 0)
 
+        expectation = self.expectation()
         logger.info(
             "HACS visited %d pages (%d for the first time) and found %d updates with %d new links; "
             "of %d ranked pages known before, %d had an update and %.1f were predicted; %d seeds "
@@ -67,9 +82,9 @@ class Tally:
             stat("first_visits"),
             stat("updates"),
             stat("new_links"),
-            self.predicted,
-            self.found_updates,
-            self.expected_updates,
+            expectation.visits,
+            expectation.found_updates,
+            expectation.expected_updates,
             stat("dropped/threshold") + stat("dropped/budget") + stat("dropped/gone"),
             stat("dropped/threshold"),
             stat("dropped/budget"),
