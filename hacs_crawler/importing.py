@@ -24,6 +24,7 @@ from hacs_crawler.archive import (
     visits_by_digest,
 )
 from hacs_crawler.exceptions import HacsError, StateError
+from hacs_crawler.experiment.lines import OutcomeMerger, is_outcomes, read_outcomes
 from hacs_crawler.interchange import LONGEST_LINE_BYTES, is_export, read_export
 from hacs_crawler.links import LinkRules
 from hacs_crawler.progress import Progress
@@ -54,6 +55,8 @@ class Importer:
             beginning = source.beginning()
             if beginning.startswith(b"WARC/") or path.endswith((".warc", ".warc.gz")):
                 self._import_visits(read_warc(source, self.dropped, self.rules), source, progress)
+            elif is_outcomes(beginning):
+                self._import_outcomes(source, progress)
             elif is_export(beginning):
                 self._import_pages(source, progress)
             elif is_timemap(beginning):
@@ -93,6 +96,15 @@ class Importer:
         logger.info("%s: %d pages read, %d new, %d added to", source.name, number, added, changed)
         if damaged:
             raise StateError(f"{source.name}: {damaged} pages are damaged in the state: not merged")
+
+    def _import_outcomes(self, source: Source, progress: Progress) -> None:
+        number = added = 0
+        merger = OutcomeMerger(self.knowledge)
+        for batch in _batches(read_outcomes(read_lines(source, LONGEST_LINE_BYTES), source.name)):
+            added += merger.add(batch)
+            number += len(batch)
+            progress.update(f"{number} outcome records, {added} new")
+        logger.info("%s: %d outcome records read, %d new", source.name, number, added)
 
     def _import_timemap(self, source: Source) -> None:
         """Make the page known: when it was archived does not tell whether it had changed."""

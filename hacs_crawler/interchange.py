@@ -8,20 +8,23 @@ not read.
 from __future__ import annotations
 
 import json
+import math
 import re
 import sys
 from array import array
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from itertools import pairwise
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from hacs_crawler.archive.capture import parse_iso
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.state.page import RECENT_VISITS, Harvest, Page, merge_pages
 from hacs_crawler.urls import page_id, page_surt
+
+T = TypeVar("T")
 
 LAYOUT: Final = 1
 LONGEST_LINE_BYTES: Final = 1 << 28
@@ -32,7 +35,7 @@ _MOST_ATTEMPTS: Final = 255
 _MAX_SOURCE: Final = 2**32 - 1
 _HEX_DIGITS: Final = 16
 _BEGINNING: Final = re.compile(rb'\A(?:\xef\xbb\xbf)?\s*\{(?:.*[{,])?\s*"hacs"\s*:')
-_to_json: Final = json.JSONEncoder(allow_nan=False).encode
+to_json: Final = json.JSONEncoder(allow_nan=False).encode
 _HAS_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:").match
 
 
@@ -50,7 +53,7 @@ def to_line(page: Page) -> bytes:
     updates = {bisect_left(page.visits, at) for at in page.update_times} - {0}
     numbers = page.new_links_by_visit()
     visits = [
-        {"at": _iso(at), "updated": index in updates, "new_links": numbers[index]}
+        {"at": iso(at), "updated": index in updates, "new_links": numbers[index]}
         for index, at in enumerate(page.visits)
     ]
     fields = {
@@ -58,32 +61,32 @@ def to_line(page: Page) -> bytes:
         "url": page.url,
         "surt": page_surt(page.url),
         "rate_per_day": page.rate,
-        "last_visit": _iso(page.last_visit),
-        "last_update": _iso(page.last_update),
+        "last_visit": iso(page.last_visit),
+        "last_update": iso(page.last_update),
         "gone": page.gone > 0,
         "gone_in_a_row": page.gone,
         "failures": page.failures,
-        "last_news": _iso(page.last_news),
-        "not_before": _iso(page.not_before),
+        "last_news": iso(page.last_news),
+        "not_before": iso(page.not_before),
         "etag": page.etag,
         "last_modified": page.last_modified,
         "visits": visits,
-        "content_changes": [_iso(at) for at in page.content_changes],
-        "links_since": _iso(page.links_since),
+        "content_changes": [iso(at) for at in page.content_changes],
+        "links_since": iso(page.links_since),
         "links": [
-            {"first_seen": _iso(at), "fingerprints": to_hex(links)} for at, links in _runs(page)
+            {"first_seen": iso(at), "fingerprints": to_hex(links)} for at, links in _runs(page)
         ],
         "harvests": [
-            {"source": one.source, "until": _iso(one.until), "digest": to_hex([one.digest])[0]}
+            {"source": one.source, "until": iso(one.until), "digest": to_hex([one.digest])[0]}
             for _, one in sorted(page.harvests.items())
         ],
     }
-    return _to_json(fields).encode() + b"\n"
+    return to_json(fields).encode() + b"\n"
 
 
 def from_line(line: bytes) -> Page:
     """Return the page of a line; raises ValueError that says what is wrong with it."""
-    fields = _Fields(_parsed(line))
+    fields = Fields(parsed(line))
     layout = fields.count("hacs", sys.maxsize)
     if layout != LAYOUT:
         raise ValueError(f"'hacs' is layout {layout}, this version of hacs-crawler knows {LAYOUT}")
@@ -114,6 +117,11 @@ def read_export(lines: Iterable[bytes], name: str) -> Iterator[Page]:
     Raises ExportError, with `name` and a line number, at the first line that is no page, and passes on
     what reading raises.
     """
+    return read_objects(lines, name, from_line)
+
+
+def read_objects(lines: Iterable[bytes], name: str, from_line: Callable[[bytes], T]) -> Iterator[T]:
+    """Yield what `from_line` makes of each line that is not empty; see `read_export`."""
     for number, line in enumerate(lines, start=1):
         text = line.removeprefix(b"\xef\xbb\xbf").strip() if number == 1 else line.strip()
         if not text:
@@ -149,7 +157,8 @@ def from_hex(texts: Sequence[object]) -> array[int]:
     return numbers
 
 
-def _iso(second: int | None) -> str | None:
+def iso(second: int | None) -> str | None:
+    """Return a second since 1970 UTC in ISO 8601, None for none."""
     return datetime.fromtimestamp(second, UTC).isoformat()[:-6] + "Z" if second else None
 
 
@@ -160,7 +169,8 @@ def _runs(page: Page) -> Iterator[tuple[int, array[int]]]:
         start += number
 
 
-def _parsed(line: bytes) -> Any:
+def parsed(line: bytes) -> Any:
+    """Return the JSON value of a line; raises ValueError that says why there is none."""
     try:
         return json.loads(line)
     except RecursionError as error:
@@ -185,7 +195,7 @@ def _ascending(name: str, times: list[int]) -> array[int]:
     return array("I", times)
 
 
-def _add_links(page: Page, runs: list[_Fields]) -> None:
+def _add_links(page: Page, runs: list[Fields]) -> None:
     times = _ascending("links", [run.second("first_seen") for run in runs])
     if times and not 0 < page.links_since <= times[0]:
         raise ValueError("'links_since' is not at or before the first of 'links'")
@@ -199,7 +209,7 @@ def _add_links(page: Page, runs: list[_Fields]) -> None:
         raise ValueError("a fingerprint is twice in 'links'")
 
 
-def _harvests(fields: _Fields) -> dict[int, Harvest]:
+def _harvests(fields: Fields) -> dict[int, Harvest]:
     harvests: dict[int, Harvest] = {}
     for one in fields.objects("harvests"):
         source = one.count("source", _MAX_SOURCE)
@@ -208,7 +218,7 @@ def _harvests(fields: _Fields) -> dict[int, Harvest]:
     return harvests
 
 
-class _Fields:
+class Fields:
     """A JSON object whose values are checked as they are taken."""
 
     def __init__(self, values: Any, place: str = "") -> None:
@@ -218,6 +228,7 @@ class _Fields:
         self._place = place
 
     def text(self, key: str) -> str:
+        """Return a text."""
         value = self._value(key)
         if not isinstance(value, str):
             raise self._wrong(key, "no text")
@@ -230,32 +241,50 @@ class _Fields:
         return value
 
     def count(self, key: str, at_most: int) -> int:
+        """Return a whole number from 0 to the given one."""
         value = self._value(key)
         if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= at_most:
             raise self._wrong(key, f"no whole number from 0 to {at_most}")
         return value
 
     def rate(self, key: str) -> float:
+        """Return a number of at least 0."""
         value = self._value(key)
         is_number = isinstance(value, float | int) and not isinstance(value, bool)
         if not is_number or not 0 <= value <= sys.float_info.max:  # nor NaN, which json reads too
             raise self._wrong(key, "no number of at least 0")
         return float(value)
 
+    def rate_or_infinite(self, key: str) -> float:
+        """Return a number of at least 0, infinite for null."""
+        return math.inf if self._value(key) is None else self.rate(key)
+
+    def switch(self, key: str) -> bool:
+        """Return true or false."""
+        value = self._value(key)
+        if not isinstance(value, bool):
+            raise self._wrong(key, "neither true nor false")
+        return value
+
     def second(self, key: str) -> int:
+        """Return a time in ISO 8601 as a second since 1970 UTC."""
         return self._second(key, self._value(key))
 
     def second_or_0(self, key: str) -> int:
+        """Return such a time, 0 for null."""
         value = self._value(key)
         return 0 if value is None else self._second(key, value)
 
     def seconds(self, key: str) -> list[int]:
+        """Return a list of such times."""
         return [self._second(key, value) for value in self.list_(key)]
 
-    def objects(self, key: str) -> list[_Fields]:
-        return [_Fields(value, f"an entry of {key!r}") for value in self.list_(key)]
+    def objects(self, key: str) -> list[Fields]:
+        """Return a list of objects."""
+        return [Fields(value, f"an entry of {key!r}") for value in self.list_(key)]
 
     def list_(self, key: str) -> list[Any]:
+        """Return a list."""
         value = self._value(key)
         if not isinstance(value, list):
             raise self._wrong(key, "no list")

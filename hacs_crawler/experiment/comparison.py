@@ -1,0 +1,273 @@
+"""An arm against the control: difference, intervals, verdict, and what it would take to know more."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hacs_crawler.experiment.record import Record, Sites
+from hacs_crawler.model.clusters import (
+    Difference,
+    Rate,
+    bootstrap,
+    difference_of,
+    rate_of,
+    within_variance,
+)
+from hacs_crawler.model.ragged import FloatArray
+from hacs_crawler.model.sequential import (
+    anytime_multiplier,
+    detecting_error,
+    interval_of,
+    ratio_interval,
+)
+from hacs_crawler.state.page import DAY
+
+ALPHA: Final = 0.05
+"""How probable it is at most, without any difference, that one is ever reported."""
+MIN_SITES: Final = 10
+MIN_UPDATED_SITES: Final = 5
+"""So many sites of an arm must have been visited, and so many of them with an update, before anything is
+concluded: an error that is estimated from fewer is too often far too small (benchmarks/README.md).
+"""
+SOUGHT_RATIO: Final = 1.1
+REPLICATES: Final = 4_000
+MOST_LOOKS: Final = 200
+
+Interval = tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Needed:
+    """What it would take to tell a 10 % difference, with a probability of 80 %.
+
+    `more_visits` is None where no number of visits to these sites would do; `times_sites` says how many
+    times as many sites would then be needed, each visited as often as now.
+    """
+
+    more_visits: int | None
+    times_sites: float
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What could have been seen at the end of a day: `at` is its last visit, in seconds since 1970 UTC.
+
+    `ratio` is arm / control, `low` and `high` its anytime-valid interval.
+    """
+
+    at: int
+    visits: int
+    ratio: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """An arm against the control, in updates a visit that is not a page's first.
+
+    `verdict` is "more", "fewer", "undecided" or "too early". With `is_adjusted` the two rates are
+    adjusted for how often the sites were updated before; differences and ratios are of these rates. The
+    anytime-valid intervals hold at all looks together, with probability 1 - `alpha`; those of the
+    bootstrap, of 95 %, at one. `decided_at` is the first look, in seconds since 1970 UTC, since when the
+    verdict has been what it is, None where it is open. `looks` are the ends of days, at most
+    `MOST_LOOKS` of them, evenly spaced, from the first that was not too early.
+    """
+
+    arm: str
+    control: str
+    alpha: float
+    verdict: str
+    is_adjusted: bool
+    rate: float
+    control_rate: float
+    difference: float
+    difference_bootstrap: Interval
+    difference_anytime: Interval
+    ratio: float
+    ratio_bootstrap: Interval
+    ratio_anytime: Interval
+    relative_error: float
+    visited_sites: tuple[int, int]
+    updated_sites: tuple[int, int]
+    needed: Needed | None
+    decided_at: int | None
+    looks: tuple[Look, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """The sites of an arm: sums over what is looked at."""
+
+    updates: FloatArray
+    visits: FloatArray
+    excess: FloatArray
+
+    @property
+    def rate(self) -> Rate:
+        return rate_of(self.updates, self.visits, self.excess)
+
+    @property
+    def is_enough(self) -> bool:
+        return self.visited >= MIN_SITES and self.updated >= MIN_UPDATED_SITES
+
+    @property
+    def visited(self) -> int:
+        return int(np.count_nonzero(self.visits))
+
+    @property
+    def updated(self) -> int:
+        return int(np.count_nonzero(self.updates))
+
+
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    """An arm and the control at one look."""
+
+    arm: _Side
+    control: _Side
+
+    @property
+    def difference(self) -> Difference:
+        updates = self.arm.updates.sum() + self.control.updates.sum()
+        visits = self.arm.visits.sum() + self.control.visits.sum()
+        scale = np.asarray(updates / visits if visits else math.nan)
+        return difference_of(self.arm.rate, self.control.rate, scale)
+
+    @property
+    def is_enough(self) -> bool:
+        return self.arm.is_enough and self.control.is_enough
+
+    def verdict(self, alpha: float) -> str:
+        if not self.is_enough:
+            return "too early"
+        difference = self.difference
+        low, high = interval_of(difference, anytime_multiplier(difference, alpha))
+        return "more" if low > 0 else "fewer" if high < 0 else "undecided"
+
+
+def compare(
+    names: tuple[str, str], arms: tuple[int, int], record: Record, sites: Sites, alpha: float
+) -> Comparison:
+    """Compare an arm with the control: names, and places in the experiment's arms, of both.
+
+    `alpha` is this comparison's share of the probability of a false alarm.
+    """
+    pair = _pair(arms, record, sites)
+    looks, decided_at = _looks(arms, record, sites, alpha)
+    arm, control, difference = pair.arm.rate, pair.control.rate, pair.difference
+    errors = anytime_multiplier(difference, alpha)
+    low, high = interval_of(difference, errors)
+    replicates = [_replicates(side, seed) for seed, side in enumerate((pair.arm, pair.control))]
+    return Comparison(
+        arm=names[0],
+        control=names[1],
+        alpha=alpha,
+        verdict=pair.verdict(alpha),
+        is_adjusted=bool(sites.excess.any()),
+        rate=float(arm.value),
+        control_rate=float(control.value),
+        difference=float(difference.value),
+        difference_bootstrap=_percentiles(replicates[0] - replicates[1]),
+        difference_anytime=(float(low), float(high)),
+        ratio=_ratio(arm, control),
+        ratio_bootstrap=_percentiles(_ratios(replicates[0], replicates[1])),
+        ratio_anytime=_ends(*ratio_interval(arm, control, errors)),
+        relative_error=float(difference.relative_error),
+        visited_sites=(pair.arm.visited, pair.control.visited),
+        updated_sites=(pair.arm.updated, pair.control.updated),
+        needed=_needed(arms, record, pair, alpha) if pair.is_enough else None,
+        decided_at=decided_at,
+        looks=looks,
+    )
+
+
+def _pair(arms: tuple[int, int], record: Record, sites: Sites) -> _Pair:
+    updates, visits = sites.sums(record)
+    first, second = (
+        _Side(updates[mine], visits[mine], sites.excess[mine])
+        for mine in (sites.arms == arm for arm in arms)
+    )
+    return _Pair(first, second)
+
+
+def _looks(
+    arms: tuple[int, int], record: Record, sites: Sites, alpha: float
+) -> tuple[tuple[Look, ...], int | None]:
+    """Return what each day's look would have shown, and since which look the verdict stands."""
+    again = record.taken(~record.is_first)
+    again = again.taken(np.isin(again.arms, arms))
+    days = again.outcomes["at"] // DAY
+    ends = np.flatnonzero(np.diff(days, append=-1) != 0) + 1
+    if len(ends) > MOST_LOOKS:
+        ends = ends[np.unique(np.linspace(0, len(ends) - 1, MOST_LOOKS).round().astype(np.int64))]
+    looks: list[Look] = []
+    decided_at, standing = None, ""
+    for end in ends.tolist():
+        pair = _pair(arms, again.taken(slice(end)), sites)
+        verdict = pair.verdict(alpha)
+        at = int(again.outcomes["at"][end - 1])
+        if verdict not in {"more", "fewer"}:
+            decided_at = None
+        elif decided_at is None or verdict != standing:
+            decided_at = at
+        standing = verdict
+        if pair.is_enough:
+            arm, control = pair.arm.rate, pair.control.rate
+            low, high = ratio_interval(arm, control, anytime_multiplier(pair.difference, alpha))
+            looks.append(Look(at, end, _ratio(arm, control), float(low), float(high)))
+    return tuple(looks), decided_at
+
+
+def _needed(arms: tuple[int, int], record: Record, pair: _Pair, alpha: float) -> Needed:
+    """Split the variance into what more visits would reduce and what only more sites would."""
+    difference = pair.difference
+    sought = detecting_error(SOUGHT_RATIO, alpha, float(difference.freedom)) ** 2
+    again = record.taken(~record.is_first)
+    within = 0.0
+    for arm in arms:
+        mine = again.taken(again.arms == arm)
+        blocks = mine.outcomes["site"].astype(np.int64) << 32 | mine.outcomes["at"] // DAY
+        keys, place = np.unique(blocks, return_inverse=True)
+        updates, visits = np.bincount(place, mine.is_updated), np.bincount(place)
+        within += within_variance(keys >> 32, updates, visits.astype(np.float64))
+    total = float(difference.relative_error) ** 2
+    within = min(within / float(difference.scale) ** 2, total) if within >= 0 else total
+    between = total - within
+    times_sites = max(1.0, total / sought)
+    if total <= sought:
+        return Needed(0, 1.0)
+    if between >= sought:
+        return Needed(None, times_sites)
+    visits_now = float(pair.arm.visits.sum() + pair.control.visits.sum())
+    return Needed(math.ceil(visits_now * (within / (sought - between) - 1.0)), times_sites)
+
+
+def _replicates(side: _Side, seed: int) -> FloatArray:
+    random = np.random.default_rng(seed)
+    return bootstrap(side.updates, side.visits, side.excess, REPLICATES, random)
+
+
+def _ratios(arm: FloatArray, control: FloatArray) -> FloatArray:
+    return np.divide(arm, control, out=np.full(len(arm), np.inf), where=control > 0)
+
+
+def _percentiles(values: NDArray[np.float64]) -> Interval:
+    known = values[~np.isnan(values)]
+    if not len(known):
+        return math.nan, math.nan
+    low, high = np.quantile(known, [ALPHA / 2, 1 - ALPHA / 2], method="inverted_cdf")
+    return float(low), float(high)
+
+
+def _ratio(arm: Rate, control: Rate) -> float:
+    return float(arm.value / control.value) if control.value > 0 else math.nan
+
+
+def _ends(low: FloatArray, high: FloatArray) -> Interval:
+    return float(low), float(high)

@@ -1,0 +1,168 @@
+"""An experiment's answer as a table and sentences."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from types import MappingProxyType
+from typing import Final
+
+from hacs_crawler.experiment.answer import Answer, ArmSummary
+from hacs_crawler.experiment.comparison import (
+    MIN_SITES,
+    MIN_UPDATED_SITES,
+    SOUGHT_RATIO,
+    Comparison,
+    Interval,
+)
+
+FIRST_VISITS: Final = (
+    "Every attempt is a visit, for it cost budget; but a page's first cannot find an update, and the "
+    "lines below the number of them leave them out."
+)
+_SOUGHT: Final = f"{100 * (SOUGHT_RATIO - 1):.0f} %"
+
+ROWS: Final[Mapping[str, Callable[[ArmSummary], str]]] = MappingProxyType(
+    {
+        "share": lambda one: f"{one.share:g}",
+        "pages known": lambda one: f"{one.pages:,}",
+        "estimated freshness": lambda one: _shown(one.freshness, 3),
+        "sites visited": lambda one: f"{one.sites:,}",
+        "visits": lambda one: f"{one.visits:,}",
+        "of them answered": lambda one: f"{one.answered:,}",
+        "of them a page's first": lambda one: f"{one.first_visits:,}",
+        "visits with an update": lambda one: f"{one.updates:,}",
+        "updates per 100 visits": lambda one: _shown(one.updates_per_100_visits, 1),
+        "new links per visit": lambda one: _shown(one.new_links_per_visit, 2),
+        "bytes per update": lambda one: _shown(one.bytes_per_update, 0),
+        "mean days since last visit": lambda one: _shown(one.mean_days_since_visit, 1),
+        "estimated discovery delay, days": lambda one: _shown(one.delay_days, 1),
+    }
+)
+
+
+def answer_text(answer: Answer) -> str:
+    """Return the answer as it is printed: a table in Markdown, then a paragraph a comparison."""
+    return "\n\n".join([table(answer.arms), *paragraphs(answer)])
+
+
+def table(arms: Sequence[ArmSummary]) -> str:
+    """Return the arms as a table in Markdown, one column an arm."""
+    columns = [["arm", *ROWS], *([arm.arm, *(cell(arm) for cell in ROWS.values())] for arm in arms)]
+    aligned = [_aligned(column, is_text=place == 0) for place, column in enumerate(columns)]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in zip(*aligned, strict=True))
+
+
+def paragraphs(answer: Answer) -> list[str]:
+    """Return what can and cannot be concluded, one paragraph a comparison, and how visits count."""
+    if answer.first_visit is None or answer.last_visit is None:
+        return ["No visit of this experiment is recorded yet: crawl with its settings first."]
+    span = f"Visits from {_day(answer.first_visit)} to {_day(answer.last_visit)}. {FIRST_VISITS}"
+    return [span, *(" ".join(sentences(comparison)) for comparison in answer.comparisons)]
+
+
+def sentences(comparison: Comparison) -> Iterator[str]:
+    """Yield what a comparison tells, a sentence at a time."""
+    arm, control = comparison.arm, comparison.control
+    if comparison.verdict == "too early":
+        yield f"Too early to compare {arm} with {control}: {_missing(comparison)}."
+        return
+    allowance = (
+        ", after allowing for how often the arms' sites had been updated before the experiment"
+        if comparison.is_adjusted
+        else ""
+    )
+    yield (
+        f"{arm} finds {100 * comparison.rate:.1f} updates per 100 visits and {control} "
+        f"{100 * comparison.control_rate:.1f}: {_times(comparison.ratio)} as many{allowance}."
+    )
+    yield _concluded(comparison)
+    low, high = comparison.ratio_bootstrap
+    yield (
+        f"For who looks only once, the bootstrap over sites gives {_times(low)} to {_times(high)}, or "
+        f"{_per_100(comparison.difference_bootstrap)} updates per 100 visits."
+    )
+    yield _what_is_needed(comparison)
+
+
+def _concluded(one: Comparison) -> str:
+    low, high = one.ratio_anytime
+    confidence = f"With {100 * (1 - one.alpha):.3g} % confidence, however often one looks,"
+    interval = (
+        f"{confidence} the ratio is between {low:.2f} and {high:.2f}"
+        if math.isfinite(high)
+        else f"{confidence} the ratio is above {low:.2f}"
+    )
+    if one.verdict in {"more", "fewer"}:
+        since = f" since {_day(one.decided_at)}" if one.decided_at is not None else ""
+        return (
+            f"{interval}. So {one.arm} does find {one.verdict} than {one.control}. This could be said"
+            f"{since}, and the experiment may end."
+        )
+    bound = low > 1.0 / SOUGHT_RATIO and high < SOUGHT_RATIO
+    also = f", but a difference of {_SOUGHT} or more can be ruled out" if bound else ""
+    open_ = f"So it cannot be said which of the two finds more, nor that they are equal{also}."
+    return f"{interval}. {open_}"
+
+
+def _missing(one: Comparison) -> str:
+    parts = [
+        f"{name} has visited {visited} sites again and found an update on {updated}"
+        for name, visited, updated in zip(
+            (one.arm, one.control), one.visited_sites, one.updated_sites, strict=True
+        )
+    ]
+    return (
+        f"{', '.join(parts)}; {MIN_SITES} and {MIN_UPDATED_SITES} are the least from which an error "
+        "can be estimated"
+    )
+
+
+def _what_is_needed(one: Comparison) -> str:
+    needed = one.needed
+    if needed is None:
+        return ""
+    times = f"about {needed.times_sites:,.1f} times as many sites, visited as often,"
+    if needed.more_visits is None:
+        return (
+            f"To tell a difference of {_SOUGHT} no number of visits to these sites would do, for they "
+            f"differ too much from each other; {times} would (with a probability of 80 %)."
+        )
+    if needed.more_visits == 0:
+        return (
+            f"The visits made suffice to tell a difference of {_SOUGHT} (in 80 % of experiments)."
+        )
+    return (
+        f"To tell a difference of {_SOUGHT} (with a probability of 80 %) about "
+        f"{_rounded(needed.more_visits)} more visits are needed, or {times} would do."
+    )
+
+
+def _rounded(number: int) -> str:
+    """Return a number to two digits: it is an estimate."""
+    unit = 10 ** max(len(str(number)) - 2, 0)
+    return f"{math.ceil(number / unit) * unit:,}"
+
+
+def _times(ratio: float) -> str:
+    return f"{ratio:.2f} times" if math.isfinite(ratio) else "an unknown number of times"
+
+
+def _per_100(interval: Interval) -> str:
+    return " to ".join(f"{100 * end:+.1f}" for end in interval)
+
+
+def _day(second: int) -> str:
+    return datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%d")
+
+
+def _shown(value: float | None, digits: int) -> str:
+    return "-" if value is None else f"{value:,.{digits}f}"
+
+
+def _aligned(column: list[str], *, is_text: bool) -> list[str]:
+    """Return a column's cells in one width, with the line below its title."""
+    width = max(map(len, column))
+    cells = [cell.ljust(width) if is_text else cell.rjust(width) for cell in column]
+    return [cells[0], "-" * width if is_text else "-" * (width - 1) + ":", *cells[1:]]
