@@ -6,7 +6,7 @@ The p of a page never visited is 1 by convention, not a prediction.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -17,16 +17,16 @@ from hacs_crawler.exceptions import StateError
 from hacs_crawler.model.isotonic import Correction, fit_isotonic
 from hacs_crawler.model.reliability import Expectation, clustered_z, summary
 from hacs_crawler.state.knowledge import Knowledge
-from hacs_crawler.state.outcomes import SEEN, UPDATED, Label, Outcomes
+from hacs_crawler.state.outcomes import SEEN, UPDATED, Label, Outcomes, sorted_outcomes
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
 MIN_VISITS: Final = 200
-MIN_UPDATES: Final = 20.0
+MIN_UPDATES: Final = 20
 """Of updates found, or expected if that is more. From here on a correction of predictions that are off
-makes them worse in less than a tenth of cases, and costs predictions that are right 1 % of their log loss
-(benchmarks/calibration.py)."""
+makes them worse in less than a tenth of cases, and costs predictions that are right 1 % of their log
+loss (benchmarks/calibration.py)."""
 MIN_SITES: Final = 10
 """The visits of a few sites tell little about the others."""
 FOLDS: Final = 5
@@ -80,12 +80,13 @@ class Fit:
     """A correction, and the scores of the visits it was fitted to.
 
     `raw` is without correction, `crossed` with corrections that were each fitted to the other sites:
-    what to expect of pages to come. `crossed_p` are the latter's probabilities.
+    what to expect of pages to come. `raw_p` and `crossed_p` are the probabilities.
     """
 
     correction: Correction
     raw: Expectation
     crossed: Expectation
+    raw_p: Floats
     crossed_p: Floats
 
     @property
@@ -143,10 +144,12 @@ def groups(knowledge: Knowledge) -> list[Group]:
     ]
 
 
-def of_model(knowledge: Knowledge, outcomes: Outcomes, model: str) -> Outcomes:
-    """Return the records of predictions that were made of a model, whatever the policy."""
-    numbers = [n for n, label in _labels(knowledge, outcomes) if label.model == model]
-    return outcomes[np.isin(outcomes["label"], numbers)]
+def by_model(some: Iterable[Group]) -> dict[str, Outcomes]:
+    """Return the records of each model, by time, whatever the policy."""
+    parts: dict[str, list[Outcomes]] = {}
+    for group in some:
+        parts.setdefault(group.model, []).append(group.outcomes)
+    return {model: sorted_outcomes(of_model) for model, of_model in parts.items()}
 
 
 def _labels(knowledge: Knowledge, outcomes: Outcomes) -> Iterator[tuple[int, Label]]:
@@ -185,6 +188,7 @@ def fit(outcomes: Outcomes) -> Fit:
         correction=fit_isotonic(raw_p, found),
         raw=summary(raw_p, found),
         crossed=summary(crossed_p, found),
+        raw_p=raw_p,
         crossed_p=crossed_p,
     )
 
@@ -212,6 +216,17 @@ def drift(outcomes: Outcomes, correction: Correction | None = None) -> Drift | N
     if len(sides) > 1 or abs(clustered_z(p, found, latest["site"])) < DRIFT_Z:
         return None
     return Drift(len(latest), runs, expected, updates)
+
+
+def drift_of(knowledge: Knowledge, model: str, *, is_corrected: bool) -> Drift | None:
+    """Return the drift of a model, as `drift`, with the state's correction if crawls apply it.
+
+    `is_corrected` is the setting HACS_CALIBRATION. Raises StateError.
+    """
+    outcomes = by_model(groups(knowledge)).get(model)
+    if outcomes is None:
+        return None
+    return drift(outcomes, read_correction(knowledge, model) if is_corrected else None)
 
 
 def read_correction(knowledge: Knowledge, model: str) -> Correction | None:

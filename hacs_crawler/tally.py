@@ -40,6 +40,11 @@ class Tally:
         self._p.append(p)
         self._found.append(is_update)
 
+    @property
+    def predicted(self) -> int:
+        """How many predictions were compared."""
+        return len(self._found)
+
     def expectation(self) -> Expectation:
         """Return what was predicted so far against what was found."""
         return summary(self._p, np.frombuffer(self._found, np.bool_))

@@ -1,0 +1,44 @@
+"""Outcome records for the tests of calibration."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hacs_crawler.state.knowledge import Knowledge
+from hacs_crawler.state.outcomes import OUTCOME, SEEN, UPDATED, Label, Outcomes
+
+
+def label(policy="hacs", estimator="bayes", **changes) -> Label:
+    values = {"experiment": 0, "arm": "", "fade_days": 365.0, "elapsed_from": "visit"}
+    values |= {"horizon_days": 0.0, "siblings": True} | changes
+    return Label(policy=policy, estimator=estimator, **values)
+
+
+BAYES = label().model
+
+
+def records(p, found, *, by=None, runs=10, sites=61, first_at=1_000_000) -> Outcomes:
+    """Visits in the order given: evenly over runs, each of a page of its own, sites in turn."""
+    made = np.zeros(len(p), OUTCOME)
+    places = np.arange(len(p))
+    made["page"] = first_at + places
+    made["at"] = first_at + places
+    made["run"] = 1 + places * runs // max(len(p), 1)
+    made["site"] = places % sites
+    made["label"] = (by or label()).number
+    made["p"] = made["raw_p"] = p
+    made["days_since_visit"] = 3.0
+    made["flags"] = SEEN + UPDATED * np.asarray(found, np.bool_)
+    return made
+
+
+def drawn(size, true_share, *, low=0.0, high=0.5, seed=1, **how) -> Outcomes:
+    """Visits with random p, an update found in the share that `true_share` gives to p."""
+    rng = np.random.default_rng(seed)
+    p = rng.uniform(low, high, size)
+    return records(p, rng.random(size) < true_share(p), **how)
+
+
+def keep(knowledge: Knowledge, outcomes: Outcomes, by: Label | None = None) -> None:
+    knowledge.keep_label(by or label())
+    knowledge.store.add_outcomes(outcomes)
