@@ -3,6 +3,7 @@
 `meta["hacs"]` is False on a request that opts out, True on one that opts in, a dict on a start
 request that was ranked, and an `Outcome` or `NotObserved` once its response has come.
 `meta["hacs_page"]` is the URL of the page that a request visits; redirects and retries keep it.
+`meta["hacs_arm"]` is the arm of an experiment that a seed and the requests that follow from it are of.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ from __future__ import annotations
 from scrapy import Request
 
 from hacs_crawler.outcome import NotObserved, Outcome
+from hacs_crawler.ranking import Ranked
+from hacs_crawler.state.outcomes import Label, Prediction
 from hacs_crawler.urls import page_id
 
 
@@ -24,7 +27,7 @@ def page_url(request: Request) -> str | None:
         hacs = meta.get("is_start_request")
     if not hacs or request.method != "GET":
         return None
-    url = _named_url(request)
+    url = seed_url(request)
     return url if _key(url) is not None else None
 
 
@@ -35,13 +38,46 @@ def seed_key(request: Request) -> int | None:
     """
     meta = request.meta
     if meta.get("is_start_request") and meta.get("hacs", True) is True and request.method == "GET":
-        return _key(_named_url(request))
+        return _key(seed_url(request))
     return None
 
 
-def _named_url(request: Request) -> str:
+def seed_url(request: Request) -> str:
+    """Return the URL of the page that a start request is for."""
     page = request.meta.get("hacs_page")
     return page if isinstance(page, str) else request.url
+
+
+def mark_ranked(ranked: Ranked[Request], label: Label, run: int) -> None:
+    """Write into a seed's meta how it was ranked, by whom, and in the run that began at that second."""
+    meta = ranked.entry.meta
+    meta["hacs"] = {
+        "p": ranked.p,
+        "raw_p": ranked.raw_p,
+        "rate_per_day": ranked.rate_per_day,
+        "is_known": ranked.is_known,
+        "days_since_visit": ranked.days_since_visit,
+        "label": label.number,
+        "run": run,
+    }
+    meta.setdefault("hacs_page", ranked.entry.url)
+    if label.arm:
+        meta["hacs_arm"] = label.arm
+
+
+def prediction_of(request: Request, answer_bytes: int = 0) -> Prediction | None:
+    """Return what was predicted of a ranked seed; None for any other request."""
+    scheduled = request.meta.get("hacs")
+    if not isinstance(scheduled, dict) or "label" not in scheduled:
+        return None
+    return Prediction(
+        label=scheduled["label"],
+        run=scheduled["run"],
+        p=scheduled["p"],
+        raw_p=scheduled["raw_p"],
+        days_since_visit=scheduled["days_since_visit"],
+        bytes=answer_bytes,
+    )
 
 
 def _key(url: str) -> int | None:

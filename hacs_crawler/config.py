@@ -20,6 +20,7 @@ from hacs_crawler.links import LinkRules
 from hacs_crawler.model import ESTIMATORS
 from hacs_crawler.policies import POLICIES, Policy
 from hacs_crawler.state.opening import check_state
+from hacs_crawler.state.outcomes import Label
 from hacs_crawler.urls import check_url
 
 T = TypeVar("T")
@@ -95,6 +96,34 @@ class Config:
     archive_pause_seconds: float
     base: Path
     """Where a relative SQLite path starts: the project's folder, else the working folder."""
+
+    @property
+    def policy_text(self) -> str:
+        """The setting that says what ranks, as error messages show it."""
+        if self.experiment.is_on:
+            return f"HACS_EXPERIMENT = {[arm.name for arm in self.experiment.arms]}"
+        return f"HACS_POLICY = {self.policy_name!r}"
+
+    def labels(self) -> list[Label]:
+        """Return the label of each arm, by which its visits are recorded."""
+        return [
+            Label(
+                experiment=self.experiment.number,
+                arm=arm.name,
+                policy=arm.name or self.policy_name,
+                estimator=self.estimator,
+                fade_days=self.fade_days,
+                elapsed_from=self.elapsed_from,
+                horizon_days=self.horizon_days,
+                siblings=self.siblings,
+            )
+            for arm in self.experiment.arms
+        ]
+
+    @property
+    def model(self) -> str:
+        """What p is made of; see `Label.model`."""
+        return self.labels()[0].model
 
     @classmethod
     def from_settings(cls, settings: BaseSettings) -> Config:

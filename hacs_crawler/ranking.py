@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -19,9 +19,11 @@ from hacs_crawler.state.store import Ids, Rows
 
 T = TypeVar("T")
 Places = NDArray[np.int64]
+Correct = Callable[[Floats], Floats]
+"""A monotone correction of probabilities, as `hacs calibrate` fits it."""
 
 
-def candidates_from(
+def candidates_from(  # noqa: PLR0913 - one for each setting of p
     page_ids: Ids,
     rows: Rows,
     now: float,
@@ -30,13 +32,14 @@ def candidates_from(
     elapsed_from: str = "visit",
     horizon_days: float = 0.0,
     has_siblings: bool = True,
+    correct: Correct | None = None,
     seed: int = 0,
 ) -> Candidates:
     """Return what policies look at, from ranking rows (dtype `codec.ROW`).
 
     `now` is in seconds since 1970 UTC. `elapsed_from` is "visit" or "update": where e starts. With
     `has_siblings` p takes into account what was seen of a site's other pages; e since the update is
-    the paper's own rule, which does not.
+    the paper's own rule, which does not. `correct` is applied to the p of pages that were visited.
     """
     is_visited = rows["visits"] > 0
     # a page seen once has no gap to learn from, and its rate in the row is of an older prior
@@ -57,13 +60,15 @@ def candidates_from(
             np.where(has_update, rows["before_update"] / DAY, np.nan),
         )
     )
-    p = update_probability(rate, np.maximum(elapsed - quiet_days, 0.0))
+    alone = update_probability(rate, np.maximum(elapsed - quiet_days, 0.0))
+    raw_p = 1.0 - (1.0 - alone) * (1.0 - shared)
     return Candidates(
         page_ids=page_ids,
         rate_per_day=rate,
         days_since_visit=elapsed_days(now_day, last_visit, 0.0),
         days_since_update=np.where(rows["updates"] > 0, since_update, np.inf),
-        p=1.0 - (1.0 - p) * (1.0 - shared),
+        p=raw_p if correct is None else np.where(is_visited, correct(raw_p), raw_p),
+        raw_p=raw_p,
         visits=rows["visits"].astype(np.int64),
         updates=rows["updates"].astype(np.int64),
         failures=rows["failures"].astype(np.int64),
@@ -73,12 +78,22 @@ def candidates_from(
 
 @dataclass(frozen=True, slots=True)
 class Ranked(Generic[T]):
-    """An entry as it was ranked: its p, its rate in 1/day, and whether its page was visited before."""
+    """An entry as it was ranked.
+
+    `p` and `raw_p` are as in `Candidates`, `days_since_visit` is infinite where the page was never
+    visited.
+    """
 
     entry: T
     p: float
+    raw_p: float
     rate_per_day: float
-    is_known: bool
+    days_since_visit: float
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the page was visited before."""
+        return math.isfinite(self.days_since_visit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +117,9 @@ class _Pool(Generic[T]):
     visits: NDArray[np.int64]
     arrival: NDArray[np.int64]
     p: Floats
+    raw_p: Floats
     rate_per_day: Floats
+    days_since_visit: Floats
 
     def take(self, places: Places) -> _Pool[T]:
         entries = [self.entries[place] for place in places.tolist()]
@@ -113,7 +130,7 @@ class _Pool(Generic[T]):
         return _Pool(self.entries + other.entries, *map(np.concatenate, columns))
 
     def ranked(self) -> list[Ranked[T]]:
-        numbers = (self.p.tolist(), self.rate_per_day.tolist(), (self.visits > 0).tolist())
+        numbers = [column.tolist() for column in self._columns()[4:]]
         return [Ranked(*facts) for facts in zip(self.entries, *numbers, strict=True)]
 
     def _columns(self) -> tuple[NDArray[Any], ...]:
@@ -123,7 +140,9 @@ class _Pool(Generic[T]):
             self.visits,
             self.arrival,
             self.p,
+            self.raw_p,
             self.rate_per_day,
+            self.days_since_visit,
         )
 
 
@@ -135,7 +154,7 @@ class Ranking(Generic[T]):
     visits) among those that would not be chosen by score.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - one for each setting
         self,
         policy: Policy,
         *,
@@ -145,6 +164,7 @@ class Ranking(Generic[T]):
         elapsed_from: str = "visit",
         horizon_days: float = 0.0,
         has_siblings: bool = True,
+        correct: Correct | None = None,
         seed: int = 0,
     ) -> None:
         self._policy = policy
@@ -154,6 +174,7 @@ class Ranking(Generic[T]):
         self._elapsed_from = elapsed_from
         self._horizon_days = horizon_days
         self._has_siblings = has_siblings
+        self._correct = correct
         self._seed = seed
         self._arrived = 0
         self._pool = self._empty_pool()
@@ -181,6 +202,7 @@ class Ranking(Generic[T]):
             elapsed_from=self._elapsed_from,
             horizon_days=self._horizon_days,
             has_siblings=self._has_siblings,
+            correct=self._correct,
             seed=self._seed,
         )
         score = self._score(candidates)
@@ -196,7 +218,9 @@ class Ranking(Generic[T]):
             candidates.visits,
             arrival,
             candidates.p,
+            candidates.raw_p,
             candidates.rate_per_day,
+            candidates.days_since_visit,
         )
         kept = np.flatnonzero(~(is_gone | is_low | is_repeated))
         self._pool = self._pool.with_(offered.take(kept))
@@ -222,7 +246,7 @@ class Ranking(Generic[T]):
     def _empty_pool() -> _Pool[T]:
         ids = np.zeros(0, np.int64)
         numbers = np.zeros(0)
-        return _Pool([], ids, numbers, ids, ids, numbers, numbers)
+        return _Pool([], ids, numbers, ids, ids, numbers, numbers, numbers, numbers)
 
     def _score(self, candidates: Candidates) -> Floats:
         score = np.asarray(self._policy(candidates))

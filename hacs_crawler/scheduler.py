@@ -6,7 +6,6 @@ import logging
 import secrets
 import time
 from collections import deque
-from collections.abc import Callable
 from dataclasses import fields
 
 import numpy as np
@@ -18,10 +17,10 @@ from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from scrapy.utils.misc import build_from_crawler, load_object
 from twisted.internet.defer import Deferred, DeferredLock
 
-from hacs_crawler.care import forget_copied_meta, page_url, seed_key
+from hacs_crawler.arm_ranking import ArmRanking
+from hacs_crawler.care import forget_copied_meta, mark_ranked, page_url, seed_key, seed_url
 from hacs_crawler.config import Config
 from hacs_crawler.exceptions import ConfigError, StateError, StateUnavailableError
-from hacs_crawler.ranking import Ranked, Ranking
 from hacs_crawler.session import RETRY_SECONDS, Session
 from hacs_crawler.state.store import Rows
 from hacs_crawler.worker import sleep
@@ -49,15 +48,14 @@ class HacsScheduler(BaseScheduler):
         session: Session,
         config: Config | None,
         crawler: Crawler,
-        clock: Callable[[], float] = time.time,
     ) -> None:
         self._inner = inner
         self._session = session
         self._crawler = crawler
-        self._clock = clock
         self._held: list[Request] = []
         self._held_ids: list[int] = []
-        self._ranked: deque[Ranked[Request]] = deque()
+        self._ranked: deque[Request] = deque()
+        self._ranking: ArmRanking[Request] | None = None
         self._ranking_lock = DeferredLock()
         self._seeds_are_over = False
         self._rankings = 0
@@ -66,17 +64,6 @@ class HacsScheduler(BaseScheduler):
         """Set by the middleware while the spider's `start()` waits for something."""
         if config is not None:
             self._config = config
-            seed = config.random_seed
-            self._ranking: Ranking[Request] = Ranking(
-                config.policy,
-                threshold=config.threshold,
-                budget=config.budget,
-                explore=config.explore,
-                elapsed_from=config.elapsed_from,
-                horizon_days=config.horizon_days,
-                has_siblings=config.siblings,
-                seed=secrets.randbits(63) if seed is None else seed,
-            )
             self._chunk = config.rank_window or (
                 max(config.budget, LEAST_CHUNK) if config.budget else None
             )
@@ -116,8 +103,8 @@ class HacsScheduler(BaseScheduler):
         Seeds not yet ranked are forgotten: `start()` yields them again when the job goes on.
         """
         if self._crawler.settings.get("JOBDIR"):
-            for ranked in self._ranked:
-                self._inner.enqueue_request(_marked(ranked))
+            for seed in self._ranked:
+                self._inner.enqueue_request(seed)
         return self._inner.close(reason)
 
     def has_pending_requests(self) -> bool:
@@ -171,7 +158,7 @@ class HacsScheduler(BaseScheduler):
 
     def _release_one(self) -> bool:
         """Hand the best seed left to the inner scheduler; returns whether that took it."""
-        seed = _marked(self._ranked.popleft())
+        seed = self._ranked.popleft()
         is_taken = self._inner.enqueue_request(seed)
         if not is_taken:
             self._drop([seed], "duplicate")
@@ -185,7 +172,7 @@ class HacsScheduler(BaseScheduler):
         self._release()
         if self._ranked:
             assert self._crawler.engine is not None  # noqa: S101 - there is one while crawling
-            self._crawler.engine.crawl(_marked(self._ranked.popleft()))
+            self._crawler.engine.crawl(self._ranked.popleft())
 
     async def _rank_held(self) -> None:
         await maybe_deferred_to_future(self._ranking_lock.acquire())
@@ -217,12 +204,16 @@ class HacsScheduler(BaseScheduler):
 
     def _offer(self, held: list[Request], ids: list[int], rows: Rows) -> None:
         started = time.perf_counter()
+        if self._ranking is None:
+            seed = self._config.random_seed
+            seed = secrets.randbits(63) if seed is None else seed
+            self._ranking = ArmRanking(self._config, seed_url, self._session.correct, seed)
         try:
             dropped = self._ranking.offer(
                 held,
                 np.array(ids, np.int64),
                 rows,
-                self._clock(),
+                self._session.clock(),
                 self._session.prior_rate_per_day,
                 np.array([request.dont_filter for request in held], np.bool_),
             )
@@ -231,7 +222,7 @@ class HacsScheduler(BaseScheduler):
             return
         except Exception as error:  # noqa: BLE001 - a policy is the user's own code
             self._session.fail(
-                f"HACS_POLICY = {self._config.policy_name!r} failed: {type(error).__name__}: {error}"
+                f"{self._config.policy_text} failed: {type(error).__name__}: {error}"
             )
             return
         for field in fields(dropped):
@@ -241,10 +232,14 @@ class HacsScheduler(BaseScheduler):
         self._session.tally.count("rank_seconds", time.perf_counter() - started)
 
     def _release(self) -> None:
+        if self._ranking is None:
+            return
         ranked, others = self._ranking.take()
         self._drop(others, "budget")
         self._session.tally.count("ranked", len(ranked))
-        self._ranked.extend(ranked)
+        for arm, one in ranked:
+            mark_ranked(one, self._session.labels[arm], self._session.run)
+            self._ranked.append(one.entry)
 
     def _drop(self, requests: list[Request], reason: str) -> None:
         if requests:
@@ -259,14 +254,3 @@ class HacsScheduler(BaseScheduler):
         return self.start_is_waiting and bool(
             list(getAllReceivers(self._crawler.signals.sender, signals.scheduler_empty))
         )
-
-
-def _marked(ranked: Ranked[Request]) -> Request:
-    request = ranked.entry
-    request.meta["hacs"] = {
-        "p": ranked.p,
-        "rate_per_day": ranked.rate_per_day,
-        "is_known": ranked.is_known,
-    }
-    request.meta.setdefault("hacs_page", request.url)
-    return request

@@ -14,12 +14,15 @@ from scrapy.crawler import Crawler
 from scrapy.exceptions import CloseSpider
 from scrapy.utils.defer import maybe_deferred_to_future
 
-from hacs_crawler.config import Config, unknown_settings
+from hacs_crawler.calibration import Drift, drift_of, read_correction
+from hacs_crawler.config import Clock, Config, unknown_settings
 from hacs_crawler.exceptions import ConfigError, StateError, StateUnavailableError
 from hacs_crawler.prefetch import Prefetch
+from hacs_crawler.ranking import Correct
 from hacs_crawler.seeds import read_seeds
 from hacs_crawler.state.knowledge import Estimation, Knowledge, Recorded
 from hacs_crawler.state.opening import open_store
+from hacs_crawler.state.outcomes import Label, Prediction
 from hacs_crawler.state.page import News, Page, Visit
 from hacs_crawler.state.store import Rows
 from hacs_crawler.tally import Tally
@@ -59,6 +62,13 @@ class Session:
         self._crawler = crawler
         self.failure: str | None = None
         self.config: Config | None = None
+        self.clock: Clock = time.time
+        self.run = 0
+        """When this run began, in seconds since 1970 UTC."""
+        self.labels: list[Label] = []
+        """By which the visits of each arm are recorded."""
+        self.correct: Correct | None = None
+        """How p is corrected; known once the state is open."""
         self.tally = Tally(crawler.stats)
         self.log_summary: Callable[[], None] = self.tally.log_summary
         self._worker = Worker()
@@ -68,6 +78,7 @@ class Session:
         self.ranker: Ranker | None = None
         try:
             self.config = Config.from_settings(crawler.settings)
+            self.clock = self.config.clock
         except ConfigError as error:
             self.fail(str(error))
         for name, similar in unknown_settings(crawler.settings).items():
@@ -118,8 +129,12 @@ class Session:
         gc.collect()
         gc.freeze()
         config = self.config
+        self.run = int(self.clock())
+        self.labels = config.labels()
         try:
-            knowledge = await maybe_deferred_to_future(self._worker.run(_open_knowledge, config))
+            knowledge, self.correct = await maybe_deferred_to_future(
+                self._worker.run(_open_knowledge, config)
+            )
         except (ConfigError, StateError) as error:
             self.fail(str(error))
             return
@@ -198,9 +213,11 @@ class Session:
                 logger.warning("%s; next try in %g s", error, RETRY_SECONDS)
                 await maybe_deferred_to_future(sleep(RETRY_SECONDS))
 
-    def record_absence(self, url: str, at: int, news: News) -> None:
+    def record_absence(
+        self, url: str, at: int, news: News, prediction: Prediction | None = None
+    ) -> None:
         """Record an answer that shows nothing of the page: gone, or no observation."""
-        self.record(Visit(url, at, news), None, None)
+        self.record(Visit(url, at, news, prediction=prediction), None, None)
 
     async def close(self, spider: Spider, reason: str) -> None:
         """Write what waits, refit the prior, and say in a sentence what the crawl did."""
@@ -214,7 +231,7 @@ class Session:
                 self.tally.count("state/lost", self._buffer.lost)
                 logger.error("%d visits could not be written to the state", self._buffer.lost)
             else:
-                await self._refit_prior()
+                await self._look_back(self._knowledge, self.config)
             self._buffer = None
             if self.failure is None:
                 self.log_summary()
@@ -227,14 +244,20 @@ class Session:
         if self.prefetch is not None:
             for url in self.prefetch.unfinished():
                 self.tally.count_not_observed("unfinished")
-                self.record_absence(url, int(time.time()), News.FAILED)
+                self.record_absence(url, int(self.clock()), News.FAILED)
 
-    async def _refit_prior(self) -> None:
-        assert self._knowledge is not None  # noqa: S101 - for the type checker
-        if not self.tally.recorded:
+    async def _look_back(self, knowledge: Knowledge, config: Config | None) -> None:
+        """Fit the prior anew, bound the record of outcomes, and say whether predictions have drifted."""
+        if not self.tally.recorded or config is None:
             return
         try:
-            await maybe_deferred_to_future(self._worker.run(self._knowledge.refit_prior))
+            await maybe_deferred_to_future(self._worker.run(knowledge.refit_prior))
+            if self.tally.predicted:
+                drift = await maybe_deferred_to_future(
+                    self._worker.run(_bound_and_judge, knowledge, config)
+                )
+                if drift is not None:
+                    logger.warning("p is off: %s", drift)
         except StateError as error:
             self._note_state_error(error)
             logger.warning("The prior was not fitted anew: %s", error)
@@ -257,10 +280,19 @@ class Session:
         self._crawler.spider = None
 
 
-def _open_knowledge(config: Config) -> Knowledge:
+def _open_knowledge(config: Config) -> tuple[Knowledge, Correct | None]:
+    """Return the open state, and the correction of p that it keeps if that is to be applied."""
     store = open_store(config.state, config.namespace, config.base)
     try:
-        return Knowledge(store, Estimation(config.estimator, config.fade_days))
+        knowledge = Knowledge(store, Estimation(config.estimator, config.fade_days))
+        for label in config.labels():
+            knowledge.keep_label(label)
+        return knowledge, read_correction(knowledge, config.model) if config.calibration else None
     except BaseException:
         store.close()
         raise
+
+
+def _bound_and_judge(knowledge: Knowledge, config: Config) -> Drift | None:
+    knowledge.bound_outcomes(config.outcomes)
+    return drift_of(knowledge, config.model, is_corrected=config.calibration)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Iterable, Iterator
 from datetime import UTC, datetime
 from typing import Any
 
@@ -11,7 +10,7 @@ from scrapy import Request, Spider
 from scrapy.crawler import Crawler
 from scrapy.http import HtmlResponse, Response
 
-from hacs_crawler.care import page_url
+from hacs_crawler.care import page_url, prediction_of
 from hacs_crawler.links import UNREADABLE, is_binary, link_fingerprints
 from hacs_crawler.model import elapsed_days, update_probability
 from hacs_crawler.outcome import NotObserved, Outcome
@@ -32,9 +31,8 @@ class LinkAdditionsMiddleware:
     gone. Everything else is no observation. The outcome is put into `response.meta["hacs"]`.
     """
 
-    def __init__(self, session: Session, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, session: Session) -> None:
         self._session = session
-        self._clock = clock
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> LinkAdditionsMiddleware:
@@ -63,28 +61,55 @@ class LinkAdditionsMiddleware:
         if url is not None:
             self._observe(request, response, url)
 
+    def process_spider_output(
+        self, response: Response, result: Iterable[Any], spider: Spider | None = None
+    ) -> Iterator[Any]:
+        """Let requests that follow from a seed belong to its arm."""
+        del spider
+        arm = _arm_of(response)
+        for entry in result:
+            yield _of_arm(entry, arm)
+
+    async def process_spider_output_async(
+        self, response: Response, result: AsyncIterator[Any], spider: Spider | None = None
+    ) -> AsyncIterator[Any]:
+        """Do the same for callbacks that are asynchronous generators."""
+        del spider
+        arm = _arm_of(response)
+        async for entry in result:
+            yield _of_arm(entry, arm)
+
     def _observe(self, request: Request, response: Response, url: str) -> None:
         session = self._session
-        at = int(self._clock())
+        at = int(session.clock())
         is_readable, before = session.take_page(page_id(url))
         status = response.status
+        prediction = prediction_of(request, len(response.body))
         if "cached" in response.flags:
             session.tally.count_not_observed("cached")
             request.meta["hacs"] = NotObserved(request.url, "cached")
         elif status in GONE_STATUSES:
-            session.record_absence(url, at, News.GONE)
+            session.record_absence(url, at, News.GONE, prediction)
             request.meta["hacs"] = NotObserved(request.url, "gone")
         elif status == 304:
-            self._record(request, Visit(url, at), is_readable, before)
+            visit = Visit(url, at, prediction=prediction)
+            self._record(request, visit, is_readable, before)
         else:
             links, reason = self._links(response) if 200 <= status < 300 else (None, "status")
             if links is None:
                 session.tally.count_not_observed(reason)
-                session.record_absence(url, at, News.FAILED)
+                session.record_absence(url, at, News.FAILED, prediction)
                 request.meta["hacs"] = NotObserved(request.url, reason)
             else:
                 etag, last_modified = (_header(response, name) for name in VALIDATORS)
-                visit = Visit(url, at, links=links, etag=etag, last_modified=last_modified)
+                visit = Visit(
+                    url,
+                    at,
+                    links=links,
+                    etag=etag,
+                    last_modified=last_modified,
+                    prediction=prediction,
+                )
                 self._record(request, visit, is_readable, before)
 
     def _links(self, response: Response) -> tuple[frozenset[int] | None, str]:
@@ -113,6 +138,7 @@ class LinkAdditionsMiddleware:
             session.record(visit, page, recorded.after)
         else:
             session.record(visit, None, None)
+        session.tally.count_for_arm(request.meta.get("hacs_arm"), recorded)
         prior = session.prior_rate_per_day
         rate = page.rate if page.visits else prior
         scheduled = request.meta.get("hacs")
@@ -135,6 +161,16 @@ class LinkAdditionsMiddleware:
             after=recorded.after,
             estimate=session.knowledge.estimation.rate_per_day,
         )
+
+
+def _arm_of(response: Response) -> object:
+    return None if response.request is None else response.request.meta.get("hacs_arm")
+
+
+def _of_arm(entry: Any, arm: object) -> Any:
+    if arm is not None and isinstance(entry, Request):
+        entry.meta.setdefault("hacs_arm", arm)
+    return entry
 
 
 async def _telling(start: AsyncIterator[Any], session: Session) -> AsyncIterator[Any]:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
 from typing import Any
 
 from scrapy import Request, Spider
@@ -11,7 +10,7 @@ from scrapy.crawler import Crawler
 from scrapy.exceptions import IgnoreRequest
 from scrapy.http import Response
 
-from hacs_crawler.care import forget_copied_meta, page_url
+from hacs_crawler.care import forget_copied_meta, page_url, prediction_of
 from hacs_crawler.prefetch import Prefetch
 from hacs_crawler.session import Session
 from hacs_crawler.state.page import News
@@ -25,9 +24,8 @@ class PageMemoryMiddleware:
     Counts requests that fail as no observation.
     """
 
-    def __init__(self, session: Session, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, session: Session) -> None:
         self._session = session
-        self._clock = clock
         self._is_conditional = session.config is not None and session.config.conditional_requests
 
     @classmethod
@@ -73,7 +71,8 @@ class PageMemoryMiddleware:
         self._session.prefetch.drop(page_id(url))
         reason = "refused" if isinstance(exception, IgnoreRequest) else "error"
         self._session.tally.count_not_observed(reason)
-        self._session.record_absence(url, int(self._clock()), News.FAILED)
+        at = int(self._session.clock())
+        self._session.record_absence(url, at, News.FAILED, prediction_of(request))
 
 
 async def _wait(prefetch: Prefetch, key: int, response: Response) -> Response:

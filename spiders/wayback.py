@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import re
-import time
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from typing import Any
@@ -131,8 +130,9 @@ class WaybackSpider(Spider):
             if getattr(self, name) not in allowed:
                 msg = f"{name} = {getattr(self, name)!r}: allowed is {' or '.join(allowed)}"
                 raise HacsError(msg)
+        now = int(session.clock())
         since = _time("since", self.since, is_end=False) if self.since else EARLIEST
-        until = _time("until", self.until, is_end=True) if self.until else int(time.time())
+        until = _time("until", self.until, is_end=True) if self.until else now
         if since > until:
             raise HacsError(f"since = {self.since!r} is later than until = {self.until or 'now'!r}")
         most = _count("max_captures", self.max_captures) if self.max_captures else None
@@ -140,7 +140,7 @@ class WaybackSpider(Spider):
         options = HarvestOptions(
             source=fingerprint(repr(facts)) & 0xFFFF_FFFF,
             since=since,
-            until=min(until, int(time.time())),
+            until=min(until, now),
             by_digest=self.mode == "digest",
             max_captures=most,
         )

@@ -49,6 +49,7 @@ def candidates(**columns: object) -> Candidates:
         page_ids=np.arange(size),
         days_since_update=given["days_since_visit"],
         p=np.zeros(size),
+        raw_p=np.zeros(size),
         updates=np.zeros(size, np.int64),
         seed=0,
         **given,  # type: ignore[arg-type]
