@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import json
 import logging
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -21,6 +23,7 @@ import redis
 from numpy.typing import NDArray
 from redis.backoff import NoBackoff
 from redis.cluster import RedisCluster
+from redis.crc import key_slot
 from redis.retry import Retry
 
 from hacs_crawler.exceptions import StateError, StateUnavailableError
@@ -34,6 +37,7 @@ BUCKETS: Final = 65_536
 CONNECT_SECONDS = 5.0
 ANSWER_SECONDS = 30.0
 _BUCKETS_A_CALL = 4_096
+_SLOTS_A_PIPELINE = 1_000
 _ROWS_A_CALL = 5_000
 _AT: Final = 8  # where the second of the visit stands in an outcome record
 _RECORD: Final = np.dtype([("id", "<i8"), ("row", ROW)])
@@ -62,7 +66,7 @@ return table.concat(found)
 _COUNT = """
 local number = 0
 for _, key in ipairs(KEYS) do number = number + redis.call('HLEN', key) end
-return tostring(number)
+return number
 """
 _GATHER_OUTCOMES = """
 local found = {}
@@ -85,7 +89,6 @@ for _, key in ipairs(KEYS) do
     end
   end
 end
-return ''
 """
 # a script's own errors come wrapped in more text, hence looked for anywhere in the message
 _PASSING = (
@@ -141,12 +144,9 @@ class RedisStore:
                 keys = [self._key(change.page_id, kind) for kind in ("pages", "rows", "outcomes")]
                 seen = change.seen.to_bytes(4, "little") if change.seen else b""
                 field = _field(change.page_id)
-                args = (3, *keys, field, seen, change.body, change.row, *_records(change.outcomes))
-                pipe.execute_command("EVAL", _WRITE, *args)
-            answers = pipe.execute(raise_on_error=False) if changes else []
-            for answer in answers:
-                if isinstance(answer, Exception):
-                    raise answer
+                args = (field, seen, change.body, change.row, *_records(change.outcomes))
+                self._add_call(pipe, _WRITE, keys, *args)
+            answers = _answers(pipe) if changes else []
         return {
             change.page_id: answer
             for change, answer in zip(changes, answers, strict=True)
@@ -166,19 +166,19 @@ class RedisStore:
 
     def all_rows(self) -> Iterator[tuple[Ids, Rows]]:
         """See `Store.all_rows`."""
-        for joined in self._run_on_all("read", _GATHER_ROWS_OF_ALL, "rows"):
-            records = self._checked(joined, _RECORD, "rows")
+        for answers in self._run_on_all("read", _GATHER_ROWS_OF_ALL, "rows"):
+            records = self._checked(b"".join(answers), _RECORD, "rows")
             if len(records):
                 yield records["id"], records["row"]
 
     def count(self) -> int:
         """See `Store.count`."""
-        return sum(int(number) for number in self._run_on_all("read", _COUNT, "rows"))
+        return sum(sum(answers) for answers in self._run_on_all("read", _COUNT, "rows"))
 
     def outcomes(self) -> Iterator[Outcomes]:
         """See `Store.outcomes`."""
-        for joined in self._run_on_all("read", _GATHER_OUTCOMES, "outcomes"):
-            yield self._checked(joined, OUTCOME, "outcomes")
+        for answers in self._run_on_all("read", _GATHER_OUTCOMES, "outcomes"):
+            yield self._checked(b"".join(answers), OUTCOME, "outcomes")
 
     def add_outcomes(self, outcomes: Outcomes) -> None:
         """See `Store.add_outcomes`; one pipeline."""
@@ -265,21 +265,36 @@ class RedisStore:
                 pipe.hget(key, field)
             return b"".join(row or unknown for row in pipe.execute())
 
-    def _run_on_all(self, action: str, script: str, kind: str, *args: object) -> Iterator[bytes]:
-        """Run a script on the keys of that kind of all buckets, some of them at a time.
+    def _run_on_all(
+        self, action: str, script: str, kind: str, *args: object
+    ) -> Iterator[list[Any]]:
+        """Run a script on the keys of that kind of all buckets, many at a time.
 
-        Yields what it returned: bytes, joined where there were several calls, or a number as bytes.
+        Yields what the calls of one round trip returned.
         """
-        for start in range(0, BUCKETS, _BUCKETS_A_CALL):
-            keys = [self._key(bucket, kind) for bucket in range(start, start + _BUCKETS_A_CALL)]
-            with self._naming_errors(action):
-                if not self._is_cluster:
-                    yield bytes(self._redis.eval(script, len(keys), *keys, *args))
-                    continue
-                with self._redis.pipeline(transaction=False) as pipe:
-                    for key in keys:
-                        pipe.execute_command("EVAL", script, 1, key, *args)
-                    yield from pipe.execute()
+        for groups in self._groups_of_buckets():
+            with self._naming_errors(action), self._redis.pipeline(transaction=False) as pipe:
+                for buckets in groups:
+                    keys = [self._key(bucket, kind) for bucket in buckets]
+                    self._add_call(pipe, script, keys, *args)
+                answers = _answers(pipe)
+            yield answers
+
+    def _groups_of_buckets(self) -> Iterator[Sequence[Sequence[int]]]:
+        """All buckets, in groups that a script may be called with, so many as fit a round trip."""
+        if self._is_cluster:
+            groups = _buckets_by_slot()
+            for start in range(0, len(groups), _SLOTS_A_PIPELINE):
+                yield groups[start : start + _SLOTS_A_PIPELINE]
+        else:
+            for start in range(0, BUCKETS, _BUCKETS_A_CALL):
+                yield [range(start, start + _BUCKETS_A_CALL)]
+
+    def _add_call(self, pipe: Any, script: str, keys: list[str], *args: object) -> None:
+        """Add a script's call with keys of one slot to a pipeline."""
+        # not told the node, redis-py asks the server for each call which of its arguments are keys
+        node = {"target_nodes": self._redis.get_node_from_key(keys[0])} if self._is_cluster else {}
+        pipe.execute_command("EVAL", script, len(keys), *keys, *args, **node)
 
     def _checked(self, joined: bytes, dtype: np.dtype[np.void], kind: str) -> NDArray[np.void]:
         if len(joined) % dtype.itemsize:
@@ -327,6 +342,24 @@ def _may_pass(error: Exception) -> bool:
         | redis.exceptions.RedisClusterException
         | OSError,
     )
+
+
+def _answers(pipe: Any) -> list[Any]:
+    """Send a pipeline of scripts; an error is raised as the server put it, without the script."""
+    answers: list[Any] = pipe.execute(raise_on_error=False)
+    for answer in answers:
+        if isinstance(answer, Exception):
+            raise answer
+    return answers
+
+
+@cache
+def _buckets_by_slot() -> list[list[int]]:
+    """All buckets, those in one slot of a cluster together."""
+    slots: dict[int, list[int]] = defaultdict(list)
+    for bucket in range(BUCKETS):
+        slots[key_slot(b"%04x" % bucket)].append(bucket)
+    return list(slots.values())
 
 
 def _records(outcomes: bytes) -> list[bytes]:
