@@ -179,8 +179,8 @@ def test_encodings_are_undone(
 @pytest.mark.parametrize(
     ("encoding", "body"),
     [
-        ("gzip", gzip.compress(PAGE)[:-9]),
-        ("gzip", gzip.compress(PAGE)[:20] + b"\0" * 30),
+        ("gzip", gzip.compress(PAGE, mtime=0)[:-9]),
+        ("gzip", gzip.compress(PAGE, mtime=0)[:20] + b"\0" * 30),
         ("deflate", b"\0\1\2"),
         ("br", b"\x8b\x03"),
         ("", b""),
