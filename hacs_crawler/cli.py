@@ -11,12 +11,16 @@ from typing import Annotated
 import typer
 
 from hacs_crawler.archive import Cleaning
+from hacs_crawler.calibrate_command import calibrate
 from hacs_crawler.evaluation.paper_command import evaluate_command
 from hacs_crawler.evaluation.simulate_command import simulate
+from hacs_crawler.experiment.status_command import experiment_app
 from hacs_crawler.exporting import export_pages
 from hacs_crawler.importing import Importer
 from hacs_crawler.project import Set, opened, writing_to_stdout
 from hacs_crawler.rank_command import rank
+from hacs_crawler.show_command import show
+from hacs_crawler.report.command import report
 
 logger = logging.getLogger(__name__)
 
@@ -76,3 +80,7 @@ def export(
 app.command("evaluate")(evaluate_command)
 app.command()(simulate)
 app.command()(rank)
+app.command()(show)
+app.command()(calibrate)
+app.command()(report)
+app.add_typer(experiment_app, name="experiment")

@@ -8,11 +8,12 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
+from hacs_crawler.calibration import read_correction
 from hacs_crawler.choosing import Places, chosen_places, scored
 from hacs_crawler.config import Config
 from hacs_crawler.policies import Candidates, Floats, brute_force
 from hacs_crawler.progress import Progress
-from hacs_crawler.ranking import candidates_from
+from hacs_crawler.ranking import Correct, candidates_from
 from hacs_crawler.state.codec import ROW
 from hacs_crawler.state.knowledge import Knowledge
 from hacs_crawler.state.store import Ids, Rows
@@ -52,6 +53,12 @@ class Plan:
     def __len__(self) -> int:
         return len(self.page_ids)
 
+    def candidates(self, arm: int, seed: int) -> Candidates:
+        """Return the pages of an arm as its policy looks at them."""
+        is_of_arm = self.arms == arm
+        names = {field.name for field in fields(Candidates)} - {"seed"}
+        return Candidates(**{name: getattr(self, name)[is_of_arm] for name in names}, seed=seed)
+
 
 def make_plan(
     knowledge: Knowledge,
@@ -84,6 +91,33 @@ def read_rows(knowledge: Knowledge, progress: Progress | None = None) -> tuple[I
     return np.concatenate(ids), np.concatenate(rows)
 
 
+def correction_of(knowledge: Knowledge, config: Config) -> Correct | None:
+    """Return how the scheduler corrects p, None if it does not. Raises StateError."""
+    return read_correction(knowledge, config.labels()[0].model) if config.calibration else None
+
+
+def candidates_of(
+    page_ids: Ids,
+    rows: Rows,
+    knowledge: Knowledge,
+    config: Config,
+    now: float,
+    correct: Correct | None,
+) -> Candidates:
+    """Return what policies look at; `rows` are those of whole sites, whose pages tell of each other."""
+    return candidates_from(
+        page_ids,
+        rows,
+        now,
+        prior_rate_per_day=knowledge.estimation.prior.mean_rate,
+        elapsed_from=config.elapsed_from,
+        horizon_days=config.horizon_days,
+        has_siblings=config.siblings,
+        correct=correct,
+        seed=secrets.randbits(63) if config.random_seed is None else config.random_seed,
+    )
+
+
 def plan_of(
     page_ids: Ids,
     rows: Rows,
@@ -93,16 +127,8 @@ def plan_of(
     limit: int | None = None,
 ) -> Plan:
     """Return the plan of pages whose ranking rows were read, see `make_plan`."""
-    candidates = candidates_from(
-        page_ids,
-        rows,
-        now,
-        prior_rate_per_day=knowledge.estimation.prior.mean_rate,
-        elapsed_from=config.elapsed_from,
-        horizon_days=config.horizon_days,
-        has_siblings=config.siblings,
-        seed=secrets.randbits(63) if config.random_seed is None else config.random_seed,
-    )
+    correct = correction_of(knowledge, config)
+    candidates = candidates_of(page_ids, rows, knowledge, config, now, correct)
     arms = config.experiment.assign(rows["site"])
     is_waiting = rows["not_before"] > now
     is_low = ~is_waiting & (candidates.p < _thresholds(config)[arms])
@@ -113,7 +139,7 @@ def plan_of(
         page_ids=best.page_ids,
         arms=arms[winners],
         p=best.p,
-        raw_p=best.p,
+        raw_p=best.raw_p,
         rate_per_day=best.rate_per_day,
         days_since_visit=best.days_since_visit,
         days_since_update=best.days_since_update,
