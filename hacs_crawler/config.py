@@ -274,7 +274,7 @@ class _Reader:
         if not isinstance(salt, str):
             raise _wrong("HACS_EXPERIMENT", value, "as salt a text")
         arms = tuple(
-            Arm(str(name), _policy("HACS_EXPERIMENT", name)[1], _share(value, share))
+            Arm(*_policy("HACS_EXPERIMENT", name), _share(value, share))
             for name, share in parts.items()
         )
         if len(arms) < 2 or abs(math.fsum(arm.share for arm in arms) - 1.0) > 1e-6:
@@ -310,10 +310,12 @@ def _policy(setting: str, value: object) -> tuple[str, Policy]:
 
 
 def _share(experiment: object, value: object) -> float:
-    allowed = "as shares numbers above 0 and below 1"
-    share = _converted("HACS_EXPERIMENT", value, float, allowed)
+    try:
+        share = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        share = math.nan
     if not 0.0 < share < 1.0:
-        raise _wrong("HACS_EXPERIMENT", experiment, allowed)
+        raise _wrong("HACS_EXPERIMENT", experiment, "as shares numbers above 0 and below 1")
     return share
 
 

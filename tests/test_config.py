@@ -72,6 +72,16 @@ def test_an_empty_budget_means_no_limit() -> None:
         ("HACS_FLUSH_VISITS", "", "whole number"),
         ("HACS_FLUSH_SECONDS", 0, "above 0"),
         ("HACS_BUFFER_VISITS", 0, "at least 1"),
+        ("HACS_EXPERIMENT", "hacs", '{"hacs": 0.5, "last-obs": 0.5}'),
+        ("HACS_EXPERIMENT", '{"hacs": 0.5, "last-obs": 0.4}', "add up to 1"),
+        ("HACS_EXPERIMENT", {"hacs": 1.0}, "above 0 and below 1"),
+        ("HACS_EXPERIMENT", {"hacs": "x", "last-obs": 0.5}, "above 0 and below 1"),
+        ("HACS_EXPERIMENT", {"hacs": 0.5, "best": 0.5}, "hacs, last-obs, random"),
+        ("HACS_EXPERIMENT", {"hacs": 0.5, "last-obs": 0.5, "salt": 3}, "as salt a text"),
+        ("HACS_CALIBRATION", "perhaps", "True or False"),
+        ("HACS_OUTCOMES", 0, "at least 1"),
+        ("HACS_CLOCK", "no.such.clock", "no.such.clock"),
+        ("HACS_CLOCK", "math.pi", "returns seconds"),
     ],
 )
 def test_a_wrong_value_is_named_with_what_is_allowed(
@@ -92,6 +102,30 @@ def test_a_password_in_a_wrong_address_is_not_repeated() -> None:
 def test_a_setting_that_nothing_reads_is_found_with_the_one_it_looks_like() -> None:
     settings = Settings({"HACS_BUGDET": 5, "HACS_XYZZY": 1, "HACS_BUDGET": 5})
     assert unknown_settings(settings) == {"HACS_BUGDET": "HACS_BUDGET", "HACS_XYZZY": ""}
+
+
+def test_an_experiment_names_its_arms_after_their_policies() -> None:
+    found = config(
+        HACS_EXPERIMENT='{"hacs": 0.25, "hacs_crawler.policies.random": 0.75, "salt": "spring"}'
+    ).experiment
+    assert [(arm.name, arm.share) for arm in found.arms] == [
+        ("hacs", 0.25),
+        ("hacs_crawler.policies.random", 0.75),
+    ]
+    assert found.arms[1].policy is policies.random
+    assert found.salt == "spring"
+    assert found.is_on
+
+
+def test_without_an_experiment_one_arm_has_every_site() -> None:
+    found = config(HACS_POLICY="random").experiment
+    assert not found.is_on
+    assert [(arm.name, arm.policy) for arm in found.arms] == [("", policies.random)]
+
+
+def test_a_budget_that_leaves_an_arm_without_a_visit_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"HACS_BUDGET = 4: .* 'last-obs' gets at least one"):
+        config(HACS_EXPERIMENT={"hacs": 0.9, "last-obs": 0.1}, HACS_BUDGET=4)
 
 
 def test_ones_own_policy_is_taken_by_its_path() -> None:
