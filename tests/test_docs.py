@@ -62,6 +62,9 @@ def stats_in_code() -> set[str]:
         "archive/seeds/{status}",
         "archive/{name}",
         "dropped/{reason}",
+        "experiment/{arm}/new_links",
+        "experiment/{arm}/updates",
+        "experiment/{arm}/visits",
         "not_observed/{reason}",
     }
     dropped = {field.name for field in fields(Dropped)} | in_code(r'_drop\([^)]*, "(\w+)"\)')
@@ -83,6 +86,7 @@ def stats_in_code() -> set[str]:
         }
         | {f"hacs/dropped/{reason}" for reason in dropped}
         | {f"hacs/not_observed/{reason}" for reason in not_observed}
+        | {f"hacs/{name}".replace("{arm}", "<arm>") for name in families if "{arm}" in name}
         | {f"hacs/archive/{name}" for name in in_code(r'self\._count\("(\w+)"\)') | {"captures"}}
         | {f"hacs/archive/seeds/{status}" for status in in_code(r'status = "(\w+)"(?: if|\n)')}
         | {f"hacs/archive/seeds/{status}" for status in ("none", "blocked")}
