@@ -12,6 +12,7 @@ import typer
 
 from hacs_crawler.archive import Cleaning
 from hacs_crawler.calibrate_command import calibrate
+from hacs_crawler.doctor.command import doctor
 from hacs_crawler.evaluation.paper_command import evaluate_command
 from hacs_crawler.evaluation.simulate_command import simulate
 from hacs_crawler.experiment.status_command import experiment_app
@@ -81,6 +82,7 @@ app.command("evaluate")(evaluate_command)
 app.command()(simulate)
 app.command()(rank)
 app.command()(show)
+app.command()(doctor)
 app.command()(calibrate)
 app.command()(report)
 app.add_typer(experiment_app, name="experiment")

@@ -40,11 +40,19 @@ def open_store(url: str, namespace: str, base: Path) -> Store:
     StateUnavailableError where it cannot be reached.
     """
     check_state(url, namespace)
-    if url.startswith("sqlite://"):
-        return SQLiteStore(base / url.removeprefix("sqlite://").removeprefix("/"), namespace)
+    path = sqlite_path(url, base)
+    if path is not None:
+        return SQLiteStore(path, namespace)
     try:
         from hacs_crawler.state.redis import RedisStore  # noqa: PLC0415 - an extra
     except ImportError as error:
         msg = f"HACS_STATE names a Redis server: pip install 'hacs-crawler[redis]' ({error})"
         raise ConfigError(msg) from error
     return RedisStore(url, namespace)
+
+
+def sqlite_path(url: str, base: Path) -> Path | None:
+    """Return the file that a state's address names, None where it names a Redis server."""
+    if not url.startswith("sqlite://"):
+        return None
+    return base / url.removeprefix("sqlite://").removeprefix("/")

@@ -1,0 +1,1 @@
+"""What `hacs doctor` looks at."""
