@@ -12,6 +12,7 @@ import typer
 
 from hacs_crawler.archive import Cleaning
 from hacs_crawler.calibrate_command import calibrate
+from hacs_crawler.demo.command import demo
 from hacs_crawler.doctor.command import doctor
 from hacs_crawler.evaluation.paper_command import evaluate_command
 from hacs_crawler.evaluation.simulate_command import simulate
@@ -85,4 +86,5 @@ app.command()(show)
 app.command()(doctor)
 app.command()(calibrate)
 app.command()(report)
+app.command()(demo)
 app.add_typer(experiment_app, name="experiment")

@@ -1,0 +1,104 @@
+"""What a demonstration says on the terminal."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Final
+
+from rich.console import Console
+
+from hacs_crawler.demo.rounds import DAYS, Standing, budget_of
+from hacs_crawler.demo.web import Web
+
+BAR: Final = 24
+"""Characters of the longest bar."""
+STEPS: Final = "▏▎▍▌▋▊▉█"
+COLUMN: Final = BAR + 6
+NAMES: Final = ("HACS", "Last-Obs")
+STYLES: Final = ("bold green", "yellow")
+
+
+class Screen:
+    """Writes the lines of a demonstration to standard output."""
+
+    def __init__(self, console: Console) -> None:
+        self.console = console
+
+    def say(self, text: str = "") -> None:
+        """Write a line as it is, folded to the terminal's width."""
+        self.console.print(text, markup=False, highlight=False)
+
+    def welcome(self, web: Web, source: str) -> None:
+        """Say what will happen."""
+        homepages, each = len(web.homepages()), budget_of(web) // 2
+        self.console.print("[bold]HACS against Last-Obs, on this machine alone[/]\n")
+        self.say(
+            f"A server on this machine plays a scholarly web: {len(web.pages)} pages of "
+            f"{homepages} authors, {source}. Its clock is fast: between two crawls lie "
+            f"{DAYS} days.\n\n"
+            f"Every {DAYS} days `scrapy crawl scholar` may visit {2 * each} of the pages. An experiment "
+            f"is on: HACS picks {each} from one half of the authors, those most likely to have new "
+            f"links; Last-Obs picks {each} from the other half, those not visited for longest. Which "
+            f"half an author is in is left to a hash of the name.\n"
+        )
+
+    def archive_read(self, web: Web, address: str) -> None:
+        """Say that the crawls can begin, and write the head of the rounds' table."""
+        captures = sum(len(page.captures) for page in web.pages)
+        self.say(
+            f"`scrapy crawl wayback` has read the pages' history from a local archive: {captures:,} "
+            f"captures. The web is at {address}{web.pages[0].path}\n"
+        )
+        self.say("Visits that found new links, so far")
+        names = "".join(f"{name:<{COLUMN}}" for name in NAMES)
+        self.console.print(f"  {'day':<12}{'visits':<12}{names}".rstrip(), style="dim")
+
+    def round(self, standing: Standing, most: float) -> None:
+        """Write the line of a round; a bar has its full length at `most` hits."""
+        visits = " + ".join(map(str, standing.visits))
+        line = f"  {day(standing.at):<12}{visits:<12}"
+        for hits, style in zip(standing.hits, STYLES, strict=True):
+            text = f"{_bar(hits / most)} {hits}"
+            line += f"[{style}]{text:<{COLUMN}}[/]"
+        self.console.print(line, highlight=False)
+
+    def result(self, standing: Standing, published: tuple[int, ...]) -> None:
+        """Say which arm has found more, whichever it is."""
+        self.console.print(f"\n[bold]{sentence(standing)}[/]", highlight=False)
+        offered = " and ".join(
+            f"{number} updates on the pages of {name}"
+            for number, name in zip(published, NAMES, strict=True)
+        )
+        self.say(
+            f"From the first day to the last there were {offered}. Which authors an arm gets is luck, "
+            f"and a part of the difference: --seed plays another web.\n"
+        )
+
+
+def sentence(standing: Standing) -> str:
+    """Return the result in a sentence."""
+    found = [
+        f"{name} found updates in {hits} of {visits} visits"
+        for name, hits, visits in zip(NAMES, standing.hits, standing.visits, strict=True)
+    ]
+    rates = [
+        hits / max(1, visits) for hits, visits in zip(standing.hits, standing.visits, strict=True)
+    ]
+    if rates[0] == rates[1]:
+        return f"{found[0]}, {found[1]}: the same."
+    better = 0 if rates[0] > rates[1] else 1
+    ahead = f"{NAMES[better]} is ahead"
+    if not rates[1 - better]:
+        return f"{found[0]}, {found[1]}: {ahead}."
+    more = 100 * (rates[better] / rates[1 - better] - 1)
+    return f"{found[0]}, {found[1]}: {ahead} by {more:.0f} %."
+
+
+def day(second: float) -> str:
+    """Return a time's day."""
+    return f"{datetime.fromtimestamp(second, UTC):%Y-%m-%d}"
+
+
+def _bar(share: float) -> str:
+    eighths = round(8 * BAR * min(1.0, share))
+    return "█" * (eighths // 8) + (STEPS[eighths % 8 - 1] if eighths % 8 else "")
