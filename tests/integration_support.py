@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import forks
 from hacs_crawler.state.knowledge import Estimation, Knowledge
 from hacs_crawler.state.opening import open_store
 from hacs_crawler.state.page import Page
@@ -51,19 +50,9 @@ class Project:
         """Run `scrapy ARGUMENTS -s SETTING=…` and wait for it."""
         options = [*QUICK, f"HACS_STATE={self.state}"]
         options += [f"{name}={value}" for name, value in settings.items()]
-        command = [sys.executable, "-W", "error::DeprecationWarning:hacs_crawler", "-m", "scrapy"]
-        command += [*arguments, *(part for one in options for part in ("-s", one))]
-        done = subprocess.run(
-            command,
-            cwd=ROOT,
-            env={**os.environ, "PYTHONUNBUFFERED": "1"},
-            input=stdin,
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
-        return Crawl(done.returncode, done.stderr, done.stdout)
+        arguments += tuple(part for one in options for part in ("-s", one))
+        done = forks.run("scrapy", arguments, ROOT, given=(stdin or "").encode())
+        return Crawl(done.returncode, done.stderr.decode(), done.stdout.decode())
 
     def crawl(self, seeds: str | list[str], *arguments: str, **settings: object) -> Crawl:
         """Run `scrapy crawl scholar` on a seed source, or on a file made of these URLs."""

@@ -18,6 +18,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import forks
 from hacs_crawler.exporting import export_pages
 from hacs_crawler.importing import Importer
 from hacs_crawler.links import LinkRules
@@ -50,14 +51,7 @@ COMMAND = (sys.executable, "-c", "from hacs_crawler.cli import app; app()")
 
 
 def hacs(folder: Path, *arguments: str, given: bytes = b"") -> subprocess.CompletedProcess[bytes]:
-    return subprocess.run(
-        [*COMMAND, *arguments],
-        cwd=folder,
-        input=given,
-        capture_output=True,
-        timeout=60,
-        check=False,
-    )
+    return forks.run("hacs", arguments, folder, given)
 
 
 def said(done: subprocess.CompletedProcess[bytes], status: int = 0) -> str:

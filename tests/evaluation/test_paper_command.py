@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+import forks
 from hacs_crawler.cli import app
 from hacs_crawler.evaluation.figures import check_matplotlib
 from hacs_crawler.evaluation.histories import from_timelines
@@ -70,13 +71,9 @@ def evaluation(folder: Path) -> Evaluation:
 
 
 def hacs(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-c", "from hacs_crawler.cli import app; app()", "evaluate", *arguments],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
+    done = forks.run("hacs", ["evaluate", *arguments], folder)
+    return subprocess.CompletedProcess(
+        done.args, done.returncode, done.stdout.decode(), done.stderr.decode()
     )
 
 

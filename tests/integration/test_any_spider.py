@@ -12,6 +12,7 @@ from textwrap import dedent
 
 import pytest
 
+import forks
 from hacs_crawler.state.page import DAY, Visit
 from integration_support import QUICK, Crawl, Project
 from servers import Site
@@ -41,34 +42,19 @@ class Spider:
         self._file = project.folder / "spider.py"
         self._file.write_text(dedent(code))
 
-    def command(self, *arguments: str, **settings: object) -> list[str]:
+    def arguments(self, *arguments: str, **settings: object) -> list[str]:
         # one at a time: with several in the downloader, their order is not the scheduler's any more
         options = [*QUICK, "CONCURRENT_REQUESTS=1", ADDONS, f"HACS_STATE={self._project.state}"]
         options += [f"{name}={value}" for name, value in settings.items()]
         parts = [part for one in options for part in ("-s", one)]
         site = ("-a", f"site={self._site.url}")
-        return [
-            sys.executable,
-            "-m",
-            "scrapy",
-            "runspider",
-            str(self._file),
-            *site,
-            *arguments,
-            *parts,
-        ]
+        return ["runspider", str(self._file), *site, *arguments, *parts]
 
     def run(self, *arguments: str, **settings: object) -> Crawl:
-        done = subprocess.run(
-            self.command(*arguments, **settings),
-            cwd=self._project.folder,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
-        assert "Traceback" not in done.stderr, done.stderr
-        return Crawl(done.returncode, done.stderr, done.stdout)
+        done = forks.run("scrapy", self.arguments(*arguments, **settings), self._project.folder)
+        log = done.stderr.decode()
+        assert "Traceback" not in log, log
+        return Crawl(done.returncode, log, done.stdout.decode())
 
 
 @pytest.fixture
@@ -348,7 +334,7 @@ def test_with_jobdir_a_stopped_crawl_goes_on_where_it_was(
     job = {"JOBDIR": project.folder / "job", "DOWNLOAD_DELAY": 0.3, "LOG_LEVEL": "DEBUG"}
     one = spider(FILTERED)
     process = subprocess.Popen(
-        one.command("-a", "number=10", **job),
+        [sys.executable, "-m", "scrapy", *one.arguments("-a", "number=10", **job)],
         cwd=project.folder,
         stderr=subprocess.PIPE,
         text=True,

@@ -1,0 +1,161 @@
+"""`scrapy` and `hacs` as processes of their own that start at once.
+
+Starting Python and importing Scrapy takes longer than most crawls of the tests. So one process imports
+everything and runs nothing, and each command is a fork of it: with arguments, folder, environment and
+standard streams of its own, and an interpreter that ends as any other. Tests of the start itself, and
+those that talk to a running command, start a Python instead.
+"""
+
+from __future__ import annotations
+
+import atexit
+import gc
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from pkgutil import iter_modules
+
+from scrapy.exceptions import ScrapyDeprecationWarning
+
+_STRICT = ("-W", "error::DeprecationWarning:hacs_crawler")
+_LONGEST_MESSAGE_BYTES = 1 << 17
+_PRELOADED = (
+    "hacs_crawler.addon",
+    "hacs_crawler.cli",
+    "hacs_crawler.middlewares",
+    "hacs_crawler.scheduler",
+    "hacs_crawler.settings",
+    "hacs_crawler.spiders",
+    "hacs_crawler.state",
+    "scipy.optimize",
+    "scipy.special",
+    "scrapy.cmdline",
+    "scrapy.commands",
+    "scrapy.core.downloader.handlers.http11",
+    "scrapy.crawler",
+    "scrapy.downloadermiddlewares",
+    "scrapy.extensions",
+    "scrapy.shell",
+    "scrapy.spidermiddlewares",
+    "twisted.internet.asyncioreactor",
+)
+"""Modules, and packages with their modules."""
+
+
+def run(
+    program: str,
+    arguments: Sequence[str],
+    folder: Path,
+    given: bytes = b"",
+    environment: Mapping[str, str] | None = None,
+    timeout: float = 120.0,
+) -> subprocess.CompletedProcess[bytes]:
+    """Run `scrapy` or `hacs` in a folder, with `given` on standard input, and wait for its end."""
+    order = {
+        "arguments": [program, *arguments],
+        "environment": dict(os.environ if environment is None else environment),
+        "folder": str(folder),
+    }
+    requests = _parent()
+    reading, writing = os.pipe()
+    with tempfile.TemporaryFile() as stdout, tempfile.TemporaryFile() as stderr:
+        streams = [reading, stdout.fileno(), stderr.fileno()]
+        socket.send_fds(requests, [json.dumps(order).encode()], streams)
+        os.close(reading)
+        feeding = threading.Thread(target=_feed, args=(writing, given))
+        feeding.start()
+        pid = int(requests.recv(99))
+        ending = threading.Timer(timeout, os.kill, (pid, signal.SIGKILL))
+        ending.start()
+        status = int(requests.recv(99))
+        ending.cancel()
+        feeding.join()
+        stdout.seek(0)
+        stderr.seek(0)
+        return subprocess.CompletedProcess(arguments, status, stdout.read(), stderr.read())
+
+
+def _feed(stream: int, given: bytes) -> None:
+    with suppress(BrokenPipeError), os.fdopen(stream, "wb") as file:
+        file.write(given)
+
+
+@cache
+def _parent() -> socket.socket:
+    """Start the process that commands are forks of; it ends with this one."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with theirs:
+        process = subprocess.Popen(
+            [sys.executable, *_STRICT, __file__, str(theirs.fileno())],
+            pass_fds=[theirs.fileno()],
+            stdin=subprocess.DEVNULL,
+        )
+
+    def end() -> None:
+        ours.close()
+        process.wait()
+
+    atexit.register(end)
+    return ours
+
+
+def _serve(requests: socket.socket) -> None:
+    """Fork whenever asked to, say the fork's pid and, when it has ended, its status.
+
+    Returns in each fork.
+    """
+    while True:
+        message, streams, _, _ = socket.recv_fds(requests, _LONGEST_MESSAGE_BYTES, 3)
+        if not message:
+            sys.exit()
+        pid = os.fork()
+        if not pid:
+            requests.close()
+            _become(json.loads(message), streams)
+            return
+        for stream in streams:
+            os.close(stream)
+        requests.send(b"%d" % pid)
+        requests.send(b"%d" % os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+
+
+def _become(order: Mapping[str, object], streams: Sequence[int]) -> None:
+    for number, stream in enumerate(streams):
+        os.dup2(stream, number)
+        os.close(stream)
+    os.environ.clear()
+    os.environ.update(order["environment"])
+    os.chdir(order["folder"])
+    sys.argv[:] = order["arguments"]
+    sys.path[0] = order["folder"]
+
+
+def _main() -> None:
+    requests = socket.socket(fileno=int(sys.argv[1]))
+    warnings.filterwarnings("ignore", category=ScrapyDeprecationWarning, module="scrapy|importlib")
+    for name in _PRELOADED:
+        for module in iter_modules(getattr(import_module(name), "__path__", ()), f"{name}."):
+            import_module(module.name)
+    assert "twisted.internet.reactor" not in sys.modules  # each command chooses its own
+    programs: dict[str, Callable[[], None]] = {
+        "hacs": import_module("hacs_crawler.cli").app,
+        "scrapy": import_module("scrapy.cmdline").execute,
+    }
+    gc.freeze()
+    _serve(requests)
+    programs[sys.argv[0]]()
+
+
+if __name__ == "__main__":
+    _main()
