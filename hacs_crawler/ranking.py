@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hacs_crawler.exceptions import ConfigError
+from hacs_crawler.choosing import Places, explored, scored
 from hacs_crawler.model import elapsed_days, update_probability
 from hacs_crawler.model.siblings import Sightings, sibling_evidence
 from hacs_crawler.policies import Candidates, Floats, Policy, brute_force
@@ -18,7 +18,6 @@ from hacs_crawler.state.page import DAY
 from hacs_crawler.state.store import Ids, Rows
 
 T = TypeVar("T")
-Places = NDArray[np.int64]
 Correct = Callable[[Floats], Floats]
 """A monotone correction of probabilities, as `hacs calibrate` fits it."""
 
@@ -170,7 +169,7 @@ class Ranking(Generic[T]):
         self._policy = policy
         self._threshold = 0.0 if policy is brute_force else threshold
         self._budget = budget
-        self._explored = math.floor(explore * budget + 1e-9) if budget else 0
+        self._explored = explored(budget, explore)
         self._elapsed_from = elapsed_from
         self._horizon_days = horizon_days
         self._has_siblings = has_siblings
@@ -205,7 +204,7 @@ class Ranking(Generic[T]):
             correct=self._correct,
             seed=self._seed,
         )
-        score = self._score(candidates)
+        score = scored(self._policy, candidates)
         is_gone = rows["not_before"] > now
         is_low = ~is_gone & (candidates.p < self._threshold)
         is_repeated = ~is_gone & ~is_low & self._repeats(page_ids, may_repeat)
@@ -247,16 +246,6 @@ class Ranking(Generic[T]):
         ids = np.zeros(0, np.int64)
         numbers = np.zeros(0)
         return _Pool([], ids, numbers, ids, ids, numbers, numbers, numbers, numbers)
-
-    def _score(self, candidates: Candidates) -> Floats:
-        score = np.asarray(self._policy(candidates))
-        if score.shape != candidates.p.shape or not np.issubdtype(score.dtype, np.number):
-            msg = (
-                f"HACS_POLICY: {self._policy} returned {score.dtype} of shape {score.shape} for "
-                f"{len(candidates.p)} pages: allowed is one number a page"
-            )
-            raise ConfigError(msg)
-        return np.nan_to_num(score.astype(np.float64), nan=-np.inf, posinf=np.inf, neginf=-np.inf)
 
     def _repeats(self, page_ids: Ids, may_repeat: NDArray[np.bool_] | None) -> NDArray[np.bool_]:
         repeats = np.ones(len(page_ids), np.bool_)

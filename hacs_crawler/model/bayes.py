@@ -55,7 +55,7 @@ def bayes_quantiles(gaps: Gaps, prior: LogNormalPrior, q: ArrayLike) -> FloatArr
     """
     levels = np.atleast_1d(np.asarray(q, np.float64))
     if levels.ndim != 1 or not ((levels > 0) & (levels < 1)).all():
-        raise ValueError(f"q must be flat and between 0 and 1, not {q}")
+        raise ValueError(f"q must be flat and between 0 and 1, not {q!r}")
     z = np.array([NormalDist().inv_cdf(level) for level in levels.tolist()])
     quantiles = np.tile(np.exp(prior.log_median + prior.log_sd * z), (len(gaps), 1))
     _fill(quantiles, gaps, prior, lambda posterior: _posterior_quantiles(posterior, levels))

@@ -1,0 +1,59 @@
+"""A plan foretells a crawl."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from scrapy.settings import Settings
+
+from hacs_crawler.config import Config
+from hacs_crawler.plan import make_plan
+from hacs_crawler.rank_command import urls_of
+from hacs_crawler.state.knowledge import Estimation, Knowledge
+from hacs_crawler.state.opening import open_store
+from hacs_crawler.state.page import DAY, News, Visit
+from integration_support import Project
+from servers import Site
+
+TODAY = int(time.time())
+
+
+def history(url: str, number: int) -> list[Visit]:
+    """Ten visits, of which the last `number` found a link; the fewer, the longer ago."""
+    last = TODAY - (12 - number) * DAY
+    return [
+        Visit(url, last - day * DAY, links=frozenset(range(max(0, number - day))))
+        for day in range(10)
+    ]
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"HACS_BUDGET": 9, "HACS_EXPLORE": 0.3},
+        {"HACS_BUDGET": 8, "HACS_EXPERIMENT": json.dumps({"hacs": 0.5, "last-obs": 0.5})},
+    ],
+)
+def test_a_crawl_of_the_whole_state_visits_what_was_planned_in_that_order(
+    settings: dict[str, object], site: Site, project: Project, write_state: Callable[..., None]
+) -> None:
+    for number in range(12):
+        path = f"/~a{number // 2}/{number}.html"  # two pages a site: siblings
+        site.set(path)
+        write_state(*history(site.url + path, number))
+    gone = f"{site.url}/~a0/gone.html"
+    write_state(*history(gone, 9), Visit(gone, TODAY - DAY // 2, News.GONE))
+    store = open_store(project.state, "hacs", Path())
+    knowledge = Knowledge(store, Estimation())
+    plan = make_plan(knowledge, Config.from_settings(Settings(settings)), time.time())
+    planned = [urlsplit(url or "").path for url in urls_of(plan, knowledge)]
+    store.close()
+    project.crawl("state", "-a", "level=homepage", CONCURRENT_REQUESTS=1, **settings)
+    assert site.visited() == planned
+    assert len(planned) == settings["HACS_BUDGET"]
+    assert plan.waiting == 1
