@@ -14,7 +14,7 @@ import numpy as np
 from hacs_crawler.choosing import explored, scored
 from hacs_crawler.config import Config
 from hacs_crawler.plan import Plan, candidates_of, correction_of, plan_of
-from hacs_crawler.policies import POLICIES, Candidates
+from hacs_crawler.policies import POLICIES, Candidates, hacs
 from hacs_crawler.state.knowledge import Knowledge
 from hacs_crawler.state.page import DAY
 from hacs_crawler.state.store import Ids, Rows
@@ -41,8 +41,8 @@ class Outlook:
 
     `rank` (from 1) is its place among the `ranked` pages of its arm, whatever the budget; None where it
     waits or is below the threshold. `at` is when it would be visited, in seconds since 1970 UTC, if all
-    other pages stay as they are; None where that cannot be said. `p_to_pass` is the p of the last page
-    within the budget, or the threshold.
+    other pages stay as they are; None where that cannot be said. `p_to_pass` is the threshold, or the p
+    of the last page within the budget; None where the policy does not go by p.
     """
 
     hold: Hold
@@ -88,8 +88,10 @@ def outlook_of(
     elif page_id not in plan.page_ids:
         hold = Hold.BUDGET if len(found) else Hold.THRESHOLD
         least, last_p = _last_within(plan, number, config)
-        p_to_pass = last_p if hold is Hold.BUDGET else config.threshold
         policy = config.experiment.arms[number].policy
+        p_to_pass = (
+            config.threshold if hold is Hold.THRESHOLD else last_p if policy is hacs else None
+        )
 
         def is_due(days: float) -> bool:
             siblings_then = at_age(days)

@@ -91,8 +91,8 @@ def _table(plan: Plan, knowledge: Knowledge) -> Iterator[str]:
     ranks = max(4, len(str(len(plan))))
     arm_title = f"{'arm':{width}}  " if arms else ""
     yield (
-        f"{'rank':>{ranks}}  {'p':>6}  {'update every':>13}  {'last visit':>10}  {'update':>7}  "
-        f"{'visits':>6}  {'updates':>7}  {arm_title}URL"
+        f"{'rank':>{ranks}}  {'p':>6}  {'update every':>13}  {'last visit':>10}  "
+        f"{'last update':>11}  {'visits':>6}  {'updates':>7}  {'failed':>6}  {arm_title}URL"
     )
     for place, url in enumerate(urls_of(plan, knowledge)):
         if url is None:
@@ -101,8 +101,8 @@ def _table(plan: Plan, knowledge: Knowledge) -> Iterator[str]:
         yield (
             f"{place + 1:>{ranks}}  {plan.p[place]:6.4f}  "
             f"{interval_text(plan.rate_per_day[place]):>13}  "
-            f"{_ago(plan.days_since_visit[place]):>10}  {_ago(plan.days_since_update[place]):>7}  "
-            f"{plan.visits[place]:>6}  {plan.updates[place]:>7}  {arm}{url}"
+            f"{_ago(plan.days_since_visit[place]):>10}  {_ago(plan.days_since_update[place]):>11}  "
+            f"{plan.visits[place]:>6}  {plan.updates[place]:>7}  {plan.failures[place]:>6}  {arm}{url}"
         )
 
 
