@@ -164,7 +164,7 @@ def pywb_python(cache: Path) -> Path:
         if not (mark.exists() and python.exists()):
             shutil.rmtree(folder, ignore_errors=True)
             _run(sys.executable, "-m", "venv", str(folder))
-            _run(str(python), "-m", "pip", "install", "--quiet", f"pywb=={VERSION}")
+            _run(str(python), "-m", "pip", "install", "--quiet", "--no-compile", f"pywb=={VERSION}")
             mark.touch()
     return python
 

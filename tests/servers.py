@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 import random
 import shutil
 import socket
 import subprocess
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Self
+from typing import IO, Self
 
 import redis
+
+_PORT_LOCKS: list[IO[str]] = []
+"""What keeps other processes from using this one's ports."""
 
 
 def redis_binary() -> str:
@@ -28,15 +34,26 @@ def redis_binary() -> str:
 
 
 def free_port() -> int:
-    """A free port whose neighbour 10,000 above exists too: a cluster's nodes talk there."""
+    """A free port, which no other test gets before this process ends.
+
+    The port 10,000 above it is free too, as a cluster's nodes talk there. Both are below those that
+    systems give to clients, so that between this call and the server's start nobody takes them.
+    """
+    taken = Path(tempfile.gettempdir()) / f"hacs-tests-ports-{os.getuid()}"
+    taken.mkdir(exist_ok=True)
     while True:
-        port = random.randrange(20_000, 30_000)
-        with socket.socket() as probe:
-            try:
-                probe.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-            return port
+        port = random.SystemRandom().randrange(20_000, 22_768)  # a test may have seeded the other
+        lock = (taken / str(port)).open("w")
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            for one in (port, port + 10_000):
+                with socket.socket() as probe:
+                    probe.bind(("127.0.0.1", one))
+        except OSError:
+            lock.close()
+            continue
+        _PORT_LOCKS.append(lock)
+        return port
 
 
 @contextmanager

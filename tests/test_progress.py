@@ -9,6 +9,7 @@ import pty
 import subprocess
 import sys
 from itertools import count
+from types import SimpleNamespace
 
 import pytest
 
@@ -20,7 +21,7 @@ from hacs_crawler.progress import Progress
 def clock(monkeypatch: pytest.MonkeyPatch) -> None:
     """A clock that goes on by 4 seconds whenever it is looked at."""
     seconds = count(0, 4)
-    monkeypatch.setattr(progress.time, "monotonic", lambda: next(seconds))
+    monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: next(seconds)))
 
 
 @pytest.mark.usefixtures("clock")

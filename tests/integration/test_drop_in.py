@@ -51,7 +51,7 @@ def test_one_line_in_a_new_project_ranks_and_records(
 ) -> None:
     venv.create(tmp_path / "env", with_pip=True)
     python = tmp_path / "env" / "bin" / "python"
-    run(python, "-m", "pip", "install", "--quiet", wheel, cwd=tmp_path)
+    run(python, "-m", "pip", "install", "--quiet", "--no-compile", wheel, cwd=tmp_path)
     run(python, "-m", "scrapy", "startproject", "shop", cwd=tmp_path)
     project = tmp_path / "shop"
     settings = project / "shop" / "settings.py"
