@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,6 +14,17 @@ from hacs_crawler.state.memory import MemoryStore
 from hacs_crawler.state.opening import open_store
 from hacs_crawler.state.store import Store
 from servers import redis_server, serve_every_slot
+
+
+CHROMIUMS = ("chromium", "chromium-browser", "google-chrome")
+
+
+def pytest_configure() -> None:
+    """Where tests must not be skipped for want of a browser, as in CI, that it is missing is an error."""
+    if os.environ.get("HACS_TESTS_NEED_CHROMIUM") and not any(map(shutil.which, CHROMIUMS)):
+        raise pytest.UsageError(
+            "HACS_TESTS_NEED_CHROMIUM is set, but there is no Chromium: install the package chromium"
+        )
 
 
 @pytest.fixture(scope="session")
