@@ -35,7 +35,9 @@ from hacs_crawler.state.page import Visit
 
 START = datetime(2020, 1, 1, tzinfo=UTC)
 FILES = ("--pages", "pages.csv", "--updates", "updates.csv", "--captures", "captures.csv")
-CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
+CHROMIUM = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+)
 
 
 def write_timelines(folder: Path, *, updates_a_year: float = 12.0, sites: int = 5) -> None:
@@ -286,7 +288,7 @@ def test_the_report_has_every_figure_and_table(page: str, result: Evaluation) ->
     assert page.count("<table>") == 6
 
 
-@pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium to open the page with")
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium: install the package chromium")
 @pytest.mark.parametrize("width", [400, 1400])
 def test_the_report_opens_in_a_browser_without_a_complaint(
     page: str, width: int, tmp_path: Path
