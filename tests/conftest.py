@@ -20,7 +20,7 @@ CHROMIUMS = ("chromium", "chromium-browser", "google-chrome")
 
 
 def pytest_configure() -> None:
-    """Where tests must not be skipped for want of a browser, as in CI, that it is missing is an error."""
+    """Refuse to skip the tests that need a browser where they have to run, as in CI."""
     if os.environ.get("HACS_TESTS_NEED_CHROMIUM") and not any(map(shutil.which, CHROMIUMS)):
         raise pytest.UsageError(
             "HACS_TESTS_NEED_CHROMIUM is set, but there is no Chromium: install the package chromium"
