@@ -15,7 +15,6 @@ from hacs_crawler.state.opening import open_store
 from hacs_crawler.state.store import Store
 from servers import redis_server, serve_every_slot
 
-
 CHROMIUMS = ("chromium", "chromium-browser", "google-chrome")
 
 
