@@ -10,7 +10,6 @@ from typing import Final
 
 from hacs_crawler.experiment.answer import Answer, ArmSummary
 from hacs_crawler.experiment.comparison import (
-    MIN_SITES,
     MIN_UPDATED_SITES,
     SOUGHT_RATIO,
     Comparison,
@@ -108,14 +107,14 @@ def _concluded(one: Comparison) -> str:
 
 def _missing(one: Comparison) -> str:
     parts = [
-        f"{name} has visited {visited} sites again and found an update on {updated}"
+        f"{name} has visited {visited} sites again and found an update on {updated} of them"
         for name, visited, updated in zip(
             (one.arm, one.control), one.visited_sites, one.updated_sites, strict=True
         )
     ]
     return (
-        f"{', '.join(parts)}; {MIN_SITES} and {MIN_UPDATED_SITES} are the least from which an error "
-        "can be estimated"
+        f"{' and '.join(parts)}; each has to find one on {MIN_UPDATED_SITES} before the error between "
+        "sites can be estimated"
     )
 
 
