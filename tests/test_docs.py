@@ -11,7 +11,9 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
+from typer.main import get_command
 
+from hacs_crawler.cli import app
 from hacs_crawler.config import DEFAULTS
 from hacs_crawler.evaluation.baselines import BASELINES
 from hacs_crawler.evaluation.simulation import Score
@@ -137,6 +139,11 @@ def test_every_policy_is_documented() -> None:
     assert re.findall(r"^\| [^|]+ \| `([a-z-]+)` \|", page, re.MULTILINE) == list(
         dict.fromkeys(["hacs", "freshness", "staleness", "unseen-links", *POLICIES])
     )
+
+
+def test_every_command_is_documented() -> None:
+    documented = first_column("docs/commands.md", "## All commands")
+    assert sorted(documented) == sorted(f"hacs {name}" for name in get_command(app).commands)
 
 
 def test_what_a_simulation_reports_and_simulates_is_documented() -> None:
