@@ -24,6 +24,7 @@ from hacs_crawler.calibration import (
 )
 from hacs_crawler.config import Config
 from hacs_crawler.model.reliability import Expectation, reliability
+from hacs_crawler.progress import Progress
 from hacs_crawler.project import Set, opened, writing_to_stdout
 from hacs_crawler.state.knowledge import Knowledge
 from hacs_crawler.state.outcomes import Outcomes
@@ -55,17 +56,28 @@ def calibrate(
         if remove:
             _remove_all(knowledge)
             return
-        found = groups(knowledge)
-        if not found:
-            logger.info(
-                "no predicted visit is recorded yet: crawl pages that are known, then ask again"
-            )
-            return
-        for line in score_table(found):
+        with Progress("calibrate") as progress:
+            progress.update("reading what visits found")
+            lines = list(_compared(config, knowledge, progress, keeps=not dry_run))
+        for line in lines:
             typer.echo(line)
-        for model, outcomes in by_model(found).items():
-            for line in _calibrated(config, knowledge, model, outcomes, keeps=not dry_run):
-                typer.echo(line)
+
+
+def _compared(
+    config: Config, knowledge: Knowledge, progress: Progress, *, keeps: bool
+) -> Iterator[str]:
+    """Fit the correction of each model and yield what there is to say."""
+    found = groups(knowledge)
+    if not found:
+        logger.info(
+            "no predicted visit is recorded yet: crawl pages that are known, then ask again"
+        )
+        return
+    yield from score_table(found)
+    models = by_model(found)
+    for done, (model, outcomes) in enumerate(models.items()):
+        progress.update(f"fitting {model}", done, len(models))
+        yield from _calibrated(config, knowledge, model, outcomes, keeps=keeps)
 
 
 def _remove_all(knowledge: Knowledge) -> None:

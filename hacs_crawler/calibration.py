@@ -25,8 +25,8 @@ Bools = NDArray[np.bool_]
 MIN_VISITS: Final = 200
 MIN_UPDATES: Final = 20
 """Of updates found, or expected if that is more. From here on a correction of predictions that are off
-makes them worse in less than a tenth of cases, and costs predictions that are right 1 % of their log
-loss (benchmarks/calibration.py)."""
+makes them worse in a tenth of cases at most, and costs predictions that are right less than 1 % of their
+log loss (benchmarks/calibration.py)."""
 MIN_SITES: Final = 10
 """The visits of a few sites tell little about the others."""
 FOLDS: Final = 5
@@ -121,7 +121,8 @@ class Drift:
 def predicted(outcomes: Outcomes) -> Outcomes:
     """Return the records of visits that were predicted."""
     is_seen = (outcomes["flags"] & SEEN) > 0
-    return outcomes[is_seen & np.isfinite(outcomes["days_since_visit"])]
+    made: Outcomes = outcomes[is_seen & np.isfinite(outcomes["days_since_visit"])]
+    return made
 
 
 def found_update(outcomes: Outcomes) -> Bools:

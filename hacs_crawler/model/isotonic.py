@@ -54,7 +54,8 @@ class Correction:
 
     def __call__(self, p: ArrayLike) -> FloatArray:
         """Return the corrected probabilities; larger ones stay larger, equal ones equal."""
-        return np.asarray(np.interp(p, self.raw, self.corrected), np.float64)
+        inside = np.asarray(p, np.float64)
+        return np.asarray(np.interp(inside, self.raw, self.corrected), np.float64)
 
     def to_json(self) -> dict[str, list[float]]:
         """Return what `from_json` reads."""
@@ -75,13 +76,14 @@ IDENTITY: Final = Correction((0.0, 1.0), (0.0, 1.0))
 def fit_isotonic(p: ArrayLike, found: ArrayLike, weight: ArrayLike | None = None) -> Correction:
     """Fit the correction that makes `p` the share in which an update was `found` (0 or 1).
 
-    The visits, in order of p, are put into bins of equal information p (1 - p), equal p into one bin.
+    The visits, in order of p, are put into bins of equal information p (1 - p), equal p into one bin,
+    and 0 and 1 into bins of their own.
     Each bin's share of updates is drawn towards its mean p by pseudo-visits that found exactly as
     predicted: so few visits leave p nearly as it is, and no value is exactly 0 or 1. Of the bins
     isotonic regression (pool adjacent violators: Barlow et al. 1972; for probabilities Zadrozny and
     Elkan 2002) makes shares that do not decrease, and `TILT` makes them increase. Between the bins'
     means the correction is linear, which plain isotonic regression is not: its steps would be ties.
-    It keeps 0 and 1 in place, unless a bin lies there whole.
+    It keeps 0 and 1 in place, unless there were visits of just that p.
 
     Bins differ from isotonic regression of single visits in that the ends are no outliers: the lowest
     visits up to the first update would all become 0. Raises ValueError where p is not in [0, 1], a
@@ -123,13 +125,17 @@ def _checked(
 
 
 def _bins(p: FloatArray, weight: FloatArray) -> IndexArray:
-    """Return where bins of about equal information start in p, which is sorted; ties stay together."""
+    """Return where bins of about equal information start in p, which is sorted; ties stay together.
+
+    0 and 1 have bins of their own: they say "never" and "always", and are apart from any other p.
+    """
     information = np.cumsum(weight * _variance(p))
     number = int(np.clip(information[-1] // BIN_INFORMATION, 1, BINS))
     edges = information[-1] * np.arange(1, number) / number
     places = np.searchsorted(information, edges)
     firsts = np.searchsorted(p, p[places], side="left")  # the first visit with the same p
-    return np.unique(np.concatenate([[0], firsts])).astype(np.int64)
+    inner = np.searchsorted(p, [np.nextafter(0.0, 1.0), 1.0], side="left")
+    return np.unique(np.concatenate([[0], firsts, inner[inner < p.size]])).astype(np.int64)
 
 
 def _pseudo_visits(mean_p: FloatArray) -> FloatArray:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from hacs_crawler.model.ragged import BoolArray, FloatArray, IndexArray
 
@@ -176,17 +176,18 @@ def _starts(p: FloatArray, bins: int) -> IndexArray:
     return np.unique(np.searchsorted(p, p[places], side="left")).astype(np.int64)
 
 
-def _independent(found: BoolArray, sites: FloatArray) -> float:
+def _independent(found: BoolArray, sites: NDArray[Any]) -> float:
     """Return how many independent visits have as variable a share of updates as these; 1 of one site."""
     share = float(found.mean())
     alone = found.size * share * (1.0 - share)
-    sums = _sums(found - share, sites)
+    sums = _sums(np.asarray(found - share, np.float64), sites)
     if sums.size == 1:
         return 1.0
     together = float(np.sum(sums**2)) * sums.size / (sums.size - 1)
     return found.size * min(1.0, alone / together) if together > 0.0 else float(found.size)
 
 
-def _sums(values: FloatArray, sites: ArrayLike) -> FloatArray:
+def _sums(values: FloatArray, sites: NDArray[Any]) -> FloatArray:
+    """Return the sum of each site's values."""
     _, numbers = np.unique(sites, return_inverse=True)
-    return np.bincount(numbers, values)
+    return np.asarray(np.bincount(numbers, weights=values), np.float64)

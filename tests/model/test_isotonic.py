@@ -10,7 +10,7 @@ from hypothesis.extra.numpy import arrays
 
 from hacs_crawler.model.isotonic import BINS, IDENTITY, TILT, Correction, fit_isotonic
 
-quick = settings(deadline=None, derandomize=True)  # the first call loads SciPy
+quick = settings(deadline=None, derandomize=True, max_examples=50)  # the first call loads SciPy
 GRID = np.linspace(0.0, 1.0, 2001)
 PROBABILITIES = st.floats(0.0, 1.0) | st.sampled_from([0.0, 1.0, 0.5, 1e-12, 1.0 - 1e-12, 5e-324])
 
@@ -141,6 +141,14 @@ def test_visits_of_one_p_are_one_bin():
 def test_where_0_was_often_wrong_it_becomes_what_was_found():
     fitted = fit_isotonic(np.zeros(100_000), np.arange(100_000) < 1_000)
     assert fitted(0.0) == pytest.approx(0.01, rel=0.1)
+
+
+def test_a_p_of_0_has_a_bin_of_its_own_however_many_others_are_near_it():
+    p = np.concatenate([np.zeros(5_000), np.full(5_000, 0.001)])
+    found = np.concatenate([np.arange(5_000) < 50, np.arange(5_000) < 250])
+    # each bin has pseudo-visits of information 2, which is 2,000 visits with p = 0.001
+    expected = [50 / 7_000, (250 + 2) / 7_000]
+    assert fit_isotonic(p, found)(np.array([0.0, 0.001])) == pytest.approx(expected, rel=2e-3)
 
 
 def test_0_and_1_stay_where_no_visit_says_otherwise():

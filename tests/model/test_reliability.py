@@ -16,7 +16,7 @@ from hacs_crawler.model.reliability import (
     wilson_interval,
 )
 
-quick = settings(deadline=None, derandomize=True)
+quick = settings(deadline=None, derandomize=True, max_examples=50)
 
 
 @st.composite
