@@ -64,8 +64,10 @@ def show(
         page = knowledge.load([page_id(url)]).get(page_id(url))
         with Progress("show") as progress:
             ids, rows = read_rows(knowledge, progress)
-        if page is None or page_id(url) not in ids:
+        if page_id(url) not in ids:
             raise UnknownPageError(_unknown(url, ids, rows, knowledge))
+        if page is None:
+            raise UnknownPageError(f"what the state holds of {url} is damaged")
         report = report_of(page, ids, rows, knowledge, config, now)
         if json_:
             typer.echo(json.dumps(_as_json(report), indent=2))

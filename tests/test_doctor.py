@@ -19,11 +19,13 @@ from hacs_crawler.cli import app
 from hacs_crawler.doctor.check import Check, Status, size_text
 from hacs_crawler.doctor.command import all_checks
 from hacs_crawler.doctor.environment import Watch
+from hacs_crawler.doctor.redis import redis_checks
 from hacs_crawler.doctor.sqlite import file_system
 from hacs_crawler.state.codec import ROW
 from hacs_crawler.state.knowledge import Estimation, Knowledge
 from hacs_crawler.state.opening import open_store
 from hacs_crawler.state.page import DAY, Visit
+from hacs_crawler.state.redis import BUCKETS
 from hacs_crawler.state.store import Change
 from servers import free_port, redis_server
 
@@ -261,6 +263,23 @@ def test_nothing_is_wrong_with_a_server_as_documented(project: Path) -> None:
     assert "persistence: append-only file, fsync everysec" in said
     assert "maxmemory-policy noeviction: no page is evicted" in said
     assert "answers in " in said
+
+
+def test_more_pages_than_the_compact_encoding_allows_are_a_warning(project: Path) -> None:
+    with redis_server(project, "--appendonly", "yes") as port:
+        found = list(redis_checks(f"redis://127.0.0.1:{port}", 600 * BUCKETS, time.time))
+    assert "600.0 pages a bucket" in trouble(found, Status.WARNING, "redis")
+    assert "-entries to 1024" in str([one.advice for one in found])
+
+
+def test_a_node_of_a_cluster_is_told_from_a_server(cluster_port: int) -> None:
+    found = list(redis_checks(f"redis://127.0.0.1:{cluster_port}", 0, time.time))
+    assert "write redis+cluster:// in HACS_STATE" in {one.advice for one in found}
+
+
+def test_a_replica_is_named(project: Path) -> None:
+    with redis_server(project, "--replicaof", "127.0.0.1", str(free_port())) as port:
+        assert "read only replica" in trouble(of_redis(port), Status.FAILURE, "state")
 
 
 def test_dumps_alone_are_a_warning(project: Path) -> None:

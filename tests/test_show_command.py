@@ -16,10 +16,12 @@ from hacs_crawler.config import Config
 from hacs_crawler.outlook import Hold, Outlook, outlook_of
 from hacs_crawler.plan import make_plan, read_rows
 from hacs_crawler.show_command import ordinal
+from hacs_crawler.state.codec import ROW
 from hacs_crawler.state.knowledge import Estimation, Knowledge
 from hacs_crawler.state.memory import MemoryStore
 from hacs_crawler.state.opening import open_store
 from hacs_crawler.state.page import DAY, Harvest, News, Visit
+from hacs_crawler.state.store import Change
 from hacs_crawler.urls import page_id
 
 NOW = 20_000 * DAY  # 2024-10-04
@@ -205,6 +207,14 @@ def test_an_unknown_page_is_named_with_known_ones_of_its_site(
     (said,) = (record.message for record in caplog.records)
     assert said.startswith(f"the state does not know {ADA}cv.html (of 11 pages); of the same site")
     assert said.endswith(ADA)
+
+
+def test_a_damaged_page_is_named(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    store = open_store(f"sqlite:///{folder}/state.db", "hacs", folder)
+    store.write([Change(page_id(f"{ADA}cv"), 0, b"\x01rubbish", bytes(ROW.itemsize))])
+    store.close()
+    assert hacs_show(folder, f"{ADA}cv").exit_code == 1
+    assert caplog.records[-1].message == f"what the state holds of {ADA}cv is damaged"
 
 
 def test_what_is_no_url_is_refused(folder: Path, caplog: pytest.LogCaptureFixture) -> None:

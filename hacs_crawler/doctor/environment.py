@@ -17,6 +17,7 @@ from hacs_crawler.doctor.check import Check, failure, ok, warning
 
 PACKAGE: Final = "hacs-crawler"
 SHOWN: Final = ("scrapy", "numpy")
+BROWSERS: Final = ("chromium", "firefox", "webkit")
 START_SECONDS: Final = 30.0
 """How long a browser may take to start."""
 FIRST_SENSIBLE_SECOND: Final = 1_577_836_800
@@ -126,6 +127,9 @@ def _browser_check(settings: BaseSettings) -> Check:
     )
 
     kind = settings.get("PLAYWRIGHT_BROWSER_TYPE", "chromium")
+    if kind not in BROWSERS:
+        allowed = f"allowed is {', '.join(BROWSERS)}"
+        return failure("playwright", f"PLAYWRIGHT_BROWSER_TYPE is {kind!r}", allowed)
     options: dict[str, Any] = {"timeout": 1000 * START_SECONDS}
     options |= settings.getdict("PLAYWRIGHT_LAUNCH_OPTIONS")
     try:
@@ -133,7 +137,7 @@ def _browser_check(settings: BaseSettings) -> Check:
             browser = getattr(playwright, kind).launch(**options)
             version = browser.version
             browser.close()
-    except (Error, AttributeError, TypeError, OSError) as error:
+    except (Error, TypeError, OSError) as error:
         first = (str(error).strip().splitlines() or [type(error).__name__])[0]
         return failure(
             "playwright", f"{kind} does not start: {first}", f"playwright install {kind}"

@@ -41,6 +41,12 @@ def redis_checks(url: str, pages: int, clock: Clock) -> Iterator[Check]:
         if "+cluster://" not in url:
             retry = Retry(NoBackoff(), 1)
             with redis.Redis.from_url(url, retry=retry, **options) as server:
+                if server.info("cluster").get("cluster_enabled"):
+                    yield warning(
+                        "redis",
+                        "it is a node of a cluster, of which only its own slots can be reached",
+                        "write redis+cluster:// in HACS_STATE",
+                    )
                 yield from _server_checks("redis", server, pages, clock)
             return
         with RedisCluster.from_url(url.replace("+cluster", "", 1), **options) as cluster:
