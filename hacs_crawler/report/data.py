@@ -1,0 +1,228 @@
+"""All that a report shows, as one JSON document."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from importlib.metadata import version
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hacs_crawler.calibration import Group, groups
+from hacs_crawler.config import Config
+from hacs_crawler.experiment.answer import answer
+from hacs_crawler.experiment.words import sentences
+from hacs_crawler.model.ragged import FloatArray
+from hacs_crawler.model.reliability import reliability
+from hacs_crawler.plan import Plan, plan_of, read_rows
+from hacs_crawler.progress import Progress
+from hacs_crawler.report.histories import gaps_between_updates
+from hacs_crawler.report.overview import (
+    INTERVAL_EDGES_DAYS,
+    LATELY_DAYS,
+    UPDATE_CLASSES,
+    VISIT_CLASSES,
+    Overview,
+    interval_counts,
+    overview,
+)
+from hacs_crawler.report.page_data import chances, load_pages, page_data, rounded
+from hacs_crawler.report.runs import yields
+from hacs_crawler.state.knowledge import Knowledge
+from hacs_crawler.state.outcomes import UPDATED, Outcomes
+from hacs_crawler.state.page import DAY
+from hacs_crawler.state.store import Ids
+
+CHANCE_BINS: Final = 20
+CURVE_POINTS: Final = 200
+
+
+def report_data(
+    knowledge: Knowledge, config: Config, now: float, limit: int, progress: Progress
+) -> dict[str, Any]:
+    """Return the document; `now` is in seconds since 1970 UTC, every list has `limit` entries at most.
+
+    Its size does not grow with the number of pages known; the memory taken to make it does, by some
+    50 bytes a page. Raises StateError, and ConfigError where a policy is no good.
+    """
+    known = read_rows(knowledge, progress)
+    progress.update("what is known")
+    view = overview(*known, now, limit)
+    plan = plan_of(*known, knowledge, config, now)
+    outcomes = knowledge.outcomes()
+    listed = np.unique(
+        np.concatenate([plan.page_ids[:limit], view.slowest, view.quietest, view.gone])
+    )
+    pages = load_pages(knowledge, listed)
+    place = {page_id: number for number, page_id in enumerate(pages)}
+    chance = chances(knowledge, config, listed, known, now)
+    progress.update("what was found")
+    return {
+        "now": int(now),
+        "version": version("hacs-crawler"),
+        "state": shown_state(config.state),
+        "settings": _settings(config),
+        "counts": _counts(view),
+        "lately": _lately(outcomes, now),
+        "size": {
+            "bytes": knowledge.store.size_bytes(),
+            "outcomes": len(outcomes),
+            "mostOutcomes": config.outcomes,
+        },
+        "pages": page_data(pages, plan, chance, knowledge),
+        "plan": _plan(plan, config, limit, place),
+        "intervals": _intervals(view, knowledge),
+        "evidence": {
+            "visits": VISIT_CLASSES.tolist(),
+            "updates": UPDATE_CLASSES.tolist(),
+            "counts": view.evidence.tolist(),
+        },
+        "lists": {
+            name: [place[page_id] for page_id in ids.tolist() if page_id in place]
+            for name, ids in _lists(view).items()
+        },
+        "runs": _runs(knowledge, outcomes, limit),
+        "experiment": _experiment(knowledge, config, now),
+        "calibration": [_calibration(group) for group in groups(knowledge) if len(group.outcomes)],
+    }
+
+
+def shown_state(state: str) -> str:
+    """Return the state's address as it may be shown: without user, password, and query."""
+    if state.startswith("sqlite:"):
+        return state
+    parts = urlsplit(state)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+
+
+def _settings(config: Config) -> list[tuple[str, str]]:
+    arms = config.experiment.arms
+    shown = {
+        "HACS_NAMESPACE": config.namespace,
+        "HACS_POLICY": config.policy_name,
+        "HACS_EXPERIMENT": (
+            ", ".join(f"{arm.name} {arm.share:.0%}" for arm in arms)
+            if config.experiment.is_on
+            else "none"
+        ),
+        "HACS_ESTIMATOR": config.estimator,
+        "HACS_FADE_DAYS": f"{config.fade_days:g}",
+        "HACS_ELAPSED_FROM": config.elapsed_from,
+        "HACS_HORIZON_DAYS": f"{config.horizon_days:g}",
+        "HACS_SIBLINGS": str(config.siblings),
+        "HACS_CALIBRATION": str(config.calibration),
+        "HACS_THRESHOLD": f"{config.threshold:g}",
+        "HACS_BUDGET": "none" if config.budget is None else str(config.budget),
+        "HACS_EXPLORE": f"{config.explore:g}",
+    }
+    return list(shown.items())
+
+
+def _counts(view: Overview) -> dict[str, int]:
+    return {
+        "known": view.known,
+        "visited": view.visited,
+        "evident": view.evident,
+        "waiting": view.waiting,
+        "failing": view.failing,
+        "updatedLately": view.updated_lately,
+    }
+
+
+def _lists(view: Overview) -> dict[str, Ids]:
+    return {"slowest": view.slowest, "quietest": view.quietest, "gone": view.gone}
+
+
+def _lately(outcomes: Outcomes, now: float) -> dict[str, int]:
+    late = outcomes[outcomes["at"] > now - LATELY_DAYS * DAY]
+    return {
+        "days": LATELY_DAYS,
+        "visits": len(late),
+        "updates": int(((late["flags"] & UPDATED) > 0).sum()),
+    }
+
+
+def _plan(plan: Plan, config: Config, limit: int, place: Mapping[int, int]) -> dict[str, Any]:
+    is_known = plan.visits > 0
+    listed = [place.get(page_id) for page_id in plan.page_ids[:limit].tolist()]
+    readable = [number for number, page in enumerate(listed) if page is not None]
+    return {
+        "size": len(plan),
+        "firsts": int((~is_known).sum()),
+        "expected": round(float(plan.p[is_known].sum()), 2),
+        "waiting": plan.waiting,
+        "belowThreshold": plan.below_threshold,
+        "leftOut": plan.left_out,
+        "threshold": config.threshold,
+        "budget": config.budget,
+        "armNames": plan.arm_names,
+        "curve": _curve(np.where(is_known, plan.p, 0.0)),
+        "chances": np.histogram(plan.p[is_known], CHANCE_BINS, (0.0, 1.0))[0].tolist(),
+        "pages": [listed[number] for number in readable],
+        "p": rounded(plan.p[readable]),
+        "rate": rounded(plan.rate_per_day[readable]),
+        "arms": plan.arms[readable].tolist(),
+    }
+
+
+def _curve(p: FloatArray) -> dict[str, list[Any]]:
+    """Return how many updates a plan's first visits are expected to find, at some numbers of them."""
+    sums = np.concatenate([[0.0], np.cumsum(p)])
+    visits = np.unique(np.linspace(0, len(p), min(len(p), CURVE_POINTS) + 1).round().astype(int))
+    return {"visits": visits.tolist(), "expected": rounded(sums[visits], 6)}
+
+
+def _intervals(view: Overview, knowledge: Knowledge) -> dict[str, Any]:
+    sampled = load_pages(knowledge, view.sample)
+    gaps = gaps_between_updates(list(sampled.values()))
+    return {
+        "edges": INTERVAL_EDGES_DAYS.tolist(),
+        "estimated": view.intervals.tolist(),
+        "unmoved": view.unmoved,
+        "observed": interval_counts(gaps).tolist(),
+        "gaps": len(gaps),
+        "sampled": len(sampled),
+    }
+
+
+def _runs(knowledge: Knowledge, outcomes: Outcomes, limit: int) -> dict[str, Any]:
+    found = yields(outcomes, knowledge.label, limit)
+    columns = asdict(found)
+    columns["newLinks"] = columns.pop("new_links")
+    columns["predicted"] = np.round(columns["predicted"], 2)
+    return {
+        "total": len(np.unique(outcomes["run"])),
+        **{
+            name: list(values) if name == "names" else values.tolist()
+            for name, values in columns.items()
+        },
+    }
+
+
+def _experiment(knowledge: Knowledge, config: Config, now: float) -> dict[str, Any] | None:
+    if not config.experiment.is_on:
+        return None
+    told = answer(config, knowledge, now)
+    return told.as_json() | {"words": [list(sentences(one)) for one in told.comparisons]}
+
+
+def _calibration(group: Group) -> dict[str, Any]:
+    bins = reliability(group.p, group.found, site=group.site)
+    score = group.score()
+    columns: dict[str, NDArray[Any]] = asdict(bins)
+    return {
+        "policy": group.policy,
+        "model": group.model,
+        "bins": {name: rounded(values.tolist()) for name, values in columns.items()},
+        "score": {
+            name: rounded([value])[0]
+            for name, value in (
+                *asdict(score).items(),
+                ("brier_skill", score.brier_skill),
+                ("log_skill", score.log_skill),
+            )
+        },
+    }

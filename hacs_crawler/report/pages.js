@@ -1,0 +1,154 @@
+// Single pages: their columns in tables, and a view of each.
+
+const P = DATA.pages;
+const placeOfPage = new Map(P.id.map((id, place) => [id, place]));
+
+function shortUrl(url) {
+  const bare = url.replace(/^https?:\/\//i, "");
+  return bare.length > 90 ? `${bare.slice(0, 55)}…${bare.slice(-32)}` : bare;
+}
+
+function pageLink(place) {
+  return el("a", { href: `#page=${P.id[place]}`, title: P.url[place] },
+    urlText(shortUrl(P.url[place])));
+}
+
+const PAGE = { title: "Page", kind: "page", isText: true, value: (row) => P.url[row.page], cell: (row) => pageLink(row.page) };
+const RATE = { title: "Updates", words: "How often links are added, by the estimate 1/λ; sorts by λ",
+  value: (row) => row.rate ?? P.rate[row.page], cell: (row) => everyText(row.rate ?? P.rate[row.page]) };
+const CHANCE = { title: "p", words: "The probability that links were added since the last visit",
+  value: (row) => row.p ?? P.p[row.page], cell: (row) => chanceText(row.p ?? P.p[row.page]) };
+const LAST_VISIT = { title: "Last visit", first: "ascending", value: (row) => P.last[row.page] || null,
+  cell: (row) => el("span", { title: momentText(P.last[row.page]) }, agoText(P.last[row.page], DATA.now)) };
+const LAST_UPDATE = { title: "Last update", words: "τ: the last visit that found new links",
+  value: (row) => P.lastUpdate[row.page] || null,
+  cell: (row) => el("span", { title: momentText(P.lastUpdate[row.page]) },
+    P.lastUpdate[row.page] ? agoText(P.lastUpdate[row.page], DATA.now) : "none seen") };
+const VISITS = { title: "Visits", value: (row) => P.visits[row.page], cell: (row) => numberText(P.visits[row.page]) };
+const UPDATES = { title: "Found", words: "Visits that found an update",
+  value: (row) => P.updates[row.page], cell: (row) => numberText(P.updates[row.page]) };
+const FAILURES = { title: "Failed", words: "Attempts since the last visit that told nothing",
+  value: (row) => P.failures[row.page], cell: (row) => numberText(P.failures[row.page]) };
+const QUIET = { title: "Watched without update", words: "From the last update, or the first visit, to the last visit",
+  value: (row) => P.last[row.page] - (P.lastUpdate[row.page] || P.first[row.page]),
+  cell: (row) => durationText((P.last[row.page] - (P.lastUpdate[row.page] || P.first[row.page])) / DAY) };
+const GONE = { title: "Answered gone", words: "How often in a row it answered 404 or 410",
+  value: (row) => P.gone[row.page], cell: (row) => (P.gone[row.page] === 1 ? "once" : `${P.gone[row.page]} times`) };
+const UNTIL = { title: "Left alone until", first: "ascending", value: (row) => P.notBefore[row.page],
+  cell: (row) => dayText(P.notBefore[row.page]) };
+
+function pageTable(holder, name, places, columns) {
+  table(holder, { name, columns: [PAGE, ...columns], rows: places.map((page) => ({ page })), unit: "pages",
+    text: (row) => P.url[row.page] });
+}
+
+// The visits of a page: when, whether an update was found, how many links were new, and λ after it.
+function visitsOf(place) {
+  const history = P.history[place];
+  let at = 0;
+  const visits = history.at.map((step, number) => ({ at: (at += step), number, isUpdate: false, links: 0 }));
+  history.updates.forEach((number, k) => Object.assign(visits[number], { isUpdate: true, links: history.links[k] }));
+  history.estimates.forEach((number, k) => Object.assign(visits[number],
+    { rate: history.rate[k], low: history.low?.[k], high: history.high?.[k] }));
+  return visits;
+}
+
+function whatFound(visit) {
+  if (visit.number === 0) return "first visit";
+  if (!visit.isUpdate) return "nothing new";
+  return visit.links ? plural(visit.links, "new link") : "changed content";
+}
+
+function showPage(holder, place) {
+  const visits = visitsOf(place);
+  const found = visits.filter((visit) => visit.isUpdate).length;
+  const isGone = P.notBefore[place] > DATA.now;
+  const rank = P.rank[place];
+  holder.replaceChildren(
+    el("p", { class: "back" }, el("a", { href: "#" }, "← All pages")),
+    el("h1", { tabindex: -1, class: "url" }, outward(P.url[place])),
+    facts([
+      ["Updates", everyText(visits.length > 1 ? P.rate[place] : null), visits.length > 1 ? ` (λ = ${numberText(Number(P.rate[place].toPrecision(3)))})` : "not known before a second visit"],
+      ["p now", chanceText(P.p[place])],
+      ["Last visit", agoText(P.last[place], DATA.now), P.last[place] ? ` (${dayText(P.last[place])})` : ""],
+      ["Last update, τ", P.lastUpdate[place] ? `${agoText(P.lastUpdate[place], DATA.now)} (${dayText(P.lastUpdate[place])})` : "none seen"],
+      ["Visits kept", numberText(visits.length)],
+      ["Of these with an update", numberText(found)],
+      ["Failed since", plural(P.failures[place], "attempt")],
+      ["In today's plan", isGone ? `no: gone, left alone until ${dayText(P.notBefore[place])}` : rank === null ? "no" : `yes, as number ${numberText(rank + 1)}`],
+    ]),
+    visits.length ? "" : el("p", { class: "empty" }, "This page has never been seen: no attempt to visit it has succeeded."),
+  );
+  if (!visits.length) return;
+  const charts = [el("figure", { class: "wide" })];
+  holder.append(charts[0]);
+  visitChart(charts[0], visits);
+  if (visits.length > 1) {
+    charts.push(el("figure", { class: "wide" }));
+    holder.append(charts[1]);
+    rateChart(charts[1], visits);
+  }
+  const rows = el("div", { class: "table" });
+  holder.append(el("h2", {}, "Visits"), rows);
+  table(rows, { name: "Visits", unit: "visits", rows: [...visits].reverse(), text: (visit) => `${whatFound(visit)} ${momentText(visit.at)}`,
+    columns: [
+      { title: "Time, UTC", isText: true, first: "descending", value: (visit) => visit.at, cell: (visit) => momentText(visit.at) },
+      { title: "Found", isText: true, value: (visit) => (visit.isUpdate ? 1 + visit.links : 0), cell: whatFound },
+      { title: "After", words: "Time since the visit before", value: (visit) => (visit.number ? visit.at - visits[visit.number - 1].at : null),
+        cell: (visit) => (visit.number ? durationText((visit.at - visits[visit.number - 1].at) / DAY) : NONE) },
+    ] });
+}
+
+function timeAxis(seconds) {
+  const [from, to] = extent([...seconds, DATA.now]);
+  const pad = Math.max((to - from) * 0.02, 3600);
+  const domain = [from - pad, to + pad];
+  return { scale: linear, domain, ticks: (number) => timeTicks(...domain, number) };
+}
+
+function visitChart(figure, visits) {
+  const most = Math.max(...visits.map((visit) => visit.links), 1);
+  chart(figure, {
+    title: "New links by visit",
+    legend: [["tick", "visit"], ["mark s1 m0", "visit that found an update"]],
+    words: "Each short stroke is a visit. A visit with an update is drawn as high as it showed links that no visit before it had shown.",
+    draw: (width) => plot(width, 220, timeAxis(visits.map((visit) => visit.at)),
+      { scale: linear, domain: [-most * 0.12, most * 1.08], ticks: roundTicks(0, most, 4).filter(([value]) => Number.isInteger(value)) }, "",
+      (out, px, py, box) => {
+        for (const visit of visits) {
+          const words = `${momentText(visit.at)}: ${whatFound(visit)}`;
+          const x = px(visit.at);
+          out.append(svg("line", { x1: x, x2: x, y1: box.bottom, y2: py(0), class: "tick" }, svg("title", {}, words)));
+          if (!visit.isUpdate) continue;
+          out.append(svg("line", { x1: x, x2: x, y1: py(0), y2: py(visit.links), class: "stem s1" }));
+          out.append(fill(MARKS[0](x, py(visit.links), 3.5), { class: "mark s1" }, [svg("title", {}, words)]));
+        }
+      }),
+  });
+}
+
+function rateChart(figure, visits) {
+  const known = visits.filter((visit) => visit.rate > 0);
+  const hasBand = known.some((visit) => visit.low > 0);
+  const [least, most] = known.length ? extent(known.flatMap((visit) => (hasBand ? [visit.low, visit.high] : [visit.rate])))
+    : [1 / 365, 1 / 30];
+  const domain = [least / 1.3, most * 1.3];
+  const ticks = INTERVALS.map(([days, text]) => [1 / days, text]).filter(([rate]) => rate >= domain[0] && rate <= domain[1]);
+  chart(figure, {
+    title: "Estimated time between updates, 1/λ",
+    legend: [["line s0", "estimate"], ...(hasBand ? [["band s0", "90 % of the posterior"]] : [])],
+    words: known.length ? `What was known after each visit, under today's settings; the top is often, the bottom rarely.${hasBand ? " The band narrows as visits come in, and widens as old ones fade." : ""}`
+      : "No visit has found an update, so this estimator takes λ for 0.",
+    draw: (width) => plot(width, 260, timeAxis(visits.map((visit) => visit.at)), { scale: logarithmic, domain, ticks }, "",
+      (out, px, py) => {
+        if (hasBand) {
+          const upper = known.map((visit) => [px(visit.at), py(visit.high)]);
+          const lower = known.map((visit) => [px(visit.at), py(visit.low)]).reverse();
+          out.append(svg("path", { d: `${path([...upper, ...lower])}Z`, class: "band s0" }));
+        }
+        out.append(line(known.map((visit) => [px(visit.at), py(visit.rate)]), "line", 0));
+        for (const visit of known)
+          out.append(mark([px(visit.at), py(visit.rate)], 0, `${dayText(visit.at)}: ${everyText(visit.rate)}${hasBand ? `, between ${everyText(visit.high)} and ${everyText(visit.low)}` : ""}`, 2.5));
+      }),
+  });
+}

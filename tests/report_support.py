@@ -1,0 +1,104 @@
+"""States for the tests of the report: a made-up year of visits to a few sites, and what goes wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scrapy.settings import Settings
+
+from hacs_crawler.config import Config
+from hacs_crawler.plan import plan_of, read_rows
+from hacs_crawler.progress import Progress
+from hacs_crawler.report.data import report_data
+from hacs_crawler.report.html import html
+from hacs_crawler.sites import site_id
+from hacs_crawler.state.knowledge import Estimation, Knowledge
+from hacs_crawler.state.memory import MemoryStore
+from hacs_crawler.state.outcomes import Prediction
+from hacs_crawler.state.page import DAY, News, Visit
+from hacs_crawler.urls import page_id
+
+START = 1_750_000_000
+RUNS = 25
+DAYS_BETWEEN = 9
+NOW = START + (RUNS + 1) * DAYS_BETWEEN * DAY
+ARMS = {"hacs": 0.5, "last-obs": 0.5}
+
+
+def config_of(**settings: Any) -> Config:
+    """The settings of that name, without their prefix."""
+    return Config.from_settings(
+        Settings({f"HACS_{name.upper()}": value for name, value in settings.items()})
+    )
+
+
+def empty_knowledge(**estimation: Any) -> Knowledge:
+    return Knowledge(MemoryStore(), Estimation(**estimation))
+
+
+def busy_knowledge(config: Config, sites: int = 40, pages_a_site: int = 4) -> Knowledge:
+    """A state after some crawls of the same pages, updated at rates from daily to yearly.
+
+    One page in twenty is gone from the middle on, another one in twenty never answers.
+    """
+    rng = np.random.default_rng(5)
+    knowledge = empty_knowledge()
+    urls = [
+        f"http://s{site:02}.example.edu/~a/{f'p{page}.html' if page else ''}"
+        for site in range(sites)
+        for page in range(pages_a_site)
+    ]
+    rate = dict(zip(urls, rng.lognormal(np.log(1 / 40), 1.2, len(urls)).tolist(), strict=True))
+    links = {url: [1] for url in urls}
+    url_of = {page_id(url): url for url in urls}
+    labels = config.labels()
+    for label in labels:
+        knowledge.keep_label(label)
+    for run in range(RUNS):
+        now = START + run * DAYS_BETWEEN * DAY
+        for url in urls:
+            links[url] += range(
+                len(links[url]) + 1, len(links[url]) + 1 + more_links(rng, rate[url])
+            )
+        known = read_rows(knowledge)
+        plan = plan_of(*known, knowledge, config, now)
+        planned = zip(
+            (url_of[key] for key in plan.page_ids.tolist()),
+            plan.arms.tolist(),
+            plan.p.tolist(),
+            plan.days_since_visit.tolist(),
+            strict=True,
+        )
+        new = [url for url in urls[run::RUNS] if page_id(url) not in known[0]]
+        arms = config.experiment.assign(np.array([site_id(url) for url in new], np.uint32))
+        first = zip(new, arms.tolist(), [1.0] * len(new), [np.inf] * len(new), strict=True)
+        visits = []
+        for number, (url, arm, p, days) in enumerate((*planned, *first)):
+            prediction = Prediction(labels[arm].number, now, p, p, days, 20_000)
+            place, news = urls.index(url), News.SEEN
+            if place % 20 == 7 and run > RUNS / 2:
+                news = News.GONE
+            elif place % 20 == 13:
+                news = News.FAILED
+            shown = frozenset(links[url]) if news is News.SEEN else None
+            visits.append(Visit(url, now + number, news, shown, prediction=prediction))
+        knowledge.record(visits)
+    return knowledge
+
+
+def more_links(rng: np.random.Generator, rate_per_day: float) -> int:
+    """How many links a page gains between two runs."""
+    return int(rng.poisson(rate_per_day * DAYS_BETWEEN))
+
+
+def data_of(knowledge: Knowledge, config: Config, limit: int = 200) -> dict[str, Any]:
+    """What a report of the state shows, at the time `NOW`."""
+    with Progress("report") as progress:
+        return report_data(knowledge, config, NOW, limit, progress)
+
+
+def write_report(target: Path, knowledge: Knowledge, config: Config) -> Path:
+    target.write_text(html(data_of(knowledge, config)), "utf-8")
+    return target
