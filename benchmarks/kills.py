@@ -6,9 +6,10 @@ A real `scrapy crawl scholar` of a local site, with its state in SQLite and then
 after a random number of pages (one in ten while it still starts), and a crawl on the same state
 follows; between two crawls a third of the pages gain a link. After every kill the state is opened and
 read whole: every page decodes, its ranking row says the same as the page, each link was first seen
-together with just those that the site gained then, and no page has more visits than it was served. In
-the end a crawl that nobody kills visits every page. "Lost" visits were served but are not in the state,
-among them those whose response was still on its way. Exits with status 1 where anything is inconsistent.
+together with just those that the site gained then, no page has more visits than it was served, and every
+visit has its outcome record. In the end a crawl that nobody kills visits every page. "Lost" visits were
+served but are not in the state, among them those whose response was still on its way. Exits with status 1
+where anything is inconsistent.
 """
 
 import argparse
@@ -35,6 +36,7 @@ from hacs_crawler.exceptions import StateError
 from hacs_crawler.links import link_fingerprints
 from hacs_crawler.state.codec import ROW, decode_page, encode_row
 from hacs_crawler.state.opening import open_store
+from hacs_crawler.state.outcomes import sorted_outcomes
 from hacs_crawler.state.page import Page
 from hacs_crawler.urls import page_id
 from servers import Site, redis_server
@@ -153,10 +155,12 @@ def look(state: str, site: GrowingSite) -> tuple[int, list[str]]:
                 for key, row in zip(ids.tolist(), batch.astype(ROW), strict=True)
             }
             bodies = store.load(list(site.versions))
+            records = sorted_outcomes(store.outcomes())
     except StateError as error:
         return 0, [*faults, str(error)]
     if rows.keys() != bodies.keys():
         faults.append(f"{len(rows.keys() ^ bodies.keys())} rows without a page, or the reverse")
+    recorded = set(zip(records["page"].tolist(), records["at"].tolist(), strict=True))
     for key in rows.keys() & bodies.keys():
         try:
             page = decode_page(bodies[key])
@@ -164,8 +168,11 @@ def look(state: str, site: GrowingSite) -> tuple[int, list[str]]:
             faults.append(str(error))
             continue
         visits += len(page.visits)
+        recorded ^= {(key, at) for at in page.visits}
         wrong = page_faults(page, rows[key], site.versions[key], site.served[key])
         faults += [f"{page.url}: {one}" for one in wrong]
+    if recorded:
+        faults.append(f"{len(recorded)} visits without an outcome record, or the reverse")
     return visits, faults
 
 

@@ -14,6 +14,7 @@ import redis
 
 from hacs_crawler.state.knowledge import Estimation, Knowledge
 from hacs_crawler.state.opening import open_store
+from hacs_crawler.state.outcomes import sorted_outcomes
 from integration_support import QUICK, ROOT, Project, finish, read_until
 from servers import Site, free_port, redis_server
 
@@ -54,6 +55,9 @@ def test_a_killed_crawl_leaves_a_state_that_opens_with_no_visit_half_recorded(
         assert len(page.visits) == row["visits"] == 1
         assert len(page.links) == 2
     assert store.count() == len(pages)
+    records = sorted_outcomes(store.outcomes())
+    visits = {(key, page.visits[0]) for key, page in pages.items()}
+    assert set(zip(records["page"].tolist(), records["at"].tolist(), strict=True)) == visits
     store.close()
     site.visited()
     crawl = project.crawl(str(many_pages))
