@@ -18,7 +18,7 @@ from rich.console import Console
 from hacs_crawler.demo.histories import from_timelines, generated
 from hacs_crawler.demo.processes import HACS, Interruption, Processes, Signals
 from hacs_crawler.demo.project import REPORT, write_web
-from hacs_crawler.demo.rounds import play, published, read_archive, serve_web
+from hacs_crawler.demo.rounds import play, read_archive, serve_web, to_be_found
 from hacs_crawler.demo.screen import Screen
 from hacs_crawler.demo.web import Web
 from hacs_crawler.exceptions import HacsError
@@ -90,7 +90,7 @@ def _play(
                 expected = rounds or (until - now) / (now - began)
                 most = USUAL * max(2.0, expected) * sum(standing.visits) / 2
             screen.round(standing, most)
-    screen.result(standing, published(web, standing.at))
+    screen.result(standing, to_be_found(web, standing.at))
 
 
 def _show(screen: Screen, processes: Processes, report: Path, *, is_opened: bool) -> None:

@@ -96,11 +96,14 @@ def play(
         yield standing
 
 
-def published(web: Web, until: int) -> tuple[int, ...]:
-    """Return how many updates the pages of each arm had after the start and up to a time."""
+def to_be_found(web: Web, until: int) -> tuple[int, ...]:
+    """Return how many updates each arm's pages had up to a time that the archive did not show."""
     sites = np.array([site_id(f"http://127.0.0.1{page.path}") for page in web.pages])
     arms = EXPERIMENT.assign(sites)
-    updates = [page.updates_between(web.start, until) for page in web.pages]
+    updates = [
+        page.updates_between(page.captures[-1] if page.captures else web.start, until)
+        for page in web.pages
+    ]
     return tuple(np.bincount(arms, updates, len(ARMS)).astype(int).tolist())
 
 

@@ -62,16 +62,16 @@ class Screen:
             line += f"[{style}]{text:<{COLUMN}}[/]"
         self.console.print(line, highlight=False)
 
-    def result(self, standing: Standing, published: tuple[int, ...]) -> None:
-        """Say which arm has found more, whichever it is."""
+    def result(self, standing: Standing, to_be_found: tuple[int, ...]) -> None:
+        """Say which arm has found more, whichever it is, and how many updates each might have found."""
         self.console.print(f"\n[bold]{sentence(standing)}[/]", highlight=False)
-        offered = " and ".join(
-            f"{number} updates on the pages of {name}"
-            for number, name in zip(published, NAMES, strict=True)
+        there = " and ".join(
+            f"{number} on the pages of {name}"
+            for number, name in zip(to_be_found, NAMES, strict=True)
         )
         self.say(
-            f"From the first day to the last there were {offered}. Which authors an arm gets is luck, "
-            f"and a part of the difference: --seed plays another web.\n"
+            f"Updates that were there to be found: {there}. Which authors an arm gets is luck, and "
+            f"part of the difference.\n"
         )
 
 
