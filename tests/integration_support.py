@@ -86,5 +86,5 @@ def read_until(process: subprocess.Popen[str], text: str, times: int = 1) -> str
 
 
 def finish(process: subprocess.Popen[str], log: str = "") -> Crawl:
-    _, rest = process.communicate(timeout=60)
+    _, rest = process.communicate(timeout=120)
     return Crawl(process.returncode, log + rest, "")

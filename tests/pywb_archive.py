@@ -256,7 +256,7 @@ def pywb_archive(python: Path, folder: Path, *warcs: Path) -> Iterator[PywbArchi
 
 
 def _wait_until_it_answers(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
     while True:
         with suppress(OSError):
             if _get(url, "/collinfo.json")[0] == 200:

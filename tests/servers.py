@@ -68,11 +68,11 @@ def redis_server(folder: Path, *options: str, port: int | None = None) -> Iterat
         yield port
     finally:
         process.terminate()
-        process.wait(10)
+        process.wait(60)
 
 
 def _wait_until_it_answers(port: int, process: subprocess.Popen[bytes]) -> None:
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     with redis.Redis(port=port, socket_timeout=1) as client:
         while True:
             try:
@@ -91,7 +91,7 @@ def serve_every_slot(port: int) -> None:
     """Make a server with cluster-enabled a cluster of one node."""
     with redis.Redis(port=port) as client:
         client.execute_command("CLUSTER ADDSLOTS", *range(16384))
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 60
         while client.execute_command("CLUSTER INFO")["cluster_state"] != "ok":
             assert time.monotonic() < deadline
             time.sleep(0.01)

@@ -185,9 +185,7 @@ visits = st.lists(
 )
 
 
-@settings(
-    suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=3, deadline=None
-)
+@settings(suppress_health_check=list(HealthCheck), max_examples=3, deadline=None)
 @given(history=visits)
 def test_nothing_is_lost_from_sqlite_to_another_store_and_back(
     new_store: Callable[[], Store],

@@ -258,7 +258,7 @@ def test_a_ban_follows_what_was_ignored(archive: WaybackMachine) -> None:
 
 
 def ask_when_open(archive: WaybackMachine) -> bytes:
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while True:
         try:
             return ask(archive)

@@ -20,6 +20,7 @@ import pytest
 from typer.testing import CliRunner
 
 import forks
+from browser import Browser, needs_chromium
 from hacs_crawler.cli import app
 from hacs_crawler.evaluation.figures import check_matplotlib
 from hacs_crawler.evaluation.histories import from_timelines
@@ -35,9 +36,6 @@ from hacs_crawler.state.page import Visit
 
 START = datetime(2020, 1, 1, tzinfo=UTC)
 FILES = ("--pages", "pages.csv", "--updates", "updates.csv", "--captures", "captures.csv")
-CHROMIUM = next(
-    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
-)
 
 
 def write_timelines(folder: Path, *, updates_a_year: float = 12.0, sites: int = 5) -> None:
@@ -121,7 +119,7 @@ def test_a_run_from_files_end_to_end(folder: Path, tmp_path: Path) -> None:
     assert not list(tmp_path.rglob("*.part"))
 
 
-def test_a_run_from_a_state(folder: Path, tmp_path: Path) -> None:
+def test_a_run_from_a_state(folder: Path, result: Evaluation, tmp_path: Path) -> None:
     store = open_store("sqlite:///state.db", "hacs", tmp_path)
     knowledge = Knowledge(store, Estimation())
     knowledge.record(visits(folder))
@@ -129,7 +127,7 @@ def test_a_run_from_a_state(folder: Path, tmp_path: Path) -> None:
     done = hacs(tmp_path, "-s", "HACS_STATE=sqlite:///state.db", "--json", "all.json")
     assert done.returncode == 0, done.stderr
     found = json.loads((tmp_path / "all.json").read_text())["levels"]
-    known = as_json(evaluation(folder))["levels"]
+    known = as_json(result)["levels"]
     for level in ("homepage", "website"):
         # the same captures lead to the same rates, whatever counts as the truth afterwards
         for key in ("mean_days", "median_days"):
@@ -288,28 +286,19 @@ def test_the_report_has_every_figure_and_table(page: str, result: Evaluation) ->
     assert page.count("<table>") == 6
 
 
-@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium: install the package chromium")
+@needs_chromium
 @pytest.mark.parametrize("width", [400, 1400])
 def test_the_report_opens_in_a_browser_without_a_complaint(
-    page: str, width: int, tmp_path: Path
+    page: str, width: int, tmp_path: Path, browser: Browser
 ) -> None:
     (tmp_path / "report.html").write_text(page)
-    done = subprocess.run(
-        [
-            str(CHROMIUM),
-            *("--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr"),
-            f"--user-data-dir={tmp_path / 'profile'}",
-            f"--window-size={width},900",
-            f"--screenshot={tmp_path / 'shot.png'}",
-            (tmp_path / "report.html").as_uri(),
-        ],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert (tmp_path / "shot.png").stat().st_size > 10_000
-    assert not [line for line in done.stderr.splitlines() if "CONSOLE" in line]
+    tab = browser.tab(width)
+    tab.open(tmp_path / "report.html")
+    heights = "[...document.querySelectorAll('svg')].map(one => one.getBoundingClientRect().height)"
+    assert min(tab.run(heights)) > 100
+    assert tab.run("document.documentElement.scrollWidth") == width
+    assert tab.complaints() == []
+    tab.close()
 
 
 def test_the_columns_of_table_1_are_documented_in_their_order() -> None:

@@ -212,7 +212,7 @@ def long_run(tmp_path: Path):  # type: ignore[no-untyped-def]
     )
     try:
         wait_until(lambda: len(workers_of(process.pid)) >= min(2, os.cpu_count() or 1), 60)
-        time.sleep(2.0)
+        wait_until(lambda: all(cpu_seconds(one) > 2 for one in workers_of(process.pid)), 60)
         yield process
     finally:
         with suppress(ProcessLookupError):
@@ -229,6 +229,11 @@ def workers_of(pid: int) -> list[psutil.Process]:
         ]
     except psutil.NoSuchProcess:
         return []
+
+
+def cpu_seconds(process: psutil.Process) -> float:
+    times = process.cpu_times()
+    return times.user + times.system
 
 
 def wait_until(condition, seconds: float) -> None:  # type: ignore[no-untyped-def]

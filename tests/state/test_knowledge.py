@@ -120,9 +120,7 @@ histories = st.lists(
 )
 
 
-@settings(
-    suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25, deadline=None
-)
+@settings(suppress_health_check=list(HealthCheck), max_examples=25, deadline=None)
 @given(history=histories, random=st.randoms(use_true_random=False), size=st.integers(1, 5))
 def test_the_order_and_the_batches_of_recording_do_not_matter(
     new_store: Callable[[], Store], history: list[Visit], random: object, size: int
