@@ -33,7 +33,8 @@ CONTROL: Final = "last-obs"
 class ArmSummary:
     """One arm in numbers; None where there is nothing to divide by.
 
-    `pages` are those of its sites that the state has seen, `sites` those visited in the experiment.
+    `pages` are those of its sites that the state has seen, `pages_visited` and `sites` those that were
+    visited in the experiment.
     `visits` are all attempts, `answered` those that showed the page, `first_visits` those to pages
     never seen before. All that follows leaves first visits out, for they cannot find an update.
     `freshness` is the estimated share of its pages without an update that was not seen yet,
@@ -43,6 +44,7 @@ class ArmSummary:
     arm: str
     share: float
     pages: int
+    pages_visited: int
     sites: int
     visits: int
     answered: int
@@ -174,6 +176,7 @@ def _summary(name: str, share: float, record: Record, p: FloatArray) -> ArmSumma
         arm=name,
         share=share,
         pages=len(p),
+        pages_visited=len(np.unique(record.outcomes["page"])),
         sites=len(np.unique(record.outcomes["site"])),
         visits=len(record.outcomes),
         answered=int(record.is_seen.sum()),

@@ -20,6 +20,10 @@ FIRST_VISITS: Final = (
     "Every attempt is a visit, for it cost budget; but a page's first cannot find an update, and the "
     "lines below the number of them leave them out."
 )
+BACKLOG: Final = (
+    "Most pages have been visited but once since the experiment began, and those visits also found what "
+    "had gathered before: a longer run may tell otherwise."
+)
 _SOUGHT: Final = f"{100 * (SOUGHT_RATIO - 1):.0f} %"
 
 ROWS: Final[Mapping[str, Callable[[ArmSummary], str]]] = MappingProxyType(
@@ -27,6 +31,7 @@ ROWS: Final[Mapping[str, Callable[[ArmSummary], str]]] = MappingProxyType(
         "share": lambda one: f"{one.share:g}",
         "pages known": lambda one: f"{one.pages:,}",
         "estimated freshness": lambda one: _shown(one.freshness, 3),
+        "pages visited": lambda one: f"{one.pages_visited:,}",
         "sites visited": lambda one: f"{one.sites:,}",
         "visits": lambda one: f"{one.visits:,}",
         "of them answered": lambda one: f"{one.answered:,}",
@@ -58,7 +63,10 @@ def paragraphs(answer: Answer) -> list[str]:
     if answer.first_visit is None or answer.last_visit is None:
         return ["No visit of this experiment is recorded yet: crawl with its settings first."]
     span = f"Visits from {_day(answer.first_visit)} to {_day(answer.last_visit)}. {FIRST_VISITS}"
-    return [span, *(" ".join(sentences(comparison)) for comparison in answer.comparisons)]
+    told = [" ".join(sentences(comparison)) for comparison in answer.comparisons]
+    visits = sum(arm.visits for arm in answer.arms)
+    is_short = visits < 2 * sum(arm.pages_visited for arm in answer.arms)
+    return [span, *told, *([BACKLOG] if is_short else [])]
 
 
 def sentences(comparison: Comparison) -> Iterator[str]:
