@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 import os
-import shutil
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
+from browser import CHROMIUM, Browser, running_browser
 from hacs_crawler.state.memory import MemoryStore
 from hacs_crawler.state.opening import open_store
 from hacs_crawler.state.store import Store
 from servers import redis_server, serve_every_slot
 
-CHROMIUMS = ("chromium", "chromium-browser", "google-chrome")
+# How long an example takes says how busy the machine is.
+settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("untimed")
 
 
 def pytest_configure() -> None:
     """Refuse to skip the tests that need a browser where they have to run, as in CI."""
-    if os.environ.get("HACS_TESTS_NEED_CHROMIUM") and not any(map(shutil.which, CHROMIUMS)):
+    if os.environ.get("HACS_TESTS_NEED_CHROMIUM") and CHROMIUM is None:
         raise pytest.UsageError(
             "HACS_TESTS_NEED_CHROMIUM is set, but there is no Chromium: install the package chromium"
         )
@@ -39,6 +42,13 @@ def cluster_port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
     with redis_server(folder, "--cluster-enabled", "yes") as port:
         serve_every_slot(port)
         yield port
+
+
+@pytest.fixture(scope="session")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    """A Chromium for all tests; those that need it are marked `needs_chromium`."""
+    with running_browser(tmp_path_factory.mktemp("chromium")) as running:
+        yield running
 
 
 KINDS = ("sqlite", "redis", "cluster")
