@@ -20,7 +20,9 @@ import pytest
 CHROMIUM = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
 )
-needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium")
+needs_chromium = pytest.mark.skipif(
+    CHROMIUM is None, reason="no Chromium: install the package chromium"
+)
 
 _SECONDS = 30.0
 _OPTIONS = (

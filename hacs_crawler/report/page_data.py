@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from hacs_crawler.config import Config
 from hacs_crawler.model.ragged import FloatArray
-from hacs_crawler.plan import Plan, plan_of
+from hacs_crawler.plan import Plan, candidates_of, correction_of
 from hacs_crawler.report.histories import Course, course
 from hacs_crawler.state.knowledge import PAGES_A_CALL, Knowledge
 from hacs_crawler.state.page import Page
@@ -30,17 +29,15 @@ def load_pages(knowledge: Knowledge, page_ids: Ids) -> dict[int, Page]:
 def chances(
     knowledge: Knowledge, config: Config, page_ids: Ids, known: tuple[Ids, Rows], now: float
 ) -> dict[int, float]:
-    """Return p of these pages, as the scheduler would have it were none of them left out.
+    """Return p of these pages, whether the plan has them or not.
 
     `known` are the ids and rows of every page: what was seen of a page's siblings counts.
     """
     ids, rows = known
-    sites = rows["site"][np.isin(ids, page_ids)]
-    is_near = np.isin(rows["site"], sites)
-    near = rows[is_near]
-    near["not_before"] = 0
-    plan = plan_of(ids[is_near], near, knowledge, replace(config, budget=None, threshold=0.0), now)
-    return dict(zip(plan.page_ids.tolist(), plan.p.tolist(), strict=True))
+    is_near = np.isin(rows["site"], rows["site"][np.isin(ids, page_ids)])
+    correct = correction_of(knowledge, config)
+    near = candidates_of(ids[is_near], rows[is_near], knowledge, config, now, correct)
+    return dict(zip(near.page_ids.tolist(), near.p.tolist(), strict=True))
 
 
 def page_data(
