@@ -62,7 +62,8 @@ class Experiment:
         scores = [
             -arm.share / np.log(_uniform(numbers, f"{self.salt}\0{arm.name}")) for arm in self.arms
         ]
-        return np.argmax(np.stack(scores), axis=0)
+        best: NDArray[np.int64] = np.argmax(np.stack(scores), axis=0)
+        return best
 
     def budgets(self, budget: int | None) -> list[int | None]:
         """Split a budget by the arms' shares; what rounding leaves goes to the largest remainders."""

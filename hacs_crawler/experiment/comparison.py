@@ -234,7 +234,7 @@ def _needed(arms: tuple[int, int], record: Record, pair: _Pair, alpha: float) ->
         blocks = mine.outcomes["site"].astype(np.int64) << 32 | mine.outcomes["at"] // DAY
         keys, place = np.unique(blocks, return_inverse=True)
         updates, visits = np.bincount(place, mine.is_updated), np.bincount(place)
-        within += within_variance(keys >> 32, updates, visits.astype(np.float64))
+        within += within_variance(keys >> 32, updates.astype(np.float64), visits.astype(np.float64))
     total = float(difference.relative_error) ** 2
     within = min(within / float(difference.scale) ** 2, total) if within >= 0 else total
     between = total - within
@@ -253,7 +253,8 @@ def _replicates(side: _Side, seed: int) -> FloatArray:
 
 
 def _ratios(arm: FloatArray, control: FloatArray) -> FloatArray:
-    return np.divide(arm, control, out=np.full(len(arm), np.inf), where=control > 0)
+    ratios: FloatArray = np.divide(arm, control, out=np.full(len(arm), np.inf), where=control > 0)
+    return ratios
 
 
 def _percentiles(values: NDArray[np.float64]) -> Interval:

@@ -115,7 +115,7 @@ def baseline_of(knowledge: Knowledge, record: Record) -> Baseline:
     return Baseline(
         numbers,
         np.bincount(place, minlength=len(numbers)).astype(np.float64),
-        np.bincount(place, np.concatenate(expected), len(numbers)),
+        np.bincount(place, np.concatenate(expected), len(numbers)).astype(np.float64),
         days,
     )
 
@@ -157,8 +157,9 @@ class Sites:
         place = np.searchsorted(
             _keys(self.arms, self.sites), _keys(again.arms, again.outcomes["site"])
         )
-        visits = np.bincount(place, minlength=len(self.sites)).astype(np.float64)
-        return np.bincount(place, again.is_updated, len(self.sites)), visits
+        updates = np.bincount(place, again.is_updated, len(self.sites))
+        visits = np.bincount(place, minlength=len(self.sites))
+        return updates.astype(np.float64), visits.astype(np.float64)
 
 
 def sites_of(experiment: Experiment, record: Record, baseline: Baseline) -> Sites:

@@ -78,7 +78,8 @@ def excess_of(pages: FloatArray, expected: FloatArray) -> FloatArray:
     """
     known = pages.sum(-1)
     mean = np.divide(expected.sum(-1), known, out=np.zeros_like(known), where=known > 0)
-    return expected - mean[..., None] * pages
+    excess: FloatArray = expected - mean[..., None] * pages
+    return excess
 
 
 @dataclass(frozen=True, slots=True)
