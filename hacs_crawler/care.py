@@ -8,6 +8,8 @@ request that was ranked, and an `Outcome` or `NotObserved` once its response has
 
 from __future__ import annotations
 
+from typing import Any
+
 from scrapy import Request
 
 from hacs_crawler.outcome import NotObserved, Outcome
@@ -51,7 +53,13 @@ def seed_url(request: Request) -> str:
 def mark_ranked(ranked: Ranked[Request], label: Label, run: int) -> None:
     """Write into a seed's meta how it was ranked, by whom, and in the run that began at that second."""
     meta = ranked.entry.meta
-    meta["hacs"] = {
+    meta.update(ranked_meta(ranked, label, run))
+    meta.setdefault("hacs_page", ranked.entry.url)
+
+
+def ranked_meta(ranked: Ranked[Any], label: Label, run: int) -> dict[str, Any]:
+    """Return what the meta of a ranked seed says of its ranking, see `mark_ranked`."""
+    hacs = {
         "p": ranked.p,
         "raw_p": ranked.raw_p,
         "rate_per_day": ranked.rate_per_day,
@@ -60,9 +68,20 @@ def mark_ranked(ranked: Ranked[Request], label: Label, run: int) -> None:
         "label": label.number,
         "run": run,
     }
-    meta.setdefault("hacs_page", ranked.entry.url)
-    if label.arm:
-        meta["hacs_arm"] = label.arm
+    return {"hacs": hacs, "hacs_arm": label.arm} if label.arm else {"hacs": hacs}
+
+
+def planned_meta(ranked: Ranked[str], label: Label, run: int) -> dict[str, Any]:
+    """Return the meta of a seed that was chosen from the whole state, and is not to be ranked again."""
+    meta = ranked_meta(ranked, label, run)
+    meta["hacs"]["is_planned"] = True
+    return {**meta, "hacs_page": ranked.entry}
+
+
+def take_planned_mark(request: Request) -> bool:
+    """Return whether a request comes from the plan; its redirects and retries then do not."""
+    hacs = request.meta.get("hacs")
+    return isinstance(hacs, dict) and bool(hacs.pop("is_planned", False))
 
 
 def prediction_of(request: Request, answer_bytes: int = 0) -> Prediction | None:

@@ -13,7 +13,7 @@ from hacs_crawler.choosing import Places, chosen_places, scored
 from hacs_crawler.config import Config
 from hacs_crawler.policies import Candidates, Floats, brute_force
 from hacs_crawler.progress import Progress
-from hacs_crawler.ranking import Correct, candidates_from
+from hacs_crawler.ranking import Correct, Ranked, candidates_from
 from hacs_crawler.state.codec import ROW
 from hacs_crawler.state.knowledge import Knowledge
 from hacs_crawler.state.store import Ids, Rows
@@ -58,6 +58,16 @@ class Plan:
         is_of_arm = self.arms == arm
         names = {field.name for field in fields(Candidates)} - {"seed"}
         return Candidates(**{name: getattr(self, name)[is_of_arm] for name in names}, seed=seed)
+
+    def ranked(self, place: int, url: str) -> Ranked[str]:
+        """Return one page of the plan, whose URL is given, as the scheduler ranks seeds."""
+        return Ranked(
+            url,
+            float(self.p[place]),
+            float(self.raw_p[place]),
+            float(self.rate_per_day[place]),
+            float(self.days_since_visit[place]),
+        )
 
 
 def make_plan(

@@ -18,7 +18,14 @@ from scrapy.utils.misc import build_from_crawler, load_object
 from twisted.internet.defer import Deferred, DeferredLock
 
 from hacs_crawler.arm_ranking import ArmRanking
-from hacs_crawler.care import forget_copied_meta, mark_ranked, page_url, seed_key, seed_url
+from hacs_crawler.care import (
+    forget_copied_meta,
+    mark_ranked,
+    page_url,
+    seed_key,
+    seed_url,
+    take_planned_mark,
+)
 from hacs_crawler.config import Config
 from hacs_crawler.exceptions import ConfigError, StateError, StateUnavailableError
 from hacs_crawler.session import RETRY_SECONDS, Session
@@ -29,6 +36,8 @@ logger = logging.getLogger(__name__)
 
 LEAST_CHUNK = 1_000
 """With a budget, seeds are ranked in chunks of at least this many, so that memory stays O(budget)."""
+MOST_WAITING = 2_000
+"""Of the seeds of a plan at most about so many wait as requests."""
 LARGEST_BATCH = 16
 """Seeds handed to the inner scheduler at once when it is empty, if as many may be downloaded at once:
 Scrapy's queues are made anew whenever they were empty, on disk at a cost of half a millisecond."""
@@ -56,6 +65,7 @@ class HacsScheduler(BaseScheduler):
         self._held_ids: list[int] = []
         self._ranked: deque[Request] = deque()
         self._ranking: ArmRanking[Request] | None = None
+        self._room: Deferred[None] | None = None
         self._ranking_lock = DeferredLock()
         self._seeds_are_over = False
         self._rankings = 0
@@ -115,7 +125,13 @@ class HacsScheduler(BaseScheduler):
         return bool(waits) or self._inner.has_pending_requests()
 
     def enqueue_request(self, request: Request) -> bool:
-        """Hold a start request back to be ranked; pass anything else to the inner scheduler."""
+        """Hold a start request back to be ranked; pass anything else to the inner scheduler.
+
+        A seed of the plan was ranked already: it waits behind those that came before it.
+        """
+        if take_planned_mark(request):
+            self._ranked.append(request)
+            return True
         forget_copied_meta(request)
         key = None if self._seeds_are_over else seed_key(request)
         if key is None:
@@ -146,6 +162,12 @@ class HacsScheduler(BaseScheduler):
         """Whether a window, or a chunk of seeds under a budget, is full."""
         return self._session.is_open and self._chunk is not None and len(self._held) >= self._chunk
 
+    async def make_room(self) -> None:
+        """Return when few ranked seeds wait, so that a plan of any length takes little memory."""
+        if len(self._ranked) >= MOST_WAITING:
+            self._room = Deferred()
+            await maybe_deferred_to_future(self._room)
+
     async def rank(self, *, is_last: bool = False) -> None:
         """Rank the seeds held; with a budget, release them when `is_last` or a window is full."""
         self._seeds_are_over = self._seeds_are_over or is_last
@@ -159,6 +181,9 @@ class HacsScheduler(BaseScheduler):
     def _release_one(self) -> bool:
         """Hand the best seed left to the inner scheduler; returns whether that took it."""
         seed = self._ranked.popleft()
+        if self._room is not None and len(self._ranked) < MOST_WAITING // 2:
+            room, self._room = self._room, None
+            room.callback(None)
         is_taken = self._inner.enqueue_request(seed)
         if not is_taken:
             self._drop([seed], "duplicate")

@@ -6,7 +6,7 @@ import gc
 import logging
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
-from typing import Concatenate, ParamSpec, Protocol, TypeVar
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 import numpy as np
 from scrapy import Spider, signals
@@ -15,12 +15,14 @@ from scrapy.exceptions import CloseSpider
 from scrapy.utils.defer import maybe_deferred_to_future
 
 from hacs_crawler.calibration import Drift, drift_of, read_correction
+from hacs_crawler.care import planned_meta
 from hacs_crawler.config import Clock, Config, unknown_settings
 from hacs_crawler.exceptions import ConfigError, StateError, StateUnavailableError
+from hacs_crawler.plan import make_plan
 from hacs_crawler.prefetch import Prefetch
 from hacs_crawler.ranking import Correct
-from hacs_crawler.seeds import read_seeds
-from hacs_crawler.state.knowledge import Estimation, Knowledge, Recorded
+from hacs_crawler.seeds import SeedsError, read_seeds
+from hacs_crawler.state.knowledge import PAGES_A_CALL, Estimation, Knowledge, Recorded
 from hacs_crawler.state.opening import open_store
 from hacs_crawler.state.outcomes import Label, Prediction
 from hacs_crawler.state.page import News, Page, Visit
@@ -42,6 +44,9 @@ class Ranker(Protocol):
     """What ranks seeds: the scheduler, as far as the middlewares know it."""
 
     start_is_waiting: bool
+
+    async def make_room(self) -> None:
+        """Return when few ranked seeds wait."""
 
     @property
     def wants_ranking(self) -> bool:
@@ -173,6 +178,30 @@ class Session:
                 yield url
         finally:
             worker.close()
+
+    async def planned_seeds(self) -> AsyncIterator[tuple[str, dict[str, Any]]]:
+        """Plan a crawl of all that the state knows; yield the URL and the meta of each seed, best first.
+
+        A request with that meta is not ranked again. Raises SeedsError where the state knows no page.
+        """
+        assert self.config is not None  # noqa: S101 - the session is open
+        started = time.perf_counter()
+        plan = await self.patiently(make_plan, self.config, self.clock())
+        self.tally.count("rank_seconds", time.perf_counter() - started)
+        if not plan.known:
+            raise SeedsError("seeds = 'state': there is no usable seed in it, it knows no page yet")
+        self.tally.count_plan(plan)
+        for start in range(0, len(plan), PAGES_A_CALL):
+            batch = range(start, min(start + PAGES_A_CALL, len(plan)))
+            ids = plan.page_ids[start : batch.stop].tolist()
+            pages = await self.patiently(Knowledge.load, ids)
+            for place, key in zip(batch, ids, strict=True):
+                if key not in pages:
+                    continue
+                if self.ranker is not None:
+                    await self.ranker.make_room()
+                ranked = plan.ranked(place, pages[key].url)
+                yield ranked.entry, planned_meta(ranked, self.labels[plan.arms[place]], self.run)
 
     def take_page(self, key: int) -> tuple[bool, Page | None]:
         """Return whether a page could be read, and the page, None where it is new."""

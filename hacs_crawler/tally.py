@@ -11,6 +11,7 @@ import numpy as np
 from scrapy.statscollectors import StatsCollector
 
 from hacs_crawler.model.reliability import Expectation, summary
+from hacs_crawler.plan import Plan
 from hacs_crawler.state.knowledge import Recorded
 from hacs_crawler.state.page import News
 
@@ -57,6 +58,18 @@ class Tally:
         if recorded.updated:
             self.count(f"experiment/{arm}/updates")
             self.count(f"experiment/{arm}/new_links", len(recorded.new_links))
+
+    def count_plan(self, plan: Plan) -> None:
+        """Count the pages of the state that were scored, and what became of them."""
+        for name, number in (
+            ("seeds", plan.known),
+            ("ranked", len(plan)),
+            ("dropped/gone", plan.waiting),
+            ("dropped/threshold", plan.below_threshold),
+            ("dropped/budget", plan.left_out),
+        ):
+            if number:
+                self.count(name, number)
 
     def count_recorded(self, recorded: Sequence[Recorded]) -> None:
         """Count visits that the store has acknowledged."""

@@ -63,13 +63,21 @@ class ScholarSpider(Spider):
         else:
             number = 0
             try:
-                async for url in session.seeds(self.seeds):
+                async for request in self._seed_requests(session):
                     number += 1
-                    yield Request(url, callback=self.parse, errback=self.note_failure)
+                    yield request
             except HacsError as error:
                 session.fail(str(error))
-            if not number:
+            if not number and self.seeds != "state":
                 session.fail(f"seeds = {self.seeds!r}: there is no usable seed in it")
+
+    async def _seed_requests(self, session: Session) -> AsyncIterator[Request]:
+        if self.seeds == "state":
+            async for url, meta in session.planned_seeds():
+                yield Request(url, callback=self.parse, errback=self.note_failure, meta=meta)
+        else:
+            async for url in session.seeds(self.seeds):
+                yield Request(url, callback=self.parse, errback=self.note_failure)
 
     def parse(self, response: Response, **kwargs: Any) -> Iterator[Any]:
         """Report the page, and follow its links inside the site."""
