@@ -34,7 +34,10 @@ MIN_UPDATED_SITES: Final = 10
 the error between sites is too rough an estimate, and they say little of others.
 """
 SOUGHT_RATIO: Final = 1.1
-REPLICATES: Final = 4_000
+REPLICATES: Final = 2_000
+FEWEST_REPLICATES: Final = 500
+MOST_CELLS: Final = 20_000_000
+"""Samples of the bootstrap, fewer where an arm has more than 10,000 sites: they take a second or two."""
 MOST_LOOKS: Final = 200
 
 Interval = tuple[float, float]
@@ -157,12 +160,12 @@ def compare(
 
     `alpha` is this comparison's share of the probability of a false alarm.
     """
-    pair = _pair(arms, record, sites)
-    looks, decided_at = _looks(arms, record, sites, alpha)
+    again = record.taken(~record.is_first & np.isin(record.arms, arms))
+    pair, looks, decided_at = _looked(arms, again, sites, alpha)
     arm, control, difference = pair.arm.rate, pair.control.rate, pair.difference
     errors = anytime_multiplier(difference, alpha)
     low, high = interval_of(difference, errors)
-    replicates = [_replicates(side, seed) for seed, side in enumerate((pair.arm, pair.control))]
+    replicates = _replicates(pair)
     return Comparison(
         arm=names[0],
         control=names[1],
@@ -180,57 +183,68 @@ def compare(
         relative_error=float(difference.relative_error),
         visited_sites=(pair.arm.visited, pair.control.visited),
         updated_sites=(pair.arm.updated, pair.control.updated),
-        needed=_needed(arms, record, pair, alpha) if pair.is_enough else None,
+        needed=_needed(arms, again, pair, alpha) if pair.is_enough else None,
         decided_at=decided_at,
         looks=looks,
     )
 
 
-def _pair(arms: tuple[int, int], record: Record, sites: Sites) -> _Pair:
-    updates, visits = sites.sums(record)
-    first, second = (
-        _Side(updates[mine], visits[mine], sites.excess[mine])
-        for mine in (sites.arms == arm for arm in arms)
-    )
-    return _Pair(first, second)
-
-
-def _looks(
+def _looked(
     arms: tuple[int, int], record: Record, sites: Sites, alpha: float
-) -> tuple[tuple[Look, ...], int | None]:
-    """Return what each day's look would have shown, and since which look the verdict stands."""
-    again = record.taken(~record.is_first)
-    again = again.taken(np.isin(again.arms, arms))
-    days = again.outcomes["at"] // DAY
-    ends = np.flatnonzero(np.diff(days, append=-1) != 0) + 1
-    if len(ends) > MOST_LOOKS:
-        ends = ends[np.unique(np.linspace(0, len(ends) - 1, MOST_LOOKS).round().astype(np.int64))]
+) -> tuple[_Pair, tuple[Look, ...], int | None]:
+    """Return what is seen now, what each day showed, and since which day the verdict stands."""
+    places, is_updated = sites.places(record), record.is_updated
+    seconds = record.outcomes["at"]
+    halves = [np.flatnonzero(sites.arms == arm) for arm in arms]
+    updates, visits = np.zeros(len(sites.sites)), np.zeros(len(sites.sites))
     looks: list[Look] = []
-    decided_at, standing = None, ""
-    for end in ends.tolist():
-        pair = _pair(arms, again.taken(slice(end)), sites)
-        verdict = pair.verdict(alpha)
-        at = int(again.outcomes["at"][end - 1])
+    decided_at, standing, start = None, "", 0
+    pair = _pair(halves, updates, visits, sites.excess)
+    for end in _ends_of_days(seconds):
+        updates += np.bincount(places[start:end], is_updated[start:end], len(updates))
+        visits += np.bincount(places[start:end], minlength=len(visits))
+        start = end
+        pair = _pair(halves, updates, visits, sites.excess)
+        verdict, at = pair.verdict(alpha), int(seconds[end - 1])
         if verdict not in {"more", "fewer"}:
             decided_at = None
         elif decided_at is None or verdict != standing:
             decided_at = at
         standing = verdict
         if pair.is_enough:
-            arm, control = pair.arm.rate, pair.control.rate
-            low, high = ratio_interval(arm, control, anytime_multiplier(pair.difference, alpha))
-            looks.append(Look(at, end, _ratio(arm, control), float(low), float(high)))
-    return tuple(looks), decided_at
+            looks.append(_look(at, end, pair, alpha))
+    return pair, tuple(looks), decided_at
+
+
+def _ends_of_days(seconds: NDArray[np.uint32]) -> list[int]:
+    """Return after how many visits days end, of at most `MOST_LOOKS` days, the last among them."""
+    days = seconds.astype(np.int64) // DAY
+    ends = np.flatnonzero(np.diff(days, append=-1)) + 1
+    if len(ends) > MOST_LOOKS:
+        ends = ends[np.linspace(0, len(ends) - 1, MOST_LOOKS).round().astype(np.int64)]
+    return [int(end) for end in ends]
+
+
+def _pair(
+    halves: list[NDArray[np.int64]], updates: FloatArray, visits: FloatArray, excess: FloatArray
+) -> _Pair:
+    arm, control = (_Side(updates[mine], visits[mine], excess[mine]) for mine in halves)
+    return _Pair(arm, control)
+
+
+def _look(at: int, visits: int, pair: _Pair, alpha: float) -> Look:
+    arm, control = pair.arm.rate, pair.control.rate
+    low, high = ratio_interval(arm, control, anytime_multiplier(pair.difference, alpha))
+    return Look(at, visits, _ratio(arm, control), float(low), float(high))
 
 
 def _needed(arms: tuple[int, int], record: Record, pair: _Pair, alpha: float) -> Needed:
     """Split the variance into what more visits would reduce and what only more sites would."""
     difference = pair.difference
     sought = detecting_error(SOUGHT_RATIO, alpha, float(difference.freedom)) ** 2
-    again = record.taken(~record.is_first)
     within = 0.0
     for arm in arms:
-        mine = again.taken(again.arms == arm)
+        mine = record.taken(record.arms == arm)
         blocks = mine.outcomes["site"].astype(np.int64) << 32 | mine.outcomes["at"] // DAY
         keys, place = np.unique(blocks, return_inverse=True)
         updates, visits = np.bincount(place, mine.is_updated), np.bincount(place)
@@ -247,9 +261,15 @@ def _needed(arms: tuple[int, int], record: Record, pair: _Pair, alpha: float) ->
     return Needed(math.ceil(visits_now * (within / (sought - between) - 1.0)), times_sites)
 
 
-def _replicates(side: _Side, seed: int) -> FloatArray:
-    random = np.random.default_rng(seed)
-    return bootstrap(side.updates, side.visits, side.excess, REPLICATES, random)
+def _replicates(pair: _Pair) -> tuple[FloatArray, FloatArray]:
+    """Return the rates of arm and control in samples of their sites."""
+    most_sites = max(len(pair.arm.visits), len(pair.control.visits), 1)
+    number = min(REPLICATES, max(FEWEST_REPLICATES, MOST_CELLS // most_sites))
+    arm, control = (
+        bootstrap(side.updates, side.visits, side.excess, number, np.random.default_rng(seed))
+        for seed, side in enumerate((pair.arm, pair.control))
+    )
+    return arm, control
 
 
 def _ratios(arm: FloatArray, control: FloatArray) -> FloatArray:

@@ -151,15 +151,10 @@ class Sites:
     sites: Counts
     excess: FloatArray
 
-    def sums(self, record: Record) -> tuple[FloatArray, FloatArray]:
-        """Return the updates and the visits, but first ones, of each site in a part of the record."""
-        again = record.taken(~record.is_first)
-        place = np.searchsorted(
-            _keys(self.arms, self.sites), _keys(again.arms, again.outcomes["site"])
-        )
-        updates = np.bincount(place, again.is_updated, len(self.sites))
-        visits = np.bincount(place, minlength=len(self.sites))
-        return updates.astype(np.float64), visits.astype(np.float64)
+    def places(self, record: Record) -> Counts:
+        """Return the place of each visit's site."""
+        visited = _keys(record.arms, record.outcomes["site"])
+        return np.searchsorted(_keys(self.arms, self.sites), visited)
 
 
 def sites_of(experiment: Experiment, record: Record, baseline: Baseline) -> Sites:
