@@ -13,6 +13,7 @@ from textwrap import dedent
 import pytest
 
 import forks
+from hacs_crawler.scheduler import MOST_WAITING
 from hacs_crawler.state.page import DAY, Visit
 from integration_support import QUICK, Crawl, Project
 from servers import Site
@@ -404,3 +405,37 @@ def test_it_works_on_every_event_loop(
     )
     assert crawl.stat("hacs/visits") == 4
     assert Path(__file__).exists()
+
+
+def test_a_plan_becomes_requests_as_it_is_used_up(
+    spider: Callable[[str], Spider], site: Site, write_state: Callable[..., None]
+) -> None:
+    known = 2 * MOST_WAITING
+    write_state(
+        *(
+            Visit(f"{site.url}/{number}", 1_700_000_000, links=frozenset())
+            for number in range(known)
+        )
+    )
+    crawl = spider("""
+        import scrapy
+        from scrapy.exceptions import CloseSpider
+        from hacs_crawler.session import Session
+
+        class Planned(scrapy.Spider):
+            name = "planned"
+            handle_httpstatus_list = [404]
+
+            async def start(self):
+                self.number = 0
+                async for url, meta in Session.of(self.crawler).planned_seeds():
+                    self.number += 1
+                    yield scrapy.Request(url, meta=meta)
+
+            def parse(self, response):
+                self.logger.info("made %d requests so far", self.number)
+                raise CloseSpider
+    """).run()
+    made = int(crawl.log.partition("made ")[2].partition(" ")[0])
+    assert MOST_WAITING <= made < known
+    assert crawl.stat("hacs/ranked") == known
