@@ -89,7 +89,7 @@ def _store_checks(config: Config) -> Iterator[Check]:
 def _shown(config: Config, path: object) -> str:
     if path is not None:
         return str(path)
-    from hacs_crawler.state.redis import without_password  # noqa: PLC0415 - an extra
+    from hacs_crawler.state.redis_server import without_password  # noqa: PLC0415 - an extra
 
     return without_password(config.state)
 

@@ -15,7 +15,8 @@ from redis.retry import Retry
 from hacs_crawler.config import Clock
 from hacs_crawler.doctor.check import Check, failure, ok, size_text, warning
 from hacs_crawler.state.codec import ROW
-from hacs_crawler.state.redis import ANSWER_SECONDS, BUCKETS, CONNECT_SECONDS, without_password
+from hacs_crawler.state.redis import BUCKETS
+from hacs_crawler.state.redis_server import ANSWER_SECONDS, CONNECT_SECONDS, without_password
 
 LEAST_VERSION: Final = (6, 2)
 SLOW_MS: Final = 10.0

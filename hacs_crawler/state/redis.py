@@ -13,29 +13,23 @@ import json
 import logging
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from functools import cache
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 import numpy as np
-import redis
 from numpy.typing import NDArray
-from redis.backoff import NoBackoff
 from redis.cluster import RedisCluster
 from redis.crc import key_slot
-from redis.retry import Retry
 
-from hacs_crawler.exceptions import StateError, StateUnavailableError
+from hacs_crawler.exceptions import StateError
 from hacs_crawler.state.codec import ROW, UNKNOWN_ROW, VERSION_OFFSET, row_of
 from hacs_crawler.state.outcomes import OUTCOME, Outcomes
+from hacs_crawler.state.redis_server import RedisServer
 from hacs_crawler.state.store import SCHEMA, Change, Ids, Rows
 
 logger = logging.getLogger(__name__)
 
 BUCKETS: Final = 65_536
-CONNECT_SECONDS = 5.0
-ANSWER_SECONDS = 30.0
 _BUCKETS_A_CALL = 4_096
 _SLOTS_A_PIPELINE = 1_000
 _ROWS_A_CALL = 5_000
@@ -90,35 +84,17 @@ for _, key in ipairs(KEYS) do
   end
 end
 """
-# a script's own errors come wrapped in more text, hence looked for anywhere in the message
-_PASSING = (
-    "OOM command",
-    "MISCONF",
-    "READONLY",
-    "CLUSTERDOWN",
-    "TRYAGAIN",
-    "LOADING",
-    "MASTERDOWN",
-)
 
 
 class RedisStore:
     """Pages on a Redis server (`redis://`, `rediss://`, `unix://`) or cluster (`redis+cluster://`)."""
 
     def __init__(self, url: str, namespace: str) -> None:
-        self._shown = without_password(url)
+        self._server = RedisServer(url)
+        self._redis = self._server.client
+        self._shown = self._server.shown
+        self._is_cluster = self._server.is_cluster
         self._namespace = namespace
-        self._is_cluster = url.startswith(("redis+cluster://", "rediss+cluster://"))
-        options: dict[str, Any] = {
-            "socket_connect_timeout": CONNECT_SECONDS,
-            "socket_timeout": ANSWER_SECONDS,
-        }
-        with self._naming_errors("open"):
-            if self._is_cluster:
-                self._redis: Any = RedisCluster.from_url(url.replace("+cluster", "", 1), **options)
-            else:
-                options["retry"] = Retry(NoBackoff(), 1)
-                self._redis = redis.Redis.from_url(url, **options)
         try:
             self._check_schema()
         except BaseException:
@@ -127,7 +103,7 @@ class RedisStore:
 
     def load(self, page_ids: Sequence[int]) -> dict[int, bytes]:
         """See `Store.load`."""
-        with self._naming_errors("read"), self._redis.pipeline(transaction=False) as pipe:
+        with self._server.naming_errors("read"), self._redis.pipeline(transaction=False) as pipe:
             for page_id in page_ids:
                 pipe.hget(self._key(page_id, "pages"), _field(page_id))
             bodies = pipe.execute() if page_ids else []
@@ -139,13 +115,16 @@ class RedisStore:
 
     def write(self, changes: Sequence[Change]) -> dict[int, bytes]:
         """See `Store.write`; one pipeline of one script a page."""
-        with self._naming_errors("write to"), self._redis.pipeline(transaction=False) as pipe:
+        with (
+            self._server.naming_errors("write to"),
+            self._redis.pipeline(transaction=False) as pipe,
+        ):
             for change in changes:
                 keys = [self._key(change.page_id, kind) for kind in ("pages", "rows", "outcomes")]
                 seen = change.seen.to_bytes(4, "little") if change.seen else b""
                 field = _field(change.page_id)
                 args = (field, seen, change.body, change.row, *_records(change.outcomes))
-                self._add_call(pipe, _WRITE, keys, *args)
+                self._server.add_call(pipe, _WRITE, keys, *args)
             answers = _answers(pipe) if changes else []
         return {
             change.page_id: answer
@@ -160,7 +139,7 @@ class RedisStore:
             batch = page_ids[start : start + _ROWS_A_CALL].tolist()
             keys = [self._key(page_id, "rows") for page_id in batch]
             fields = [_field(page_id) for page_id in batch]
-            with self._naming_errors("read"):
+            with self._server.naming_errors("read"):
                 parts.append(self._gather_rows(keys, fields))
         return self._checked(b"".join(parts), ROW, "rows")
 
@@ -183,7 +162,10 @@ class RedisStore:
     def add_outcomes(self, outcomes: Outcomes) -> None:
         """See `Store.add_outcomes`; one pipeline."""
         records = _records(outcomes.tobytes())
-        with self._naming_errors("write to"), self._redis.pipeline(transaction=False) as pipe:
+        with (
+            self._server.naming_errors("write to"),
+            self._redis.pipeline(transaction=False) as pipe,
+        ):
             for page, record in zip(outcomes["page"].tolist(), records, strict=True):
                 pipe.rpush(self._key(page, "outcomes"), record)
             if records:
@@ -196,7 +178,7 @@ class RedisStore:
 
     def size_bytes(self) -> int:
         """See `Store.size_bytes`: the memory of the server, in a cluster of all its primaries."""
-        with self._naming_errors("read"):
+        with self._server.naming_errors("read"):
             if not self._is_cluster:
                 return int(self._redis.info("memory")["used_memory"])
             nodes = self._redis.info("memory", target_nodes=RedisCluster.PRIMARIES)
@@ -205,21 +187,21 @@ class RedisStore:
 
     def read_meta(self, key: str) -> Any:
         """See `Store.read_meta`."""
-        with self._naming_errors("read"):
+        with self._server.naming_errors("read"):
             found = self._redis.hget(self._meta_key, key)
             return json.loads(found) if found else None
 
     def write_meta(self, key: str, value: Any) -> None:
         """See `Store.write_meta`."""
-        with self._naming_errors("write to"):
+        with self._server.naming_errors("write to"):
             self._redis.hset(self._meta_key, key, json.dumps(value))
 
     def close(self) -> None:
         """See `Store.close`."""
-        self._redis.close()
+        self._server.close()
 
     def _check_schema(self) -> None:
-        with self._naming_errors("open"):
+        with self._server.naming_errors("open"):
             self._redis.hsetnx(self._meta_key, "schema", SCHEMA)
             found = int(self._redis.hget(self._meta_key, "schema"))
         if found > SCHEMA:
@@ -231,7 +213,7 @@ class RedisStore:
             raise StateError(msg)
         if found < SCHEMA:
             logger.info("Bringing the state in %s up to date", self._shown)
-            with self._naming_errors("open"):
+            with self._server.naming_errors("open"):
                 self._make_rows_anew()
                 self._redis.hset(self._meta_key, "schema", SCHEMA)
 
@@ -273,10 +255,13 @@ class RedisStore:
         Yields what the calls of one round trip returned.
         """
         for groups in self._groups_of_buckets():
-            with self._naming_errors(action), self._redis.pipeline(transaction=False) as pipe:
+            with (
+                self._server.naming_errors(action),
+                self._redis.pipeline(transaction=False) as pipe,
+            ):
                 for buckets in groups:
                     keys = [self._key(bucket, kind) for bucket in buckets]
-                    self._add_call(pipe, script, keys, *args)
+                    self._server.add_call(pipe, script, keys, *args)
                 answers = _answers(pipe)
             yield answers
 
@@ -290,12 +275,6 @@ class RedisStore:
             for start in range(0, BUCKETS, _BUCKETS_A_CALL):
                 yield [range(start, start + _BUCKETS_A_CALL)]
 
-    def _add_call(self, pipe: Any, script: str, keys: list[str], *args: object) -> None:
-        """Add a script's call with keys of one slot to a pipeline."""
-        # not told the node, redis-py asks the server for each call which of its arguments are keys
-        node = {"target_nodes": self._redis.get_node_from_key(keys[0])} if self._is_cluster else {}
-        pipe.execute_command("EVAL", script, len(keys), *keys, *args, **node)
-
     def _checked(self, joined: bytes, dtype: np.dtype[np.void], kind: str) -> NDArray[np.void]:
         if len(joined) % dtype.itemsize:
             msg = (
@@ -304,44 +283,6 @@ class RedisStore:
             )
             raise StateError(msg)
         return np.frombuffer(joined, dtype)
-
-    @contextmanager
-    def _naming_errors(self, action: str) -> Iterator[None]:
-        """Turn what redis-py raises into errors that name the server, never its password."""
-        try:
-            yield
-        except redis.exceptions.AuthenticationError as error:
-            msg = f"cannot {action} the state in {self._shown}: {error}"
-            raise StateError(msg) from error
-        except (
-            redis.exceptions.RedisError,
-            redis.exceptions.RedisClusterException,
-            OSError,
-            ValueError,
-            TypeError,
-        ) as error:
-            msg = f"cannot {action} the state in {self._shown}: {error}"
-            if _may_pass(error):
-                raise StateUnavailableError(msg) from error
-            raise StateError(msg) from error
-
-
-def without_password(url: str) -> str:
-    """Return the URL as it may be shown: without user, password, and the query, which may hold them."""
-    parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
-
-
-def _may_pass(error: Exception) -> bool:
-    if isinstance(error, redis.exceptions.ResponseError):
-        return any(word in str(error) for word in _PASSING)
-    return isinstance(
-        error,
-        redis.exceptions.ConnectionError
-        | redis.exceptions.TimeoutError
-        | redis.exceptions.RedisClusterException
-        | OSError,
-    )
 
 
 def _answers(pipe: Any) -> list[Any]:
