@@ -10,7 +10,6 @@ from scrapy.settings import Settings
 
 from hacs_crawler.config import Config
 from hacs_crawler.plan import plan_of, read_rows
-from hacs_crawler.progress import Progress
 from hacs_crawler.report.data import report_data
 from hacs_crawler.report.html import html
 from hacs_crawler.sites import site_id
@@ -95,8 +94,7 @@ def more_links(rng: np.random.Generator, rate_per_day: float) -> int:
 
 def data_of(knowledge: Knowledge, config: Config, limit: int = 200) -> dict[str, Any]:
     """What a report of the state shows, at the time `NOW`."""
-    with Progress("report") as progress:
-        return report_data(knowledge, config, NOW, limit, progress)
+    return report_data(knowledge, config, NOW, limit)
 
 
 def write_report(target: Path, knowledge: Knowledge, config: Config) -> Path:

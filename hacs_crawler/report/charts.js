@@ -86,11 +86,17 @@ function roundTicks(from, to, number) {
   const step = [1, 2, 5, 10].map((size) => size * power).find((size) => size >= rough * 0.999);
   const digits = Math.max(0, -Math.floor(Math.log10(step) + 1e-9));
   const ticks = [];
-  for (let k = Math.ceil(from / step - 1e-9); k * step <= to * (1 + 1e-9) + 1e-12; k += 1) {
+  for (let k = Math.ceil(from / step - 1e-9) || 0; k * step <= to * (1 + 1e-9) + 1e-12; k += 1) {
     const value = k * step;
     ticks.push([value, k === 0 ? "0" : value >= 1000 ? plain.format(value) : value.toFixed(digits)]);
   }
   return ticks;
+}
+
+// Whole numbers from 0 to `to`.
+function wholeTicks(to, number) {
+  return roundTicks(0, to, Math.min(number, to)).filter(([value]) => Number.isInteger(value))
+    .map(([value]) => [value, plain.format(value)]);
 }
 
 const MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];

@@ -11,7 +11,6 @@ import typer
 
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.files import replacing
-from hacs_crawler.progress import Progress
 from hacs_crawler.project import Set, opened
 from hacs_crawler.report.data import report_data
 from hacs_crawler.report.html import html
@@ -36,8 +35,7 @@ def report(
         if output.is_dir() or not output.absolute().parent.is_dir():
             msg = f"-o {str(output)!r}: allowed is a file in a folder that exists"
             raise HacsError(msg)
-        with Progress("report") as progress:
-            page = html(report_data(knowledge, config, config.clock(), limit, progress))
+        page = html(report_data(knowledge, config, config.clock(), limit))
         try:
             with replacing(output) as file:
                 file.write(page.encode())

@@ -40,16 +40,14 @@ CHANCE_BINS: Final = 20
 CURVE_POINTS: Final = 200
 
 
-def report_data(
-    knowledge: Knowledge, config: Config, now: float, limit: int, progress: Progress
-) -> dict[str, Any]:
+def report_data(knowledge: Knowledge, config: Config, now: float, limit: int) -> dict[str, Any]:
     """Return the document; `now` is in seconds since 1970 UTC, every list has `limit` entries at most.
 
-    Its size does not grow with the number of pages known; the memory taken to make it does, by some
-    50 bytes a page. Raises StateError, and ConfigError where a policy is no good.
+    It does not grow with the number of pages known, but the memory that it takes to make it does. Raises
+    StateError, and ConfigError where a policy does not return one number a page.
     """
-    known = read_rows(knowledge, progress)
-    progress.update("what is known")
+    with Progress("report") as progress:
+        known = read_rows(knowledge, progress)
     view = overview(*known, now, limit)
     plan = plan_of(*known, knowledge, config, now)
     outcomes = knowledge.outcomes()
@@ -59,7 +57,6 @@ def report_data(
     pages = load_pages(knowledge, listed)
     place = {page_id: number for number, page_id in enumerate(pages)}
     chance = chances(knowledge, config, listed, known, now)
-    progress.update("what was found")
     return {
         "now": int(now),
         "version": version("hacs-crawler"),

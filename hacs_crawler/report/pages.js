@@ -29,7 +29,7 @@ const UPDATES = { title: "Found", words: "Visits that found an update",
   value: (row) => P.updates[row.page], cell: (row) => numberText(P.updates[row.page]) };
 const FAILURES = { title: "Failed", words: "Attempts since the last visit that told nothing",
   value: (row) => P.failures[row.page], cell: (row) => numberText(P.failures[row.page]) };
-const QUIET = { title: "Watched without update", words: "From the last update, or the first visit, to the last visit",
+const QUIET = { title: "Quiet for", words: "From the last update, or the first visit, to the last visit",
   value: (row) => P.last[row.page] - (P.lastUpdate[row.page] || P.first[row.page]),
   cell: (row) => durationText((P.last[row.page] - (P.lastUpdate[row.page] || P.first[row.page])) / DAY) };
 const GONE = { title: "Answered gone", words: "How often in a row it answered 404 or 410",
@@ -38,7 +38,7 @@ const UNTIL = { title: "Left alone until", first: "ascending", value: (row) => P
   cell: (row) => dayText(P.notBefore[row.page]) };
 
 function pageTable(holder, name, places, columns) {
-  table(holder, { name, columns: [PAGE, ...columns], rows: places.map((page) => ({ page })), unit: "pages",
+  table(holder, { name, columns: [PAGE, ...columns], rows: places.map((page) => ({ page })), unit: ["page", "pages"],
     text: (row) => P.url[row.page] });
 }
 
@@ -90,7 +90,7 @@ function showPage(holder, place) {
   }
   const rows = el("div", { class: "table" });
   holder.append(el("h2", {}, "Visits"), rows);
-  table(rows, { name: "Visits", unit: "visits", rows: [...visits].reverse(), text: (visit) => `${whatFound(visit)} ${momentText(visit.at)}`,
+  table(rows, { name: "Visits", unit: ["visit", "visits"], rows: [...visits].reverse(), text: (visit) => `${whatFound(visit)} ${momentText(visit.at)}`,
     columns: [
       { title: "Time, UTC", isText: true, first: "descending", value: (visit) => visit.at, cell: (visit) => momentText(visit.at) },
       { title: "Found", isText: true, value: (visit) => (visit.isUpdate ? 1 + visit.links : 0), cell: whatFound },
@@ -113,7 +113,7 @@ function visitChart(figure, visits) {
     legend: [["tick", "visit"], ["mark s1 m0", "visit that found an update"]],
     words: "Each short stroke is a visit. A visit with an update is drawn as high as it showed links that no visit before it had shown.",
     draw: (width) => plot(width, 220, timeAxis(visits.map((visit) => visit.at)),
-      { scale: linear, domain: [-most * 0.12, most * 1.08], ticks: roundTicks(0, most, 4).filter(([value]) => Number.isInteger(value)) }, "",
+      { scale: linear, domain: [-most * 0.12, most * 1.08], ticks: wholeTicks(most, 4) }, "",
       (out, px, py, box) => {
         for (const visit of visits) {
           const words = `${momentText(visit.at)}: ${whatFound(visit)}`;
@@ -129,16 +129,19 @@ function visitChart(figure, visits) {
 
 function rateChart(figure, visits) {
   const known = visits.filter((visit) => visit.rate > 0);
+  const title = "Estimated time between updates, 1/λ";
+  if (!known.length) {
+    figure.replaceChildren(el("h3", {}, title), el("p", { class: "empty" }, "No visit has found an update, so this estimator takes λ for 0."));
+    return;
+  }
   const hasBand = known.some((visit) => visit.low > 0);
-  const [least, most] = known.length ? extent(known.flatMap((visit) => (hasBand ? [visit.low, visit.high] : [visit.rate])))
-    : [1 / 365, 1 / 30];
+  const [least, most] = extent(known.flatMap((visit) => (hasBand ? [visit.low, visit.high] : [visit.rate])));
   const domain = [least / 1.3, most * 1.3];
   const ticks = INTERVALS.map(([days, text]) => [1 / days, text]).filter(([rate]) => rate >= domain[0] && rate <= domain[1]);
   chart(figure, {
-    title: "Estimated time between updates, 1/λ",
+    title,
     legend: [["line s0", "estimate"], ...(hasBand ? [["band s0", "90 % of the posterior"]] : [])],
-    words: known.length ? `What was known after each visit, under today's settings; the top is often, the bottom rarely.${hasBand ? " The band narrows as visits come in, and widens as old ones fade." : ""}`
-      : "No visit has found an update, so this estimator takes λ for 0.",
+    words: `What was known after each visit, under today's settings; the top is often, the bottom rarely.${hasBand ? " The band narrows as visits come in, and widens as old ones fade." : ""}`,
     draw: (width) => plot(width, 260, timeAxis(visits.map((visit) => visit.at)), { scale: logarithmic, domain, ticks }, "",
       (out, px, py) => {
         if (hasBand) {

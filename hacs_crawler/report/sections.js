@@ -10,8 +10,17 @@ function say(name, ...words) {
 // Replace a section's figures and tables by a sentence where there is nothing to show.
 function leaveEmpty(id, words) {
   const section = byId(id);
-  for (const part of section.querySelectorAll("[data-chart], [data-table], .charts, h3")) part.remove();
+  for (const part of section.querySelectorAll("[data-chart], [data-table], .charts, h3, p.soft, p:empty")) part.remove();
   section.append(el("p", { class: "empty" }, ...[words].flat()));
+}
+
+function noPages() {
+  return ["The state knows no page yet. Crawl with HACS, or record what an archive knows of pages: ", el("code", {}, "hacs import"), "."];
+}
+
+// A figure in which there is nothing to draw.
+function leaveFigure(name, title, words) {
+  figureOf(name).replaceChildren(el("h3", {}, title), el("p", { class: "empty" }, words));
 }
 
 function showHeader() {
@@ -19,8 +28,8 @@ function showHeader() {
   say("state", `${DATA.state} · ${momentText(now)} UTC`);
   const rate = DATA.lately.visits ? `${numberText((100 * DATA.lately.updates) / DATA.lately.visits)} in 100 ranked visits found one` : "no ranked visits then";
   byId("numbers").replaceChildren(...[
-    [numberText(n.known), "pages known", n.waiting ? `${numberText(n.waiting)} of them gone for now` : "none of them gone"],
-    [numberText(n.visited), "pages visited", `${numberText(n.evident)} twice or more`],
+    [numberText(n.known), n.known === 1 ? "page known" : "pages known", n.waiting ? `${numberText(n.waiting)} of them gone for now` : "none of them gone"],
+    [numberText(n.visited), n.visited === 1 ? "page visited" : "pages visited", `${numberText(n.evident)} twice or more`],
     [numberText(plan.expected), "updates expected in today's plan", `of ${plural(plan.size, "visit")}${plan.firsts ? `, ${numberText(plan.firsts)} of them first visits` : ""}`],
     [numberText(n.updatedLately), `pages found updated in ${DATA.lately.days} days`, rate],
   ].map(([number, title, words]) => el("div", {}, el("dt", {}, title), el("dd", {}, number), el("dd", { class: "soft" }, words))));
@@ -28,25 +37,28 @@ function showHeader() {
 
 function showPlan() {
   const plan = DATA.plan;
-  if (!DATA.counts.known) return leaveEmpty("plan", NO_PAGES);
+  if (!DATA.counts.known) return leaveEmpty("plan", noPages());
   const left = [
     plan.waiting && `${numberText(plan.waiting)} gone for now`,
     plan.belowThreshold && `${numberText(plan.belowThreshold)} below the threshold of ${plan.threshold}`,
     plan.leftOut && `${numberText(plan.leftOut)} over the budget of ${numberText(plan.budget)}`,
   ].filter(Boolean);
-  say("plan", `A crawl of all known pages that started now would visit ${numberText(plan.size)} of them, most promising first`,
+  say("plan", `A crawl of all known pages that started now would make ${plural(plan.size, "visit")}, most promising first`,
     plan.budget === null ? " (no budget is set)" : "",
     left.length ? `. Left out: ${left.join(", ")}.` : ".",
     " p is the probability that links were added since the last visit; a page never visited has p = 1, but its first visit is only the baseline.");
   if (!plan.size) return leaveEmpty("plan", "Nothing would be visited now.");
   const { visits, expected } = plan.curve;
   const total = visits[visits.length - 1];
-  const most = Math.max(expected[expected.length - 1], 1e-9);
-  chart(figureOf("curve"), {
-    title: "Updates expected by number of visits",
+  const most = expected[expected.length - 1];
+  const quarter = Math.ceil((visits.length - 1) / 4);
+  const curveTitle = "Updates expected by number of visits";
+  if (!(most > 0)) leaveFigure("curve", curveTitle, "No update is expected: the pages of the plan were never visited, or λ is 0.");
+  else chart(figureOf("curve"), {
+    title: curveTitle,
     legend: [["line s0", "in the plan's order"], ["dashed s2", "in any order"]],
-    words: `The first ${plural(visits[Math.ceil((visits.length - 1) / 4)], "visit")} would find ${percentText(expected[Math.ceil((visits.length - 1) / 4)] / most)} of the ${numberText(plan.expected)} updates expected.`,
-    draw: (width) => plot(width, 240, { scale: linear, domain: [0, total], ticks: (number) => roundTicks(0, total, number) },
+    words: `The first ${visits[quarter] === 1 ? "visit" : plural(visits[quarter], "visit")} would find ${percentText(expected[quarter] / most)} of the ${plural(plan.expected, "update")} expected.`,
+    draw: (width) => plot(width, 240, { scale: linear, domain: [0, total], ticks: (number) => wholeTicks(total, number) },
       { scale: linear, domain: [0, most * 1.05], ticks: (number) => roundTicks(0, most * 1.05, number) }, "visits",
       (out, px, py) => {
         out.append(line([[px(0), py(0)], [px(total), py(most)]], "dashed", 2));
@@ -55,11 +67,12 @@ function showPlan() {
   });
   const bins = plan.chances;
   const high = Math.max(...bins, 1);
-  chart(figureOf("chances"), {
+  if (!bins.some(Boolean)) leaveFigure("chances", "Pages of the plan by p", "None of them was visited before.");
+  else chart(figureOf("chances"), {
     title: "Pages of the plan by p",
     words: "Pages never visited are not counted. Many pages on the right mean that a larger budget would pay.",
     draw: (width) => plot(width, 240, { scale: linear, domain: [0, 1], ticks: [0, 0.2, 0.4, 0.6, 0.8, 1].map((p) => [p, String(p)]) },
-      { scale: linear, domain: [0, high * 1.05], ticks: (number) => roundTicks(0, high * 1.05, number).filter(([value]) => Number.isInteger(value)) }, "p",
+      { scale: linear, domain: [0, high * 1.05], ticks: (number) => wholeTicks(high * 1.05, number) }, "p",
       (out, px, py, box) => bins.forEach((number, place) => {
         const [from, to] = [place / bins.length, (place + 1) / bins.length];
         if (number) out.append(bar(px(from) + 1, py(number), px(to) - px(from) - 2, box.bottom - py(number), 0, `p from ${from.toFixed(2)} to ${to.toFixed(2)}: ${plural(number, "page")}`));
@@ -67,7 +80,7 @@ function showPlan() {
   });
   const rows = plan.pages.map((page, place) => ({ page, place, p: plan.p[place], rate: plan.rate[place], arm: plan.armNames[plan.arms[place]] }));
   const hasArms = plan.armNames.length > 1;
-  table(tableOf("plan"), { name: "Today's plan", unit: "pages", rows, sortedBy: 0, direction: "ascending",
+  table(tableOf("plan"), { name: "Today's plan", unit: ["page", "pages"], rows, sortedBy: 0, direction: "ascending",
     text: (row) => `${P.url[row.page]} ${row.arm}`,
     columns: [
       { title: "#", first: "ascending", value: (row) => row.place, cell: (row) => numberText(row.place + 1) },
@@ -147,7 +160,7 @@ function showRuns() {
   const rows = runs.run.map((_, place) => place).reverse();
   const counted = (title, words, values, text = numberText) => ({ title, words, value: (place) => values[place], cell: (place) => text(values[place]) });
   const hasArms = runs.names.length > 1;
-  table(tableOf("runs"), { name: "Runs", unit: hasArms ? "runs by arm" : "runs", rows, text: (place) => `${runs.names[runs.series[place]]} ${momentText(runs.run[place])}`,
+  table(tableOf("runs"), { name: "Runs", unit: hasArms ? ["run of an arm", "runs by arm"] : ["run", "runs"], rows, text: (place) => `${runs.names[runs.series[place]]} ${momentText(runs.run[place])}`,
     columns: [
       { title: "Start, UTC", isText: true, first: "descending", value: (place) => runs.run[place], cell: (place) => momentText(runs.run[place]) },
       { title: hasArms ? "Arm" : "Policy", isText: true, value: (place) => runs.names[runs.series[place]], cell: (place) => runs.names[runs.series[place]] },
@@ -163,16 +176,18 @@ function showRuns() {
     ] });
 }
 
+const INTERVALS_TITLE = "How often pages are updated";
+const EVIDENCE_TITLE = "Evidence: visits and updates found, by page";
+
 function showPages() {
   const n = DATA.counts;
-  if (!n.known) return leaveEmpty("pages", NO_PAGES);
-  say("pages", `Of ${plural(n.known, "page")}, ${numberText(n.visited)} were seen, and ${numberText(n.evident)} twice or more, so that their λ rests on evidence.`,
-    n.failing ? ` ${plural(n.failing, "page")} failed when last tried.` : "");
-  if (!n.evident) {
-    figureOf("intervals").replaceChildren(el("h3", {}, "How often pages are updated"), el("p", { class: "empty" }, "No page has been visited twice yet, so no interval is known."));
-  } else showIntervals();
+  if (!n.known) return leaveEmpty("pages", noPages());
+  say("pages", `${plural(n.known, "page")} known: ${numberText(n.visited)} seen, ${numberText(n.evident)} of them twice or more, so that their λ rests on evidence.`,
+    n.failing ? ` The last attempt failed for ${numberText(n.failing)}.` : "");
+  if (n.evident) showIntervals();
+  else leaveFigure("intervals", INTERVALS_TITLE, "No page has been visited twice yet, so no interval is known.");
   if (n.visited) showEvidence();
-  else figureOf("evidence").remove();
+  else leaveFigure("evidence", EVIDENCE_TITLE, "No page has been seen yet.");
   const lists = DATA.lists;
   const lists3 = [
     ["slowest", "Slowest pages", [RATE, CHANCE, LAST_VISIT, LAST_UPDATE, VISITS, UPDATES], "No page has been visited twice yet."],
@@ -194,14 +209,14 @@ function showIntervals() {
   const [bars, steps] = [share(estimated), share(observed)];
   const filled = edges.slice(0, -1).map((_, place) => place).filter((place) => estimated[place] || observed[place]);
   if (!filled.length) {
-    figureOf("intervals").replaceChildren(el("h3", {}, "How often pages are updated"), el("p", { class: "empty" }, "No update has been found yet."));
+    leaveFigure("intervals", INTERVALS_TITLE, "No update has been found yet.");
     return;
   }
   const [first, last] = [Math.max(filled[0] - 1, 0), Math.min(filled[filled.length - 1] + 2, edges.length - 1)];
   const domain = [edges[first], edges[last]];
   const most = Math.max(...bars, ...steps) * 1.08;
   chart(figureOf("intervals"), {
-    title: "How often pages are updated",
+    title: INTERVALS_TITLE,
     legend: [["bar s0", "estimated, 1/λ: pages"], ...(gaps ? [["line s1", "observed between updates: gaps"]] : [])],
     words: [`Share of pages by their estimate`, gaps ? `, and of the gaps between updates that visits found (${numberText(gaps)} gaps of ${plural(sampled, "page")}, at random). Observed gaps are never shorter than those between visits, and pages updated often have more of them.` : ".",
       unmoved ? ` ${plural(unmoved, "page")} without any update are not shown.` : ""],
@@ -240,11 +255,11 @@ function showEvidence() {
   const [xTexts, yTexts] = [classTexts(visits), classTexts(updates)];
   const most = Math.max(...counts.flat());
   chart(figureOf("evidence"), {
-    title: "Evidence: visits and updates found, by page",
+    title: EVIDENCE_TITLE,
     words: "How many pages have had so many visits (across), of which so many found an update (up). λ is uncertain on the left, and rests on the prior at the bottom left.",
     draw: (width) => {
       const ticks = (texts, number) => texts.slice(0, number).map((text, place) => [place + 0.5, text]);
-      return plot(width, 260, { scale: linear, domain: [0, columns], ticks: ticks(xTexts, columns) },
+      return plot(width, Math.min(260, 60 + 36 * rows), { scale: linear, domain: [0, columns], ticks: ticks(xTexts, columns) },
         { scale: linear, domain: [0, rows], ticks: ticks(yTexts, rows) }, "visits",
         (out, px, py) => {
           out.querySelectorAll(".grid").forEach((one) => one.remove());
@@ -275,4 +290,3 @@ function showState() {
   byId("settings").replaceChildren(facts(DATA.settings.map(([name, value]) => [name, el("code", {}, value)])));
 }
 
-const NO_PAGES = ["The state knows no page yet. Crawl with HACS, or ", el("code", {}, "hacs import"), " what an archive knows."];

@@ -2,14 +2,18 @@
 
 const SHOWN = 10;
 
+function kindOf(column) {
+  return column.kind ?? (column.isText ? "text" : "number");
+}
+
 // Fill `holder`. A column has a title, a `value(row)` to sort by, and a `cell(row)`; `text(row)` is what
-// the filter looks at. `unit` is what rows are called, in the plural.
+// the filter looks at. `unit` is what one row is called, and what several are.
 function table(holder, { name, columns, rows, text, unit, sortedBy = null, direction = "descending" }) {
   let [column, order, wanted, all] = [sortedBy, direction, "", false];
   const body = el("tbody");
   const count = el("p", { class: "count", "aria-live": "polite" });
   const more = el("button", { type: "button", class: "more", on: { click: () => { all = !all; show(); } } });
-  const heads = columns.map((one, place) => el("th", { scope: "col", class: one.isText ? null : "number" },
+  const heads = columns.map((one, place) => el("th", { scope: "col", class: kindOf(one) },
     el("button", { type: "button", title: one.words, on: { click: () => sortBy(place) } },
       el("span", {}, one.title), el("span", { class: "arrow", "aria-hidden": "true" }))));
   const texts = rows.map((row) => text(row).toLowerCase());
@@ -43,11 +47,8 @@ function table(holder, { name, columns, rows, text, unit, sortedBy = null, direc
       else head.removeAttribute("aria-sort");
     });
     body.replaceChildren(...places.slice(0, all ? undefined : SHOWN).map((place) =>
-      el("tr", {}, columns.map((one) => {
-        const kind = one.kind ?? (one.isText ? "text" : "number");
-        return el("td", { class: kind }, one.cell(rows[place]));
-      }))));
-    const total = `${numberText(rows.length)} ${unit}`;
+      el("tr", {}, columns.map((one) => el("td", { class: kindOf(one) }, one.cell(rows[place]))))));
+    const total = plural(rows.length, ...unit);
     const found = wanted ? `${numberText(places.length)} of ${total} match` : total;
     const visible = Math.min(places.length, all ? Infinity : SHOWN);
     count.textContent = visible < places.length ? `${found}, ${numberText(visible)} shown` : found;
@@ -56,7 +57,7 @@ function table(holder, { name, columns, rows, text, unit, sortedBy = null, direc
     more.setAttribute("aria-expanded", String(all));
   }
 
-  const filter = el("input", { type: "search", placeholder: `Filter ${unit}`, "aria-label": `Filter ${name}`,
+  const filter = el("input", { type: "search", placeholder: `Filter ${unit[1]}`, "aria-label": `Filter ${name}`,
     autocomplete: "off", spellcheck: "false",
     on: { input: (event) => { wanted = event.target.value.trim().toLowerCase(); show(); } } });
   holder.replaceChildren(

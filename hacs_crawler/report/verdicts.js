@@ -6,7 +6,7 @@ function showCalibration() {
   const parts = DATA.calibration;
   if (!parts.length) return leaveEmpty("calibration", "No visit of a page known before has been recorded yet, so there is nothing to compare p with.");
   say("calibration", "Of visits made with p = 0.3, three in ten should find an update. A curve above the diagonal means that p is too low, one below that it is too high.",
-    parts.length > 1 ? MODEL_WORDS : "");
+    parts.length > 1 ? MODEL_WORDS : "", " ", el("code", {}, "hacs calibrate"), " fits a correction.");
   const box = document.querySelector("#calibration .charts");
   box.replaceChildren();
   const most = Math.max(...parts.flatMap(({ bins }) => [...bins.mean_p, ...bins.upper]));
@@ -19,7 +19,7 @@ function showCalibration() {
   const score = (name) => (part) => part.score[name];
   const number = (title, words, name, text) => ({ title, words, value: score(name), cell: (part) => text(part.score[name]) });
   const digits = (value) => (value === null ? NONE : value.toFixed(3));
-  table(tableOf("calibration"), { name: "Scores of predictions", unit: parts.length === 1 ? "group" : "groups", rows: parts, text: (part) => `${part.policy} ${part.model}`,
+  table(tableOf("calibration"), { name: "Scores of predictions", unit: ["group", "groups"], rows: parts, text: (part) => `${part.policy} ${part.model}`,
     columns: [
       { title: "Policy", isText: true, value: (part) => part.policy, cell: (part) => part.policy },
       { title: "Model", isText: true, value: (part) => part.model, cell: (part) => part.model },
@@ -71,7 +71,7 @@ function showExperiment() {
   }
   const known = (value, text) => (arm) => (arm[value] === null ? NONE : text(arm[value]));
   const column = (title, words, name, text = numberText) => ({ title, words, value: (arm) => arm[name], cell: known(name, text) });
-  table(tableOf("experiment"), { name: "Arms", unit: "arms", rows: told.arms, text: (arm) => arm.arm,
+  table(tableOf("experiment"), { name: "Arms", unit: ["arm", "arms"], rows: told.arms, text: (arm) => arm.arm,
     columns: [
       { title: "Arm", isText: true, value: (arm) => arm.arm, cell: (arm) => arm.arm },
       column("Share", "Of sites and budget", "share", percentText),

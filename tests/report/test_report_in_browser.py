@@ -377,3 +377,5 @@ def test_a_state_with_little_in_it_is_told_in_words(
             told = tab.run("[...document.querySelectorAll('.empty')].map(one => one.innerText)")
             assert any("No ranked visit has been recorded" in one for one in told)
             assert any("No experiment is on" in one for one in told)
+            number = sum("hacs import" in one for one in told)
+            assert number == (2 if state is nothing else 0)
