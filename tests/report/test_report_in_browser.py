@@ -209,12 +209,14 @@ def test_a_click_on_a_page_opens_its_view_and_back_leads_back(
     link = "document.querySelector('[data-table=slowest] td a')"
     url = tab.run(f"{link}.title")
     tab.click(link)
+    assert tab.run("scrollY") == 0
     assert tab.run("document.querySelector('#one h1').innerText") == url
     assert tab.run("location.hash") == page_fragment(url)
     assert tab.run("document.activeElement.tagName") == "H1"
     assert tab.run("getComputedStyle(document.querySelector('#all')).display") == "none"
     assert tab.run("document.querySelectorAll('#one svg[role=img]').length") == 2
-    tab.run("new Promise(done => { addEventListener('popstate', done); history.back(); })")
+    tab.run("new Promise(done => { addEventListener('hashchange', done); history.back(); })")
+    assert tab.run(f"Math.abs({link}.getBoundingClientRect().top - innerHeight / 2)") < 50
     assert tab.run("document.querySelector('#all').checkVisibility()")
     assert not tab.run("document.querySelector('#one').checkVisibility()")
 
@@ -241,6 +243,11 @@ def test_the_view_of_a_page_marks_its_updates(opened: Callable[..., Tab], tmp_pa
         "[...document.querySelectorAll('#one tbody tr')].map(row => row.cells[1].innerText)"
     )
     assert found == ["1 new link", "nothing new", "2 new links", "nothing new", "first visit"]
+
+
+def test_an_address_of_a_section_leads_to_it(opened: Callable[..., Tab], busy: Path) -> None:
+    tab = opened(busy, "#pages")
+    assert 0 <= tab.run("document.querySelector('#pages').getBoundingClientRect().top") < 100
 
 
 def test_an_address_of_an_unknown_page_shows_all(opened: Callable[..., Tab], busy: Path) -> None:
