@@ -68,7 +68,7 @@ def demo(  # noqa: PLR0917 - one for each option
                 _play(screen, processes, folder, web, until, rounds)
                 _show(screen, processes, report, is_opened=open_)
             if keep is not None:
-                screen.say(f"Everything is kept: try `hacs rank` in {folder}")
+                screen.name("Everything is kept: try `hacs rank` in", folder)
     except Interruption as interruption:
         screen.say("\nStopped: nothing of it runs any more.")
         raise typer.Exit(interruption.exit_status) from None
@@ -101,7 +101,7 @@ def _show(screen: Screen, processes: Processes, report: Path, *, is_opened: bool
     opening = ("--open",) if is_opened and _has_display() else ()
     with screen.console.status("hacs report"):
         processes.run("report", *HACS, "report", "-o", str(report), *opening)
-    screen.say(f"$ hacs report\n{report}")
+    screen.name("$ hacs report\nThe report:", report)
 
 
 def _has_display() -> bool:

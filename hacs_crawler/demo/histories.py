@@ -103,7 +103,7 @@ def _captures(random: np.random.Generator) -> list[int]:
     most = int(20 * (START - BEGIN) / DAY / CAPTURE_DAYS[0])
     gaps = median_days * np.exp(random.normal(0.0, CAPTURE_SPREAD, most)) * DAY
     times = BEGIN + np.cumsum(gaps)
-    return np.unique(times[times < START].astype(np.int64)).tolist()
+    return list(map(int, np.unique(times[times < START].astype(np.int64))))
 
 
 def from_timelines(folder: Path) -> Web:

@@ -10,7 +10,7 @@ from rich.console import Console
 from hacs_crawler.demo.rounds import DAYS, Standing, budget_of
 from hacs_crawler.demo.web import Web
 
-BAR: Final = 24
+BAR: Final = 20
 """Characters of the longest bar."""
 STEPS: Final = "▏▎▍▌▋▊▉█"
 COLUMN: Final = BAR + 6
@@ -28,6 +28,10 @@ class Screen:
         """Write a line as it is, folded to the terminal's width."""
         self.console.print(text, markup=False, highlight=False)
 
+    def name(self, text: str, place: object) -> None:
+        """Write a line that ends with a place, which can be copied as it is from any terminal."""
+        self.console.print(f"{text} {place}", markup=False, highlight=False, soft_wrap=True)
+
     def welcome(self, web: Web, source: str) -> None:
         """Say what will happen."""
         homepages, each = len(web.homepages()), budget_of(web) // 2
@@ -36,10 +40,10 @@ class Screen:
             f"A server on this machine plays a scholarly web: {len(web.pages)} pages of "
             f"{homepages} authors, {source}. Its clock is fast: between two crawls lie "
             f"{DAYS} days.\n\n"
-            f"Every {DAYS} days `scrapy crawl scholar` may visit {2 * each} of the pages. An experiment "
-            f"is on: HACS picks {each} from one half of the authors, those most likely to have new "
-            f"links; Last-Obs picks {each} from the other half, those not visited for longest. Which "
-            f"half an author is in is left to a hash of the name.\n"
+            f"Every {DAYS} days `scrapy crawl scholar` may visit {2 * each} of the pages. An experiment is "
+            f"on: of one half of the authors' pages HACS picks the {each} most likely to have new links, of "
+            f"the other half Last-Obs picks the {each} not visited for longest. Which half an author is in "
+            f"is left to a hash of the name.\n"
         )
 
     def archive_read(self, web: Web, address: str) -> None:

@@ -46,7 +46,7 @@ def test_both_arms_crawl_round_by_round_and_a_report_is_left(tmp_path: Path) -> 
     assert re.search(rf"\| visits  .*{hacs_visits} .*{last_obs_visits} \|", output)
     report = tmp_path / "kept" / "report.html"
     assert "</html>" in report.read_text()[-100:]
-    assert str(report) in output.replace("\n", "")
+    assert f"\nThe report: {report}\n" in output
     assert not list((tmp_path / "tmp").iterdir())
 
 
