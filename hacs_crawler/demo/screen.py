@@ -40,10 +40,10 @@ class Screen:
             f"A server on this machine plays a scholarly web: {len(web.pages)} pages of "
             f"{homepages} authors, {source}. Its clock is fast: between two crawls lie "
             f"{DAYS} days.\n\n"
-            f"Every {DAYS} days `scrapy crawl scholar` may visit {2 * each} of the pages. An experiment is "
-            f"on: of one half of the authors' pages HACS picks the {each} most likely to have new links, of "
-            f"the other half Last-Obs picks the {each} not visited for longest. Which half an author is in "
-            f"is left to a hash of the name.\n"
+            f"Every {DAYS} days `scrapy crawl scholar` may visit {2 * each} of the pages. An "
+            f"experiment is on: of one half of the authors' pages HACS picks the {each} most likely "
+            f"to have new links, of the other half Last-Obs picks the {each} not visited for "
+            f"longest. Which half an author is in is left to a hash of the name.\n"
         )
 
     def archive_read(self, web: Web, address: str) -> None:
