@@ -13,18 +13,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hacs_crawler.exceptions import StateError, StateUnavailableError
+from hacs_crawler.exceptions import StateError
 from hacs_crawler.state.codec import ROW, UNKNOWN_ROW, row_of
 from hacs_crawler.state.outcomes import OUTCOME, Outcomes
+from hacs_crawler.state.sqlite_file import APPLICATION_ID, BUSY_SECONDS, naming_errors, transaction
 from hacs_crawler.state.store import SCHEMA, Change, Ids, Rows
 
 logger = logging.getLogger(__name__)
 
-BUSY_SECONDS = 10.0
 _BATCH = 500
 _ROW_BATCH = 50_000
-_APPLICATION_ID = int.from_bytes(b"HACS")
-_PASSING = ("SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_FULL", "SQLITE_IOERR")
 
 
 class SQLiteStore:
@@ -60,7 +58,7 @@ class SQLiteStore:
 
     def write(self, changes: Sequence[Change]) -> dict[int, bytes]:
         """See `Store.write`; one transaction."""
-        with self._naming_errors("write to"), self._transaction():
+        with self._naming_errors("write to"), transaction(self._db):
             known = self._by_id("version", [change.page_id for change in changes])
             stale = [c.page_id for c in changes if known.get(c.page_id, 0) != c.seen]
             skipped = set(stale)
@@ -134,7 +132,7 @@ class SQLiteStore:
 
     def add_outcomes(self, outcomes: Outcomes) -> None:
         """See `Store.add_outcomes`; one transaction."""
-        with self._naming_errors("write to"), self._transaction():
+        with self._naming_errors("write to"), transaction(self._db):
             self._insert_outcomes(outcomes.tobytes())
 
     def trim_outcomes(self, before: int) -> None:
@@ -171,7 +169,7 @@ class SQLiteStore:
             for name in ("application_id", "user_version")
         )
         tables = {name for (name,) in self._db.execute("SELECT name FROM sqlite_master")}
-        if application != _APPLICATION_ID and tables:
+        if application != APPLICATION_ID and tables:
             msg = f"{self._path} is another program's database: use another HACS_STATE"
             raise StateError(msg)
         if schema > SCHEMA:
@@ -189,12 +187,12 @@ class SQLiteStore:
         is_old = bool(tables) and schema < SCHEMA
         if tables.issuperset(name.strip('"') for name in wanted) and not is_old:
             return
-        with self._transaction():
+        with transaction(self._db):
             if is_old:
                 self._make_rows_anew([name for name in tables if name.endswith(".rows")])
             for table, columns in wanted.items():
                 self._db.execute(f"CREATE TABLE IF NOT EXISTS {table} ({columns})")
-            self._db.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
+            self._db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             self._db.execute(f"PRAGMA user_version = {SCHEMA}")
 
     def _make_rows_anew(self, tables: Sequence[str]) -> None:
@@ -242,26 +240,6 @@ class SQLiteStore:
         return np.frombuffer(joined, dtype)
 
     @contextmanager
-    def _transaction(self) -> Iterator[None]:
-        self._db.execute("BEGIN IMMEDIATE")
-        try:
-            yield
-        except BaseException:
-            if self._db.in_transaction:
-                self._db.execute("ROLLBACK")
-            raise
-        self._db.execute("COMMIT")
-
-    @contextmanager
     def _naming_errors(self, action: str) -> Iterator[None]:
-        """Turn what SQLite and the file system raise into errors that name the file."""
-        try:
+        with naming_errors(action, f"the state in {self._path}"):
             yield
-        except sqlite3.OperationalError as error:
-            msg = f"cannot {action} the state in {self._path}: {error}"
-            if getattr(error, "sqlite_errorname", "").startswith(_PASSING):
-                raise StateUnavailableError(msg) from error
-            raise StateError(msg) from error
-        except (sqlite3.Error, OSError, ValueError, TypeError) as error:
-            msg = f"cannot {action} the state in {self._path}: {error}"
-            raise StateError(msg) from error
