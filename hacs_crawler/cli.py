@@ -14,6 +14,7 @@ from hacs_crawler.archive import Cleaning
 from hacs_crawler.calibrate_command import calibrate
 from hacs_crawler.demo.command import demo
 from hacs_crawler.doctor.command import doctor
+from hacs_crawler.estimate_command import estimate
 from hacs_crawler.evaluation.paper_command import evaluate_command
 from hacs_crawler.evaluation.simulate_command import simulate
 from hacs_crawler.experiment.status_command import experiment_app
@@ -85,6 +86,7 @@ app.command()(rank)
 app.command()(show)
 app.command()(doctor)
 app.command()(calibrate)
+app.command()(estimate)
 app.command()(report)
 app.command()(demo)
 app.add_typer(experiment_app, name="experiment")

@@ -47,6 +47,7 @@ DEFAULTS: Final[dict[str, Any]] = {
     "HACS_LINKS": "all",
     "HACS_LINKS_ALLOW": [],
     "HACS_LINKS_DENY": [],
+    "HACS_LINK_BYTES": None,
     "HACS_CONDITIONAL_REQUESTS": False,
     "HACS_FLUSH_VISITS": 100,
     "HACS_FLUSH_SECONDS": 2.0,
@@ -59,6 +60,8 @@ DEFAULTS: Final[dict[str, Any]] = {
     "HACS_MEMENTOS_PER_MINUTE": 480.0,
     "HACS_ARCHIVE_PAUSE_SECONDS": 60.0,
 }
+MIN_LINK_BYTES: Final = 64
+"""What 32 links take at least; a sample of fewer would say little of a page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +86,7 @@ class Config:
     random_seed: int | None
     inner_scheduler: str
     link_rules: LinkRules
+    link_bytes: int | None
     conditional_requests: bool
     flush_visits: int
     flush_seconds: float
@@ -159,6 +163,7 @@ class Config:
                 allow=read.patterns("HACS_LINKS_ALLOW"),
                 deny=read.patterns("HACS_LINKS_DENY"),
             ),
+            link_bytes=read.count("HACS_LINK_BYTES", MIN_LINK_BYTES),
             conditional_requests=read.switch("HACS_CONDITIONAL_REQUESTS"),
             flush_visits=read.required_count("HACS_FLUSH_VISITS"),
             flush_seconds=read.number("HACS_FLUSH_SECONDS", above=0.0, at_most=3600.0),
@@ -221,13 +226,13 @@ class _Reader:
             raise _wrong(name, self.value(name), allowed)
         return value
 
-    def count(self, name: str) -> int | None:
+    def count(self, name: str, at_least: int = 1) -> int | None:
         value = self.value(name)
         if value is None or value == "":
             return None
-        allowed = "a whole number of at least 1, or nothing for no limit"
+        allowed = f"a whole number of at least {at_least}, or nothing for no limit"
         number = _converted(name, value, int, allowed)
-        if number < 1:
+        if number < at_least:
             raise _wrong(name, value, allowed)
         return number
 

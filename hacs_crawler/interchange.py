@@ -21,19 +21,21 @@ from typing import Any, Final, TypeVar
 
 from hacs_crawler.archive.capture import parse_iso
 from hacs_crawler.exceptions import HacsError
+from hacs_crawler.state.links import COARSEST, kept, new_array
 from hacs_crawler.state.page import RECENT_VISITS, Harvest, Page, merge_pages
 from hacs_crawler.urls import page_id, page_surt
 
 T = TypeVar("T")
 
 LAYOUT: Final = 1
+NARROW_LAYOUT: Final = 2
+"""Of pages that do not keep everything of their links, so that older versions refuse them."""
 LONGEST_LINE_BYTES: Final = 1 << 28
 """A longer line is refused; 14 million links fit. It bounds the memory that a damaged file takes."""
 
 _LONGEST_TEXT_BYTES: Final = 65_535
 _MOST_ATTEMPTS: Final = 255
 _MAX_SOURCE: Final = 2**32 - 1
-_HEX_DIGITS: Final = 16
 _BEGINNING: Final = re.compile(rb'\A(?:\xef\xbb\xbf)?\s*\{(?:.*[{,])?\s*"hacs"\s*:')
 to_json: Final = json.JSONEncoder(allow_nan=False).encode
 _HAS_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:").match
@@ -57,7 +59,7 @@ def to_line(page: Page) -> bytes:
         for index, at in enumerate(page.visits)
     ]
     fields = {
-        "hacs": LAYOUT,
+        "hacs": NARROW_LAYOUT if page.link_level else LAYOUT,
         "url": page.url,
         "surt": page_surt(page.url),
         "rate_per_day": page.rate,
@@ -73,8 +75,10 @@ def to_line(page: Page) -> bytes:
         "visits": visits,
         "content_changes": [iso(at) for at in page.content_changes],
         "links_since": iso(page.links_since),
+        "link_level": page.link_level,
         "links": [
-            {"first_seen": iso(at), "fingerprints": to_hex(links)} for at, links in _runs(page)
+            {"first_seen": iso(at), "fingerprints": to_hex(links, page.link_level)}
+            for at, links in _runs(page)
         ],
         "harvests": [
             {"source": one.source, "until": iso(one.until), "digest": to_hex([one.digest])[0]}
@@ -88,12 +92,13 @@ def from_line(line: bytes) -> Page:
     """Return the page of a line; raises ValueError that says what is wrong with it."""
     fields = Fields(parsed(line))
     layout = fields.count("hacs", sys.maxsize)
-    if layout != LAYOUT:
-        raise ValueError(f"'hacs' is layout {layout}, this version of hacs-crawler knows {LAYOUT}")
+    if layout not in {LAYOUT, NARROW_LAYOUT}:
+        raise ValueError(f"'hacs' is layout {layout}, this version of hacs-crawler knows 1 and 2")
     page = Page(
         url=_url(fields.text("url")),
         visits=_ascending("visits", [one.second("at") for one in fields.objects("visits")]),
         content_changes=_ascending("content_changes", fields.seconds("content_changes")),
+        link_level=fields.count("link_level", COARSEST) if layout == NARROW_LAYOUT else 0,
         links_since=fields.second_or_0("links_since"),
         last_news=fields.second_or_0("last_news"),
         gone=fields.count("gone_in_a_row", _MOST_ATTEMPTS),
@@ -134,23 +139,25 @@ def read_objects(lines: Iterable[bytes], name: str, from_line: Callable[[bytes],
             raise ExportError(f"{name}, line {number}: {error}") from error
 
 
-def to_hex(fingerprints: Sequence[int]) -> list[str]:
-    """Return fingerprints as 16 hexadecimal digits each, in the order of the hash's bytes."""
-    numbers = array("q", fingerprints)
+def to_hex(fingerprints: Sequence[int], level: int = 0) -> list[str]:
+    """Return fingerprints, or what a level keeps of them, in hexadecimal, as the hash's bytes come."""
+    numbers = new_array(level)
+    numbers.extend(fingerprints)
     if sys.byteorder == "big":
         numbers.byteswap()
-    return numbers.tobytes().hex(" ", 8).split()
+    return numbers.tobytes().hex(" ", numbers.itemsize).split()
 
 
-def from_hex(texts: Sequence[object]) -> array[int]:
+def from_hex(texts: Sequence[object], level: int = 0) -> array[int]:
     """Return the numbers that `to_hex` wrote; raises ValueError for anything else."""
+    numbers = new_array(level)
+    digits = 2 * numbers.itemsize
     packed = b""
-    if all(isinstance(text, str) and len(text) == _HEX_DIGITS for text in texts):
+    if all(isinstance(text, str) and len(text) == digits for text in texts):
         with suppress(ValueError):
             packed = bytes.fromhex("".join(map(str, texts)))
-    numbers = array("q")
     if len(packed) != numbers.itemsize * len(texts):  # fromhex passes over white space
-        raise ValueError(f"fingerprints have to be texts of {_HEX_DIGITS} hexadecimal digits")
+        raise ValueError(f"fingerprints have to be texts of {digits} hexadecimal digits")
     numbers.frombytes(packed)
     if sys.byteorder == "big":
         numbers.byteswap()
@@ -196,13 +203,16 @@ def _ascending(name: str, times: list[int]) -> array[int]:
 
 
 def _add_links(page: Page, runs: list[Fields]) -> None:
+    page.links = new_array(page.link_level)
     times = _ascending("links", [run.second("first_seen") for run in runs])
     if times and not 0 < page.links_since <= times[0]:
         raise ValueError("'links_since' is not at or before the first of 'links'")
     for at, run in zip(times, runs, strict=True):
-        links = from_hex(run.list_("fingerprints"))
+        links = from_hex(run.list_("fingerprints"), page.link_level)
         if not links:
             raise ValueError("an entry of 'links' has no fingerprints")
+        if len(kept(links, page.link_level)) < len(set(links)):
+            raise ValueError("a fingerprint in 'links' is none that 'link_level' keeps")
         page.runs.extend((at, len(links)))
         page.links.extend(sorted(links))
     if len(set(page.links)) < len(page.links):

@@ -34,7 +34,8 @@ def opened(pairs: list[str] | None) -> Iterator[tuple[Config, Knowledge]]:
         config = Config.from_settings(project_settings(pairs))
         store = open_store(config.state, config.namespace, config.base)
         try:
-            yield config, Knowledge(store, Estimation(config.estimator, config.fade_days))
+            estimation = Estimation(config.estimator, config.fade_days)
+            yield config, Knowledge(store, estimation, config.link_bytes)
         finally:
             store.close()
 

@@ -313,7 +313,8 @@ def _open_knowledge(config: Config) -> tuple[Knowledge, Correct | None]:
     """Return the open state, and the correction of p that it keeps if that is to be applied."""
     store = open_store(config.state, config.namespace, config.base)
     try:
-        knowledge = Knowledge(store, Estimation(config.estimator, config.fade_days))
+        estimation = Estimation(config.estimator, config.fade_days)
+        knowledge = Knowledge(store, estimation, config.link_bytes)
         for label in config.labels():
             knowledge.keep_label(label)
         return knowledge, read_correction(knowledge, config.model) if config.calibration else None

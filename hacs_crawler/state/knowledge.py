@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from math import isclose
 
 import numpy as np
 
@@ -13,13 +15,24 @@ from hacs_crawler.model import DEFAULT_PRIOR, LogNormalPrior, estimate, fit_prio
 from hacs_crawler.sites import site_id
 from hacs_crawler.state.codec import decode_page, encode_page, encode_row
 from hacs_crawler.state.outcomes import Label, Outcomes, outcome, sorted_outcomes
-from hacs_crawler.state.page import DAY, News, Page, Visit, copy_of, merge, merge_pages
+from hacs_crawler.state.page import (
+    DAY,
+    News,
+    Page,
+    Visit,
+    bound_links,
+    copy_of,
+    merge,
+    merge_pages,
+)
 from hacs_crawler.state.store import Change, Ids, Rows, Store
 from hacs_crawler.urls import page_id
 
 logger = logging.getLogger(__name__)
 
 _TRIES = 100
+_SAME_RATE = 1e-9
+"""Up to which relative difference a rate is the same: sums of other batches are rounded otherwise."""
 PAGES_A_CALL = 1_000
 PAGES_TO_FIT = 5_000
 """How many pages at most the prior is fitted to: its error is far below its spread by then."""
@@ -70,23 +83,40 @@ class Restored:
     damaged: int
 
 
+@dataclass(frozen=True, slots=True)
+class Reestimated:
+    """How many pages got another rate (or keep less of their links), and how many are damaged."""
+
+    changed: int
+    damaged: int
+
+
 _Base = Mapping[int, Page | None]
 
 
 class Knowledge:
-    """Records visits into a store and reads from it. Used from one thread at a time."""
+    """Records visits into a store and reads from it. Used from one thread at a time.
 
-    def __init__(self, store: Store, estimation: Estimation) -> None:
+    Of the links of a page that is written, as much is kept as fits into `link_bytes`; None is no limit.
+    """
+
+    def __init__(self, store: Store, estimation: Estimation, link_bytes: int | None = None) -> None:
         self.store = store
         self.estimation = estimation
-        prior = store.read_meta("prior")
-        if prior is not None:
-            try:
-                own = LogNormalPrior(**prior)
-            except (TypeError, ValueError) as error:
-                msg = f"the note 'prior' in the state is damaged, remove it: {prior!r}"
-                raise StateError(msg) from error
-            self.estimation = replace(estimation, prior=own)
+        self.link_bytes = link_bytes
+        self.read_prior()
+
+    def read_prior(self) -> None:
+        """Estimate from now on with the prior that the store keeps, if it keeps one."""
+        prior = self.store.read_meta("prior")
+        if prior is None:
+            return
+        try:
+            own = LogNormalPrior(**prior)
+        except (TypeError, ValueError) as error:
+            msg = f"the note 'prior' in the state is damaged, remove it: {prior!r}"
+            raise StateError(msg) from error
+        self.estimation = replace(self.estimation, prior=own)
 
     def load(self, page_ids: Sequence[int]) -> dict[int, Page]:
         """Return the known ones of these pages, in one round trip; damaged ones are logged."""
@@ -123,6 +153,7 @@ class Knowledge:
                 for index in sorted(by_page[key], key=lambda index: visits[index].at):
                     before, page = page, copy_of(page)
                     recorded[index] = merged(before, page, visits[index])
+                self._bound_links(page)
                 after[key] = page
             self._estimate(after.values())
             return after
@@ -150,6 +181,8 @@ class Knowledge:
             after: dict[int, Page] = {}
             for key, present in base.items():
                 page = copy_of(given[key]) if present is None else merge_pages(present, given[key])
+                if self._bound_links(page):
+                    outdated.add(key)
                 is_new.pop(key, None)
                 if page != present:
                     after[key], is_new[key] = page, present is None
@@ -161,6 +194,29 @@ class Knowledge:
         damaged = self._write(dict.fromkeys(given), advance)
         written = [is_new[key] for key in is_new.keys() - damaged]
         return Restored(sum(written), written.count(False), len(damaged))
+
+    def reestimate(self, page_ids: Sequence[int]) -> Reestimated:
+        """Estimate the rates of pages anew, and keep less of their links where there are too many.
+
+        Writes only pages that this changes. Raises as `record`.
+        """
+        known = self.load(page_ids)
+        changed: set[int] = set()
+
+        def advance(base: _Base) -> dict[int, Page]:
+            changed.difference_update(base)
+            after = {key: replace(page) for key, page in base.items() if page is not None}
+            rates = {key: page.rate for key, page in after.items()}
+            narrowed = {key for key, page in after.items() if self._bound_links(page)}
+            self._estimate(after.values())
+            for key, rate in rates.items():
+                if key not in narrowed and isclose(after[key].rate, rate, rel_tol=_SAME_RATE):
+                    del after[key]
+            changed.update(after)
+            return after
+
+        damaged = self._write(known, advance)
+        return Reestimated(len(changed - damaged), len(page_ids) - len(known) + len(damaged))
 
     def rows(self, page_ids: Ids) -> Rows:
         """Return ranking rows (dtype `codec.ROW`), in one round trip a few thousand pages."""
@@ -244,6 +300,9 @@ class Knowledge:
         )
         raise StateUnavailableError(msg)
 
+    def _bound_links(self, page: Page) -> bool:
+        return self.link_bytes is not None and bound_links(page, self.link_bytes)
+
     def _estimate(self, pages: Iterable[Page]) -> None:
         pages = list(pages)
         for page, rate in zip(pages, self.estimation.rates_per_day(pages).tolist(), strict=True):
@@ -309,14 +368,29 @@ def histories(
     np.ndarray[tuple[int], np.dtype[np.int64]],
 ]:
     """Return the pages' visit times in days, whether each found an update, and offsets, flat."""
-    visits = [np.frombuffer(page.visits, np.uint32) for page in pages]
-    updates = [np.frombuffer(page.update_times, np.uint32) for page in pages]
-    offsets = np.zeros(len(pages) + 1, np.int64)
-    np.cumsum([len(times) for times in visits], out=offsets[1:])
-    seconds = np.concatenate(visits) if visits else np.zeros(0, np.uint32)
-    updated = np.zeros(len(seconds), np.bool_)
-    for start, end, times, found in zip(offsets, offsets[1:], visits, updates, strict=False):
-        places = np.searchsorted(times, found)
-        updated[start + places[places < end - start]] = True
+    visits, offsets = _joined([page.visits for page in pages])
+    updates, update_offsets = _joined([page.update_times for page in pages])
+    places = np.searchsorted(_of_pages(visits, offsets), _of_pages(updates, update_offsets))
+    is_kept = places < np.repeat(offsets[1:], np.diff(update_offsets))
+    updated = np.zeros(len(visits), np.bool_)
+    updated[places[is_kept]] = True
     updated[offsets[:-1][np.diff(offsets) > 0]] = False
-    return seconds / DAY, updated, offsets
+    return visits / DAY, updated, offsets
+
+
+def _joined(
+    times: Sequence[array[int]],
+) -> tuple[np.ndarray[tuple[int], np.dtype[np.uint32]], np.ndarray[tuple[int], np.dtype[np.int64]]]:
+    """Return arrays of seconds one after the other, and where each begins; last where all end."""
+    offsets = np.zeros(len(times) + 1, np.int64)
+    np.cumsum([len(one) for one in times], out=offsets[1:])
+    return np.frombuffer(b"".join(times), np.uint32), offsets
+
+
+def _of_pages(
+    seconds: np.ndarray[tuple[int], np.dtype[np.uint32]],
+    offsets: np.ndarray[tuple[int], np.dtype[np.int64]],
+) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """Return numbers that are in the order of pages, and of time within a page."""
+    pages = np.arange(len(offsets) - 1, dtype=np.int64)
+    return (np.repeat(pages, np.diff(offsets)) << 32) + seconds

@@ -68,10 +68,11 @@ class MemoryStore:
         rows[self._sorted_ids[at] != page_ids] = UNKNOWN_ROW
         return rows
 
-    def all_rows(self) -> Iterator[tuple[Ids, Rows]]:
-        """Stream the ids and ranking rows of every page."""
+    def all_rows(self, after: int | None = None) -> Iterator[tuple[Ids, Rows]]:
+        """Stream the ids and ranking rows of every page, or of those behind one."""
         ids = np.array(list(self._places), np.int64)
-        for start in range(0, len(ids), BATCH):
+        first = 0 if after is None else self._places[after] + 1
+        for start in range(first, len(ids), BATCH):
             stop = min(start + BATCH, len(ids))
             yield ids[start:stop], self._rows[start:stop].copy()
 

@@ -3,7 +3,8 @@
 The knowledge of a page is a function of the *set* of its visits, not of the order in which they were
 recorded, so that archived captures that arrive after live visits lead to the same state:
 
-- every link keeps the time of the earliest visit that showed it (a minimum, hence commutative);
+- every link keeps the time of the earliest visit that showed it (a minimum, hence commutative), or
+  part of the links part of their fingerprints, in a way that depends on the set of links alone;
 - of the visits' times, the latest `RECENT_VISITS` are kept, and of the older ones the last in every
   slot of `SLOT_SECONDS`. Both rules depend on times alone, so thinning before or after a merge gives
   the same result, and what is left is what a crawler with fewer visits would have seen: two gaps
@@ -25,6 +26,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from itertools import pairwise
 
+from hacs_crawler.state.links import kept, level_within, narrowed, new_array, unseen
 from hacs_crawler.state.outcomes import Prediction
 
 DAY = 86_400
@@ -86,7 +88,8 @@ class Page:
     """What is known of one page.
 
     Times are whole seconds since 1970 UTC. `links` holds link fingerprints grouped by the time of the
-    visit that showed them first: `runs` lists (time, number of links) in time order. `links_since` is
+    visit that showed them first: `runs` lists (time, number of links) in time order. `link_level` says
+    how much of them is kept, see `state.links`; 0 is everything. `links_since` is
     the earliest visit that showed links: its links are the baseline, not additions. `content_changes`
     are the times of visits known to have found changed content without showing links. `last_news` is
     the time of the latest attempt of any kind. `gone` counts the 404s and 410s since the page was last
@@ -100,6 +103,7 @@ class Page:
     runs: array[int] = field(default_factory=lambda: array("I"))
     links: array[int] = field(default_factory=lambda: array("q"))
     content_changes: array[int] = field(default_factory=lambda: array("I"))
+    link_level: int = 0
     links_since: int = 0
     last_news: int = 0
     gone: int = 0
@@ -131,7 +135,7 @@ class Page:
         return times[-1] if times and self.visits and times[-1] > self.visits[0] else None
 
     def first_seen(self) -> dict[int, int]:
-        """Every link's fingerprint with the second of the earliest visit that showed it."""
+        """Every link's fingerprint, or what is kept of it, with the second of its first sighting."""
         seen: dict[int, int] = {}
         start = 0
         for at, number in zip(self.runs[::2], self.runs[1::2], strict=True):
@@ -165,7 +169,8 @@ def merge(page: Page, visit: Visit) -> frozenset[int]:
     """Add a visit to what is known of its page, in place.
 
     Returns the fingerprints of the links that no visit up to this one had shown, l*(m_i) of the paper
-    (Jayawardana et al. 2020); empty for the first visit that shows links, which is the baseline.
+    (Jayawardana et al. 2020); empty for the first visit that shows links, which is the baseline. Where
+    not everything is kept of links, those are left out of which nothing is, or the same as of another.
     Merging a visit a second time changes nothing.
     """
     if not 0 < visit.at <= MAX_SECOND:
@@ -191,6 +196,18 @@ def merge(page: Page, visit: Visit) -> frozenset[int]:
     return new
 
 
+def bound_links(page: Page, most_bytes: int) -> bool:
+    """Keep less of a page's links, as much as fits into so many bytes, in place.
+
+    Returns whether that changed anything. Less than one link, of two bytes, is never kept.
+    """
+    if len(page.links) * page.links.itemsize <= most_bytes:
+        return False
+    page.link_level, seen = level_within(page.first_seen(), page.link_level, most_bytes)
+    _set_first_seen(page, seen)
+    return True
+
+
 def note_harvest(page: Page, harvest: Harvest) -> None:
     """Remember how far a source's captures are recorded, unless it is known to be further already."""
     known = page.harvests.get(harvest.source)
@@ -204,7 +221,8 @@ def merge_pages(page: Page, other: Page) -> Page:
     It is what recording all their visits on one page leads to, except that what attempts told that saw
     nothing (gone, failures, waiting) is that of the page with the latest news, and URL and validators
     are those of the page with the latest visit. In whatever order and however often pages are merged,
-    the result is the same, but for `rate` and `version`, which are those of `page`.
+    the result is the same, but for `rate` and `version`, which are those of `page`. Of links it keeps as
+    much as the page that keeps less.
     """
     latest = max(page, other, key=_absence)
     shown = max(page, other, key=_appearance)
@@ -213,6 +231,7 @@ def merge_pages(page: Page, other: Page) -> Page:
         url=shown.url,
         visits=_union(page.visits, other.visits),
         content_changes=_union(page.content_changes, other.content_changes),
+        link_level=max(page.link_level, other.link_level),
         links_since=min(filter(None, (page.links_since, other.links_since)), default=0),
         last_news=latest.last_news,
         gone=latest.gone,
@@ -226,8 +245,8 @@ def merge_pages(page: Page, other: Page) -> Page:
         known = result.harvests.get(harvest.source, harvest)
         furthest = max(known, harvest, key=lambda one: (one.until, one.digest))
         result.harvests[harvest.source] = furthest
-    seen = page.first_seen()
-    for link, at in other.first_seen().items():
+    seen = narrowed(page.first_seen(), result.link_level)
+    for link, at in narrowed(other.first_seen(), result.link_level).items():
         seen[link] = min(at, seen.get(link, at))
     _set_first_seen(result, seen)
     return result
@@ -269,7 +288,7 @@ def _merge_links(page: Page, at: int, shown: frozenset[int]) -> frozenset[int]:
         _append_run(page, at, shown)
         return frozenset()
     if at > latest_run and at > page.links_since:
-        new = shown.difference(page.links)
+        new = unseen(shown, page.links, page.link_level)
         _append_run(page, at, new)
         return new
     return _merge_late_links(page, at, shown)
@@ -278,10 +297,11 @@ def _merge_links(page: Page, at: int, shown: frozenset[int]) -> frozenset[int]:
 def _merge_late_links(page: Page, at: int, shown: frozenset[int]) -> frozenset[int]:
     """Merge links shown at or before a time at which links were first seen: rebuild the runs."""
     seen = page.first_seen()
-    new = frozenset(link for link in shown if seen.get(link, MAX_SECOND + 1) >= at)
+    earlier = [link for link, first in seen.items() if first < at]
+    new = unseen(shown, earlier, page.link_level)
     is_baseline = at <= page.links_since
     page.links_since = min(page.links_since, at)
-    seen.update(dict.fromkeys(new, at))
+    seen.update(dict.fromkeys(kept(new, page.link_level), at))
     _set_first_seen(page, seen)
     return frozenset() if is_baseline else new
 
@@ -290,13 +310,14 @@ def _set_first_seen(page: Page, seen: Mapping[int, int]) -> None:
     groups: dict[int, list[int]] = {}
     for link, first in seen.items():
         groups.setdefault(first, []).append(link)
-    page.runs, page.links = array("I"), array("q")
+    page.runs, page.links = array("I"), new_array(page.link_level)
     for first in sorted(groups):
         _append_run(page, first, groups[first])
 
 
 def _append_run(page: Page, at: int, links: Iterable[int]) -> None:
-    ordered = sorted(links)
+    """Add links that were first seen after all others: fingerprints, or what is kept of them."""
+    ordered = sorted(kept(links, page.link_level))
     if ordered:
         page.runs.extend((at, len(ordered)))
         page.links.extend(ordered)

@@ -14,6 +14,7 @@ import logging
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from functools import cache
+from itertools import islice
 from typing import Any, Final
 
 import numpy as np
@@ -143,9 +144,10 @@ class RedisStore:
                 parts.append(self._gather_rows(keys, fields))
         return self._checked(b"".join(parts), ROW, "rows")
 
-    def all_rows(self) -> Iterator[tuple[Ids, Rows]]:
-        """See `Store.all_rows`."""
-        for answers in self._run_on_all("read", _GATHER_ROWS_OF_ALL, "rows"):
+    def all_rows(self, after: int | None = None) -> Iterator[tuple[Ids, Rows]]:
+        """See `Store.all_rows`; by bucket, in a cluster by slot."""
+        first = 0 if after is None else self._trip_of(after % BUCKETS) + 1
+        for answers in self._run_on_all("read", _GATHER_ROWS_OF_ALL, "rows", first=first):
             records = self._checked(b"".join(answers), _RECORD, "rows")
             if len(records):
                 yield records["id"], records["row"]
@@ -248,13 +250,13 @@ class RedisStore:
             return b"".join(row or unknown for row in pipe.execute())
 
     def _run_on_all(
-        self, action: str, script: str, kind: str, *args: object
+        self, action: str, script: str, kind: str, *args: object, first: int = 0
     ) -> Iterator[list[Any]]:
         """Run a script on the keys of that kind of all buckets, many at a time.
 
-        Yields what the calls of one round trip returned.
+        Yields what the calls of one round trip returned, from the round trip of number `first` on.
         """
-        for groups in self._groups_of_buckets():
+        for groups in islice(self._groups_of_buckets(), first, None):
             with (
                 self._server.naming_errors(action),
                 self._redis.pipeline(transaction=False) as pipe,
@@ -274,6 +276,11 @@ class RedisStore:
         else:
             for start in range(0, BUCKETS, _BUCKETS_A_CALL):
                 yield [range(start, start + _BUCKETS_A_CALL)]
+
+    def _trip_of(self, bucket: int) -> int:
+        """Return in which of the round trips that `_groups_of_buckets` yields a bucket is."""
+        trips = enumerate(self._groups_of_buckets())
+        return next(trip for trip, groups in trips if any(bucket in group for group in groups))
 
     def _checked(self, joined: bytes, dtype: np.dtype[np.void], kind: str) -> NDArray[np.void]:
         if len(joined) % dtype.itemsize:

@@ -91,14 +91,14 @@ class SQLiteStore:
                     rows[start + places] = self._rows_of(found)
         return rows
 
-    def all_rows(self) -> Iterator[tuple[Ids, Rows]]:
-        """See `Store.all_rows`."""
-        first = -(2**63)
+    def all_rows(self, after: int | None = None) -> Iterator[tuple[Ids, Rows]]:
+        """See `Store.all_rows`; by id."""
+        first = -(2**63) if after is None else after + 1
         query = (
             f"SELECT id, row FROM {self._rows} WHERE id >= ? "  # noqa: S608
             f"ORDER BY id LIMIT {_ROW_BATCH}"
         )
-        while True:
+        while first < 2**63:
             with self._naming_errors("read"):
                 found = self._db.execute(query, (first,)).fetchall()
             if not found:

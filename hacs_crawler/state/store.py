@@ -52,8 +52,13 @@ class Store(Protocol):
     def rows(self, page_ids: Ids) -> Rows:
         """Return ranking rows (dtype `codec.ROW`) in the order asked; zeros for unknown pages."""
 
-    def all_rows(self) -> Iterator[tuple[Ids, Rows]]:
-        """Stream the ids and ranking rows of every page, in batches of no particular order."""
+    def all_rows(self, after: int | None = None) -> Iterator[tuple[Ids, Rows]]:
+        """Stream the ids and ranking rows of every page, in batches.
+
+        The batches' order is the store's own and the same each time, that of pages within a batch is
+        none. `after` is the last id of a batch: then those that come behind it are streamed. Pages
+        that are added meanwhile may be missed.
+        """
 
     def count(self) -> int:
         """Return how many pages are known."""
