@@ -28,6 +28,7 @@ from hacs_crawler.care import (
 )
 from hacs_crawler.config import Config
 from hacs_crawler.exceptions import ConfigError, StateError, StateUnavailableError
+from hacs_crawler.filters import empty_filter
 from hacs_crawler.session import RETRY_SECONDS, Session
 from hacs_crawler.state.store import Rows
 from hacs_crawler.worker import sleep
@@ -177,6 +178,17 @@ class HacsScheduler(BaseScheduler):
             await self._rank_held()
         if is_last or self._config.rank_window:
             self._release()
+
+    async def end_round(self) -> None:
+        """Rank the seeds held, and release all that are within the budget."""
+        if self._held and self._session.is_open:
+            await self._rank_held()
+        self._release()
+
+    def begin_round(self) -> None:
+        """Give each arm its budget anew, and let pages be visited again."""
+        self._ranking = None
+        empty_filter(self._inner, self._crawler)
 
     def _release_one(self) -> bool:
         """Hand the best seed left to the inner scheduler; returns whether that took it."""

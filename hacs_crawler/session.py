@@ -55,6 +55,15 @@ class Ranker(Protocol):
     async def rank(self, *, is_last: bool = False) -> None:
         """Rank the seeds that have come."""
 
+    async def end_round(self) -> None:
+        """Rank the seeds that have come, the last ones of this round."""
+
+    def begin_round(self) -> None:
+        """Let seeds be ranked, and sent, that were ranked before."""
+
+    def has_pending_requests(self) -> bool:
+        """Whether any request waits."""
+
 
 class Session:
     """The state as one crawl uses it. All its methods are called from the event loop.
@@ -248,6 +257,26 @@ class Session:
         """Record an answer that shows nothing of the page: gone, or no observation."""
         self.record(Visit(url, at, news, prediction=prediction), None, None)
 
+    async def end_round(self) -> None:
+        """Have everything written, and say in a sentence what the round did."""
+        self._note_unfinished()
+        await self.settle()
+        await self._look_back()
+        if self.failure is None:
+            self.log_summary()
+
+    async def begin_round(self) -> None:
+        """Read what is to be known for ranking anew, and count what is found from now on."""
+        try:
+            self.correct = await self.patiently(_renewed, self.config)
+        except StateError as error:
+            self.fail(str(error))
+            return
+        self.run = int(self.clock())
+        self.tally.begin_round()
+        if self.ranker is not None:
+            self.ranker.begin_round()
+
     async def close(self, spider: Spider, reason: str) -> None:
         """Write what waits, refit the prior, and say in a sentence what the crawl did."""
         del spider, reason
@@ -260,7 +289,7 @@ class Session:
                 self.tally.count("state/lost", self._buffer.lost)
                 logger.error("%d visits could not be written to the state", self._buffer.lost)
             else:
-                await self._look_back(self._knowledge, self.config)
+                await self._look_back()
             self._buffer = None
             if self.failure is None:
                 self.log_summary()
@@ -275,15 +304,16 @@ class Session:
                 self.tally.count_not_observed("unfinished")
                 self.record_absence(url, int(self.clock()), News.FAILED)
 
-    async def _look_back(self, knowledge: Knowledge, config: Config | None) -> None:
+    async def _look_back(self) -> None:
         """Fit the prior anew, bound the record of outcomes, and say whether predictions have drifted."""
+        config = self.config
         if not self.tally.recorded or config is None:
             return
         try:
-            await maybe_deferred_to_future(self._worker.run(knowledge.refit_prior))
+            await maybe_deferred_to_future(self._worker.run(self.knowledge.refit_prior))
             if self.tally.predicted:
                 drift = await maybe_deferred_to_future(
-                    self._worker.run(_bound_and_judge, knowledge, config)
+                    self._worker.run(_bound_and_judge, self.knowledge, config)
                 )
                 if drift is not None:
                     logger.warning("p is off: %s", drift)
@@ -321,6 +351,12 @@ def _open_knowledge(config: Config) -> tuple[Knowledge, Correct | None]:
     except BaseException:
         store.close()
         raise
+
+
+def _renewed(knowledge: Knowledge, config: Config) -> Correct | None:
+    """Read the prior anew, and return the correction that is to be applied."""
+    knowledge.read_prior()
+    return read_correction(knowledge, config.model) if config.calibration else None
 
 
 def _bound_and_judge(knowledge: Knowledge, config: Config) -> Drift | None:

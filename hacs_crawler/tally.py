@@ -6,6 +6,7 @@ import logging
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from scrapy.statscollectors import StatsCollector
@@ -26,6 +27,7 @@ class Tally:
     recorded: int = 0
     _p: array[float] = field(default_factory=lambda: array("f"))
     _found: bytearray = field(default_factory=bytearray)
+    _before: dict[str, Any] = field(default_factory=dict)
 
     def count(self, name: str, number: float = 1) -> None:
         """Add to the stat `hacs/<name>`."""
@@ -85,11 +87,19 @@ class Tally:
             if number:
                 self.count(name, number)
 
+    def begin_round(self) -> None:
+        """Let the next summary be of what comes from now on; the stats go on."""
+        self.recorded = 0
+        self._p, self._found = array("f"), bytearray()
+        self._before = dict(self.stats.get_stats())
+
     def log_summary(self) -> None:
         """Log what the crawl did and how its yield compares with the p it predicted."""
 
         def stat(name: str) -> int:
-            return int(self.stats.get_value(f"hacs/{name}", 0) or 0)
+            stats = (self.stats.get_stats(), self._before)
+            now, before = (int(one.get(f"hacs/{name}", 0)) for one in stats)
+            return now - before
 
         expectation = self.expectation()
         logger.info(

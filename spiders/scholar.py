@@ -17,10 +17,12 @@ from hacs_crawler.exceptions import HacsError
 from hacs_crawler.items import NewPublication, PageVisit
 from hacs_crawler.links import page_links
 from hacs_crawler.outcome import Outcome
+from hacs_crawler.rounds import Rounds
 from hacs_crawler.session import Session
 
 DEEPEST = 2
 LEVELS = ("website", "homepage")
+SWITCHES = ("", "0", "1")
 _PUBLICATION = re.compile(
     r"\.(?:pdf|ps|djvu)(?:\.gz)?(?:[?#]|$)|//(?:dx\.)?doi\.org/|/10\.\d{4,9}/", re.IGNORECASE
 )
@@ -28,23 +30,31 @@ _OTHER_FILE = re.compile(rf"\.(?:{'|'.join(map(re.escape, IGNORED_EXTENSIONS))})
 
 
 class ScholarSpider(Spider):
-    """`scrapy crawl scholar -a seeds=FILE [-a level=homepage]`.
+    """`scrapy crawl scholar -a seeds=FILE [-a level=homepage] [-a forever=1]`.
 
     `seeds` is a file of homepages (`.gz` too), `-` for standard input, or `state` for every page that
     the store knows. At level `website` (the default) it follows links inside the author's site, that
     is on the same host and under the homepage's path, to depth 2; at level `homepage` it stays on the
     homepages. Yields a `PageVisit` for each page visited and a `NewPublication` for each new link that
-    looks like one.
+    looks like one. With `forever`, rounds follow one another until the crawl is stopped.
     """
 
     name = "scholar"
     handle_httpstatus_list = (304,)
     custom_settings = {"ROBOTSTXT_OBEY": True, "AUTOTHROTTLE_ENABLED": True}  # noqa: RUF012 - Scrapy's
 
-    def __init__(self, *args: Any, seeds: str = "", level: str = "website", **kwargs: Any) -> None:
+    def __init__(
+        self,
+        *args: Any,
+        seeds: str = "",
+        level: str = "website",
+        forever: str = "",
+        **kwargs: Any,
+    ) -> None:
         super().__init__(*args, **kwargs)
         self.seeds = seeds
         self.level = level
+        self.forever = forever
 
     @classmethod
     def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> ScholarSpider:
@@ -60,16 +70,35 @@ class ScholarSpider(Spider):
             session.fail("scholar needs seeds: -a seeds=FILE, -a seeds=- or -a seeds=state")
         elif self.level not in LEVELS:
             session.fail(f"level = {self.level!r}: allowed is {' or '.join(LEVELS)}")
+        elif self.forever not in SWITCHES:
+            session.fail(f"forever = {self.forever!r}: allowed is 1 or 0")
+        elif self._is_endless and self.settings.get("JOBDIR"):
+            session.fail("forever = 1: a job in JOBDIR is one round, remove JOBDIR or forever")
+        elif self._is_endless and self.seeds == "-":
+            session.fail("forever = 1: standard input can be read once only, use a file of seeds")
         else:
-            number = 0
-            try:
-                async for request in self._seed_requests(session):
-                    number += 1
+            rounds = Rounds(self.crawler)
+            async for request in self._round(session):
+                yield request
+            while self._is_endless and await rounds.next():
+                async for request in self._round(session):
                     yield request
-            except HacsError as error:
-                session.fail(str(error))
-            if not number and self.seeds != "state":
-                session.fail(f"seeds = {self.seeds!r}: there is no usable seed in it")
+
+    @property
+    def _is_endless(self) -> bool:
+        return self.forever == "1"
+
+    async def _round(self, session: Session) -> AsyncIterator[Request]:
+        """Yield the seeds of one round; what is wrong with them ends the crawl."""
+        number = 0
+        try:
+            async for request in self._seed_requests(session):
+                number += 1
+                yield request
+        except HacsError as error:
+            session.fail(str(error))
+        if not number and self.seeds != "state":
+            session.fail(f"seeds = {self.seeds!r}: there is no usable seed in it")
 
     async def _seed_requests(self, session: Session) -> AsyncIterator[Request]:
         if self.seeds == "state":

@@ -1,0 +1,103 @@
+"""`scrapy crawl scholar -a forever=1`: rounds follow one another until the crawl is stopped."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from hacs_crawler.state.knowledge import Estimation, Knowledge
+from hacs_crawler.state.opening import open_store
+from hacs_crawler.state.page import Visit
+from integration_support import QUICK, ROOT, Project, finish, read_until
+from servers import Site
+
+SUMMARY = "HACS visited"
+
+
+@pytest.fixture
+def seeds(site: Site, project: Project) -> Path:
+    for name in ("ada", "bob", "eve"):
+        site.set(f"/~{name}/", "paper.html")
+        site.set(f"/~{name}/paper.html")
+    file = project.folder / "seeds.txt"
+    file.write_text("".join(f"{site.url}/~{name}/\n" for name in ("ada", "bob", "eve")))
+    return file
+
+
+def start(
+    project: Project, seeds: str, *arguments: str, **settings: object
+) -> subprocess.Popen[str]:
+    options = [*QUICK, f"HACS_STATE={project.state}", "LOG_LEVEL=DEBUG"]
+    options += [f"{name}={value}" for name, value in settings.items()]
+    command = [sys.executable, "-m", "scrapy", "crawl", "scholar", "-a", f"seeds={seeds}"]
+    command += ["-a", "forever=1", *arguments]
+    command += [part for one in options for part in ("-s", one)]
+    return subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True)
+
+
+def test_every_round_visits_anew_and_a_signal_ends_the_crawl_cleanly(
+    site: Site, project: Project, seeds: Path
+) -> None:
+    process = start(project, str(seeds), HACS_ROUND_MINUTES=0.02, HACS_BUDGET=2)
+    log = read_until(process, SUMMARY, 3)
+    process.send_signal(signal.SIGTERM)
+    crawl = finish(process, log)
+    assert crawl.exit_status == 0
+    assert "Traceback" not in crawl.log
+    visited = site.visited()
+    # two seeds a round and the page below each of them, which is visited again in a later round
+    homepages = [path for path in visited if path.endswith("/")]
+    assert len(homepages) >= 6
+    assert set(homepages) == {"/~ada/", "/~bob/", "/~eve/"}
+    assert sorted(homepages[:2]) != sorted(homepages[2:4])
+    assert max(visited.count(path) for path in visited if path.endswith("paper.html")) >= 2
+    # each round is summed up for itself
+    first, second = [line for line in crawl.log.splitlines() if SUMMARY in line][:2]
+    assert "HACS visited 4 pages (4 for the first time)" in first
+    assert "HACS visited 4 pages (2 for the first time)" in second
+    store = open_store(project.state, "hacs", Path())
+    outcomes = Knowledge(store, Estimation()).outcomes()
+    store.close()
+    assert len(set(outcomes["run"])) >= 3
+
+
+def test_a_crawl_that_waits_for_the_next_round_ends_at_once(
+    site: Site, project: Project, seeds: Path
+) -> None:
+    process = start(project, str(seeds), HACS_ROUND_MINUTES=60)
+    log = read_until(process, "The next round begins in")
+    process.send_signal(signal.SIGINT)
+    crawl = finish(process, log)
+    assert crawl.exit_status == 0
+    assert "Traceback" not in crawl.log
+    assert crawl.stat("hacs/visits") == 6
+
+
+def test_pages_of_the_state_are_planned_anew_each_round(
+    site: Site, project: Project, write_state: Callable[..., None]
+) -> None:
+    for name in ("ada", "bob", "eve"):
+        site.set(f"/~{name}/", "paper.html")
+        write_state(Visit(f"{site.url}/~{name}/", 1_700_000_000, links=frozenset()))
+    arguments = ("-a", "level=homepage")
+    process = start(project, "state", *arguments, HACS_ROUND_MINUTES=0.01, HACS_BUDGET=1)
+    log = read_until(process, SUMMARY, 3)
+    process.send_signal(signal.SIGTERM)
+    finish(process, log)
+    assert sorted(site.visited()[:3]) == ["/~ada/", "/~bob/", "/~eve/"]
+
+
+def test_a_round_without_anything_due_is_followed_by_the_next(
+    site: Site, project: Project, seeds: Path
+) -> None:
+    process = start(project, str(seeds), HACS_ROUND_MINUTES=0.01, HACS_THRESHOLD=0.9)
+    log = read_until(process, SUMMARY, 3)
+    process.send_signal(signal.SIGTERM)
+    crawl = finish(process, log)
+    assert crawl.stat("hacs/visits") == 6
+    assert crawl.stat("hacs/dropped/threshold") >= 6
