@@ -13,6 +13,7 @@ from pathlib import Path
 from types import FrameType, TracebackType
 from typing import IO, Final, Self
 
+from hacs_crawler.demo import clock
 from hacs_crawler.exceptions import HacsError
 
 SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -144,6 +145,7 @@ class Processes:
             process = subprocess.Popen(  # noqa: S603 - Python itself, with arguments of this package
                 [sys.executable, *arguments],
                 cwd=self._folder,
+                env=_environment(),
                 stdin=given,
                 stdout=output,
                 stderr=log,
@@ -177,6 +179,13 @@ class Processes:
             if process.stdout is not None:
                 process.stdout.close()
         self._running.clear()
+
+
+def _environment() -> dict[str, str]:
+    """Return the environment without what would make another project of the folder's."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("SCRAPY_")}
+    kept.pop(clock.VARIABLE, None)
+    return kept
 
 
 def _send(process: subprocess.Popen[str], number: int) -> None:

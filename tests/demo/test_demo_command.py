@@ -17,6 +17,12 @@ from hacs_crawler.cli import app
 from hacs_crawler.demo.rounds import Standing
 from hacs_crawler.demo.screen import sentence
 
+ELSEWHERE = {
+    "SCRAPY_SETTINGS_MODULE": "of.another.project",
+    "HACS_DEMO_CLOCK": "/of/another/demonstration",
+    "http_proxy": "http://127.0.0.1:9",
+}
+"""What may be in a user's environment and concerns nothing on this machine."""
 DEMO = ("-c", "from hacs_crawler.cli import app; app()", "demo", "--no-open", "--authors", "8")
 
 
@@ -24,7 +30,13 @@ def start(temporary: Path, *arguments: str) -> subprocess.Popen[str]:
     temporary.mkdir()
     return subprocess.Popen(
         [sys.executable, *DEMO, *arguments],
-        env={**os.environ, "TMPDIR": str(temporary), "PYTHONUNBUFFERED": "1", "COLUMNS": "100"},
+        env={
+            **os.environ,
+            **ELSEWHERE,
+            "TMPDIR": str(temporary),
+            "PYTHONUNBUFFERED": "1",
+            "COLUMNS": "100",
+        },
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
