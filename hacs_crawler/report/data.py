@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from importlib.metadata import version
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 import numpy as np
 from numpy.typing import NDArray
@@ -91,8 +90,9 @@ def shown_state(state: str) -> str:
     """Return the state's address as it may be shown: without user, password, and query."""
     if state.startswith("sqlite:"):
         return state
-    parts = urlsplit(state)
-    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+    from hacs_crawler.state.redis_server import without_password  # noqa: PLC0415 - an extra
+
+    return without_password(state)
 
 
 def _settings(config: Config) -> list[tuple[str, str]]:

@@ -68,7 +68,7 @@ function showPage(holder, place) {
     el("p", { class: "back" }, el("a", { href: "#" }, "← All pages")),
     el("h1", { tabindex: -1, class: "url" }, outward(P.url[place])),
     facts([
-      ["Updates", everyText(visits.length > 1 ? P.rate[place] : null), visits.length > 1 ? ` (λ = ${numberText(Number(P.rate[place].toPrecision(3)))})` : "not known before a second visit"],
+      ["Updates", visits.length > 1 ? `${everyText(P.rate[place])} (λ = ${numberText(Number(P.rate[place].toPrecision(3)))} a day)` : "not known before a second visit"],
       ["p now", chanceText(P.p[place])],
       ["Last visit", agoText(P.last[place], DATA.now), P.last[place] ? ` (${dayText(P.last[place])})` : ""],
       ["Last update, τ", P.lastUpdate[place] ? `${agoText(P.lastUpdate[place], DATA.now)} (${dayText(P.lastUpdate[place])})` : "none seen"],

@@ -46,6 +46,7 @@ function showPlan() {
   say("plan", `A crawl of all known pages that started now would make ${plural(plan.size, "visit")}, most promising first`,
     plan.budget === null ? " (no budget is set)" : "",
     left.length ? `. Left out: ${left.join(", ")}.` : ".",
+    plan.armNames.length > 1 ? " The arms of the experiment take turns." : "",
     " p is the probability that links were added since the last visit; a page never visited has p = 1, but its first visit is only the baseline.");
   if (!plan.size) return leaveEmpty("plan", "Nothing would be visited now.");
   const { visits, expected } = plan.curve;
