@@ -91,7 +91,8 @@ def interval_counts(days: FloatArray) -> IndexArray:
 
 def _evidence(rows: Rows) -> IndexArray:
     edges = [np.append(classes, _MOST) for classes in (VISIT_CLASSES, UPDATE_CLASSES)]
-    return np.histogram2d(rows["visits"], rows["updates"], edges)[0].astype(np.int64)
+    counts: IndexArray = np.histogram2d(rows["visits"], rows["updates"], edges)[0].astype(np.int64)
+    return counts
 
 
 def _sample(page_ids: Ids) -> Ids:
