@@ -14,7 +14,7 @@ from browser import CHROMIUM, Browser, running_browser
 from hacs_crawler.state.memory import MemoryStore
 from hacs_crawler.state.opening import open_store
 from hacs_crawler.state.store import Store
-from servers import redis_server, serve_every_slot
+from servers import redis_cluster, redis_server
 
 # How long an example takes says how busy the machine is.
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -37,11 +37,9 @@ def redis_port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
 
 @pytest.fixture(scope="session")
 def cluster_port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
-    """A Redis Cluster of one node that serves every slot."""
-    folder = tmp_path_factory.mktemp("cluster")
-    with redis_server(folder, "--cluster-enabled", "yes") as port:
-        serve_every_slot(port)
-        yield port
+    """A node of a Redis Cluster of three."""
+    with redis_cluster(tmp_path_factory.mktemp("cluster")) as cluster:
+        yield cluster.ports[0]
 
 
 @pytest.fixture(scope="session")

@@ -11,13 +11,15 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import pairwise
 from pathlib import Path
 from typing import IO, Self
 
 import redis
+from redis.crc import key_slot
 
 _PORT_LOCKS: list[IO[str]] = []
 """What keeps other processes from using this one's ports."""
@@ -87,14 +89,145 @@ def _wait_until_it_answers(port: int, process: subprocess.Popen[bytes]) -> None:
                 return
 
 
-def serve_every_slot(port: int) -> None:
-    """Make a server with cluster-enabled a cluster of one node."""
-    with redis.Redis(port=port) as client:
-        client.execute_command("CLUSTER ADDSLOTS", *range(16384))
+class RedisCluster:
+    """Nodes of a Redis Cluster, which a test may stop, pause and start again.
+
+    The first `primaries` nodes share the slots evenly; node `primaries` + i replicates node i.
+    """
+
+    SLOTS = 16_384
+
+    def __init__(self, folder: Path, primaries: int, replicas: int, options: Sequence[str]) -> None:
+        self.ports = [free_port() for _ in range(primaries + replicas)]
+        self._primaries = primaries
+        self._folder = folder
+        self._options = options
+        self._processes: list[subprocess.Popen[bytes] | None] = [None] * len(self.ports)
+        try:
+            for node in range(len(self.ports)):
+                self.start(node)
+            self._join()
+        except BaseException:
+            self.stop()
+            raise
+
+    @property
+    def url(self) -> str:
+        """The value of HACS_STATE."""
+        return f"redis+cluster://127.0.0.1:{self.ports[0]}"
+
+    def client(self, node: int) -> redis.Redis:
+        """Talk to one node; the caller closes it."""
+        return redis.Redis(port=self.ports[node], socket_timeout=30)
+
+    def node_of(self, key: str) -> int:
+        """Say which primary a key was given to when the cluster was made."""
+        return next(i for i, slots in enumerate(self._shares()) if key_slot(key.encode()) in slots)
+
+    def start(self, node: int) -> None:
+        """Start a node; one that was killed goes on with what is in its files."""
+        folder = self._folder / f"node-{node}"
+        folder.mkdir(exist_ok=True)
+        command = [redis_binary(), "--port", str(self.ports[node]), "--dir", str(folder)]
+        command += ["--save", "", "--cluster-enabled", "yes", *self._options]
+        with (folder / "redis.log").open("ab") as log:
+            process = subprocess.Popen(command, stdout=log, stderr=log)
+        self._processes[node] = process
+        _wait_until_it_answers(self.ports[node], process)
+
+    def kill(self, node: int) -> None:
+        """SIGKILL a node."""
+        process = self._processes[node]
+        assert process is not None
+        process.kill()
+        process.wait(60)
+        self._processes[node] = None
+
+    def wait_until_ok(self) -> None:
+        """Return when every running node sees all slots served."""
+        for node, process in enumerate(self._processes):
+            if process is not None:
+                self._wait(node, lambda node: self._facts(node)["cluster_state"] == "ok")
+
+    def migrate_slot(self, slot: int, source: int, target: int) -> None:
+        """Move a slot and its keys from one node to another, as `redis-cli --cluster reshard` does."""
+        ids = [self._id(node) for node in range(len(self.ports))]
+        with self.client(source) as old, self.client(target) as new:
+            new.execute_command("CLUSTER SETSLOT", slot, "IMPORTING", ids[source])
+            old.execute_command("CLUSTER SETSLOT", slot, "MIGRATING", ids[target])
+            while keys := old.execute_command("CLUSTER GETKEYSINSLOT", slot, 100):
+                old.migrate("127.0.0.1", self.ports[target], keys, 0, 60_000)
+            for client in (new, old):
+                client.execute_command("CLUSTER SETSLOT", slot, "NODE", ids[target])
+
+    def stop(self) -> None:
+        """End all nodes."""
+        for process in self._processes:
+            if process is not None:
+                process.kill()
+        for process in self._processes:
+            if process is not None:
+                process.wait(60)
+
+    def _join(self) -> None:
+        for node, slots in enumerate(self._shares()):
+            with self.client(node) as client:
+                client.execute_command("CLUSTER SET-CONFIG-EPOCH", node + 1)
+                client.execute_command("CLUSTER ADDSLOTS", *slots)
+        for node in range(len(self.ports)):
+            with self.client(node) as client:
+                for port in self.ports[:node]:
+                    client.execute_command("CLUSTER MEET", "127.0.0.1", port)
+        for node in range(len(self.ports)):
+            self._wait(node, self._knows_all)
+        for node in range(self._primaries, len(self.ports)):
+            with self.client(node) as client:
+                client.execute_command("CLUSTER REPLICATE", self._id(node - self._primaries))
+            self._wait(node, self._is_replicating)
+        self.wait_until_ok()
+
+    def _shares(self) -> list[range]:
+        ends = [node * self.SLOTS // self._primaries for node in range(self._primaries + 1)]
+        return [range(start, end) for start, end in pairwise(ends)]
+
+    def _id(self, node: int) -> str:
+        with self.client(node) as client:
+            found = client.execute_command("CLUSTER MYID")
+            return found.decode() if isinstance(found, bytes) else found
+
+    def _facts(self, node: int) -> dict[str, str]:
+        with self.client(node) as client:
+            return client.execute_command("CLUSTER INFO")
+
+    def _knows_all(self, node: int) -> bool:
+        """Whether it has shaken hands with every other and knows who serves each slot."""
+        facts = self._facts(node)
+        return (
+            int(facts["cluster_known_nodes"]) == len(self.ports)
+            and int(facts["cluster_slots_assigned"]) == self.SLOTS
+        )
+
+    def _is_replicating(self, node: int) -> bool:
+        with self.client(node) as client:
+            return client.info("replication").get("master_link_status") == "up"
+
+    def _wait(self, node: int, is_so: Callable[[int], bool]) -> None:
         deadline = time.monotonic() + 60
-        while client.execute_command("CLUSTER INFO")["cluster_state"] != "ok":
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+        while not is_so(node):
+            assert time.monotonic() < deadline, f"node {node}: {self._facts(node)}"
+            time.sleep(0.02)
+
+
+@contextmanager
+def redis_cluster(
+    folder: Path, *options: str, nodes: int = 3, replicas: int = 0
+) -> Iterator[RedisCluster]:
+    """A Redis Cluster on loopback: `nodes` primaries, the first `replicas` of which have a replica."""
+    cluster = RedisCluster(folder, nodes, replicas, options)
+    try:
+        yield cluster
+    finally:
+        cluster.stop()
 
 
 class Site:

@@ -7,20 +7,23 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import redis
+from redis.cluster import RedisCluster
 
 from hacs_crawler.exceptions import ConfigError, StateError, StateUnavailableError
+from hacs_crawler.state import memory, sqlite
 from hacs_crawler.state.codec import ROW, encode_page, encode_row
 from hacs_crawler.state.opening import open_store
 from hacs_crawler.state.outcomes import OUTCOME, Outcomes, sorted_outcomes
 from hacs_crawler.state.page import Page, Visit, merge
 from hacs_crawler.state.store import Change, Store
-from servers import redis_server, serve_every_slot
+from servers import redis_cluster, redis_server
 
 IDS = np.array([5, -7, 2**63 - 1, -(2**63)], np.int64)
 
@@ -57,6 +60,22 @@ def test_all_rows_streams_every_page_once(store: Store) -> None:
     assert sorted(ids.tolist()) == sorted(IDS.tolist())
     assert all((rows["last_visit"] == 100).all() for _, rows in store.all_rows())
     assert store.count() == len(IDS)
+
+
+def test_streaming_goes_on_behind_any_batch(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sqlite, "_ROW_BATCH", 300)
+    monkeypatch.setattr(memory, "BATCH", 300)
+    store.write([change(page_id) for page_id in range(-500, 500)])
+    batches = [ids.tolist() for ids, _ in store.all_rows()]
+    assert len(batches) > 1
+    for number, batch in enumerate(batches):
+        rest = [ids.tolist() for ids, _ in store.all_rows(batch[-1])]
+        assert [sorted(one) for one in rest] == [sorted(one) for one in batches[number + 1 :]]
+
+
+def test_behind_the_greatest_id_there_is_nothing(store: Store) -> None:
+    store.write([change(2**63 - 1)])
+    assert list(store.all_rows(2**63 - 1)) == []
 
 
 def test_a_change_of_a_version_that_is_no_longer_there_is_not_written(store: Store) -> None:
@@ -190,7 +209,8 @@ def _set_schema(url: str, namespace: str, schema: int) -> None:
             db.execute(f"PRAGMA user_version = {schema}")
         db.close()
         return
-    with redis.Redis.from_url(url.replace("+cluster", "")) as client:
+    kind = RedisCluster if "+cluster" in url else redis.Redis
+    with kind.from_url(url.replace("+cluster", "")) as client:
         client.hset(f"{namespace}:meta", "schema", schema)
 
 
@@ -230,12 +250,12 @@ def test_a_server_that_is_not_there_is_named_without_its_password() -> None:
 
 @pytest.mark.parametrize("kind", ["redis", "cluster"])
 def test_a_server_that_goes_away_can_be_tried_again(kind: str, tmp_path: Path) -> None:
-    options = ("--cluster-enabled", "yes") if kind == "cluster" else ()
-    with redis_server(tmp_path, *options) as port:
+    with ExitStack() as stack:
         if kind == "cluster":
-            serve_every_slot(port)
-        scheme = "redis+cluster" if kind == "cluster" else "redis"
-        store = open_store(f"{scheme}://127.0.0.1:{port}", "hacs", Path())
+            url = stack.enter_context(redis_cluster(tmp_path)).url
+        else:
+            url = f"redis://127.0.0.1:{stack.enter_context(redis_server(tmp_path))}"
+        store = open_store(url, "hacs", Path())
     for attempt in (lambda: store.load([5]), lambda: store.write([change(5)])):
         with pytest.raises(StateUnavailableError):
             attempt()
