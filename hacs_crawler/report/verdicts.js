@@ -61,7 +61,7 @@ function showExperiment() {
   if (!told.first_visit) return leaveEmpty("experiment", "The experiment is on, but no visit of it has been recorded yet.");
   say("experiment",
     el("p", {}, `From ${dayText(told.first_visit)} to ${dayText(told.last_visit)}. Pages are assigned by site; ${told.control} is the control. The intervals allow for updates that the pages of a site share.`),
-    ...told.words.map(([first, ...others]) => el("p", { class: "verdict" }, el("strong", {}, first), ` ${others.join(" ")}`)));
+    ...told.words.map(([first, ...others]) => el("p", { class: "verdict" }, el("strong", {}, first), ` ${others.join(" ").replaceAll(" %", "\u00a0%")}`)));
   const box = document.querySelector("#experiment .charts");
   for (const one of told.comparisons) {
     if (!one.looks.length) continue;
