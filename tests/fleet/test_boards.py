@@ -1,0 +1,634 @@
+"""What every board promises: each test runs in memory, on SQLite, on Redis and on a Redis Cluster."""
+
+from __future__ import annotations
+
+import sqlite3
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Protocol
+
+import pytest
+import redis
+from conftest import KINDS, address
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from hacs_crawler.exceptions import StateError, StateUnavailableError
+from hacs_crawler.fleet.board import PARTITIONS, Board, Entry, partition_of, share_of
+from hacs_crawler.fleet.redis_board import RedisBoard
+from hacs_crawler.fleet.sqlite_board import SQLiteBoard
+
+LEASE = 60.0
+BEAT = 10.0
+
+
+class Clock:
+    def __init__(self, now: float = 1_000_000.0) -> None:
+        self.now = now
+
+    def __call__(self) -> float:
+        return self.now
+
+    def pass_(self, seconds: float, *renewing: Callable[[], object]) -> None:
+        """Let time pass in the steps in which workers renew."""
+        end = self.now + seconds
+        while self.now < end:
+            self.now = min(end, self.now + BEAT)
+            for renew in renewing:
+                renew()
+
+
+class Opener(Protocol):
+    def __call__(self, name: str = ..., partitions: int = ...) -> Board: ...
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture(params=["memory", *KINDS])
+def open_board(request: pytest.FixtureRequest, clock: Clock) -> Iterator[Opener]:
+    """Opens boards of a new namespace."""
+    url = "memory" if request.param == "memory" else address(request)
+    namespace = uuid.uuid4().hex
+    opened: list[Board] = []
+
+    def open_one(name: str = "fleet", partitions: int = 4) -> Board:
+        opened.append(board_at(url, namespace, name, partitions, clock))
+        return opened[-1]
+
+    yield open_one
+    for board in opened:
+        board.close()
+
+
+@pytest.fixture
+def board(open_board: Opener) -> Board:
+    return open_board()
+
+
+def board_at(
+    url: str, namespace: str, name: str, partitions: int, clock: Callable[[], float] | None
+) -> Board:
+    if url.startswith("redis"):
+        return RedisBoard(
+            url, namespace, name, lease_seconds=LEASE, partitions=partitions, clock=clock
+        )
+    path = None if url == "memory" else Path(url.removeprefix("sqlite:///"))
+    return SQLiteBoard(
+        path, namespace, name, lease_seconds=LEASE, partitions=partitions, clock=clock or Clock()
+    )
+
+
+def plan(number: int, partitions: int = 4) -> list[tuple[int, int, bytes]]:
+    return [(rank % partitions, -rank, b"request %d" % rank) for rank in range(number)]
+
+
+def lead(board: Board, worker: str = "a", entries: int = 8) -> int:
+    """Let a worker join, rank and open a round."""
+    board.renew(worker, idle_since=-1)
+    number = board.begin(worker)
+    assert number
+    assert board.publish(worker, number, 0, plan(entries))
+    assert board.open(worker, number)
+    return number
+
+
+def ranks(entries: list[Entry]) -> list[int]:
+    return [entry.rank for entry in entries]
+
+
+def test_a_worker_alone_holds_every_partition(board: Board) -> None:
+    view = board.renew("a")
+    assert view.is_new
+    assert view.partitions == frozenset(range(4))
+    assert not board.renew("a").is_new
+
+
+def test_a_worker_that_comes_later_gets_what_the_others_give_up(board: Board) -> None:
+    board.renew("a")
+    assert board.renew("b").partitions == frozenset()
+    assert board.renew("a").share == 2
+    assert board.renew("a", released=[1, 3]).partitions == {0, 2}
+    assert board.renew("b").partitions == {1, 3}
+
+
+def test_partitions_of_another_worker_cannot_be_given_up(board: Board) -> None:
+    board.renew("a")
+    board.renew("b", released=[0])
+    assert board.renew("a").partitions == frozenset(range(4))
+
+
+@pytest.mark.parametrize("workers", [1, 3, 50, 300])
+def test_shares_differ_by_one_at_most_and_are_all_there_is(workers: int) -> None:
+    names = [f"w{number}" for number in range(workers)]
+    shares = [share_of(name, names, PARTITIONS) for name in names]
+    assert sum(shares) == PARTITIONS
+    assert max(shares) - min(shares) <= 1
+
+
+def test_every_board_gives_the_same_shares(board: Board) -> None:
+    names = ["b", "a", "c"]
+    for name in names:
+        board.renew(name)
+    assert [board.renew(name).share for name in names] == [share_of(n, names, 4) for n in names]
+
+
+def test_a_plan_is_taken_best_first(board: Board) -> None:
+    lead(board)
+    assert ranks(board.take("a", range(4), 3)) == [0, 1, 2]
+    assert ranks(board.take("a", range(4), 3)) == [3, 4, 5]
+    assert ranks(board.take("a", range(4), 3)) == [6, 7]
+    assert board.take("a", range(4), 3) == []
+
+
+def test_an_entry_comes_as_it_was_published(board: Board) -> None:
+    board.renew("a")
+    number = board.begin("a")
+    board.publish("a", number, 0, [(3, -(2**63), b"\x00\xff{}"), (1, 2**63 - 1, b"")])
+    board.open("a", number)
+    assert board.take("a", range(4), 5) == [
+        Entry(0, 3, -(2**63), b"\x00\xff{}"),
+        Entry(1, 1, 2**63 - 1, b""),
+    ]
+
+
+def test_only_partitions_that_were_asked_for_are_taken_from(board: Board) -> None:
+    lead(board)
+    assert ranks(board.take("a", [1], 5)) == [1, 5]
+
+
+def test_only_the_holder_of_a_partition_takes_from_it(board: Board) -> None:
+    lead(board)
+    board.renew("b")
+    assert board.take("b", range(4), 8) == []
+    board.renew("a", released=[0])
+    assert board.renew("b").partitions == {0}
+    assert ranks(board.take("b", range(4), 8)) == [0, 4]
+    assert ranks(board.take("a", range(4), 8)) == [1, 2, 3, 5, 6, 7]
+
+
+def test_nothing_is_taken_before_the_round_is_open(board: Board) -> None:
+    board.renew("a")
+    number = board.begin("a")
+    board.publish("a", number, 0, plan(8))
+    assert board.take("a", range(4), 8) == []
+
+
+def test_what_is_done_is_done_once(board: Board) -> None:
+    number = lead(board)
+    entries = board.take("a", range(4), 8)
+    board.done("a", number, entries)
+    board.done("a", number, entries[:1])
+    view = board.renew("a")
+    assert (view.total, view.done, view.waiting, view.taken, view.repeats) == (8, 8, 0, 0, 1)
+
+
+def test_done_of_an_earlier_round_changes_nothing(board: Board) -> None:
+    first = lead(board, entries=1)
+    entries = board.take("a", range(4), 1)
+    board.done("a", first, entries)
+    lead(board, entries=1)
+    board.done("a", first, entries)
+    assert board.renew("a").waiting == 1
+
+
+def test_a_partition_given_up_takes_its_entries_with_it(board: Board) -> None:
+    lead(board)
+    board.take("a", range(4), 8)
+    board.renew("b")
+    board.renew("a", released=[2])
+    board.renew("b")
+    assert ranks(board.take("b", [2], 8)) == [2, 6]
+
+
+def test_entries_whose_lease_ran_out_return_to_their_place(board: Board, clock: Clock) -> None:
+    lead(board)
+    board.renew("b")
+    assert ranks(board.take("a", range(4), 3)) == [0, 1, 2]
+    clock.pass_(LEASE + BEAT, lambda: board.renew("b"))
+    view = board.renew("b")
+    assert view.workers == 1
+    assert view.lost == 3
+    assert view.partitions == frozenset(range(4))
+    assert ranks(board.take("b", range(4), 5)) == [0, 1, 2, 3, 4]
+
+
+def test_a_worker_that_renews_keeps_what_it_has(board: Board, clock: Clock) -> None:
+    lead(board)
+    board.take("a", range(4), 3)
+    clock.pass_(10 * LEASE, lambda: board.renew("a"), lambda: board.renew("b"))
+    view = board.renew("a")
+    assert (view.is_new, view.taken, view.lost) == (False, 3, 0)
+
+
+def test_a_worker_that_comes_back_late_has_nothing(board: Board, clock: Clock) -> None:
+    lead(board)
+    board.take("a", range(4), 3)
+    clock.pass_(LEASE + BEAT, lambda: board.renew("b"))
+    view = board.renew("a")
+    assert view.is_new
+    assert view.partitions == frozenset()
+    assert board.take("a", range(4), 3) == []
+
+
+def test_what_a_late_worker_has_done_is_not_given_again(board: Board, clock: Clock) -> None:
+    number = lead(board)
+    entries = board.take("a", range(4), 3)
+    clock.pass_(LEASE + BEAT, lambda: board.renew("b"))
+    board.done("a", number, entries[:2])
+    assert ranks(board.take("b", range(4), 2)) == [2, 3]
+
+
+def test_what_two_have_done_counts_once(board: Board, clock: Clock) -> None:
+    number = lead(board, entries=1)
+    late = board.take("a", range(4), 1)
+    clock.pass_(LEASE + BEAT, lambda: board.renew("b"))
+    board.done("b", number, board.take("b", range(4), 1))
+    board.done("a", number, late)
+    view = board.renew("b")
+    assert (view.done, view.repeats) == (1, 1)
+
+
+def test_a_worker_that_leaves_gives_all_back_at_once(board: Board) -> None:
+    lead(board)
+    board.take("a", range(4), 3)
+    board.leave("a")
+    view = board.renew("b")
+    assert (view.workers, view.lost) == (1, 0)
+    assert ranks(board.take("b", range(4), 8)) == [*range(8)]
+
+
+def test_only_what_is_kept_stays_with_a_worker(board: Board) -> None:
+    lead(board)
+    board.take("a", range(4), 4)
+    board.keep("a", [1, 3])
+    assert board.renew("a").taken == 2
+    assert ranks(board.take("a", range(4), 3)) == [0, 2, 4]
+
+
+def test_one_worker_leads(board: Board) -> None:
+    board.renew("a")
+    board.renew("b")
+    number = board.begin("a")
+    assert number == 1
+    assert board.begin("b") == board.begin("a") == 0
+    assert not board.publish("b", number, 0, plan(8))
+    assert not board.open("b", number)
+    assert board.renew("b").leader == "a"
+
+
+def test_who_has_not_joined_cannot_lead(board: Board) -> None:
+    assert board.begin("a") == 0
+
+
+def test_a_leader_that_dies_leaves_no_plan(board: Board, clock: Clock) -> None:
+    board.renew("a")
+    number = board.begin("a")
+    board.publish("a", number, 0, plan(8))
+    clock.pass_(LEASE + BEAT, lambda: board.renew("b"))
+    assert board.renew("b").phase == "none"
+    again = board.begin("b")
+    assert again == number + 1
+    assert not board.publish("a", number, 8, plan(8))
+    assert not board.open("a", number)
+    board.publish("b", again, 0, plan(2))
+    board.open("b", again)
+    assert ranks(board.take("b", range(4), 9)) == [0, 1]
+
+
+def test_a_leader_that_dies_once_its_round_is_open_is_not_missed(
+    board: Board, clock: Clock
+) -> None:
+    lead(board)
+    clock.pass_(LEASE + BEAT, lambda: board.renew("b"))
+    assert ranks(board.take("b", range(4), 8)) == [*range(8)]
+
+
+def test_a_slice_sent_twice_is_there_once(board: Board) -> None:
+    board.renew("a")
+    number = board.begin("a")
+    for _ in range(2):
+        assert board.publish("a", number, 0, plan(8))
+    assert board.publish("a", number, 8, plan(2))
+    assert board.open("a", number)
+    assert board.open("a", number)
+    assert board.renew("a").total == 10
+
+
+def test_a_long_plan_comes_whole_and_in_order(board: Board) -> None:
+    lead(board, entries=2_500)
+    assert ranks(board.take("a", range(4), 9_999)) == [*range(2_500)]
+
+
+def test_a_round_is_over_when_all_is_done_and_every_worker_idle(board: Board) -> None:
+    number = lead(board, entries=1)
+    board.done("a", number, board.take("a", range(4), 1))
+    assert not board.renew("a").is_over
+    assert board.begin("a") == 0
+    assert board.renew("a", idle_since=-1).is_over
+    assert board.begin("a") == number + 1
+    assert not board.renew("a", idle_since=-1).is_over
+
+
+def test_a_round_is_not_over_while_entries_wait_or_are_under_way(board: Board) -> None:
+    lead(board, entries=1)
+    assert not board.renew("a", idle_since=-1).is_over
+    board.take("a", range(4), 1)
+    assert not board.renew("a", idle_since=-1).is_over
+
+
+def test_an_empty_plan_is_over_at_once(board: Board) -> None:
+    lead(board, entries=0)
+    assert board.renew("a", idle_since=-1).is_over
+
+
+def test_a_worker_that_was_busy_has_the_others_look_again(board: Board) -> None:
+    lead(board, entries=0)
+    board.renew("a", released=[0, 1])
+    board.renew("b")
+    assert not board.renew("b", idle_since=-1).is_over
+    epoch = board.renew("b").epoch
+    assert not board.renew("a", idle_since=-1).is_over  # a may have left b something to do
+    assert not board.renew("b", idle_since=epoch).is_over  # b looked before a was through
+    assert board.renew("b", idle_since=board.renew("b").epoch).is_over
+
+
+def test_a_round_is_not_over_when_a_partition_has_just_changed_hands(board: Board) -> None:
+    lead(board, entries=0)
+    board.renew("b")
+    board.renew("b", idle_since=-1)
+    board.renew("a", released=[0, 1], idle_since=-1)
+    view = board.renew("b", idle_since=board.renew("a").epoch)
+    assert view.partitions == {0, 1}
+    assert not view.is_over
+
+
+def test_a_worker_that_died_has_the_others_look_again(board: Board, clock: Clock) -> None:
+    lead(board, entries=0)
+    board.renew("b")
+    epoch = board.renew("b", idle_since=-1).epoch
+    clock.pass_(LEASE + BEAT, lambda: board.renew("b", idle_since=epoch))
+    assert board.renew("b", idle_since=board.renew("b").epoch).is_over
+
+
+def test_a_clock_set_forward_costs_nobody_the_lease(board: Board, clock: Clock) -> None:
+    lead(board)
+    board.take("a", range(4), 3)
+    clock.now += 86_400
+    assert not board.renew("a").is_new
+    assert board.renew("b").lost == 0
+
+
+def test_a_clock_set_back_delays_no_end_of_a_lease(board: Board, clock: Clock) -> None:
+    lead(board)
+    board.take("a", range(4), 3)
+    clock.now -= 86_400
+    clock.pass_(LEASE + BEAT, lambda: board.renew("b"))
+    assert board.renew("b").lost == 3
+
+
+def test_no_lease_runs_out_while_nobody_reaches_the_board(board: Board, clock: Clock) -> None:
+    lead(board)
+    board.renew("b")
+    clock.now += 20 * LEASE
+    board.renew("b")
+    assert not board.renew("a").is_new
+
+
+def test_fleets_do_not_meet(open_board: Opener) -> None:
+    one, other = open_board("one/{x}"), open_board('other"')
+    lead(one)
+    assert other.renew("a").is_new
+    assert other.take("a", range(4), 8) == []
+
+
+@pytest.mark.parametrize("open_board", KINDS, indirect=True)  # memory is not shared
+def test_a_board_of_another_version_is_refused_while_it_has_workers(
+    open_board: Opener, clock: Clock
+) -> None:
+    old = open_board("old", 8)
+    lead(old)
+    new = open_board("old", 4)
+    with pytest.raises(StateError, match=r"another version.*stop its workers first"):
+        new.renew("b")
+    old.leave("a")
+    view = new.renew("b")
+    assert (view.partitions, view.round, view.total) == (frozenset(range(4)), 0, 0)
+
+
+def test_a_hosts_partition_is_the_same_for_all_its_urls() -> None:
+    urls = ("http://a.example.edu/~ada/", "https://A.EXAMPLE.edu:8443/x?y", "http://a.example.edu")
+    assert len({partition_of(url) for url in urls}) == 1
+    assert partition_of("http://a.example.edu/") == 163  # on every machine, in every version
+    assert partition_of("http://[bad") == 0
+    spread = {partition_of(f"http://host{number}.example/") for number in range(5_000)}
+    assert spread == set(range(PARTITIONS))
+
+
+REDIS_KEYS = ("board", "workers", "idle", "partitions", "waiting", "taken", "plan")
+
+
+@pytest.mark.parametrize("key", REDIS_KEYS)
+def test_a_key_of_another_type_is_named(key: str, redis_port: int) -> None:
+    url, namespace = f"redis://127.0.0.1:{redis_port}/0", uuid.uuid4().hex
+    board = RedisBoard(url, namespace)
+    with redis.Redis(port=redis_port) as client:
+        client.rpush(f"{namespace}:{{fleet.fleet}}:{key}", "x")
+    for step in (lambda: board.renew("a"), lambda: board.take("a", [0], 1)):
+        with pytest.raises(StateError, match=rf"{namespace}:.*:{key} is a list"):
+            step()
+    board.close()
+
+
+@pytest.mark.parametrize("value", ["x", "nan", "inf", "1e300", ""])
+def test_a_number_that_is_none_is_named(value: str, redis_port: int) -> None:
+    namespace = uuid.uuid4().hex
+    board = RedisBoard(f"redis://127.0.0.1:{redis_port}/0", namespace)
+    with redis.Redis(port=redis_port) as client:
+        client.hset(f"{namespace}:{{fleet.fleet}}:board", "round", value)
+    with pytest.raises(StateError, match=r"field round .*:board is no number"):
+        board.renew("a")
+    board.close()
+
+
+def test_entries_that_are_none_are_passed_over(redis_port: int, clock: Clock) -> None:
+    namespace = uuid.uuid4().hex
+    board = board_at(f"redis://127.0.0.1:{redis_port}/0", namespace, "fleet", 4, clock)
+    number = lead(board, entries=1)
+    prefix = f"{namespace}:{{fleet.fleet}}"
+    with redis.Redis(port=redis_port) as client:
+        client.zadd(f"{prefix}:waiting", {"x": 0, "0:1:2": 1, "7:77": 2})
+        client.hset(f"{prefix}:taken", mapping={"y": "a", "3:4": "somebody"})
+    entries = board.take("a", range(4), 9)
+    assert ranks(entries) == [0]
+    board.keep("a", [0])
+    board.done("a", number, entries)
+    board.renew("a", released=[0])
+    assert board.renew("a").done == 1
+    board.close()
+
+
+def test_a_field_that_is_no_number_is_named_on_sqlite(tmp_path: Path) -> None:
+    board = SQLiteBoard(tmp_path / "state.db")
+    board.renew("a")
+    with sqlite3.connect(tmp_path / "state.db") as db:
+        db.execute("UPDATE \"hacs.fleet.board\" SET value = 'x' WHERE key = 'round'")
+    db.close()
+    with pytest.raises(StateError, match=r"state\.db holds 'x' as round in"):
+        board.renew("a")
+    board.close()
+
+
+def test_a_server_that_is_away_is_named_without_its_password() -> None:
+    board = RedisBoard("redis://user:secret@127.0.0.1:1/0")
+    with pytest.raises(StateUnavailableError, match=r"board in redis://127\.0\.0\.1:1/0") as caught:
+        board.renew("a")
+    assert "secret" not in str(caught.value)
+
+
+class Fleet(RuleBasedStateMachine):
+    """Workers that join, take, finish, die, and come back late, by a clock that anybody sets.
+
+    A worker's own lease is counted as `FleetWorker` does: by a clock that only goes on, from before
+    the step that prolonged it.
+    """
+
+    url = "memory"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.clock = Clock()
+        self.own = 0.0
+        self.board = board_at(self.url, uuid.uuid4().hex, "fleet", 4, self.clock)
+        self.lives: dict[str, int] = {}
+        self.until: dict[str, float] = {}
+        self.partitions: dict[str, frozenset[int]] = {}
+        self.held: dict[str, dict[int, Entry]] = {}
+        self.visits: dict[int, int] = {}
+        self.number = 0
+
+    def teardown(self) -> None:
+        """Whatever has happened: one worker that goes on ends with every entry done."""
+        if self.number:
+            for _ in range(10):
+                self.clock.now += BEAT
+                self.board.renew("last")
+            while entries := self.board.take("last", range(4), 3):
+                self.visit("last", entries)
+            view = self.board.renew("last", idle_since=-1)
+            assert view.is_over
+            assert view.done == view.total == len(self.visits)
+            assert all(self.visits.values())
+        self.board.close()
+
+    def name(self, worker: str) -> str:
+        return f"{worker}{self.lives.get(worker, 0)}"
+
+    def is_live(self, worker: str) -> bool:
+        return self.own < self.until.get(worker, 0.0)
+
+    def visit(self, worker: str, entries: list[Entry]) -> None:
+        for entry in entries:
+            self.visits[entry.rank] += 1
+        self.board.done(worker, self.number, entries)
+
+    workers = st.sampled_from("abc")
+
+    @initialize(entries=st.integers(0, 30))
+    def a_round_is_begun(self, entries: int) -> None:
+        self.renew("a", set(), is_idle=False)
+        self.number = self.board.begin("a0")
+        self.board.publish("a0", self.number, 0, plan(entries))
+        self.board.open("a0", self.number)
+        self.visits = dict.fromkeys(range(entries), 0)
+
+    @rule(worker=workers, gives=st.sets(st.integers(0, 3)), is_idle=st.booleans())
+    def renew(self, worker: str, gives: set[int], is_idle: bool) -> None:
+        was_live = self.is_live(worker)
+        released = [*gives]
+        idle_since = -1 if is_idle else None
+        view = self.board.renew(self.name(worker), released=released, idle_since=idle_since)
+        held = self.held.setdefault(worker, {})
+        if view.is_new:
+            assert not was_live
+            held.clear()
+        for entry in [*held.values()]:
+            if entry.partition in gives:
+                del held[entry.rank]
+        self.until[worker] = self.own + LEASE
+        self.partitions[worker] = view.partitions
+        assert view.partitions >= {entry.partition for entry in held.values()}
+        if view.is_over:
+            assert all(self.visits.values())
+
+    @rule(worker=workers, most=st.integers(1, 5))
+    def take(self, worker: str, most: int) -> None:
+        for entry in self.board.take(self.name(worker), range(4), most):
+            assert entry.partition in self.partitions[worker]
+            self.held[worker][entry.rank] = entry
+
+    @rule(worker=workers, number=st.integers(1, 3))
+    def finish(self, worker: str, number: int) -> None:
+        held = self.held.get(worker, {})
+        self.visit(self.name(worker), [held.pop(rank) for rank in sorted(held)[:number]])
+
+    @rule(worker=workers)
+    def die(self, worker: str) -> None:
+        self.lives[worker] = self.lives.get(worker, 0) + 1
+        for facts in (self.until, self.partitions, self.held):
+            facts.pop(worker, None)  # type: ignore[attr-defined]
+
+    @rule(worker=workers)
+    def leave(self, worker: str) -> None:
+        self.board.leave(self.name(worker))
+        self.die(worker)
+
+    @rule(seconds=st.floats(0, 2 * LEASE))
+    def time_passes(self, seconds: float) -> None:
+        self.clock.now += seconds
+        self.own += seconds
+
+    @rule(worker=workers)
+    def the_others_are_late(self, worker: str) -> None:
+        for _ in range(9):
+            self.clock.now += BEAT
+            self.own += BEAT
+            self.renew(worker, set(), is_idle=False)
+
+    @rule(seconds=st.floats(-1e6, 1e6))
+    def somebody_sets_the_clock(self, seconds: float) -> None:
+        self.clock.now += seconds
+
+    @invariant()
+    def no_partition_has_two_holders(self) -> None:
+        live = [worker for worker in self.until if self.is_live(worker)]
+        held = [part for worker in live for part in self.partitions.get(worker, ())]
+        assert len(held) == len(set(held))
+
+    @invariant()
+    def no_entry_has_two_holders(self) -> None:
+        live = [worker for worker in self.until if self.is_live(worker)]
+        held = [rank for worker in live for rank in self.held.get(worker, ())]
+        assert len(held) == len(set(held))
+
+
+TestFleetInMemory = Fleet.TestCase
+TestFleetInMemory.settings = settings(max_examples=60, stateful_step_count=40)
+
+
+def test_random_fleets_on_redis(redis_port: int) -> None:
+    from hypothesis.stateful import run_state_machine_as_test
+
+    class OnRedis(Fleet):
+        url = f"redis://127.0.0.1:{redis_port}/0"
+
+    run_state_machine_as_test(
+        OnRedis,
+        settings=settings(
+            max_examples=40, stateful_step_count=40, suppress_health_check=[HealthCheck.too_slow]
+        ),
+    )
