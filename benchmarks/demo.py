@@ -43,13 +43,14 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--rounds", type=int, default=13)
     parser.add_argument("--in-memory", action="store_true")
+    parser.add_argument("--days", type=int, default=DAYS, help="between two rounds, in memory")
     options = parser.parse_args()
     print("| seed | visits each | HACS | Last-Obs | ratio | seconds |\n|---|---|---|---|---|---|")
     found: list[tuple[int, int]] = []
     for seed in range(options.seeds):
         began = time.monotonic()
         visits, hacs, last_obs = (
-            in_memory(generated(seed, AUTHORS), options.rounds)
+            in_memory(generated(seed, AUTHORS), options.rounds, options.days)
             if options.in_memory
             else demonstrated(seed, options.rounds)
         )
@@ -88,7 +89,7 @@ def demonstrated(seed: int, rounds: int) -> tuple[int, int, int]:
     return int(visits), int(hacs), int(last_obs)
 
 
-def in_memory(web: Web, rounds: int) -> tuple[int, int, int]:
+def in_memory(web: Web, rounds: int, days: int) -> tuple[int, int, int]:
     urls = [f"{BASE}{page.path}" for page in web.pages]
     ids = np.array([page_id(url) for url in urls])
     arms = EXPERIMENT.assign(np.array([site_id(url) for url in urls]))
@@ -113,7 +114,7 @@ def in_memory(web: Web, rounds: int) -> tuple[int, int, int]:
     knowledge.refit_prior()
     visits, hits = 0, [0] * len(ARMS)
     for number in range(rounds):
-        now = web.start + number * DAYS * DAY
+        now = web.start + number * days * DAY
         knowledge = Knowledge(store, Estimation())  # the next crawl reads the prior
         rows = knowledge.rows(ids)
         chosen: list[int] = []
