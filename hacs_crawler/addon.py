@@ -7,6 +7,7 @@ import logging
 from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
 from scrapy.utils.misc import load_object
 
+from hacs_crawler.metrics import Metrics
 from hacs_crawler.middlewares.link_additions import LinkAdditionsMiddleware
 from hacs_crawler.middlewares.page_memory import PageMemoryMiddleware
 from hacs_crawler.middlewares.retry_after import RetryAfterMiddleware
@@ -22,6 +23,7 @@ COMPONENTS = (
     ("DOWNLOADER_MIDDLEWARES", PageMemoryMiddleware, 40),
     # nearer the downloader than RetryMiddleware (550), which swallows 429 and 503
     ("DOWNLOADER_MIDDLEWARES", RetryAfterMiddleware, 560),
+    ("EXTENSIONS", Metrics, 0),
 )
 
 

@@ -42,6 +42,7 @@ DEFAULTS: Final[dict[str, Any]] = {
     "HACS_BUDGET": None,
     "HACS_RANK_WINDOW": None,
     "HACS_EXPLORE": 0.0,
+    "HACS_ROUND_MINUTES": 60.0,
     "HACS_RANDOM_SEED": None,
     "HACS_INNER_SCHEDULER": "scrapy.core.scheduler.Scheduler",
     "HACS_LINKS": "all",
@@ -54,6 +55,7 @@ DEFAULTS: Final[dict[str, Any]] = {
     "HACS_BUFFER_VISITS": 10_000,
     "HACS_OUTCOMES": 1_000_000,
     "HACS_CLOCK": "time.time",
+    "HACS_METRICS": None,
     "HACS_CDX_URL": "https://web.archive.org/cdx/search/cdx",
     "HACS_MEMENTO_URL": "https://web.archive.org/web",
     "HACS_CDX_PER_MINUTE": 24.0,
@@ -83,6 +85,7 @@ class Config:
     budget: int | None
     rank_window: int | None
     explore: float
+    round_minutes: float
     random_seed: int | None
     inner_scheduler: str
     link_rules: LinkRules
@@ -93,6 +96,7 @@ class Config:
     buffer_visits: int
     outcomes: int
     clock: Clock
+    metrics: tuple[str, int] | None
     cdx_url: str
     memento_url: str
     cdx_per_minute: float
@@ -156,6 +160,7 @@ class Config:
             budget=budget,
             rank_window=read.count("HACS_RANK_WINDOW"),
             explore=read.number("HACS_EXPLORE", at_most=1.0),
+            round_minutes=read.number("HACS_ROUND_MINUTES"),
             random_seed=read.seed("HACS_RANDOM_SEED"),
             inner_scheduler=read.text("HACS_INNER_SCHEDULER"),
             link_rules=LinkRules(
@@ -170,6 +175,7 @@ class Config:
             buffer_visits=read.required_count("HACS_BUFFER_VISITS"),
             outcomes=read.required_count("HACS_OUTCOMES"),
             clock=read.clock(),
+            metrics=read.address("HACS_METRICS"),
             cdx_url=read.url("HACS_CDX_URL"),
             memento_url=read.url("HACS_MEMENTO_URL"),
             cdx_per_minute=read.number("HACS_CDX_PER_MINUTE"),
@@ -290,6 +296,15 @@ class _Reader:
                 allowed = f"a budget of which the arm {arm.name!r} gets at least one visit"
                 raise _wrong("HACS_BUDGET", budget, allowed)
         return experiment
+
+    def address(self, name: str) -> tuple[str, int] | None:
+        value = self.value(name)
+        if value is None or value == "":
+            return None
+        host, _, port = str(value).rpartition(":")
+        if not port.isdecimal() or not 0 < int(port) < 65_536:
+            raise _wrong(name, value, "HOST:PORT, or PORT alone on this machine")
+        return host.strip("[]") or "127.0.0.1", int(port)
 
     def clock(self) -> Clock:
         name = self.text("HACS_CLOCK")

@@ -115,6 +115,11 @@ class Session:
         return self._knowledge is not None and self.failure is None
 
     @property
+    def waiting_visits(self) -> int:
+        """How many visits wait in memory to be written."""
+        return self._buffer.waiting if self._buffer is not None else 0
+
+    @property
     def prior_rate_per_day(self) -> float:
         """The rate expected of a page of which nothing is known."""
         return self.knowledge.estimation.prior.mean_rate

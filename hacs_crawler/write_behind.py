@@ -62,6 +62,11 @@ class WriteBehind:
         """Visits not written: those given up, and those of pages that are damaged in the state."""
         self.given_up = 0
 
+    @property
+    def waiting(self) -> int:
+        """How many visits are not written yet."""
+        return len(self._waiting) + len(self._writing)
+
     def page(self, key: int) -> Page | None:
         """Return a page as it will be once its waiting visits are written, if there are any."""
         return self._latest.get(key)
@@ -74,7 +79,7 @@ class WriteBehind:
             self._latest[key] = after
         self._waiting.append(visit)
         self._taken += 1
-        if len(self._waiting) + len(self._writing) > self._limit:
+        if self.waiting > self._limit:
             self._give_up(self._waiting[:1])
             del self._waiting[:1]
         elif len(self._waiting) >= self._count and not self._pause:
@@ -108,7 +113,7 @@ class WriteBehind:
 
     async def make_room(self) -> None:
         """Return when so few visits wait that none will be given up for the next ones."""
-        while len(self._waiting) + len(self._writing) > self._limit // 2:
+        while self.waiting > self._limit // 2:
             await self.settle()
 
     async def _end_of_write(self) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 
@@ -14,7 +16,7 @@ from hacs_crawler.state.knowledge import Estimation, Knowledge
 from hacs_crawler.state.opening import open_store
 from hacs_crawler.state.page import Visit
 from integration_support import QUICK, ROOT, Project, finish, read_until
-from servers import Site
+from servers import Site, free_port
 
 SUMMARY = "HACS visited"
 
@@ -101,3 +103,31 @@ def test_a_round_without_anything_due_is_followed_by_the_next(
     crawl = finish(process, log)
     assert crawl.stat("hacs/visits") == 6
     assert crawl.stat("hacs/dropped/threshold") >= 6
+
+
+def test_prometheus_reads_the_stats_of_a_crawl_that_goes_on(
+    site: Site, project: Project, seeds: Path
+) -> None:
+    port = free_port()
+    process = start(project, str(seeds), HACS_METRICS=port)
+    log = read_until(process, "The next round begins in")
+    with urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
+        metrics = answer.read().decode().splitlines()
+    process.send_signal(signal.SIGTERM)
+    assert finish(process, log).exit_status == 0
+    assert 'hacs_visits{spider="scholar"} 6.0' in metrics
+    assert 'hacs_waiting_visits{spider="scholar"} 0.0' in metrics
+
+
+def test_a_port_that_is_taken_stops_the_crawl_before_its_first_request(
+    site: Site, project: Project, seeds: Path
+) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        crawl = project.crawl(str(seeds), HACS_METRICS=address)
+    assert crawl.exit_status == 1
+    assert f"HACS_METRICS = '{address}': cannot listen there" in crawl.log
+    assert "Traceback" not in crawl.log
+    assert site.asked == []
