@@ -135,7 +135,8 @@ def _signals() -> Iterator[Callable[[], int]]:
         asked = number
         signal.signal(number, before[number])
 
-    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+    numbers: tuple[int, ...] = (signal.SIGINT, signal.SIGTERM)
+    before = {number: signal.signal(number, ask) for number in numbers}
     try:
         yield lambda: asked
     finally:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+from dataclasses import replace
 from hashlib import blake2b
 from typing import Any
 
@@ -21,7 +22,7 @@ from hacs_crawler.interchange import (
     to_line,
 )
 from hacs_crawler.state.codec import encode_page
-from hacs_crawler.state.page import Harvest, News, Page, Visit, merge
+from hacs_crawler.state.page import Harvest, News, Page, Visit, bound_links, merge
 from hacs_crawler.urls import fingerprint
 
 URL = "http://example.edu/~a/"
@@ -91,6 +92,7 @@ def test_the_layout() -> None:
         ],
         "content_changes": ["2026-02-02T12:00:00Z"],
         "links_since": "2026-01-31T12:00:00Z",
+        "link_level": 0,
         "links": [
             {
                 "first_seen": "2026-01-31T12:00:00Z",
@@ -121,6 +123,55 @@ def test_a_page_comes_back_from_its_line_byte_for_byte(history: list[Visit], rat
     assert line.count(b"\n") == 1
     assert is_export(line)
     assert encode_page(from_line(line)) == encode_page(page)
+
+
+@given(histories, st.sampled_from([2, 4, 8, 16]))
+def test_so_does_a_page_that_keeps_less_of_its_links(history: list[Visit], most: int) -> None:
+    page = page_after(*(replace(one, etag="", last_modified="") for one in history))
+    bound_links(page, most)
+    assert encode_page(from_line(to_line(page))) == encode_page(page)
+
+
+def test_what_is_kept_of_links_is_the_beginning_of_their_fingerprints() -> None:
+    found = []
+    for most in (8 * 9, 4 * 9, 2 * 9):
+        page = page_after(Visit(URL, 1, links=frozenset(map(fingerprint, "abcdefghi"))))
+        bound_links(page, most)
+        line = json.loads(to_line(page))
+        found.append((line["hacs"], line["link_level"], set(line["links"][0]["fingerprints"])))
+    hashes = [blake2b(text.encode(), digest_size=8).hexdigest() for text in "abcdefghi"]
+    assert found == [
+        (1, 0, set(hashes)),
+        (2, 1, {one[:8] for one in hashes}),
+        (2, 2, {one[:4] for one in hashes}),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("level", "fingerprint", "message"),
+    [
+        (1, "feffffffffffffff", "fingerprints have to be texts of 8 hexadecimal digits"),
+        (3, "feff0000", "fingerprints have to be texts of 4 hexadecimal digits"),
+        (3, "0100", "a fingerprint in 'links' is none that 'link_level' keeps"),
+        (19, "0000", "'link_level' is no whole number from 0 to 18: 19"),
+    ],
+)
+def test_links_that_a_level_does_not_keep_are_refused(
+    level: int, fingerprint: str, message: str
+) -> None:
+    page = page_after(Visit(URL, 100, links=frozenset({0})))
+    bound_links(page, 2)
+    fields = json.loads(to_line(page))
+    fields["link_level"] = level
+    fields["links"][0]["fingerprints"] = [fingerprint]
+    with pytest.raises(ValueError, match=message):
+        from_line(json.dumps(fields).encode())
+
+
+def test_exports_that_know_no_level_are_read() -> None:
+    fields = json.loads(to_line(example()))
+    del fields["link_level"]
+    assert from_line(json.dumps(fields).encode()).links == example().links
 
 
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"]))))
@@ -172,7 +223,7 @@ def broken(path: str, value: object) -> bytes:
 @pytest.mark.parametrize(
     ("path", "value", "message"),
     [
-        ("hacs", 2, "'hacs' is layout 2"),
+        ("hacs", 3, "'hacs' is layout 3"),
         ("hacs", True, "'hacs' is no whole number"),
         ("url", "missing", "no 'url'"),
         ("url", 5, "'url' is no text: 5"),

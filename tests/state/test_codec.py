@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hacs_crawler.exceptions import StateError
 from hacs_crawler.sites import site_id
 from hacs_crawler.state.codec import ROW, decode_page, encode_page, encode_row
-from hacs_crawler.state.page import Harvest, News, Page, Visit, merge
+from hacs_crawler.state.page import Harvest, News, Page, Visit, bound_links, merge
 
 seconds = st.integers(1, 2**32 - 1)
 digests = st.integers(-(2**63), 2**63 - 1)
@@ -70,6 +70,21 @@ def test_a_layout_of_a_later_version_is_refused() -> None:
     body = bytearray(encode_page(example_page()))
     body[0] = 9
     with pytest.raises(StateError, match="layout 9"):
+        decode_page(bytes(body))
+
+
+def test_only_pages_that_keep_less_of_links_have_the_layout_that_older_versions_refuse() -> None:
+    page = example_page()
+    assert encode_page(page)[:4] == bytes([1, 0, 1, 0])
+    bound_links(page, 8)
+    assert encode_page(page)[:4] == bytes([2, 0, 1, 2])
+
+
+@pytest.mark.parametrize(("layout", "level"), [(1, 1), (2, 0), (2, 19), (2, 255)])
+def test_a_level_of_links_that_does_not_exist_is_refused(layout: int, level: int) -> None:
+    body = bytearray(encode_page(example_page()))
+    body[0], body[3] = layout, level
+    with pytest.raises(StateError, match=f"layout {layout} with level {level}"):
         decode_page(bytes(body))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from hacs_crawler.model import DEFAULT_PRIOR
 from hacs_crawler.state.codec import ROW
-from hacs_crawler.state.knowledge import Estimation, Knowledge, Restored
+from hacs_crawler.state.knowledge import Estimation, Knowledge, Reestimated, Restored
 from hacs_crawler.state.page import DAY, News, Page, Visit, merge
 from hacs_crawler.state.store import Change, Store
-from hacs_crawler.urls import page_id
+from hacs_crawler.urls import fingerprint, page_id
 
 URLS = [f"http://example.edu/~a{number}/" for number in range(4)]
 
@@ -242,6 +242,108 @@ def test_pages_are_streamed_and_damaged_ones_told_apart(store: Store) -> None:
     found = list(knowledge.pages())
     assert {page.url for page in found if page is not None} == set(URLS)
     assert found.count(None) == 1
+
+
+def links(first: int, number: int) -> frozenset[int]:
+    return frozenset(fingerprint(str(one)) for one in range(first, first + number))
+
+
+def test_a_page_that_is_written_keeps_as_much_of_its_links_as_it_may(store: Store) -> None:
+    knowledge = Knowledge(store, Estimation(), link_bytes=64)
+    knowledge.record([Visit(URLS[0], 1 * DAY, links=links(0, 20))])
+    (recorded,) = knowledge.record([Visit(URLS[0], 2 * DAY, links=links(0, 30))])
+    page = loaded(store, URLS[0])
+    assert recorded.new_links == links(20, 10)
+    assert (page.link_level, len(page.links), page.last_update) == (2, 30, 2 * DAY)
+
+
+def test_a_bound_that_is_set_or_taken_away_makes_no_link_look_new(store: Store) -> None:
+    day = 0
+    for link_bytes in (None, 64, 256, None):
+        knowledge = Knowledge(store, Estimation(), link_bytes)
+        for _ in range(2):
+            day += 1
+            (recorded,) = knowledge.record([Visit(URLS[0], day * DAY, links=links(0, 100))])
+            assert not recorded.updated
+    assert loaded(store, URLS[0]).link_level > 2
+
+
+def test_pages_of_another_state_are_bounded_and_estimated_by_what_is_then_known(
+    new_store: Callable[[], Store],
+) -> None:
+    whole = knowledge_of(new_store())
+    whole.record([Visit(URLS[0], day * DAY, links=links(0, 9 * day)) for day in range(1, 9)])
+    (page,) = whole.pages()
+    assert page is not None
+    store = new_store()
+    assert Knowledge(store, Estimation(), link_bytes=64).restore([page]) == Restored(1, 0, 0)
+    found = loaded(store, URLS[0])
+    assert len(found.links) * found.links.itemsize <= 64
+    assert found.rate == pytest.approx(Estimation().rate_per_day(found))
+
+
+def history(number: int) -> list[Visit]:
+    return [
+        visit(url, day, *range(day // (2 + place)))
+        for place, url in enumerate(URLS)
+        for day in range(1, number)
+    ]
+
+
+def rates(store: Store) -> list[float]:
+    return [loaded(store, url).rate for url in URLS]
+
+
+def test_reestimating_is_estimating_what_was_recorded_with_the_other_estimator(
+    new_store: Callable[[], Store],
+) -> None:
+    store, other = new_store(), new_store()
+    Knowledge(store, Estimation("mle")).record(history(20))
+    Knowledge(other, Estimation("bayes")).record(history(20))
+    done = knowledge_of(store).reestimate([page_id(url) for url in URLS])
+    assert done == Reestimated(changed=4, damaged=0)
+    assert rates(store) == pytest.approx(rates(other))
+    ids = np.array([page_id(url) for url in URLS])
+    assert store.rows(ids)["rate"].tolist() == rates(store)
+
+
+def test_pages_whose_rate_stays_are_not_written_again(store: Store) -> None:
+    knowledge_of(store).record(history(20))
+    assert knowledge_of(store).reestimate([page_id(url) for url in URLS]) == Reestimated(0, 0)
+    assert loaded(store, URLS[0]).version == 1
+
+
+def test_reestimating_does_not_undo_what_a_crawl_records_meanwhile(store: Store) -> None:
+    class Interfering(CountingStore):
+        """Records a visit between loading and writing."""
+
+        def write(self, changes: Sequence[Change]) -> dict[int, bytes]:
+            if "write" not in self.calls:
+                self.calls.append("write")
+                Knowledge(store, Estimation("cho")).record([visit(URLS[0], 30, *range(40))])
+            return store.write(changes)
+
+    Knowledge(store, Estimation("cho")).record(history(20))
+    done = Knowledge(Interfering(store), Estimation()).reestimate([page_id(url) for url in URLS])
+    page = loaded(store, URLS[0])
+    assert done == Reestimated(4, 0)
+    assert page.last_visit == page.last_update == 30 * DAY
+    assert page.rate == pytest.approx(Estimation().rate_per_day(page))
+
+
+def test_reestimating_counts_damaged_pages_and_leaves_them_alone(store: Store) -> None:
+    key = page_id(URLS[0])
+    store.write([Change(key, 0, b"\1\0\0\0\1\0\0\0", np.zeros(1, ROW).tobytes())])
+    assert knowledge_of(store).reestimate([key]) == Reestimated(0, 1)
+    assert store.load([key])[key] == b"\1\0\0\0\1\0\0\0"
+
+
+def test_reestimating_brings_links_within_their_bound(store: Store) -> None:
+    knowledge_of(store).record([Visit(URLS[0], DAY, links=links(0, 30))])
+    bounded = Knowledge(store, Estimation(), link_bytes=64)
+    assert bounded.reestimate([page_id(URLS[0])]) == Reestimated(1, 0)
+    assert loaded(store, URLS[0]).link_level == 2
+    assert bounded.reestimate([page_id(URLS[0])]) == Reestimated(0, 0)
 
 
 class CountingStore:
