@@ -79,7 +79,7 @@ class Metrics:
     def collect(self) -> Iterator[Metric]:
         """Yield the stats as metrics; called in the server's threads."""
         spider = self._crawler.spider
-        stats = dict(self._crawler.stats.get_stats()) if self._crawler.stats is not None else {}
+        stats = dict(self._crawler.stats.get_stats())
         waiting = Session.of(self._crawler).waiting_visits
         return metrics_of(stats | {"hacs/waiting_visits": waiting}, spider.name if spider else "")
 

@@ -272,6 +272,7 @@ class Session:
 
     async def begin_round(self) -> None:
         """Read what is to be known for ranking anew, and count what is found from now on."""
+        assert self.config is not None  # noqa: S101 - the session is open
         try:
             self.correct = await self.patiently(_renewed, self.config)
         except StateError as error:
