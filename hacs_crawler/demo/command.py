@@ -18,7 +18,7 @@ from rich.console import Console
 from hacs_crawler.demo.histories import from_timelines, generated
 from hacs_crawler.demo.processes import HACS, Interruption, Processes, Signals
 from hacs_crawler.demo.project import REPORT, write_web
-from hacs_crawler.demo.rounds import play, read_archive, serve_web, to_be_found
+from hacs_crawler.demo.rounds import ENDING_SECONDS, play, read_archive, serve_web, to_be_found
 from hacs_crawler.demo.screen import Screen
 from hacs_crawler.demo.web import Web
 from hacs_crawler.exceptions import HacsError
@@ -26,9 +26,7 @@ from hacs_crawler.project import ending_in_a_line
 
 AUTHORS: Final = 100
 SEED: Final = 1
-"""Of twenty webs the one whose result is nearest to the middle: see docs/demo.md."""
-FULL: Final = 1.25
-"""At so many times the best arm's hits of the first round, in every round, a bar has its full length."""
+"""Of the first ten webs the one whose result is nearest to the median of a hundred: docs/demo.md."""
 
 
 def demo(  # noqa: PLR0917 - one for each option
@@ -87,8 +85,8 @@ def _play(
         for standing in play(processes, folder, web, until, rounds):
             if not most:
                 now = time.monotonic()
-                expected = rounds or (until - now) / (now - began)
-                most = FULL * max(2.0, expected) * max(1, *standing.hits)
+                expected = rounds or (until - ENDING_SECONDS - now) / (now - began)
+                most = max(2.0, expected) * max(1, *standing.hits)  # the first round finds most
             screen.round(standing, most)
     screen.result(standing, to_be_found(web, standing.at))
 
