@@ -92,11 +92,13 @@ class Board(Protocol):
         -1 says that there was something under way since it said so last; None that there is now.
         """
 
-    def begin(self, worker: str) -> int:
+    def begin(self, worker: str, *, anew: bool = False) -> int:
         """Begin a round that this worker leads, and return its number; 0 where there is one already.
 
         A round is over when nothing of it waits or is under way, every partition is held, and every
-        worker is idle, each by what it found after the last of them had something under way.
+        worker is idle, each by what it found after the last of them had something under way; or when
+        nothing of it waits and its last worker is gone. With `anew` a worker that is alone gives up
+        what is left of a round.
         """
 
     def publish(

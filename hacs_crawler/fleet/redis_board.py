@@ -112,6 +112,10 @@ local function free(worker)
     redis.call('DEL', waiting, taken, plan)
     add('total', -facts.total)
   end
+  if phase == 'open' and redis.call('ZCARD', workers) == 0 and redis.call('ZCARD', waiting) == 0 then
+    phase = 'none'
+    set('phase', phase)
+  end
   return had
 end
 
@@ -172,12 +176,11 @@ for i = 0, partitions - 1 do
 end
 
 local since = tonumber(ARGV[6])
-local is_idle = since and not is_new and given == 0
-if is_idle and since == -1 then
+if since == -1 then
   forget_idleness()
   since = facts.epoch
 end
-if is_idle and since == facts.epoch then
+if since == facts.epoch and not is_new and given == 0 then
   redis.call('SADD', idle, me)
 else
   redis.call('SREM', idle, me)
@@ -186,8 +189,10 @@ return {is_new and 1 or 0, held, share, phase, facts.round, leader, facts.epoch,
   is_over() and 1 or 0, #names, redis.call('ZCARD', waiting), redis.call('HLEN', taken),
   facts.total, facts.done, facts.repeats, facts.lost}
 """
+# 6: whether to begin anew
 _BEGIN = """
-local may_begin = phase == 'none' or is_over()
+local is_alone = redis.call('ZCARD', workers) == 1
+local may_begin = phase == 'none' or is_over() or (ARGV[6] == '1' and is_alone)
 if not may_begin or not redis.call('ZSCORE', workers, me) then return 0 end
 redis.call('DEL', waiting, taken, plan)
 forget_idleness()
@@ -327,9 +332,9 @@ class RedisBoard:
             lost=answer[14],
         )
 
-    def begin(self, worker: str) -> int:
+    def begin(self, worker: str, *, anew: bool = False) -> int:
         """See `Board.begin`."""
-        return int(self._step(_BEGIN, worker))
+        return int(self._step(_BEGIN, worker, int(anew)))
 
     def publish(
         self, worker: str, number: int, start: int, entries: Sequence[tuple[int, int, bytes]]

@@ -81,10 +81,9 @@ class SQLiteBoard:
                 self._free_partition(worker, partition)
             share = share_of(worker, {*workers, worker}, self._partitions)
             given = self._give_partitions(worker, share)
-            is_idle = idle_since is not None and not is_new and not given
-            if is_idle and idle_since == -1:
+            if idle_since == -1:
                 self._forget_idleness(facts)
-            is_idle = is_idle and idle_since in {-1, facts["epoch"]}
+            is_idle = idle_since in {-1, facts["epoch"]} and not is_new and not given
             self._db.execute(
                 f"UPDATE {self._workers} SET idle = ? WHERE name = ?",  # noqa: S608
                 (is_idle, worker),
@@ -112,11 +111,14 @@ class SQLiteBoard:
                 lost=facts["lost"],
             )
 
-    def begin(self, worker: str) -> int:
+    def begin(self, worker: str, *, anew: bool = False) -> int:
         """See `Board.begin`."""
         with self._step() as facts:
-            may_begin = facts["phase"] == "none" or self._is_over(facts)
-            if worker not in self._names() or not may_begin:
+            names = self._names()
+            may_begin = (
+                facts["phase"] == "none" or self._is_over(facts) or (anew and len(names) == 1)
+            )
+            if worker not in names or not may_begin:
                 return 0
             self._db.execute(f"DELETE FROM {self._plan}")  # noqa: S608
             self._forget_idleness(facts)
@@ -297,6 +299,8 @@ class SQLiteBoard:
         if facts["phase"] == "ranking" and facts["leader"] == worker:
             self._db.execute(f"DELETE FROM {self._plan}")  # noqa: S608
             facts.update(phase="none", leader="", total=0)
+        if facts["phase"] == "open" and not self._names() and not self._has_entries():
+            facts["phase"] = "none"
         return had
 
     def _free_partition(self, worker: str, partition: int) -> None:
@@ -329,10 +333,13 @@ class SQLiteBoard:
     def _is_over(self, facts: dict[str, Any]) -> bool:
         return (
             facts["phase"] == "open"
-            and self._count(f"(SELECT 1 FROM {self._plan} LIMIT 1)") == 0  # noqa: S608
+            and not self._has_entries()
             and self._count(self._owners) == self._partitions
             and self._count(self._workers, "NOT idle") == 0
         )
+
+    def _has_entries(self) -> bool:
+        return self._count(f"(SELECT 1 FROM {self._plan} LIMIT 1)") > 0  # noqa: S608
 
     def _names(self) -> list[str]:
         return [name for (name,) in self._db.execute(f"SELECT name FROM {self._workers}")]  # noqa: S608

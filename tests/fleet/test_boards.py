@@ -375,6 +375,31 @@ def test_a_worker_that_died_has_the_others_look_again(board: Board, clock: Clock
     assert board.renew("b", idle_since=board.renew("b").epoch).is_over
 
 
+def test_a_round_of_which_nothing_is_left_ends_with_its_last_worker(board: Board) -> None:
+    number = lead(board, entries=1)
+    board.done("a", number, board.take("a", range(4), 1))
+    board.leave("a")
+    board.renew("b")
+    assert board.begin("b") == number + 1
+
+
+def test_what_is_left_of_a_round_waits_for_other_workers(board: Board) -> None:
+    lead(board, entries=2)
+    board.leave("a")
+    assert board.renew("b").phase == "open"
+    assert board.begin("b") == 0
+    assert ranks(board.take("b", range(4), 2)) == [0, 1]
+
+
+def test_a_worker_that_is_alone_may_begin_anew(board: Board) -> None:
+    number = lead(board, entries=2)
+    board.renew("b")
+    assert board.begin("b", anew=True) == 0
+    board.leave("a")
+    assert board.begin("b", anew=True) == number + 1
+    assert board.renew("b").waiting == 0
+
+
 def test_a_clock_set_forward_costs_nobody_the_lease(board: Board, clock: Clock) -> None:
     lead(board)
     board.take("a", range(4), 3)
@@ -520,7 +545,7 @@ class Fleet(RuleBasedStateMachine):
             while entries := self.board.take("last", range(4), 3):
                 self.visit("last", entries)
             view = self.board.renew("last", idle_since=-1)
-            assert view.is_over
+            assert view.is_over or view.phase == "none"
             assert view.done == view.total == len(self.visits)
             assert all(self.visits.values())
         self.board.close()
