@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO
 
 from hacs_crawler.exceptions import HacsError
-from hacs_crawler.urls import check_url
+from hacs_crawler.urls import check_url, without_login
 
 logger = logging.getLogger(__name__)
 
@@ -81,4 +81,4 @@ def _parse(line: bytes) -> tuple[str, str | None]:
     if not url:
         return "", None
     problem = check_url(url)
-    return url, None if problem is None else f"{problem}: {url[:200]!r}"
+    return url, None if problem is None else f"{problem}: {without_login(url)[:200]!r}"

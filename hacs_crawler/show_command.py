@@ -23,7 +23,7 @@ from hacs_crawler.sites import site_id
 from hacs_crawler.state.knowledge import Knowledge, histories
 from hacs_crawler.state.page import DAY, Page
 from hacs_crawler.state.store import Ids, Rows
-from hacs_crawler.urls import check_url, page_id
+from hacs_crawler.urls import check_url, page_id, without_login
 
 VISITS_SHOWN: Final = 20
 SIMILAR_SHOWN: Final = 5
@@ -57,6 +57,7 @@ def show(
 ) -> None:
     """Show the history of one page, its rate, and what would make it be visited next."""
     with opened(settings) as (config, knowledge), writing_to_stdout():
+        url = without_login(url)
         problem = check_url(url)
         if problem is not None:
             raise UnknownPageError(f"{url!r} is no page's URL: {problem}")

@@ -28,6 +28,7 @@ _REGULAR = re.compile(
     re.ASCII | re.IGNORECASE,
 )
 _NUMERIC_HOST = re.compile(rb"\d+(?:\.\d+)*").fullmatch
+_LOGIN = re.compile(r"^(\s*(?:[a-z][a-z0-9+.-]*:)?[/\\]{2,})[^/?#\\]*@", re.ASCII | re.IGNORECASE)
 _UNUSABLE = re.compile(r"[\x00-\x20\x7f-\xa0\ud800-\udfff]").search
 _BAD_HOST = re.compile(r"[\x00-\x20\x7f#%/<>?@\[\\\]^|`{}\"]|\.\.|^\.").search
 
@@ -67,6 +68,11 @@ def bad_host(host: str) -> bool:
     return not host or _BAD_HOST(host) is not None
 
 
+def without_login(url: str) -> str:
+    """Return a URL without the user and the password that may stand before its host."""
+    return _LOGIN.sub(r"\1", url, count=1)
+
+
 def check_url(url: str) -> str | None:
     """Return what is wrong with `url` as a seed, in words for a log line, or None.
 
@@ -101,6 +107,8 @@ def _check_parts(url: str) -> str | None:
         host.encode("idna")
     if parts.port == 0:
         return "port 0"
+    if "@" in parts.netloc:
+        return "a user or password in it, which would be kept and shown"
     page_surt(url)
     return None
 

@@ -52,6 +52,7 @@ class WriteBehind:
         self._writing: list[Visit] = []
         self._written: Deferred[None] | None = None
         self._known: dict[int, Page] = {}
+        self._writing_known: dict[int, Page] = {}
         self._latest: dict[int, Page] = {}
         self._cancel_timer: Callable[[], object] | None = None
         self._pause = 0.0
@@ -75,7 +76,10 @@ class WriteBehind:
         """Take a visit, with its page before and after it where the caller knows the page."""
         key = page_id(visit.url)
         if before is not None and after is not None:
-            self._known.setdefault(key, before)
+            if (
+                key not in self._latest
+            ):  # else it has visits that wait, which the state may not know
+                self._known[key] = before
             self._latest[key] = after
         self._waiting.append(visit)
         self._taken += 1
@@ -134,10 +138,10 @@ class WriteBehind:
         if self._written is not None or not self._waiting:
             return
         self._writing, self._waiting = self._waiting, []
-        known, self._known = self._known, {}
-        self._written = self._worker.run(self._knowledge.record, self._writing, known).addCallbacks(
-            self._succeed, self._fail
-        )
+        self._writing_known, self._known = self._known, {}
+        self._written = self._worker.run(
+            self._knowledge.record, self._writing, self._writing_known
+        ).addCallbacks(self._succeed, self._fail)
 
     def _succeed(self, recorded: list[Recorded]) -> None:
         if self._pause:
@@ -173,7 +177,8 @@ class WriteBehind:
             self._writing = []
             return
         self._waiting, self._writing = self._writing + self._waiting, []
-        self._known.clear()
+        # what the state once acknowledged: it is written back where a failover has lost it
+        self._known = {**self._known, **self._writing_known}
         self._pause = min(max(2 * self._pause, FIRST_PAUSE_SECONDS), LONGEST_PAUSE_SECONDS)
         logger.warning(
             "%s; %d visits wait in memory, next try in %g s",
@@ -188,4 +193,6 @@ class WriteBehind:
         self.given_up += len(visits)
         self.lost += len(visits)
         for visit in visits:
-            self._latest.pop(page_id(visit.url), None)
+            key = page_id(visit.url)
+            self._latest.pop(key, None)
+            self._known.pop(key, None)

@@ -14,7 +14,8 @@ from browser import CHROMIUM, Browser, running_browser
 from hacs_crawler.state.memory import MemoryStore
 from hacs_crawler.state.opening import open_store
 from hacs_crawler.state.store import Store
-from servers import redis_cluster, redis_server
+from integration_support import Project
+from servers import Site, redis_cluster, redis_server
 
 # How long an example takes says how busy the machine is.
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -47,6 +48,17 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     """A Chromium for all tests; those that need it are marked `needs_chromium`."""
     with running_browser(tmp_path_factory.mktemp("chromium")) as running:
         yield running
+
+
+@pytest.fixture
+def site() -> Iterator[Site]:
+    with Site() as running:
+        yield running
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    return Project(tmp_path, f"sqlite:///{tmp_path}/state.db")
 
 
 KINDS = ("sqlite", "redis", "cluster")

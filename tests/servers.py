@@ -6,6 +6,7 @@ import fcntl
 import os
 import random
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
@@ -16,7 +17,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import pairwise
 from pathlib import Path
-from typing import IO, Self
+from typing import IO, Any, Self
 
 import redis
 from redis.crc import key_slot
@@ -89,6 +90,62 @@ def _wait_until_it_answers(port: int, process: subprocess.Popen[bytes]) -> None:
                 return
 
 
+class RedisProcess:
+    """A redis-server that a test may kill, pause and start again; `socket` is a second way to it."""
+
+    def __init__(self, folder: Path, *options: str) -> None:
+        self.port = free_port()
+        self.socket = folder / "redis.sock"
+        self.status: int | None = None
+        self._folder = folder
+        self._options = options
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        """The value of HACS_STATE."""
+        return f"redis://127.0.0.1:{self.port}/0"
+
+    def start(self) -> None:
+        """Start it, with what is in its files, and wait until it answers."""
+        command = [redis_binary(), "--port", str(self.port), "--dir", str(self._folder)]
+        command += ["--save", "", "--unixsocket", str(self.socket), *self._options]
+        with (self._folder / "redis.log").open("ab") as log:
+            self._process = subprocess.Popen(command, stdout=log, stderr=log)
+        _wait_until_it_answers(self.port, self._process)
+
+    def kill(self) -> None:
+        """SIGKILL it."""
+        if self._process is not None:
+            self._process.kill()
+            self.status = self._process.wait(60)
+            self._process = None
+
+    def pause(self) -> None:
+        """Have it answer nothing until `go_on`."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        assert self._process is not None
+        self._process.send_signal(signal.SIGCONT)
+
+    def wait_until(self, is_so: Callable[[dict[str, Any]], bool], section: str) -> None:
+        """Return when a section of INFO is as wanted."""
+        deadline = time.monotonic() + 60
+        with redis.Redis(port=self.port) as client:
+            while not is_so(client.info(section)):
+                assert time.monotonic() < deadline, client.info(section)
+                time.sleep(0.02)
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()
+
+
 class RedisCluster:
     """Nodes of a Redis Cluster, which a test may stop, pause and start again.
 
@@ -148,6 +205,10 @@ class RedisCluster:
         for node, process in enumerate(self._processes):
             if process is not None:
                 self._wait(node, lambda node: self._facts(node)["cluster_state"] == "ok")
+
+    def wait_until_down(self, node: int) -> None:
+        """Return when a node has seen that slots are not served any more."""
+        self._wait(node, lambda node: self._facts(node)["cluster_state"] == "fail")
 
     def migrate_slot(self, slot: int, source: int, target: int) -> None:
         """Move a slot and its keys from one node to another, as `redis-cli --cluster reshard` does."""

@@ -9,6 +9,7 @@ A page of 100 links and 50 visits with 10 updates takes about 1.2 KB.
 
 from __future__ import annotations
 
+import math
 import struct
 import sys
 from array import array
@@ -27,6 +28,7 @@ _HEADER: Final = struct.Struct("<BBBBIIIIdHHHHIIII")
 _HARVEST: Final = struct.Struct("<IIq")
 VERSION_OFFSET: Final = 4
 """Where the four bytes of a page's version stand in its bytes; the Redis script compares them."""
+_LAST_VERSION: Final = 2**32 - 1
 _LONGEST_TEXT: Final = 65_535
 
 ROW: Final = np.dtype(
@@ -125,6 +127,9 @@ def _decode(body: memoryview) -> Page:
         msg = f"its counts ask for {end} bytes"
         raise ValueError(msg)
     visits, content_changes, runs, links = arrays
+    if sum(runs[1::2]) != len(links) or not 0.0 <= rate < math.inf or version >= _LAST_VERSION:
+        msg = f"its numbers cannot be: {len(links)} links, rate {rate}, version {version}"
+        raise ValueError(msg)
     return Page(
         url=parts[0],
         visits=visits,

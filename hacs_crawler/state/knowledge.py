@@ -113,7 +113,8 @@ class Knowledge:
             return
         try:
             own = LogNormalPrior(**prior)
-        except (TypeError, ValueError) as error:
+            own.mean_rate  # noqa: B018 - may be out of range
+        except (TypeError, ValueError, OverflowError) as error:
             msg = f"the note 'prior' in the state is damaged, remove it: {prior!r}"
             raise StateError(msg) from error
         self.estimation = replace(self.estimation, prior=own)
@@ -286,13 +287,22 @@ class Knowledge:
             present = self.store.write(
                 [_change(key, base[key], after[key], outcomes(key)) for key in after]
             )
-            base = {}
+            base, refused = {}, base
+            lost = 0
             for key, body in present.items():
                 try:
-                    base[key] = decode_page(body) if body else None
+                    page = decode_page(body) if body else None
+                    base[key], is_lost = _with_acknowledged(page, refused[key])
+                    lost += is_lost
                 except StateError as error:
                     damaged.add(key)
                     logger.error("page %s cannot be recorded: %s", after[key].url, error)
+            if lost:
+                logger.error(
+                    "The state has lost what it had of %d pages, as in a failover; it is written "
+                    "back as it is known here",
+                    lost,
+                )
             if not base:
                 return damaged
         msg = (
@@ -329,6 +339,20 @@ def _by_key(pages: Iterable[Page]) -> tuple[dict[int, Page], set[int]]:
         if first is not None and by_key[key] != first:
             outdated.add(key)
     return by_key, outdated
+
+
+def _with_acknowledged(page: Page | None, ours: Page | None) -> tuple[Page | None, bool]:
+    """Return a page that was not as we knew it, with all that the store once had, and if it lost any.
+
+    A page's version only grows, so a store that has an older one, or none, has lost a write.
+    """
+    if ours is None or (page is not None and page.version > ours.version):
+        return page, False
+    if page is None:
+        return replace(ours, version=0), True
+    if page.version < ours.version:
+        return merge_pages(page, ours), True
+    raise StateError("its version as stored is not that of its bytes")
 
 
 def _change(key: int, before: Page | None, after: Page, outcomes: bytes) -> Change:

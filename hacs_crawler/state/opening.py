@@ -21,7 +21,7 @@ def check_state(url: str, namespace: str) -> None:
             msg = f"HACS_STATE = {url!r}: allowed is sqlite:///PATH (sqlite:////PATH from the root)"
             raise ConfigError(msg)
     elif scheme not in REDIS_SCHEMES or not separator:
-        shown = f"{scheme}://…" if separator else url
+        shown = f"{scheme}://…" if separator else _without_secret(url)
         msg = f"HACS_STATE = {shown!r}: allowed are sqlite:///PATH and " + ", ".join(
             f"{name}://…" for name in REDIS_SCHEMES
         )
@@ -49,6 +49,11 @@ def open_store(url: str, namespace: str, base: Path) -> Store:
         msg = f"HACS_STATE names a Redis server: pip install 'hacs-crawler[redis]' ({error})"
         raise ConfigError(msg) from error
     return RedisStore(url, namespace)
+
+
+def _without_secret(text: str) -> str:
+    """Return what is no address as it may be shown: what stands before an @ may be a password."""
+    return f"{text.partition(':')[0]}:…" if "@" in text else text
 
 
 def sqlite_path(url: str, base: Path) -> Path | None:

@@ -15,10 +15,10 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import islice
+from secrets import token_hex
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 from redis.cluster import RedisCluster
 from redis.crc import key_slot
 
@@ -26,12 +26,13 @@ from hacs_crawler.exceptions import StateError
 from hacs_crawler.state.codec import ROW, UNKNOWN_ROW, VERSION_OFFSET, row_of
 from hacs_crawler.state.outcomes import OUTCOME, Outcomes
 from hacs_crawler.state.redis_server import RedisServer
-from hacs_crawler.state.store import SCHEMA, Change, Ids, Rows
+from hacs_crawler.state.store import DAMAGED_OUTCOMES, DAMAGED_ROWS, SCHEMA, Change, Ids, Rows, note
 
 logger = logging.getLogger(__name__)
 
 BUCKETS: Final = 65_536
-_BUCKETS_A_CALL = 4_096
+_BUCKETS_A_TRIP = 4_096
+_BUCKETS_A_CALL = 64  # a script that joins the rows of thousands takes the server twice as long
 _SLOTS_A_PIPELINE = 1_000
 _ROWS_A_CALL = 5_000
 _AT: Final = 8  # where the second of the visit stands in an outcome record
@@ -75,7 +76,7 @@ for _, key in ipairs(KEYS) do
   local records = redis.call('LRANGE', key, 0, -1)
   for _, record in ipairs(records) do
     local a, b, c, d = string.byte(record, {_AT + 1}, {_AT + 4})
-    if a + 256 * (b + 256 * (c + 256 * d)) >= tonumber(ARGV[1]) then kept[#kept + 1] = record end
+    if d and a + 256 * (b + 256 * (c + 256 * d)) >= tonumber(ARGV[1]) then kept[#kept + 1] = record end
   end
   if #kept < #records then
     redis.call('DEL', key)
@@ -126,6 +127,8 @@ class RedisStore:
                 field = _field(change.page_id)
                 args = (field, seen, change.body, change.row, *_records(change.outcomes))
                 self._server.add_call(pipe, _WRITE, keys, *args)
+            if changes:
+                self._check_identity()
             answers = _answers(pipe) if changes else []
         return {
             change.page_id: answer
@@ -141,25 +144,36 @@ class RedisStore:
             keys = [self._key(page_id, "rows") for page_id in batch]
             fields = [_field(page_id) for page_id in batch]
             with self._server.naming_errors("read"):
-                parts.append(self._gather_rows(keys, fields))
-        return self._checked(b"".join(parts), ROW, "rows")
+                joined = self._gather_rows(keys, fields)
+            if len(joined) != len(batch) * ROW.itemsize:
+                joined = self._mended_rows_of(batch)
+            parts.append(joined)
+        return np.frombuffer(b"".join(parts), ROW)
 
     def all_rows(self, after: int | None = None) -> Iterator[tuple[Ids, Rows]]:
         """See `Store.all_rows`; by bucket, in a cluster by slot."""
         first = 0 if after is None else self._trip_of(after % BUCKETS) + 1
-        for answers in self._run_on_all("read", _GATHER_ROWS_OF_ALL, "rows", first=first):
-            records = self._checked(b"".join(answers), _RECORD, "rows")
+        for groups, answers in self._run_on_all("read", _GATHER_ROWS_OF_ALL, "rows", first=first):
+            parts = (
+                self._mended_rows(buckets) if len(joined) % _RECORD.itemsize else joined
+                for buckets, joined in zip(groups, answers, strict=True)
+            )
+            records = np.frombuffer(b"".join(parts), _RECORD)
             if len(records):
                 yield records["id"], records["row"]
 
     def count(self) -> int:
         """See `Store.count`."""
-        return sum(sum(answers) for answers in self._run_on_all("read", _COUNT, "rows"))
+        return sum(sum(answers) for _, answers in self._run_on_all("read", _COUNT, "rows"))
 
     def outcomes(self) -> Iterator[Outcomes]:
         """See `Store.outcomes`."""
-        for answers in self._run_on_all("read", _GATHER_OUTCOMES, "outcomes"):
-            yield self._checked(b"".join(answers), OUTCOME, "outcomes")
+        for groups, answers in self._run_on_all("read", _GATHER_OUTCOMES, "outcomes"):
+            parts = (
+                self._sound_outcomes(buckets) if len(joined) % OUTCOME.itemsize else joined
+                for buckets, joined in zip(groups, answers, strict=True)
+            )
+            yield np.frombuffer(b"".join(parts), OUTCOME)
 
     def add_outcomes(self, outcomes: Outcomes) -> None:
         """See `Store.add_outcomes`; one pipeline."""
@@ -191,7 +205,7 @@ class RedisStore:
         """See `Store.read_meta`."""
         with self._server.naming_errors("read"):
             found = self._redis.hget(self._meta_key, key)
-            return json.loads(found) if found else None
+            return note(key, found) if found else None
 
     def write_meta(self, key: str, value: Any) -> None:
         """See `Store.write_meta`."""
@@ -205,23 +219,41 @@ class RedisStore:
     def _check_schema(self) -> None:
         with self._server.naming_errors("open"):
             self._redis.hsetnx(self._meta_key, "schema", SCHEMA)
-            found = int(self._redis.hget(self._meta_key, "schema"))
-        if found > SCHEMA:
-            msg = (
-                f"the state in {self._shown} (namespace {self._namespace}) has schema {found}, newer "
-                f"than the {SCHEMA} that this version of hacs-crawler knows: upgrade hacs-crawler or "
-                f"use another HACS_NAMESPACE"
-            )
-            raise StateError(msg)
+            self._redis.hsetnx(self._meta_key, "identity", token_hex(8))
+            schema, self._identity = self._redis.hmget(self._meta_key, "schema", "identity")
+            found = int(schema)
+        self._refuse_newer(found)
         if found < SCHEMA:
             logger.info("Bringing the state in %s up to date", self._shown)
             with self._server.naming_errors("open"):
                 self._make_rows_anew()
                 self._redis.hset(self._meta_key, "schema", SCHEMA)
 
+    def _refuse_newer(self, schema: int) -> None:
+        if schema > SCHEMA:
+            msg = (
+                f"the state in {self._shown} (namespace {self._namespace}) has schema {schema}, newer "
+                f"than the {SCHEMA} that this version of hacs-crawler knows: upgrade hacs-crawler or "
+                f"use another HACS_NAMESPACE"
+            )
+            raise StateError(msg)
+
+    def _check_identity(self) -> None:
+        """Raise StateError where the server no longer holds the state that was opened."""
+        schema, identity = self._redis.hmget(self._meta_key, "schema", "identity")
+        if identity == self._identity:
+            self._refuse_newer(int(schema or 0))
+            return
+        found = "is gone: the server came back empty" if identity is None else "was replaced"
+        msg = (
+            f"the state in {self._shown} (namespace {self._namespace}) {found} while it was in use; "
+            f"restore a backup of it, or start again to begin anew"
+        )
+        raise StateError(msg)
+
     def _make_rows_anew(self) -> None:
-        for start in range(0, BUCKETS, _BUCKETS_A_CALL):
-            buckets = range(start, min(start + _BUCKETS_A_CALL, BUCKETS))
+        for start in range(0, BUCKETS, _BUCKETS_A_TRIP):
+            buckets = range(start, min(start + _BUCKETS_A_TRIP, BUCKETS))
             with self._redis.pipeline(transaction=False) as pipe:
                 for bucket in buckets:
                     pipe.hgetall(self._key(bucket, "pages"))
@@ -251,10 +283,11 @@ class RedisStore:
 
     def _run_on_all(
         self, action: str, script: str, kind: str, *args: object, first: int = 0
-    ) -> Iterator[list[Any]]:
+    ) -> Iterator[tuple[Sequence[Sequence[int]], list[Any]]]:
         """Run a script on the keys of that kind of all buckets, many at a time.
 
-        Yields what the calls of one round trip returned, from the round trip of number `first` on.
+        Yields the groups of buckets of one round trip, and what the call for each of them returned,
+        from the round trip of number `first` on.
         """
         for groups in islice(self._groups_of_buckets(), first, None):
             with (
@@ -265,7 +298,7 @@ class RedisStore:
                     keys = [self._key(bucket, kind) for bucket in buckets]
                     self._server.add_call(pipe, script, keys, *args)
                 answers = _answers(pipe)
-            yield answers
+            yield groups, answers
 
     def _groups_of_buckets(self) -> Iterator[Sequence[Sequence[int]]]:
         """All buckets, in groups that a script may be called with, so many as fit a round trip."""
@@ -274,22 +307,56 @@ class RedisStore:
             for start in range(0, len(groups), _SLOTS_A_PIPELINE):
                 yield groups[start : start + _SLOTS_A_PIPELINE]
         else:
-            for start in range(0, BUCKETS, _BUCKETS_A_CALL):
-                yield [range(start, start + _BUCKETS_A_CALL)]
+            for start in range(0, BUCKETS, _BUCKETS_A_TRIP):
+                calls = range(start, start + _BUCKETS_A_TRIP, _BUCKETS_A_CALL)
+                yield [range(first, first + _BUCKETS_A_CALL) for first in calls]
 
     def _trip_of(self, bucket: int) -> int:
         """Return in which of the round trips that `_groups_of_buckets` yields a bucket is."""
         trips = enumerate(self._groups_of_buckets())
         return next(trip for trip, groups in trips if any(bucket in group for group in groups))
 
-    def _checked(self, joined: bytes, dtype: np.dtype[np.void], kind: str) -> NDArray[np.void]:
-        if len(joined) % dtype.itemsize:
-            msg = (
-                f"{self._shown} holds a damaged row in a key {self._namespace}:{{…}}:{kind}: remove it "
-                f"or restore a backup"
-            )
-            raise StateError(msg)
-        return np.frombuffer(joined, dtype)
+    def _mended_rows_of(self, page_ids: Sequence[int]) -> bytes:
+        """Return ranking rows one by one, damaged ones made anew."""
+        rows = self._fetched([(self._key(page_id, "rows"), page_id) for page_id in page_ids])
+        unknown = UNKNOWN_ROW.tobytes()
+        found = {page_id: row or unknown for page_id, row in zip(page_ids, rows, strict=True)}
+        return b"".join(self._mended(found).values())
+
+    def _mended_rows(self, buckets: Sequence[int]) -> bytes:
+        """Return the ids and ranking rows of buckets, damaged rows made anew."""
+        found: dict[int, bytes] = {}
+        for bucket in self._whole(buckets, "rows", "hgetall"):
+            for field, row in bucket.items():
+                found[int.from_bytes(field[:8].ljust(8, b"\0"), "little", signed=True)] = row
+        return b"".join(_field(page_id) + row for page_id, row in self._mended(found).items())
+
+    def _mended(self, rows: dict[int, bytes]) -> dict[int, bytes]:
+        damaged = [page_id for page_id, row in rows.items() if len(row) != ROW.itemsize]
+        bodies = self.load(damaged)
+        logger.error(DAMAGED_ROWS, len(damaged), self._shown, damaged[0])
+        return rows | {page_id: row_of(bodies.get(page_id, b"")) for page_id in damaged}
+
+    def _sound_outcomes(self, buckets: Sequence[int]) -> bytes:
+        """Return the outcome records of buckets without the damaged ones."""
+        records = [one for bucket in self._whole(buckets, "outcomes", "lrange") for one in bucket]
+        sound = [record for record in records if len(record) == OUTCOME.itemsize]
+        logger.error(DAMAGED_OUTCOMES, len(records) - len(sound), self._shown)
+        return b"".join(sound)
+
+    def _whole(self, buckets: Sequence[int], kind: str, command: str) -> list[Any]:
+        """Return what the keys of that kind hold."""
+        span = () if command == "hgetall" else (0, -1)
+        with self._server.naming_errors("read"), self._redis.pipeline(transaction=False) as pipe:
+            for bucket in buckets:
+                getattr(pipe, command)(self._key(bucket, kind), *span)
+            return list(pipe.execute())
+
+    def _fetched(self, fields: Sequence[tuple[str, int]]) -> list[bytes | None]:
+        with self._server.naming_errors("read"), self._redis.pipeline(transaction=False) as pipe:
+            for key, page_id in fields:
+                pipe.hget(key, _field(page_id))
+            return list(pipe.execute())
 
 
 def _answers(pipe: Any) -> list[Any]:

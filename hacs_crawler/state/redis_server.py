@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
-from urllib.parse import urlsplit
 
 import redis
 from redis.backoff import NoBackoff
 from redis.cluster import RedisCluster
+from redis.connection import parse_url
 from redis.retry import Retry
 
-from hacs_crawler.exceptions import StateError, StateUnavailableError
+from hacs_crawler.exceptions import ConfigError, StateError, StateUnavailableError
 
 CONNECT_SECONDS = 5.0
 ANSWER_SECONDS = 30.0
-# a script's own errors come wrapped in more text, hence looked for anywhere in the message
+# Before Redis 7 a script's own errors come wrapped in more text, hence looked for anywhere in it.
 _PASSING = (
     "OOM command",
     "MISCONF",
@@ -25,6 +26,16 @@ _PASSING = (
     "TRYAGAIN",
     "LOADING",
     "MASTERDOWN",
+    "NOREPLICAS",
+    "BUSY Redis",
+)
+# Of these redis-py takes the word that names them away.
+_PASSING_KINDS = (
+    redis.exceptions.ClusterDownError,
+    redis.exceptions.MasterDownError,
+    redis.exceptions.OutOfMemoryError,
+    redis.exceptions.ReadOnlyError,
+    redis.exceptions.TryAgainError,
 )
 
 
@@ -32,10 +43,12 @@ class RedisServer:
     """A server (`redis://`, `rediss://`, `unix://`) or cluster (`redis+cluster://`).
 
     `what` is what errors call that which is kept there. Raises StateUnavailableError where a cluster
-    cannot be reached; one server is asked only when it is used.
+    cannot be reached; one server is asked only when it is used. Raises ConfigError where the
+    address is malformed.
     """
 
     def __init__(self, url: str, what: str = "state") -> None:
+        check_address(url)
         self._what = what
         self.shown = without_password(url)
         self.is_cluster = url.startswith(("redis+cluster://", "rediss+cluster://"))
@@ -80,28 +93,52 @@ class RedisServer:
             TypeError,
         ) as error:
             msg = f"cannot {action} the {self._what} in {self.shown}: {error}"
-            if _may_pass(error):
+            if may_pass(error):
+                self._look_up_anew()
                 raise StateUnavailableError(msg) from error
             raise StateError(msg) from error
+
+    def _look_up_anew(self) -> None:
+        """Have the next call connect anew: another server may have taken over the address meanwhile."""
+        client = getattr(self, "client", None)
+        if client is not None and not self.is_cluster:
+            client.connection_pool.disconnect()
 
     def _node(self, key: str) -> dict[str, Any]:
         # not told the node, redis-py asks the server for each call which of its arguments are keys
         return {"target_nodes": self.client.get_node_from_key(key)} if self.is_cluster else {}
 
 
+def check_address(url: str) -> None:
+    """Raise ConfigError where redis-py cannot make sense of the address; what it says may be secret."""
+    try:
+        parse_url(url.replace("+cluster", "", 1))
+    except (ValueError, TypeError):
+        msg = (
+            f"HACS_STATE = {without_password(url)!r}: that is no address of a server; in a user or "
+            f"password '/', '?', '#', '@' and '%' are written as %2F, %3F, %23, %40 and %25"
+        )
+        raise ConfigError(msg) from None
+
+
 def without_password(url: str) -> str:
     """Return the URL as it may be shown: without user, password, and the query, which may hold them."""
-    parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+    scheme, _, rest = url.partition("://")
+    place = re.split("[?#]", rest, maxsplit=1)
+    if "@" in "".join(place[1:]):  # of the password, which was not escaped, or of the query
+        return f"{scheme}://…"
+    return f"{scheme}://{place[0].rpartition('@')[2]}"
 
 
-def _may_pass(error: Exception) -> bool:
+def may_pass(error: Exception) -> bool:
+    """Whether trying again later may help."""
     if isinstance(error, redis.exceptions.ResponseError):
-        return any(word in str(error) for word in _PASSING)
+        return isinstance(error, _PASSING_KINDS) or any(word in str(error) for word in _PASSING)
     return isinstance(
         error,
         redis.exceptions.ConnectionError
         | redis.exceptions.TimeoutError
+        | redis.exceptions.ClusterError
         | redis.exceptions.RedisClusterException
         | OSError,
     )

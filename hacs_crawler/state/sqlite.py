@@ -11,13 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hacs_crawler.exceptions import StateError
 from hacs_crawler.state.codec import ROW, UNKNOWN_ROW, row_of
 from hacs_crawler.state.outcomes import OUTCOME, Outcomes
 from hacs_crawler.state.sqlite_file import APPLICATION_ID, BUSY_SECONDS, naming_errors, transaction
-from hacs_crawler.state.store import SCHEMA, Change, Ids, Rows
+from hacs_crawler.state.store import DAMAGED_OUTCOMES, DAMAGED_ROWS, SCHEMA, Change, Ids, Rows, note
 
 logger = logging.getLogger(__name__)
 
@@ -47,6 +46,7 @@ class SQLiteStore:
                 self._db.execute("PRAGMA journal_mode = WAL")
                 self._db.execute("PRAGMA synchronous = FULL")
                 self._create_or_check()
+                self._place = _place_of(path)
         except BaseException:
             self._db.close()
             raise
@@ -59,6 +59,7 @@ class SQLiteStore:
     def write(self, changes: Sequence[Change]) -> dict[int, bytes]:
         """See `Store.write`; one transaction."""
         with self._naming_errors("write to"), transaction(self._db):
+            self._check_identity()
             known = self._by_id("version", [change.page_id for change in changes])
             stale = [c.page_id for c in changes if known.get(c.page_id, 0) != c.seen]
             skipped = set(stale)
@@ -88,7 +89,7 @@ class SQLiteStore:
                 found = self._db.execute(query, (json.dumps(batch),)).fetchall()
                 if found:
                     places = np.fromiter((place for place, _ in found), np.int64, len(found))
-                    rows[start + places] = self._rows_of(found)
+                    rows[start + places] = self._rows_of(found, page_ids[start + places])
         return rows
 
     def all_rows(self, after: int | None = None) -> Iterator[tuple[Ids, Rows]]:
@@ -104,7 +105,7 @@ class SQLiteStore:
             if not found:
                 return
             ids = np.fromiter((page_id for page_id, _ in found), np.int64, len(found))
-            yield ids, self._rows_of(found)
+            yield ids, self._rows_of(found, ids)
             if len(found) < _ROW_BATCH:
                 return
             first = int(ids[-1]) + 1
@@ -127,7 +128,7 @@ class SQLiteStore:
                 found = self._db.execute(query, last).fetchall()
             if not found:
                 return
-            yield self._joined([record for _, _, record in found], OUTCOME, self._outcomes)
+            yield self._sound_outcomes([record for _, _, record in found])
             last = found[-1][:2]
 
     def add_outcomes(self, outcomes: Outcomes) -> None:
@@ -151,7 +152,7 @@ class SQLiteStore:
         with self._naming_errors("read"):
             query = f"SELECT value FROM {self._meta} WHERE key = ?"  # noqa: S608
             found = self._db.execute(query, (key,)).fetchone()
-            return json.loads(found[0]) if found else None
+            return note(key, found[0]) if found else None
 
     def write_meta(self, key: str, value: Any) -> None:
         """See `Store.write_meta`."""
@@ -172,12 +173,7 @@ class SQLiteStore:
         if application != APPLICATION_ID and tables:
             msg = f"{self._path} is another program's database: use another HACS_STATE"
             raise StateError(msg)
-        if schema > SCHEMA:
-            msg = (
-                f"the state in {self._path} has schema {schema}, newer than the {SCHEMA} that this "
-                f"version of hacs-crawler knows: upgrade hacs-crawler or use another HACS_STATE"
-            )
-            raise StateError(msg)
+        self._refuse_newer(schema)
         wanted = {
             self._meta: "key TEXT PRIMARY KEY, value TEXT NOT NULL",
             self._pages: "id INTEGER PRIMARY KEY, version INTEGER NOT NULL, body BLOB NOT NULL",
@@ -224,22 +220,56 @@ class SQLiteStore:
             [(*key, records[index * size : (index + 1) * size]) for index, key in enumerate(keys)],
         )
 
-    def _rows_of(self, found: list[tuple[int, bytes]]) -> Rows:
-        return self._joined([row for _, row in found], ROW, self._rows)
+    def _rows_of(self, found: list[tuple[int, Any]], ids: Ids) -> Rows:
+        """Return ranking rows, those that are damaged made anew from their pages."""
+        rows = [row for _, row in found]
+        damaged = [place for place, row in enumerate(rows) if not _fits(row, ROW)]
+        if damaged:
+            wanted = ids[damaged].tolist()
+            logger.error(DAMAGED_ROWS, len(damaged), self._path, wanted[0])
+            bodies = self.load(wanted)
+            for place, page_id in zip(damaged, wanted, strict=True):
+                rows[place] = row_of(bodies.get(page_id, b""))
+        return np.frombuffer(b"".join(rows), ROW)
 
-    def _joined(
-        self, records: list[bytes], dtype: np.dtype[np.void], table: str
-    ) -> NDArray[np.void]:
-        try:
-            joined = b"".join(records)
-        except TypeError:
-            joined = b""
-        if len(joined) != len(records) * dtype.itemsize:
-            msg = f"{self._path} holds a damaged row in {table}: remove it or restore a backup"
+    def _sound_outcomes(self, records: list[Any]) -> Outcomes:
+        sound = [record for record in records if _fits(record, OUTCOME)]
+        if len(sound) < len(records):
+            logger.error(DAMAGED_OUTCOMES, len(records) - len(sound), self._path)
+        return np.frombuffer(b"".join(sound), OUTCOME)
+
+    def _check_identity(self) -> None:
+        """Raise StateError where the file that was opened is not, or no longer, the state."""
+        if _place_of(self._path) != self._place:
+            msg = (
+                f"the state in {self._path} was removed or replaced while it was in use; restore a "
+                f"backup of it, or start again to begin anew"
+            )
             raise StateError(msg)
-        return np.frombuffer(joined, dtype)
+        self._refuse_newer(self._db.execute("PRAGMA user_version").fetchone()[0])
+
+    def _refuse_newer(self, schema: int) -> None:
+        if schema > SCHEMA:
+            msg = (
+                f"the state in {self._path} has schema {schema}, newer than the {SCHEMA} that this "
+                f"version of hacs-crawler knows: upgrade hacs-crawler or use another HACS_STATE"
+            )
+            raise StateError(msg)
 
     @contextmanager
     def _naming_errors(self, action: str) -> Iterator[None]:
         with naming_errors(action, f"the state in {self._path}"):
             yield
+
+
+def _place_of(path: Path) -> tuple[int, int] | None:
+    """Return what tells a file from another one under the same name, None where there is none."""
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def _fits(record: object, dtype: np.dtype[np.void]) -> bool:
+    return isinstance(record, bytes) and len(record) == dtype.itemsize

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -16,6 +17,10 @@ SCHEMA = 2
 
 In 1, ranking rows had neither `before_update` nor `site`; they are made anew from the pages.
 """
+
+DAMAGED_ROWS = "%d damaged ranking rows in %s are made anew from their pages, the first is of id %d"
+DAMAGED_OUTCOMES = "%d damaged outcome records in %s are passed over"
+"""What stores log."""
 
 Ids = NDArray[np.int64]
 Rows = NDArray[np.void]
@@ -83,3 +88,12 @@ class Store(Protocol):
 
     def close(self) -> None:
         """Release the connection; the store is not used afterwards."""
+
+
+def note(key: str, text: str | bytes) -> Any:
+    """Return the value of a note that a store holds as JSON; raises ValueError that names it."""
+    try:
+        return json.loads(text)
+    except (ValueError, TypeError, RecursionError) as error:
+        msg = f"the note {key!r} is damaged, remove it: {error}"
+        raise ValueError(msg) from error

@@ -200,8 +200,6 @@ def test_what_cannot_work_stops_the_crawl_before_its_first_request(
     [
         ("INSERT INTO 'hacs.meta' VALUES ('prior', '{bad')", "state.db"),
         ("""INSERT INTO 'hacs.meta' VALUES ('prior', '{"x": 1}')""", "the note 'prior'"),
-        ("UPDATE \"hacs.rows\" SET row = 'text'", 'damaged row in "hacs.rows"'),
-        ("UPDATE \"hacs.rows\" SET row = x'00'", 'damaged row in "hacs.rows"'),
     ],
 )
 def test_a_damaged_state_is_named_before_the_first_request(

@@ -1,0 +1,340 @@
+"""A web server whose every answer is broken in some way: a raw socket, and a seed for its whims."""
+
+from __future__ import annotations
+
+import gzip
+import random
+import re
+import socket
+import struct
+import threading
+import time
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+
+from servers import free_port
+
+ENDLESS_SECONDS = 30.0
+"""How long an endless body goes on, should nobody hang up."""
+_PATH = re.compile(rb"GET (\S+)")
+_TAGS = (b"a", b"area", b"base", b"p", b"table", b"script", b"svg", b"math", b"template", b"meta")
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How large the large answers are: links on a page, bytes of a link, depth of nesting."""
+
+    links: int = 20_000
+    link_bytes: int = 1_000_000
+    depth: int = 20_000
+
+
+class MalformedSite:
+    """Answers `/KIND/NUMBER` with that kind of broken answer; NUMBER seeds what varies in it."""
+
+    def __init__(self, sizes: Sizes | None = None) -> None:
+        self._sizes = sizes or Sizes()
+        self._port = free_port()
+        self._listener = socket.create_server(("127.0.0.1", self._port), backlog=512)
+        self._is_over = threading.Event()
+        self._thread = threading.Thread(target=self._serve, daemon=True)
+        self.asked: Counter[str] = Counter()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._port}"
+
+    def urls(self, number: int) -> list[str]:
+        """Return so many URLs, of all kinds in turn."""
+        return [f"{self.url}/{kind}/{place}" for place, kind in zip(range(number), _in_turn())]
+
+    def _serve(self) -> None:
+        while not self._is_over.is_set():
+            try:
+                client, _ = self._listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=self._answer, args=(client,), daemon=True).start()
+
+    def _answer(self, client: socket.socket) -> None:
+        with client, suppress(OSError):
+            client.settimeout(30)
+            asked = client.recv(65_536)
+            found = _PATH.match(asked)
+            path = found[1].decode("latin-1") if found else "/"
+            kind, _, number = path.strip("/").partition("/")
+            self.asked[kind] += 1
+            answer = KINDS.get(kind)
+            if answer is None:
+                client.sendall(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n")
+                return
+            rng = random.Random(f"{kind} {number}")
+            for part in answer(rng, self._sizes, path):
+                client.sendall(part)
+                if self._is_over.is_set():
+                    return
+            if kind == "reset":
+                client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+    def close(self) -> None:
+        self._is_over.set()
+        with suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        self._thread.join()
+
+
+@contextmanager
+def malformed_site(sizes: Sizes | None = None) -> Iterator[MalformedSite]:
+    site = MalformedSite(sizes)
+    site._thread.start()
+    try:
+        yield site
+    finally:
+        site.close()
+
+
+def _page(
+    body: bytes, *headers: bytes, kind: bytes = b"text/html; charset=utf-8"
+) -> Iterator[bytes]:
+    lines = [b"HTTP/1.1 200 OK", b"Content-Type: " + kind, b"Connection: close", *headers]
+    if not any(line.lower().startswith(b"content-length") for line in lines):
+        lines.append(b"Content-Length: %d" % len(body))
+    yield b"\r\n".join([*lines, b"", b""])
+    yield body
+
+
+def _links(rng: random.Random, number: int) -> bytes:
+    return b"".join(b'<a href="/x/%d">%d</a>' % (rng.randrange(10**9), n) for n in range(number))
+
+
+def _fuzzed(rng: random.Random, sizes: Sizes, path: str) -> Iterator[bytes]:
+    body = bytearray(b"<html><body>" + _links(rng, 50) + b"</body></html>")
+    for _ in range(rng.randrange(1, 200)):
+        body[rng.randrange(len(body))] = rng.randrange(256)
+    return _page(bytes(body))
+
+
+def _soup(rng: random.Random, sizes: Sizes, path: str) -> Iterator[bytes]:
+    parts = []
+    for _ in range(rng.randrange(10, 300)):
+        tag = rng.choice(_TAGS)
+        value = bytes(rng.randrange(256) for _ in range(rng.randrange(12)))
+        parts.append(rng.choice([b"<%s href='%s'>", b"<%s href=%s", b"</%s %s>"]) % (tag, value))
+    return _page(b"".join(parts))
+
+
+def _noise(rng: random.Random, sizes: Sizes, path: str) -> Iterator[bytes]:
+    return _page(rng.randbytes(rng.randrange(1, 20_000)))
+
+
+def _long_link(rng: random.Random, sizes: Sizes, path: str) -> Iterator[bytes]:
+    link = b"x" * sizes.link_bytes
+    return _page(b'<a href="/%s">x</a><a href="http://%s/">y</a><base href="//%s">' % ((link,) * 3))
+
+
+def _many_links(rng: random.Random, sizes: Sizes, path: str) -> Iterator[bytes]:
+    return _page(b"".join(b"<a href=%d>" % number for number in range(sizes.links)))
+
+
+def _deep(rng: random.Random, sizes: Sizes, path: str) -> Iterator[bytes]:
+    tag = rng.choice([b"<p>", b"<div>", b"<table><tr><td>", b"<b><i>", b"<svg>"])
+    return _page(tag * sizes.depth + _links(rng, 3))
+
+
+def _charset(rng: random.Random, sizes: Sizes, path: str) -> Iterator[bytes]:
+    name = rng.choice(
+        [b"utf-16", b"utf-7", b"no-such-code", b"hex", b"rot13", b"idna", b'"', b"\xff"]
+    )
+    text = "<p>ü€</p>".encode(rng.choice(["utf-8", "latin-1", "utf-16"]), "replace")
+    return _page(_links(rng, 5) + text, kind=b"text/html; charset=" + name)
+
+
+def _meta_charset(rng: random.Random, sizes: Sizes, path: str) -> Iterator[bytes]:
+    name = rng.choice([b"utf-16", b"utf-32", b"x-user-defined", b"base64", b"punycode"])
+    return _page(b"<meta charset=%s>" % name + _links(rng, 5), kind=b"text/html")
+
+
+def _endless(rng: random.Random, sizes: Sizes, path: str) -> Iterator[bytes]:
+    yield b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nConnection: close\r\n\r\n"
+    deadline = time.monotonic() + ENDLESS_SECONDS
+    while time.monotonic() < deadline:
+        yield _links(rng, 100) * 20
+
+
+def _trickle(rng: random.Random, sizes: Sizes, path: str) -> Iterator[bytes]:
+    yield b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nConnection: close\r\n\r\n"
+    deadline = time.monotonic() + ENDLESS_SECONDS
+    while time.monotonic() < deadline:
+        yield b"<a href=x>"
+        time.sleep(0.2)
+
+
+def _silent(rng: random.Random, sizes: Sizes, path: str) -> Iterator[bytes]:
+    time.sleep(ENDLESS_SECONDS / 10)
+    return iter(())
+
+
+def _gzip_cut(rng: random.Random, sizes: Sizes, path: str) -> Iterator[bytes]:
+    whole = gzip.compress(_links(rng, 500))
+    return _page(whole[: rng.randrange(1, len(whole))], b"Content-Encoding: gzip")
+
+
+def _gzip_bad(rng: random.Random, sizes: Sizes, path: str) -> Iterator[bytes]:
+    whole = bytearray(gzip.compress(_links(rng, 500)))
+    whole[rng.randrange(10, len(whole))] ^= 1 + rng.randrange(255)
+    encoding = rng.choice(
+        [b"gzip", b"deflate", b"gzip, gzip", b"x-gzip", b"br", b"zstd", b"no-such"]
+    )
+    return _page(bytes(whole), b"Content-Encoding: " + encoding)
+
+
+def _bomb(rng: random.Random, sizes: Sizes, path: str) -> Iterator[bytes]:
+    squeeze = zlib.compressobj(9, zlib.DEFLATED, 31)
+    block = b"<p>" * 100_000
+    body = b"".join(squeeze.compress(block) for _ in range(200)) + squeeze.flush()
+    return _page(body, b"Content-Encoding: gzip")
+
+
+def _length(rng: random.Random, sizes: Sizes, path: str) -> Iterator[bytes]:
+    value = rng.choice(
+        [b"-5", b"1e3", b"99999999999999999999", b"3", b"100000", b"x", b"", b"5, 6"]
+    )
+    return _page(_links(rng, 20), b"Content-Length: " + value)
+
+
+def _chunks(rng: random.Random, sizes: Sizes, path: str) -> Iterator[bytes]:
+    chunk = rng.choice(
+        [b"zz\r\nx\r\n", b"-1\r\n", b"ffffffffffffffff\r\nx", b"5\r\nab", b"3\r\nabc\r\n0"]
+    )
+    yield b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nTransfer-Encoding: chunked\r\n\r\n"
+    yield b"5\r\n<a hr\r\n" + chunk
+
+
+def _headers(rng: random.Random, sizes: Sizes, path: str) -> Iterator[bytes]:
+    junk = [
+        b"X: " + b"y" * 100_000,
+        b": no name",
+        b"no colon",
+        b"X\x00Y: \x00\xff",
+        b"ETag: " + rng.randbytes(300).replace(b"\n", b"").replace(b"\r", b""),
+        b"Last-Modified: " + b"\xff" * 70_000,
+        b"Retry-After: 1e999",
+        b"Content-Type: \xff\xfe",
+        b"Content-Type: text/html; charset=" + b"z" * 5_000,
+    ]
+    return _page(_links(rng, 20), *rng.sample(junk, 3))
+
+
+def _many_headers(rng: random.Random, sizes: Sizes, path: str) -> Iterator[bytes]:
+    return _page(_links(rng, 20), *(b"X-%d: y" % number for number in range(2_000)))
+
+
+def _status(rng: random.Random, sizes: Sizes, path: str) -> Iterator[bytes]:
+    line = rng.choice([b"200", b"999 Odd", b"0 Nothing", b"-1 Less", b"20 OK", b"2000 OK", b"abc"])
+    yield b"HTTP/1.1 " + line + b"\r\nContent-Type: text/html\r\nContent-Length: 2\r\n\r\nhi"
+
+
+def _not_http(rng: random.Random, sizes: Sizes, path: str) -> Iterator[bytes]:
+    yield rng.choice(
+        [b"SSH-2.0-OpenSSH_9\r\n", b"220 smtp\r\n", b"\x16\x03\x01", b"\r\n\r\n", b"HTTP"]
+    )
+    yield rng.randbytes(rng.randrange(500))
+
+
+def _nothing(rng: random.Random, sizes: Sizes, path: str) -> Iterator[bytes]:
+    return iter(())
+
+
+def _reset(rng: random.Random, sizes: Sizes, path: str) -> Iterator[bytes]:
+    yield b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 500\r\n\r\n<a href=x>"
+
+
+def _loop(rng: random.Random, sizes: Sizes, path: str) -> Iterator[bytes]:
+    return _redirect(path.encode("latin-1"))
+
+
+def _astray(rng: random.Random, sizes: Sizes, path: str) -> Iterator[bytes]:
+    targets = [
+        b"http://[",
+        b"//",
+        b"http://999.1.2.3/",
+        b"javascript:x()",
+        b"\xff\xfe",
+        b"",
+        b"file:///etc",
+    ]
+    return _redirect(rng.choice([*targets, b"http://127.0.0.1:99999/", b"/" + b"y" * 100_000]))
+
+
+def _redirect(target: bytes) -> Iterator[bytes]:
+    yield (
+        b"HTTP/1.1 302 Found\r\nContent-Length: 0\r\nConnection: close\r\nLocation: "
+        + target
+        + b"\r\n\r\n"
+    )
+
+
+def _bases(rng: random.Random, sizes: Sizes, path: str) -> Iterator[bytes]:
+    bases = [
+        b"http://[",
+        b"http://h:99999/",
+        b"data:text/html,x",
+        b"//\xff",
+        b"http://" + b"a." * 5_000,
+    ]
+    return _page(b'<base href="%s">' % rng.choice(bases) + _links(rng, 10))
+
+
+def _hrefs(rng: random.Random, sizes: Sizes, path: str) -> Iterator[bytes]:
+    odd = [
+        b"http://[::1", b"http://h:99999/", b"http://999.999.1.1/", b"http://user:pw@h/", b"//", b"http:",
+        b"http://%00/", b"http://\xed\xa0\x80/", b"?" + b"&" * 2_000, b"/%ff%fe", b"/../" * 600, b"http://\xc3\xbc.de",
+        b"http://xn--/", b"http://" + b"a" * 300, b"http://a..b/", b"&#xD800;", b"&#0;", b"http://1.2.3/", b"#" * 99,
+    ]  # fmt: skip
+    return _page(b"".join(b'<a href="%s">x</a>' % href for href in rng.sample(odd, 12)))
+
+
+KINDS: dict[str, Callable[[random.Random, Sizes, str], Iterator[bytes]]] = {
+    "fuzzed": _fuzzed,
+    "soup": _soup,
+    "noise": _noise,
+    "long-link": _long_link,
+    "many-links": _many_links,
+    "deep": _deep,
+    "charset": _charset,
+    "meta-charset": _meta_charset,
+    "endless": _endless,
+    "trickle": _trickle,
+    "silent": _silent,
+    "gzip-cut": _gzip_cut,
+    "gzip-bad": _gzip_bad,
+    "bomb": _bomb,
+    "length": _length,
+    "chunks": _chunks,
+    "headers": _headers,
+    "many-headers": _many_headers,
+    "status": _status,
+    "not-http": _not_http,
+    "nothing": _nothing,
+    "reset": _reset,
+    "loop": _loop,
+    "astray": _astray,
+    "bases": _bases,
+    "hrefs": _hrefs,
+}
+FREQUENT = 12
+"""Cheap kinds come so many times in each turn in which a costly one comes once."""
+COSTLY = ("long-link", "many-links", "deep", "endless", "trickle", "silent", "bomb")
+
+
+def _in_turn() -> Iterator[str]:
+    """Yield the names of kinds for ever; costly ones now and then."""
+    cheap = [kind for kind in KINDS if kind not in COSTLY]
+    while True:
+        for costly in COSTLY:
+            yield from cheap
+            yield costly

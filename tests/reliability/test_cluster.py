@@ -1,0 +1,145 @@
+"""A Redis Cluster of three nodes whose nodes die, are replaced, and give slots to each other."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+import pytest
+from redis.crc import key_slot
+from typer.testing import CliRunner
+
+from hacs_crawler.cli import app
+from hacs_crawler.exceptions import StateUnavailableError
+from hacs_crawler.state.knowledge import Estimation, Knowledge
+from hacs_crawler.state.opening import open_store
+from hacs_crawler.urls import page_id
+from integration_support import Project
+from reliability_support import (
+    PROMPT,
+    Moments,
+    assert_nothing_is_lost,
+    fill,
+    record,
+    visits_of,
+    whole_pages,
+)
+from servers import Site, redis_cluster
+
+DURABLE = ("--appendonly", "yes", "--appendfsync", "always")
+URLS = [f"http://example.edu/~{number}/" for number in range(40)]
+LATER = 1_700_086_400
+
+
+def test_visits_wait_while_a_node_is_dead_and_nothing_is_lost(
+    site: Site, project: Project, tmp_path: Path
+) -> None:
+    urls = fill(site)
+    with redis_cluster(tmp_path, *DURABLE) as cluster:
+        project.state = cluster.url
+        record(cluster.url, visits_of(urls))
+        site.asked = Moments({15: lambda: cluster.kill(1), 40: lambda: cluster.start(1)})
+        crawl = project.crawl(urls, "-a", "level=homepage", **PROMPT)
+        cluster.wait_until_ok()
+        assert_nothing_is_lost(crawl, cluster.url, urls, visits=2)
+    assert "visits wait in memory" in crawl.log
+    assert "The state is back" in crawl.log
+
+
+def test_a_replica_takes_over_for_a_dead_node_and_the_crawl_goes_on(
+    site: Site, project: Project, tmp_path: Path
+) -> None:
+    urls = fill(site)
+    options = (*DURABLE, "--cluster-node-timeout", "2000")
+    with redis_cluster(tmp_path, *options, replicas=1) as cluster:
+        project.state = cluster.url
+        site.asked = Moments({15: lambda: cluster.kill(0)})
+        crawl = project.crawl(urls, "-a", "level=homepage", **PROMPT)
+        # the node that HACS_STATE names is gone, others answer for it
+        others = f"redis+cluster://127.0.0.1:{cluster.ports[1]}"
+        assert_nothing_is_lost(crawl, others, urls)
+        with cluster.client(3) as replica:
+            assert replica.info("replication")["role"] == "master"
+    assert "The state is back" in crawl.log
+
+
+@pytest.fixture(scope="module")
+def migrated(tmp_path_factory: pytest.TempPathFactory):  # type: ignore[no-untyped-def]
+    """A state and a store on it, opened before the slot of the first page moved to another node."""
+    with redis_cluster(tmp_path_factory.mktemp("migrated")) as cluster:
+        record(cluster.url, visits_of(URLS))
+        with closing(open_store(cluster.url, "hacs", Path())) as store:
+            store.load([page_id(URLS[0])])
+            slot = key_slot(b"%04x" % (page_id(URLS[0]) % 65_536))
+            source = cluster.node_of(f"{{{page_id(URLS[0]) % 65_536:04x}}}")
+            cluster.migrate_slot(slot, source, (source + 1) % 3)
+            yield cluster.url, store
+
+
+@pytest.mark.parametrize("is_open", [True, False])
+def test_every_operation_follows_a_slot_to_its_new_node(
+    is_open: bool, migrated: tuple[str, object]
+) -> None:
+    url, store = migrated
+    if not is_open:
+        store = open_store(url, "hacs", Path())
+    knowledge = Knowledge(store, Estimation())  # type: ignore[arg-type]
+    ids = np.array([page_id(one) for one in URLS], np.int64)
+    at = LATER + is_open
+    assert len(knowledge.record(visits_of(URLS, at))) == len(URLS)
+    pages = knowledge.load(ids.tolist()).values()
+    assert len(pages) == len(URLS)
+    assert all(at in page.visits for page in pages)
+    assert (knowledge.rows(ids)["last_visit"] >= at).all()
+    assert sum(len(found) for found, _ in knowledge.store.all_rows()) == len(URLS)
+    assert knowledge.store.count() == len(URLS)
+    assert len(knowledge.outcomes()) == 0
+    knowledge.store.trim_outcomes(5)
+    knowledge.store.write_meta("x", 1)
+    assert knowledge.store.read_meta("x") == 1
+    assert knowledge.store.size_bytes() > 0
+    if not is_open:
+        knowledge.store.close()
+
+
+def test_a_write_to_a_cluster_that_is_down_can_be_tried_again(tmp_path: Path) -> None:
+    options = (*DURABLE, "--cluster-node-timeout", "1000")
+    with redis_cluster(tmp_path, *options) as cluster:
+        with closing(open_store(cluster.url, "hacs", Path())) as store:
+            knowledge = Knowledge(store, Estimation())
+            knowledge.record(visits_of(URLS))
+            cluster.kill(2)
+            cluster.wait_until_down(0)
+            with pytest.raises(StateUnavailableError):
+                knowledge.record(visits_of(URLS, LATER))
+            cluster.start(2)
+            cluster.wait_until_ok()
+            knowledge.record(visits_of(URLS, LATER))
+        assert {len(page.visits) for page in whole_pages(cluster.url).values()} == {2}
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["rank", "--limit", "5"],
+        ["show", URLS[0]],
+        ["doctor"],
+        ["export"],
+        ["report", "-o", "report.html"],
+        ["calibrate"],
+        ["estimate", "--all"],
+    ],
+    ids=lambda command: command[0],
+)
+def test_every_command_works_on_a_cluster(
+    command: list[str],
+    migrated: tuple[str, object],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    monkeypatch.setenv("SCRAPY_SETTINGS_MODULE", "hacs_crawler.settings")
+    monkeypatch.chdir(tmp_path)
+    found = CliRunner().invoke(app, [*command, "-s", f"HACS_STATE={migrated[0]}"])
+    assert found.exception is None or isinstance(found.exception, SystemExit), found.exception
+    assert "Traceback" not in found.output

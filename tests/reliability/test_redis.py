@@ -1,0 +1,232 @@
+"""One Redis server that dies, pauses, fills up, loses its data, or hands over to a replica."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+import redis
+
+from hacs_crawler.exceptions import StateError, StateUnavailableError
+from hacs_crawler.state.knowledge import Estimation, Knowledge
+from hacs_crawler.state.opening import open_store
+from hacs_crawler.urls import page_id
+from integration_support import Project
+from reliability_support import (
+    PROMPT,
+    Moments,
+    assert_nothing_is_lost,
+    fill,
+    record,
+    visits_of,
+    whole_pages,
+)
+from servers import RedisProcess, Site
+
+URLS = [f"http://example.edu/~{number}/" for number in range(20)]
+LATER = 1_700_086_400
+DURABLE = ("--appendonly", "yes", "--appendfsync", "always")
+
+
+@contextmanager
+def opened(url: str) -> Iterator[Knowledge]:
+    with closing(open_store(url, "hacs", Path())) as store:
+        yield Knowledge(store, Estimation())
+
+
+def test_a_server_that_is_killed_and_comes_back_with_its_file_loses_nothing(
+    site: Site, project: Project, tmp_path: Path
+) -> None:
+    urls = fill(site)
+    with RedisProcess(tmp_path, *DURABLE) as server:
+        project.state = server.url
+        record(server.url, visits_of(urls))
+        site.asked = Moments({15: server.kill, 40: server.start})
+        crawl = project.crawl(urls, "-a", "level=homepage", **PROMPT)
+        assert_nothing_is_lost(crawl, server.url, urls, visits=2)
+    assert "visits wait in memory" in crawl.log
+    assert "The state is back" in crawl.log
+
+
+def test_a_server_that_comes_back_empty_ends_the_crawl_with_a_line_that_says_so(
+    site: Site, project: Project, tmp_path: Path
+) -> None:
+    urls = fill(site)
+    with RedisProcess(tmp_path) as server:
+        project.state = server.url
+        record(server.url, visits_of(urls))
+
+        def restart() -> None:
+            server.kill()
+            server.start()
+
+        site.asked = Moments({15: restart})
+        crawl = project.crawl(urls, "-a", "level=homepage", **PROMPT)
+        with redis.Redis(port=server.port) as client:
+            assert client.dbsize() == 0
+    assert crawl.exit_status == 1
+    lines = [line for line in crawl.log.splitlines() if "the server came back empty" in line]
+    assert len(lines) == 1
+    assert "restore a backup of it, or start again to begin anew" in lines[0]
+    assert "Traceback" not in crawl.log
+    assert crawl.stat("hacs/state/lost") > 0
+
+
+def test_a_state_that_was_replaced_is_not_written_to(tmp_path: Path) -> None:
+    with RedisProcess(tmp_path) as server, opened(server.url) as knowledge:
+        knowledge.record(visits_of(URLS))
+        with redis.Redis(port=server.port) as client:
+            client.flushdb()
+        with opened(server.url) as other:
+            other.record(visits_of(URLS[:1]))
+        with pytest.raises(StateError, match="was replaced while it was in use"):
+            knowledge.record(visits_of(URLS, LATER))
+        assert len(whole_pages(server.url)) == 1
+
+
+def test_a_server_that_hangs_is_waited_for(site: Site, project: Project, tmp_path: Path) -> None:
+    urls = fill(site)
+    with RedisProcess(tmp_path) as server:
+        # the address may set how long an answer is waited for; by default that is 30 s
+        project.state = f"{server.url}?socket_timeout=0.3"
+        site.asked = Moments({15: server.pause, 40: server.go_on})
+        crawl = project.crawl(urls, "-a", "level=homepage", **PROMPT)
+        assert_nothing_is_lost(crawl, server.url, urls)
+    assert "Timeout reading from" in crawl.log
+    assert "The state is back" in crawl.log
+
+
+def test_a_server_without_memory_is_waited_for(
+    site: Site, project: Project, tmp_path: Path
+) -> None:
+    urls = fill(site)
+    with RedisProcess(tmp_path) as server, redis.Redis(port=server.port) as client:
+        project.state = server.url
+        site.asked = Moments(
+            {
+                15: lambda: client.config_set("maxmemory", 1),
+                40: lambda: client.config_set("maxmemory", 0),
+            }
+        )
+        crawl = project.crawl(urls, "-a", "level=homepage", **PROMPT)
+        assert_nothing_is_lost(crawl, server.url, urls)
+    assert "OOM command not allowed" in crawl.log
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> Iterator[tuple[RedisProcess, RedisProcess]]:
+    """A server and its replica."""
+    for name in ("one", "other"):
+        (tmp_path / name).mkdir()
+    with RedisProcess(tmp_path / "one") as one, RedisProcess(tmp_path / "other") as other:
+        with redis.Redis(port=other.port) as client:
+            client.replicaof("127.0.0.1", one.port)
+        other.wait_until(lambda facts: facts["master_link_status"] == "up", "replication")
+        yield one, other
+
+
+def test_a_server_that_became_a_replica_is_waited_for(
+    pair: tuple[RedisProcess, RedisProcess],
+) -> None:
+    server, other = pair
+    with opened(server.url) as knowledge, redis.Redis(port=server.port) as client:
+        knowledge.record(visits_of(URLS))
+        client.replicaof("127.0.0.1", other.port)
+        with pytest.raises(StateUnavailableError):
+            knowledge.record(visits_of(URLS, LATER))
+        client.replicaof("NO", "ONE")
+        assert len(knowledge.record(visits_of(URLS, LATER))) == len(URLS)
+    assert {len(page.visits) for page in whole_pages(server.url).values()} == {2}
+
+
+def test_another_server_may_take_over_the_address(
+    pair: tuple[RedisProcess, RedisProcess], tmp_path: Path
+) -> None:
+    server, other = pair
+    address = tmp_path / "address.sock"  # as a name or a virtual address that moves
+    (tmp_path / "one.sock").symlink_to(server.socket)
+    (tmp_path / "two.sock").symlink_to(other.socket)
+    address.symlink_to(server.socket)
+    with opened(f"unix://{address}") as knowledge:
+        knowledge.record(visits_of(URLS))
+        with redis.Redis(port=other.port) as client:
+            other.wait_until(lambda facts: facts["master_link_status"] == "up", "replication")
+            with redis.Redis(port=server.port) as old:
+                assert old.wait(1, 10_000) == 1
+                client.replicaof("NO", "ONE")
+                old.replicaof("127.0.0.1", other.port)
+        address.unlink()
+        address.symlink_to(other.socket)
+        with pytest.raises(StateUnavailableError):  # it still talks to the old one
+            knowledge.record(visits_of(URLS, LATER))
+        assert len(knowledge.record(visits_of(URLS, LATER))) == len(URLS)
+    assert {len(page.visits) for page in whole_pages(other.url).values()} == {2}
+
+
+def test_what_a_failover_lost_is_written_back_as_far_as_it_is_known(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with RedisProcess(tmp_path) as server, opened(server.url) as knowledge:
+        knowledge.record(visits_of(URLS))
+        known = {key: one.after for key, one in _by_page(knowledge, LATER).items()}
+        with redis.Redis(port=server.port) as client:
+            for key in client.scan_iter("*:pages"):
+                client.delete(key)
+        knowledge.record(visits_of(URLS, LATER + 60), known)
+        pages = whole_pages(server.url).values()
+    assert [list(page.visits) for page in pages] == [[1_700_000_000, LATER, LATER + 60]] * len(URLS)
+    assert f"has lost what it had of {len(URLS)} pages" in caplog.text
+
+
+def test_a_page_that_came_back_older_keeps_what_it_had_and_what_was_known_of_it(
+    tmp_path: Path,
+) -> None:
+    with RedisProcess(tmp_path) as server, opened(server.url) as knowledge:
+        knowledge.record(visits_of(URLS))
+        old = knowledge.store.load([next(iter(_by_page(knowledge, LATER)))])
+        first = _by_page(knowledge, LATER + 60)
+        ((key, body),) = old.items()
+        with redis.Redis(port=server.port) as client:
+            (bucket,) = (name for name in client.scan_iter("*:pages") if _has(client, name, key))
+            client.hset(bucket, key.to_bytes(8, "little", signed=True), body)
+        page = first[key].after
+        knowledge.record(visits_of([page.url], LATER + 120), {key: page})
+        found = knowledge.load([key])[key]
+    assert list(found.visits) == [1_700_000_000, LATER, LATER + 60, LATER + 120]
+
+
+def _has(client: redis.Redis, name: bytes, key: int) -> bool:
+    return bool(client.hexists(name, key.to_bytes(8, "little", signed=True)))
+
+
+def _by_page(knowledge: Knowledge, at: int):  # type: ignore[no-untyped-def]
+    return {page_id(one.visit.url): one for one in knowledge.record(visits_of(URLS, at))}
+
+
+@pytest.mark.parametrize(
+    ("line", "passes"),
+    [
+        ("OOM command not allowed when used memory > 'maxmemory'.", True),
+        ("READONLY You can't write against a read only replica.", True),
+        ("CLUSTERDOWN The cluster is down", True),
+        ("TRYAGAIN Multiple keys request during rehashing of slot", True),
+        ("MASTERDOWN Link with MASTER is down", True),
+        ("NOREPLICAS Not enough good replicas to write.", True),
+        ("MISCONF Redis is configured to save RDB snapshots, but it can't", True),
+        ("LOADING Redis is loading the dataset in memory", True),
+        ("BUSY Redis is busy running a script.", True),
+        ("WRONGTYPE Operation against a key holding the wrong kind of value", False),
+        ("NOPERM this user has no permissions to run the 'eval' command", False),
+        ("ERR unknown command", False),
+    ],
+)
+def test_what_a_server_refuses_for_now_is_tried_again(
+    line: str, passes: bool, redis_port: int
+) -> None:
+    with closing(open_store(f"redis://127.0.0.1:{redis_port}/0", "hacs", Path())) as store:
+        server = store._server  # type: ignore[attr-defined]
+        with pytest.raises(StateError) as caught, server.naming_errors("write to"):
+            server.client.eval("return redis.error_reply(ARGV[1])", 0, line)
+    assert isinstance(caught.value, StateUnavailableError) == passes

@@ -1,0 +1,82 @@
+"""What the tests of failures share: moments of a crawl, and a look at what it left."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+from hacs_crawler.state.codec import encode_row
+from hacs_crawler.state.knowledge import Estimation, Knowledge
+from hacs_crawler.state.opening import open_store
+from hacs_crawler.state.outcomes import sorted_outcomes
+from hacs_crawler.state.page import Page, Visit
+from hacs_crawler.urls import page_id
+from integration_support import Crawl
+from servers import Site
+
+PAGES = 60
+PROMPT = {
+    "HACS_FLUSH_VISITS": 5,
+    "HACS_FLUSH_SECONDS": 0.1,
+    "DOWNLOAD_DELAY": 0.02,
+    "LOG_LEVEL": "DEBUG",
+}
+"""Settings with which a crawl writes often and lasts long enough for something to happen."""
+
+
+class Moments(list[str]):
+    """The requests that a site gets; calls a function when so many have come."""
+
+    def __init__(self, moments: dict[int, Callable[[], object]]) -> None:
+        super().__init__()
+        self._moments = moments
+
+    def append(self, path: str) -> None:
+        super().append(path)
+        act = self._moments.pop(len(self), None)
+        if act is not None:
+            act()
+
+
+def fill(site: Site, pages: int = PAGES) -> list[str]:
+    """Make pages of two links each, and return their URLs."""
+    for number in range(pages):
+        site.set(f"/{number}/", f"/{number}/x.pdf", f"/{number}/y.pdf")
+    return [f"{site.url}/{number}/" for number in range(pages)]
+
+
+def visits_of(urls: list[str], at: int = 1_700_000_000) -> list[Visit]:
+    return [Visit(url, at, links=frozenset({1, 2})) for url in urls]
+
+
+def record(state: str, visits: list[Visit]) -> None:
+    with closing(open_store(state, "hacs", Path())) as store:
+        Knowledge(store, Estimation()).record(visits)
+
+
+def whole_pages(state: str) -> dict[int, Page]:
+    """Read a whole state, and see that each page has its ranking row and its outcome records."""
+    with closing(open_store(state, "hacs", Path())) as store:
+        rows = {
+            key: row.tobytes()
+            for ids, batch in store.all_rows()
+            for key, row in zip(ids.tolist(), batch, strict=True)
+        }
+        pages = Knowledge(store, Estimation()).load(list(rows))
+        assert {key: encode_row(page) for key, page in pages.items()} == rows
+        records = sorted_outcomes(store.outcomes())
+    recorded = set(zip(records["page"].tolist(), records["at"].tolist(), strict=True))
+    assert recorded <= {(key, at) for key, page in pages.items() for at in page.visits}
+    return pages
+
+
+def assert_nothing_is_lost(crawl: Crawl, state: str, urls: list[str], visits: int = 1) -> None:
+    """See that a crawl ended well, and that the state has all its visits and those before it."""
+    assert crawl.exit_status == 0, crawl.log[-3_000:]
+    assert "Traceback" not in crawl.log
+    assert crawl.stat("hacs/state/lost") == 0
+    pages = whole_pages(state)
+    assert {key: len(page.visits) for key, page in pages.items()} == {
+        page_id(url): visits for url in urls
+    }
