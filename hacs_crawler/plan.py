@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import secrets
-from dataclasses import dataclass, fields
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, replace
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +13,7 @@ from numpy.typing import NDArray
 from hacs_crawler.calibration import read_correction
 from hacs_crawler.choosing import Places, chosen_places, scored
 from hacs_crawler.config import Config
-from hacs_crawler.policies import Candidates, Floats, brute_force
+from hacs_crawler.policies import POLICIES, Candidates, Floats, brute_force
 from hacs_crawler.progress import Progress
 from hacs_crawler.ranking import Correct, Ranked, candidates_from
 from hacs_crawler.state.codec import ROW
@@ -19,6 +21,11 @@ from hacs_crawler.state.knowledge import Knowledge
 from hacs_crawler.state.store import Ids, Rows
 
 Counts = NDArray[np.int64]
+
+BLOCK_PAGES: Final = 50_000
+"""About so many pages are looked at at a time: what is computed stays in the processor's cache."""
+_MOST_BLOCKS: Final = 2**16  # their numbers are sorted in linear time
+_NO_ARM: Final = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,15 +97,15 @@ def make_plan(
 def read_rows(knowledge: Knowledge, progress: Progress | None = None) -> tuple[Ids, Rows]:
     """Return the ids and the ranking rows of every page known, in the store's order."""
     total = knowledge.store.count() if progress is not None else 0
-    number = 0
-    ids, rows = [np.zeros(0, np.int64)], [np.zeros(0, ROW)]
+    # they grow in place: joining parts at the end would take twice the memory
+    ids, rows = bytearray(), bytearray()
     for some_ids, some_rows in knowledge.store.all_rows():
-        ids.append(some_ids)
-        rows.append(some_rows)
-        number += len(some_ids)
+        ids += some_ids.tobytes()
+        rows += some_rows.tobytes()
         if progress is not None:
+            number = len(ids) // 8
             progress.update(f"{number} pages", number, total)
-    return np.concatenate(ids), np.concatenate(rows)
+    return np.frombuffer(ids, np.int64), np.frombuffer(rows, ROW)
 
 
 def correction_of(knowledge: Knowledge, config: Config) -> Correct | None:
@@ -137,19 +144,17 @@ def plan_of(
     limit: int | None = None,
 ) -> Plan:
     """Return the plan of pages whose ranking rows were read, see `make_plan`."""
-    correct = correction_of(knowledge, config)
-    candidates = candidates_of(page_ids, rows, knowledge, config, now, correct)
-    arms = config.experiment.assign(rows["site"])
-    is_waiting = rows["not_before"] > now
-    is_low = ~is_waiting & (candidates.p < _thresholds(config)[arms])
-    may_be_visited = ~is_waiting & ~is_low
-    winners = _winners(candidates, arms, may_be_visited, config, limit)
-    best = _taken(candidates, winners)
+    if config.random_seed is None:
+        config = replace(config, random_seed=secrets.randbits(63))  # the same in every block
+    judged = _judged(page_ids, rows, knowledge, config, now)
+    winners = _winners(judged, rows, config, limit)
+    ids, few = page_ids[winners], np.take(rows, winners)
+    best = candidates_of(ids, few, knowledge, replace(config, siblings=False), now, None)
     return Plan(
-        page_ids=best.page_ids,
-        arms=arms[winners],
-        p=best.p,
-        raw_p=best.raw_p,
+        page_ids=ids,
+        arms=judged.arms[winners].astype(np.int64),
+        p=judged.p[winners],
+        raw_p=judged.raw_p[winners],
         rate_per_day=best.rate_per_day,
         days_since_visit=best.days_since_visit,
         days_since_update=best.days_since_update,
@@ -158,10 +163,67 @@ def plan_of(
         failures=best.failures,
         arm_names=tuple(arm.name for arm in config.experiment.arms),
         known=len(page_ids),
-        waiting=int(is_waiting.sum()),
-        below_threshold=int(is_low.sum()),
-        left_out=int(may_be_visited.sum()) - len(winners),
+        waiting=judged.waiting,
+        below_threshold=judged.below_threshold,
+        left_out=int((judged.arms != _NO_ARM).sum()) - len(winners),
     )
+
+
+@dataclass(slots=True)
+class _Judged:
+    """What is kept of every page while the best are chosen: arrays with one element a page.
+
+    `arms` are places in the experiment's arms, `_NO_ARM` for a page that is not to be visited.
+    """
+
+    arms: NDArray[np.int8]
+    p: Floats
+    raw_p: Floats
+    score: Floats
+    waiting: int = 0
+    below_threshold: int = 0
+
+
+def _judged(page_ids: Ids, rows: Rows, knowledge: Knowledge, config: Config, now: float) -> _Judged:
+    """Score every page, some whole sites at a time."""
+    correct = correction_of(knowledge, config)
+    p = np.empty(len(rows))
+    raw_p = p if correct is None else np.empty(len(rows))
+    judged = _Judged(np.full(len(rows), _NO_ARM, np.int8), p, raw_p, np.empty(len(rows)))
+    thresholds = _thresholds(config)
+    for places in _blocks(rows["site"], config):
+        some = np.take(rows, places)
+        candidates = candidates_of(page_ids[places], some, knowledge, config, now, correct)
+        arms = config.experiment.assign(some["site"])
+        is_waiting = some["not_before"] > now
+        is_low = ~is_waiting & (candidates.p < thresholds[arms])
+        arms[is_waiting | is_low] = _NO_ARM
+        judged.raw_p[places] = candidates.raw_p
+        judged.p[places] = candidates.p
+        judged.arms[places] = arms
+        judged.waiting += int(is_waiting.sum())
+        judged.below_threshold += int(is_low.sum())
+        for number, arm in enumerate(config.experiment.arms):
+            mine = np.flatnonzero(arms == number)
+            judged.score[places[mine]] = scored(arm.policy, _taken(candidates, mine))
+    return judged
+
+
+def _blocks(sites: NDArray[np.integer], config: Config) -> Iterator[Places]:
+    """Yield the places of all pages, some whole sites at a time, each site's in their order.
+
+    Policies that are not of this package get all pages at once: they may compare them.
+    """
+    number = min(len(sites) // BLOCK_PAGES, _MOST_BLOCKS)
+    is_ours = all(arm.policy in POLICIES.values() for arm in config.experiment.arms)
+    if number < 2 or not is_ours:
+        yield np.arange(len(sites))
+        return
+    block = (sites % np.uint32(number)).astype(np.uint16)
+    order = np.argsort(block, kind="stable")
+    ends = np.cumsum(np.bincount(block, minlength=number))
+    del block
+    yield from np.split(order, ends[:-1])
 
 
 def _thresholds(config: Config) -> Floats:
@@ -170,22 +232,14 @@ def _thresholds(config: Config) -> Floats:
     return np.array([0.0 if arm.policy is brute_force else config.threshold for arm in arms])
 
 
-def _winners(
-    candidates: Candidates,
-    arms: Counts,
-    may_be_visited: NDArray[np.bool_],
-    config: Config,
-    limit: int | None,
-) -> Places:
+def _winners(judged: _Judged, rows: Rows, config: Config, limit: int | None) -> Places:
     """Return the places to be visited in their order: each arm's own, all used up at the same pace."""
     experiment = config.experiment
     parts, paces = [], []
-    budgets = experiment.budgets(config.budget)
-    for number, (arm, budget) in enumerate(zip(experiment.arms, budgets, strict=True)):
-        places = np.flatnonzero(may_be_visited & (arms == number))
-        mine = _taken(candidates, places)
-        score = scored(arm.policy, mine)
-        chosen = chosen_places(score, mine.visits, budget, config.explore, limit)
+    for number, budget in enumerate(experiment.budgets(config.budget)):
+        places = np.flatnonzero(judged.arms == number)
+        visits = rows["visits"][places]
+        chosen = chosen_places(judged.score[places], visits, budget, config.explore, limit)
         of_all = len(places) if budget is None else min(len(places), budget)
         parts.append(places[chosen])
         paces.append((np.arange(len(chosen)) + 0.5) / max(of_all, 1))

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import fields, replace
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scrapy.settings import Settings
 
+from hacs_crawler import plan as plan_module
 from hacs_crawler.choosing import chosen_places
 from hacs_crawler.config import Config
 from hacs_crawler.experiment.arms import interleaved
 from hacs_crawler.plan import Plan, make_plan, plan_of
-from hacs_crawler.policies import POLICIES, hacs
+from hacs_crawler.policies import POLICIES, Candidates, Floats, hacs
 from hacs_crawler.ranking import Ranking
 from hacs_crawler.state.codec import ROW
 from hacs_crawler.state.knowledge import Estimation, Knowledge
@@ -124,6 +127,34 @@ def test_a_limit_shows_the_beginning_of_the_same_plan(
     part = plan(ids, rows, chosen, limit=10)
     assert part.page_ids.tolist() == whole.page_ids[:10].tolist()
     assert part.left_out == whole.left_out + len(whole) - 10
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("experiment", [None, ARMS])
+def test_the_plan_is_the_same_however_many_pages_are_looked_at_at_a_time(
+    policy: str, experiment: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ids, rows = rows_of(300)
+    chosen = config(policy=policy, experiment=experiment, budget=90, explore=0.2, threshold=0.05)
+    chosen = replace(chosen, random_seed=3)
+    together = plan(ids, rows, chosen)
+    monkeypatch.setattr(plan_module, "BLOCK_PAGES", 7)
+    apart = plan(ids, rows, chosen)
+    for field in fields(Plan):
+        np.testing.assert_array_equal(getattr(apart, field.name), getattr(together, field.name))
+
+
+def share_below(candidates: Candidates) -> Floats:
+    """A policy that compares pages."""
+    return np.argsort(np.argsort(candidates.p, kind="stable")) / len(candidates.p)
+
+
+def test_a_policy_of_ones_own_sees_all_pages_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    ids, rows = rows_of(300)
+    chosen = config(policy=share_below, budget=90)
+    together = plan(ids, rows, chosen)
+    monkeypatch.setattr(plan_module, "BLOCK_PAGES", 7)
+    assert plan(ids, rows, chosen).page_ids.tolist() == together.page_ids.tolist()
 
 
 def test_every_page_known_is_in_the_plan_or_left_out_for_a_reason() -> None:

@@ -58,6 +58,8 @@ class Experiment:
         and salt: weighted rendezvous hashing (Schindelhauer and Schomaker, "Weighted distributed hash
         tables", SPAA 2005). A site keeps its arm until another arm's share grows or its own shrinks.
         """
+        if not self.is_on:
+            return np.zeros(len(sites), np.int64)
         numbers = sites.astype(np.uint64)
         scores = [
             -arm.share / np.log(_uniform(numbers, f"{self.salt}\0{arm.name}")) for arm in self.arms

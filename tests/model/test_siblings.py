@@ -8,6 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hacs_crawler.model.siblings import (
+    LEAST_LEFT,
+    MOST_UPDATES,
     QUIET_SHARE,
     SHARED_UPDATES,
     Sightings,
@@ -83,3 +85,60 @@ def test_whatever_the_times_are_quiet_days_are_finite_and_probabilities_below_on
     for quiet, shared in evidence(*found):
         assert 0 <= quiet < np.inf
         assert 0 <= shared < 1
+
+
+Page = tuple[int, float, float, float, float]
+days = st.one_of(st.just(NEVER), st.integers(0, 12).map(float))
+whole_days = st.lists(
+    st.tuples(st.integers(0, 3), st.floats(0, 10), days, days, st.integers(0, 9)).map(
+        lambda page: (*page[:4], page[3] - page[4])
+    ),
+    max_size=30,
+)
+
+
+def plainly(found: list[Page]) -> list[tuple[float, float]]:
+    """What is said of each page by the definitions, page by page and day by day."""
+    return [(quiet_days_of(page, found), shared_of(page, found)) for page in found]
+
+
+def seen_on_its_site(page: Page, found: list[Page]) -> list[Page]:
+    return [other for other in found if other[0] == page[0] > 0 and other[2] >= 0]
+
+
+def quiet_days_of(page: Page, found: list[Page]) -> float:
+    quiet = [other for other in seen_on_its_site(page, found) if not other[3] >= other[2]]
+    numbers = (
+        sum(other[2] > day for other in quiet)
+        for day in range(13)
+        if any(other[2] > day for other in seen_on_its_site(page, found)) and day >= page[2]
+    )
+    return sum(1 - max(LEAST_LEFT, (1 - QUIET_SHARE) ** number) for number in numbers)
+
+
+def shared_of(page: Page, found: list[Page]) -> float:
+    site = seen_on_its_site(page, found)
+    updated = sorted((other for other in site if other[3] >= 0), key=lambda other: -other[3])
+    most = 0.0
+    for _, rate, _, last, before in (
+        updated[:MOST_UPDATES] if len(site) > 1 and page[2] >= 0 else ()
+    ):
+        if last > before and last > page[2]:
+            ratio = min(1.0, max(page[1], 1e-12) / max(rate, 1e-12))
+            most = max(most, ratio * (last - max(before, page[2])) / (last - before))
+    return SHARED_UPDATES * min(most, 1.0)
+
+
+@given(whole_days)
+def test_every_page_gets_what_the_definitions_say(found: list[Page]) -> None:
+    assert np.array(evidence(*found)).tolist() == [pytest.approx(one) for one in plainly(found)]
+
+
+@given(pages)
+def test_sites_looked_at_apart_get_the_very_same(
+    found: list[tuple[int, float, float, float, float]],
+) -> None:
+    together = evidence(*found)
+    for site in range(4):
+        apart = evidence(*(page for page in found if page[0] == site))
+        assert apart == [one for page, one in zip(found, together, strict=True) if page[0] == site]
