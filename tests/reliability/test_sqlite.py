@@ -1,0 +1,161 @@
+"""An SQLite file that is locked, on a full disk, removed or replaced."""
+
+from __future__ import annotations
+
+import resource
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+
+from hacs_crawler.exceptions import StateError, StateUnavailableError
+from hacs_crawler.state import sqlite as sqlite_store
+from hacs_crawler.state.knowledge import Estimation, Knowledge
+from hacs_crawler.state.opening import open_store
+from hacs_crawler.state.store import SCHEMA
+from integration_support import Project
+from reliability_support import (
+    PROMPT,
+    Moments,
+    assert_nothing_is_lost,
+    fill,
+    record,
+    visits_of,
+    whole_pages,
+)
+from servers import Site
+
+URLS = [f"http://example.edu/~{number}/" for number in range(500)]
+LATER = 1_700_086_400
+
+
+@contextmanager
+def opened(url: str) -> Iterator[Knowledge]:
+    with closing(open_store(url, "hacs", Path())) as store:
+        yield Knowledge(store, Estimation())
+
+
+@contextmanager
+def locked(project: Project) -> Iterator[None]:
+    """Hold the file as another program that writes to it for long."""
+    path = project.state.removeprefix("sqlite:///")
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        yield
+        other.execute("ROLLBACK")
+
+
+def test_a_file_that_is_locked_for_longer_than_a_write_waits_can_be_written_to_later(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite_store, "BUSY_SECONDS", 0.05)
+    with opened(project.state) as knowledge:
+        knowledge.record(visits_of(URLS))
+        with (
+            locked(project),
+            pytest.raises(StateUnavailableError, match=r"state\.db: database is locked"),
+        ):
+            knowledge.record(visits_of(URLS, LATER))
+        knowledge.record(visits_of(URLS, LATER))
+    assert {len(page.visits) for page in whole_pages(project.state).values()} == {2}
+
+
+def test_a_crawl_waits_while_the_file_is_locked(site: Site, project: Project) -> None:
+    urls = fill(site)
+    record(project.state, visits_of(urls))
+    is_free = threading.Event()
+    holders: list[threading.Thread] = []
+
+    def hold() -> None:
+        is_held = threading.Event()
+
+        def keep() -> None:
+            with locked(project):
+                is_held.set()
+                is_free.wait(60)
+
+        holders.append(threading.Thread(target=keep))
+        holders[0].start()
+        is_held.wait(60)
+
+    site.asked = Moments({10: hold, 45: is_free.set})
+    crawl = project.crawl(urls, "-a", "level=homepage", **PROMPT)
+    is_free.set()
+    holders[0].join()
+    assert_nothing_is_lost(crawl, project.state, urls, visits=2)
+
+
+def test_a_full_file_keeps_what_it_has_and_can_be_written_to_when_there_is_room(
+    project: Project,
+) -> None:
+    with opened(project.state) as knowledge:
+        knowledge.record(visits_of(URLS[:100]))
+        database = knowledge.store._db  # type: ignore[attr-defined]
+        (pages,) = database.execute("PRAGMA page_count").fetchone()
+        database.execute(f"PRAGMA max_page_count = {pages + 4}")
+        with pytest.raises(StateUnavailableError, match="full"):
+            knowledge.record(visits_of(URLS))
+        assert knowledge.store.count() == 100
+        database.execute("PRAGMA max_page_count = 1000000")
+        assert len(knowledge.record(visits_of(URLS, LATER))) == len(URLS)
+    assert len(whole_pages(project.state)) == len(URLS)
+
+
+@contextmanager
+def full_disk(size: int) -> Iterator[None]:
+    """Let no file of this process grow beyond so many bytes."""
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, limits[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
+
+def test_a_disk_that_is_full_at_the_commit_can_be_written_to_when_there_is_room(
+    project: Project,
+) -> None:
+    with opened(project.state) as knowledge:
+        knowledge.record(visits_of(URLS[:10]))
+        with (
+            full_disk(knowledge.store.size_bytes()),
+            pytest.raises(StateUnavailableError, match=r"state\.db: disk I/O error"),
+        ):
+            knowledge.record(visits_of(URLS))
+        assert len(knowledge.record(visits_of(URLS, LATER))) == len(URLS)
+    assert len(whole_pages(project.state)) == len(URLS)
+
+
+@pytest.mark.parametrize("is_replaced", [False, True])
+def test_a_file_that_is_removed_while_it_is_in_use_is_missed(
+    is_replaced: bool, project: Project
+) -> None:
+    path = Path(project.state.removeprefix("sqlite:///"))
+    with opened(project.state) as knowledge:
+        knowledge.record(visits_of(URLS))
+        for name in ("state.db", "state.db-wal", "state.db-shm"):
+            (path.parent / name).unlink()
+        if is_replaced:
+            record(project.state, visits_of(URLS[:1]))
+        with pytest.raises(StateError, match=r"state\.db was removed or replaced"):
+            knowledge.record(visits_of(URLS, LATER))
+    assert path.exists() == is_replaced
+
+
+def test_a_state_that_a_newer_version_took_over_is_not_written_to(
+    state_url: str, namespace: str
+) -> None:
+    with closing(open_store(state_url, namespace, Path())) as store:
+        knowledge = Knowledge(store, Estimation())
+        knowledge.record(visits_of(URLS[:3]))
+        if state_url.startswith("sqlite"):
+            with closing(sqlite3.connect(state_url.removeprefix("sqlite:///"))) as other:
+                other.execute(f"PRAGMA user_version = {SCHEMA + 1}")
+        else:
+            store.write_meta("schema", SCHEMA + 1)
+        with pytest.raises(StateError, match=f"has schema {SCHEMA + 1}, newer .*upgrade"):
+            knowledge.record(visits_of(URLS[:3], LATER))
+        assert {len(one.visits) for one in knowledge.pages() if one is not None} == {1}
