@@ -25,6 +25,14 @@ COMPONENTS = (
     ("DOWNLOADER_MIDDLEWARES", RetryAfterMiddleware, 560),
     ("EXTENSIONS", Metrics, 0),
 )
+FLEET = {
+    "HACS_INNER_SCHEDULER": "scrapy_redis.scheduler.Scheduler",
+    "SCHEDULER_QUEUE_CLASS": "hacs_crawler.fleet.queue.PartitionQueue",
+    "SCHEDULER_SERIALIZER": "hacs_crawler.fleet.serializer",
+    "SCHEDULER_PERSIST": True,
+    "DUPEFILTER_CLASS": "scrapy_redis.dupefilter.RFPDupeFilter",
+}
+"""What a fleet's workers need, unless the user set it."""
 
 
 class HacsAddon:
@@ -46,8 +54,14 @@ class HacsAddon:
             settings.set("SPIDER_MODULES", [*modules, SPIDERS], priority)
 
     def update_settings(self, settings: BaseSettings) -> None:
-        """Wire scheduler and middlewares."""
+        """Wire scheduler and middlewares, and for a fleet the queue that its workers share."""
         self._set_scheduler(settings)
+        if settings.get("HACS_FLEET"):
+            for name, value in FLEET.items():
+                if (settings.getpriority(name) or 0) <= SETTINGS_PRIORITIES["addon"]:
+                    settings.set(name, value, "addon")
+            if not settings.get("REDIS_URL"):
+                settings.set("REDIS_URL", settings.get("HACS_STATE"), "addon")
         for name, component, order in COMPONENTS:
             settings.setdefault_in_component_priority_dict(name, component, order)
             if _order_of(settings, name, component) is None:

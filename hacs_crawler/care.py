@@ -15,7 +15,7 @@ from scrapy import Request
 from hacs_crawler.outcome import NotObserved, Outcome
 from hacs_crawler.ranking import Ranked
 from hacs_crawler.state.outcomes import Label, Prediction
-from hacs_crawler.urls import page_id
+from hacs_crawler.urls import page_id, without_login
 
 
 def page_url(request: Request) -> str | None:
@@ -45,9 +45,9 @@ def seed_key(request: Request) -> int | None:
 
 
 def seed_url(request: Request) -> str:
-    """Return the URL of the page that a start request is for."""
+    """Return the URL of the page that a start request is for; what is kept of it has no login."""
     page = request.meta.get("hacs_page")
-    return page if isinstance(page, str) else request.url
+    return without_login(page if isinstance(page, str) else request.url)
 
 
 def mark_ranked(ranked: Ranked[Request], label: Label, run: int) -> None:
@@ -74,14 +74,14 @@ def ranked_meta(ranked: Ranked[Any], label: Label, run: int) -> dict[str, Any]:
 def planned_meta(ranked: Ranked[str], label: Label, run: int) -> dict[str, Any]:
     """Return the meta of a seed that was chosen from the whole state, and is not to be ranked again."""
     meta = ranked_meta(ranked, label, run)
-    meta["hacs"]["is_planned"] = True
+    meta["hacs"]["is_unsent"] = True
     return {**meta, "hacs_page": ranked.entry}
 
 
-def take_planned_mark(request: Request) -> bool:
-    """Return whether a request comes from the plan; its redirects and retries then do not."""
+def take_unsent_mark(request: Request) -> bool:
+    """Return whether a seed was chosen from a plan and not sent yet; its redirects and retries were."""
     hacs = request.meta.get("hacs")
-    return isinstance(hacs, dict) and bool(hacs.pop("is_planned", False))
+    return isinstance(hacs, dict) and bool(hacs.pop("is_unsent", False))
 
 
 def prediction_of(request: Request, answer_bytes: int = 0) -> Prediction | None:

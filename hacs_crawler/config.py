@@ -16,12 +16,13 @@ from scrapy.utils.misc import load_object
 
 from hacs_crawler.exceptions import ConfigError
 from hacs_crawler.experiment.arms import Arm, Experiment, without_experiment
+from hacs_crawler.fleet.board import LEASE_SECONDS
 from hacs_crawler.links import LinkRules
 from hacs_crawler.model import ESTIMATORS
 from hacs_crawler.policies import POLICIES, Policy
 from hacs_crawler.state.opening import check_state
 from hacs_crawler.state.outcomes import Label
-from hacs_crawler.urls import check_url
+from hacs_crawler.urls import check_url, without_login
 
 T = TypeVar("T")
 Clock = Callable[[], float]
@@ -30,6 +31,8 @@ Clock = Callable[[], float]
 DEFAULTS: Final[dict[str, Any]] = {
     "HACS_STATE": "sqlite:///.hacs/state.db",
     "HACS_NAMESPACE": "hacs",
+    "HACS_FLEET": None,
+    "HACS_LEASE_SECONDS": LEASE_SECONDS,
     "HACS_POLICY": "hacs",
     "HACS_EXPERIMENT": None,
     "HACS_ESTIMATOR": "bayes",
@@ -72,6 +75,8 @@ class Config:
 
     state: str
     namespace: str
+    fleet: str | None
+    lease_seconds: float
     policy: Policy
     policy_name: str
     experiment: Experiment
@@ -147,6 +152,8 @@ class Config:
         return cls(
             state=read.text("HACS_STATE"),
             namespace=read.text("HACS_NAMESPACE"),
+            fleet=read.fleet(),
+            lease_seconds=read.number("HACS_LEASE_SECONDS", above=0.0, at_most=3600.0),
             policy=policy,
             policy_name=name,
             experiment=read.experiment(budget) or without_experiment(policy),
@@ -207,14 +214,17 @@ class _Reader:
     def text(self, name: str) -> str:
         value = self.value(name)
         if not isinstance(value, str) or not value:
-            raise _wrong(name, value, "a non-empty text")
+            # what was meant as an address may hold a password
+            shown = type(value).__name__ if name == "HACS_STATE" and value else value
+            raise _wrong(name, shown, "a non-empty text")
         return value
 
     def url(self, name: str) -> str:
         value = self.text(name)
         problem = check_url(value)
         if problem is not None:
-            raise _wrong(name, value, f"the URL of a web archive ({problem})")
+            shown = without_login(value)
+            raise _wrong(name, shown, f"the URL of a web archive ({problem})")
         return value
 
     def choice(self, name: str, allowed: tuple[str, ...]) -> str:
@@ -296,6 +306,16 @@ class _Reader:
                 allowed = f"a budget of which the arm {arm.name!r} gets at least one visit"
                 raise _wrong("HACS_BUDGET", budget, allowed)
         return experiment
+
+    def fleet(self) -> str | None:
+        value = self.value("HACS_FLEET")
+        if value is None or value == "":
+            return None
+        if not isinstance(value, str):
+            raise _wrong("HACS_FLEET", value, "a name, the same for all workers of a fleet")
+        if self.text("HACS_STATE").startswith("sqlite:"):
+            raise _wrong("HACS_FLEET", value, "a name where HACS_STATE is a Redis server")
+        return value
 
     def address(self, name: str) -> tuple[str, int] | None:
         value = self.value(name)

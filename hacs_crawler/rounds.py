@@ -9,14 +9,13 @@ from typing import Final
 from scrapy.crawler import Crawler
 from scrapy.utils.defer import maybe_deferred_to_future
 
-from hacs_crawler.session import Session
+from hacs_crawler.session import MINUTE, Session
 from hacs_crawler.worker import sleep
 
 logger = logging.getLogger(__name__)
 
 LOOK_SECONDS: Final = 0.25
 """How often it is looked whether a round is done."""
-MINUTE: Final = 60.0
 
 
 class Rounds:
@@ -47,6 +46,8 @@ class Rounds:
             await maybe_deferred_to_future(sleep(rest))
         self._began = time.monotonic()
         await session.begin_round()
+        if session.ranker is not None:
+            session.ranker.begin_round()
         return session.failure is None
 
     def _is_idle(self) -> bool:

@@ -24,11 +24,12 @@ from hacs_crawler.care import (
     page_url,
     seed_key,
     seed_url,
-    take_planned_mark,
+    take_unsent_mark,
 )
 from hacs_crawler.config import Config
 from hacs_crawler.exceptions import ConfigError, StateError, StateUnavailableError
 from hacs_crawler.filters import empty_filter
+from hacs_crawler.fleet.crew import Crew
 from hacs_crawler.session import RETRY_SECONDS, Session
 from hacs_crawler.state.store import Rows
 from hacs_crawler.worker import sleep
@@ -99,7 +100,11 @@ class HacsScheduler(BaseScheduler):
                 session.fail(
                     f"HACS_INNER_SCHEDULER = {name!r}: allowed is a scheduler's path ({error})"
                 )
-        inner = build_from_crawler(inner_cls, crawler)
+        try:
+            inner = build_from_crawler(inner_cls, crawler)
+        except Exception as error:  # noqa: BLE001 - such as that of a server that is away
+            session.fail(f"HACS_INNER_SCHEDULER: {inner_cls.__name__} does not start: {error}")
+            inner = build_from_crawler(Scheduler, crawler)
         scheduler = cls(inner, session, session.config, crawler)
         session.ranker = scheduler
         return scheduler
@@ -130,7 +135,7 @@ class HacsScheduler(BaseScheduler):
 
         A seed of the plan was ranked already: it waits behind those that came before it.
         """
-        if take_planned_mark(request):
+        if take_unsent_mark(request):
             self._ranked.append(request)
             return True
         forget_copied_meta(request)
@@ -149,6 +154,8 @@ class HacsScheduler(BaseScheduler):
         if not self._session.is_open:
             return None
         request = self._inner.next_request()
+        if self._session.crew is not None:
+            return request or self._next_of_fleet(self._session.crew)
         while request is None and self._ranked:
             released = [self._release_one() for _ in range(min(self._batch, len(self._ranked)))]
             if any(released):
@@ -179,6 +186,17 @@ class HacsScheduler(BaseScheduler):
         if is_last or self._config.rank_window:
             self._release()
 
+    def ranked_seeds(self) -> list[Request]:
+        """Return the ranked seeds that wait here."""
+        return list(self._ranked)
+
+    def take_ranked(self) -> list[Request]:
+        """Return the ranked seeds that wait here, and forget them."""
+        seeds = self.ranked_seeds()
+        self._ranked.clear()
+        self._note_room()
+        return seeds
+
     async def end_round(self) -> None:
         """Rank the seeds held, and release all that are within the budget."""
         if self._held and self._session.is_open:
@@ -193,13 +211,22 @@ class HacsScheduler(BaseScheduler):
     def _release_one(self) -> bool:
         """Hand the best seed left to the inner scheduler; returns whether that took it."""
         seed = self._ranked.popleft()
-        if self._room is not None and len(self._ranked) < MOST_WAITING // 2:
-            room, self._room = self._room, None
-            room.callback(None)
+        self._note_room()
         is_taken = self._inner.enqueue_request(seed)
         if not is_taken:
             self._drop([seed], "duplicate")
         return is_taken
+
+    def _next_of_fleet(self, crew: Crew) -> Request | None:
+        """Return the best seed: not through the queue that workers share, for the board has it."""
+        if self._ranked and crew.may_send(self._ranked[0].url):
+            return self._ranked.popleft()
+        return None
+
+    def _note_room(self) -> None:
+        if self._room is not None and len(self._ranked) < MOST_WAITING // 2:
+            room, self._room = self._room, None
+            room.callback(None)
 
     async def _rank_and_wake(self) -> None:
         """Rank what there is because `start()` waits for the scheduler to run empty."""

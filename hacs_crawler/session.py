@@ -18,6 +18,10 @@ from hacs_crawler.calibration import Drift, drift_of, read_correction
 from hacs_crawler.care import planned_meta
 from hacs_crawler.config import Clock, Config, unknown_settings
 from hacs_crawler.exceptions import ConfigError, StateError, StateUnavailableError
+from hacs_crawler.fleet.crew import Crew
+from hacs_crawler.fleet.crew import Ranker as FleetRanker
+from hacs_crawler.fleet.redis_board import RedisBoard
+from hacs_crawler.fleet.worker import FleetWorker, new_name
 from hacs_crawler.plan import make_plan
 from hacs_crawler.prefetch import Prefetch
 from hacs_crawler.ranking import Correct
@@ -28,41 +32,27 @@ from hacs_crawler.state.outcomes import Label, Prediction
 from hacs_crawler.state.page import News, Page, Visit
 from hacs_crawler.state.store import Rows
 from hacs_crawler.tally import Tally
+from hacs_crawler.urls import check_url, page_id
 from hacs_crawler.worker import Worker, in_batches, sleep
 from hacs_crawler.write_behind import WriteBehind
 
 logger = logging.getLogger(__name__)
 
 CLOSE_REASON = "hacs_error"
+MINUTE = 60.0
 RETRY_SECONDS = 5.0
 """After how long a state that was away is asked again."""
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class Ranker(Protocol):
+class Ranker(FleetRanker, Protocol):
     """What ranks seeds: the scheduler, as far as the middlewares know it."""
 
     start_is_waiting: bool
 
     async def make_room(self) -> None:
         """Return when few ranked seeds wait."""
-
-    @property
-    def wants_ranking(self) -> bool:
-        """Whether enough seeds have come to be ranked."""
-
-    async def rank(self, *, is_last: bool = False) -> None:
-        """Rank the seeds that have come."""
-
-    async def end_round(self) -> None:
-        """Rank the seeds that have come, the last ones of this round."""
-
-    def begin_round(self) -> None:
-        """Let seeds be ranked, and sent, that were ranked before."""
-
-    def has_pending_requests(self) -> bool:
-        """Whether any request waits."""
 
 
 class Session:
@@ -90,6 +80,8 @@ class Session:
         self._buffer: WriteBehind | None = None
         self.prefetch: Prefetch | None = None
         self.ranker: Ranker | None = None
+        self.crew: Crew | None = None
+        """This crawl's part in its fleet, if HACS_FLEET is on."""
         try:
             self.config = Config.from_settings(crawler.settings)
             self.clock = self.config.clock
@@ -113,6 +105,11 @@ class Session:
     def is_open(self) -> bool:
         """Whether the state is open and nothing has failed."""
         return self._knowledge is not None and self.failure is None
+
+    @property
+    def is_of_fleet(self) -> bool:
+        """Whether this crawl is one worker of a fleet."""
+        return self.config is not None and self.config.fleet is not None
 
     @property
     def waiting_visits(self) -> int:
@@ -172,6 +169,25 @@ class Session:
         )
         self.prefetch = Prefetch(knowledge, self._worker, self._buffer, self._note_state_error)
 
+    async def seeds_of_fleet(
+        self, start: AsyncIterator[Any], again: Callable[[], AsyncIterator[Any]], *, forever: bool
+    ) -> AsyncIterator[Any]:
+        """Join the fleet and yield what this crawl is to do of its plan; see `Crew.seeds`."""
+        config, ranker = self.config, self.ranker
+        if config is None or ranker is None or not self.is_open:
+            return
+        assert config.fleet is not None  # noqa: S101 - else this is not asked for
+        board = RedisBoard(
+            config.state, config.namespace, config.fleet, lease_seconds=config.lease_seconds
+        )
+        worker = FleetWorker(board, new_name(), forever=forever)
+        seconds = config.round_minutes * MINUTE if forever else 0.0
+        self.crew = Crew(self._crawler, ranker, self, board, worker, seconds)
+        async for entry in self.crew.seeds(start, again):
+            if self.failure is not None:
+                return
+            yield entry
+
     async def rows(self, page_ids: Sequence[int]) -> Rows:
         """Return the pages' ranking rows; raises StateError."""
         ids = np.array(page_ids, np.int64)
@@ -211,6 +227,9 @@ class Session:
             pages = await self.patiently(Knowledge.load, ids)
             for place, key in zip(batch, ids, strict=True):
                 if key not in pages:
+                    continue
+                if problem := check_url(pages[key].url):
+                    logger.error("the page with id %d cannot be visited: %s", key, problem)
                     continue
                 if self.ranker is not None:
                     await self.ranker.make_room()
@@ -264,8 +283,7 @@ class Session:
 
     async def end_round(self) -> None:
         """Have everything written, and say in a sentence what the round did."""
-        self._note_unfinished()
-        await self.settle()
+        await self.give_up()
         await self._look_back()
         if self.failure is None:
             self.log_summary()
@@ -280,8 +298,11 @@ class Session:
             return
         self.run = int(self.clock())
         self.tally.begin_round()
-        if self.ranker is not None:
-            self.ranker.begin_round()
+
+    async def give_up(self) -> None:
+        """Record that requests which ended without a word told nothing, and have it written."""
+        self._note_unfinished()
+        await self.settle()
 
     async def close(self, spider: Spider, reason: str) -> None:
         """Write what waits, refit the prior, and say in a sentence what the crawl did."""
@@ -299,6 +320,8 @@ class Session:
             self._buffer = None
             if self.failure is None:
                 self.log_summary()
+            if self.crew is not None:
+                await self.crew.leave()
             await maybe_deferred_to_future(self._worker.run(self._knowledge.store.close))
             logger.debug("The state was closed in %.2f s", time.monotonic() - started)
         self._worker.close()
@@ -329,6 +352,10 @@ class Session:
 
     def _note_recorded(self, recorded: Sequence[Recorded]) -> None:
         self.tally.count_recorded(recorded)
+        if self.crew is not None:
+            self.crew.done(
+                page_id(one.visit.url) for one in recorded if one.visit.prediction is not None
+            )
         if self.prefetch is not None:
             self.prefetch.note_recorded(recorded)
 

@@ -31,25 +31,37 @@ class LinkAdditionsMiddleware:
     gone. Everything else is no observation. The outcome is put into `response.meta["hacs"]`.
     """
 
-    def __init__(self, session: Session) -> None:
-        self._session = session
+    def __init__(self, crawler: Crawler) -> None:
+        self._crawler = crawler
+        self._session = Session.of(crawler)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> LinkAdditionsMiddleware:
         """Use the crawler's session."""
-        return cls(Session.of(crawler))
+        return cls(crawler)
 
     async def process_start(self, start: AsyncIterator[Any]) -> AsyncIterator[Any]:
         """Open the state before the first seed is read, and have seeds ranked as they come in."""
         session = self._session
         await session.open()
         ranker = session.ranker
+        if session.is_of_fleet:
+            async for entry in self._of_fleet(start):
+                yield entry
+            return
         async for entry in _telling(start, session):
             yield entry
             if ranker is not None and ranker.wants_ranking:
                 await ranker.rank()
         if ranker is not None:
             await ranker.rank(is_last=True)
+
+    def _of_fleet(self, start: AsyncIterator[Any]) -> AsyncIterator[Any]:
+        """Yield what this worker of a fleet is to do, instead of all seeds."""
+        spider = self._crawler.spider
+        assert spider is not None  # noqa: S101 - there is one while crawling
+        forever = bool(getattr(spider, "is_endless", False))
+        return self._session.seeds_of_fleet(start, spider.start, forever=forever)
 
     def process_spider_input(self, response: Response, spider: Spider | None = None) -> None:
         """Observe the page, if it is under HACS's care."""

@@ -72,20 +72,22 @@ class ScholarSpider(Spider):
             session.fail(f"level = {self.level!r}: allowed is {' or '.join(LEVELS)}")
         elif self.forever not in SWITCHES:
             session.fail(f"forever = {self.forever!r}: allowed is 1 or 0")
-        elif self._is_endless and self.settings.get("JOBDIR"):
+        elif self.is_endless and self.settings.get("JOBDIR"):
             session.fail("forever = 1: a job in JOBDIR is one round, remove JOBDIR or forever")
-        elif self._is_endless and self.seeds == "-":
+        elif self.is_endless and self.seeds == "-":
             session.fail("forever = 1: standard input can be read once only, use a file of seeds")
         else:
             rounds = Rounds(self.crawler)
             async for request in self._round(session):
                 yield request
-            while self._is_endless and await rounds.next():
+            # a fleet begins its rounds itself, and asks the worker that ranks for the seeds of each
+            while self.is_endless and not session.is_of_fleet and await rounds.next():
                 async for request in self._round(session):
                     yield request
 
     @property
-    def _is_endless(self) -> bool:
+    def is_endless(self) -> bool:
+        """Whether rounds follow one another."""
         return self.forever == "1"
 
     async def _round(self, session: Session) -> AsyncIterator[Request]:

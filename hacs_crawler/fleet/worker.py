@@ -111,10 +111,17 @@ class FleetWorker:
         """Whether requests may be sent; for any thread."""
         return now < self._sends_until
 
-    def tick(self, now: float, *, busy: Set[int] = frozenset(), is_idle: bool = True) -> Assignment:
+    def tick(
+        self,
+        now: float,
+        *,
+        busy: Set[int] = frozenset(),
+        is_idle: bool = True,
+        may_begin: bool = True,
+    ) -> Assignment:
         """Renew the lease and find out what to do; see the module's text for `busy` and `is_idle`.
 
-        `now` is the time before the call.
+        `now` is the time before the call. Without `may_begin` no round is begun by this worker.
         """
         self._settle()
         busy = busy | {entry.partition for entry in self._held.values()}
@@ -132,7 +139,7 @@ class FleetWorker:
         self._has_joined = True
         self._leaving = self._to_leave(view, busy)
         self._partitions = view.partitions - self._leaving
-        task = self._task(view)
+        task = self._task(view, may_begin=may_begin)
         is_waiting = is_idle or view.is_new or task is not Task.CRAWL
         is_moving = bool(self._leaving) or len(view.partitions) < view.share
         share = SOON_SHARE if is_waiting or is_moving else 1 / RENEWALS_A_LEASE
@@ -212,7 +219,7 @@ class FleetWorker:
         )
         return frozenset(order[:surplus])
 
-    def _task(self, view: View) -> Task:
+    def _task(self, view: View, *, may_begin: bool) -> Task:
         if view.phase == "ranking":
             if view.leader == self.name:
                 return self._lead(view.round)
@@ -227,7 +234,7 @@ class FleetWorker:
             return Task.CRAWL
         if self._round and not self._forever:
             return Task.OVER
-        number = self._board.begin(self.name, anew=is_left)
+        number = self._board.begin(self.name, anew=is_left) if may_begin else 0
         return self._lead(number) if number else Task.WAIT
 
     def _is_past(self, view: View) -> bool:

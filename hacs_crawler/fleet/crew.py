@@ -1,0 +1,292 @@
+"""A crawl as one worker of a fleet: renews its lease, leads or takes seeds, and says what is done.
+
+The board is asked in a thread of its own, so that neither ranking nor the state keep a lease waiting.
+"""
+
+from __future__ import annotations
+
+import gc
+import logging
+import time
+from collections.abc import AsyncIterator, Callable, Iterable
+from typing import Any, Final, ParamSpec, Protocol, TypeVar
+
+from scrapy import Request
+from scrapy.crawler import Crawler
+from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
+from scrapy.utils.request import request_from_dict
+
+from hacs_crawler.exceptions import StateError, StateUnavailableError
+from hacs_crawler.fleet import serializer
+from hacs_crawler.fleet.board import Board, partition_of
+from hacs_crawler.fleet.holdings import Holdings
+from hacs_crawler.fleet.worker import Assignment, FleetWorker, Task
+from hacs_crawler.urls import page_id
+from hacs_crawler.worker import Worker, call_later, sleep
+
+logger = logging.getLogger(__name__)
+
+BATCH: Final = 16
+"""Seeds taken at once: a worker that dies keeps no more from the others than these, for a lease."""
+SLICE: Final = 1_000
+"""Seeds published at once."""
+LOOK_SECONDS: Final = 0.1
+"""How often it is looked whether there is room for more seeds."""
+RETRY_SECONDS: Final = 2.0
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class Ranker(Protocol):
+    """The scheduler, as far as a fleet's worker knows it."""
+
+    @property
+    def wants_ranking(self) -> bool:
+        """Whether enough seeds have come to be ranked."""
+
+    def enqueue_request(self, request: Request) -> bool:
+        """Take a request; one of the plan is not ranked again."""
+
+    async def rank(self, *, is_last: bool = False) -> None:
+        """Rank the seeds that have come."""
+
+    async def end_round(self) -> None:
+        """Rank the seeds that have come, the last ones of this round."""
+
+    def begin_round(self) -> None:
+        """Let seeds be ranked that were ranked before."""
+
+    def has_pending_requests(self) -> bool:
+        """Whether any request waits that this worker may send."""
+
+    def ranked_seeds(self) -> list[Request]:
+        """Return the ranked seeds that wait."""
+
+    def take_ranked(self) -> list[Request]:
+        """Return the ranked seeds that wait, and forget them."""
+
+
+class Record(Protocol):
+    """The session, as far as a fleet's worker knows it."""
+
+    def fail(self, message: str) -> None:
+        """Say why this crawl cannot go on, and have it closed."""
+
+    async def begin_round(self) -> None:
+        """Read what is to be known for ranking anew, and count what is found from now on."""
+
+    async def end_round(self) -> None:
+        """Have everything written, and say in a sentence what the round did."""
+
+    async def give_up(self) -> None:
+        """Record that requests which ended without a word told nothing, and have it written."""
+
+
+class Crew:
+    """One crawl's part in its fleet. All methods are called from the event loop.
+
+    With `forever` it takes part in all rounds, which begin `round_seconds` apart at least.
+    """
+
+    def __init__(
+        self,
+        crawler: Crawler,
+        ranker: Ranker,
+        record: Record,
+        board: Board,
+        worker: FleetWorker,
+        round_seconds: float,
+    ) -> None:
+        self._crawler = crawler
+        self._ranker = ranker
+        self._record = record
+        self._board = board
+        self._worker = worker
+        self._round_seconds = round_seconds
+        self._holdings = Holdings.of(crawler)
+        self._holdings.partitions = frozenset()
+        self._holdings.may_send = lambda: worker.may_send(time.monotonic())
+        self._thread = Worker()
+        self._assignment: Assignment | None = None
+        self._round_began = float("-inf")
+        self._round = self._led = 0
+        self._is_yielding = False
+        self._cancel: Callable[[], object] | None = None
+        self._is_over = False
+
+    def may_send(self, url: str) -> bool:
+        """Whether a request to a URL's host may be sent by this worker now."""
+        return self._holdings.may_send() and partition_of(url) in self._holdings.partitions
+
+    async def seeds(
+        self, start: AsyncIterator[Any], again: Callable[[], AsyncIterator[Any]]
+    ) -> AsyncIterator[Any]:
+        """Yield the seeds that this worker takes from the plan, until its round is over.
+
+        `start` are the spider's seeds, for when this worker leads; `again` makes them anew for the
+        next time it does. Items among them are yielded too.
+        """
+        await self._beat()
+        while not self._is_over and (assignment := self._assignment) is not None:
+            if assignment.task is Task.LEAD and self._led != assignment.round:
+                self._led = assignment.round
+                async for item in self._lead(start):
+                    yield item
+                start = again()
+                await self._beat()
+            elif assignment.task is Task.CRAWL and len(self._ranker.ranked_seeds()) < BATCH:
+                await self._enter(assignment.round)
+                self._is_yielding = True
+                seeds = await self._take()
+                for seed in seeds:
+                    yield seed
+                self._is_yielding = False
+                if not seeds:
+                    await maybe_deferred_to_future(sleep(LOOK_SECONDS))
+            else:
+                await maybe_deferred_to_future(sleep(LOOK_SECONDS))
+
+    def done(self, page_ids: Iterable[int]) -> None:
+        """Say that visits are recorded: nobody is to make them again in this round."""
+        if not self._is_over:
+            deferred_from_coro(self._ask(self._worker.done, list(page_ids)))
+
+    async def leave(self) -> None:
+        """Give back what is not done, so that others need not wait for the lease to run out."""
+        self._end()
+        try:
+            await maybe_deferred_to_future(self._thread.run(self._worker.leave))
+        except StateError as error:
+            logger.warning(
+                "%s; what this worker has not done waits until its lease runs out", error
+            )
+        await maybe_deferred_to_future(self._thread.run(self._board.close))
+        self._thread.close()
+
+    async def _enter(self, number: int) -> None:
+        """Begin a round here, if that was not done yet."""
+        if number == self._round:
+            return
+        if self._round:
+            await self._record.end_round()
+        self._round, self._round_began = number, time.monotonic()
+        await self._record.begin_round()
+
+    async def _lead(self, start: AsyncIterator[Any]) -> AsyncIterator[Any]:
+        """Rank the spider's seeds for the whole fleet and publish them; yield items among them."""
+        ranker = self._ranker
+        if self._round:
+            await self._record.end_round()
+        await self._record.begin_round()
+        self._round, self._round_began = self._led, time.monotonic()
+        ranker.begin_round()
+        async for entry in start:
+            if not isinstance(entry, Request):
+                yield entry
+                continue
+            entry.meta.setdefault("is_start_request", True)  # Scrapy's mark, which comes later
+            ranker.enqueue_request(entry)
+            if ranker.wants_ranking:
+                await ranker.rank()
+            if len(ranker.ranked_seeds()) >= SLICE and not await self._publish():
+                return
+        await ranker.end_round()
+        if await self._publish() and await self._ask(self._worker.open_round):
+            logger.info("This worker has ranked the seeds of round %d for its fleet", self._led)
+
+    async def _publish(self) -> bool:
+        """Publish the seeds that are ranked; returns whether this worker leads still."""
+        spider = self._crawler.spider
+        seeds = self._ranker.take_ranked()
+        for first in range(0, len(seeds), SLICE):
+            entries = [
+                (
+                    seed.url,
+                    page_id(seed.meta["hacs_page"]),
+                    serializer.dumps(seed.to_dict(spider=spider)),
+                )
+                for seed in seeds[first : first + SLICE]
+            ]
+            if not await self._ask(self._worker.publish, entries):
+                logger.info("Another worker leads now: its ranking counts")
+                return False
+        return True
+
+    async def _take(self) -> list[Request]:
+        """Take seeds from the plan, as requests that are neither ranked again nor shared."""
+        entries = await self._ask(self._worker.take, BATCH, time.monotonic())
+        seeds = []
+        for entry in entries or ():
+            seed = request_from_dict(serializer.loads(entry.request), spider=self._crawler.spider)
+            seed.meta["hacs"].update(is_unsent=True, planned=True)
+            seeds.append(seed)
+        return seeds
+
+    async def _ask(self, step: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T | None:
+        """Take a step on the board, however long that is away; None where that is of no use."""
+        while not self._is_over:
+            try:
+                return await maybe_deferred_to_future(self._thread.run(step, *args, **kwargs))
+            except StateUnavailableError as error:
+                logger.warning("%s; next try in %g s", error, RETRY_SECONDS)
+                await maybe_deferred_to_future(sleep(RETRY_SECONDS))
+            except StateError as error:
+                self._record.fail(str(error))
+                self._end()
+        return None
+
+    async def _beat(self) -> None:
+        """Renew the lease, take up what comes of that, and come again in time."""
+        if self._cancel is not None:
+            self._cancel()
+        busy = self._busy()
+        is_idle = not busy and not self._is_yielding and not self._ranker.has_pending_requests()
+        if is_idle and self._worker.held():
+            await self._give_up()
+        now = time.monotonic()
+        assignment = await self._ask(
+            self._worker.tick,
+            now,
+            busy=busy,
+            is_idle=is_idle,
+            may_begin=now - self._round_began >= self._round_seconds,
+        )
+        if assignment is None or self._is_over:
+            return
+        if assignment.has_lost:
+            self._holdings.life += 1
+            logger.warning(
+                "The fleet's board was not reached for so long that other workers have this one's part; "
+                "%d seeds that waited here are left to them",
+                len(self._ranker.take_ranked()),
+            )
+        self._holdings.partitions = assignment.partitions
+        self._assignment = assignment
+        if assignment.task is Task.OVER:
+            self._end()
+            return
+        self._cancel = call_later(assignment.tick_seconds, lambda: deferred_from_coro(self._beat()))
+
+    async def _give_up(self) -> None:
+        """Say of seeds that ended without a word, as after too many redirects, that they are done."""
+        held = [entry.page_id for entry in self._worker.held()]
+        await self._record.give_up()
+        await self._ask(self._worker.done, held)
+
+    def _busy(self) -> frozenset[int]:
+        """Return the partitions whose hosts are asked, or will be by what waits or is parsed here."""
+        requests = self._ranker.ranked_seeds()
+        engine = self._crawler.engine
+        if engine is not None:
+            requests += engine.downloader.active
+            requests += engine.scraper.slot.active if engine.scraper.slot is not None else ()
+        seen = {partition_of(request.url) for request in requests}
+        if not self._holdings.busy <= seen:
+            gc.collect()  # a request that has ended may wait in a cycle to be let go of
+        return self._holdings.busy | seen
+
+    def _end(self) -> None:
+        self._is_over = True
+        self._holdings.partitions = frozenset()
+        if self._cancel is not None:
+            self._cancel()
