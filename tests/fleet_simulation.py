@@ -42,7 +42,6 @@ class Scale:
     entries: int = 25_000
     """Of each round."""
     rounds: int = 4
-    partitions: int = 256
     crash_seconds: float = 2_000.0
     """A worker's mean life."""
     pause_share: float = 0.001
@@ -295,7 +294,7 @@ class SimulatedFleet:
         self.board: Any = Observed(open_board(lambda: 1.8e9 + self.now), self.counts, self.chance)
         self.queue = SharedQueue()
         self.hosts = [f"http://host{number}.example/" for number in range(scale.hosts)]
-        self.partitions = [partition_of(host) % scale.partitions for host in self.hosts]
+        self.partitions = [partition_of(host) for host in self.hosts]
         self.processes: list[Process] = []
         self._names = count()
         self._next_page = 1

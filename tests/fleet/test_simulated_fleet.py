@@ -17,7 +17,6 @@ SCALE = Scale(
     hosts=300,
     entries=1_500,
     rounds=3,
-    partitions=256,
     crash_seconds=600.0,
     pause_share=0.004,
     outages=((60.0, 30.0), (200.0, 120.0)),
