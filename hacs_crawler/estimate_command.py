@@ -53,9 +53,9 @@ def estimate(
     if not every:
         raise typer.BadParameter("add --all: it is every page or none")
     with opened(settings) as (_, knowledge), _signals() as asked:
-        run = _stopped_run(knowledge) or _new_run(knowledge)
+        run = _stopped_run(knowledge) or new_run(knowledge)
         with Progress("estimate") as progress:
-            run, is_whole = _advanced(knowledge, run, progress, asked)
+            run, is_whole = advanced(knowledge, run, progress, asked)
         number = run.pages - run.damaged
         if not is_whole:
             logger.info("stopped after %d pages; the same command goes on from there", run.pages)
@@ -92,12 +92,13 @@ def _stopped_run(knowledge: Knowledge) -> Run | None:
     return run
 
 
-def _new_run(knowledge: Knowledge) -> Run:
+def new_run(knowledge: Knowledge) -> Run:
+    """Fit the prior, use it from now on, and return a run that begins."""
     knowledge.estimation = replace(knowledge.estimation, prior=knowledge.refit_prior())
     return Run(how_of(knowledge))
 
 
-def _advanced(
+def advanced(
     knowledge: Knowledge, run: Run, progress: Progress, asked: Callable[[], int]
 ) -> tuple[Run, bool]:
     """Estimate until all pages are done or a signal asks to stop; return how far, and whether all."""

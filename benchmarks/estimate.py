@@ -1,0 +1,157 @@
+"""How fast `hacs estimate --all` goes through a state, against reading and writing it alone.
+
+python benchmarks/estimate.py [--pages 100000]
+
+Pages of 30 visits, 8 of them with updates, and 60 links. "Estimate" is what the command does after
+HACS_FADE_DAYS was changed: fit the prior, then load, estimate and write every page, 1,000 at a time.
+"Nothing to change" is the same command again. The peer loads the same pages in the same batches and
+writes them with another version number, but estimates nothing: its pages are decoded and encoded again,
+as bytes they are not even that. Peak memory is of the process, and what of it the estimating adds.
+"""
+
+import argparse
+import platform
+import resource
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import store as stores  # its neighbour: a Redis, and how tables are printed
+
+from hacs_crawler.estimate_command import Run, advanced, new_run
+from hacs_crawler.progress import Progress
+from hacs_crawler.state.codec import VERSION_OFFSET, decode_page, encode_page, encode_row
+from hacs_crawler.state.knowledge import PAGES_A_CALL, Estimation, Knowledge
+from hacs_crawler.state.opening import open_store
+from hacs_crawler.state.page import DAY, Page
+from hacs_crawler.state.store import Change, Store
+from hacs_crawler.urls import page_id
+
+VISITS, UPDATES, LINKS = 30, 8, 60
+
+
+def page_of(number: int, rng: np.random.Generator) -> Page:
+    times = stores.FIRST + np.cumsum(rng.integers(DAY, 40 * DAY, VISITS))
+    places = np.sort(rng.choice(np.arange(1, VISITS), UPDATES, replace=False))
+    prints = rng.integers(-(2**63), 2**63 - 1, LINKS).tolist()
+    page = Page(stores.url(number), links_since=int(times[0]), version=1)
+    page.visits.extend(times.tolist())
+    page.last_news = page.visits[-1]
+    start = 0
+    for place, size in zip(
+        [0, *places.tolist()], [LINKS - 2 * UPDATES] + [2] * UPDATES, strict=True
+    ):
+        page.runs.extend((page.visits[place], size))
+        page.links.extend(sorted(prints[start : start + size]))
+        start += size
+    return page
+
+
+def fill(store: Store, number: int, name: str) -> None:
+    rng = np.random.default_rng(1)
+    for start in range(0, number, PAGES_A_CALL):
+        stores.tell(f"{name}: {start:,} of {number:,} pages written")
+        pages = [page_of(index, rng) for index in range(start, min(start + PAGES_A_CALL, number))]
+        for page, rate in zip(pages, Estimation().rates_per_day(pages).tolist(), strict=True):
+            page.rate = rate
+        store.write(
+            [Change(page_id(page.url), 0, encode_page(page), encode_row(page)) for page in pages]
+        )
+
+
+def through_all(store: Store, changed: Callable[[int, bytes], Change]) -> int:
+    """Load all pages and write what `changed` makes of each; returns how many."""
+    number = 0
+    for ids, _ in store.all_rows():
+        for start in range(0, len(ids), PAGES_A_CALL):
+            bodies = store.load(np.sort(ids)[start : start + PAGES_A_CALL].tolist())
+            if store.write([changed(key, body) for key, body in bodies.items()]):
+                raise RuntimeError("a page was not written")
+            number += len(bodies)
+    return number
+
+
+def as_bytes(key: int, body: bytes) -> Change:
+    version = int.from_bytes(body[VERSION_OFFSET : VERSION_OFFSET + 4], "little")
+    newer = (version + 1).to_bytes(4, "little")
+    body = body[:VERSION_OFFSET] + newer + body[VERSION_OFFSET + 4 :]
+    return Change(key, version, body, bytes(len(encode_row(Page("")))))
+
+
+def as_pages(key: int, body: bytes) -> Change:
+    page = decode_page(body)
+    page = replace(page, version=page.version + 1)
+    return Change(key, page.version - 1, encode_page(page), encode_row(page))
+
+
+def peak_mib() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def estimated(store: Store, fade_days: float) -> Run:
+    knowledge = Knowledge(store, Estimation(fade_days=fade_days))
+    run, is_whole = advanced(knowledge, new_run(knowledge), Progress("estimate"), lambda: 0)
+    if not is_whole:
+        raise RuntimeError("not all pages were estimated")
+    return run
+
+
+def time_all(name: str, state: str, number: int, repeat: int) -> None:
+    with closing(open_store(state, "hacs", Path())) as store:
+        fill(store, number, name)
+        before = peak_mib()
+        seconds: dict[str, list[float]] = {}
+
+        def timed(what: str, call: Callable[[], int], expected: int) -> None:
+            stores.tell(f"{name}: {what}")
+            started = time.perf_counter()
+            found = call()
+            seconds.setdefault(what, []).append(time.perf_counter() - started)
+            if found != expected:
+                raise RuntimeError(f"{name}, {what}: {found} pages instead of {expected}")
+
+        for turn in range(repeat):
+            fade_days = 30.0 + turn
+            timed("load and write as bytes", lambda: through_all(store, as_bytes), number)
+            timed("load, decode, encode and write", lambda: through_all(store, as_pages), number)
+            timed("estimate", lambda fade=fade_days: estimated(store, fade).changed, number)
+            timed(
+                "estimate, nothing to change",
+                lambda fade=fade_days: estimated(store, fade).changed,
+                0,
+            )
+        peer = min(seconds["load, decode, encode and write"])
+        for what, spent in seconds.items():
+            best = min(spent)
+            stores.line(
+                f"{name}: {what}", f"{best:.1f}", f"{number / best:,.0f}", f"{best / peer:.2f}"
+            )
+        stores.tell("")
+        print(
+            f"\r{name}: peak memory {before:.0f} MiB before, {peak_mib():.0f} after",
+            file=sys.stderr,
+        )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--pages", type=int, default=100_000, help="how many (%(default)s)")
+    parser.add_argument("--repeat", type=int, default=2, help="the best of so many (%(default)s)")
+    options = parser.parse_args()
+    print(f"Python {platform.python_version()}")
+    stores.header(
+        f"{options.pages:,} pages of {VISITS} visits", "s", "pages a second", "times peer"
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        time_all("SQLite", f"sqlite:///{folder}/state.db", options.pages, options.repeat)
+    with stores.a_redis() as (state, _):
+        time_all("Redis", state, options.pages, options.repeat)
+
+
+if __name__ == "__main__":
+    main()
