@@ -14,9 +14,11 @@ import struct
 import sys
 from array import array
 from bisect import bisect_left
+from operator import lt
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hacs_crawler.exceptions import StateError
 from hacs_crawler.sites import site_id
@@ -130,6 +132,8 @@ def _decode(body: memoryview) -> Page:
     if sum(runs[1::2]) != len(links) or not 0.0 <= rate < math.inf or version >= _LAST_VERSION:
         msg = f"its numbers cannot be: {len(links)} links, rate {rate}, version {version}"
         raise ValueError(msg)
+    if not all(map(lt, visits, visits[1:])):
+        raise ValueError("its visits are not in the order of time")
     return Page(
         url=parts[0],
         visits=visits,
@@ -171,6 +175,12 @@ def encode_row(page: Page) -> bytes:
         site_id(page.url),
     )
     return _ROW.pack(*row)
+
+
+def unsound(rows: NDArray[np.void]) -> NDArray[np.intp]:
+    """Return the places of ranking rows whose rate is no rate."""
+    rates = rows["rate"]
+    return np.flatnonzero(~((rates >= 0.0) & (rates < math.inf)))
 
 
 def row_of(body: bytes) -> bytes:

@@ -14,7 +14,7 @@ from hacs_crawler.exceptions import StateError, StateUnavailableError
 from hacs_crawler.model import DEFAULT_PRIOR, LogNormalPrior, estimate, fit_prior, gaps_between
 from hacs_crawler.sites import site_id
 from hacs_crawler.state.codec import decode_page, encode_page, encode_row
-from hacs_crawler.state.outcomes import Label, Outcomes, outcome, sorted_outcomes
+from hacs_crawler.state.outcomes import Label, Outcomes, label_of, outcome, sorted_outcomes, sound
 from hacs_crawler.state.page import (
     DAY,
     News,
@@ -25,7 +25,7 @@ from hacs_crawler.state.page import (
     merge,
     merge_pages,
 )
-from hacs_crawler.state.store import Change, Ids, Rows, Store
+from hacs_crawler.state.store import DAMAGED_OUTCOMES, Change, Ids, Rows, Store
 from hacs_crawler.urls import page_id
 
 logger = logging.getLogger(__name__)
@@ -237,7 +237,12 @@ class Knowledge:
 
     def outcomes(self) -> Outcomes:
         """Return the outcome records that are kept, by time, each visit once."""
-        return sorted_outcomes(self.store.outcomes())
+        found = sorted_outcomes(self.store.outcomes())
+        is_sound = sound(found)
+        if not is_sound.all():
+            logger.error(DAMAGED_OUTCOMES, np.count_nonzero(~is_sound), "the state")
+            found = found[is_sound]
+        return found
 
     def bound_outcomes(self, most: int) -> None:
         """Forget the oldest outcome records where there are a tenth more than `most`, or more."""
@@ -248,11 +253,14 @@ class Knowledge:
     def label(self, number: int) -> Label | None:
         """Return the label that outcome records call by that number, None if it is not known."""
         fields = self.store.read_meta(f"label/{number}")
-        try:
-            return None if fields is None else Label(**fields)
-        except TypeError as error:
-            msg = f"the note 'label/{number}' in the state is damaged, remove it: {fields!r}"
-            raise StateError(msg) from error
+        label = None if fields is None else label_of(fields)
+        if fields is not None and label is None:
+            logger.warning(
+                "the note 'label/%d' in the state is damaged, or of a newer version: the outcome "
+                "records that refer to it are passed over",
+                number,
+            )
+        return label
 
     def keep_label(self, label: Label) -> None:
         """Keep a label, so that outcome records may call it by its number."""
@@ -346,13 +354,13 @@ def _with_acknowledged(page: Page | None, ours: Page | None) -> tuple[Page | Non
 
     A page's version only grows, so a store that has an older one, or none, has lost a write.
     """
-    if ours is None or (page is not None and page.version > ours.version):
+    seen = 0 if ours is None else ours.version
+    found = 0 if page is None else page.version
+    if found > seen:
         return page, False
-    if page is None:
-        return replace(ours, version=0), True
-    if page.version < ours.version:
-        return merge_pages(page, ours), True
-    raise StateError("its version as stored is not that of its bytes")
+    if ours is None or found == seen:
+        raise StateError("its version as stored is not that of its bytes")
+    return (replace(ours, version=0) if page is None else merge_pages(page, ours)), True
 
 
 def _change(key: int, before: Page | None, after: Page, outcomes: bytes) -> Change:

@@ -44,6 +44,17 @@ UPDATED: Final = 2
 _OUTCOME: Final = struct.Struct("<qIIIIfffIIB")
 _MOST: Final = 2**32 - 1
 
+_LABEL_KINDS: Final[dict[str, type | tuple[type, ...]]] = {
+    "experiment": int,
+    "arm": str,
+    "policy": str,
+    "estimator": str,
+    "fade_days": (float, int),
+    "elapsed_from": str,
+    "horizon_days": (float, int),
+    "siblings": bool,
+}
+
 Outcomes = NDArray[np.void]
 
 
@@ -76,6 +87,14 @@ class Label:
         horizon = f" horizon {self.horizon_days:g}" if self.horizon_days else ""
         siblings = " siblings" if self.siblings and self.elapsed_from == "visit" else ""
         return f"{self.estimator}{fading} since {self.elapsed_from}{horizon}{siblings}"
+
+
+def label_of(fields: object) -> Label | None:
+    """Return the label that a note holds, None where it is damaged or has parts not known here."""
+    if not isinstance(fields, dict) or fields.keys() != _LABEL_KINDS.keys():
+        return None
+    are_of_kind = (isinstance(fields[name], kind) for name, kind in _LABEL_KINDS.items())
+    return Label(**fields) if all(are_of_kind) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +133,14 @@ def outcome(
         min(prediction.bytes, _MOST),
         SEEN * is_seen | UPDATED * is_update,
     )
+
+
+def sound(outcomes: Outcomes) -> NDArray[np.bool_]:
+    """Return which records can be: their probabilities are from 0 to 1, their days at least 0."""
+    are_probabilities = [
+        (outcomes[name] >= 0.0) & (outcomes[name] <= 1.0) for name in ("p", "raw_p")
+    ]
+    return are_probabilities[0] & are_probabilities[1] & (outcomes["days_since_visit"] >= 0.0)
 
 
 def sorted_outcomes(parts: Iterable[Outcomes]) -> Outcomes:

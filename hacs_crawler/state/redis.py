@@ -23,7 +23,7 @@ from redis.cluster import RedisCluster
 from redis.crc import key_slot
 
 from hacs_crawler.exceptions import StateError
-from hacs_crawler.state.codec import ROW, UNKNOWN_ROW, VERSION_OFFSET, row_of
+from hacs_crawler.state.codec import ROW, UNKNOWN_ROW, VERSION_OFFSET, row_of, unsound
 from hacs_crawler.state.outcomes import OUTCOME, Outcomes
 from hacs_crawler.state.redis_server import RedisServer
 from hacs_crawler.state.store import DAMAGED_OUTCOMES, DAMAGED_ROWS, SCHEMA, Change, Ids, Rows, note
@@ -148,7 +148,7 @@ class RedisStore:
             if len(joined) != len(batch) * ROW.itemsize:
                 joined = self._mended_rows_of(batch)
             parts.append(joined)
-        return np.frombuffer(b"".join(parts), ROW)
+        return self._sound_rows(page_ids, np.frombuffer(b"".join(parts), ROW))
 
     def all_rows(self, after: int | None = None) -> Iterator[tuple[Ids, Rows]]:
         """See `Store.all_rows`; by bucket, in a cluster by slot."""
@@ -160,7 +160,7 @@ class RedisStore:
             )
             records = np.frombuffer(b"".join(parts), _RECORD)
             if len(records):
-                yield records["id"], records["row"]
+                yield records["id"], self._sound_rows(records["id"], records["row"])
 
     def count(self) -> int:
         """See `Store.count`."""
@@ -279,7 +279,7 @@ class RedisStore:
         with self._redis.pipeline(transaction=False) as pipe:
             for key, field in zip(keys, fields, strict=True):
                 pipe.hget(key, field)
-            return b"".join(row or unknown for row in pipe.execute())
+            return b"".join(unknown if row is None else row for row in pipe.execute())
 
     def _run_on_all(
         self, action: str, script: str, kind: str, *args: object, first: int = 0
@@ -320,7 +320,10 @@ class RedisStore:
         """Return ranking rows one by one, damaged ones made anew."""
         rows = self._fetched([(self._key(page_id, "rows"), page_id) for page_id in page_ids])
         unknown = UNKNOWN_ROW.tobytes()
-        found = {page_id: row or unknown for page_id, row in zip(page_ids, rows, strict=True)}
+        found = {
+            page_id: unknown if row is None else row
+            for page_id, row in zip(page_ids, rows, strict=True)
+        }
         return b"".join(self._mended(found).values())
 
     def _mended_rows(self, buckets: Sequence[int]) -> bytes:
@@ -330,6 +333,16 @@ class RedisStore:
             for field, row in bucket.items():
                 found[int.from_bytes(field[:8].ljust(8, b"\0"), "little", signed=True)] = row
         return b"".join(_field(page_id) + row for page_id, row in self._mended(found).items())
+
+    def _sound_rows(self, page_ids: Ids, rows: Rows) -> Rows:
+        """Return ranking rows, those that cannot be made anew."""
+        places = unsound(rows)
+        if len(places):
+            wanted = page_ids[places].tolist()
+            mended = self._mended(dict.fromkeys(wanted, b""))
+            rows = rows.copy()
+            rows[places] = np.frombuffer(b"".join(mended[one] for one in wanted), ROW)
+        return rows
 
     def _mended(self, rows: dict[int, bytes]) -> dict[int, bytes]:
         damaged = [page_id for page_id, row in rows.items() if len(row) != ROW.itemsize]

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from hacs_crawler.exceptions import StateError
-from hacs_crawler.state.codec import ROW, UNKNOWN_ROW, row_of
+from hacs_crawler.state.codec import ROW, UNKNOWN_ROW, row_of, unsound
 from hacs_crawler.state.outcomes import OUTCOME, Outcomes
 from hacs_crawler.state.sqlite_file import APPLICATION_ID, BUSY_SECONDS, naming_errors, transaction
 from hacs_crawler.state.store import DAMAGED_OUTCOMES, DAMAGED_ROWS, SCHEMA, Change, Ids, Rows, note
@@ -224,13 +224,19 @@ class SQLiteStore:
         """Return ranking rows, those that are damaged made anew from their pages."""
         rows = [row for _, row in found]
         damaged = [place for place, row in enumerate(rows) if not _fits(row, ROW)]
-        if damaged:
-            wanted = ids[damaged].tolist()
-            logger.error(DAMAGED_ROWS, len(damaged), self._path, wanted[0])
-            bodies = self.load(wanted)
-            for place, page_id in zip(damaged, wanted, strict=True):
-                rows[place] = row_of(bodies.get(page_id, b""))
-        return np.frombuffer(b"".join(rows), ROW)
+        for place in damaged:
+            rows[place] = UNKNOWN_ROW.tobytes()
+        joined = np.frombuffer(b"".join(rows), ROW)
+        damaged += unsound(joined).tolist()
+        if not damaged:
+            return joined
+        wanted = ids[damaged].tolist()
+        logger.error(DAMAGED_ROWS, len(damaged), self._path, wanted[0])
+        bodies = self.load(wanted)
+        mended = b"".join(row_of(bodies.get(page_id, b"")) for page_id in wanted)
+        joined = joined.copy()
+        joined[damaged] = np.frombuffer(mended, ROW)
+        return joined
 
     def _sound_outcomes(self, records: list[Any]) -> Outcomes:
         sound = [record for record in records if _fits(record, OUTCOME)]

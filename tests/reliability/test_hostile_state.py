@@ -1,0 +1,324 @@
+"""A state in which anybody may have written anything: pages, rows, outcome records and notes."""
+
+from __future__ import annotations
+
+import sqlite3
+import struct
+from array import array
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import redis
+from redis.cluster import RedisCluster
+from typer.testing import CliRunner
+
+from hacs_crawler.cli import app
+from hacs_crawler.exceptions import StateError
+from hacs_crawler.state.codec import ROW, decode_page, encode_page, encode_row
+from hacs_crawler.state.knowledge import Estimation, Knowledge
+from hacs_crawler.state.opening import open_store
+from hacs_crawler.state.outcomes import OUTCOME, Label, Prediction
+from hacs_crawler.state.page import DAY, Page, Visit
+from hacs_crawler.urls import page_id
+from integration_support import Project
+from servers import Site
+
+LABEL = Label(0, "", "hacs", "bayes", 365.0, "visit", 0.0, True)
+START = 1_700_000_000
+NOW = START + 10 * DAY
+
+
+def with_page(**values: object) -> Callable[[bytes], bytes]:
+    return lambda body: encode_page(replace(decode_page(body), **values))  # type: ignore[arg-type]
+
+
+def with_numbers(record: np.dtype[np.void], **values: object) -> Callable[[bytes], bytes]:
+    def change(body: bytes) -> bytes:
+        changed = np.frombuffer(body, record).copy()
+        for name, value in values.items():
+            changed[name] = value
+        return changed.tobytes()
+
+    return change
+
+
+UNREADABLE: dict[str, Callable[[bytes], bytes]] = {
+    "cut": lambda body: body[:-3],
+    "of a layout of the future": lambda body: b"\x09" + body[1:],
+    "lengths of 4 GB": lambda body: body[:36] + b"\xff" * 16 + body[52:],
+    "rate is not a number": lambda body: body[:20] + struct.pack("<d", np.nan) + body[28:],
+    "rate is infinite": lambda body: body[:20] + struct.pack("<d", np.inf) + body[28:],
+    "last version": lambda body: body[:4] + b"\xff\xff\xff\xff" + body[8:],
+    "visits in disorder": with_page(visits=array("I", [5, 4, 2**32 - 1])),
+    "runs of links it lacks": with_page(runs=array("I", [START, 9])),
+    "random": lambda body: b"\x01" + np.random.default_rng(1).bytes(len(body) - 1),
+}
+ABSURD: dict[str, Callable[[bytes], bytes]] = {
+    "visited in 2106": with_page(visits=array("I", [2**32 - 1])),
+    "rate of 1e308": lambda body: body[:20] + struct.pack("<d", 1e308) + body[28:],
+    "never visited": with_page(visits=array("I"), runs=array("I"), links=array("q")),
+    "gone for ever": with_page(gone=255, failures=255, not_before=2**32 - 1, last_news=2**32 - 1),
+    "validators": with_page(etag="\r\nX: y\x00", last_modified="€" * 20),
+    "no URL": with_page(url="not a url \x00\n"),
+    "a login in its URL": with_page(url="http://user:s3cr3t@127.0.0.1/"),
+    "a URL of 60,000 characters": with_page(url="http://127.0.0.1/" + "x" * 60_000),
+}
+ROWS: dict[str, Callable[[bytes], bytes]] = {
+    "cut": lambda row: row[:-1],
+    "empty": lambda row: b"",
+    "rate is not a number": with_numbers(ROW, rate=np.nan),
+    "rate is infinite": with_numbers(ROW, rate=np.inf),
+    "rate is negative": with_numbers(ROW, rate=-1.0),
+    "of 2106": with_numbers(ROW, last_visit=2**32 - 1, before_update=2**32 - 1),
+    "all at most": with_numbers(ROW, visits=65_535, updates=65_535, failures=255),
+}
+OUTCOMES: dict[str, Callable[[bytes], bytes]] = {
+    "p is not a number": with_numbers(OUTCOME, p=np.nan),
+    "p of 7": with_numbers(OUTCOME, p=7.0, raw_p=-3.0),
+    "days are not a number": with_numbers(OUTCOME, days_since_visit=np.nan),
+    "all at most": with_numbers(OUTCOME, run=2**32 - 1, bytes=2**32 - 1, flags=255),
+    "of a label that is not kept": with_numbers(OUTCOME, label=12_345),
+    "longer, as of the future": lambda record: record + b"new",
+}
+
+
+class Hostile:
+    """Writes into a state of SQLite or Redis behind its back."""
+
+    def __init__(self, url: str, namespace: str) -> None:
+        self._namespace = namespace
+        self._db: sqlite3.Connection | None = None
+        if url.startswith("sqlite"):
+            self._db = sqlite3.connect(url.removeprefix("sqlite:///"), isolation_level=None)
+        else:
+            kind = RedisCluster if "+cluster" in url else redis.Redis
+            self._redis = kind.from_url(url.replace("+cluster", ""))
+
+    def change(self, kind: str, url: str, change: Callable[[bytes], bytes]) -> None:
+        """Change a page's bytes, its row, or all of its outcome records."""
+        key = page_id(url)
+        if self._db is not None:
+            column, by = {"pages": ("body", "id"), "rows": ("row", "id")}.get(
+                kind, ("outcome", "page")
+            )
+            table = f'"{self._namespace}.{kind}"'
+            self._db.create_function("changed", 1, change)
+            self._db.execute(
+                f"UPDATE {table} SET {column} = changed({column}) WHERE {by} = ?", [key]
+            )
+            return
+        name = f"{self._namespace}:{{{key % 65_536:04x}}}:{kind}"
+        if kind == "outcomes":
+            for place, record in enumerate(self._redis.lrange(name, 0, -1)):
+                self._redis.lset(name, place, change(record))
+            return
+        field = key.to_bytes(8, "little", signed=True)
+        self._redis.hset(name, field, change(self._redis.hget(name, field)))
+
+    def note(self, key: str, text: str) -> None:
+        if self._db is not None:
+            table = f'"{self._namespace}.meta"'
+            self._db.execute(f"INSERT OR REPLACE INTO {table} VALUES (?, ?)", (key, text))
+        else:
+            self._redis.hset(f"{self._namespace}:meta", key, text)
+
+    def close(self) -> None:
+        (self._redis if self._db is None else self._db).close()
+
+
+def visits_of(url: str) -> list[Visit]:
+    prediction = Prediction(LABEL.number, START, 0.5, 0.5, 1.0)
+    return [
+        Visit(url, START + day * DAY, links=frozenset({1, 2, day % 2}), prediction=prediction)
+        for day in range(3)
+    ]
+
+
+def urls_of(names: dict[str, Callable[[bytes], bytes]], site: str, kind: str) -> list[str]:
+    return [f"{site}/{kind}/{number}" for number in range(len(names))]
+
+
+class HostileState:
+    """A state of sound pages and of one page for each way in which one can be damaged."""
+
+    def __init__(self, url: str, namespace: str, site: str = "http://127.0.0.1:1") -> None:
+        self.sound = [f"{site}/sound/{number}" for number in range(5)]
+        self.unreadable = urls_of(UNREADABLE, site, "unreadable")
+        self.absurd = urls_of(ABSURD, site, "absurd")
+        self.bad_rows = urls_of(ROWS, site, "row")
+        self.bad_outcomes = urls_of(OUTCOMES, site, "outcome")
+        others = [*self.absurd, *self.bad_rows, *self.bad_outcomes]
+        self.readable = [*self.sound, *others]
+        with closing(open_store(url, namespace, Path())) as store:
+            knowledge = Knowledge(store, Estimation())
+            knowledge.keep_label(LABEL)
+            knowledge.record(
+                [v for one in [*self.readable, *self.unreadable] for v in visits_of(one)]
+            )
+        with closing(Hostile(url, namespace)) as hostile:
+            for kind, urls, changes in (
+                ("pages", self.unreadable, UNREADABLE),
+                ("pages", self.absurd, ABSURD),
+                ("rows", self.bad_rows, ROWS),
+                ("outcomes", self.bad_outcomes, OUTCOMES),
+            ):
+                for one, change in zip(urls, changes.values(), strict=True):
+                    hostile.change(kind, one, change)
+
+
+@pytest.fixture
+def hostile(state_url: str, namespace: str) -> HostileState:
+    return HostileState(state_url, namespace)
+
+
+@pytest.fixture
+def knowledge(hostile: HostileState, open_state: Callable[[], object]) -> Knowledge:
+    return Knowledge(open_state(), Estimation())  # type: ignore[arg-type]
+
+
+def test_visits_of_sound_pages_are_recorded_and_damaged_pages_are_named(
+    hostile: HostileState, knowledge: Knowledge, caplog: pytest.LogCaptureFixture
+) -> None:
+    urls = [*hostile.readable, *hostile.unreadable]
+    recorded = knowledge.record([Visit(url, NOW, links=frozenset({1, 99})) for url in urls])
+    assert {one.visit.url for one in recorded} == set(hostile.readable)
+    named = [record.message for record in caplog.records if "cannot be recorded" in record.message]
+    assert len(named) == len(hostile.unreadable)
+    assert all(any(url in line for line in named) for url in hostile.unreadable)
+
+
+def test_damaged_rows_are_made_anew_from_their_pages(
+    hostile: HostileState, knowledge: Knowledge, caplog: pytest.LogCaptureFixture
+) -> None:
+    ids = np.array([page_id(url) for url in hostile.bad_rows[:5]], np.int64)
+    rows = knowledge.rows(ids)
+    pages = knowledge.load(ids.tolist())
+    assert rows.tobytes() == b"".join(encode_row(pages[key]) for key in ids.tolist())
+    streamed = {
+        key: row.tobytes()
+        for found, batch in knowledge.store.all_rows()
+        for key, row in zip(found.tolist(), batch, strict=True)
+    }
+    assert all(streamed[key] == encode_row(pages[key]) for key in ids.tolist())
+    assert len(streamed) == len(hostile.readable) + len(hostile.unreadable)
+    assert "damaged ranking rows" in caplog.text
+
+
+def test_damaged_outcome_records_are_passed_over(
+    hostile: HostileState, knowledge: Knowledge, caplog: pytest.LogCaptureFixture
+) -> None:
+    pages = set(knowledge.outcomes()["page"].tolist())
+    damaged = {page_id(url) for url in (*hostile.bad_outcomes[:3], hostile.bad_outcomes[5])}
+    sound = [*hostile.readable, *hostile.unreadable]
+    assert pages == {page_id(url) for url in sound} - damaged
+    assert "damaged outcome records" in caplog.text
+    knowledge.store.trim_outcomes(2**32 - 1)
+    assert len(knowledge.outcomes()) == 0
+
+
+@pytest.mark.parametrize(
+    "note",
+    [
+        "{",
+        "[1, 2]",
+        '{"log_median": 1e6, "log_sd": 1}',
+        '{"log_median": "x", "log_sd": 1}',
+        "[" * 99_999,
+    ],
+)
+def test_a_damaged_prior_is_named(note: str, state_url: str, namespace: str) -> None:
+    with closing(open_store(state_url, namespace, Path())) as store:
+        with closing(Hostile(state_url, namespace)) as hostile:
+            hostile.note("prior", note)
+        with pytest.raises(StateError, match=r"the note 'prior' .*damaged, remove it"):
+            Knowledge(store, Estimation())
+
+
+@pytest.mark.parametrize(
+    "label",
+    [{"arm": "x"}, [1], {"experiment": 0}, "label", 5],
+    ids=["part", "list", "other", "text", "number"],
+)
+def test_a_label_of_the_future_is_passed_over(
+    label: object, knowledge: Knowledge, caplog: pytest.LogCaptureFixture
+) -> None:
+    knowledge.store.write_meta("label/7", label)
+    assert knowledge.label(7) is None
+    assert "label/7" in caplog.text
+
+
+@pytest.fixture
+def hostile_project(project: Project, site: Site) -> HostileState:
+    return HostileState(project.state, "hacs", site.url)
+
+
+@pytest.mark.parametrize(
+    ("command", "status"),
+    [
+        (["rank", "--limit", "50"], 0),
+        (["show", "http://127.0.0.1:1/sound/1"], 0),
+        (["doctor"], 1),
+        (["export", "-o", "pages.jsonl"], 1),
+        (["report", "-o", "report.html"], 0),
+        (["calibrate"], 0),
+        (["estimate", "--all"], 1),
+    ],
+    ids=lambda value: value[0] if isinstance(value, list) else "",
+)
+def test_no_command_ends_in_a_traceback(
+    command: list[str],
+    status: int,
+    project: Project,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    HostileState(project.state, "hacs")
+    with closing(open_store(project.state, "hacs", Path())) as store:
+        store.write_meta("label/5", {"experiment": "x", "arm": 1})
+    monkeypatch.setenv("SCRAPY_SETTINGS_MODULE", "hacs_crawler.settings")
+    monkeypatch.chdir(project.folder)
+    found = CliRunner().invoke(app, [*command, "-s", f"HACS_STATE={project.state}"])
+    assert found.exception is None or isinstance(found.exception, SystemExit), found.exception
+    assert found.exit_code == status, found.output
+
+
+def test_a_crawl_of_a_hostile_state_visits_every_page_that_can_be(
+    hostile_project: HostileState, project: Project, site: Site
+) -> None:
+    paths = {url.removeprefix(site.url) for url in hostile_project.readable}
+    for path in paths:
+        site.set(path, "a.pdf")
+    crawl = project.crawl("state", "-a", "level=homepage", LOG_LEVEL="DEBUG")
+    assert crawl.exit_status == 0, crawl.log
+    assert "Traceback" not in crawl.log
+    assert "s3cr3t" not in crawl.log
+    unusable = {
+        url.removeprefix(site.url)
+        for name, url in zip(ABSURD, hostile_project.absurd, strict=True)
+        if "URL" in name
+    }
+    assert set(site.visited()) == paths - unusable
+    assert crawl.stat("hacs/visits") == len(paths - unusable)
+
+
+def test_a_key_of_another_type_is_named(redis_port: int, namespace: str) -> None:
+    url = f"redis://127.0.0.1:{redis_port}/0"
+    with (
+        closing(open_store(url, namespace, Path())) as store,
+        redis.Redis(port=redis_port) as client,
+    ):
+        key = f"{namespace}:{{0007}}:rows"
+        client.set(key, "no hash")
+        page = Page("http://example.edu/")
+        visit = Visit(page.url, START, links=frozenset({1}))
+        knowledge = Knowledge(store, Estimation())
+        with pytest.raises(StateError, match="WRONGTYPE"):
+            list(store.all_rows())
+        client.set(f"{namespace}:{{{page_id(page.url) % 65_536:04x}}}:pages", "no hash")
+        with pytest.raises(StateError, match=rf"{namespace}:.*:pages"):
+            knowledge.load([page_id(page.url)])
+        with pytest.raises(StateError, match="WRONGTYPE"):
+            knowledge.record([visit])
