@@ -71,13 +71,14 @@ def table(header: str, rows: list[list[Any]]) -> None:
 
 
 def what_happened(counts: Counts) -> None:
+    rounds = ", ".join(f"{seconds:.0f}" for seconds in counts.round_seconds)
     shares = sorted(counts.shares)
     tenth, nine = (shares[len(shares) * place // 10] for place in (1, 9))
     print(
         f"{counts.crashes} crashes, {counts.joins} joins, {counts.pauses} pauses "
         f"({counts.long_pauses} longer than a lease), {counts.followed:,} visits that followed; "
-        f"rounds of {', '.join(f'{seconds:.0f}' for seconds in counts.round_seconds)} s; visits of a worker that "
-        f"lived through a round: {tenth:.2f} to {nine:.2f} of their mean (10th to 90th percentile)"
+        f"rounds of {rounds} s; visits of a worker that lived through a round: {tenth:.2f} to "
+        f"{nine:.2f} of their mean (10th to 90th percentile)"
     )
 
 

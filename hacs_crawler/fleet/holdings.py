@@ -16,8 +16,7 @@ class Holdings:
     """The partitions of a crawl. One that is of no fleet may ask all hosts, and so may others."""
 
     def __init__(self) -> None:
-        self.partitions: frozenset[int] = frozenset(range(PARTITIONS))
-        """Those in which something may be begun."""
+        self._partitions: frozenset[int] = frozenset(range(PARTITIONS))
         self.is_of_fleet = False
         """Whether nobody else has these partitions."""
         self.life = 0
@@ -34,11 +33,15 @@ class Holdings:
             crawler.hacs_holdings = holdings  # type: ignore[attr-defined]
         return holdings
 
-    def assign(self, partitions: frozenset[int], *, has_lost: bool = False) -> None:
-        """Take over what a `FleetWorker` was assigned."""
+    @property
+    def partitions(self) -> frozenset[int]:
+        """Those in which something may be begun; once set, the crawl is of a fleet."""
+        return self._partitions
+
+    @partitions.setter
+    def partitions(self, partitions: frozenset[int]) -> None:
+        self._partitions = partitions
         self.is_of_fleet = True
-        self.partitions = partitions
-        self.life += has_lost
 
     def begin(self, partition: int) -> None:
         """Note that something of a partition waits or is under way in this process."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 import secrets
-import sys
 import time
 import weakref
 from collections import deque
@@ -18,13 +17,11 @@ from typing import Any, Final
 
 import redis
 from scrapy import Request, Spider, signals
-from scrapy.utils.request import request_from_dict
 
 from hacs_crawler.exceptions import StateError
-from hacs_crawler.fleet import serializer as json_serializer
 from hacs_crawler.fleet.board import partition_of
 from hacs_crawler.fleet.holdings import Holdings
-from hacs_crawler.fleet.serializer import SerializerError
+from hacs_crawler.fleet.serializer import SerializerError, dumps, read_request
 from hacs_crawler.state.redis_server import may_pass
 
 logger = logging.getLogger(__name__)
@@ -123,7 +120,7 @@ class PartitionQueue:
     def __init__(self, server: Any, spider: Spider, key: str, serializer: Any = None) -> None:
         self._server = server
         self._spider = spider
-        self._serializer = json_serializer if serializer is None else serializer
+        del serializer  # it might load pickles
         self._prefix = "{" + key % {"spider": spider.name} + "}"
         names = ("waiting", "requests", "taken", "number", "damaged")
         self._keys = [f"{self._prefix}:{name}" for name in names]
@@ -146,6 +143,9 @@ class PartitionQueue:
 
     def __len__(self) -> int:
         """Return how many requests wait here and in the partitions held; 1 where that is not known."""
+        is_known = self._holdings.partitions <= self._known
+        if not is_known and self._holdings.may_send() and time.monotonic() >= self._next_try:
+            self._take()  # what a former holder of these had taken waits again only then
         here = len(self._local) + len(self._taken) + len(self._unsent)
         if here:
             return here
@@ -159,7 +159,7 @@ class PartitionQueue:
             self._keep(request, partition)
             return
         try:
-            body = self._serializer.dumps(request.to_dict(spider=self._spider))
+            body = dumps(request.to_dict(spider=self._spider))
         except (SerializerError, ValueError) as error:  # ValueError: a callback that is no method
             self._keep_unshared(request, partition, error)
             return
@@ -224,15 +224,13 @@ class PartitionQueue:
         """Return a request; one that cannot be read is put aside with an error line."""
         try:
             partition = int(member[:3])
-            facts = self._serializer.loads(body)
-            _check_class(facts)
-            request = request_from_dict(facts, spider=self._spider)
-        except Exception as error:  # noqa: BLE001 - whatever a shared server holds ends no crawl
+            request = read_request(body, self._spider)
+        except (SerializerError, ValueError) as error:
             logger.error(
                 "A request in %s cannot be used and was put aside in %s: %s",
                 self._prefix,
                 self._keys[4],
-                str(error) or type(error).__name__,
+                error,
             )
             self._count("scheduler/damaged")
             self._ask(_QUARANTINE, member, body)
@@ -335,17 +333,6 @@ class PartitionQueue:
 def _is_planned(request: Request) -> bool:
     hacs = request.meta.get("hacs")
     return isinstance(hacs, dict) and bool(hacs.get("planned"))
-
-
-def _check_class(facts: dict[str, Any]) -> None:
-    """Raise SerializerError where a request names a class that is no Request; nothing is imported."""
-    path = facts.get("_class")
-    if path is None:
-        return
-    module, _, name = str(path).rpartition(".")
-    found = getattr(sys.modules.get(module), name, None)
-    if not (isinstance(found, type) and issubclass(found, Request)):
-        raise SerializerError(f"its class {path!r} is no request that this crawl knows")
 
 
 def _names(partitions: Iterable[int]) -> list[str]:

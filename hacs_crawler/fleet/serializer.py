@@ -11,11 +11,16 @@ import base64
 import binascii
 import json
 import math
+import sys
 from collections.abc import Callable
 from typing import Any, Final
 
+from scrapy import Request, Spider
+from scrapy.utils.request import request_from_dict
+
 from hacs_crawler.exceptions import HacsError
 
+_DEEPEST: Final = 50
 _PICKLE: Final = b"\x80"
 """How every pickle since protocol 2 begins."""
 
@@ -43,7 +48,22 @@ def loads(data: bytes | str) -> dict[str, Any]:
     return request
 
 
-_DEEPEST: Final = 50
+def read_request(data: bytes | str, spider: Spider) -> Request:
+    """Return the request that `dumps` wrote; raises SerializerError.
+
+    Only a class that is loaded already is made use of: reading imports nothing.
+    """
+    facts = loads(data)
+    path = facts.get("_class")
+    if path is not None:
+        module, _, name = str(path).rpartition(".")
+        found = getattr(sys.modules.get(module), name, None)
+        if not (isinstance(found, type) and issubclass(found, Request)):
+            raise SerializerError(f"its class {path!r} is no request that this crawl knows")
+    try:
+        return request_from_dict(facts, spider=spider)
+    except Exception as error:  # whatever a shared server holds
+        raise SerializerError(f"it is no request: {error}") from error
 
 
 def _written(value: Any, where: str, depth: int) -> Any:

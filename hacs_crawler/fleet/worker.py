@@ -13,11 +13,12 @@ A crawl drives it so, all calls in the thread that may wait for the board:
     if assignment.task is Task.OVER:
         worker.leave()
 
-and keeps three rules where requests go out, which may be another thread:
+and keeps these rules where requests go out, which may be another thread:
 
-- No request is sent unless `worker.may_send(monotonic())`, nor to a host whose partition
-  (`partition_of`) is not in the last assignment's `partitions`. What follows from pages of others is
-  put where they find it.
+- No request is sent unless `worker.may_send(monotonic())`.
+- Nothing is begun on a host whose partition (`partition_of`) is not in the last assignment's
+  `partitions`: what follows there is put where its holder finds it. What was taken before the partition
+  left them is sent all the same: until it is done, nobody else gets the partition.
 - Where an assignment `has_lost` its lease, all that waits to be sent is dropped: others have it now.
   What is under way ends, and its visits are recorded and `done` as always.
 - `tick` is told in which partitions requests are under way or wait in this process (`busy`), and
@@ -62,8 +63,9 @@ class Task(Enum):
 class Assignment:
     """What a worker may do from now on.
 
-    `partitions` are those whose hosts may be asked. `has_lost` says that the worker's lease had run out
-    and all that it had is others'. `tick_seconds` is after how long `tick` is to be called again.
+    `partitions` are those in which something new may be begun. `has_lost` says that the worker's lease
+    had run out and all that it had is others'. `tick_seconds` is after how long `tick` is to be called
+    again.
     """
 
     task: Task
@@ -140,6 +142,7 @@ class FleetWorker:
         self._leaving = self._to_leave(view, busy)
         self._partitions = view.partitions - self._leaving
         task = self._task(view, may_begin=may_begin)
+        self._resume = True  # what there is from now on is this worker's own
         is_waiting = is_idle or view.is_new or task is not Task.CRAWL
         is_moving = bool(self._leaving) or len(view.partitions) < view.share
         share = SOON_SHARE if is_waiting or is_moving else 1 / RENEWALS_A_LEASE
@@ -224,7 +227,7 @@ class FleetWorker:
             if view.leader == self.name:
                 return self._lead(view.round)
             return Task.OVER if self._is_past(view) else Task.WAIT
-        is_left = view.workers == 1 and not self._round and not self._resume
+        is_left = view.workers == 1 and not self._resume
         if view.phase == "open" and not view.is_over and not is_left:
             if self._is_past(view):
                 return Task.OVER

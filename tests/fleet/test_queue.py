@@ -184,8 +184,8 @@ def test_a_crawl_takes_only_from_the_partitions_that_it_holds(crawl: Callable[..
     one, other = crawl(), crawl()
     urls = [f"http://host{n}.example/" for n in range(100)]
     one.put(*map(Request, urls))
-    one.holdings.assign(frozenset(range(100)))
-    other.holdings.assign(frozenset(range(100, 256)))
+    one.holdings.partitions = frozenset(range(100))
+    other.holdings.partitions = frozenset(range(100, 256))
     mine, theirs = one.rest(), other.rest()
     assert sorted(mine + theirs) == sorted(urls)
     assert mine
@@ -233,30 +233,30 @@ def test_what_waits_is_counted_in_the_partitions_held(crawl: Callable[..., One])
     one = crawl()
     one.put(Request("http://a.example/1"), Request("http://b.example/1"))
     assert one.scheduler.has_pending_requests()
-    one.holdings.assign(frozenset({partition_of("http://a.example/")}))
+    one.holdings.partitions = frozenset({partition_of("http://a.example/")})
     assert len(one.queue) == 1
-    one.holdings.assign(frozenset())
+    one.holdings.partitions = frozenset()
     assert not one.scheduler.has_pending_requests()
 
 
 def test_what_a_dead_crawl_had_comes_to_the_next_holder(crawl: Callable[..., One]) -> None:
     one, other = crawl(), crawl()
-    other.holdings.assign(frozenset())
+    other.holdings.partitions = frozenset()
     urls = [f"http://host{n}.example/" for n in range(5)]
     one.put(*map(Request, urls))
     held = [one.next() for _ in range(2)]  # and the rest in its memory
     assert all(held)
     assert other.rest() == []
-    other.holdings.assign(frozenset(range(256)))
+    other.holdings.partitions = frozenset(range(256))
     assert sorted(other.rest()) == sorted(urls)
 
 
 def test_what_has_ended_comes_to_nobody(crawl: Callable[..., One]) -> None:
     one, other = crawl(), crawl()
-    other.holdings.assign(frozenset())
+    other.holdings.partitions = frozenset()
     one.put(Request("http://a.example/"), Request("http://b.example/"))
     assert len(one.rest()) == 2
-    other.holdings.assign(frozenset(range(256)))
+    other.holdings.partitions = frozenset(range(256))
     assert other.rest() == []
 
 
@@ -277,8 +277,9 @@ def test_after_a_lease_ran_out_nothing_is_sent_that_was_taken_before(
     one.put(*(Request(f"http://host{n}.example/") for n in range(5)))
     one.put(Request("http://a.example/", meta={"hacs": {"planned": True}}))
     assert one.next() is not None
-    one.holdings.assign(frozenset(), has_lost=True)
-    other.holdings.assign(frozenset(range(256)))
+    one.holdings.partitions = frozenset()
+    one.holdings.life += 1
+    other.holdings.partitions = frozenset(range(256))
     assert one.rest() == []
     assert len(other.rest()) == 5
 
@@ -320,7 +321,7 @@ def test_what_json_cannot_hold_of_anothers_host_is_dropped_with_an_error(
     crawl: Callable[..., One], caplog: pytest.LogCaptureFixture
 ) -> None:
     one = crawl()
-    one.holdings.assign(frozenset())
+    one.holdings.partitions = frozenset()
     one.put(Request("http://a.example/", meta={"lock": object()}))
     (record,) = [record for record in caplog.records if record.levelno == logging.ERROR]
     assert "<GET http://a.example/> is dropped" in record.message
