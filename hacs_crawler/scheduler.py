@@ -30,6 +30,7 @@ from hacs_crawler.config import Config
 from hacs_crawler.exceptions import ConfigError, StateError, StateUnavailableError
 from hacs_crawler.filters import empty_filter
 from hacs_crawler.fleet.crew import Crew
+from hacs_crawler.fleet.holdings import Holdings
 from hacs_crawler.session import RETRY_SECONDS, Session
 from hacs_crawler.state.store import Rows
 from hacs_crawler.worker import sleep
@@ -85,6 +86,8 @@ class HacsScheduler(BaseScheduler):
         """Build the inner scheduler named by HACS_INNER_SCHEDULER, and this one around it."""
         session = Session.of(crawler)
         inner_cls: type[BaseScheduler] = Scheduler
+        if session.is_of_fleet:
+            Holdings.of(crawler).partitions = frozenset()  # until the fleet gives it some
         if session.config is not None:
             name = session.config.inner_scheduler
             try:
@@ -219,7 +222,7 @@ class HacsScheduler(BaseScheduler):
 
     def _next_of_fleet(self, crew: Crew) -> Request | None:
         """Return the best seed: not through the queue that workers share, for the board has it."""
-        if self._ranked and crew.may_send(self._ranked[0].url):
+        if self._ranked and crew.may_send():
             return self._ranked.popleft()
         return None
 

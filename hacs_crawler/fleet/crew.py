@@ -11,15 +11,16 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterable
 from typing import Any, Final, ParamSpec, Protocol, TypeVar
 
-from scrapy import Request
+from scrapy import Request, Spider
 from scrapy.crawler import Crawler
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
-from scrapy.utils.request import request_from_dict
+from twisted.internet.defer import Deferred
 
 from hacs_crawler.exceptions import StateError, StateUnavailableError
 from hacs_crawler.fleet import serializer
 from hacs_crawler.fleet.board import Board, partition_of
 from hacs_crawler.fleet.holdings import Holdings
+from hacs_crawler.fleet.serializer import SerializerError
 from hacs_crawler.fleet.worker import Assignment, FleetWorker, Task
 from hacs_crawler.urls import page_id
 from hacs_crawler.worker import Worker, call_later, sleep
@@ -104,7 +105,6 @@ class Crew:
         self._worker = worker
         self._round_seconds = round_seconds
         self._holdings = Holdings.of(crawler)
-        self._holdings.partitions = frozenset()
         self._holdings.may_send = lambda: worker.may_send(time.monotonic())
         self._thread = Worker()
         self._assignment: Assignment | None = None
@@ -114,9 +114,9 @@ class Crew:
         self._cancel: Callable[[], object] | None = None
         self._is_over = False
 
-    def may_send(self, url: str) -> bool:
-        """Whether a request to a URL's host may be sent by this worker now."""
-        return self._holdings.may_send() and partition_of(url) in self._holdings.partitions
+    def may_send(self) -> bool:
+        """Whether the seeds that were taken may be sent now; until they are, their hosts stay here."""
+        return self._holdings.may_send()
 
     async def seeds(
         self, start: AsyncIterator[Any], again: Callable[[], AsyncIterator[Any]]
@@ -200,12 +200,9 @@ class Crew:
         seeds = self._ranker.take_ranked()
         for first in range(0, len(seeds), SLICE):
             entries = [
-                (
-                    seed.url,
-                    page_id(seed.meta["hacs_page"]),
-                    serializer.dumps(seed.to_dict(spider=spider)),
-                )
+                entry
                 for seed in seeds[first : first + SLICE]
+                if (entry := _entry(seed, spider)) is not None
             ]
             if not await self._ask(self._worker.publish, entries):
                 logger.info("Another worker leads now: its ranking counts")
@@ -217,16 +214,24 @@ class Crew:
         entries = await self._ask(self._worker.take, BATCH, time.monotonic())
         seeds = []
         for entry in entries or ():
-            seed = request_from_dict(serializer.loads(entry.request), spider=self._crawler.spider)
-            seed.meta["hacs"].update(is_unsent=True, planned=True)
-            seeds.append(seed)
+            try:
+                seed = serializer.read_request(entry.request, self._crawler.spider)
+                seed.meta["hacs"].update(is_unsent=True, planned=True)
+            except (SerializerError, KeyError, AttributeError) as error:
+                logger.error("A seed of the plan cannot be used and is left out: %s", error)
+                await self._ask(self._worker.done, [entry.page_id])
+            else:
+                seeds.append(seed)
         return seeds
 
     async def _ask(self, step: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T | None:
         """Take a step on the board, however long that is away; None where that is of no use."""
+        return await self._patiently(lambda: self._thread.run(step, *args, **kwargs))
+
+    async def _patiently(self, ask: Callable[[], Deferred[T]]) -> T | None:
         while not self._is_over:
             try:
-                return await maybe_deferred_to_future(self._thread.run(step, *args, **kwargs))
+                return await maybe_deferred_to_future(ask())
             except StateUnavailableError as error:
                 logger.warning("%s; next try in %g s", error, RETRY_SECONDS)
                 await maybe_deferred_to_future(sleep(RETRY_SECONDS))
@@ -239,18 +244,9 @@ class Crew:
         """Renew the lease, take up what comes of that, and come again in time."""
         if self._cancel is not None:
             self._cancel()
-        busy = self._busy()
-        is_idle = not busy and not self._is_yielding and not self._ranker.has_pending_requests()
-        if is_idle and self._worker.held():
+        if self._worker.held() and self._is_idle(self._busy()):
             await self._give_up()
-        now = time.monotonic()
-        assignment = await self._ask(
-            self._worker.tick,
-            now,
-            busy=busy,
-            is_idle=is_idle,
-            may_begin=now - self._round_began >= self._round_seconds,
-        )
+        assignment = await self._patiently(self._tick)
         if assignment is None or self._is_over:
             return
         if assignment.has_lost:
@@ -266,6 +262,20 @@ class Crew:
             self._end()
             return
         self._cancel = call_later(assignment.tick_seconds, lambda: deferred_from_coro(self._beat()))
+
+    def _tick(self) -> Deferred[Assignment]:
+        """Renew the lease, by what is under way now: a try that failed may have been long ago."""
+        now, busy = time.monotonic(), self._busy()
+        return self._thread.run(
+            self._worker.tick,
+            now,
+            busy=busy,
+            is_idle=self._is_idle(busy),
+            may_begin=now - self._round_began >= self._round_seconds,
+        )
+
+    def _is_idle(self, busy: frozenset[int]) -> bool:
+        return not (busy or self._is_yielding or self._ranker.has_pending_requests())
 
     async def _give_up(self) -> None:
         """Say of seeds that ended without a word, as after too many redirects, that they are done."""
@@ -290,3 +300,13 @@ class Crew:
         self._holdings.partitions = frozenset()
         if self._cancel is not None:
             self._cancel()
+
+
+def _entry(seed: Request, spider: Spider | None) -> tuple[str, int, bytes] | None:
+    """Return what is published of a seed; None, and a line in the log, where that cannot be."""
+    try:
+        request = serializer.dumps(seed.to_dict(spider=spider))
+    except (SerializerError, ValueError) as error:  # ValueError: a callback that is no method
+        logger.error("%s cannot be given to other workers and is left out: %s", seed, error)
+        return None
+    return seed.url, page_id(seed.meta["hacs_page"]), request
