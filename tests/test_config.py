@@ -71,6 +71,7 @@ def test_an_empty_budget_means_no_limit() -> None:
         ("HACS_CONDITIONAL_REQUESTS", "perhaps", "True or False"),
         ("HACS_FLUSH_VISITS", "", "whole number"),
         ("HACS_FLUSH_SECONDS", 0, "above 0"),
+        ("HACS_LINK_BYTES", 63, "at least 64, or nothing for no limit"),
         ("HACS_BUFFER_VISITS", 0, "at least 1"),
         ("HACS_EXPERIMENT", "hacs", '{"hacs": 0.5, "last-obs": 0.5}'),
         ("HACS_EXPERIMENT", '{"hacs": 0.5, "last-obs": 0.4}', "add up to 1"),
