@@ -148,8 +148,9 @@ class Crew:
 
     def done(self, page_ids: Iterable[int]) -> None:
         """Say that visits are recorded: nobody is to make them again in this round."""
-        if not self._is_over:
-            deferred_from_coro(self._ask(self._worker.done, list(page_ids)))
+        # in the order of the thread, so that it comes before whatever this worker does next
+        told = self._thread.run(self._worker.done, list(page_ids))
+        told.addErrback(lambda failure: self._record.fail(str(failure.value)))
 
     async def leave(self) -> None:
         """Give back what is not done, so that others need not wait for the lease to run out."""
@@ -291,9 +292,11 @@ class Crew:
             requests += engine.downloader.active
             requests += engine.scraper.slot.active if engine.scraper.slot is not None else ()
         seen = {partition_of(request.url) for request in requests}
-        if not self._holdings.busy <= seen:
+        busy = self._holdings.busy()
+        if not busy <= seen:
             gc.collect()  # a request that has ended may wait in a cycle to be let go of
-        return self._holdings.busy | seen
+            busy = self._holdings.busy()
+        return busy | seen
 
     def _end(self) -> None:
         self._is_over = True

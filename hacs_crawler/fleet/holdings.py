@@ -22,6 +22,8 @@ class Holdings:
         self.life = 0
         """Another number each time that a lease ran out: what was taken before is others' now."""
         self.may_send: Callable[[], bool] = lambda: True
+        self.settle: Callable[[], None] = lambda: None
+        """Has the shared queue told what has ended, so that nobody gets it with the partition."""
         self._under_way: Counter[int] = Counter()
 
     @classmethod
@@ -58,7 +60,7 @@ class Holdings:
         self.begin(partition)
         weakref.finalize(request, self.end, partition).atexit = False
 
-    @property
     def busy(self) -> frozenset[int]:
-        """The partitions in which something waits or is under way in this process."""
+        """Return the partitions in which something waits or is under way in this process."""
+        self.settle()
         return frozenset(self._under_way)

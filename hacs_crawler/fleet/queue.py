@@ -12,7 +12,7 @@ import secrets
 import time
 import weakref
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 import redis
@@ -130,8 +130,8 @@ class PartitionQueue:
         self._known: frozenset[int] = frozenset()
         """Partitions of which this process has what former holders left."""
         self._ended: list[str] = []
-        self._given: set[str] = set()
-        """What was taken and has not ended."""
+        self._given: dict[str, int] = {}
+        """What was taken, with its partition, until the server knows that it has ended."""
         self._taken: deque[tuple[str, Request]] = deque()
         self._local: deque[Request] = deque()
         self._unsent: list[tuple[str, bytes]] = []
@@ -139,6 +139,7 @@ class PartitionQueue:
         self._next_try = 0.0
         self._is_away = False
         self._has_warned = False
+        self._holdings.settle = self._acknowledge
         spider.crawler.signals.connect(self._settle, signals.spider_closed)
 
     def __len__(self) -> int:
@@ -208,15 +209,12 @@ class PartitionQueue:
         found = self._ask(_POP, self._name, BATCH, *counts, *ended, *_names(new), *_names(turned))
         if found is None:
             return
-        del self._ended[: len(ended)]
-        self._given.difference_update(ended)
+        self._forget(ended)
         self._known = held
         for member, body in zip(found[::2], found[1::2], strict=True):
             request = self._read(member, body)
             if request is not None:
-                name = member.decode("ascii", "replace")
-                self._given.add(name)
-                self._taken.append((name, request))
+                self._taken.append((_text(member), request))
         if not found:
             self._next_try = time.monotonic() + EMPTY_SECONDS
 
@@ -235,8 +233,20 @@ class PartitionQueue:
             self._count("scheduler/damaged")
             self._ask(_QUARANTINE, member, body)
             return None
-        self._holdings.follow(request, partition)
+        self._holdings.begin(partition)
+        self._given[_text(member)] = partition
         return request
+
+    def _acknowledge(self) -> None:
+        """Tell the server what has ended."""
+        ended = self._ended[:]
+        if ended and self._ask(_POP, self._name, 0, len(ended), 0, *ended) is not None:
+            self._forget(ended)
+
+    def _forget(self, ended: Sequence[str]) -> None:
+        del self._ended[: len(ended)]
+        for member in ended:
+            self._holdings.end(self._given.pop(member))
 
     def _send(self) -> None:
         """Send what was pushed; while the server is away it waits here."""
@@ -300,8 +310,9 @@ class PartitionQueue:
         self._life = self._holdings.life
         self._name = _new_name()
         self._known = frozenset()
+        for member, _ in self._taken:
+            self._holdings.end(self._given.pop(member))
         self._taken.clear()
-        self._given.clear()
         local = [request for request in self._local if not _is_planned(request)]
         self._local.clear()
         for request in local:
@@ -311,10 +322,10 @@ class PartitionQueue:
         """At the end: what was handed out has ended, and the rest is for others."""
         self._send()
         left = [member for member, _ in self._taken]
-        ended = [*self._given.difference(left)]
         self._taken.clear()
         self._ask(_GIVE_BACK, *left)
-        self._ask(_POP, self._name, 0, len(ended), 0, *ended)
+        self._ended = [*self._given.keys() - left]
+        self._acknowledge()
         if self._unsent:
             logger.error("%d requests could not be put into %s", len(self._unsent), self._prefix)
 
@@ -333,6 +344,10 @@ class PartitionQueue:
 def _is_planned(request: Request) -> bool:
     hacs = request.meta.get("hacs")
     return isinstance(hacs, dict) and bool(hacs.get("planned"))
+
+
+def _text(member: bytes) -> str:
+    return member.decode("ascii", "replace")
 
 
 def _names(partitions: Iterable[int]) -> list[str]:

@@ -260,6 +260,33 @@ def test_what_has_ended_comes_to_nobody(crawl: Callable[..., One]) -> None:
     assert other.rest() == []
 
 
+def test_what_has_ended_does_not_go_with_its_partition(crawl: Callable[..., One]) -> None:
+    one, other = crawl(), crawl()
+    other.holdings.partitions = frozenset()
+    one.put(Request("http://a.example/"))
+    request = one.next()
+    assert request is not None
+    del request
+    assert one.holdings.busy() == frozenset()  # then the partition is given up
+    other.holdings.partitions = frozenset(range(256))
+    assert other.rest() == []
+
+
+def test_while_redis_does_not_know_of_an_end_the_partition_is_busy(tmp_path: Path) -> None:
+    folder = tmp_path / "redis"
+    folder.mkdir()
+    with redis_server(folder) as port:
+        one = One({"REDIS_URL": f"redis://127.0.0.1:{port}"}, "wanderer")
+        one.put(Request("http://a.example/"))
+        request = one.next()
+        assert request is not None
+        del request
+    assert one.holdings.busy() == {partition_of("http://a.example/")}
+    with redis_server(folder, port=port):
+        assert one.holdings.busy() == frozenset()
+        one.end()
+
+
 def test_a_crawl_that_ends_gives_back_what_it_has_not_sent(crawl: Callable[..., One]) -> None:
     one = crawl()
     urls = [f"http://host{n}.example/" for n in range(5)]
@@ -288,9 +315,9 @@ def test_partitions_are_busy_while_a_request_lives(crawl: Callable[..., One]) ->
     one = crawl()
     one.put(Request("http://a.example/"))
     request = one.next()
-    assert one.holdings.busy == {partition_of("http://a.example/")}
+    assert one.holdings.busy() == {partition_of("http://a.example/")}
     del request
-    assert one.holdings.busy == frozenset()
+    assert one.holdings.busy() == frozenset()
 
 
 def test_visits_of_the_plan_stay_in_memory(crawl: Callable[..., One]) -> None:
@@ -419,4 +446,4 @@ def test_a_request_of_a_failed_visit_is_let_go_of(crawl: Callable[..., One]) -> 
         error.args += (error, request)
     del request
     gc.collect()
-    assert one.holdings.busy == frozenset()
+    assert one.holdings.busy() == frozenset()
