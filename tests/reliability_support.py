@@ -9,7 +9,7 @@ from pathlib import Path
 from hacs_crawler.state.codec import encode_row
 from hacs_crawler.state.knowledge import Estimation, Knowledge
 from hacs_crawler.state.opening import open_store
-from hacs_crawler.state.outcomes import sorted_outcomes
+from hacs_crawler.state.outcomes import SEEN, sorted_outcomes
 from hacs_crawler.state.page import Page, Visit
 from hacs_crawler.urls import page_id
 from integration_support import Crawl
@@ -55,9 +55,9 @@ def record(state: str, visits: list[Visit]) -> None:
         Knowledge(store, Estimation()).record(visits)
 
 
-def whole_pages(state: str) -> dict[int, Page]:
-    """Read a whole state, and see that each page has its ranking row and its outcome records."""
-    with closing(open_store(state, "hacs", Path())) as store:
+def whole_pages(state: str, namespace: str = "hacs") -> dict[int, Page]:
+    """Read a whole state; see that each page has its row, and each record of a visit its visit."""
+    with closing(open_store(state, namespace, Path())) as store:
         rows = {
             key: row.tobytes()
             for ids, batch in store.all_rows()
@@ -66,7 +66,8 @@ def whole_pages(state: str) -> dict[int, Page]:
         pages = Knowledge(store, Estimation()).load(list(rows))
         assert {key: encode_row(page) for key, page in pages.items()} == rows
         records = sorted_outcomes(store.outcomes())
-    recorded = set(zip(records["page"].tolist(), records["at"].tolist(), strict=True))
+    seen = records[records["flags"] & SEEN > 0]
+    recorded = set(zip(seen["page"].tolist(), seen["at"].tolist(), strict=True))
     assert recorded <= {(key, at) for key, page in pages.items() for at in page.visits}
     return pages
 

@@ -206,6 +206,12 @@ class RedisCluster:
             if process is not None:
                 self._wait(node, lambda node: self._facts(node)["cluster_state"] == "ok")
 
+    def wait_until_replicated(self) -> None:
+        """Return when every replica has what its primary has."""
+        for node, process in enumerate(self._processes):
+            if process is not None:
+                self._wait(node, lambda node: self._is_primary(node) or self._is_replicating(node))
+
     def wait_until_down(self, node: int) -> None:
         """Return when a node has seen that slots are not served any more."""
         self._wait(node, lambda node: self._facts(node)["cluster_state"] == "fail")
@@ -268,6 +274,10 @@ class RedisCluster:
             and int(facts["cluster_slots_assigned"]) == self.SLOTS
         )
 
+    def _is_primary(self, node: int) -> bool:
+        with self.client(node) as client:
+            return client.info("replication")["role"] == "master"
+
     def _is_replicating(self, node: int) -> bool:
         with self.client(node) as client:
             return client.info("replication").get("master_link_status") == "up"
@@ -292,12 +302,17 @@ def redis_cluster(
 
 
 class Site:
-    """A local web site whose pages a test sets, and which remembers what it was asked for."""
+    """A local web site whose pages a test sets, and which remembers what it was asked for.
 
-    def __init__(self) -> None:
+    With the address 0.0.0.0 it has many hosts: 127.0.0.1, 127.0.0.2, and so on.
+    """
+
+    def __init__(self, address: str = "127.0.0.1") -> None:
         self.pages: dict[str, tuple[int, dict[str, str], bytes]] = {}
         self.asked: list[str] = []
         self.headers: list[dict[str, str]] = []
+        self.requests: list[tuple[str, str, str]] = []
+        """Host, path and user agent of each."""
         site = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -306,6 +321,8 @@ class Site:
 
             def do_GET(self) -> None:
                 site.asked.append(self.path)
+                host = self.headers["Host"].partition(":")[0]
+                site.requests.append((host, self.path, self.headers.get("User-Agent", "")))
                 site.headers.append({name.lower(): value for name, value in self.headers.items()})
                 status, headers, body = site.pages.get(self.path, (404, {}, b"nothing here"))
                 etag = headers.get("ETag")
@@ -321,13 +338,17 @@ class Site:
             def log_message(self, *_: object) -> None:
                 pass
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server = ThreadingHTTPServer((address, 0), Handler)
         self._server.daemon_threads = True
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,))
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_address[1]}"
+        return self.url_of("127.0.0.1")
+
+    def url_of(self, host: str) -> str:
+        """The site's address on one of its hosts."""
+        return f"http://{host}:{self._server.server_address[1]}"
 
     def set(self, path: str, *links: str, status: int = 200, **headers: str) -> None:
         """Make a page of these links."""

@@ -1,0 +1,105 @@
+"""A Scrapy extension that kills its process at a moment which the setting KILL_AT names."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from scrapy import signals
+from scrapy.crawler import Crawler
+
+from hacs_crawler import session
+from hacs_crawler.state import redis as redis_store
+from hacs_crawler.state.knowledge import Knowledge, Recorded
+from hacs_crawler.state.sqlite import SQLiteStore
+
+TIMES = 3
+"""At which request or write the moments that come again and again kill."""
+
+
+def kill(*_: object, **__: object) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+class KillAt:
+    """Also writes the URL of each visit, when it is acknowledged, to the file ACKNOWLEDGED."""
+
+    def __init__(self, crawler: Crawler, moment: str, acknowledged: Path) -> None:
+        self._crawler = crawler
+        self._note_visits(acknowledged)
+        getattr(self, f"_at_{moment}")()
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> KillAt:
+        settings = crawler.settings
+        return cls(crawler, settings["KILL_AT"], Path(settings["ACKNOWLEDGED"]))
+
+    def _note_visits(self, file: Path) -> None:
+        note = session.Session._note_recorded
+
+        def noting(self: session.Session, recorded: Sequence[Recorded]) -> None:
+            with file.open("a") as lines:
+                lines.writelines(f"{one.visit.url}\n" for one in recorded)
+            note(self, recorded)
+
+        session.Session._note_recorded = noting  # type: ignore[method-assign]
+
+    def _at_opening(self) -> None:
+        _replace(session, "open_store", _after(session.open_store, 1))
+
+    def _at_ranking(self) -> None:
+        _replace(Knowledge, "rows", _after(Knowledge.rows, 1))
+
+    def _at_downloading(self) -> None:
+        at_last = _after(lambda *_, **__: None, 5 * TIMES)
+        self._keep = at_last  # signals hold their receivers weakly
+        self._crawler.signals.connect(at_last, signals.request_reached_downloader)
+
+    def _at_writing(self) -> None:
+        """In the middle of a transaction, or when a pipeline was sent, not yet answered."""
+        _replace(SQLiteStore, "_insert_outcomes", _after(SQLiteStore._insert_outcomes, TIMES))
+
+        def answers(pipe: Any) -> list[Any]:
+            connection = pipe.connection_pool.get_connection()
+            connection.send_packed_command(
+                connection.pack_commands([args for args, _ in pipe.command_stack])
+            )
+            kill()
+            raise AssertionError
+
+        count = iter(range(TIMES))
+        real = redis_store._answers
+
+        def at_last(pipe: Any) -> list[Any]:
+            return real(pipe) if next(count, None) is not None else answers(pipe)
+
+        _replace(redis_store, "_answers", at_last)
+
+    def _at_acknowledging(self) -> None:
+        """Between the write and the moment at which the crawl learns of it."""
+        _replace(Knowledge, "record", _after(Knowledge.record, TIMES))
+
+    def _at_closing(self) -> None:
+        _replace(Knowledge, "refit_prior", kill)
+
+
+def _after(function: Callable[..., Any], times: int) -> Callable[..., Any]:
+    """Return a function that does the same, and kills when it was called so often."""
+    calls = 0
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        nonlocal calls
+        result = function(*args, **kwargs)
+        calls += 1
+        if calls >= times:
+            kill()
+        return result
+
+    return call
+
+
+def _replace(owner: object, name: str, function: Callable[..., Any]) -> None:
+    setattr(owner, name, function)
