@@ -56,7 +56,7 @@ class HacsAddon:
     def update_settings(self, settings: BaseSettings) -> None:
         """Wire scheduler and middlewares, and for a fleet the queue that its workers share."""
         self._set_scheduler(settings)
-        if settings.get("HACS_FLEET"):
+        if settings.get("HACS_FLEET") and not str(settings.get("HACS_STATE")).startswith("sqlite"):
             for name, value in FLEET.items():
                 if (settings.getpriority(name) or 0) <= SETTINGS_PRIORITIES["addon"]:
                     settings.set(name, value, "addon")

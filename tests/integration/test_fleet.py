@@ -1,0 +1,150 @@
+"""Several `scrapy crawl scholar` on one Redis, as one fleet, on a site of many hosts."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from integration_support import QUICK, ROOT, Crawl, finish, read_until
+from servers import Site, redis_server
+
+HOSTS = [f"127.0.0.{number}" for number in range(1, 9)]
+PAGES = 4
+RANKED = "This worker has ranked the seeds"
+
+
+@pytest.fixture
+def hosts() -> Iterator[Site]:
+    """Eight hosts of four authors each, whose homepages lead to one page more."""
+    with Site("0.0.0.0") as site:
+        for number in range(PAGES):
+            site.set(f"/~a{number}/", "more.html")
+            site.set(f"/~a{number}/more.html")
+        yield site
+
+
+class Fleet:
+    """Workers of one fleet, each with a user agent of its own."""
+
+    def __init__(self, state: str, seeds: Path) -> None:
+        self._state = state
+        self._seeds = seeds
+        self._running: list[subprocess.Popen[str]] = []
+
+    def start(self, name: str, *arguments: str, **settings: object) -> subprocess.Popen[str]:
+        options = [*QUICK, f"HACS_STATE={self._state}", "HACS_FLEET=test", f"USER_AGENT={name}"]
+        options += ["HACS_FLUSH_SECONDS=0.1", "DOWNLOAD_DELAY=0.05"]
+        options += [f"{name}={value}" for name, value in settings.items()]
+        command = [sys.executable, "-m", "scrapy", "crawl", "scholar", "-a", f"seeds={self._seeds}"]
+        command += [*arguments, *(part for one in options for part in ("-s", one))]
+        process = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True)
+        self._running.append(process)
+        return process
+
+    def kill(self) -> None:
+        for process in self._running:
+            if process.poll() is None:
+                process.kill()
+            process.communicate()
+
+
+@pytest.fixture
+def fleet(hosts: Site, tmp_path: Path) -> Iterator[Fleet]:
+    seeds = tmp_path / "seeds.txt"
+    urls = [f"{hosts.url_of(host)}/~a{number}/" for number in range(PAGES) for host in HOSTS]
+    seeds.write_text("".join(f"{url}\n" for url in urls))
+    with redis_server(tmp_path) as port:
+        fleet = Fleet(f"redis://127.0.0.1:{port}/0", seeds)
+        yield fleet
+        fleet.kill()
+
+
+def pages_of(hosts: Site) -> Counter[tuple[str, str]]:
+    """How often each page was asked for."""
+    return Counter((host, path) for host, path, _ in hosts.requests if path != "/robots.txt")
+
+
+def wait_for(hosts: Site, number: int) -> None:
+    deadline = time.monotonic() + 60
+    while pages_of(hosts).total() < number:
+        assert time.monotonic() < deadline, hosts.requests
+        time.sleep(0.01)
+
+
+def all_pages() -> set[tuple[str, str]]:
+    paths = [f"/~a{number}/{name}" for number in range(PAGES) for name in ("", "more.html")]
+    return {(host, path) for host in HOSTS for path in paths}
+
+
+def check_clean(crawl: Crawl) -> None:
+    assert crawl.exit_status == 0, crawl.log
+    assert "Traceback" not in crawl.log
+
+
+def test_each_page_is_visited_once_and_each_host_by_one_worker_at_a_time(
+    fleet: Fleet, hosts: Site
+) -> None:
+    crawls = [finish(process) for process in [fleet.start("one"), fleet.start("two")]]
+    for crawl in crawls:
+        check_clean(crawl)
+    assert pages_of(hosts) == Counter(all_pages())
+    for host in HOSTS:
+        workers = [agent for at, _, agent in hosts.requests if at == host]
+        assert sum(before != after for before, after in pairwise(workers)) <= 1
+    assert sum(RANKED in crawl.log for crawl in crawls) == 1
+    assert sum(crawl.stat("hacs/visits") for crawl in crawls) == len(all_pages())
+
+
+def test_what_a_killed_worker_had_is_done_by_the_others(fleet: Fleet, hosts: Site) -> None:
+    process = fleet.start("one", HACS_LEASE_SECONDS=2)
+    wait_for(hosts, 5)
+    other = fleet.start("two", HACS_LEASE_SECONDS=2)
+    read_until(other, "Spider opened")
+    process.send_signal(signal.SIGKILL)
+    check_clean(finish(other))
+    assert set(pages_of(hosts)) == all_pages()
+
+
+def test_a_worker_that_is_told_to_stop_leaves_at_once_what_it_has(
+    fleet: Fleet, hosts: Site
+) -> None:
+    process = fleet.start("one")
+    wait_for(hosts, 5)
+    process.send_signal(signal.SIGTERM)
+    check_clean(finish(process))
+    # the lease of the first is a minute: what it left does not wait for that
+    other = fleet.start("two")
+    check_clean(finish(other))
+    assert pages_of(hosts) == Counter(all_pages())
+
+
+def test_rounds_of_a_fleet_follow_one_another(fleet: Fleet, hosts: Site) -> None:
+    settings = {"HACS_ROUND_MINUTES": 0.05, "HACS_LEASE_SECONDS": 4, "HACS_BUDGET": 8}
+    workers = [
+        fleet.start(name, "-a", "forever=1", "-a", "level=homepage", **settings)
+        for name in ("one", "two")
+    ]
+    wait_for(hosts, 24)
+    for worker in workers:
+        worker.send_signal(signal.SIGTERM)
+    for worker in workers:
+        check_clean(finish(worker))
+    # what was not visited for longest comes first: after four rounds of eight, each page once
+    assert pages_of(hosts).most_common()[0][1] <= 2
+    assert len(pages_of(hosts)) >= 24
+
+
+def test_a_fleet_needs_a_server(tmp_path: Path) -> None:
+    fleet = Fleet(f"sqlite:///{tmp_path}/state.db", tmp_path / "seeds.txt")
+    crawl = finish(fleet.start("one"))
+    assert crawl.exit_status == 1
+    assert "HACS_FLEET = 'test': allowed is a name where HACS_STATE is a Redis server" in crawl.log
+    assert "Traceback" not in crawl.log
