@@ -1,0 +1,19 @@
+"""Clocks that crawls of the tests go by (HACS_CLOCK)."""
+
+from __future__ import annotations
+
+from itertools import count
+
+DAY = 86_400
+START = 1_700_000_000
+_calls = count()
+
+
+def jumping_back() -> float:
+    """Ten days after START, and from the 30th call on five days earlier; a second more each call."""
+    call = next(_calls)
+    return START + (10 if call < 30 else 5) * DAY + call
+
+
+def before_1970() -> float:
+    return -5.0

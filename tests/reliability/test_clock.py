@@ -1,0 +1,68 @@
+"""A clock that goes back while a crawl runs, and one that cannot be."""
+
+from __future__ import annotations
+
+from contextlib import closing
+
+from parsel import Selector
+
+from hacs_crawler.links import link_fingerprints
+from hacs_crawler.state.knowledge import Estimation, Knowledge
+from hacs_crawler.state.memory import MemoryStore
+from hacs_crawler.state.page import Visit
+from integration_support import Project
+from reliability_support import fill, record, visits_of, whole_pages
+from servers import Site
+from tests.clocks import DAY, START
+
+
+def test_visits_out_of_order_leave_the_state_that_the_right_order_would_have_left(
+    site: Site, project: Project
+) -> None:
+    urls = fill(site)
+    record(project.state, visits_of(urls, START))
+    record(project.state, visits_of(urls[::2], START + 7 * DAY))
+    clock = "tests.clocks.jumping_back"
+    crawl = project.crawl(urls, "-a", "level=homepage", HACS_CLOCK=clock, HACS_FLUSH_VISITS=5)
+    assert crawl.exit_status == 0
+    assert "Traceback" not in crawl.log
+    assert crawl.stat("hacs/visits") == len(urls)
+    pages = whole_pages(project.state)
+    times = {at for page in pages.values() for at in page.visits}
+    assert min(times - {START}) < START + 6 * DAY < START + 9 * DAY < max(times)
+    assert all(list(page.visits) == sorted(page.visits) for page in pages.values())
+    earlier = {at: frozenset({1, 2}) for at in (START, START + 7 * DAY)}
+    of_site = link_fingerprints_of(site)
+    visits = [
+        Visit(page.url, at, links=earlier.get(at, of_site[page.url]))
+        for page in pages.values()
+        for at in page.visits
+    ]
+    with closing(MemoryStore()) as store:
+        in_order = Knowledge(store, Estimation())
+        in_order.record(sorted(visits, key=lambda visit: visit.at))
+        expected = in_order.load(list(pages))
+    for key, page in pages.items():
+        assert (page.visits, page.runs, page.links) == (
+            expected[key].visits,
+            expected[key].runs,
+            expected[key].links,
+        )
+
+
+def link_fingerprints_of(site: Site) -> dict[str, frozenset[int]]:
+    """What each page of the site shows."""
+    return {
+        site.url + path: link_fingerprints(Selector(body.decode()).root, site.url + path)
+        for path, (_, _, body) in site.pages.items()
+    }
+
+
+def test_a_clock_outside_1970_to_2106_ends_the_crawl_before_its_first_request(
+    site: Site, project: Project
+) -> None:
+    crawl = project.crawl(fill(site, 2), HACS_CLOCK="tests.clocks.before_1970")
+    assert crawl.exit_status == 1
+    assert "HACS_CLOCK, or this machine's clock, says second -5" in crawl.log
+    assert "Traceback" not in crawl.log
+    assert site.asked == []
