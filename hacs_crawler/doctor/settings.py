@@ -74,7 +74,8 @@ def _wiring_checks(given: Settings) -> Iterator[Check]:
             "remove SCHEDULER, and set HACS_INNER_SCHEDULER to it",
         )
     for name, component, _ in COMPONENTS:
-        yield _component_check(settings, name, component)
+        if component.__name__ in _BEFORE_OR_AFTER:
+            yield _component_check(settings, name, component)
 
 
 def _component_check(settings: BaseSettings, name: str, component: type) -> Check:

@@ -33,7 +33,8 @@ def freshness_demand(
         mu/lambda [1 - (1 + lambda/f) exp(-lambda/f)] = price,
 
     the left side being P(2, lambda/f) mu/lambda. Pages that change too often for the price get f = 0,
-    as do those that never change.
+    as do those that never change. A frequency below lambda/36 is not to be had: in double precision its
+    price is that of none.
     """
     worth = np.divide(rate_per_day, importance)
     is_worth_it = (rate_per_day > 0) & (price * worth < 1)
