@@ -29,7 +29,7 @@ from hacs_crawler.seeds import SeedsError, read_seeds
 from hacs_crawler.state.knowledge import PAGES_A_CALL, Estimation, Knowledge, Recorded
 from hacs_crawler.state.opening import open_store
 from hacs_crawler.state.outcomes import Label, Prediction
-from hacs_crawler.state.page import News, Page, Visit
+from hacs_crawler.state.page import MAX_SECOND, News, Page, Visit
 from hacs_crawler.state.store import Rows
 from hacs_crawler.tally import Tally
 from hacs_crawler.urls import check_url, page_id
@@ -146,6 +146,12 @@ class Session:
         gc.freeze()
         config = self.config
         self.run = int(self.clock())
+        if not 0 < self.run <= MAX_SECOND:
+            self.fail(
+                f"HACS_CLOCK, or this machine's clock, says second {self.run} since 1970 UTC: "
+                f"visits can be recorded from 1970 to 2106"
+            )
+            return
         self.labels = config.labels()
         try:
             knowledge, self.correct = await maybe_deferred_to_future(
