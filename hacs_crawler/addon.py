@@ -30,7 +30,7 @@ FLEET = {
     "SCHEDULER_QUEUE_CLASS": "hacs_crawler.fleet.queue.PartitionQueue",
     "SCHEDULER_SERIALIZER": "hacs_crawler.fleet.serializer",
     "SCHEDULER_PERSIST": True,
-    "DUPEFILTER_CLASS": "scrapy_redis.dupefilter.RFPDupeFilter",
+    "DUPEFILTER_CLASS": "hacs_crawler.fleet.dupefilter.SharedDupeFilter",
 }
 """What a fleet's workers need, unless the user set it."""
 
@@ -60,8 +60,7 @@ class HacsAddon:
             for name, value in FLEET.items():
                 if (settings.getpriority(name) or 0) <= SETTINGS_PRIORITIES["addon"]:
                     settings.set(name, value, "addon")
-            if not settings.get("REDIS_URL"):
-                settings.set("REDIS_URL", settings.get("HACS_STATE"), "addon")
+            _set_redis(settings)
         for name, component, order in COMPONENTS:
             settings.setdefault_in_component_priority_dict(name, component, order)
             if _order_of(settings, name, component) is None:
@@ -89,3 +88,13 @@ def _order_of(settings: BaseSettings, name: str, component: type) -> int | None:
         if load_object(key) is component:
             return None if order is None else int(order)
     return None
+
+
+def _set_redis(settings: BaseSettings) -> None:
+    """Have scrapy-redis use the state's server or cluster, unless the user named another."""
+    if settings.get("REDIS_URL"):
+        return
+    state = str(settings.get("HACS_STATE"))
+    settings.set("REDIS_URL", state.replace("+cluster", "", 1), "addon")
+    if "+cluster://" in state and not settings.get("REDIS_PARAMS"):
+        settings.set("REDIS_PARAMS", {"redis_cls": "redis.cluster.RedisCluster"}, "addon")
