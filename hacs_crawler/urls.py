@@ -108,7 +108,7 @@ def _check_parts(url: str) -> str | None:
     if parts.port == 0:
         return "port 0"
     if "@" in parts.netloc:
-        return "a user or password in it, which would be kept and shown"
+        return "a user or password in it, which would be shown but not sent"
     page_surt(url)
     return None
 

@@ -53,7 +53,7 @@ def open_store(url: str, namespace: str, base: Path) -> Store:
 
 def _without_secret(text: str) -> str:
     """Return what is no address as it may be shown: what stands before an @ may be a password."""
-    return f"{text.partition(':')[0]}:…" if "@" in text else text
+    return "…" + text.rpartition("@")[2] if "@" in text else text
 
 
 def sqlite_path(url: str, base: Path) -> Path | None:
