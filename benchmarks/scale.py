@@ -14,12 +14,19 @@ The floor is numpy.argpartition of the same p, already in memory. The plain way 
 scrapy.Request of each known page, before anything is ranked; it is left out above a million. Seconds are
 wall time, "CPU" those of this process alone; of `--repeat` runs the one with the least CPU time counts.
 Peaks are of resident memory (VmHWM); "added" is what came on top of interpreter and libraries.
+
+python benchmarks/scale.py --fields     # half a minute
+
+What a row costs in a Redis hash of many: bytes, and the server's CPU time to get one, to set one, and
+to read all as the store does, by the number of fields and the setting hash-max-listpack-entries (in
+Redis 6: hash-max-ziplist-entries) up to which a hash is kept compact.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import random
 import sqlite3
 import subprocess
 import sys
@@ -41,7 +48,7 @@ from hacs_crawler.state.codec import ROW, encode_page
 from hacs_crawler.state.knowledge import Estimation, Knowledge
 from hacs_crawler.state.opening import open_store
 from hacs_crawler.state.page import DAY, Page
-from hacs_crawler.state.redis import BUCKETS
+from hacs_crawler.state.redis import _GATHER_ROWS_OF_ALL, BUCKETS
 from hacs_crawler.state.store import Change, Ids, Rows
 from servers import redis_server
 
@@ -50,7 +57,15 @@ CHOSEN = 10_000
 PAGES_A_SITE = 12
 SIZES = (10_000, 100_000, 1_000_000, 10_000_000)
 MOST_REQUESTS = 1_000_000
-STEPS = ("SQLite", "Redis", "floor", "plain")
+FIELDS = (
+    (153, 512),
+    (512, 512),
+    (1_024, 512),
+    (1_024, 1_024),
+    (2_048, 2_048),
+    (4_096, 512),
+    (4_096, 4_096),
+)
 
 
 def tell(text: str) -> None:
@@ -305,11 +320,61 @@ def plot(results: dict[int, dict[str, dict[str, float]]], file: Path) -> None:
     left.set_title(f"seconds to choose {CHOSEN:,} pages", loc="left", fontsize=10)
     right.set_title("MiB on top of the libraries", loc="left", fontsize=10)
     for axes in (left, right):
+        axes.minorticks_off()
         axes.set_xlabel("pages known")
         axes.grid(which="major", color="#dddddd", lw=0.6)
         axes.spines[["top", "right"]].set_visible(False)
     left.legend(frameon=False, fontsize=8.5)
     figure.savefig(file, metadata={"Date": None, "Creator": None})
+
+
+def server_cpu(client: redis.Redis) -> float:
+    used = client.info("cpu")
+    return float(used["used_cpu_user"] + used["used_cpu_sys"])
+
+
+def fields_line(client: redis.Redis, number: int, most: int) -> str:
+    """Fill hashes with that number of fields each; return what a field costs."""
+    rng, hashes = random.Random(number), max(1, 100_000 // number)
+    client.flushall()
+    client.config_set("hash-max-ziplist-entries", most)
+    before = int(client.info("memory")["used_memory"])
+    fields = [rng.randbytes(8) for _ in range(number)]
+    keys = [f"hacs:{{{place:04x}}}:rows" for place in range(hashes)]
+    for key in keys:
+        row = {field: rng.randbytes(ROW.itemsize) for field in fields}
+        client.hset(key, mapping=row)
+    size = (int(client.info("memory")["used_memory"]) - before) / (hashes * number)
+    micros = []
+    for command, *value in (["HGET"], ["HSET", rng.randbytes(ROW.itemsize)]):
+        started = server_cpu(client)
+        for _ in range(20):
+            with client.pipeline(transaction=False) as pipe:
+                for _ in range(1_000):
+                    pipe.execute_command(command, rng.choice(keys), rng.choice(fields), *value)
+                pipe.execute()
+        micros.append((server_cpu(client) - started) / 20_000 * 1e6)
+    started, step = server_cpu(client), max(1, 10_000 // number)
+    for first in range(0, hashes, step):
+        some = keys[first : first + step]
+        client.eval(_GATHER_ROWS_OF_ALL, len(some), *some)
+    micros.append((server_cpu(client) - started) / (hashes * number) * 1e6)
+    cells = [f"{size:.0f}", *(f"{micro:.1f}" for micro in micros)]
+    return f"| {number:,} | {most:,} | " + " | ".join(cells) + " |"
+
+
+def fields_table() -> None:
+    print(
+        "| fields a hash | kept compact up to | bytes a row | get, µs | set, µs | read all, µs a row |"
+        "\n|---:|---:|---:|---:|---:|---:|"
+    )
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        redis_server(Path(folder)) as port,
+        closing(redis.Redis(port=port)) as client,
+    ):
+        for number, most in FIELDS:
+            print(fields_line(client, number, most), flush=True)
 
 
 def main() -> None:
@@ -318,7 +383,11 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=2, help="runs; the best counts (%(default)s)")
     parser.add_argument("--plot", type=Path, help="draw the growth into this SVG file")
     parser.add_argument("--one", nargs=2, help=argparse.SUPPRESS)
+    parser.add_argument("--fields", action="store_true", help="what a row costs in a Redis hash")
     options = parser.parse_args()
+    if options.fields:
+        fields_table()
+        return
     if options.one:
         step, argument = options.one
         measure = {"floor": measure_floor, "plain": lambda text: measure_plain(int(text))}

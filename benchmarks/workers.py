@@ -12,7 +12,8 @@ A request: `enqueue_request` and `next_request` of scrapy_redis.scheduler.Schedu
 
 The processes are made ready, then start at once; a line's seconds are from the first one's start to the
 last one's end, without start-up, and its visits are those of all. "CPU of Redis" is what the server says
-it used (INFO cpu). Redis keeps nothing on disk here. Of `--repeat` runs the quickest counts.
+it used (INFO cpu), and "Redis alone would do" what it would then bear on a core of its own. Redis keeps
+nothing on disk here. Of `--repeat` runs the quickest counts.
 """
 
 from __future__ import annotations
@@ -123,10 +124,12 @@ def run_one(kind: str, *numbers: int) -> None:
     print(json.dumps(found), flush=True)
 
 
-def redis_cpu(port: int) -> float:
+def used_of_redis(port: int) -> tuple[float, int]:
+    """Return the server's CPU seconds, and the bytes that came and went."""
     with closing(redis.Redis(port=port)) as client:
-        used = client.info("cpu")
-        return float(used["used_cpu_user"] + used["used_cpu_sys"])
+        cpu, net = client.info("cpu"), client.info("stats")
+        seconds = float(cpu["used_cpu_user"] + cpu["used_cpu_sys"])
+        return seconds, int(net["total_net_input_bytes"] + net["total_net_output_bytes"])
 
 
 def measure(
@@ -142,18 +145,19 @@ def measure(
     for process in processes:
         if process.stdout is None or process.stdout.readline() != "ready\n":
             sys.exit(f"{kind}: a process failed")
-    before = redis_cpu(port)
+    before = used_of_redis(port)
     for process in processes:
         print("go", file=process.stdin, flush=True)
     answers = [process.communicate()[0] for process in processes]
-    used = redis_cpu(port) - before
+    seconds, size = (now - then for now, then in zip(used_of_redis(port), before, strict=True))
     if any(process.returncode for process in processes):
         sys.exit(f"{kind}: a process failed")
     found = [json.loads(answer) for answer in answers]
     return {
         "seconds": max(one["to"] for one in found) - min(one["from"] for one in found),
         "cpu": sum(one["cpu"] for one in found),
-        "redis": used,
+        "redis": seconds,
+        "bytes": size,
     }
 
 
@@ -183,7 +187,9 @@ def main() -> None:
     print(f"\r{os.cpu_count()} cores\n")
     print(
         "| | processes | a second, all | against one | CPU of a process, µs each "
-        "| CPU of Redis, µs each | Redis alone would do, a second |\n|---|" + "---:|" * 6
+        "| CPU of Redis, µs each | Redis alone would do, a second | bytes to and from it, each |\n|---|"
+        + "---:|"
+        * 7
     )
     for (kind, workers), found in sorted(best.items(), key=lambda item: item[0][::-1]):
         total = counts[kind] * workers
@@ -191,7 +197,7 @@ def main() -> None:
         print(
             f"| {kind} | {workers} | {rate:,.0f} | {rate / alone:.2f} "
             f"| {found['cpu'] / total * 1e6:.0f} | {found['redis'] / total * 1e6:.0f} "
-            f"| {total / found['redis']:,.0f} |"
+            f"| {total / found['redis']:,.0f} | {found['bytes'] / total:,.0f} |"
         )
 
 
