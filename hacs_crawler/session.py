@@ -20,7 +20,7 @@ from hacs_crawler.config import Clock, Config, unknown_settings
 from hacs_crawler.exceptions import ConfigError, StateError, StateUnavailableError
 from hacs_crawler.fleet.crew import Crew
 from hacs_crawler.fleet.crew import Ranker as FleetRanker
-from hacs_crawler.fleet.redis_board import RedisBoard
+from hacs_crawler.fleet.opening import open_board
 from hacs_crawler.fleet.worker import FleetWorker, new_name
 from hacs_crawler.plan import make_plan
 from hacs_crawler.prefetch import Prefetch
@@ -183,9 +183,11 @@ class Session:
         if config is None or ranker is None or not self.is_open:
             return
         assert config.fleet is not None  # noqa: S101 - else this is not asked for
-        board = RedisBoard(
-            config.state, config.namespace, config.fleet, lease_seconds=config.lease_seconds
-        )
+        try:
+            board = open_board(config, config.fleet)
+        except (ConfigError, StateError) as error:
+            self.fail(str(error))
+            return
         worker = FleetWorker(board, new_name(), forever=forever)
         seconds = config.round_minutes * MINUTE if forever else 0.0
         self.crew = Crew(self._crawler, ranker, self, board, worker, seconds)
