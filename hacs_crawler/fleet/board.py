@@ -50,7 +50,8 @@ class View:
 
     `is_new` says that the board did not know the worker: it has joined, or its lease had run out and
     all that it had is gone. `partitions` are held by it, `share` is how many it should hold. `epoch`
-    is to be given back when the worker says that it is idle. Of the round: `waiting` and `taken`
+    is to be given back when the worker says that it is idle. `held` entries are this worker's, by the
+    board's account. Of the round: `waiting` and `taken`
     entries, how many were published (`total`) and `done`, and `repeats`, visits of entries that were
     done already. `lost` counts the entries that ever came back because a lease ran out.
     """
@@ -64,6 +65,7 @@ class View:
     epoch: int
     is_over: bool
     workers: int
+    held: int
     waiting: int
     taken: int
     total: int
@@ -92,8 +94,10 @@ class Board(Protocol):
         -1 says that there was something under way since it said so last; None that there is now.
         """
 
-    def begin(self, worker: str, *, anew: bool = False) -> int:
+    def begin(self, worker: str, *, anew: bool = False, above: int = 0) -> int:
         """Begin a round that this worker leads, and return its number; 0 where there is one already.
+
+        The number is larger than that of the round before, and than `above`.
 
         A round is over when nothing of it waits or is under way, every partition is held, and every
         worker is idle, each by what it found after the last of them had something under way; or when
@@ -107,11 +111,14 @@ class Board(Protocol):
         """Add a slice to the plan of the round of that number: (partition, page id, request) of each.
 
         `start` is the rank of the first; a slice that is there already is not added again. Returns
-        whether the worker leads that round.
+        whether the worker leads that round; it no longer does where slices before this one are missing.
         """
 
-    def open(self, worker: str, number: int) -> bool:
-        """Let the entries of the round be taken; returns whether the worker leads that round."""
+    def open(self, worker: str, number: int, total: int) -> bool:
+        """Let the entries of the round, so many, be taken; returns whether the worker leads that round.
+
+        It no longer does where entries are missing.
+        """
 
     def take(self, worker: str, partitions: Iterable[int], most: int) -> list[Entry]:
         """Return the best entries that wait in those partitions which the worker holds."""

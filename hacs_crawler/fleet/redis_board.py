@@ -93,6 +93,13 @@ local function forget_idleness()
   add('epoch', 1)
 end
 
+local function end_ranking()
+  phase, leader = 'none', ''
+  set('phase', phase, 'leader', leader)
+  redis.call('DEL', waiting, taken, plan)
+  add('total', -facts.total)
+end
+
 local function free(worker)
   if redis.call('ZREM', workers, worker) == 0 then return 0 end
   local had = 0
@@ -106,12 +113,7 @@ local function free(worker)
       had = had + 1
     end
   end)
-  if phase == 'ranking' and leader == worker then
-    phase, leader = 'none', ''
-    set('phase', phase, 'leader', leader)
-    redis.call('DEL', waiting, taken, plan)
-    add('total', -facts.total)
-  end
+  if phase == 'ranking' and leader == worker then end_ranking() end
   if phase == 'open' and redis.call('ZCARD', workers) == 0 and redis.call('ZCARD', waiting) == 0 then
     phase = 'none'
     set('phase', phase)
@@ -185,11 +187,15 @@ if since == facts.epoch and not is_new and given == 0 then
 else
   redis.call('SREM', idle, me)
 end
+local mine = 0
+for _, owner in ipairs(redis.call('HVALS', taken)) do
+  if owner == me then mine = mine + 1 end
+end
 return {is_new and 1 or 0, held, share, phase, facts.round, leader, facts.epoch,
-  is_over() and 1 or 0, #names, redis.call('ZCARD', waiting), redis.call('HLEN', taken),
+  is_over() and 1 or 0, #names, mine, redis.call('ZCARD', waiting), redis.call('HLEN', taken),
   facts.total, facts.done, facts.repeats, facts.lost}
 """
-# 6: whether to begin anew
+# 6: whether to begin anew; 7: a number below the round's
 _BEGIN = """
 local is_alone = redis.call('ZCARD', workers) == 1
 local may_begin = phase == 'none' or is_over() or (ARGV[6] == '1' and is_alone)
@@ -199,7 +205,7 @@ forget_idleness()
 add('total', -facts.total)
 add('done', -facts.done)
 add('repeats', -facts.repeats)
-add('round', 1)
+add('round', math.max(tonumber(ARGV[7]) - facts.round, 0) + 1)
 set('phase', 'ranking', 'leader', me)
 return facts.round
 """
@@ -207,7 +213,11 @@ return facts.round
 _PUBLISH = """
 if not is_mine(ARGV[6]) or phase ~= 'ranking' then return 0 end
 local start = tonumber(ARGV[7])
-if start ~= facts.total then return 1 end
+if start > facts.total then
+  end_ranking()
+  return 0
+end
+if start < facts.total then return 1 end
 local number = (#ARGV - 7) / 2
 for i = 0, number - 1 do
   local entry = ARGV[8 + 2 * i] .. ':' .. string.format('%.0f', start + i)
@@ -217,9 +227,16 @@ end
 add('total', number)
 return 1
 """
+# 6: round; 7: entries
 _OPEN = """
 if not is_mine(ARGV[6]) then return 0 end
-if phase == 'ranking' then set('phase', 'open') end
+if phase == 'ranking' then
+  if facts.total ~= tonumber(ARGV[7]) then
+    end_ranking()
+    return 0
+  end
+  set('phase', 'open')
+end
 return 1
 """
 # 6: how many; 7...: partitions
@@ -324,17 +341,18 @@ class RedisBoard:
             epoch=answer[6],
             is_over=bool(answer[7]),
             workers=answer[8],
-            waiting=answer[9],
-            taken=answer[10],
-            total=answer[11],
-            done=answer[12],
-            repeats=answer[13],
-            lost=answer[14],
+            held=answer[9],
+            waiting=answer[10],
+            taken=answer[11],
+            total=answer[12],
+            done=answer[13],
+            repeats=answer[14],
+            lost=answer[15],
         )
 
-    def begin(self, worker: str, *, anew: bool = False) -> int:
+    def begin(self, worker: str, *, anew: bool = False, above: int = 0) -> int:
         """See `Board.begin`."""
-        return int(self._step(_BEGIN, worker, int(anew)))
+        return int(self._step(_BEGIN, worker, int(anew), above))
 
     def publish(
         self, worker: str, number: int, start: int, entries: Sequence[tuple[int, int, bytes]]
@@ -348,9 +366,9 @@ class RedisBoard:
                 return False
         return True
 
-    def open(self, worker: str, number: int) -> bool:
+    def open(self, worker: str, number: int, total: int) -> bool:
         """See `Board.open`."""
-        return bool(self._step(_OPEN, worker, number))
+        return bool(self._step(_OPEN, worker, number, total))
 
     def take(self, worker: str, partitions: Iterable[int], most: int) -> list[Entry]:
         """See `Board.take`."""

@@ -103,6 +103,7 @@ class SQLiteBoard:
                 epoch=facts["epoch"],
                 is_over=self._is_over(facts),
                 workers=self._count(self._workers),
+                held=self._count(self._plan, "worker = ?", worker),
                 waiting=facts["total"] - facts["done"] - taken,
                 taken=taken,
                 total=facts["total"],
@@ -111,7 +112,7 @@ class SQLiteBoard:
                 lost=facts["lost"],
             )
 
-    def begin(self, worker: str, *, anew: bool = False) -> int:
+    def begin(self, worker: str, *, anew: bool = False, above: int = 0) -> int:
         """See `Board.begin`."""
         with self._step() as facts:
             names = self._names()
@@ -123,7 +124,7 @@ class SQLiteBoard:
             self._db.execute(f"DELETE FROM {self._plan}")  # noqa: S608
             self._forget_idleness(facts)
             facts.update(phase="ranking", leader=worker, total=0, done=0, repeats=0)
-            facts["round"] += 1
+            facts["round"] = max(facts["round"], above) + 1
             return int(facts["round"])
 
     def publish(
@@ -133,6 +134,9 @@ class SQLiteBoard:
         with self._step() as facts:
             if not _leads(worker, number, facts):
                 return False
+            if start > facts["total"]:
+                self._end_ranking(facts)
+                return False
             if facts["total"] == start:
                 self._db.executemany(
                     f"INSERT INTO {self._plan} VALUES (?, ?, ?, ?, NULL)",  # noqa: S608
@@ -141,13 +145,16 @@ class SQLiteBoard:
                 facts["total"] += len(entries)
             return True
 
-    def open(self, worker: str, number: int) -> bool:
+    def open(self, worker: str, number: int, total: int) -> bool:
         """See `Board.open`."""
         with self._step() as facts:
             is_open = facts["phase"] == "open" and facts["leader"] == worker
             if is_open and facts["round"] == number:
                 return True
             if not _leads(worker, number, facts):
+                return False
+            if facts["total"] != total:
+                self._end_ranking(facts)
                 return False
             facts["phase"] = "open"
             return True
@@ -297,11 +304,14 @@ class SQLiteBoard:
             (worker,),
         ).rowcount
         if facts["phase"] == "ranking" and facts["leader"] == worker:
-            self._db.execute(f"DELETE FROM {self._plan}")  # noqa: S608
-            facts.update(phase="none", leader="", total=0)
+            self._end_ranking(facts)
         if facts["phase"] == "open" and not self._names() and not self._has_entries():
             facts["phase"] = "none"
         return had
+
+    def _end_ranking(self, facts: dict[str, Any]) -> None:
+        self._db.execute(f"DELETE FROM {self._plan}")  # noqa: S608
+        facts.update(phase="none", leader="", total=0)
 
     def _free_partition(self, worker: str, partition: int) -> None:
         is_held = self._db.execute(

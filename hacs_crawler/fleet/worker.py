@@ -96,6 +96,9 @@ class FleetWorker:
         """The last round that was open while this worker was there."""
         self._leads = 0
         self._published = 0
+        self._has_opened = False
+        self._seen = 0
+        """The highest number of a round that this worker knows of."""
         self._partitions: frozenset[int] = frozenset()
         self._leaving: frozenset[int] = frozenset()
         """Partitions held in which nothing new is begun, as others lack them."""
@@ -136,6 +139,8 @@ class FleetWorker:
         if view.is_new:
             self._late |= self._held
             self._held = {}
+        # a board that a replica has taken over may have forgotten what was done
+        self._is_unsure = view.held != len(self._held)
         self._was_busy = not is_idle
         self._epoch = view.epoch
         self._has_joined = True
@@ -168,7 +173,8 @@ class FleetWorker:
 
     def open_round(self) -> bool:
         """Let everybody take from the plan; returns whether this worker leads still."""
-        return self._board.open(self.name, self._leads)
+        self._has_opened = self._board.open(self.name, self._leads, self._published)
+        return self._has_opened
 
     def take(self, most: int, now: float) -> list[Entry]:
         """Return the best entries that wait in this worker's partitions, none if it may not send."""
@@ -223,6 +229,7 @@ class FleetWorker:
         return frozenset(order[:surplus])
 
     def _task(self, view: View, *, may_begin: bool) -> Task:
+        self._seen = max(self._seen, view.round)
         if view.phase == "ranking":
             if view.leader == self.name:
                 return self._lead(view.round)
@@ -237,8 +244,11 @@ class FleetWorker:
             return Task.CRAWL
         if self._round and not self._forever:
             return Task.OVER
-        number = self._board.begin(self.name, anew=is_left) if may_begin else 0
+        number = self._begin(anew=is_left) if may_begin else 0
         return self._lead(number) if number else Task.WAIT
+
+    def _begin(self, *, anew: bool) -> int:
+        return self._board.begin(self.name, anew=anew, above=self._seen)
 
     def _is_past(self, view: View) -> bool:
         """Whether the one round that this worker takes part in is over, and another has begun."""
@@ -246,7 +256,12 @@ class FleetWorker:
 
     def _lead(self, number: int) -> Task:
         if number != self._leads:
-            self._leads, self._published = number, 0
+            self._seen = self._leads = number
+            self._published = 0
+            self._has_opened = False
+        if self._has_opened:  # and the board has forgotten
+            self.open_round()
+            return Task.WAIT
         return Task.LEAD
 
 

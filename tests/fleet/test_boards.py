@@ -93,7 +93,7 @@ def lead(board: Board, worker: str = "a", entries: int = 8) -> int:
     number = board.begin(worker)
     assert number
     assert board.publish(worker, number, 0, plan(entries))
-    assert board.open(worker, number)
+    assert board.open(worker, number, entries)
     return number
 
 
@@ -149,7 +149,7 @@ def test_an_entry_comes_as_it_was_published(board: Board) -> None:
     board.renew("a")
     number = board.begin("a")
     board.publish("a", number, 0, [(3, -(2**63), b"\x00\xff{}"), (1, 2**63 - 1, b"")])
-    board.open("a", number)
+    board.open("a", number, 2)
     assert board.take("a", range(4), 5) == [
         Entry(0, 3, -(2**63), b"\x00\xff{}"),
         Entry(1, 1, 2**63 - 1, b""),
@@ -277,7 +277,7 @@ def test_one_worker_leads(board: Board) -> None:
     assert number == 1
     assert board.begin("b") == board.begin("a") == 0
     assert not board.publish("b", number, 0, plan(8))
-    assert not board.open("b", number)
+    assert not board.open("b", number, 0)
     assert board.renew("b").leader == "a"
 
 
@@ -294,9 +294,9 @@ def test_a_leader_that_dies_leaves_no_plan(board: Board, clock: Clock) -> None:
     again = board.begin("b")
     assert again == number + 1
     assert not board.publish("a", number, 8, plan(8))
-    assert not board.open("a", number)
+    assert not board.open("a", number, 8)
     board.publish("b", again, 0, plan(2))
-    board.open("b", again)
+    board.open("b", again, 2)
     assert ranks(board.take("b", range(4), 9)) == [0, 1]
 
 
@@ -314,9 +314,39 @@ def test_a_slice_sent_twice_is_there_once(board: Board) -> None:
     for _ in range(2):
         assert board.publish("a", number, 0, plan(8))
     assert board.publish("a", number, 8, plan(2))
-    assert board.open("a", number)
-    assert board.open("a", number)
+    assert board.open("a", number, 10)
+    assert board.open("a", number, 10)
     assert board.renew("a").total == 10
+
+
+def test_a_plan_with_a_gap_is_thrown_away(board: Board) -> None:
+    board.renew("a")
+    number = board.begin("a")
+    board.publish("a", number, 0, plan(8))
+    assert not board.publish("a", number, 16, plan(8))
+    view = board.renew("a")
+    assert (view.phase, view.total, view.waiting) == ("none", 0, 0)
+    assert board.begin("a") == number + 1
+
+
+def test_a_plan_that_lacks_its_end_is_thrown_away(board: Board) -> None:
+    board.renew("a")
+    number = board.begin("a")
+    board.publish("a", number, 0, plan(8))
+    assert not board.open("a", number, 16)
+    assert board.renew("a").phase == "none"
+
+
+def test_a_rounds_number_is_above_all_that_its_leader_knows(board: Board) -> None:
+    board.renew("a")
+    assert board.begin("a", above=7) == 8
+
+
+def test_a_worker_is_told_how_much_it_holds(board: Board) -> None:
+    lead(board)
+    board.take("a", range(4), 3)
+    assert board.renew("a").held == 3
+    assert board.renew("b").held == 0
 
 
 def test_a_long_plan_comes_whole_and_in_order(board: Board) -> None:
@@ -568,7 +598,7 @@ class Fleet(RuleBasedStateMachine):
         self.renew("a", set(), is_idle=False)
         self.number = self.board.begin("a0")
         self.board.publish("a0", self.number, 0, plan(entries))
-        self.board.open("a0", self.number)
+        self.board.open("a0", self.number, entries)
         self.visits = dict.fromkeys(range(entries), 0)
 
     @rule(worker=workers, gives=st.sets(st.integers(0, 3)), is_idle=st.booleans())

@@ -23,10 +23,13 @@ class Flaky:
         self._board = board
         self.lease_seconds = board.lease_seconds
         self.fails: dict[str, str] = {}
+        self.forgets: set[str] = set()
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         def step(*args: Any, **kwargs: Any) -> Any:
             when = self.fails.get(name)
+            if name in self.forgets:
+                return True
             if when == "before":
                 raise StateUnavailableError("away")
             answer = getattr(self._board, name)(*args, **kwargs)
@@ -312,6 +315,46 @@ def test_a_fleet_that_ended_is_followed_by_a_new_round(world: World) -> None:
     world.tick("a")
     world.workers["a"].leave()
     assert world.tick("b").task is Task.LEAD
+
+
+def test_what_the_board_forgot_was_done_is_done_again(world: World) -> None:
+    """As when a replica takes over that an answered step had not reached."""
+    world.lead("a")
+    entries = world.workers["a"].take(3, world.now)
+    world.board.forgets = {"done"}
+    world.workers["a"].done(entry.page_id for entry in entries)
+    world.board.forgets.clear()
+    world.tick("a")
+    assert world.finish("a") == [page for _, page, _ in PLAN]
+    assert world.tick("a").task is Task.OVER
+
+
+def test_a_round_that_the_board_forgot_was_opened_is_opened_again(world: World) -> None:
+    world.tick("a")
+    world.workers["a"].publish(PLAN)
+    world.board.forgets = {"open"}
+    assert world.workers["a"].open_round()
+    world.board.forgets.clear()
+    world.tick("a")
+    assert world.tick("a").task is Task.CRAWL
+    assert len(world.finish("a")) == len(PLAN)
+
+
+def test_a_plan_that_the_board_forgot_in_part_is_made_anew(world: World) -> None:
+    first = world.tick("a").round
+    world.board.forgets = {"publish"}
+    world.workers["a"].publish(PLAN[:5])
+    world.board.forgets.clear()
+    assert not world.workers["a"].publish(PLAN[5:])
+    again = world.tick("a")
+    assert (again.task, again.round) == (Task.LEAD, first + 1)
+
+
+def test_a_round_that_the_board_forgot_gets_another_number(world: World) -> None:
+    world.lead("a", forever=True)
+    before = world.tick("a").round
+    world.board = world.workers["a"]._board = Flaky(SQLiteBoard(None, clock=lambda: world.now))
+    assert world.tick("a").round > before
 
 
 def test_names_are_never_used_again() -> None:
