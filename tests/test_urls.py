@@ -124,7 +124,6 @@ def test_page_id_meets_archived_captures() -> None:
         "http://localhost:8000/",
         "http://127.0.0.1/",
         "http://[2001:db8::1]/",
-        "http://user@a.org/",
         "HTTP://A.ORG/",
     ],
 )
@@ -147,6 +146,7 @@ def test_usable_seeds(url: str) -> None:
         ("http://a..org/", "impossible host 'a..org'"),
         ("http://a%2eorg/", "impossible host 'a%2eorg'"),
         ("http://a.org:0/", "port 0"),
+        ("http://user@a.org/", "a user or password in it, which would be shown but not sent"),
         ("http://a.org:99999/", "cannot be parsed: Port out of range 0-65535"),
         ("http://999.1.2.3/", "cannot be parsed: not an IP address: 999.1.2.3"),
         ("http://a.org/" + "x" * 2083, "longer than 2083 characters"),

@@ -16,7 +16,12 @@ from hacs_crawler.config import Clock
 from hacs_crawler.doctor.check import Check, failure, ok, size_text, warning
 from hacs_crawler.state.codec import ROW
 from hacs_crawler.state.redis import BUCKETS
-from hacs_crawler.state.redis_server import ANSWER_SECONDS, CONNECT_SECONDS, without_password
+from hacs_crawler.state.redis_server import (
+    ANSWER_SECONDS,
+    CONNECT_SECONDS,
+    split_replicas,
+    without_password,
+)
 
 LEAST_VERSION: Final = (6, 2)
 SLOW_MS: Final = 10.0
@@ -38,6 +43,7 @@ def redis_checks(url: str, pages: int, clock: Clock) -> Iterator[Check]:
         "socket_timeout": ANSWER_SECONDS,
         "decode_responses": True,
     }
+    url, _ = split_replicas(url)
     try:
         if "+cluster://" not in url:
             retry = Retry(NoBackoff(), 1)

@@ -41,7 +41,7 @@ def state_checks(store: Store, shown: str, config: Config) -> Iterator[Check]:
         yield from _time_checks(rows, now)
         yield from _experiment_checks(config, rows)
     except StateError as error:
-        yield failure("state", str(error), "see docs/state.md, What happens when the state fails")
+        yield failure("state", str(error), "see docs/reliability.md")
 
 
 def _note_check(store: Store, now: float) -> Check:

@@ -22,7 +22,7 @@ import numpy as np
 from redis.cluster import RedisCluster
 from redis.crc import key_slot
 
-from hacs_crawler.exceptions import StateError
+from hacs_crawler.exceptions import StateError, StateUnavailableError
 from hacs_crawler.state.codec import ROW, UNKNOWN_ROW, VERSION_OFFSET, row_of, unsound
 from hacs_crawler.state.outcomes import OUTCOME, Outcomes
 from hacs_crawler.state.redis_server import RedisServer
@@ -129,10 +129,18 @@ class RedisStore:
                 self._server.add_call(pipe, _WRITE, keys, *args)
             if changes:
                 self._check_identity()
+            first_keys = [self._key(change.page_id, "pages") for change in changes]
+            waits = self._server.add_waits(pipe, first_keys) if changes else 0
             answers = _answers(pipe) if changes else []
+        if waits and (found := min(answers[-waits:])) < self._server.replicas:
+            msg = (
+                f"the state in {self._shown} has {found} replicas that keep up, of the "
+                f"{self._server.replicas} that HACS_STATE asks for"
+            )
+            raise StateUnavailableError(msg)
         return {
             change.page_id: answer
-            for change, answer in zip(changes, answers, strict=True)
+            for change, answer in zip(changes, answers[: len(changes)], strict=True)
             if answer != 1
         }
 

@@ -17,6 +17,8 @@ from hacs_crawler.exceptions import ConfigError, StateError, StateUnavailableErr
 
 CONNECT_SECONDS = 5.0
 ANSWER_SECONDS = 30.0
+REPLICA_MS = 2_000
+"""How long a write waits for the replicas that `?replicas=N` in the address asks for."""
 # Before Redis 7 a script's own errors come wrapped in more text, hence looked for anywhere in it.
 _PASSING = (
     "OOM command",
@@ -51,6 +53,7 @@ class RedisServer:
         check_address(url)
         self._what = what
         self.shown = without_password(url)
+        url, self.replicas = split_replicas(url)
         self.is_cluster = url.startswith(("redis+cluster://", "rediss+cluster://"))
         options: dict[str, Any] = {
             "socket_connect_timeout": CONNECT_SECONDS,
@@ -72,6 +75,19 @@ class RedisServer:
         return self.client.execute_command(
             "EVAL", script, len(keys), *keys, *args, **self._node(keys[0])
         )
+
+    def add_waits(self, pipe: Any, keys: Sequence[str]) -> int:
+        """Have a pipeline end only when so many replicas as the address asks for have its writes.
+
+        Adds a call for each server that serves any of the keys, and returns how many; each call answers
+        how many replicas have the writes.
+        """
+        if not self.replicas:
+            return 0
+        nodes = {str(node): node for node in map(self._node, keys)}
+        for node in nodes.values():
+            pipe.execute_command("WAIT", self.replicas, REPLICA_MS, **node)
+        return len(nodes)
 
     def close(self) -> None:
         """Close all connections."""
@@ -112,13 +128,30 @@ class RedisServer:
 def check_address(url: str) -> None:
     """Raise ConfigError where redis-py cannot make sense of the address; what it says may be secret."""
     try:
-        parse_url(url.replace("+cluster", "", 1))
+        parse_url(url.replace("+cluster", "", 1))  # type: ignore[no-untyped-call]
     except (ValueError, TypeError):
         msg = (
             f"HACS_STATE = {without_password(url)!r}: that is no address of a server; in a user or "
             f"password '/', '?', '#', '@' and '%' are written as %2F, %3F, %23, %40 and %25"
         )
         raise ConfigError(msg) from None
+
+
+def split_replicas(url: str) -> tuple[str, int]:
+    """Return the address without `replicas=N` in its query, and N: how many have to have each write.
+
+    Raises ConfigError where that is no number.
+    """
+    base, _, query = url.partition("?")
+    parts = query.split("&")
+    wanted = [part.removeprefix("replicas=") for part in parts if part.startswith("replicas=")]
+    if not wanted:
+        return url, 0
+    if not (wanted[0].isdecimal() and len(wanted) == 1):
+        msg = "HACS_STATE: allowed as replicas=N in the address is one whole number"
+        raise ConfigError(msg)
+    rest = "&".join(part for part in parts if not part.startswith("replicas="))
+    return f"{base}?{rest}" if rest else base, int(wanted[0])
 
 
 def without_password(url: str) -> str:

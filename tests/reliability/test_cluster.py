@@ -64,6 +64,18 @@ def test_a_replica_takes_over_for_a_dead_node_and_the_crawl_goes_on(
     assert "The state is back" in crawl.log
 
 
+def test_a_write_to_a_cluster_waits_for_the_replicas_of_each_node(tmp_path: Path) -> None:
+    with (
+        redis_cluster(tmp_path, replicas=3) as cluster,
+        closing(open_store(f"{cluster.url}?replicas=1", "hacs", Path())) as store,
+    ):
+        knowledge = Knowledge(store, Estimation())
+        assert len(knowledge.record(visits_of(URLS))) == len(URLS)
+        cluster.kill(4)
+        with pytest.raises(StateUnavailableError, match="has 0 replicas that keep up, of the 1"):
+            knowledge.record(visits_of(URLS, LATER))
+
+
 @pytest.fixture(scope="module")
 def migrated(tmp_path_factory: pytest.TempPathFactory):  # type: ignore[no-untyped-def]
     """A state and a store on it, opened before the slot of the first page moved to another node."""

@@ -91,6 +91,7 @@ def test_no_command_shows_the_password_of_the_state(
         "redis://127.0.0.1:1/0?password=s3cr3t",
         "redis://127.0.0.1:1/0?password=a@s3cr3t",
         "redis://127.0.0.1:1/0?socket_timeout=s3cr3t",
+        "redis://:s3cr3t@127.0.0.1:1/0?replicas=two",
         "unix://carla:s3cr3t@/no/such.sock",
         "redis:carla:s3cr3t@127.0.0.1",
         "carla:s3cr3t@127.0.0.1",

@@ -127,6 +127,21 @@ def pair(tmp_path: Path) -> Iterator[tuple[RedisProcess, RedisProcess]]:
         yield one, other
 
 
+def test_a_write_waits_for_as_many_replicas_as_the_address_asks_for(
+    pair: tuple[RedisProcess, RedisProcess],
+) -> None:
+    server, replica = pair
+    with opened(f"{server.url}?replicas=1&socket_timeout=20") as knowledge:
+        assert len(knowledge.record(visits_of(URLS))) == len(URLS)
+        with redis.Redis(port=replica.port) as client:
+            assert sum(client.hlen(key) for key in client.scan_iter("*:pages")) == len(URLS)
+        replica.pause()
+        with pytest.raises(StateUnavailableError, match="has 0 replicas that keep up, of the 1"):
+            knowledge.record(visits_of(URLS, LATER))
+        replica.go_on()
+        assert len(knowledge.record(visits_of(URLS, LATER))) == len(URLS)
+
+
 def test_a_server_that_became_a_replica_is_waited_for(
     pair: tuple[RedisProcess, RedisProcess],
 ) -> None:
