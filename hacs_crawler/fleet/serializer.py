@@ -48,7 +48,7 @@ def loads(data: bytes | str) -> dict[str, Any]:
     return request
 
 
-def read_request(data: bytes | str, spider: Spider) -> Request:
+def read_request(data: bytes | str, spider: Spider | None) -> Request:
     """Return the request that `dumps` wrote; raises SerializerError.
 
     Only a class that is loaded already is made use of: reading imports nothing.
