@@ -116,7 +116,7 @@ def test_what_a_killed_worker_had_is_done_by_the_others(fleet: Fleet, hosts: Sit
 def test_a_worker_that_is_told_to_stop_leaves_at_once_what_it_has(
     fleet: Fleet, hosts: Site
 ) -> None:
-    process = fleet.start("one")
+    process = fleet.start("one", CONCURRENT_REQUESTS=4)
     wait_for(hosts, 5)
     process.send_signal(signal.SIGTERM)
     check_clean(finish(process))
