@@ -8,8 +8,8 @@ follows; between two crawls a third of the pages gain a link. After every kill t
 read whole: every page decodes, its ranking row says the same as the page, each link was first seen
 together with just those that the site gained then, no page has more visits than it was served, and every
 visit has its outcome record. In the end a crawl that nobody kills visits every page. "Lost" visits were
-served but are not in the state, among them those whose response was still on its way. Exits with status 1
-where anything is inconsistent.
+served but are not in the state, among them those whose response was still on its way. Exits with 1 where
+anything is inconsistent.
 """
 
 import argparse
