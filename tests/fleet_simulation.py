@@ -175,23 +175,35 @@ class Process:
         self.free_at: defaultdict[int, float] = defaultdict(float)
         self.next_take = 0.0
         self.lease_until = 0.0
+        self.has_begun = False
+        self.lives = 1
         self.paused_until = 0.0
         self.is_dead = False
+
+    @property
+    def life(self) -> str:
+        """Who takes from the shared queue: another one each time that the lease ran out."""
+        return f"{self.name}.{self.lives}"
 
     def tick(self) -> None:
         fleet = self.fleet
         busy = {visit.partition for visit in (*self.waiting, *self.under_way.values())}
         is_idle = not busy and not any(fleet.queue.waiting[partition] for partition in self.held)
         try:
-            assignment = self.worker.tick(fleet.now, busy=busy, is_idle=is_idle)
+            has_begun, self.has_begun = self.has_begun, False
+            assignment = self.worker.tick(
+                fleet.now, busy=busy, is_idle=is_idle, has_begun=has_begun
+            )
         except StateUnavailableError:
             fleet.after(1.0, self.tick, self)
             return
         self.lease_until = fleet.now + fleet.board.lease_seconds
         if assignment.has_lost:
             self.waiting.clear()
+            self.held = frozenset()
+            self.lives += 1
         for partition in assignment.view.partitions - self.held:
-            fleet.queue.adopt(partition, self.name)
+            fleet.queue.adopt(partition, self.life)
         self.held = assignment.view.partitions
         self.assignment = assignment
         fleet.counts.lost = assignment.view.lost
@@ -245,9 +257,10 @@ class Process:
         for partition in sorted(assignment.partitions):
             if len(self.waiting) >= 2 * BATCH or not self.worker.may_send(now):
                 return
-            visit = self.fleet.queue.take(partition, self.name)
+            visit = self.fleet.queue.take(partition, self.life)
             if visit is not None:
                 self.waiting.append(visit)
+                self.has_begun = True
         if assignment.task is not Task.CRAWL or len(self.waiting) >= BATCH or now < self.next_take:
             return
         try:

@@ -272,6 +272,7 @@ class Crew:
             now,
             busy=busy,
             is_idle=self._is_idle(busy),
+            has_begun=self._holdings.take_has_begun(),
             may_begin=now - self._round_began >= self._round_seconds,
         )
 

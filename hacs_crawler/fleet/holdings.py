@@ -24,6 +24,7 @@ class Holdings:
         self.may_send: Callable[[], bool] = lambda: True
         self.settle: Callable[[], None] = lambda: None
         """Has the shared queue told what has ended, so that nobody gets it with the partition."""
+        self._has_begun = False
         self._under_way: Counter[int] = Counter()
 
     @classmethod
@@ -48,12 +49,18 @@ class Holdings:
     def begin(self, partition: int) -> None:
         """Note that something of a partition waits or is under way in this process."""
         self._under_way[partition] += 1
+        self._has_begun = True
 
     def end(self, partition: int) -> None:
         """Note that it has ended."""
         self._under_way[partition] -= 1
         if not self._under_way[partition]:
             del self._under_way[partition]
+
+    def take_has_begun(self) -> bool:
+        """Return whether anything was begun since this was asked last."""
+        has_begun, self._has_begun = self._has_begun, False
+        return has_begun
 
     def follow(self, request: Request, partition: int) -> None:
         """Note that a request is under way until Scrapy has let go of it, however that ends."""

@@ -24,6 +24,8 @@ and keeps these rules where requests go out, which may be another thread:
 - `tick` is told in which partitions requests are under way or wait in this process (`busy`), and
   whether there is nothing left to do (`is_idle`): nothing under way, nothing waiting, and what others
   put into the partitions held is gone too. Both are found after the assignment before has taken effect.
+  It is also told whether anything but an entry was begun since the call before (`has_begun`), even if
+  that has ended: others may have got something to do by it.
 """
 
 from __future__ import annotations
@@ -122,12 +124,14 @@ class FleetWorker:
         *,
         busy: Set[int] = frozenset(),
         is_idle: bool = True,
+        has_begun: bool = False,
         may_begin: bool = True,
     ) -> Assignment:
-        """Renew the lease and find out what to do; see the module's text for `busy` and `is_idle`.
+        """Renew the lease and find out what to do; see the module's text for the arguments.
 
         `now` is the time before the call. Without `may_begin` no round is begun by this worker.
         """
+        self._was_busy = self._was_busy or has_begun  # whether or not the rest succeeds
         self._settle()
         busy = busy | {entry.partition for entry in self._held.values()}
         is_idle = is_idle and not busy

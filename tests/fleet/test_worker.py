@@ -146,6 +146,21 @@ def test_the_round_goes_on_while_anything_is_under_way(world: World) -> None:
     assert world.tick("a").task is Task.OVER
 
 
+def test_what_began_and_ended_between_two_ticks_has_the_others_look_again(world: World) -> None:
+    world.lead("a", 0)
+    settle(world, "a", "b")
+    world.workers["b"].tick(world.now, is_idle=False)
+    epoch = world.tick("a").view.epoch
+    world.workers["b"].tick(world.now, is_idle=False)
+    assert world.tick("a").view.epoch == epoch
+    world.workers["b"].tick(world.now, is_idle=True, has_begun=True)
+    assert world.tick("a").view.epoch > epoch
+    world.workers["b"].tick(world.now, is_idle=True)
+    quiet = world.tick("a").view.epoch
+    world.workers["b"].tick(world.now, is_idle=True, has_begun=True)
+    assert world.tick("a").view.epoch > quiet
+
+
 def test_one_whose_round_is_over_takes_no_part_in_the_next(world: World) -> None:
     world.lead("a")
     world.worker("b", forever=True)
