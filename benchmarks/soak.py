@@ -9,8 +9,8 @@ by itself:
 - malformed: one crawl of so many malformed answers (see tests/malformed.py): fuzzed pages, links of a
   megabyte, a million links on a page, wrong charsets, endless bodies, broken compression, no HTTP.
   It has to end with status 0 and no traceback, to count every answer, and to leave a whole state.
-- redis: rounds of crawls of a growing site, with Redis killed and restarted, paused for 30 s, without
-  memory, or made a replica for a moment, at random, until the minutes are over.
+- redis: rounds of crawls of a growing site, with Redis killed and restarted, paused for 30 s or without
+  memory, at random, until the minutes are over.
 - cluster: the same with a cluster of three nodes, one replica each, whose primaries are killed in turn.
 
 After each crawl every page must have as many visits as crawls ended well, whatever happened meanwhile.
@@ -145,7 +145,7 @@ def soak(
     rng = random.Random(options.seed)
     faults: list[str] = []
     happened: Counter[str] = Counter()
-    crawls = waited = 0
+    crawls = early = waited = 0
     deadline = time.monotonic() + 60 * options.minutes
     is_over = threading.Event()
 
@@ -178,8 +178,9 @@ def soak(
             disturber.join()
             wait_until_open(state)
             site.visited()
-            if "Ranking" not in crawl.log and crawl.stat("hacs/ranked") == 0:
-                continue  # the state was away at the start: the crawl ends before its first request
+            if not crawl.stat("hacs/ranked"):
+                early += 1  # the state was away at the start: it ends before its first request
+                continue
             crawls += 1
             waited += crawl.stat("hacs/state/errors")
             faults += crawl.faults()
@@ -190,7 +191,8 @@ def soak(
                 break
     events_text = ", ".join(f"{number} x {event}" for event, number in sorted(happened.items()))
     print(f"{name}: {crawls} crawls of {PAGES} pages; {events_text}")
-    print(f"  {waited} operations of the state failed and were tried again")
+    print(f"  {waited} operations of the state failed and were tried again; ", end="")
+    print(f"{early} further crawls ended at once, as the state was away")
     return faults
 
 

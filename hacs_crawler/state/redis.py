@@ -229,7 +229,7 @@ class RedisStore:
             self._redis.hsetnx(self._meta_key, "schema", SCHEMA)
             self._redis.hsetnx(self._meta_key, "identity", token_hex(8))
             schema, self._identity = self._redis.hmget(self._meta_key, "schema", "identity")
-            found = int(schema)
+            found = int(note("schema", schema))
         self._refuse_newer(found)
         if found < SCHEMA:
             logger.info("Bringing the state in %s up to date", self._shown)
@@ -250,7 +250,7 @@ class RedisStore:
         """Raise StateError where the server no longer holds the state that was opened."""
         schema, identity = self._redis.hmget(self._meta_key, "schema", "identity")
         if identity == self._identity:
-            self._refuse_newer(int(schema or 0))
+            self._refuse_newer(int(note("schema", schema or b"0")))
             return
         found = "is gone: the server came back empty" if identity is None else "was replaced"
         msg = (

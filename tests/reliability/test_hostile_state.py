@@ -238,6 +238,15 @@ def test_a_damaged_prior_is_named(note: str, state_url: str, namespace: str) -> 
             Knowledge(store, Estimation())
 
 
+@pytest.mark.parametrize("schema", ["two", "[2]", ""])
+def test_a_damaged_schema_is_named(schema: str, redis_port: int, namespace: str) -> None:
+    url = f"redis://127.0.0.1:{redis_port}/0"
+    with closing(Hostile(url, namespace)) as hostile:
+        hostile.note("schema", schema)
+    with pytest.raises(StateError, match=f"cannot open the state in {url}"):
+        open_store(url, namespace, Path())
+
+
 @pytest.mark.parametrize(
     "label",
     [{"arm": "x"}, [1], {"experiment": 0}, "label", 5],

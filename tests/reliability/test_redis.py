@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -50,6 +52,24 @@ def test_a_server_that_is_killed_and_comes_back_with_its_file_loses_nothing(
     assert "The state is back" in crawl.log
 
 
+def test_a_server_that_stays_away_costs_visits_that_are_counted_and_a_bounded_memory(
+    site: Site, project: Project, tmp_path: Path
+) -> None:
+    urls = fill(site)
+    with RedisProcess(tmp_path) as server:
+        project.state = server.url
+        site.asked = Moments({10: server.kill})
+        crawl = project.crawl(urls, "-a", "level=homepage", **PROMPT, HACS_BUFFER_VISITS=10)
+    written, lost = crawl.stat("hacs/visits"), crawl.stat("hacs/state/lost")
+    assert written + lost == len(urls)
+    assert lost >= len(urls) - 10
+    assert f"{lost} visits could not be written to the state" in crawl.log
+    assert "Traceback" not in crawl.log
+    waiting = re.findall(r"(\d+) visits wait in memory", crawl.log)
+    assert waiting
+    assert max(map(int, waiting)) <= 10
+
+
 def test_a_server_that_comes_back_empty_ends_the_crawl_with_a_line_that_says_so(
     site: Site, project: Project, tmp_path: Path
 ) -> None:
@@ -91,8 +111,10 @@ def test_a_server_that_hangs_is_waited_for(site: Site, project: Project, tmp_pat
     with RedisProcess(tmp_path) as server:
         # the address may set how long an answer is waited for; by default that is 30 s
         project.state = f"{server.url}?socket_timeout=0.3"
-        site.asked = Moments({15: server.pause, 40: server.go_on})
+        later = threading.Timer(1.0, server.go_on)
+        site.asked = Moments({15: server.pause, 40: later.start})
         crawl = project.crawl(urls, "-a", "level=homepage", **PROMPT)
+        later.join()
         assert_nothing_is_lost(crawl, server.url, urls)
     assert "Timeout reading from" in crawl.log
     assert "The state is back" in crawl.log
