@@ -22,8 +22,8 @@ from hacs_crawler.exporting import export_pages
 from hacs_crawler.importing import Importer
 from hacs_crawler.project import Set, opened, writing_to_stdout
 from hacs_crawler.rank_command import rank
-from hacs_crawler.show_command import show
 from hacs_crawler.report.command import report
+from hacs_crawler.show_command import show
 
 logger = logging.getLogger(__name__)
 

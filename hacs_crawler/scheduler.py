@@ -107,7 +107,7 @@ class HacsScheduler(BaseScheduler):
             inner = build_from_crawler(inner_cls, crawler)
         except Exception as error:  # noqa: BLE001 - such as that of a server that is away
             session.fail(f"HACS_INNER_SCHEDULER: {inner_cls.__name__} does not start: {error}")
-            inner = build_from_crawler(Scheduler, crawler)
+            inner = _NoScheduler()
         scheduler = cls(inner, session, session.config, crawler)
         session.ranker = scheduler
         return scheduler
@@ -321,3 +321,17 @@ class HacsScheduler(BaseScheduler):
         return self.start_is_waiting and bool(
             list(getAllReceivers(self._crawler.signals.sender, signals.scheduler_empty))
         )
+
+
+class _NoScheduler(BaseScheduler):
+    """Stands in for an inner scheduler that does not start, in a crawl that is about to close."""
+
+    def has_pending_requests(self) -> bool:
+        return False
+
+    def enqueue_request(self, request: Request) -> bool:
+        del request
+        return False
+
+    def next_request(self) -> None:
+        return None

@@ -92,7 +92,7 @@ class SQLiteBoard:
                 f"SELECT partition FROM {self._owners} WHERE worker = ?",  # noqa: S608
                 (worker,),
             )
-            taken = self._count(self._plan, "worker IS NOT NULL")
+            taken = self._number_in(self._plan, "worker IS NOT NULL")
             return View(
                 is_new=is_new,
                 partitions=frozenset(partition for (partition,) in held),
@@ -102,8 +102,8 @@ class SQLiteBoard:
                 leader=facts["leader"],
                 epoch=facts["epoch"],
                 is_over=self._is_over(facts),
-                workers=self._count(self._workers),
-                held=self._count(self._plan, "worker = ?", worker),
+                workers=self._number_in(self._workers),
+                held=self._number_in(self._plan, "worker = ?", worker),
                 waiting=facts["total"] - facts["done"] - taken,
                 taken=taken,
                 total=facts["total"],
@@ -223,7 +223,7 @@ class SQLiteBoard:
             else:
                 self._db.execute("PRAGMA journal_mode = WAL")
                 self._db.execute("PRAGMA synchronous = NORMAL")
-            if self._count("sqlite_master") == 0:
+            if self._number_in("sqlite_master") == 0:
                 self._db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             with transaction(self._db):
                 for table, columns in (
@@ -277,7 +277,7 @@ class SQLiteBoard:
                 msg = f"{self._shown} holds {facts[name]!r} as {name} in {self._board}: delete that row"
                 raise StateError(msg)
         if facts["format"] != self._format:
-            if self._count(self._workers, "until > ?", facts["time"]):
+            if self._number_in(self._workers, "until > ?", facts["time"]):
                 msg = (
                     f"the fleet in {self._shown} is of another version of hacs-crawler (format "
                     f"{facts['format']}, here {self._format}): stop its workers first"
@@ -344,17 +344,17 @@ class SQLiteBoard:
         return (
             facts["phase"] == "open"
             and not self._has_entries()
-            and self._count(self._owners) == self._partitions
-            and self._count(self._workers, "NOT idle") == 0
+            and self._number_in(self._owners) == self._partitions
+            and self._number_in(self._workers, "NOT idle") == 0
         )
 
     def _has_entries(self) -> bool:
-        return self._count(f"(SELECT 1 FROM {self._plan} LIMIT 1)") > 0  # noqa: S608
+        return self._number_in(f"(SELECT 1 FROM {self._plan} LIMIT 1)") > 0  # noqa: S608
 
     def _names(self) -> list[str]:
         return [name for (name,) in self._db.execute(f"SELECT name FROM {self._workers}")]  # noqa: S608
 
-    def _count(self, table: str, where: str = "1", *args: object) -> int:
+    def _number_in(self, table: str, where: str = "1", *args: object) -> int:
         query = f"SELECT count(*) FROM {table} WHERE {where}"  # noqa: S608
         return int(self._db.execute(query, args).fetchone()[0])
 
