@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import logging
+from urllib.parse import quote
 
 from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
 from scrapy.utils.misc import load_object
 
+from hacs_crawler.config import DEFAULTS
 from hacs_crawler.metrics import Metrics
 from hacs_crawler.middlewares.link_additions import LinkAdditionsMiddleware
 from hacs_crawler.middlewares.page_memory import PageMemoryMiddleware
@@ -61,6 +63,7 @@ class HacsAddon:
                 if (settings.getpriority(name) or 0) <= SETTINGS_PRIORITIES["addon"]:
                     settings.set(name, value, "addon")
             _set_redis(settings)
+            _set_keys(settings)
         for name, component, order in COMPONENTS:
             settings.setdefault_in_component_priority_dict(name, component, order)
             if _order_of(settings, name, component) is None:
@@ -88,6 +91,16 @@ def _order_of(settings: BaseSettings, name: str, component: type) -> int | None:
         if load_object(key) is component:
             return None if order is None else int(order)
     return None
+
+
+def _set_keys(settings: BaseSettings) -> None:
+    """Give the fleet a queue and a filter of its own, unless the user named the keys."""
+    names = (settings.get("HACS_NAMESPACE", DEFAULTS["HACS_NAMESPACE"]), settings["HACS_FLEET"])
+    namespace, fleet = (quote(str(name), safe="").replace("%", "%%") for name in names)
+    for name, kind in (("QUEUE", "requests"), ("DUPEFILTER", "dupefilter")):
+        if not settings.get(f"SCHEDULER_{name}_KEY"):
+            key = f"{namespace}:fleet.{fleet}:%(spider)s:{kind}"
+            settings.set(f"SCHEDULER_{name}_KEY", key, "addon")
 
 
 def _set_redis(settings: BaseSettings) -> None:

@@ -8,6 +8,7 @@ request that was ranked, and an `Outcome` or `NotObserved` once its response has
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from scrapy import Request
@@ -82,6 +83,20 @@ def take_unsent_mark(request: Request) -> bool:
     """Return whether a seed was chosen from a plan and not sent yet; its redirects and retries were."""
     hacs = request.meta.get("hacs")
     return isinstance(hacs, dict) and bool(hacs.pop("is_unsent", False))
+
+
+def check_ranked(request: Request) -> None:
+    """Raise ValueError where a request from a shared server is not marked as `mark_ranked` does."""
+    hacs: Any = request.meta.get("hacs")
+    is_marked = isinstance(hacs, dict) and isinstance(hacs.get("is_known"), bool)
+    if not is_marked or not isinstance(request.meta.get("hacs_page"), str):
+        raise ValueError(f"{request} is not marked as ranked")
+    for name in ("p", "raw_p", "rate_per_day", "days_since_visit"):
+        if not isinstance(hacs.get(name), float) or math.isnan(hacs[name]):
+            raise ValueError(f"{request} has {name} = {hacs.get(name)!r}")
+    for name in ("label", "run"):
+        if not isinstance(hacs.get(name), int) or not 0 <= hacs[name] < 2**32:
+            raise ValueError(f"{request} has {name} = {hacs.get(name)!r}")
 
 
 def prediction_of(request: Request, answer_bytes: int = 0) -> Prediction | None:

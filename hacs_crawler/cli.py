@@ -53,7 +53,7 @@ def import_(
     """
     dropped: Cleaning = Counter()
     with opened(settings) as (config, knowledge):
-        importer = Importer(knowledge, config.link_rules, dropped)
+        importer = Importer(knowledge, config.link_rules, dropped, config.clock)
         try:
             for file in files:
                 importer.import_file(str(file))

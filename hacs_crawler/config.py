@@ -153,7 +153,7 @@ class Config:
             state=read.text("HACS_STATE"),
             namespace=read.text("HACS_NAMESPACE"),
             fleet=read.fleet(),
-            lease_seconds=read.number("HACS_LEASE_SECONDS", above=0.0, at_most=3600.0),
+            lease_seconds=read.number("HACS_LEASE_SECONDS", above=0.5, at_most=3600.0),
             policy=policy,
             policy_name=name,
             experiment=read.experiment(budget) or without_experiment(policy),
@@ -298,6 +298,8 @@ class _Reader:
             Arm(*_policy("HACS_EXPERIMENT", name), _share(value, share))
             for name, share in parts.items()
         )
+        if len({arm.name for arm in arms}) < len(arms):
+            raise _wrong("HACS_EXPERIMENT", value, "each policy once, by a name of its own")
         if len(arms) < 2 or abs(math.fsum(arm.share for arm in arms) - 1.0) > 1e-6:
             raise _wrong("HACS_EXPERIMENT", value, f"at least two {allowed}")
         experiment = Experiment(arms, salt)
@@ -330,8 +332,12 @@ class _Reader:
         name = self.text("HACS_CLOCK")
         allowed = "the dotted path of a function that returns seconds since 1970 UTC"
         found = _loaded("HACS_CLOCK", name, allowed)
-        if not callable(found):
-            raise _wrong("HACS_CLOCK", name, allowed)
+        try:
+            seconds = found()
+        except Exception as error:
+            raise _wrong("HACS_CLOCK", name, f"{allowed} ({error!r})") from error
+        if not isinstance(seconds, int | float) or not math.isfinite(seconds):
+            raise _wrong("HACS_CLOCK", name, f"{allowed} (it returned {seconds!r})")
         return found  # type: ignore[no-any-return]
 
 

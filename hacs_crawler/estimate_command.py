@@ -76,11 +76,20 @@ def _stopped_run(knowledge: Knowledge) -> Run | None:
     noted = knowledge.store.read_meta(NOTE)
     if noted is None:
         return None
+    damaged = StateError(f"the note {NOTE!r} in the state is damaged, remove it: {noted!r}")
     try:
         run = Run(**noted)
     except TypeError as error:
-        msg = f"the note {NOTE!r} in the state is damaged, remove it: {noted!r}"
-        raise StateError(msg) from error
+        raise damaged from error
+    numbers: tuple[object, ...] = (
+        run.pages,
+        run.changed,
+        run.damaged,
+        run.after or 0,
+        run.done or 0,
+    )
+    if not all(isinstance(one, int) and -(2**63) <= one < 2**63 for one in numbers):
+        raise damaged
     if run.how != how_of(knowledge):
         logger.info(
             "beginning anew: the run that was stopped after %d pages had another estimator, fading, "

@@ -23,6 +23,7 @@ from hacs_crawler.archive import (
     read_warc,
     visits_by_digest,
 )
+from hacs_crawler.config import Clock
 from hacs_crawler.exceptions import HacsError, StateError
 from hacs_crawler.experiment.lines import OutcomeMerger, is_outcomes, read_outcomes
 from hacs_crawler.interchange import LONGEST_LINE_BYTES, is_export, read_export
@@ -40,11 +41,15 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Importer:
-    """Records files into a state; `dropped` counts captures that are none, by kind."""
+    """Records files into a state; `dropped` counts captures that are none, by kind.
+
+    Captures of tomorrow by `clock`, and later ones, are none.
+    """
 
     knowledge: Knowledge
     rules: LinkRules
     dropped: Cleaning
+    clock: Clock = time.time
 
     def import_file(self, path: str) -> None:
         """Record what a file holds, or standard input ("-").
@@ -77,7 +82,7 @@ class Importer:
         )
 
     def _not_in_future(self, visits: Iterable[Visit]) -> Iterator[Visit]:
-        latest = time.time() + DAY
+        latest = self.clock() + DAY
         for visit in visits:
             if visit.at > latest:
                 self.dropped["invalid_date"] += 1

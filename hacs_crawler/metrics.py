@@ -111,7 +111,8 @@ def _named(stat: str) -> tuple[str, dict[str, str]]:
     for pattern, name, label in LABELS:
         found = pattern.fullmatch(stat)
         if found is not None:
-            parts = [part for part in found.groups() if part != found["label"]]
+            place = pattern.groupindex["label"] - 1
+            parts = [part for at, part in enumerate(found.groups()) if at != place]
             return name.format(*parts), {label: found["label"]}
     name = _NOT_IN_NAMES.sub("_", stat)
     return (name if name.startswith("hacs_") else f"scrapy_{name}"), {}

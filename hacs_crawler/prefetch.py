@@ -11,6 +11,7 @@ from twisted.python.failure import Failure
 
 from hacs_crawler.exceptions import StateError
 from hacs_crawler.state.knowledge import Knowledge, Recorded
+from hacs_crawler.state.outcomes import Prediction
 from hacs_crawler.state.page import Page
 from hacs_crawler.urls import page_id
 from hacs_crawler.worker import Worker, call_later
@@ -26,6 +27,7 @@ class _Claim:
 
     url: str
     number: int = 0
+    prediction: Prediction | None = None
 
 
 class Prefetch:
@@ -49,12 +51,15 @@ class Prefetch:
         self._waiting: list[Deferred[None]] = []
         self._is_timed = False
 
-    def want(self, key: int, url: str, *, is_again: bool = False) -> None:
+    def want(
+        self, key: int, url: str, prediction: Prediction | None = None, *, is_again: bool = False
+    ) -> None:
         """Have a page read soon, and held until it is taken or dropped as often as it was claimed.
 
         `is_again` marks a redirect or retry of a request, which goes on with that one's claim.
         """
         claim = self._claims.setdefault(key, _Claim(url))
+        claim.prediction = claim.prediction or prediction
         if not is_again or not claim.number:
             claim.number += 1
         if key in self._pages or key in self._reading or key in self._wanted:
@@ -95,9 +100,14 @@ class Prefetch:
             self._claims.pop(key, None)
             self._pages.pop(key, None)
 
-    def unfinished(self) -> list[str]:
-        """Return the URLs of pages that are still claimed."""
-        return [claim.url for claim in self._claims.values()]
+    def unfinished(self) -> list[tuple[str, Prediction | None]]:
+        """Return the URLs of pages that are still claimed, with what was predicted; give all claims up.
+
+        To be called when nothing is under way.
+        """
+        claims, self._claims = self._claims, {}
+        self._pages.clear()
+        return [(claim.url, claim.prediction) for claim in claims.values()]
 
     def note_recorded(self, recorded: Sequence[Recorded]) -> None:
         """Keep the pages held as the store has them now."""

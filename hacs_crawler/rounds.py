@@ -35,6 +35,7 @@ class Rounds:
         session = self._session
         if session.ranker is not None:
             await session.ranker.end_round()
+            session.ranker.wake()
         while session.failure is None and not self._is_idle():
             await maybe_deferred_to_future(sleep(LOOK_SECONDS))
         await session.end_round()

@@ -175,7 +175,7 @@ class HacsScheduler(BaseScheduler):
 
     async def make_room(self) -> None:
         """Return when few ranked seeds wait, so that a plan of any length takes little memory."""
-        if len(self._ranked) >= MOST_WAITING:
+        if len(self._ranked) >= MOST_WAITING and self._session.failure is None:
             self._room = Deferred()
             await maybe_deferred_to_future(self._room)
 
@@ -226,6 +226,23 @@ class HacsScheduler(BaseScheduler):
             return self._ranked.popleft()
         return None
 
+    def note_failure(self) -> None:
+        """Let `make_room` return."""
+        self._ranked.clear()
+        self._note_room()
+
+    @property
+    def has_partitions(self) -> bool:
+        """Whether the inner scheduler's queue knows which hosts this crawl may ask."""
+        from hacs_crawler.fleet.queue import PartitionQueue  # noqa: PLC0415 - needs an extra
+
+        return isinstance(getattr(self._inner, "queue", None), PartitionQueue)
+
+    def wake(self) -> None:
+        """Have the engine send a seed now: it looks only every few seconds while `start()` waits."""
+        if self._ranked and self._crawler.engine is not None:
+            self._crawler.engine.crawl(self._ranked.popleft())
+
     def _note_room(self) -> None:
         if self._room is not None and len(self._ranked) < MOST_WAITING // 2:
             room, self._room = self._room, None
@@ -237,9 +254,7 @@ class HacsScheduler(BaseScheduler):
             return
         await self._rank_held()
         self._release()
-        if self._ranked:
-            assert self._crawler.engine is not None  # noqa: S101 - there is one while crawling
-            self._crawler.engine.crawl(self._ranked.popleft())
+        self.wake()
 
     async def _rank_held(self) -> None:
         await maybe_deferred_to_future(self._ranking_lock.acquire())

@@ -52,7 +52,17 @@ class Ranker(FleetRanker, Protocol):
     start_is_waiting: bool
 
     async def make_room(self) -> None:
-        """Return when few ranked seeds wait."""
+        """Return when few ranked seeds wait, or the crawl has failed."""
+
+    def wake(self) -> None:
+        """Have a seed sent now."""
+
+    def note_failure(self) -> None:
+        """Let nothing wait any more: the crawl is about to close."""
+
+    @property
+    def has_partitions(self) -> bool:
+        """Whether requests that callbacks yield wait where the holder of their host finds them."""
 
 
 class Session:
@@ -133,6 +143,8 @@ class Session:
             return
         self.failure = message
         logger.error("%s", message)
+        if self.ranker is not None:
+            self.ranker.note_failure()
         self._crawler.signals.connect(self._close_spider, signals.spider_idle)
         self._crawler.signals.connect(self._report_failure, signals.engine_stopped)
 
@@ -180,7 +192,13 @@ class Session:
     ) -> AsyncIterator[Any]:
         """Join the fleet and yield what this crawl is to do of its plan; see `Crew.seeds`."""
         config, ranker = self.config, self.ranker
-        if config is None or ranker is None or not self.is_open:
+        if config is None or not self.is_open:
+            return
+        if ranker is None or not ranker.has_partitions:
+            self.fail(
+                "HACS_FLEET needs HACS's scheduler around scrapy-redis's: remove SCHEDULER, "
+                "HACS_INNER_SCHEDULER and SCHEDULER_QUEUE_CLASS, or see docs/fleet.md"
+            )
             return
         assert config.fleet is not None  # noqa: S101 - else this is not asked for
         try:
@@ -241,6 +259,8 @@ class Session:
                     continue
                 if self.ranker is not None:
                     await self.ranker.make_room()
+                if self.failure is not None:
+                    return
                 ranked = plan.ranked(place, pages[key].url)
                 yield ranked.entry, planned_meta(ranked, self.labels[plan.arms[place]], self.run)
 
@@ -337,9 +357,9 @@ class Session:
     def _note_unfinished(self) -> None:
         """Count requests that ended without a word, as after too many redirects."""
         if self.prefetch is not None:
-            for url in self.prefetch.unfinished():
+            for url, prediction in self.prefetch.unfinished():
                 self.tally.count_not_observed("unfinished")
-                self.record_absence(url, int(self.clock()), News.FAILED)
+                self.record_absence(url, int(self.clock()), News.FAILED, prediction)
 
     async def _look_back(self) -> None:
         """Fit the prior anew, bound the record of outcomes, and say whether predictions have drifted."""

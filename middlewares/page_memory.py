@@ -46,7 +46,7 @@ class PageMemoryMiddleware:
         request.meta.setdefault("hacs_page", url)
         key = page_id(url)
         is_again = "redirect_times" in request.meta or "retry_times" in request.meta
-        prefetch.want(key, url, is_again=is_again)
+        prefetch.want(key, url, prediction_of(request), is_again=is_again)
         return _make_conditional(prefetch, request, key) if self._is_conditional else None
 
     def process_response(

@@ -84,10 +84,12 @@ def test_an_empty_budget_means_no_limit() -> None:
         ("HACS_CLOCK", "no.such.clock", "no.such.clock"),
         ("HACS_METRICS", "localhost", "HOST:PORT"),
         ("HACS_FLEET", "spring", "Redis"),
-        ("HACS_LEASE_SECONDS", 0, "above 0"),
+        ("HACS_LEASE_SECONDS", 0, "above 0.5"),
         ("HACS_METRICS", "localhost:99999", "HOST:PORT"),
         ("HACS_ROUND_MINUTES", -1, "at least 0"),
         ("HACS_CLOCK", "math.pi", "returns seconds"),
+        ("HACS_CLOCK", "time.localtime", "returns seconds"),
+        ("HACS_EXPERIMENT", {policies.hacs: 0.5, "hacs": 0.5}, "a name of its own"),
     ],
 )
 def test_a_wrong_value_is_named_with_what_is_allowed(

@@ -16,6 +16,7 @@ from scrapy.crawler import Crawler
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
+from hacs_crawler.care import check_ranked
 from hacs_crawler.exceptions import StateError, StateUnavailableError
 from hacs_crawler.fleet import serializer
 from hacs_crawler.fleet.board import Board, partition_of
@@ -69,6 +70,9 @@ class Ranker(Protocol):
 
 class Record(Protocol):
     """The session, as far as a fleet's worker knows it."""
+
+    failure: str | None
+    """Why this crawl cannot go on, None while it can."""
 
     def fail(self, message: str) -> None:
         """Say why this crawl cannot go on, and have it closed."""
@@ -127,7 +131,7 @@ class Crew:
         next time it does. Items among them are yielded too.
         """
         await self._beat()
-        while not self._is_over and (assignment := self._assignment) is not None:
+        while not self._has_ended() and (assignment := self._assignment) is not None:
             if assignment.task is Task.LEAD and self._led != assignment.round:
                 self._led = assignment.round
                 async for item in self._lead(start):
@@ -192,6 +196,8 @@ class Crew:
             if len(ranker.ranked_seeds()) >= SLICE and not await self._publish():
                 return
         await ranker.end_round()
+        if self._has_ended():
+            return
         if await self._publish() and await self._ask(self._worker.open_round):
             logger.info("This worker has ranked the seeds of round %d for its fleet", self._led)
 
@@ -217,8 +223,9 @@ class Crew:
         for entry in entries or ():
             try:
                 seed = serializer.read_request(entry.request, self._crawler.spider)
+                check_ranked(seed)
                 seed.meta["hacs"].update(is_unsent=True, planned=True)
-            except (SerializerError, KeyError, AttributeError) as error:
+            except (SerializerError, ValueError) as error:
                 logger.error("A seed of the plan cannot be used and is left out: %s", error)
                 await self._ask(self._worker.done, [entry.page_id])
             else:
@@ -239,6 +246,9 @@ class Crew:
             except StateError as error:
                 self._record.fail(str(error))
                 self._end()
+            except Exception as error:  # noqa: BLE001 - whatever a shared server holds
+                self._record.fail(f"the fleet's board cannot be used: {error!r}")
+                self._end()
         return None
 
     async def _beat(self) -> None:
@@ -248,7 +258,7 @@ class Crew:
         if self._worker.held() and self._is_idle(self._busy()):
             await self._give_up()
         assignment = await self._patiently(self._tick)
-        if assignment is None or self._is_over:
+        if assignment is None or self._has_ended():
             return
         if assignment.has_lost:
             self._holdings.life += 1
@@ -298,6 +308,12 @@ class Crew:
             gc.collect()  # a request that has ended may wait in a cycle to be let go of
             busy = self._holdings.busy()
         return busy | seen
+
+    def _has_ended(self) -> bool:
+        """Whether this worker has nothing more to do; one that has failed leaves the rest to others."""
+        if self._record.failure is not None:
+            self._end()
+        return self._is_over
 
     def _end(self) -> None:
         self._is_over = True

@@ -18,6 +18,19 @@ class SharedDupeFilter(RFPDupeFilter):  # type: ignore[misc]  # scrapy-redis has
 
     _is_away = False
 
+    def clear(self) -> None:
+        """Forget the requests of the round before; where Redis is away some are then left out once."""
+        try:
+            super().clear()
+        except (
+            redis.exceptions.RedisError,
+            redis.exceptions.RedisClusterException,
+            OSError,
+        ) as error:
+            if not may_pass(error):
+                raise
+            logger.warning("The filter of duplicates could not be emptied: %s", error)
+
     def request_seen(self, request: Request) -> bool:
         """Return whether any crawl of the fleet has had such a request."""
         try:

@@ -11,6 +11,7 @@ from hacs_crawler.fleet.board import (
     FORMAT,
     LEASE_SECONDS,
     PARTITIONS,
+    PHASES,
     Entry,
     View,
 )
@@ -335,7 +336,7 @@ class RedisBoard:
             is_new=bool(answer[0]),
             partitions=frozenset(answer[1]),
             share=answer[2],
-            phase=answer[3].decode(),
+            phase=_phase(answer[3]),
             round=answer[4],
             leader=answer[5].decode(errors="replace"),
             epoch=answer[6],
@@ -399,6 +400,15 @@ class RedisBoard:
         common = (now, worker, self.lease_seconds, self._partitions, f"{FORMAT}/{self._partitions}")
         with self._server.naming_errors("use"):
             return self._server.call(_BEGINNING + script, self._keys, *common, *args)
+
+
+def _phase(text: bytes) -> str:
+    phase = text.decode(errors="replace")
+    if phase not in PHASES:
+        raise StateError(
+            f"the fleet's board is in the phase {phase!r}, which is none: delete its keys"
+        )
+    return phase
 
 
 def _entry(name: bytes, body: bytes) -> Entry:

@@ -45,7 +45,8 @@ def page_data(
 ) -> dict[str, list[Any]]:
     """Return a column for each fact, with one element a page; times in seconds since 1970 UTC."""
     shown = list(pages.values())
-    rank = {page_id: place for place, page_id in enumerate(plan.page_ids.tolist())}
+    places = np.flatnonzero(np.isin(plan.page_ids, list(pages)))
+    rank = dict(zip(plan.page_ids[places].tolist(), places.tolist(), strict=True))
     history = course(shown, knowledge.estimation)
     updates = [_updates(page) for page in shown]
     return {

@@ -407,6 +407,34 @@ def test_it_works_on_every_event_loop(
     assert Path(__file__).exists()
 
 
+def test_a_crawl_that_fails_ends_though_its_plan_is_long(
+    spider: Callable[[str], Spider], site: Site, write_state: Callable[..., None]
+) -> None:
+    write_state(
+        *(
+            Visit(f"{site.url}/{number}", 1_700_000_000, links=frozenset())
+            for number in range(2 * MOST_WAITING)
+        )
+    )
+    crawl = spider("""
+        import scrapy
+        from hacs_crawler.session import Session
+
+        class Planned(scrapy.Spider):
+            name = "planned"
+            handle_httpstatus_list = [404]
+
+            async def start(self):
+                async for url, meta in Session.of(self.crawler).planned_seeds():
+                    yield scrapy.Request(url, meta=meta)
+
+            def parse(self, response):
+                Session.of(self.crawler).fail("broken on purpose")
+    """).run()
+    assert crawl.exit_status == 1
+    assert "broken on purpose" in crawl.log
+
+
 def test_a_plan_becomes_requests_as_it_is_used_up(
     spider: Callable[[str], Spider], site: Site, write_state: Callable[..., None]
 ) -> None:

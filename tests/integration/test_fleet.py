@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import signal
 import subprocess
 import sys
@@ -124,6 +125,27 @@ def test_a_worker_that_is_told_to_stop_leaves_at_once_what_it_has(
     other = fleet.start("two")
     check_clean(finish(other))
     assert pages_of(hosts) == Counter(all_pages())
+
+
+def test_a_worker_whose_seeds_fail_leaves_the_lead_to_another(
+    fleet: Fleet, hosts: Site, tmp_path: Path
+) -> None:
+    damaged = tmp_path / "seeds.txt.gz"
+    damaged.write_bytes(gzip.compress((tmp_path / "seeds.txt").read_bytes(), mtime=0)[:-20])
+    crawl = finish(fleet.start("one", "-a", f"seeds={damaged}"))
+    assert crawl.exit_status == 1
+    assert RANKED not in crawl.log
+    check_clean(finish(fleet.start("two")))
+    assert pages_of(hosts) == Counter(all_pages())
+
+
+def test_a_fleet_needs_a_queue_that_knows_its_hosts(fleet: Fleet, hosts: Site) -> None:
+    inner = "scrapy.core.scheduler.Scheduler"
+    dupefilter = "scrapy.dupefilters.RFPDupeFilter"
+    crawl = finish(fleet.start("one", HACS_INNER_SCHEDULER=inner, DUPEFILTER_CLASS=dupefilter))
+    assert crawl.exit_status == 1
+    assert "HACS_FLEET needs HACS's scheduler around scrapy-redis's" in crawl.log
+    assert pages_of(hosts) == Counter()
 
 
 def test_rounds_of_a_fleet_follow_one_another(fleet: Fleet, hosts: Site) -> None:

@@ -105,6 +105,27 @@ def test_a_round_without_anything_due_is_followed_by_the_next(
     assert crawl.stat("hacs/dropped/threshold") >= 6
 
 
+def test_a_request_that_ends_without_a_word_is_recorded_once(
+    site: Site, project: Project, seeds: Path
+) -> None:
+    site.set("/~ada/", status=302, Location="/~ada/")
+    settings = {"HACS_ROUND_MINUTES": 0.02, "REDIRECT_MAX_TIMES": 2}
+    process = start(project, str(seeds), "-a", "level=homepage", **settings)
+    log = read_until(process, SUMMARY)
+    site.set("/~ada/", "paper.html")
+    log += read_until(process, SUMMARY, 3)
+    process.send_signal(signal.SIGTERM)
+    crawl = finish(process, log)
+    assert 1 <= crawl.stat("hacs/not_observed/unfinished") <= 2  # a round may have begun before
+    page = project.page(f"{site.url}/~ada/")
+    assert page is not None
+    assert page.failures == 0
+    store = open_store(project.state, "hacs", Path())
+    outcomes = Knowledge(store, Estimation()).outcomes()
+    store.close()
+    assert 0 in outcomes["flags"]
+
+
 def test_prometheus_reads_the_stats_of_a_crawl_that_goes_on(
     site: Site, project: Project, seeds: Path
 ) -> None:
