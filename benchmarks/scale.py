@@ -287,8 +287,9 @@ def _fill_all(number: int, states: dict[str, str], folder: Path) -> dict[str, fl
 
 def row_of(name: str, number: int, found: dict[str, float], floor: float) -> str:
     """Return a line of the table."""
-    steps = [f"{found[step]:.2f}" if step in found else "" for step in ("read", "rank", "requests")]
     total = sum(found.get(step, 0.0) for step in ("read", "rank", "requests"))
+    seconds = [found.get(step) for step in ("read", "rank", "requests")]
+    steps = ["" if one is None else f"{one:.{2 if one > 0.1 else 4}f}" for one in seconds]
     times = f"{found['rank'] / floor:.0f}" if "read" in found else ""
     size = f"{found['bytes']:.0f}" if "bytes" in found else ""
     cells = [f"{number:,}", name, *steps, f"{total:.2f}", f"{found['cpu']:.2f}", times]
@@ -324,7 +325,9 @@ def plot(results: dict[int, dict[str, dict[str, float]]], file: Path) -> None:
         axes.set_xlabel("pages known")
         axes.grid(which="major", color="#dddddd", lw=0.6)
         axes.spines[["top", "right"]].set_visible(False)
-    left.legend(frameon=False, fontsize=8.5)
+    figure.legend(
+        *left.get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False
+    )
     figure.savefig(file, metadata={"Date": None, "Creator": None})
 
 
