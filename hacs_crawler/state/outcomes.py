@@ -10,6 +10,7 @@ import json
 import struct
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
+from functools import cache
 from typing import Final
 
 import numpy as np
@@ -77,8 +78,7 @@ class Label:
     @property
     def number(self) -> int:
         """A number that tells labels apart, 1 to 2^32 - 1."""
-        text = json.dumps(asdict(self), sort_keys=True)
-        return (fingerprint(text) & 0xFFFF_FFFF) or 1
+        return _number_of(self)
 
     @property
     def model(self) -> str:
@@ -87,6 +87,12 @@ class Label:
         horizon = f" horizon {self.horizon_days:g}" if self.horizon_days else ""
         siblings = " siblings" if self.siblings and self.elapsed_from == "visit" else ""
         return f"{self.estimator}{fading} since {self.elapsed_from}{horizon}{siblings}"
+
+
+@cache  # asked of every seed, and a crawl has one label an arm
+def _number_of(label: Label) -> int:
+    text = json.dumps(asdict(label), sort_keys=True)
+    return (fingerprint(text) & 0xFFFF_FFFF) or 1
 
 
 def label_of(fields: object) -> Label | None:
