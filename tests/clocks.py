@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import time
 from itertools import count
 
 DAY = 86_400
@@ -13,6 +15,11 @@ def jumping_back() -> float:
     """Ten days after START, and from the 30th call on five days earlier; a second more each call."""
     call = next(_calls)
     return START + (10 if call < 30 else 5) * DAY + call
+
+
+def later() -> float:
+    """Some seconds ahead, as the environment says."""
+    return time.time() + float(os.environ["HACS_TESTS_LATER"])
 
 
 def before_1970() -> float:

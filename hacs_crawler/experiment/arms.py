@@ -89,6 +89,8 @@ def interleaved(parts: Sequence[Sequence[T]]) -> list[T]:
 
     Whatever stops a run half-way then stops every arm half-way.
     """
+    if len(parts) == 1:
+        return list(parts[0])
     placed = [
         ((index + 0.5) / len(part), arm, entry)
         for arm, part in enumerate(parts)

@@ -137,7 +137,7 @@ def test_told_to_stop_during_a_pause_it_ends_quickly_and_cleanly(
 def test_a_timeout_of_the_crawl_ends_it_during_a_pause(bootstrap: Bootstrap) -> None:
     fill(bootstrap.archive, URL, 12)
     bootstrap.archive.fail("memento", 429)
-    process = bootstrap.start([URL], CLOSESPIDER_TIMEOUT=1, **PAUSE)
+    process = bootstrap.start([URL], CLOSESPIDER_TIMEOUT=5, **PAUSE)
     log = read_until(process, "left alone for 60 s")
     started = time.monotonic()
     crawl = finish(process, log)
