@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hacs_crawler.config import Config
-from hacs_crawler.experiment.arms import interleaved
 from hacs_crawler.ranking import Correct, Dropped, Ranked, Ranking
 from hacs_crawler.sites import site_id
 from hacs_crawler.state.store import Ids, Rows
@@ -71,18 +70,15 @@ class ArmRanking(Generic[T]):
                 getattr(dropped, field.name).extend(getattr(parts, field.name))
         return dropped
 
-    def take(self) -> tuple[list[tuple[int, Ranked[T]]], list[T]]:
-        """Return the chosen entries with the places of their arms, best first, and the others.
-
-        The arms take turns, each as often as it has entries.
-        """
-        chosen: list[list[tuple[int, Ranked[T]]]] = []
+    def take(self) -> tuple[list[list[Ranked[T]]], list[T]]:
+        """Return each arm's chosen entries, best first, and the others of all arms."""
+        chosen: list[list[Ranked[T]]] = []
         others: list[T] = []
-        for number, ranking in enumerate(self._rankings):
+        for ranking in self._rankings:
             ranked, dropped = ranking.take()
-            chosen.append([(number, one) for one in ranked])
+            chosen.append(ranked)
             others += dropped
-        return interleaved(chosen), others
+        return chosen, others
 
     def _sites(self, entries: Sequence[T], rows: Rows) -> NDArray[np.int64]:
         """Return each entry's `site_id`: as its page's row has it, else that of its URL."""

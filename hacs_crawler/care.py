@@ -51,11 +51,15 @@ def seed_url(request: Request) -> str:
     return without_login(page if isinstance(page, str) else request.url)
 
 
-def mark_ranked(ranked: Ranked[Request], label: Label, run: int) -> None:
-    """Write into a seed's meta how it was ranked, by whom, and in the run that began at that second."""
-    meta = ranked.entry.meta
-    meta.update(ranked_meta(ranked, label, run))
-    meta.setdefault("hacs_page", ranked.entry.url)
+def mark_ranked(ranked: Ranked[Request], label: Label, run: int) -> Request:
+    """Write into a seed's meta how it was ranked, by whom, in the run that began at that second.
+
+    Returns the seed.
+    """
+    seed = ranked.entry
+    seed.meta.update(ranked_meta(ranked, label, run))
+    seed.meta.setdefault("hacs_page", seed.url)
+    return seed
 
 
 def ranked_meta(ranked: Ranked[Any], label: Label, run: int) -> dict[str, Any]:

@@ -28,6 +28,7 @@ from hacs_crawler.care import (
 )
 from hacs_crawler.config import Config
 from hacs_crawler.exceptions import ConfigError, StateError, StateUnavailableError
+from hacs_crawler.experiment.arms import interleaved
 from hacs_crawler.filters import empty_filter
 from hacs_crawler.fleet.crew import Crew
 from hacs_crawler.fleet.holdings import Holdings
@@ -316,12 +317,15 @@ class HacsScheduler(BaseScheduler):
     def _release(self) -> None:
         if self._ranking is None:
             return
-        ranked, others = self._ranking.take()
+        chosen, others = self._ranking.take()
         self._drop(others, "budget")
-        self._session.tally.count("ranked", len(ranked))
-        for arm, one in ranked:
-            mark_ranked(one, self._session.labels[arm], self._session.run)
-            self._ranked.append(one.entry)
+        run = self._session.run
+        parts = [
+            [mark_ranked(one, label, run) for one in ranked]
+            for ranked, label in zip(chosen, self._session.labels, strict=True)
+        ]
+        self._session.tally.count("ranked", sum(map(len, parts)))
+        self._ranked.extend(interleaved(parts))  # a run that is stopped stops every arm half-way
 
     def _drop(self, requests: list[Request], reason: str) -> None:
         if requests:
