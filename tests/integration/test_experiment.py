@@ -74,7 +74,8 @@ def crawl_authors(
 def test_each_arm_visits_its_own_sites_within_its_share_of_the_budget(
     site: Site, project: Project, crawl_authors: Callable[..., Crawl]
 ) -> None:
-    crawl = crawl_authors("-a", "level=homepage", HACS_BUDGET=4)
+    # one at a time: with several in the downloader, their order is not the scheduler's any more
+    crawl = crawl_authors("-a", "level=homepage", HACS_BUDGET=4, CONCURRENT_REQUESTS=1)
     arms = arms_of(site)
     visited = [path.strip("/~") for path in site.visited()]
     by_arm = {arm: [name for name in visited if arms[name] == arm] for arm in ("hacs", "last-obs")}

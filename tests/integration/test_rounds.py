@@ -109,7 +109,7 @@ def test_a_request_that_ends_without_a_word_is_recorded_once(
     site: Site, project: Project, seeds: Path
 ) -> None:
     site.set("/~ada/", status=302, Location="/~ada/")
-    settings = {"HACS_ROUND_MINUTES": 0.02, "REDIRECT_MAX_TIMES": 2}
+    settings = {"HACS_ROUND_MINUTES": 0.05, "REDIRECT_MAX_TIMES": 2}
     process = start(project, str(seeds), "-a", "level=homepage", **settings)
     log = read_until(process, SUMMARY)
     site.set("/~ada/", "paper.html")
