@@ -70,7 +70,7 @@ def bad_host(host: str) -> bool:
 
 def without_login(url: str) -> str:
     """Return a URL without the user and the password that may stand before its host."""
-    return _LOGIN.sub(r"\1", url, count=1)
+    return _LOGIN.sub(r"\1", url, count=1) if "@" in url else url
 
 
 def check_url(url: str) -> str | None:
