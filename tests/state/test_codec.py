@@ -28,7 +28,7 @@ pages = st.builds(
     failures=st.integers(0, 255),
     not_before=seconds,
     rate=st.floats(0, 1e6),
-    version=seconds,
+    version=st.integers(1, 2**32 - 2),  # the last one could not be followed by another write
     etag=st.text(max_size=20),
     last_modified=st.text(max_size=20),
     harvests=st.dictionaries(
