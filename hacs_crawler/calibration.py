@@ -130,12 +130,13 @@ def found_update(outcomes: Outcomes) -> Bools:
     return np.asarray((outcomes["flags"] & UPDATED) > 0)
 
 
-def groups(knowledge: Knowledge) -> list[Group]:
+def groups(knowledge: Knowledge, outcomes: Outcomes | None = None) -> list[Group]:
     """Return the predicted visits by policy and model, in the order of these names.
 
-    Records whose label the state does not have are left out. Raises StateError.
+    `outcomes` are the state's outcome records, where they have been read already. Records whose label
+    the state does not have are left out. Raises StateError.
     """
-    outcomes = predicted(knowledge.outcomes())
+    outcomes = predicted(knowledge.outcomes() if outcomes is None else outcomes)
     numbers: dict[tuple[str, str], list[int]] = {}
     for number, label in _labels(knowledge, outcomes):
         numbers.setdefault((label.policy, label.model), []).append(number)
@@ -219,15 +220,17 @@ def drift(outcomes: Outcomes, correction: Correction | None = None) -> Drift | N
     return Drift(len(latest), runs, expected, updates)
 
 
-def drift_of(knowledge: Knowledge, model: str, *, is_corrected: bool) -> Drift | None:
+def drift_of(
+    knowledge: Knowledge, model: str, outcomes: Outcomes | None = None, *, is_corrected: bool
+) -> Drift | None:
     """Return the drift of a model, as `drift`, with the state's correction if crawls apply it.
 
-    `is_corrected` is the setting HACS_CALIBRATION. Raises StateError.
+    `is_corrected` is the setting HACS_CALIBRATION, `outcomes` as for `groups`. Raises StateError.
     """
-    outcomes = by_model(groups(knowledge)).get(model)
-    if outcomes is None:
+    own = by_model(groups(knowledge, outcomes)).get(model)
+    if own is None:
         return None
-    return drift(outcomes, read_correction(knowledge, model) if is_corrected else None)
+    return drift(own, read_correction(knowledge, model) if is_corrected else None)
 
 
 def read_correction(knowledge: Knowledge, model: str) -> Correction | None:

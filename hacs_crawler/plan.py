@@ -110,7 +110,7 @@ def read_rows(knowledge: Knowledge, progress: Progress | None = None) -> tuple[I
 
 def correction_of(knowledge: Knowledge, config: Config) -> Correct | None:
     """Return how the scheduler corrects p, None if it does not. Raises StateError."""
-    return read_correction(knowledge, config.labels()[0].model) if config.calibration else None
+    return read_correction(knowledge, config.model) if config.calibration else None
 
 
 def candidates_of(

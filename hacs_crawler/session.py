@@ -14,7 +14,7 @@ from scrapy.crawler import Crawler
 from scrapy.exceptions import CloseSpider
 from scrapy.utils.defer import maybe_deferred_to_future
 
-from hacs_crawler.calibration import Drift, drift_of, read_correction
+from hacs_crawler.calibration import Drift, drift_of
 from hacs_crawler.care import planned_meta
 from hacs_crawler.config import Clock, Config, unknown_settings
 from hacs_crawler.exceptions import ConfigError, StateError, StateUnavailableError
@@ -22,7 +22,7 @@ from hacs_crawler.fleet.crew import Crew
 from hacs_crawler.fleet.crew import Ranker as FleetRanker
 from hacs_crawler.fleet.opening import open_board
 from hacs_crawler.fleet.worker import FleetWorker, new_name
-from hacs_crawler.plan import make_plan
+from hacs_crawler.plan import correction_of, make_plan
 from hacs_crawler.prefetch import Prefetch
 from hacs_crawler.ranking import Correct
 from hacs_crawler.seeds import SeedsError, read_seeds
@@ -408,7 +408,7 @@ def _open_knowledge(config: Config) -> tuple[Knowledge, Correct | None]:
         knowledge = Knowledge(store, estimation, config.link_bytes)
         for label in config.labels():
             knowledge.keep_label(label)
-        return knowledge, read_correction(knowledge, config.model) if config.calibration else None
+        return knowledge, correction_of(knowledge, config)
     except BaseException:
         store.close()
         raise
@@ -417,9 +417,9 @@ def _open_knowledge(config: Config) -> tuple[Knowledge, Correct | None]:
 def _renewed(knowledge: Knowledge, config: Config) -> Correct | None:
     """Read the prior anew, and return the correction that is to be applied."""
     knowledge.read_prior()
-    return read_correction(knowledge, config.model) if config.calibration else None
+    return correction_of(knowledge, config)
 
 
 def _bound_and_judge(knowledge: Knowledge, config: Config) -> Drift | None:
-    knowledge.bound_outcomes(config.outcomes)
-    return drift_of(knowledge, config.model, is_corrected=config.calibration)
+    outcomes = knowledge.bound_outcomes(config.outcomes)
+    return drift_of(knowledge, config.model, outcomes, is_corrected=config.calibration)

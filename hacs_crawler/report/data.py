@@ -82,7 +82,9 @@ def report_data(knowledge: Knowledge, config: Config, now: float, limit: int) ->
         },
         "runs": _runs(knowledge, outcomes, limit),
         "experiment": _experiment(knowledge, config, now),
-        "calibration": [_calibration(group) for group in groups(knowledge) if len(group.outcomes)],
+        "calibration": [
+            _calibration(group) for group in groups(knowledge, outcomes) if len(group.outcomes)
+        ],
     }
 
 

@@ -244,11 +244,17 @@ class Knowledge:
             found = found[is_sound]
         return found
 
-    def bound_outcomes(self, most: int) -> None:
-        """Forget the oldest outcome records where there are a tenth more than `most`, or more."""
-        seconds = self.outcomes()["at"]
-        if len(seconds) > 1.1 * most:
-            self.store.trim_outcomes(int(seconds[-most]))
+    def bound_outcomes(self, most: int) -> Outcomes:
+        """Forget the oldest outcome records where there are a tenth more than `most`, or more.
+
+        Returns those that are left, as `outcomes` does.
+        """
+        outcomes = self.outcomes()
+        if len(outcomes) <= 1.1 * most:
+            return outcomes
+        first = int(outcomes["at"][-most])
+        self.store.trim_outcomes(first)
+        return outcomes[outcomes["at"] >= first]
 
     def label(self, number: int) -> Label | None:
         """Return the label that outcome records call by that number, None if it is not known."""
