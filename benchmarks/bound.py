@@ -19,13 +19,13 @@ from functools import partial
 from pathlib import Path
 from unittest.mock import patch
 
+from hacs_crawler.archive.timelines import parse_day, read_timelines
 from hacs_crawler.evaluation import simulation
-from hacs_crawler.evaluation.baselines import BASELINES
-from hacs_crawler.evaluation.simulation import Scenario, World, simulate
-from hacs_crawler.evaluation.timelines import parse_day, read_timelines
-from hacs_crawler.state.knowledge import Estimation, Knowledge
+from hacs_crawler.links.urls import fingerprint
+from hacs_crawler.simulation.baselines import BASELINES
+from hacs_crawler.simulation.simulation import Scenario, World, simulate
+from hacs_crawler.state.database import Estimation, Knowledge
 from hacs_crawler.state.page import Page, Visit, bound_links, merge
-from hacs_crawler.urls import fingerprint
 
 START, END = (parse_day(day, "day") for day in ("2022-01-01", "2026-01-01"))
 BOUNDS = (None, 2048, 1024, 512, 256, 128)

@@ -16,18 +16,18 @@ import numpy as np
 from scipy.optimize import isotonic_regression, minimize
 from scipy.special import expit, logit
 
-from hacs_crawler.calibration import drift, predicted
-from hacs_crawler.evaluation.simulation import REFIT_DAYS, Scenario, World
-from hacs_crawler.evaluation.timelines import parse_day, read_timelines
-from hacs_crawler.model.isotonic import fit_isotonic
-from hacs_crawler.model.reliability import LOG_FLOOR, reliability, summary
-from hacs_crawler.policies import POLICIES
-from hacs_crawler.progress import Progress
-from hacs_crawler.ranking import Ranking
-from hacs_crawler.sites import site_id
-from hacs_crawler.state.knowledge import Estimation, Knowledge
+from hacs_crawler.archive.timelines import parse_day, read_timelines
+from hacs_crawler.links.sites import site_id
+from hacs_crawler.ranking.calibration import drift, predicted
+from hacs_crawler.ranking.policies import POLICIES
+from hacs_crawler.ranking.ranking import Ranking
+from hacs_crawler.simulation.simulation import REFIT_DAYS, Scenario, World
+from hacs_crawler.state.database import Estimation, Knowledge
 from hacs_crawler.state.memory import MemoryStore
-from hacs_crawler.state.outcomes import OUTCOME, SEEN, UPDATED
+from hacs_crawler.state.outcome_log import OUTCOME, SEEN, UPDATED
+from hacs_crawler.statistics.isotonic import fit_isotonic
+from hacs_crawler.statistics.scoring import LOG_FLOOR, reliability, summary
+from hacs_crawler.utils.progress import Progress
 
 START, MIDDLE, END = (parse_day(day, "day") for day in ("2022-01-01", "2024-01-01", "2026-01-01"))
 CROWDS = (

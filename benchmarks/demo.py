@@ -22,19 +22,19 @@ from statistics import median, quantiles
 
 import numpy as np
 
-from hacs_crawler.demo.command import AUTHORS
+from hacs_crawler.cli.demo import AUTHORS
 from hacs_crawler.demo.histories import generated
 from hacs_crawler.demo.rounds import ARMS, DAYS, EXPERIMENT, budget_of
 from hacs_crawler.demo.web import Web
-from hacs_crawler.ranking import Ranking
-from hacs_crawler.sites import site_id
-from hacs_crawler.state.knowledge import Estimation, Knowledge
+from hacs_crawler.links.sites import site_id
+from hacs_crawler.links.urls import page_id
+from hacs_crawler.ranking.ranking import Ranking
+from hacs_crawler.state.database import Estimation, Knowledge
 from hacs_crawler.state.memory import MemoryStore
 from hacs_crawler.state.page import DAY, News, Visit
-from hacs_crawler.urls import page_id
 
 BASE = "http://127.0.0.1:8000"
-DEMO = (sys.executable, "-c", "from hacs_crawler.cli import app; app()", "demo", "--no-open")
+DEMO = (sys.executable, "-c", "from hacs_crawler.cli.app import app; app()", "demo", "--no-open")
 FOUND = re.compile(r"(?:HACS|Last-Obs) found updates in (\d+) of (\d+) visits")
 
 

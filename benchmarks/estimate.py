@@ -23,14 +23,14 @@ from pathlib import Path
 import numpy as np
 import store as stores  # its neighbour: a Redis, and how tables are printed
 
-from hacs_crawler.estimate_command import Run, advanced, new_run
-from hacs_crawler.progress import Progress
+from hacs_crawler.cli.estimate import Run, advanced, new_run
+from hacs_crawler.links.urls import page_id
+from hacs_crawler.state.address import open_store
 from hacs_crawler.state.codec import VERSION_OFFSET, decode_page, encode_page, encode_row
-from hacs_crawler.state.knowledge import PAGES_A_CALL, Estimation, Knowledge
-from hacs_crawler.state.opening import open_store
+from hacs_crawler.state.database import PAGES_A_CALL, Estimation, Knowledge
 from hacs_crawler.state.page import DAY, Page
 from hacs_crawler.state.store import Change, Store
-from hacs_crawler.urls import page_id
+from hacs_crawler.utils.progress import Progress
 
 VISITS, UPDATES, LINKS = 30, 8, 60
 

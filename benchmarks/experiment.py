@@ -18,16 +18,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
-from hacs_crawler.evaluation.baselines import Stateless
-from hacs_crawler.evaluation.simulation import Scenario, World, simulate
-from hacs_crawler.evaluation.timelines import Timelines, parse_day, read_timelines
+from hacs_crawler.archive.timelines import Timelines, parse_day, read_timelines
 from hacs_crawler.experiment.comparison import ALPHA, MIN_UPDATED_SITES
 from hacs_crawler.model import estimate, update_probability
-from hacs_crawler.model.clusters import Rate, difference_of, excess_of, rate_of
-from hacs_crawler.model.sequential import anytime_multiplier
-from hacs_crawler.policies import POLICIES
-from hacs_crawler.state.knowledge import Estimation
+from hacs_crawler.ranking.policies import POLICIES
+from hacs_crawler.simulation.baselines import Stateless
+from hacs_crawler.simulation.simulation import Scenario, World, simulate
+from hacs_crawler.state.database import Estimation
 from hacs_crawler.state.page import DAY
+from hacs_crawler.statistics.clusters import Rate, difference_of, excess_of, rate_of
+from hacs_crawler.statistics.sequential import anytime_multiplier
 
 DAYS = 365
 AT_ONCE = 250

@@ -24,11 +24,11 @@ from pathlib import Path
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))  # servers: starts a redis-server
+from hacs_crawler.links.urls import page_id
+from hacs_crawler.state.address import open_store
 from hacs_crawler.state.codec import encode_page, encode_row
-from hacs_crawler.state.opening import open_store
 from hacs_crawler.state.page import DAY, Page
 from hacs_crawler.state.store import Change
-from hacs_crawler.urls import page_id
 from servers import redis_server
 
 LINKS, VISITS, UPDATES = 100, 20, 4
@@ -108,7 +108,7 @@ def step(*arguments: str) -> tuple[float, float]:
 
 def hacs(*arguments: str) -> tuple[float, float]:
     """Run the command; return seconds, start included, and peak memory in MiB."""
-    code = "from hacs_crawler.cli import app; app()"
+    code = "from hacs_crawler.cli.app import app; app()"
     started = time.perf_counter()
     _, peak = _run(sys.executable, "-c", code, *arguments)
     return time.perf_counter() - started, peak

@@ -3,7 +3,7 @@
 python benchmarks/fleet.py                       # 50 workers, 100,000 entries, about 3 minutes
 python benchmarks/fleet.py --workers 8 --hosts 300 --entries 1500 --rounds 3
 
-The workers are those of `hacs_crawler.fleet.worker` on a real board, in memory (SQLite) and on a Redis
+The workers are those of `hacs_crawler.fleet.member` on a real board, in memory (SQLite) and on a Redis
 server; their processes, the web and the clock are simulated (tests/fleet_simulation.py): in one thread,
 without waiting. Workers crash and are replaced, stand still at the worst moment for 5 to 200 s, and the
 board is away twice, for 30 and 120 s. What is timed is each step as the worker sees it, and on Redis
@@ -25,8 +25,8 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from fleet_simulation import Counts, Scale, SimulatedFleet
 from hacs_crawler.fleet.board import PARTITIONS
 from hacs_crawler.fleet.redis_board import RedisBoard
-from hacs_crawler.fleet.sqlite_board import SQLiteBoard
 from servers import redis_server
+from sqlite_board import SQLiteBoard
 
 STEPS = ("take", "done", "renew")
 

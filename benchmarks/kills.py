@@ -33,12 +33,12 @@ from parsel import Selector
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))  # servers: a redis-server, a web site
 from hacs_crawler.exceptions import StateError
-from hacs_crawler.links import link_fingerprints
+from hacs_crawler.links.extract import link_fingerprints
+from hacs_crawler.links.urls import page_id
+from hacs_crawler.state.address import open_store
 from hacs_crawler.state.codec import ROW, decode_page, encode_row
-from hacs_crawler.state.opening import open_store
-from hacs_crawler.state.outcomes import sorted_outcomes
+from hacs_crawler.state.outcome_log import sorted_outcomes
 from hacs_crawler.state.page import Page
-from hacs_crawler.urls import page_id
 from servers import Site, redis_server
 
 ROOT = Path(__file__).parents[1]

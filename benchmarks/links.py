@@ -17,9 +17,9 @@ from scrapy.http import HtmlResponse
 from scrapy.linkextractors import LinkExtractor
 from surt import surt
 
-from hacs_crawler.canonical import canonical_url
-from hacs_crawler.links import LinkRules, link_fingerprints, page_links
-from hacs_crawler.urls import _slow_surt, page_id, page_surt
+from hacs_crawler.links.canonical import canonical_url
+from hacs_crawler.links.extract import LinkRules, link_fingerprints, page_links
+from hacs_crawler.links.urls import _slow_surt, page_id, page_surt
 
 URL = "http://127.0.0.1:8000/site/12/page345.html"
 

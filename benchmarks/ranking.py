@@ -24,17 +24,17 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))  # servers: starts a redis-server
+from hacs_crawler.links.urls import page_id
+from hacs_crawler.state.address import open_store
 from hacs_crawler.state.codec import encode_page, encode_row
-from hacs_crawler.state.opening import open_store
 from hacs_crawler.state.page import DAY, Page
 from hacs_crawler.state.store import Change
-from hacs_crawler.urls import page_id
 from servers import redis_server
 
 SCHEDULERS = {
     "Scrapy's default": "scrapy.core.scheduler.Scheduler",
-    "HACS, SQLite": "hacs_crawler.scheduler.HacsScheduler",
-    "HACS, Redis": "hacs_crawler.scheduler.HacsScheduler",
+    "HACS, SQLite": "hacs_crawler.crawl.scheduler.HacsScheduler",
+    "HACS, Redis": "hacs_crawler.crawl.scheduler.HacsScheduler",
     "scrapy-redis": "scrapy_redis.scheduler.Scheduler",
 }
 NOW = int(time.time())
@@ -80,7 +80,7 @@ async def measure(name: str, options: argparse.Namespace) -> dict[str, float]:
     from scrapy.utils.misc import build_from_crawler, load_object
     from scrapy.utils.test import get_crawler
 
-    from hacs_crawler.session import Session
+    from hacs_crawler.crawl.session import Session
 
     crawler = get_crawler(settings_dict=settings(name, options.state, options.port))
     # as Crawler.crawl does

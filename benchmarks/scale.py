@@ -43,10 +43,10 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))  # servers: starts 
 from scrapy.settings import Settings
 
 from hacs_crawler.config import Config
-from hacs_crawler.plan import candidates_of, plan_of, read_rows
+from hacs_crawler.ranking.plan import candidates_of, plan_of, read_rows
+from hacs_crawler.state.address import open_store
 from hacs_crawler.state.codec import ROW, encode_page
-from hacs_crawler.state.knowledge import Estimation, Knowledge
-from hacs_crawler.state.opening import open_store
+from hacs_crawler.state.database import Estimation, Knowledge
 from hacs_crawler.state.page import DAY, Page
 from hacs_crawler.state.redis import _GATHER_ROWS_OF_ALL, BUCKETS
 from hacs_crawler.state.store import Change, Ids, Rows

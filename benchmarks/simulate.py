@@ -10,13 +10,13 @@ import argparse
 import math
 from pathlib import Path
 
-from hacs_crawler.evaluation.baselines import BASELINES
-from hacs_crawler.evaluation.simulate_command import table
-from hacs_crawler.evaluation.simulation import Scenario
-from hacs_crawler.evaluation.timelines import parse_day, read_timelines
-from hacs_crawler.evaluation.tournament import compare
-from hacs_crawler.progress import Progress
-from hacs_crawler.state.knowledge import Estimation
+from hacs_crawler.archive.timelines import parse_day, read_timelines
+from hacs_crawler.cli.simulate import table
+from hacs_crawler.simulation.baselines import BASELINES
+from hacs_crawler.simulation.simulation import Scenario
+from hacs_crawler.simulation.tournament import compare
+from hacs_crawler.state.database import Estimation
+from hacs_crawler.utils.progress import Progress
 
 START, END = (parse_day(day, "day") for day in ("2022-01-01", "2026-01-01"))
 BUDGETS = (1, 5, 15)

@@ -36,9 +36,9 @@ import redis
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))  # servers and malformed answers
 from hacs_crawler.exceptions import StateError
+from hacs_crawler.state.address import open_store
 from hacs_crawler.state.codec import encode_row
-from hacs_crawler.state.knowledge import Estimation, Knowledge
-from hacs_crawler.state.opening import open_store
+from hacs_crawler.state.database import Estimation, Knowledge
 from malformed import MalformedSite, Sizes, malformed_site
 from servers import RedisCluster, RedisProcess, Site, redis_cluster
 

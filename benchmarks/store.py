@@ -39,12 +39,12 @@ import numpy as np
 import redis
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))  # servers: starts a redis-server
+from hacs_crawler.links.urls import page_id
+from hacs_crawler.state.address import open_store
 from hacs_crawler.state.codec import encode_page, encode_row
-from hacs_crawler.state.knowledge import Estimation, Knowledge
-from hacs_crawler.state.opening import open_store
+from hacs_crawler.state.database import Estimation, Knowledge
 from hacs_crawler.state.page import DAY, Page, Visit, bound_links, copy_of, merge
 from hacs_crawler.state.store import Change, Store
-from hacs_crawler.urls import page_id
 from servers import redis_server
 
 VISITS, UPDATES, STAGES = 50, 10, 10

@@ -49,9 +49,9 @@ import psutil
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))  # pywb_archive: a real archive
 from hacs_crawler.archive import payload_links
+from hacs_crawler.state.address import open_store
 from hacs_crawler.state.codec import decode_page
-from hacs_crawler.state.knowledge import Estimation, Knowledge
-from hacs_crawler.state.opening import open_store
+from hacs_crawler.state.database import Estimation, Knowledge
 from hacs_crawler.state.page import DAY, Page, Visit
 from pywb_archive import Archived, page_of, pywb_archive, pywb_python, write_warc
 

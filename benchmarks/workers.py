@@ -35,10 +35,10 @@ import redis
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))  # servers: starts a redis-server
 from store import FIRST, VISITS, fill, grown_page, url
 
-from hacs_crawler.state.knowledge import Estimation, Knowledge
-from hacs_crawler.state.opening import open_store
+from hacs_crawler.links.urls import page_id
+from hacs_crawler.state.address import open_store
+from hacs_crawler.state.database import Estimation, Knowledge
 from hacs_crawler.state.page import DAY, Visit
-from hacs_crawler.urls import page_id
 from servers import redis_server
 
 PROCESSES = (1, 2, 4)

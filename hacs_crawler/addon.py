@@ -9,11 +9,11 @@ from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
 from scrapy.utils.misc import load_object
 
 from hacs_crawler.config import DEFAULTS
-from hacs_crawler.metrics import Metrics
+from hacs_crawler.crawl.prometheus import Metrics
+from hacs_crawler.crawl.scheduler import HacsScheduler
 from hacs_crawler.middlewares.link_additions import LinkAdditionsMiddleware
 from hacs_crawler.middlewares.page_memory import PageMemoryMiddleware
 from hacs_crawler.middlewares.retry_after import RetryAfterMiddleware
-from hacs_crawler.scheduler import HacsScheduler
 
 logger = logging.getLogger(__name__)
 

@@ -15,14 +15,14 @@ from scrapy.utils.conf import closest_scrapy_cfg
 from scrapy.utils.misc import load_object
 
 from hacs_crawler.exceptions import ConfigError
-from hacs_crawler.experiment.arms import Arm, Experiment, without_experiment
 from hacs_crawler.fleet.board import LEASE_SECONDS
-from hacs_crawler.links import LinkRules
+from hacs_crawler.links.extract import LinkRules
+from hacs_crawler.links.urls import check_url, without_login
 from hacs_crawler.model import ESTIMATORS
-from hacs_crawler.policies import POLICIES, Policy
-from hacs_crawler.state.opening import check_state
-from hacs_crawler.state.outcomes import Label
-from hacs_crawler.urls import check_url, without_login
+from hacs_crawler.ranking.arms import Arm, Experiment, without_experiment
+from hacs_crawler.ranking.policies import POLICIES, Policy
+from hacs_crawler.state.address import check_state
+from hacs_crawler.state.outcome_log import Label
 
 T = TypeVar("T")
 Clock = Callable[[], float]

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from hacs_crawler.canonical import canonical_link
-from hacs_crawler.links import link_fingerprint
+from hacs_crawler.links.canonical import canonical_link
+from hacs_crawler.links.extract import link_fingerprint
 from hacs_crawler.state.page import Page
 
 

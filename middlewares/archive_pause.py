@@ -19,11 +19,11 @@ from scrapy.http import Response
 from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.error import ConnectionRefusedError as TwistedConnectionRefusedError
 
-from hacs_crawler.archive_client import REQUESTS_AT_ONCE
 from hacs_crawler.config import Config
-from hacs_crawler.holding import HostPausedError, is_closing, recall, retry_after
-from hacs_crawler.session import Session
-from hacs_crawler.worker import sleep
+from hacs_crawler.crawl.backoff import HostPausedError, is_closing, recall, retry_after
+from hacs_crawler.crawl.loop import sleep
+from hacs_crawler.crawl.session import Session
+from hacs_crawler.harvest.client import REQUESTS_AT_ONCE
 
 try:
     from scrapy.exceptions import DownloadConnectionRefusedError

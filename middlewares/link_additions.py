@@ -10,14 +10,14 @@ from scrapy import Request, Spider
 from scrapy.crawler import Crawler
 from scrapy.http import HtmlResponse, Response
 
-from hacs_crawler.care import page_url, prediction_of
-from hacs_crawler.links import UNREADABLE, is_binary, link_fingerprints
+from hacs_crawler.crawl.meta import page_url, prediction_of
+from hacs_crawler.crawl.session import Session
+from hacs_crawler.links.extract import UNREADABLE, is_binary, link_fingerprints
+from hacs_crawler.links.urls import page_id
 from hacs_crawler.model import elapsed_days, update_probability
 from hacs_crawler.outcome import NotObserved, Outcome
-from hacs_crawler.session import Session
-from hacs_crawler.state.knowledge import merged
+from hacs_crawler.state.database import merged
 from hacs_crawler.state.page import DAY, News, Page, Visit, copy_of
-from hacs_crawler.urls import page_id
 
 GONE_STATUSES = (404, 410)
 VALIDATORS = (b"ETag", b"Last-Modified")

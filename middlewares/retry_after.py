@@ -18,8 +18,8 @@ from scrapy.exceptions import IgnoreRequest
 from scrapy.http import Response
 from scrapy.utils.defer import maybe_deferred_to_future
 
-from hacs_crawler.holding import HostPausedError, recall, retry_after
-from hacs_crawler.worker import sleep
+from hacs_crawler.crawl.backoff import HostPausedError, recall, retry_after
+from hacs_crawler.crawl.loop import sleep
 
 logger = logging.getLogger(__name__)
 

@@ -13,12 +13,12 @@ from scrapy.http import HtmlResponse, Response
 from scrapy.linkextractors import IGNORED_EXTENSIONS
 from twisted.python.failure import Failure
 
+from hacs_crawler.crawl.rounds import Rounds
+from hacs_crawler.crawl.session import Session
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.items import NewPublication, PageVisit
-from hacs_crawler.links import page_links
+from hacs_crawler.links.extract import page_links
 from hacs_crawler.outcome import Outcome
-from hacs_crawler.rounds import Rounds
-from hacs_crawler.session import Session
 
 DEEPEST = 2
 LEVELS = ("website", "homepage")

@@ -13,19 +13,19 @@ from scrapy.crawler import Crawler
 from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
 
 from hacs_crawler.archive.capture import parse_timestamp
-from hacs_crawler.archive.site import Site
-from hacs_crawler.archive_client import CDX_SLOT, MEMENTO_SLOT, REQUESTS_AT_ONCE, ArchiveClient
-from hacs_crawler.concurrent import at_once, each
 from hacs_crawler.config import DEFAULTS, Config
+from hacs_crawler.crawl.concurrent import at_once, each
+from hacs_crawler.crawl.session import Session
 from hacs_crawler.exceptions import HacsError
-from hacs_crawler.harvester import Harvester
+from hacs_crawler.harvest.client import CDX_SLOT, MEMENTO_SLOT, REQUESTS_AT_ONCE, ArchiveClient
+from hacs_crawler.harvest.page import HarvestOptions
+from hacs_crawler.harvest.seed import Harvester
+from hacs_crawler.harvest.site import Site
 from hacs_crawler.items import SeedHistory
+from hacs_crawler.links.urls import fingerprint
 from hacs_crawler.middlewares.archive_pause import ArchivePauseMiddleware
-from hacs_crawler.page_harvest import HarvestOptions
-from hacs_crawler.progress import Progress
-from hacs_crawler.session import Session
 from hacs_crawler.state.page import DAY
-from hacs_crawler.urls import fingerprint
+from hacs_crawler.utils.progress import Progress
 
 logger = logging.getLogger(__name__)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from hacs_crawler.state.knowledge import Knowledge
-from hacs_crawler.state.outcomes import OUTCOME, SEEN, UPDATED, Label, Outcomes
+from hacs_crawler.state.database import Knowledge
+from hacs_crawler.state.outcome_log import OUTCOME, SEEN, UPDATED, Label, Outcomes
 
 
 def label(policy="hacs", estimator="bayes", **changes) -> Label:

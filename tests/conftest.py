@@ -11,8 +11,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from browser import CHROMIUM, Browser, running_browser
+from hacs_crawler.state.address import open_store
 from hacs_crawler.state.memory import MemoryStore
-from hacs_crawler.state.opening import open_store
 from hacs_crawler.state.store import Store
 from integration_support import Project
 from servers import Site, redis_cluster, redis_server

@@ -22,7 +22,7 @@ from typing import Any
 
 from hacs_crawler.exceptions import StateUnavailableError
 from hacs_crawler.fleet.board import Board, partition_of
-from hacs_crawler.fleet.worker import Assignment, FleetWorker, Task
+from hacs_crawler.fleet.member import Assignment, FleetWorker, Task
 
 BATCH = 8
 """Entries taken at once."""

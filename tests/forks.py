@@ -34,7 +34,7 @@ _PRELOADED = (
     "hacs_crawler.addon",
     "hacs_crawler.cli",
     "hacs_crawler.middlewares",
-    "hacs_crawler.scheduler",
+    "hacs_crawler.crawl.scheduler",
     "hacs_crawler.settings",
     "hacs_crawler.spiders",
     "hacs_crawler.state",
@@ -149,7 +149,7 @@ def _main() -> None:
             import_module(module.name)
     assert "twisted.internet.reactor" not in sys.modules  # each command chooses its own
     programs: dict[str, Callable[[], None]] = {
-        "hacs": import_module("hacs_crawler.cli").app,
+        "hacs": import_module("hacs_crawler.cli.app").app,
         "scrapy": import_module("scrapy.cmdline").execute,
     }
     gc.freeze()

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 import forks
-from hacs_crawler.state.knowledge import Estimation, Knowledge
-from hacs_crawler.state.opening import open_store
+from hacs_crawler.links.urls import page_id
+from hacs_crawler.state.address import open_store
+from hacs_crawler.state.database import Estimation, Knowledge
 from hacs_crawler.state.page import Page
-from hacs_crawler.urls import page_id
 
 ROOT = Path(__file__).parents[1]
 QUICK = ("AUTOTHROTTLE_ENABLED=False", "DOWNLOAD_DELAY=0", "CONCURRENT_REQUESTS_PER_DOMAIN=1")

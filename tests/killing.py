@@ -13,7 +13,7 @@ from scrapy.crawler import Crawler
 
 from hacs_crawler import session
 from hacs_crawler.state import redis as redis_store
-from hacs_crawler.state.knowledge import Knowledge, Recorded
+from hacs_crawler.state.database import Knowledge, Recorded
 from hacs_crawler.state.sqlite import SQLiteStore
 
 TIMES = 3

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
+from hacs_crawler.links.urls import page_id
+from hacs_crawler.state.address import open_store
 from hacs_crawler.state.codec import encode_row
-from hacs_crawler.state.knowledge import Estimation, Knowledge
-from hacs_crawler.state.opening import open_store
-from hacs_crawler.state.outcomes import SEEN, sorted_outcomes
+from hacs_crawler.state.database import Estimation, Knowledge
+from hacs_crawler.state.outcome_log import SEEN, sorted_outcomes
 from hacs_crawler.state.page import Page, Visit
-from hacs_crawler.urls import page_id
 from integration_support import Crawl
 from servers import Site
 

@@ -9,15 +9,15 @@ import numpy as np
 from scrapy.settings import Settings
 
 from hacs_crawler.config import Config
-from hacs_crawler.plan import plan_of, read_rows
+from hacs_crawler.links.sites import site_id
+from hacs_crawler.links.urls import page_id
+from hacs_crawler.ranking.plan import plan_of, read_rows
 from hacs_crawler.report.data import report_data
 from hacs_crawler.report.html import html
-from hacs_crawler.sites import site_id
-from hacs_crawler.state.knowledge import Estimation, Knowledge
+from hacs_crawler.state.database import Estimation, Knowledge
 from hacs_crawler.state.memory import MemoryStore
-from hacs_crawler.state.outcomes import Prediction
+from hacs_crawler.state.outcome_log import Prediction
 from hacs_crawler.state.page import DAY, News, Visit
-from hacs_crawler.urls import page_id
 
 START = 1_750_000_000
 RUNS = 25

@@ -114,11 +114,11 @@ def test_a_setting_that_nothing_reads_is_found_with_the_one_it_looks_like() -> N
 
 def test_an_experiment_names_its_arms_after_their_policies() -> None:
     found = config(
-        HACS_EXPERIMENT='{"hacs": 0.25, "hacs_crawler.policies.random": 0.75, "salt": "spring"}'
+        HACS_EXPERIMENT='{"hacs": 0.25, "hacs_crawler.ranking.policies.random": 0.75, "salt": "spring"}'
     ).experiment
     assert [(arm.name, arm.share) for arm in found.arms] == [
         ("hacs", 0.25),
-        ("hacs_crawler.policies.random", 0.75),
+        ("hacs_crawler.ranking.policies.random", 0.75),
     ]
     assert found.arms[1].policy is policies.random
     assert found.salt == "spring"
@@ -137,7 +137,7 @@ def test_a_budget_that_leaves_an_arm_without_a_visit_is_refused() -> None:
 
 
 def test_ones_own_policy_is_taken_by_its_path() -> None:
-    found = config(HACS_POLICY="hacs_crawler.policies.last_obs")
+    found = config(HACS_POLICY="hacs_crawler.ranking.policies.last_obs")
     assert found.policy is policies.last_obs
 
 

@@ -13,18 +13,18 @@ from urllib.parse import urlsplit
 import pytest
 from typer.main import get_command
 
-from hacs_crawler.cli import app
+from hacs_crawler.cli.app import app
 from hacs_crawler.config import DEFAULTS
-from hacs_crawler.evaluation.baselines import BASELINES
-from hacs_crawler.evaluation.simulation import Score
-from hacs_crawler.evaluation.tournament import Standing
-from hacs_crawler.interchange import to_line
+from hacs_crawler.crawl.stats import Tally
 from hacs_crawler.items import NewPublication, PageVisit, SeedHistory
 from hacs_crawler.outcome import Outcome
-from hacs_crawler.policies import POLICIES
-from hacs_crawler.ranking import Dropped
+from hacs_crawler.ranking.policies import POLICIES
+from hacs_crawler.ranking.ranking import Dropped
+from hacs_crawler.simulation.baselines import BASELINES
+from hacs_crawler.simulation.simulation import Score
+from hacs_crawler.simulation.tournament import Standing
+from hacs_crawler.state.jsonl import to_line
 from hacs_crawler.state.page import Page
-from hacs_crawler.tally import Tally
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]

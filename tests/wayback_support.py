@@ -12,10 +12,10 @@ from typing import Self
 from scrapy.http import HtmlResponse
 
 from hacs_crawler.archive.capture import parse_timestamp
-from hacs_crawler.links import link_fingerprints
+from hacs_crawler.links.extract import link_fingerprints
+from hacs_crawler.state.address import open_store
 from hacs_crawler.state.codec import encode_page
-from hacs_crawler.state.knowledge import Estimation, Knowledge
-from hacs_crawler.state.opening import open_store
+from hacs_crawler.state.database import Estimation, Knowledge
 from hacs_crawler.state.page import Page, Visit
 from integration_support import ROOT, Crawl, Project
 from wayback_machine import Asked, WaybackMachine, page

@@ -8,8 +8,8 @@ from email.utils import parsedate_to_datetime
 from typing import Final
 
 from hacs_crawler.exceptions import HacsError
+from hacs_crawler.links.urls import LONGEST_URL, page_surt
 from hacs_crawler.state.page import MAX_SECOND
-from hacs_crawler.urls import LONGEST_URL, page_surt
 
 REVISIT: Final = "warc/revisit"
 HTML_TYPES: Final = frozenset({"text/html", "application/xhtml+xml"})

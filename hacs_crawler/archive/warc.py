@@ -16,7 +16,7 @@ from typing import Any, Final
 from hacs_crawler.archive.capture import ArchiveError, Cleaning, is_html, key_of, parse_iso
 from hacs_crawler.archive.payload import MAX_BODY_BYTES, payload_links
 from hacs_crawler.archive.source import Source, open_source
-from hacs_crawler.links import LinkRules
+from hacs_crawler.links.extract import LinkRules
 from hacs_crawler.state.page import Visit
 
 _BLOCK_BYTES: Final = 1 << 16

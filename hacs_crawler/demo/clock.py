@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from hacs_crawler.exceptions import HacsError
-from hacs_crawler.files import replacing
+from hacs_crawler.utils.files import replacing
 
 VARIABLE: Final = "HACS_DEMO_CLOCK"
 """The environment variable that names the file."""

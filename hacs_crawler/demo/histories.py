@@ -15,8 +15,8 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
+from hacs_crawler.archive.timelines import Seconds, TimelineError, Timelines, read_timelines
 from hacs_crawler.demo.web import Web, WebPage
-from hacs_crawler.evaluation.timelines import Seconds, TimelineError, Timelines, read_timelines
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.state.page import DAY
 

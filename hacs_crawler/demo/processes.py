@@ -22,7 +22,7 @@ PATIENCE_SECONDS: Final = 5.0
 POLL_SECONDS: Final = 0.05
 LAST_LINES: Final = 12
 SCRAPY: Final = ("-m", "scrapy")
-HACS: Final = ("-c", "from hacs_crawler.cli import app; app()")
+HACS: Final = ("-c", "from hacs_crawler.cli.app import app; app()")
 
 
 class Interruption(BaseException):

@@ -17,12 +17,12 @@ from hacs_crawler.demo.project import HOMEPAGES, PAGES, STATE, write_project
 from hacs_crawler.demo.server import CLOCK_FILE
 from hacs_crawler.demo.web import Web
 from hacs_crawler.exceptions import HacsError
-from hacs_crawler.experiment.arms import Arm, Experiment
-from hacs_crawler.experiment.record import labels_of, record_of
-from hacs_crawler.policies import POLICIES
-from hacs_crawler.sites import site_id
-from hacs_crawler.state.knowledge import Estimation, Knowledge
-from hacs_crawler.state.opening import open_store
+from hacs_crawler.experiment.data import labels_of, record_of
+from hacs_crawler.links.sites import site_id
+from hacs_crawler.ranking.arms import Arm, Experiment
+from hacs_crawler.ranking.policies import POLICIES
+from hacs_crawler.state.address import open_store
+from hacs_crawler.state.database import Estimation, Knowledge
 from hacs_crawler.state.page import DAY
 
 DAYS: Final = 14

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from hacs_crawler.exceptions import HacsError
-from hacs_crawler.files import replacing
+from hacs_crawler.utils.files import replacing
 
 
 @dataclass(frozen=True, slots=True)

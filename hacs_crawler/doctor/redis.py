@@ -16,7 +16,7 @@ from hacs_crawler.config import Clock
 from hacs_crawler.doctor.check import Check, failure, ok, size_text, warning
 from hacs_crawler.state.codec import ROW
 from hacs_crawler.state.redis import BUCKETS
-from hacs_crawler.state.redis_server import (
+from hacs_crawler.state.redis_connection import (
     ANSWER_SECONDS,
     CONNECT_SECONDS,
     split_replicas,

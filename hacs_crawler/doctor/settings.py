@@ -9,8 +9,8 @@ from scrapy.utils.misc import load_object
 
 from hacs_crawler.addon import COMPONENTS, HacsAddon
 from hacs_crawler.config import DEFAULTS, unknown_settings
+from hacs_crawler.crawl.scheduler import HacsScheduler
 from hacs_crawler.doctor.check import Check, failure, ok, warning
-from hacs_crawler.scheduler import HacsScheduler
 
 ADDON = "hacs_crawler.addon.HacsAddon"
 _BEFORE_OR_AFTER = {

@@ -9,12 +9,12 @@ import numpy as np
 from hacs_crawler.config import Config
 from hacs_crawler.doctor.check import Check, failure, ok, size_text, warning
 from hacs_crawler.exceptions import StateError
-from hacs_crawler.plan import read_rows
-from hacs_crawler.progress import Progress
+from hacs_crawler.ranking.plan import read_rows
 from hacs_crawler.state.codec import decode_page
-from hacs_crawler.state.knowledge import Estimation, Knowledge
+from hacs_crawler.state.database import Estimation, Knowledge
 from hacs_crawler.state.page import DAY
 from hacs_crawler.state.store import SCHEMA, Ids, Rows, Store
+from hacs_crawler.utils.progress import Progress
 
 NOTE = "doctor"
 SAMPLE = 1_000

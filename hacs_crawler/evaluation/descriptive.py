@@ -11,7 +11,7 @@ import numpy as np
 
 from hacs_crawler.evaluation.histories import History, Units
 from hacs_crawler.evaluation.windows import Rates, estimated
-from hacs_crawler.model.ragged import FloatArray, IndexArray, offsets_of
+from hacs_crawler.utils.arrays import FloatArray, IndexArray, offsets_of
 
 POISSON_BINS: Final = ((20.0, 50.0), (50.0, 100.0), (100.0, 200.0))
 """Bins of 1 / lambda in days for the Poisson check."""

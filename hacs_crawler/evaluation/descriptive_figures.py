@@ -10,7 +10,7 @@ from hacs_crawler.evaluation.descriptive import Description, PoissonCheck
 from hacs_crawler.evaluation.figures import SERIES, Plot, add_legend, plain_numbers, say_nothing
 from hacs_crawler.evaluation.paper import LevelResult
 from hacs_crawler.evaluation.tables import TITLES, evenly
-from hacs_crawler.model.ragged import IndexArray
+from hacs_crawler.utils.arrays import IndexArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hacs_crawler.model.ragged import FloatArray
+from hacs_crawler.utils.arrays import FloatArray
 
 
 def weighted_precision(score: FloatArray, next_update: FloatArray) -> float | None:

@@ -19,7 +19,7 @@ from hacs_crawler.evaluation.ordering import random_precision, weighted_precisio
 from hacs_crawler.evaluation.selection import Tally
 from hacs_crawler.evaluation.windows import window
 from hacs_crawler.exceptions import HacsError
-from hacs_crawler.model.ragged import FloatArray
+from hacs_crawler.utils.arrays import FloatArray
 
 WEEK: Final = 7.0
 WINDOW_WEEKS: Final = tuple(range(1, 13))

@@ -12,7 +12,7 @@ from typing import Final
 
 import numpy as np
 
-from hacs_crawler.model.ragged import BoolArray, FloatArray
+from hacs_crawler.utils.arrays import BoolArray, FloatArray
 
 THETAS: Final = np.arange(21) / 20
 """Thresholds on p: 0 to 1 by 0.05."""

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 import numpy as np
 from numpy.typing import NDArray
 
-from hacs_crawler.urls import page_surt
+from hacs_crawler.links.urls import page_surt
 
 Places = NDArray[np.int64]
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from hacs_crawler.evaluation.histories import History, Units
 from hacs_crawler.model import elapsed_days, mle, update_probability
-from hacs_crawler.model.intervals import Gaps
-from hacs_crawler.model.ragged import BoolArray, FloatArray, offsets_of
+from hacs_crawler.model.gaps import Gaps
+from hacs_crawler.utils.arrays import BoolArray, FloatArray, offsets_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,11 +8,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from hacs_crawler.calibration import read_correction
 from hacs_crawler.config import Config
-from hacs_crawler.experiment.arms import Experiment
 from hacs_crawler.experiment.comparison import ALPHA, Comparison, compare
-from hacs_crawler.experiment.record import (
+from hacs_crawler.experiment.data import (
     Baseline,
     Counts,
     Record,
@@ -21,10 +19,12 @@ from hacs_crawler.experiment.record import (
     record_of,
     sites_of,
 )
-from hacs_crawler.model.ragged import FloatArray
-from hacs_crawler.plan import read_rows
-from hacs_crawler.ranking import candidates_from
-from hacs_crawler.state.knowledge import Knowledge
+from hacs_crawler.ranking.arms import Experiment
+from hacs_crawler.ranking.calibration import read_correction
+from hacs_crawler.ranking.plan import read_rows
+from hacs_crawler.ranking.ranking import candidates_from
+from hacs_crawler.state.database import Knowledge
+from hacs_crawler.utils.arrays import FloatArray
 
 CONTROL: Final = "last-obs"
 

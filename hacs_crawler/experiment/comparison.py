@@ -9,8 +9,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from hacs_crawler.experiment.record import Record, Sites
-from hacs_crawler.model.clusters import (
+from hacs_crawler.experiment.data import Record, Sites
+from hacs_crawler.state.page import DAY
+from hacs_crawler.statistics.clusters import (
     Difference,
     Rate,
     bootstrap,
@@ -18,14 +19,13 @@ from hacs_crawler.model.clusters import (
     rate_of,
     within_variance,
 )
-from hacs_crawler.model.ragged import FloatArray
-from hacs_crawler.model.sequential import (
+from hacs_crawler.statistics.sequential import (
     anytime_multiplier,
     detecting_error,
     interval_of,
     ratio_interval,
 )
-from hacs_crawler.state.page import DAY
+from hacs_crawler.utils.arrays import FloatArray
 
 ALPHA: Final = 0.05
 """How probable it is at most, without any difference, that one is ever reported."""

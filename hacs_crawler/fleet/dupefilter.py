@@ -8,7 +8,7 @@ import redis
 from scrapy import Request
 from scrapy_redis.dupefilter import RFPDupeFilter
 
-from hacs_crawler.state.redis_server import may_pass
+from hacs_crawler.state.redis_connection import may_pass
 
 logger = logging.getLogger(__name__)
 

@@ -20,9 +20,9 @@ from scrapy import Request, Spider, signals
 
 from hacs_crawler.exceptions import StateError
 from hacs_crawler.fleet.board import partition_of
-from hacs_crawler.fleet.holdings import Holdings
+from hacs_crawler.fleet.partitions import Holdings
 from hacs_crawler.fleet.serializer import SerializerError, dumps, read_request
-from hacs_crawler.state.redis_server import may_pass
+from hacs_crawler.state.redis_connection import may_pass
 
 logger = logging.getLogger(__name__)
 

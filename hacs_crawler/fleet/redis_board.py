@@ -15,7 +15,7 @@ from hacs_crawler.fleet.board import (
     Entry,
     View,
 )
-from hacs_crawler.state.redis_server import RedisServer
+from hacs_crawler.state.redis_connection import RedisServer
 
 _KEYS: Final = ("board", "workers", "idle", "partitions", "waiting", "taken", "plan")
 _LARGEST_CALL: Final = 1_000

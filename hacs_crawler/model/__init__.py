@@ -2,7 +2,7 @@
 
 from hacs_crawler.model.bayes import bayes, bayes_quantiles
 from hacs_crawler.model.estimators import cho, naive
-from hacs_crawler.model.intervals import Gaps, gaps_between, interpolated_gaps
+from hacs_crawler.model.gaps import Gaps, gaps_between, interpolated_gaps
 from hacs_crawler.model.mle import mle
 from hacs_crawler.model.prior import (
     DEFAULT_PRIOR,

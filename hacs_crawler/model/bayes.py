@@ -6,10 +6,10 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hacs_crawler.model.intervals import Gaps
+from hacs_crawler.model.gaps import Gaps
 from hacs_crawler.model.posterior import Posterior
 from hacs_crawler.model.prior import LogNormalPrior
-from hacs_crawler.model.ragged import (
+from hacs_crawler.utils.arrays import (
     FloatArray,
     IndexArray,
     blocks,

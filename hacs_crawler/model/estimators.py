@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from hacs_crawler.model.intervals import Gaps
-from hacs_crawler.model.ragged import FloatArray, sum_by_page
+from hacs_crawler.model.gaps import Gaps
+from hacs_crawler.utils.arrays import FloatArray, sum_by_page
 
 
 def naive(gaps: Gaps) -> FloatArray:

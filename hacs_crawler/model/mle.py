@@ -3,8 +3,8 @@
 import numpy as np
 
 from hacs_crawler.model.estimators import cho
-from hacs_crawler.model.intervals import Gaps
-from hacs_crawler.model.ragged import (
+from hacs_crawler.model.gaps import Gaps
+from hacs_crawler.utils.arrays import (
     FloatArray,
     IndexArray,
     blocks,

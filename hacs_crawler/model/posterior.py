@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 
 from hacs_crawler.model.prior import LogNormalPrior
-from hacs_crawler.model.ragged import (
+from hacs_crawler.utils.arrays import (
     FloatArray,
     IndexArray,
     offsets_of,

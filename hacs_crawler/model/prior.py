@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hacs_crawler.model.intervals import Gaps
-from hacs_crawler.model.ragged import FloatArray, IndexArray, offsets_of, sum_by_page
+from hacs_crawler.model.gaps import Gaps
+from hacs_crawler.utils.arrays import FloatArray, IndexArray, offsets_of, sum_by_page
 
 MIN_PAGES_TO_FIT = 50
 MIN_UPDATES_TO_FIT = 10

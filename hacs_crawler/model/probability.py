@@ -5,7 +5,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hacs_crawler.model.ragged import FloatArray
+from hacs_crawler.utils.arrays import FloatArray
 
 
 def elapsed_days(

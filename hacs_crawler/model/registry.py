@@ -7,10 +7,10 @@ from types import MappingProxyType
 
 from hacs_crawler.model.bayes import bayes
 from hacs_crawler.model.estimators import cho, naive
-from hacs_crawler.model.intervals import Gaps, gaps_between, interpolated_gaps
+from hacs_crawler.model.gaps import Gaps, gaps_between, interpolated_gaps
 from hacs_crawler.model.mle import mle
 from hacs_crawler.model.prior import DEFAULT_PRIOR, LogNormalPrior
-from hacs_crawler.model.ragged import BoolArray, FloatArray, IndexArray
+from hacs_crawler.utils.arrays import BoolArray, FloatArray, IndexArray
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from hacs_crawler.model.ragged import FloatArray
+from hacs_crawler.utils.arrays import FloatArray
 
 Ints = NDArray[np.int64]
 

@@ -10,14 +10,11 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from hacs_crawler.calibration import Group, groups
 from hacs_crawler.config import Config
 from hacs_crawler.experiment.answer import answer
-from hacs_crawler.experiment.words import sentences
-from hacs_crawler.model.ragged import FloatArray
-from hacs_crawler.model.reliability import reliability
-from hacs_crawler.plan import Plan, plan_of, read_rows
-from hacs_crawler.progress import Progress
+from hacs_crawler.experiment.text import sentences
+from hacs_crawler.ranking.calibration import Group, groups
+from hacs_crawler.ranking.plan import Plan, plan_of, read_rows
 from hacs_crawler.report.histories import gaps_between_updates
 from hacs_crawler.report.overview import (
     INTERVAL_EDGES_DAYS,
@@ -28,12 +25,15 @@ from hacs_crawler.report.overview import (
     interval_counts,
     overview,
 )
-from hacs_crawler.report.page_data import chances, load_pages, page_data, rounded
+from hacs_crawler.report.pages import chances, load_pages, page_data, rounded
 from hacs_crawler.report.runs import yields
-from hacs_crawler.state.knowledge import Knowledge
-from hacs_crawler.state.outcomes import UPDATED, Outcomes
+from hacs_crawler.state.database import Knowledge
+from hacs_crawler.state.outcome_log import UPDATED, Outcomes
 from hacs_crawler.state.page import DAY
 from hacs_crawler.state.store import Ids
+from hacs_crawler.statistics.scoring import reliability
+from hacs_crawler.utils.arrays import FloatArray
+from hacs_crawler.utils.progress import Progress
 
 CHANCE_BINS: Final = 20
 CURVE_POINTS: Final = 200
@@ -92,7 +92,7 @@ def shown_state(state: str) -> str:
     """Return the state's address as it may be shown: without user, password, and query."""
     if state.startswith("sqlite:"):
         return state
-    from hacs_crawler.state.redis_server import without_password  # noqa: PLC0415 - an extra
+    from hacs_crawler.state.redis_connection import without_password  # noqa: PLC0415 - an extra
 
     return without_password(state)
 

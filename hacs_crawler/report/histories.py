@@ -10,9 +10,9 @@ import numpy as np
 
 from hacs_crawler.model import estimate, gaps_between
 from hacs_crawler.model.bayes import bayes_quantiles
-from hacs_crawler.model.ragged import FloatArray, IndexArray, offsets_of, page_of_value
-from hacs_crawler.state.knowledge import Estimation, histories
+from hacs_crawler.state.database import Estimation, histories
 from hacs_crawler.state.page import Page
+from hacs_crawler.utils.arrays import FloatArray, IndexArray, offsets_of, page_of_value
 
 MOST_ESTIMATES: Final = 32
 """At so many visits of a page at most, evenly spaced, its λ is estimated."""

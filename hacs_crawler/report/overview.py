@@ -8,10 +8,10 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from hacs_crawler.model.ragged import FloatArray, IndexArray
-from hacs_crawler.policies import scramble
+from hacs_crawler.ranking.policies import scramble
 from hacs_crawler.state.page import DAY
 from hacs_crawler.state.store import Ids, Rows
+from hacs_crawler.utils.arrays import FloatArray, IndexArray
 
 LATELY_DAYS: Final = 30
 INTERVAL_EDGES_DAYS: Final = 2.0 ** np.arange(-2.0, 13.5, 0.5)

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hacs_crawler.model.ragged import FloatArray, IndexArray
-from hacs_crawler.state.outcomes import SEEN, UPDATED, Label, Outcomes
+from hacs_crawler.state.outcome_log import SEEN, UPDATED, Label, Outcomes
+from hacs_crawler.utils.arrays import FloatArray, IndexArray
 
 UNKNOWN = "unknown"
 """What ranked a visit whose label is not in the state."""

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from hacs_crawler.state.codec import ROW, UNKNOWN_ROW, VERSION_OFFSET
-from hacs_crawler.state.outcomes import OUTCOME, Outcomes
+from hacs_crawler.state.outcome_log import OUTCOME, Outcomes
 from hacs_crawler.state.store import Change, Ids, Rows
 
 BATCH = 10_000

@@ -26,8 +26,8 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from itertools import pairwise
 
-from hacs_crawler.state.links import kept, level_within, narrowed, new_array, unseen
-from hacs_crawler.state.outcomes import Prediction
+from hacs_crawler.state.link_sample import kept, level_within, narrowed, new_array, unseen
+from hacs_crawler.state.outcome_log import Prediction
 
 DAY = 86_400
 RECENT_VISITS = 128

@@ -24,8 +24,8 @@ from redis.crc import key_slot
 
 from hacs_crawler.exceptions import StateError, StateUnavailableError
 from hacs_crawler.state.codec import ROW, UNKNOWN_ROW, VERSION_OFFSET, row_of, unsound
-from hacs_crawler.state.outcomes import OUTCOME, Outcomes
-from hacs_crawler.state.redis_server import RedisServer
+from hacs_crawler.state.outcome_log import OUTCOME, Outcomes
+from hacs_crawler.state.redis_connection import RedisServer
 from hacs_crawler.state.store import DAMAGED_OUTCOMES, DAMAGED_ROWS, SCHEMA, Change, Ids, Rows, note
 
 logger = logging.getLogger(__name__)

@@ -14,7 +14,7 @@ import numpy as np
 
 from hacs_crawler.exceptions import StateError
 from hacs_crawler.state.codec import ROW, UNKNOWN_ROW, row_of, unsound
-from hacs_crawler.state.outcomes import OUTCOME, Outcomes
+from hacs_crawler.state.outcome_log import OUTCOME, Outcomes
 from hacs_crawler.state.sqlite_file import APPLICATION_ID, BUSY_SECONDS, naming_errors, transaction
 from hacs_crawler.state.store import DAMAGED_OUTCOMES, DAMAGED_ROWS, SCHEMA, Change, Ids, Rows, note
 

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from hacs_crawler.state.outcomes import Outcomes
+from hacs_crawler.state.outcome_log import Outcomes
 
 SCHEMA = 2
 """Version of everything a store holds: tables or keys, page bytes, ranking rows.

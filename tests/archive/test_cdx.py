@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from hacs_crawler.archive import ArchiveError, Capture, read_cdx, visits_by_digest
 from hacs_crawler.archive.capture import REVISIT, parse_timestamp
+from hacs_crawler.links.urls import page_surt
 from hacs_crawler.state.page import Visit
-from hacs_crawler.urls import page_surt
 
 A, B = "A" * 32, "B" * 32
 PNG = "image/png"

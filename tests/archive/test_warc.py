@@ -15,7 +15,7 @@ from lxml.html import fromstring
 
 from hacs_crawler.archive import ArchiveError, payload, read_warc, warc
 from hacs_crawler.archive.capture import parse_iso
-from hacs_crawler.links import LinkRules, link_fingerprints
+from hacs_crawler.links.extract import LinkRules, link_fingerprints
 from hacs_crawler.state.page import Visit
 
 StatusAndHeaders = pytest.importorskip("warcio.statusandheaders").StatusAndHeaders

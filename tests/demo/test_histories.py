@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from hacs_crawler.archive.timelines import TimelineError
 from hacs_crawler.demo.histories import BEGIN, END, START, from_timelines, generated
 from hacs_crawler.demo.web import Web, WebPage, read_web
-from hacs_crawler.evaluation.timelines import TimelineError
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.state.page import DAY
 

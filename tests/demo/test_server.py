@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from hacs_crawler.archive.query import Span, memento_url, query_url, read_answer
-from hacs_crawler.archive.site import Site
 from hacs_crawler.demo import clock
 from hacs_crawler.demo.processes import Processes, Signals
 from hacs_crawler.demo.project import write_web
 from hacs_crawler.demo.web import Web, WebPage
+from hacs_crawler.harvest.query import Span, memento_url, query_url, read_answer
+from hacs_crawler.harvest.site import Site
 
 START = 1_700_000_000
 DAY = 86_400

@@ -9,7 +9,7 @@ import pytest
 
 from hacs_crawler.evaluation.descriptive import describe
 from hacs_crawler.evaluation.histories import Captures, History, history
-from hacs_crawler.model.ragged import offsets_of
+from hacs_crawler.utils.arrays import offsets_of
 
 DAY_2020 = datetime(2020, 1, 1, tzinfo=UTC).timestamp() / 86_400
 

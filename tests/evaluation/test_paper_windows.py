@@ -13,8 +13,8 @@ from hacs_crawler.evaluation.histories import Captures, History, from_pages, his
 from hacs_crawler.evaluation.sites import group_by_site
 from hacs_crawler.evaluation.windows import estimated, window
 from hacs_crawler.model import estimate
-from hacs_crawler.model.ragged import offsets_of
 from hacs_crawler.state.page import DAY, Page, Visit, merge
+from hacs_crawler.utils.arrays import offsets_of
 
 Timeline = list[tuple[float, bool]]
 

@@ -14,21 +14,21 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 
 from hacs_crawler.experiment.answer import Answer, KnownPages, answer_of, delays_days
-from hacs_crawler.experiment.arms import Arm, Experiment
 from hacs_crawler.experiment.comparison import MIN_UPDATED_SITES, Comparison
-from hacs_crawler.experiment.record import (
+from hacs_crawler.experiment.data import (
     NO_BASELINE,
     Baseline,
     baseline_of,
     record_of,
     sites_of,
 )
-from hacs_crawler.experiment.words import answer_text
-from hacs_crawler.policies import POLICIES
-from hacs_crawler.sites import site_id
-from hacs_crawler.state.knowledge import Estimation, Knowledge
+from hacs_crawler.experiment.text import answer_text
+from hacs_crawler.links.sites import site_id
+from hacs_crawler.ranking.arms import Arm, Experiment
+from hacs_crawler.ranking.policies import POLICIES
+from hacs_crawler.state.database import Estimation, Knowledge
 from hacs_crawler.state.memory import MemoryStore
-from hacs_crawler.state.outcomes import OUTCOME, SEEN, UPDATED, Label, Outcomes
+from hacs_crawler.state.outcome_log import OUTCOME, SEEN, UPDATED, Label, Outcomes
 from hacs_crawler.state.page import DAY, Visit
 
 START = 1_700_000_000 // DAY * DAY

@@ -18,7 +18,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from hacs_crawler.exceptions import StateError, StateUnavailableError
 from hacs_crawler.fleet.board import PARTITIONS, Board, Entry, partition_of, share_of
 from hacs_crawler.fleet.redis_board import RedisBoard
-from hacs_crawler.fleet.sqlite_board import SQLiteBoard
+from sqlite_board import SQLiteBoard
 
 LEASE = 60.0
 BEAT = 10.0

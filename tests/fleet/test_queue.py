@@ -20,7 +20,7 @@ from scrapy.utils.test import get_crawler
 
 from hacs_crawler.exceptions import StateError
 from hacs_crawler.fleet.board import partition_of
-from hacs_crawler.fleet.holdings import Holdings
+from hacs_crawler.fleet.partitions import Holdings
 from hacs_crawler.fleet.queue import PartitionQueue
 from servers import redis_server
 

@@ -10,7 +10,7 @@ import pytest
 from fleet_simulation import Counts, Scale, SimulatedFleet
 from hacs_crawler.fleet.board import Board
 from hacs_crawler.fleet.redis_board import RedisBoard
-from hacs_crawler.fleet.sqlite_board import SQLiteBoard
+from sqlite_board import SQLiteBoard
 
 SCALE = Scale(
     workers=8,

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from hacs_crawler.state.knowledge import Estimation, Knowledge
-from hacs_crawler.state.opening import open_store
+from hacs_crawler.state.address import open_store
+from hacs_crawler.state.database import Estimation, Knowledge
 from integration_support import Project
 from pywb_archive import pywb  # noqa: F401 - a fixture
 

@@ -13,7 +13,7 @@ from textwrap import dedent
 import pytest
 
 import forks
-from hacs_crawler.scheduler import MOST_WAITING
+from hacs_crawler.crawl.scheduler import MOST_WAITING
 from hacs_crawler.state.page import DAY, Visit
 from integration_support import QUICK, Crawl, Project
 from servers import Site
@@ -418,7 +418,7 @@ def test_a_crawl_that_fails_ends_though_its_plan_is_long(
     )
     crawl = spider("""
         import scrapy
-        from hacs_crawler.session import Session
+        from hacs_crawler.crawl.session import Session
 
         class Planned(scrapy.Spider):
             name = "planned"
@@ -448,7 +448,7 @@ def test_a_plan_becomes_requests_as_it_is_used_up(
     crawl = spider("""
         import scrapy
         from scrapy.exceptions import CloseSpider
-        from hacs_crawler.session import Session
+        from hacs_crawler.crawl.session import Session
 
         class Planned(scrapy.Spider):
             name = "planned"

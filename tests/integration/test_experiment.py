@@ -10,16 +10,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hacs_crawler.calibration import write_correction
-from hacs_crawler.experiment.arms import Arm, Experiment
-from hacs_crawler.model.isotonic import Correction
-from hacs_crawler.policies import hacs, last_obs
-from hacs_crawler.sites import site_id
-from hacs_crawler.state.knowledge import Estimation, Knowledge
-from hacs_crawler.state.opening import open_store
-from hacs_crawler.state.outcomes import SEEN, UPDATED, Label, Outcomes
+from hacs_crawler.links.sites import site_id
+from hacs_crawler.links.urls import page_id
+from hacs_crawler.ranking.arms import Arm, Experiment
+from hacs_crawler.ranking.calibration import write_correction
+from hacs_crawler.ranking.policies import hacs, last_obs
+from hacs_crawler.state.address import open_store
+from hacs_crawler.state.database import Estimation, Knowledge
+from hacs_crawler.state.outcome_log import SEEN, UPDATED, Label, Outcomes
 from hacs_crawler.state.page import DAY, Visit
-from hacs_crawler.urls import page_id
+from hacs_crawler.statistics.isotonic import Correction
 from integration_support import Crawl, Project
 from servers import Site
 

@@ -11,11 +11,11 @@ from urllib.parse import urlsplit
 import pytest
 from scrapy.settings import Settings
 
+from hacs_crawler.cli.rank import urls_of
 from hacs_crawler.config import Config
-from hacs_crawler.plan import make_plan
-from hacs_crawler.rank_command import urls_of
-from hacs_crawler.state.knowledge import Estimation, Knowledge
-from hacs_crawler.state.opening import open_store
+from hacs_crawler.ranking.plan import make_plan
+from hacs_crawler.state.address import open_store
+from hacs_crawler.state.database import Estimation, Knowledge
 from hacs_crawler.state.page import DAY, News, Visit
 from integration_support import Project
 from servers import Site

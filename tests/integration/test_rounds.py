@@ -12,8 +12,8 @@ from urllib.request import urlopen
 
 import pytest
 
-from hacs_crawler.state.knowledge import Estimation, Knowledge
-from hacs_crawler.state.opening import open_store
+from hacs_crawler.state.address import open_store
+from hacs_crawler.state.database import Estimation, Knowledge
 from hacs_crawler.state.page import Visit
 from integration_support import QUICK, ROOT, Project, finish, read_until
 from servers import Site, free_port

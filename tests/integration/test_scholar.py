@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from hacs_crawler.canonical import canonical_link
-from hacs_crawler.links import link_fingerprint
+from hacs_crawler.links.canonical import canonical_link
+from hacs_crawler.links.extract import link_fingerprint
 from hacs_crawler.state.page import DAY, Page, Visit
 from integration_support import Project
 from servers import Site
@@ -191,8 +191,8 @@ def test_an_unknown_level_is_named(project: Project) -> None:
         ({"HACS_INNER_SCHEDULER": "no.such.Thing"}, "HACS_INNER_SCHEDULER = 'no.such.Thing'"),
         ({"HACS_INNER_SCHEDULER": "os.path.join"}, "HACS_INNER_SCHEDULER = 'os.path.join'"),
         (
-            {"HACS_INNER_SCHEDULER": "hacs_crawler.scheduler.HacsScheduler"},
-            "HACS_INNER_SCHEDULER = 'hacs_crawler.scheduler.HacsScheduler'",
+            {"HACS_INNER_SCHEDULER": "hacs_crawler.crawl.scheduler.HacsScheduler"},
+            "HACS_INNER_SCHEDULER = 'hacs_crawler.crawl.scheduler.HacsScheduler'",
         ),
         ({"HACS_STATE": "redis+cluster://127.0.0.1:1"}, "redis+cluster://127.0.0.1:1"),
         ({"HACS_STATE": "redis://127.0.0.1:1/0?no_such_option=1"}, "redis://127.0.0.1:1/0"),

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from hacs_crawler.archive import Capture
-from hacs_crawler.archive.harvest import thinned
+from hacs_crawler.harvest.harvest import thinned
 from hacs_crawler.state.page import Visit
 from integration_support import Project, finish, read_until
 from servers import free_port, redis_server
@@ -172,7 +172,7 @@ def test_nothing_is_lost_while_redis_is_away(bootstrap: Bootstrap, tmp_path: Pat
     folder = tmp_path / "redis"
     folder.mkdir()
     bootstrap.project.state = f"redis://127.0.0.1:{port}/0"
-    impatient = "import hacs_crawler.session as session\nsession.RETRY_SECONDS = 0.2"
+    impatient = "import hacs_crawler.crawl.session as session\nsession.RETRY_SECONDS = 0.2"
     with redis_server(folder, "--appendonly", "yes", "--appendfsync", "always", port=port):
         process = bootstrap.start(SITES, before=impatient, **SLOW, HACS_BUFFER_VISITS=30)
         wait_for(lambda: len(bootstrap.archive.asks("memento")) >= 30, process)
@@ -191,7 +191,7 @@ def test_nothing_is_lost_while_redis_is_away(bootstrap: Bootstrap, tmp_path: Pat
 def test_without_a_terminal_the_log_says_how_far_it_is(bootstrap: Bootstrap) -> None:
     for url in SITES:
         fill(bootstrap.archive, url, 4)
-    often = "import hacs_crawler.progress as progress\nprogress.LOG_SECONDS = 0.0"
+    often = "import hacs_crawler.utils.progress as progress\nprogress.LOG_SECONDS = 0.0"
     crawl = finish(bootstrap.start(SITES, before=often))
     lines = [line for line in crawl.log.splitlines() if "INFO: wayback: " in line]
     assert re.search(

@@ -24,15 +24,15 @@ from typing import Any
 
 import pytest
 
-from hacs_crawler.archive.query import original_of, timestamp, timestamp_of
-from hacs_crawler.canonical import canonical_link
-from hacs_crawler.importing import Importer
-from hacs_crawler.links import LinkRules, link_fingerprint
+from hacs_crawler.cli.import_ import Importer
+from hacs_crawler.harvest.query import original_of, timestamp, timestamp_of
+from hacs_crawler.links.canonical import canonical_link
+from hacs_crawler.links.extract import LinkRules, link_fingerprint
+from hacs_crawler.links.urls import page_surt
+from hacs_crawler.state.address import open_store
 from hacs_crawler.state.codec import encode_page
-from hacs_crawler.state.knowledge import Estimation, Knowledge
-from hacs_crawler.state.opening import open_store
+from hacs_crawler.state.database import Estimation, Knowledge
 from hacs_crawler.state.page import DAY, RECENT_VISITS, Page, Visit
-from hacs_crawler.urls import page_surt
 from integration_support import ROOT, Crawl, Project
 from pywb_archive import Archived, PywbArchive, pywb_archive, write_warc
 from servers import Site
@@ -500,7 +500,7 @@ def test_answers_that_are_cut_off_are_asked_for_in_parts(
     wayback: Wayback, website: Harvested
 ) -> None:
     few = (
-        "import hacs_crawler.archive_index as index; index.LIMIT = 9; index.LIMIT_WITHOUT_KEYS = 60"
+        "from hacs_crawler.harvest import archive_index as i\ni.LIMIT, i.LIMIT_WITHOUT_KEYS = 9, 60"
     )
     found = wayback.run(FEW, "level=website", before=few)
     assert len(found.asked) - len(found.mementos) > 2 * len(FEW)

@@ -6,8 +6,8 @@ from contextlib import closing
 
 from parsel import Selector
 
-from hacs_crawler.links import link_fingerprints
-from hacs_crawler.state.knowledge import Estimation, Knowledge
+from hacs_crawler.links.extract import link_fingerprints
+from hacs_crawler.state.database import Estimation, Knowledge
 from hacs_crawler.state.memory import MemoryStore
 from hacs_crawler.state.page import Visit
 from integration_support import Project

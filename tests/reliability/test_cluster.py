@@ -10,11 +10,11 @@ import pytest
 from redis.crc import key_slot
 from typer.testing import CliRunner
 
-from hacs_crawler.cli import app
+from hacs_crawler.cli.app import app
 from hacs_crawler.exceptions import StateUnavailableError
-from hacs_crawler.state.knowledge import Estimation, Knowledge
-from hacs_crawler.state.opening import open_store
-from hacs_crawler.urls import page_id
+from hacs_crawler.links.urls import page_id
+from hacs_crawler.state.address import open_store
+from hacs_crawler.state.database import Estimation, Knowledge
 from integration_support import Project
 from reliability_support import (
     PROMPT,

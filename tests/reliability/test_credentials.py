@@ -9,11 +9,11 @@ import pytest
 from scrapy.settings import Settings
 from typer.testing import CliRunner
 
-from hacs_crawler.cli import app
+from hacs_crawler.cli.app import app
 from hacs_crawler.config import Config
 from hacs_crawler.exceptions import ConfigError, HacsError
-from hacs_crawler.state.opening import open_store
-from hacs_crawler.urls import check_url, without_login
+from hacs_crawler.links.urls import check_url, without_login
+from hacs_crawler.state.address import open_store
 from integration_support import Project
 from reliability_support import fill, record, visits_of
 from servers import RedisProcess, Site

@@ -16,14 +16,14 @@ import redis
 from redis.cluster import RedisCluster
 from typer.testing import CliRunner
 
-from hacs_crawler.cli import app
+from hacs_crawler.cli.app import app
 from hacs_crawler.exceptions import StateError
+from hacs_crawler.links.urls import page_id
+from hacs_crawler.state.address import open_store
 from hacs_crawler.state.codec import ROW, decode_page, encode_page, encode_row
-from hacs_crawler.state.knowledge import Estimation, Knowledge
-from hacs_crawler.state.opening import open_store
-from hacs_crawler.state.outcomes import OUTCOME, Label, Prediction
+from hacs_crawler.state.database import Estimation, Knowledge
+from hacs_crawler.state.outcome_log import OUTCOME, Label, Prediction
 from hacs_crawler.state.page import DAY, Page, Visit
-from hacs_crawler.urls import page_id
 from integration_support import Project
 from servers import Site
 

@@ -12,9 +12,9 @@ import pytest
 import redis
 
 from hacs_crawler.exceptions import StateError, StateUnavailableError
-from hacs_crawler.state.knowledge import Estimation, Knowledge
-from hacs_crawler.state.opening import open_store
-from hacs_crawler.urls import page_id
+from hacs_crawler.links.urls import page_id
+from hacs_crawler.state.address import open_store
+from hacs_crawler.state.database import Estimation, Knowledge
 from integration_support import Project
 from reliability_support import (
     PROMPT,

@@ -13,8 +13,8 @@ import pytest
 
 from hacs_crawler.exceptions import StateError, StateUnavailableError
 from hacs_crawler.state import sqlite as sqlite_store
-from hacs_crawler.state.knowledge import Estimation, Knowledge
-from hacs_crawler.state.opening import open_store
+from hacs_crawler.state.address import open_store
+from hacs_crawler.state.database import Estimation, Knowledge
 from hacs_crawler.state.store import SCHEMA
 from integration_support import Project
 from reliability_support import (

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from hacs_crawler.model import DEFAULT_PRIOR, bayes, estimate, gaps_between
 from hacs_crawler.model.bayes import bayes_quantiles
-from hacs_crawler.plan import make_plan, read_rows
+from hacs_crawler.ranking.plan import make_plan, read_rows
 from hacs_crawler.report.data import shown_state
 from hacs_crawler.report.histories import MOST_ESTIMATES, course, gaps_between_updates
 from hacs_crawler.report.html import embedded, html
@@ -23,11 +23,11 @@ from hacs_crawler.report.overview import (
     interval_counts,
     overview,
 )
-from hacs_crawler.report.page_data import chances
+from hacs_crawler.report.pages import chances
 from hacs_crawler.report.runs import UNKNOWN, yields
 from hacs_crawler.state.codec import ROW
-from hacs_crawler.state.knowledge import Estimation, histories
-from hacs_crawler.state.outcomes import OUTCOME, SEEN, UPDATED, Label, Outcomes
+from hacs_crawler.state.database import Estimation, histories
+from hacs_crawler.state.outcome_log import OUTCOME, SEEN, UPDATED, Label, Outcomes
 from hacs_crawler.state.page import DAY, News, Page, Visit, merge
 from hacs_crawler.state.store import Rows
 from report_support import ARMS, NOW, busy_knowledge, config_of, data_of, empty_knowledge

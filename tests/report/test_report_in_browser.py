@@ -9,9 +9,9 @@ import pytest
 
 from browser import Browser, Tab, needs_chromium
 from hacs_crawler.config import Config
-from hacs_crawler.state.knowledge import Knowledge
+from hacs_crawler.links.urls import page_id
+from hacs_crawler.state.database import Knowledge
 from hacs_crawler.state.page import DAY, News, Visit
-from hacs_crawler.urls import page_id
 from report_support import ARMS, NOW, busy_knowledge, config_of, empty_knowledge, write_report
 
 pytestmark = needs_chromium

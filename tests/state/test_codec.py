@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hacs_crawler.exceptions import StateError
-from hacs_crawler.sites import site_id
+from hacs_crawler.links.sites import site_id
 from hacs_crawler.state.codec import ROW, decode_page, encode_page, encode_row
 from hacs_crawler.state.page import Harvest, News, Page, Visit, bound_links, merge
 

@@ -18,9 +18,9 @@ from redis.cluster import RedisCluster
 
 from hacs_crawler.exceptions import ConfigError, StateError, StateUnavailableError
 from hacs_crawler.state import memory, sqlite
+from hacs_crawler.state.address import open_store
 from hacs_crawler.state.codec import ROW, encode_page, encode_row
-from hacs_crawler.state.opening import open_store
-from hacs_crawler.state.outcomes import OUTCOME, Outcomes, sorted_outcomes
+from hacs_crawler.state.outcome_log import OUTCOME, Outcomes, sorted_outcomes
 from hacs_crawler.state.page import Page, Visit, merge
 from hacs_crawler.state.store import Change, Store
 from servers import redis_cluster, redis_server

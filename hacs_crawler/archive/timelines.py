@@ -1,0 +1,195 @@
+"""True histories of pages, from CSV files: which updates there were, and when an archive captured them.
+
+`pages.csv` has the columns url, site, level ("homepage" or "subpage") and first_seen, `updates.csv` url,
+updated_at and new_links, `captures.csv` url and captured_at; further columns are passed over. Times are
+ISO 8601, UTC where they name no zone.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hacs_crawler.exceptions import HacsError
+from hacs_crawler.links.urls import check_url, page_id
+from hacs_crawler.state.page import MAX_SECOND
+
+Seconds = NDArray[np.int64]
+LEVELS: Final = ("homepage", "subpage")
+
+
+class TimelineError(HacsError):
+    """A file of timelines cannot be used; the message names file and line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Events:
+    """What happened to pages, page by page and in time order.
+
+    Page `i` has the elements `offsets[i]` to `offsets[i + 1]` of `at` (seconds since 1970 UTC) and of
+    `new_links` (how many links an update added; zeros for captures).
+    """
+
+    at: Seconds
+    new_links: NDArray[np.int64]
+    offsets: NDArray[np.int64]
+
+    def of(self, page: int) -> Seconds:
+        """Return the times of one page's events."""
+        return self.at[self.offsets[page] : self.offsets[page + 1]]
+
+    def new_links_of(self, page: int) -> NDArray[np.int64]:
+        """Return how many links each of one page's events added."""
+        return self.new_links[self.offsets[page] : self.offsets[page + 1]]
+
+
+@dataclass(frozen=True, slots=True)
+class Timelines:
+    """Pages and their true histories; arrays and lists have one element a page."""
+
+    urls: list[str]
+    page_ids: NDArray[np.int64]
+    sites: list[str]
+    is_homepage: NDArray[np.bool_]
+    first_seen: Seconds
+    updates: Events
+    captures: Events
+
+
+def read_timelines(pages: Path, updates: Path, captures: Path | None) -> Timelines:
+    """Read the three files; without captures a page has none.
+
+    Raises TimelineError where a file cannot be read, a column is missing, a value does not parse, an
+    event is of an unknown page or before the page was first seen, or two pages have one SURT.
+    """
+    places: dict[str, int] = {}
+    ids: dict[int, str] = {}
+    sites: list[str] = []
+    is_homepage: list[bool] = []
+    first_seen: list[int] = []
+    for row in _rows(pages, ("url", "site", "level", "first_seen")):
+        url = row.text("url")
+        problem = check_url(url)
+        if problem is not None:
+            raise row.wrong("url", problem)
+        if ids.setdefault(page_id(url), url) != url or url in places:
+            raise row.wrong("url", f"the same page as {ids[page_id(url)]!r} above")
+        places[url] = len(places)
+        sites.append(row.text("site"))
+        is_homepage.append(row.choice("level", LEVELS) == LEVELS[0])
+        first_seen.append(row.time("first_seen"))
+    if not places:
+        raise TimelineError(f"{pages}: there is no page in it")
+    seen = np.array(first_seen, np.int64)
+    return Timelines(
+        urls=list(places),
+        page_ids=np.array(list(ids), np.int64),
+        sites=sites,
+        is_homepage=np.array(is_homepage, np.bool_),
+        first_seen=seen,
+        updates=_events(updates, "updated_at", places, seen, has_links=True),
+        captures=_no_events(len(places))
+        if captures is None
+        else _events(captures, "captured_at", places, seen, has_links=False),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """One line of a file, which names itself where something is wrong with it."""
+
+    place: str
+    values: Mapping[str, str | None]
+
+    def wrong(self, column: str, problem: str) -> TimelineError:
+        value = self.values[column]
+        return TimelineError(f"{self.place}: {column} = {value!r}: {problem}")
+
+    def text(self, column: str) -> str:
+        value = self.values[column]
+        if not value:
+            raise self.wrong(column, "a value is missing")
+        return value
+
+    def choice(self, column: str, allowed: tuple[str, ...]) -> str:
+        value = self.text(column)
+        if value not in allowed:
+            raise self.wrong(column, f"allowed is {' or '.join(allowed)}")
+        return value
+
+    def number(self, column: str) -> int:
+        text = self.text(column)
+        if not (text.isascii() and text.isdigit()) or len(text) > 9 or int(text) < 1:
+            raise self.wrong(column, "allowed is a whole number of at least 1")
+        return int(text)
+
+    def time(self, column: str) -> int:
+        try:
+            moment = datetime.fromisoformat(self.text(column))
+            if moment.tzinfo is None:
+                moment = moment.replace(tzinfo=UTC)
+            second = int(moment.timestamp())
+        except (ValueError, OverflowError):
+            raise self.wrong(column, "no time in ISO 8601") from None
+        if not 0 < second <= MAX_SECOND:
+            raise self.wrong(column, "a time outside 1970-2106")
+        return second
+
+
+def _rows(path: Path, columns: tuple[str, ...]) -> Iterator[_Row]:
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            reader = csv.DictReader(file, strict=True)
+            missing = [name for name in columns if name not in (reader.fieldnames or ())]
+            if missing:
+                raise TimelineError(f"{path}, line 1: there is no column {', '.join(missing)}")
+            for values in reader:
+                place = f"{path}, line {reader.line_num}"
+                if None in values:
+                    raise TimelineError(f"{place}: more values than columns")
+                yield _Row(place, values)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise TimelineError(f"{path}: cannot read: {reason}") from error
+    except csv.Error as error:
+        raise TimelineError(f"{path}, line {reader.line_num}: no CSV: {error}") from error
+
+
+def _events(
+    path: Path, column: str, places: Mapping[str, int], first_seen: Seconds, *, has_links: bool
+) -> Events:
+    found: list[tuple[int, int, int]] = []
+    for row in _rows(path, ("url", column, *(("new_links",) if has_links else ()))):
+        place = places.get(row.text("url"))
+        if place is None:
+            raise row.wrong("url", "not among the pages")
+        at = row.time(column)
+        if at < first_seen[place]:
+            raise row.wrong(column, "before the page was first seen")
+        found.append((place, at, row.number("new_links") if has_links else 0))
+    if not found:
+        return _no_events(len(places))
+    table = np.array(sorted(found), np.int64)
+    offsets = np.searchsorted(table[:, 0], np.arange(len(places) + 1))
+    return Events(table[:, 1], table[:, 2], offsets.astype(np.int64))
+
+
+def _no_events(pages: int) -> Events:
+    none = np.zeros(0, np.int64)
+    return Events(none, none, np.zeros(pages + 1, np.int64))
+
+
+def parse_day(text: str, name: str, wrong: Callable[[str], HacsError] = HacsError) -> int:
+    """Return the second at which a day (ISO 8601) begins in UTC; `name` is for the error."""
+    try:
+        day = date.fromisoformat(text)
+    except ValueError:
+        raise wrong(f"{name} = {text!r}: allowed is a day such as 2022-01-01") from None
+    return int(datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp())

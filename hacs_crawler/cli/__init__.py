@@ -1,0 +1,1 @@
+"""The command `hacs`: one module a command, which parses arguments, calls, and prints."""

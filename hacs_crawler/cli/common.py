@@ -1,0 +1,80 @@
+"""The Scrapy project around a command: its settings, and the state that they name."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Annotated
+
+import typer
+from scrapy.settings import Settings
+from scrapy.utils.conf import arglist_to_dict
+from scrapy.utils.project import get_project_settings
+
+from hacs_crawler.config import Config
+from hacs_crawler.exceptions import HacsError
+from hacs_crawler.state.address import open_store
+from hacs_crawler.state.database import Estimation, Knowledge
+
+logger = logging.getLogger(__name__)
+
+BROKEN_PIPE_STATUS = 141
+"""What a shell reports of a command that was ended by SIGPIPE."""
+
+Set = Annotated[list[str] | None, typer.Option("-s", "--set", help="a setting: NAME=VALUE")]
+
+
+@contextmanager
+def opened(pairs: list[str] | None) -> Iterator[tuple[Config, Knowledge]]:
+    """Open the state that the project and `-s` name; errors end the command with one line."""
+    with ending_in_a_line():
+        config = Config.from_settings(project_settings(pairs))
+        store = open_store(config.state, config.namespace, config.base)
+        try:
+            estimation = Estimation(config.estimator, config.fade_days)
+            yield config, Knowledge(store, estimation, config.link_bytes)
+        finally:
+            store.close()
+
+
+@contextmanager
+def ending_in_a_line() -> Iterator[None]:
+    """End the command with exit status 1 and one line where an error says what is wrong."""
+    try:
+        yield
+    except HacsError as error:
+        logger.error("%s", error)
+        raise typer.Exit(1) from None
+
+
+@contextmanager
+def writing_to_stdout() -> Iterator[None]:
+    """Write out all that was printed; end the command quietly where nobody reads it on.
+
+    Raises HacsError where standard output cannot be written to.
+    """
+    if sys.stdout is None:
+        raise HacsError("cannot write to standard output: it is closed")
+    try:
+        yield
+        sys.stdout.flush()
+    except OSError as error:
+        # what is left in the buffer must not be tried again at the exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if isinstance(error, BrokenPipeError):
+            raise typer.Exit(BROKEN_PIPE_STATUS) from None
+        msg = f"cannot write to standard output: {error.strerror or error}"
+        raise HacsError(msg) from error
+
+
+def project_settings(pairs: list[str] | None) -> Settings:
+    """Return the project's settings with those of `-s NAME=VALUE`."""
+    settings = get_project_settings()
+    try:
+        settings.setdict(arglist_to_dict(pairs or []), priority="cmdline")
+    except ValueError:
+        raise typer.BadParameter("-s takes NAME=VALUE") from None
+    return settings

@@ -1,0 +1,102 @@
+"""`hacs doctor`: looks at settings, state, server, clock and installation."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Final
+
+import typer
+from scrapy.settings import Settings
+from scrapy.utils.conf import closest_scrapy_cfg
+
+from hacs_crawler.cli.common import Set, ending_in_a_line, project_settings, writing_to_stdout
+from hacs_crawler.cli.rank import Json
+from hacs_crawler.config import Config
+from hacs_crawler.doctor.check import Check, Status, failure, ok
+from hacs_crawler.doctor.environment import Watch, playwright_checks, version_checks
+from hacs_crawler.doctor.settings import settings_checks
+from hacs_crawler.doctor.sqlite import sqlite_checks
+from hacs_crawler.doctor.state import state_checks
+from hacs_crawler.exceptions import ConfigError, StateError
+from hacs_crawler.state.address import open_store, sqlite_path
+
+_COLOURS: Final = {Status.OK: "green", Status.WARNING: "yellow", Status.FAILURE: "red"}
+
+
+def doctor(json_: Json = False, settings: Set = None) -> None:
+    """Look for what keeps crawls from working, or could lose what is known; say what to do.
+
+    The exit status is 1 if there is a failure. With --json the checks are an array.
+    """
+    with ending_in_a_line(), writing_to_stdout():
+        checks = []
+        for check in all_checks(project_settings(settings)):
+            checks.append(check)
+            if not json_:
+                _print(check)
+        number = Counter(check.status for check in checks)
+        if json_:
+            found = [{**asdict(check), "status": check.status.value} for check in checks]
+            typer.echo(json.dumps(found, indent=2))
+        else:
+            typer.echo(
+                f"{number[Status.OK]} ok, {number[Status.WARNING]} warnings, "
+                f"{number[Status.FAILURE]} failures"
+            )
+    if number[Status.FAILURE]:
+        raise typer.Exit(1)
+
+
+def all_checks(settings: Settings) -> Iterator[Check]:
+    """Look at everything that the settings name."""
+    watch = Watch()
+    yield from version_checks()
+    try:
+        config = Config.from_settings(settings)
+    except ConfigError as error:
+        yield failure("settings", str(error), "see docs/settings.md")
+        yield from settings_checks(settings, has_project=bool(closest_scrapy_cfg()))
+        return
+    yield ok("settings", "every HACS_ setting has a usable value")
+    yield from settings_checks(settings, has_project=bool(closest_scrapy_cfg()))
+    yield from playwright_checks(settings)
+    yield from _store_checks(config)
+    yield watch.check(config.clock)
+
+
+def _store_checks(config: Config) -> Iterator[Check]:
+    try:
+        store = open_store(config.state, config.namespace, config.base)
+    except (ConfigError, StateError) as error:
+        yield failure("state", str(error), "see docs/state.md for what HACS_STATE may be")
+        return
+    try:
+        path = sqlite_path(config.state, config.base)
+        yield from state_checks(store, _shown(config, path), config)
+        if path is not None:
+            yield from sqlite_checks(path)
+        else:
+            from hacs_crawler.doctor.redis import redis_checks  # noqa: PLC0415 - an extra
+
+            yield from redis_checks(config.state, store.count(), config.clock)
+    finally:
+        store.close()
+
+
+def _shown(config: Config, path: object) -> str:
+    if path is not None:
+        return str(path)
+    from hacs_crawler.state.redis_connection import without_password  # noqa: PLC0415 - an extra
+
+    return without_password(config.state)
+
+
+def _print(check: Check) -> None:
+    colour = _COLOURS[check.status]
+    status = typer.style(f"{check.status.value:8}", fg=colour)
+    typer.echo(f"{status} {check.name:12} {check.found}")
+    if check.advice:
+        typer.echo(f"{'':8} {'':12} -> {check.advice}")

@@ -1,0 +1,145 @@
+"""`hacs evaluate`: the paper's evaluations of a state, or of timelines in files."""
+
+from __future__ import annotations
+
+import json
+import logging
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from hacs_crawler.archive.timelines import parse_day, read_timelines
+from hacs_crawler.cli.common import Set, ending_in_a_line, opened
+from hacs_crawler.crawl.seeds import read_seeds
+from hacs_crawler.evaluation.figures import check_matplotlib
+from hacs_crawler.evaluation.histories import History, from_pages, from_timelines
+from hacs_crawler.evaluation.paper import Evaluation, choose_period, day_name, evaluate
+from hacs_crawler.evaluation.report import check_jinja, report
+from hacs_crawler.evaluation.score_figures import plots
+from hacs_crawler.evaluation.tables import as_json, ordering_csv, selection_csv, table_text
+from hacs_crawler.exceptions import HacsError
+from hacs_crawler.state.page import DAY
+from hacs_crawler.utils.files import replacing
+from hacs_crawler.utils.progress import Progress
+
+logger = logging.getLogger(__name__)
+
+_File = typer.Option(help="CSV; see docs/evaluation.md")
+
+
+def evaluate_command(  # noqa: PLR0913, PLR0917 - one for each option
+    pages: Annotated[Path | None, _File] = None,
+    updates: Annotated[Path | None, _File] = None,
+    captures: Annotated[Path | None, _File] = None,
+    since: Annotated[str | None, typer.Option(help="the first week: a day, UTC")] = None,
+    until: Annotated[str | None, typer.Option(help="the last week: a day, UTC")] = None,
+    closed: Annotated[
+        bool, typer.Option("--closed-windows", help="use no capture from before a window")
+    ] = False,
+    seeds: Annotated[
+        str | None, typer.Option(help="of a state: its homepages, a file as for scholar")
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option(help="a folder for tables (CSV) and figures (SVG, PNG)")
+    ] = None,
+    json_: Annotated[Path | None, typer.Option("--json", help="a file for all numbers")] = None,
+    report_: Annotated[
+        Path | None, typer.Option("--report", help="a file for all as one HTML page")
+    ] = None,
+    settings: Set = None,
+) -> None:
+    """Evaluate how well rates predict updates, as the paper on HACS does.
+
+    Of the files `--pages`, `--updates` and `--captures`, or else of what the state knows. Prints
+    the scores of pages selected by a threshold (Table I) and of their order (Figure 11).
+    """
+    with ending_in_a_line():
+        bounds = _day(since, "since"), _day(until, "until")
+        _check_outputs(output, report_)
+        if pages or updates or captures:
+            levels = _from_files(pages, updates, captures, seeds, settings)
+        else:
+            levels = _from_state(settings, seeds)
+        result = _evaluated(levels, bounds, is_closed=closed)
+        _write(result, output, json_, report_)
+        typer.echo(table_text(result))
+
+
+def _day(text: str | None, name: str) -> float | None:
+    return None if text is None else parse_day(text, name) / DAY
+
+
+def _check_outputs(output: Path | None, report_: Path | None) -> None:
+    """Raise HacsError where something that is asked for cannot be made, before the work is done."""
+    if output is not None or report_ is not None:
+        check_matplotlib()
+    if report_ is not None:
+        check_jinja()
+
+
+def _from_files(
+    pages: Path | None,
+    updates: Path | None,
+    captures: Path | None,
+    seeds: str | None,
+    settings: list[str] | None,
+) -> dict[str, History]:
+    if pages is None or updates is None or captures is None:
+        raise HacsError("--pages, --updates and --captures go together")
+    if seeds is not None or settings:
+        raise HacsError("--seeds and --set are about a state, and files are given")
+    return from_timelines(read_timelines(pages, updates, captures))
+
+
+def _from_state(settings: list[str] | None, seeds: str | None) -> dict[str, History]:
+    homepages = None if seeds is None else list(read_seeds(seeds))
+    with opened(settings) as (_, knowledge), Progress("reading the state") as progress:
+        total = knowledge.store.count()
+        return from_pages(
+            (page for page in knowledge.pages() if page is not None),
+            homepages,
+            lambda done: progress.update(f"{done} pages", done, total),
+        )
+
+
+def _evaluated(
+    levels: dict[str, History], bounds: tuple[float | None, float | None], *, is_closed: bool
+) -> Evaluation:
+    since, until = bounds
+    period, latest = choose_period(levels, since, until, is_closed=is_closed)
+    if until is not None and until > latest:
+        logger.warning(
+            "until is moved to %s: what happened in the week after it is not known",
+            day_name(latest),
+        )
+    with Progress("evaluate") as progress:
+        return evaluate(
+            levels, period, lambda done, total: progress.update(f"{done} weeks", done, total)
+        )
+
+
+def _write(
+    result: Evaluation, output: Path | None, json_: Path | None, report_: Path | None
+) -> None:
+    """Write what is asked for; each file is whole or not there."""
+    if json_ is not None:
+        text = json.dumps(as_json(result), indent=1, allow_nan=False)
+        _replace(json_, f"{text}\n".encode())
+    if output is not None:
+        _replace(output / "table-1.csv", selection_csv(result).encode())
+        _replace(output / "figure-11.csv", ordering_csv(result).encode())
+        for plot in plots(result):
+            for kind in ("svg", "png"):
+                _replace(output / f"{plot.name}.{kind}", plot.render(kind))
+    if report_ is not None:
+        _replace(report_, report(result).encode())
+
+
+def _replace(target: Path, body: bytes) -> None:
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(target) as file:
+            file.write(body)
+    except OSError as error:
+        raise HacsError(f"{target}: cannot write: {error.strerror or error}") from error

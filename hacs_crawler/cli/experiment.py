@@ -1,0 +1,81 @@
+"""`hacs experiment`: what the arms of a live experiment found, and what can be concluded from it."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from hacs_crawler.cli.common import Set, opened, writing_to_stdout
+from hacs_crawler.exceptions import HacsError
+from hacs_crawler.experiment.answer import Answer, answer
+from hacs_crawler.experiment.text import answer_text, paragraphs
+from hacs_crawler.state.outcome_jsonl import export_outcomes
+from hacs_crawler.utils.files import replacing
+from hacs_crawler.utils.progress import Progress
+
+logger = logging.getLogger(__name__)
+
+NOT_SET = (
+    "no experiment is set: add one to the project's settings, such as "
+    'HACS_EXPERIMENT = {"hacs": 0.5, "last-obs": 0.5}'
+)
+
+experiment_app = typer.Typer(
+    no_args_is_help=True, help="Live experiments: policies compared on the sites that one crawls."
+)
+
+
+@experiment_app.command()
+def status(
+    json_: Annotated[bool, typer.Option("--json", help="all numbers, as JSON")] = False,
+    settings: Set = None,
+) -> None:
+    """Say what each arm found, how they differ, and what can be concluded from that.
+
+    The intervals hold however often one looks. See docs/experiments.md.
+    """
+    with opened(settings) as (config, knowledge), writing_to_stdout():
+        if not config.experiment.is_on:
+            raise HacsError(NOT_SET)
+        found = answer(config, knowledge, config.clock())
+        typer.echo(json.dumps(_as_json(found), indent=1) if json_ else answer_text(found))
+
+
+@experiment_app.command()
+def export(
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="a file, gzipped if named .gz")
+    ] = None,
+    settings: Set = None,
+) -> None:
+    """Write the record of every ranked visit as JSON Lines, with or without an experiment.
+
+    `hacs import` reads them back. A file appears under its name when it is whole.
+    """
+    target = None if output == Path("-") else output
+    with opened(settings) as (_, knowledge), nullcontext() if target else writing_to_stdout():
+        progress = Progress("export")
+        is_shown = target is None and sys.stdout.isatty()
+        with nullcontext() if is_shown else progress:  # no bar amid the lines
+            try:
+                if target is None:
+                    number = export_outcomes(knowledge, sys.stdout.buffer, progress)
+                    sys.stdout.buffer.flush()
+                else:
+                    with replacing(target) as file:
+                        number = export_outcomes(knowledge, file, progress)
+            except OSError as error:
+                if target is None:
+                    raise
+                raise HacsError(f"cannot write {target}: {error.strerror or error}") from error
+        logger.info("%d outcome records exported", number)
+
+
+def _as_json(found: Answer) -> dict[str, Any]:
+    return {**found.as_json(), "words": paragraphs(found)}

@@ -1,0 +1,70 @@
+"""Writing all pages as JSON Lines: what is behind `hacs export`."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from contextlib import nullcontext
+from pathlib import Path
+
+from hacs_crawler.exceptions import StateError
+from hacs_crawler.state.database import PAGES_A_CALL, Knowledge
+from hacs_crawler.state.jsonl import ExportError, to_line
+from hacs_crawler.state.page import Page
+from hacs_crawler.utils.files import Writable, replacing
+from hacs_crawler.utils.progress import Progress
+
+logger = logging.getLogger(__name__)
+
+
+def export_pages(knowledge: Knowledge, target: Path | None) -> int:
+    """Write every page as a line of JSON to a file, gzipped if so named, or to standard output.
+
+    Returns their number. Raises StateError at the end if some pages are damaged (they are left out),
+    ExportError if the lines cannot be written, BrokenPipeError if nobody reads standard output on.
+    """
+    stdout = getattr(sys.stdout, "buffer", None)  # None if it was closed before the start
+    if target is None and stdout is None:
+        raise ExportError("cannot write to standard output: it is closed")
+    try:
+        if target is None:
+            number, damaged = _write(knowledge, sys.stdout.buffer)
+            sys.stdout.buffer.flush()
+        else:
+            with replacing(target) as file:
+                number, damaged = _write(knowledge, file)
+    except OSError as error:
+        if target is None and isinstance(error, BrokenPipeError):
+            raise
+        name = target or "to standard output"
+        raise ExportError(f"cannot write {name}: {error.strerror or error}") from error
+    if damaged:
+        raise StateError(f"{number} pages exported, {damaged} damaged ones left out")
+    return number
+
+
+def _write(knowledge: Knowledge, file: Writable) -> tuple[int, int]:
+    """Return how many pages were written, and how many cannot be."""
+    number = damaged = 0
+    progress = Progress("export")
+    is_shown = file is getattr(sys.stdout, "buffer", None) and sys.stdout.isatty()
+    with nullcontext(progress) if is_shown else progress:  # no bar amid the lines
+        total = knowledge.store.count()
+        for page in knowledge.pages():
+            line = _line(page)
+            file.write(line)
+            number += bool(line)
+            damaged += not line
+            if not (number + damaged) % PAGES_A_CALL:
+                progress.update(f"{number} pages", number, total)
+    return number, damaged
+
+
+def _line(page: Page | None) -> bytes:
+    if page is None:
+        return b""
+    try:
+        return to_line(page)
+    except ValueError as error:
+        logger.error("the page %s cannot be exported: %s", page.url, error)
+        return b""

@@ -1,0 +1,149 @@
+"""Recording what files hold, told by their beginning: what is behind `hacs import`."""
+
+from __future__ import annotations
+
+import io
+import logging
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from itertools import islice
+from typing import Final, TypeVar
+
+from hacs_crawler.archive import (
+    Cleaning,
+    Memento,
+    Source,
+    is_timemap,
+    open_source,
+    read_cdx,
+    read_lines,
+    read_timemap,
+    read_warc,
+    visits_by_digest,
+)
+from hacs_crawler.config import Clock
+from hacs_crawler.exceptions import HacsError, StateError
+from hacs_crawler.links.extract import LinkRules
+from hacs_crawler.state.database import Knowledge
+from hacs_crawler.state.jsonl import LONGEST_LINE_BYTES, is_export, read_export
+from hacs_crawler.state.outcome_jsonl import OutcomeMerger, is_outcomes, read_outcomes
+from hacs_crawler.state.page import DAY, Page, Visit
+from hacs_crawler.utils.progress import Progress
+
+T = TypeVar("T")
+
+BATCH: Final = 1_000
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Importer:
+    """Records files into a state; `dropped` counts captures that are none, by kind.
+
+    Captures of tomorrow by `clock`, and later ones, are none.
+    """
+
+    knowledge: Knowledge
+    rules: LinkRules
+    dropped: Cleaning
+    clock: Clock = time.time
+
+    def import_file(self, path: str) -> None:
+        """Record what a file holds, or standard input ("-").
+
+        Raises HacsError where it cannot be read to its end; what could be read is recorded before.
+        """
+        with closing(open_source(path)) as source, Progress(source.name) as progress:
+            beginning = source.beginning()
+            if beginning.startswith(b"WARC/") or path.endswith((".warc", ".warc.gz")):
+                self._import_visits(read_warc(source, self.dropped, self.rules), source, progress)
+            elif is_outcomes(beginning):
+                self._import_outcomes(source, progress)
+            elif is_export(beginning):
+                self._import_pages(source, progress)
+            elif is_timemap(beginning):
+                self._import_timemap(source)
+            else:
+                captures = read_cdx(read_lines(source), source.name, self.dropped)
+                self._import_visits(visits_by_digest(captures), source, progress)
+
+    def _import_visits(self, visits: Iterable[Visit], source: Source, progress: Progress) -> None:
+        number = updates = 0
+        for batch in _batches(self._not_in_future(visits)):
+            recorded = self.knowledge.record(batch)
+            number += len(recorded)
+            updates += sum(one.updated for one in recorded)
+            progress.update(f"{number} visits, {updates} updates")
+        logger.info(
+            "%s: %d visits recorded, %d of them with an update", source.name, number, updates
+        )
+
+    def _not_in_future(self, visits: Iterable[Visit]) -> Iterator[Visit]:
+        latest = self.clock() + DAY
+        for visit in visits:
+            if visit.at > latest:
+                self.dropped["invalid_date"] += 1
+            else:
+                yield visit
+
+    def _import_pages(self, source: Source, progress: Progress) -> None:
+        number = added = changed = damaged = 0
+        for batch in _batches(read_export(read_lines(source, LONGEST_LINE_BYTES), source.name)):
+            restored = self.knowledge.restore(batch)
+            number += len(batch)
+            added += restored.added
+            changed += restored.changed
+            damaged += restored.damaged
+            progress.update(f"{number} pages, {added} new")
+        logger.info("%s: %d pages read, %d new, %d added to", source.name, number, added, changed)
+        if damaged:
+            raise StateError(f"{source.name}: {damaged} pages are damaged in the state: not merged")
+
+    def _import_outcomes(self, source: Source, progress: Progress) -> None:
+        number = added = 0
+        merger = OutcomeMerger(self.knowledge)
+        for batch in _batches(read_outcomes(read_lines(source, LONGEST_LINE_BYTES), source.name)):
+            added += merger.add(batch)
+            number += len(batch)
+            progress.update(f"{number} outcome records, {added} new")
+        logger.info("%s: %d outcome records read, %d new", source.name, number, added)
+
+    def _import_timemap(self, source: Source) -> None:
+        """Make the page known: when it was archived does not tell whether it had changed."""
+        mementos: list[Memento] = []
+        try:
+            with io.BufferedReader(source) as stream:
+                mementos.extend(read_timemap(stream, source.name, self.dropped))
+        finally:
+            if mementos:
+                page = Page(mementos[0].url)
+                page.rate = self.knowledge.estimation.rate_per_day(page)
+                self.knowledge.restore([page])
+                logger.warning(
+                    "%s: %d mementos of %s, but no visit recorded: a TimeMap does not tell whether "
+                    "the page had changed. It is known now: scrapy crawl wayback -a seeds=state "
+                    "fetches its history",
+                    source.name,
+                    len(mementos),
+                    page.url,
+                )
+
+
+def _batches(items: Iterable[T]) -> Iterator[list[T]]:
+    """Yield the items in batches; those read before an error are yielded before it goes on."""
+    items = iter(items)
+    error: HacsError | None = None
+    while error is None:
+        batch: list[T] = []
+        try:
+            batch.extend(islice(items, BATCH))
+        except HacsError as caught:
+            error = caught
+        if batch:
+            yield batch
+        elif error is None:
+            return
+    raise error

@@ -1,0 +1,135 @@
+"""`hacs rank`: what would be crawled now, as a table or as JSON Lines."""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+import typer
+
+from hacs_crawler.cli.common import Set, opened, writing_to_stdout
+from hacs_crawler.ranking.plan import Plan, make_plan
+from hacs_crawler.state.database import PAGES_A_CALL, Knowledge
+from hacs_crawler.utils.progress import Progress
+
+logger = logging.getLogger(__name__)
+
+ROWS_SHOWN = 20
+"""How many pages are shown where neither a limit nor a budget is set."""
+
+Json = Annotated[bool, typer.Option("--json", help="print JSON instead of text")]
+
+
+def rank(
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="show so many pages; else the budget, else 20")
+    ] = None,
+    json_: Json = False,
+    settings: Set = None,
+) -> None:
+    """Show what a crawl of all known pages would visit now, and why.
+
+    It is the order of `scrapy crawl scholar -a seeds=state`. With --json every page is a line of JSON.
+    """
+    with opened(settings) as (config, knowledge), writing_to_stdout():
+        shown = limit or config.budget or ROWS_SHOWN
+        with Progress("rank") as progress:
+            plan = make_plan(knowledge, config, config.clock(), shown, progress)
+        if not plan.known:
+            logger.info("%s", NO_PAGES)
+            return
+        lines = _json_lines(plan, knowledge) if json_ else _table(plan, knowledge)
+        for line in lines:
+            typer.echo(line)
+        logger.info("%s", summary(plan))
+
+
+NO_PAGES = (
+    "the state knows no page yet: `scrapy crawl scholar -a seeds=FILE` visits a list of pages, "
+    "`scrapy crawl wayback -a seeds=FILE` records what archives know of them"
+)
+
+
+def summary(plan: Plan) -> str:
+    """Return in a line what became of all the pages that the state knows."""
+    return (
+        f"of {plan.known} pages known, {len(plan)} are shown; {plan.waiting} are gone and wait, "
+        f"{plan.below_threshold} are below the threshold, {plan.left_out} are over budget or limit"
+    )
+
+
+def urls_of(plan: Plan, knowledge: Knowledge) -> Iterator[str | None]:
+    """Yield the URLs of the pages in the plan, None for a damaged page (which is logged)."""
+    for start in range(0, len(plan), PAGES_A_CALL):
+        ids = plan.page_ids[start : start + PAGES_A_CALL].tolist()
+        pages = knowledge.load(ids)
+        yield from (pages[key].url if key in pages else None for key in ids)
+
+
+def days_text(days: float) -> str:
+    """Return a number of days in few characters: 3 h, 4.5 d, 120 d, 7.3 y."""
+    if days < 1:
+        return f"{24 * days:.0f} h" if days * 24 >= 1 else f"{1440 * days:.0f} min"
+    if days < 10:
+        return f"{days:.1f} d"
+    return f"{days:.0f} d" if days < 1000 else f"{days / 365.25:.1f} y"
+
+
+def interval_text(rate_per_day: float) -> str:
+    """Return a rate as the mean time between updates."""
+    if not rate_per_day > 0 or 1 / rate_per_day > 36_525:
+        return "100 y or more" if rate_per_day > 0 else "-"
+    return days_text(1 / rate_per_day)
+
+
+def _table(plan: Plan, knowledge: Knowledge) -> Iterator[str]:
+    arms = [name for name in plan.arm_names if name]
+    width = max((len(name) for name in arms), default=0)
+    ranks = max(4, len(str(len(plan))))
+    arm_title = f"{'arm':{width}}  " if arms else ""
+    yield (
+        f"{'rank':>{ranks}}  {'p':>6}  {'update every':>13}  {'last visit':>10}  "
+        f"{'last update':>11}  {'visits':>6}  {'updates':>7}  {'failed':>6}  {arm_title}URL"
+    )
+    for place, url in enumerate(urls_of(plan, knowledge)):
+        if url is None:
+            continue
+        arm = f"{plan.arm_names[plan.arms[place]]:{width}}  " if arms else ""
+        yield (
+            f"{place + 1:>{ranks}}  {plan.p[place]:6.4f}  "
+            f"{interval_text(plan.rate_per_day[place]):>13}  "
+            f"{_ago(plan.days_since_visit[place]):>10}  {_ago(plan.days_since_update[place]):>11}  "
+            f"{plan.visits[place]:>6}  {plan.updates[place]:>7}  {plan.failures[place]:>6}  {arm}{url}"
+        )
+
+
+def _ago(days: float) -> str:
+    return days_text(days) if math.isfinite(days) else "-"
+
+
+def _json_lines(plan: Plan, knowledge: Knowledge) -> Iterator[str]:
+    for place, url in enumerate(urls_of(plan, knowledge)):
+        if url is not None:
+            yield json.dumps({"rank": place + 1, "url": url, **facts(plan, place)})
+
+
+def facts(plan: Plan, place: int) -> dict[str, Any]:
+    """Return what ranked a page; None where there was no visit or no update."""
+    return {
+        "p": float(plan.p[place]),
+        "raw_p": float(plan.raw_p[place]),
+        "rate_per_day": float(plan.rate_per_day[place]),
+        "days_since_visit": _finite(plan.days_since_visit[place]),
+        "days_since_update": _finite(plan.days_since_update[place]),
+        "visits": int(plan.visits[place]),
+        "updates": int(plan.updates[place]),
+        "failures": int(plan.failures[place]),
+        "arm": plan.arm_names[plan.arms[place]] or None,
+    }
+
+
+def _finite(days: float) -> float | None:
+    return float(days) if math.isfinite(days) else None

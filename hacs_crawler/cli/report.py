@@ -1,0 +1,46 @@
+"""`hacs report`: what HACS knows, plans and has found, as one HTML page."""
+
+from __future__ import annotations
+
+import logging
+import webbrowser
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from hacs_crawler.cli.common import Set, opened
+from hacs_crawler.exceptions import HacsError
+from hacs_crawler.report.data import report_data
+from hacs_crawler.report.html import html
+from hacs_crawler.utils.files import replacing
+
+logger = logging.getLogger(__name__)
+
+
+def report(
+    output: Annotated[Path, typer.Option("-o", "--output", help="the file to be written")] = Path(
+        "hacs-report.html"
+    ),
+    open_: Annotated[bool, typer.Option("--open", help="open it in a browser")] = False,
+    limit: Annotated[int, typer.Option(min=1, help="pages, and runs, in a list at most")] = 200,
+    settings: Set = None,
+) -> None:
+    """Write what HACS knows, plans and has found as one HTML page, which loads nothing.
+
+    It has what would be crawled now and why, what past runs found, the experiment, calibration, and a
+    view of each page listed. See docs/report.md.
+    """
+    with opened(settings) as (config, knowledge):
+        if output.is_dir() or not output.absolute().parent.is_dir():
+            msg = f"-o {str(output)!r}: allowed is a file in a folder that exists"
+            raise HacsError(msg)
+        page = html(report_data(knowledge, config, config.clock(), limit))
+        try:
+            with replacing(output) as file:
+                file.write(page.encode())
+        except OSError as error:
+            raise HacsError(f"cannot write {output}: {error.strerror or error}") from error
+    logger.info("%s written, %.1f MB", output, len(page) / 1e6)
+    if open_ and not webbrowser.open(output.absolute().as_uri()):
+        logger.warning("there is no browser to open it with")

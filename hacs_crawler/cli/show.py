@@ -1,0 +1,238 @@
+"""`hacs show`: one page's history, and what would make it be visited next."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Annotated, Any, Final
+
+import numpy as np
+import typer
+
+from hacs_crawler.cli.common import Set, opened, writing_to_stdout
+from hacs_crawler.cli.rank import Json, days_text, interval_text
+from hacs_crawler.config import Config
+from hacs_crawler.exceptions import HacsError
+from hacs_crawler.links.sites import site_id
+from hacs_crawler.links.urls import check_url, page_id, without_login
+from hacs_crawler.model import bayes_quantiles, gaps_between
+from hacs_crawler.ranking.next_visit import Hold, Outlook, outlook_of
+from hacs_crawler.ranking.plan import read_rows
+from hacs_crawler.state.database import Knowledge, histories
+from hacs_crawler.state.page import DAY, Page
+from hacs_crawler.state.store import Ids, Rows
+from hacs_crawler.utils.progress import Progress
+
+VISITS_SHOWN: Final = 20
+SIMILAR_SHOWN: Final = 5
+INTERVAL: Final = 0.8
+"""How much of the posterior lies in the interval shown."""
+
+
+class UnknownPageError(HacsError):
+    """The state does not know the page that was asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class PageReport:
+    """What is known of a page.
+
+    `updated` says of each visit whether it found an update. `rate_per_day` is estimated anew, `interval`
+    holds `INTERVAL` of its posterior; None where the estimator has none.
+    """
+
+    page: Page
+    updated: list[bool]
+    rate_per_day: float
+    interval: tuple[float, float] | None
+    outlook: Outlook
+
+
+def show(
+    url: Annotated[str, typer.Argument(help="a page's URL; known by its SURT, as in archives")],
+    json_: Json = False,
+    settings: Set = None,
+) -> None:
+    """Show the history of one page, its rate, and what would make it be visited next."""
+    with opened(settings) as (config, knowledge), writing_to_stdout():
+        url = without_login(url)
+        problem = check_url(url)
+        if problem is not None:
+            raise UnknownPageError(f"{url!r} is no page's URL: {problem}")
+        now = config.clock()
+        page = knowledge.load([page_id(url)]).get(page_id(url))
+        with Progress("show") as progress:
+            ids, rows = read_rows(knowledge, progress)
+        if page_id(url) not in ids:
+            raise UnknownPageError(_unknown(url, ids, rows, knowledge))
+        if page is None:
+            raise UnknownPageError(f"what the state holds of {url} is damaged")
+        report = report_of(page, ids, rows, knowledge, config, now)
+        if json_:
+            typer.echo(json.dumps(_as_json(report), indent=2))
+            return
+        for line in _text(report, config, now):
+            typer.echo(line)
+
+
+def report_of(
+    page: Page, page_ids: Ids, rows: Rows, knowledge: Knowledge, config: Config, now: float
+) -> PageReport:
+    """Return what is known of a page; `page_ids` and `rows` are those of all pages."""
+    estimation = knowledge.estimation
+    visit_days, updated, offsets = histories([page])
+    interval = None
+    if estimation.estimator == "bayes":
+        gaps = gaps_between(visit_days, updated, offsets, estimation.fade_days)
+        tail = (1 - INTERVAL) / 2
+        low, high = bayes_quantiles(gaps, estimation.prior, (tail, 1 - tail))[0].tolist()
+        interval = (low, high)
+    return PageReport(
+        page=page,
+        updated=updated.tolist(),
+        rate_per_day=estimation.rate_per_day(page),
+        interval=interval,
+        outlook=outlook_of(page_id(page.url), page_ids, rows, knowledge, config, now),
+    )
+
+
+def _unknown(url: str, page_ids: Ids, rows: Rows, knowledge: Knowledge) -> str:
+    same_site = page_ids[rows["site"] == site_id(url)][:SIMILAR_SHOWN].tolist()
+    similar = [page.url for page in knowledge.load(same_site).values()]
+    hint = f"; of the same site it knows {', '.join(similar)}" if similar else ""
+    return f"the state does not know {url} (of {len(page_ids)} pages){hint}"
+
+
+def _as_json(report: PageReport) -> dict[str, Any]:
+    page, outlook = report.page, report.outlook
+    times = zip(page.visits, report.updated, page.new_links_by_visit(), strict=True)
+    return {
+        "url": page.url,
+        "visits": [
+            {"at": _iso(at), "is_update": updated, "new_links": links}
+            for at, updated, links in times
+        ],
+        "links": len(page.links),
+        "gone": page.gone,
+        "failures": page.failures,
+        "last_news": _iso(page.last_news) if page.last_news else None,
+        "not_before": _iso(page.not_before) if page.not_before else None,
+        "harvests": [
+            {"source": f"{one.source:08x}", "until": _iso(one.until)}
+            for one in page.harvests.values()
+        ],
+        "rate_per_day": report.rate_per_day,
+        "rate_interval": report.interval,
+        "ranked_rate_per_day": outlook.rate_per_day,
+        "p": outlook.p,
+        "raw_p": outlook.raw_p,
+        "arm": outlook.arm or None,
+        "rank": outlook.rank,
+        "ranked": outlook.ranked,
+        "hold": outlook.hold.value,
+        "p_to_pass": outlook.p_to_pass,
+        "next_visit": None if outlook.at is None else _iso(outlook.at),
+    }
+
+
+def _text(report: PageReport, config: Config, now: float) -> Iterator[str]:
+    page, outlook = report.page, report.outlook
+    updates = sum(report.updated)
+    yield page.url
+    yield f"  seen         {_seen(page, updates, now)}"
+    if page.gone:
+        yield f"  gone         404 or 410 answered {page.gone} times, last {_date(page.last_news)}"
+    if page.failures:
+        yield (
+            f"  failures     {page.failures} attempts since then told nothing, the last one "
+            f"{_date(page.last_news)}"
+        )
+    for harvest in page.harvests.values():
+        until = _date(harvest.until)
+        yield f"  archive      captures of source {harvest.source:08x} are recorded until {until}"
+    yield f"  rate         {_rate(report, config)}"
+    corrected = "" if outlook.p == outlook.raw_p else f" ({outlook.raw_p:.4f} before calibration)"
+    yield f"  p now        {outlook.p:.4f}{corrected}"
+    yield f"  rank         {_rank(outlook)}"
+    yield f"  next visit   {_next(outlook, config, now)}"
+    if page.visits:
+        yield ""
+        yield from _visits(report)
+
+
+def _seen(page: Page, updates: int, now: float) -> str:
+    if not page.visits:
+        return "never"
+    last = days_text(max(0.0, now - page.visits[-1]) / DAY)
+    return (
+        f"{len(page.visits)} visits kept since {_date(page.visits[0])}, {updates} with an update; "
+        f"last {last} ago; {len(page.links)} links"
+    )
+
+
+def _rate(report: PageReport, config: Config) -> str:
+    text = f"{report.rate_per_day:.4g} a day: an update every {interval_text(report.rate_per_day)}"
+    if report.interval is not None:
+        low, high = report.interval
+        text += (
+            f" ({100 * INTERVAL:.0f} % of the posterior: {interval_text(high)} "
+            f"to {interval_text(low)})"
+        )
+    text += f", by {config.estimator}"
+    ranked = report.outlook.rate_per_day
+    if not np.isclose(ranked, report.rate_per_day, rtol=0.01):
+        text += f"; ranked by {ranked:.4g}, of the time of its last visit"
+    return text
+
+
+def _rank(outlook: Outlook) -> str:
+    of_arm = f" of the arm {outlook.arm}" if outlook.arm else ""
+    if outlook.rank is None:
+        return f"none among the {outlook.ranked} pages{of_arm} that may be visited"
+    return f"{ordinal(outlook.rank)} of {outlook.ranked} pages{of_arm}"
+
+
+def _next(outlook: Outlook, config: Config, now: float) -> str:
+    if outlook.hold is Hold.NOTHING:
+        return "now, within the budget" if config.budget else "now"
+    if outlook.hold is Hold.GONE:
+        assert outlook.at is not None  # noqa: S101 - a gone page has a time to wait for
+        return f"waits until {_date(outlook.at)}: gone"
+    threshold = f"the threshold of {config.threshold:g}"
+    bar = (
+        threshold
+        if outlook.hold is Hold.THRESHOLD
+        else f"the last page within the budget (p = {outlook.p_to_pass:.4f})"
+        if outlook.p_to_pass is not None
+        else "the pages within the budget"
+    )
+    if outlook.at is None:
+        return f"cannot be said: it is behind {bar}, and time alone does not change that"
+    wait = days_text((outlook.at - now) / DAY)
+    return f"in {wait}, {_date(outlook.at)}, when it passes {bar}, if all others stay as they are"
+
+
+def _visits(report: PageReport) -> Iterator[str]:
+    page = report.page
+    found = list(zip(page.visits, report.updated, page.new_links_by_visit(), strict=True))
+    for at, updated, links in found[: -VISITS_SHOWN - 1 : -1]:
+        what = f"update, {links} new links" if links else "update" if updated else "nothing new"
+        yield f"  {_date(at)}   {'first visit' if at == page.visits[0] else what}"
+    if len(found) > VISITS_SHOWN:
+        yield f"  and {len(found) - VISITS_SHOWN} before (--json has all)"
+
+
+def ordinal(number: int) -> str:
+    """Return 1st, 2nd, 3rd, 4th, 11th, 21st."""
+    last = number % 10 if number % 100 not in (11, 12, 13) else 0
+    return f"{number}{ {1: 'st', 2: 'nd', 3: 'rd'}.get(last, 'th') }"
+
+
+def _date(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M")
+
+
+def _iso(at: float) -> str:
+    return datetime.fromtimestamp(int(at), UTC).isoformat().replace("+00:00", "Z")

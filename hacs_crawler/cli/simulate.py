@@ -1,0 +1,212 @@
+"""`hacs simulate`: what policies would have found on known histories, day by day."""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import Annotated, Final
+
+import typer
+
+from hacs_crawler.archive.timelines import parse_day, read_timelines
+from hacs_crawler.cli.common import ending_in_a_line
+from hacs_crawler.exceptions import HacsError
+from hacs_crawler.model import ESTIMATORS
+from hacs_crawler.simulation.baselines import BASELINES, find_baseline
+from hacs_crawler.simulation.curves import check_target, draw_curves
+from hacs_crawler.simulation.simulation import Scenario
+from hacs_crawler.simulation.tournament import Standing, compare
+from hacs_crawler.state.database import Estimation
+from hacs_crawler.state.page import DAY
+from hacs_crawler.utils.files import replacing
+from hacs_crawler.utils.progress import Progress
+
+logger = logging.getLogger(__name__)
+
+DEFAULT: Final = Estimation()
+DEFAULT_PLOT: Final = Path("curves.svg")
+
+
+def simulate(  # noqa: PLR0913, PLR0917 - one for each option
+    pages: Annotated[Path, typer.Option(help="CSV: url, site, level, first_seen")],
+    updates: Annotated[Path, typer.Option(help="CSV: url, updated_at, new_links")],
+    start: Annotated[str, typer.Option(help="the first day, UTC; before it all is history")],
+    end: Annotated[str, typer.Option(help="the day after the last, UTC")],
+    captures: Annotated[
+        Path | None, typer.Option(help="CSV: url, captured_at; what the history showed")
+    ] = None,
+    budget: Annotated[int | None, typer.Option(help="visits a day")] = None,
+    budgets: Annotated[
+        str | None, typer.Option(help="several, such as 1,5,15; draws curves")
+    ] = None,
+    policy: Annotated[
+        str, typer.Option(help="names, or dotted paths of functions, separated by commas")
+    ] = ",".join(BASELINES),
+    estimator: Annotated[str, typer.Option(help="as HACS_ESTIMATOR")] = DEFAULT.estimator,
+    fade_days: Annotated[float, typer.Option(help="as HACS_FADE_DAYS")] = DEFAULT.fade_days,
+    siblings: Annotated[bool, typer.Option(help="as HACS_SIBLINGS")] = True,
+    seed: Annotated[int, typer.Option(help="of what is random")] = 0,
+    json_: Annotated[Path | None, typer.Option("--json", help="a file for all numbers")] = None,
+    plot: Annotated[
+        Path | None,
+        typer.Option(help=f"a file for the curves, .svg or .png  [default: {DEFAULT_PLOT}]"),
+    ] = None,
+) -> None:
+    """Simulate recrawling pages whose updates are known, under a budget, by one policy or several.
+
+    The estimators, the ranking and the state's logic are those of a crawl. See docs/simulation.md.
+    """
+    with ending_in_a_line():
+        sys.path.append(str(Path.cwd()))  # where a policy of one's own is looked for
+        names = _names(policy)
+        visits_a_day = _budgets(budget, budgets)
+        target = _plot_target(plot, is_wanted=budgets is not None)
+        _check_file(json_, "--json")
+        scenario = Scenario(
+            read_timelines(pages, updates, captures),
+            parse_day(start, "start"),
+            parse_day(end, "end"),
+            min(visits_a_day),
+            _estimation(estimator, fade_days),
+            seed,
+            siblings,
+        )
+        standings = _compared(scenario, names, visits_a_day)
+        if json_ is not None:
+            _write(json_, _as_json(scenario, standings, has_budgets=budgets is not None))
+        if target is not None:
+            _write(target, draw_curves(standings, target.suffix[1:]))
+        typer.echo(table(standings, has_budgets=budgets is not None))
+
+
+COLUMNS: Final[Mapping[str, Callable[[Standing], str]]] = MappingProxyType(
+    {
+        "policy": lambda one: one.score.policy,
+        "visits": lambda one: str(one.score.visits),
+        "hits": lambda one: str(one.score.hits),
+        "precision": lambda one: _shown(one.score.precision, 4),
+        "updates found": lambda one: str(one.score.updates_found),
+        "of": lambda one: str(one.score.updates_total),
+        "new links": lambda one: str(one.score.new_links_found),
+        "mean delay, days": lambda one: _shown(one.score.mean_delay_days, 1),
+        "mean freshness": lambda one: _shown(one.score.mean_freshness, 4),
+        "wasted": lambda one: _shown(one.score.wasted_share, 4),
+        "hits / last-obs": lambda one: _shown(one.hits_vs_last_obs, 3),
+        "hits / oracle": lambda one: _shown(one.hits_vs_oracle, 3),
+    }
+)
+
+
+def table(standings: Sequence[Standing], *, has_budgets: bool) -> str:
+    """Return the standings as a table in Markdown."""
+    columns = [
+        [title, *(cell(standing) for standing in standings)] for title, cell in COLUMNS.items()
+    ]
+    if has_budgets:
+        columns.insert(1, ["visits a day", *(str(standing.budget) for standing in standings)])
+    aligned = [_aligned(column, is_text=place == 0) for place, column in enumerate(columns)]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in zip(*aligned, strict=True))
+
+
+def _shown(value: float | None, digits: int) -> str:
+    return "-" if value is None else f"{value:.{digits}f}"
+
+
+def _aligned(column: list[str], *, is_text: bool) -> list[str]:
+    """Return a column's cells in one width, with the line below its title."""
+    width = max(map(len, column))
+    cells = [cell.ljust(width) if is_text else cell.rjust(width) for cell in column]
+    return [cells[0], "-" * width if is_text else "-" * (width - 1) + ":", *cells[1:]]
+
+
+def _names(policy: str) -> list[str]:
+    names = [name.strip() for name in policy.split(",")]
+    for name in names:
+        find_baseline(name)
+    return list(dict.fromkeys(names))
+
+
+def _budgets(budget: int | None, budgets: str | None) -> list[int]:
+    if (budget is None) == (budgets is None):
+        raise HacsError("one of --budget and --budgets is needed, and not both")
+    texts = [str(budget)] if budgets is None else budgets.split(",")
+    numbers = [int(text) if text.strip().isdecimal() else 0 for text in texts]
+    if min(numbers) < 1:
+        option = "budget" if budgets is None else "budgets"
+        given = budget if budgets is None else repr(budgets)
+        raise HacsError(f"--{option} = {given}: allowed are whole numbers of at least 1")
+    return list(dict.fromkeys(numbers))
+
+
+def _estimation(estimator: str, fade_days: float) -> Estimation:
+    if estimator not in ESTIMATORS:
+        raise HacsError(f"estimator {estimator!r}: allowed are {', '.join(ESTIMATORS)}")
+    if math.isnan(fade_days) or fade_days <= 0:
+        raise HacsError(f"--fade-days = {fade_days}: allowed is a number above 0")
+    return Estimation(estimator, fade_days)
+
+
+def _plot_target(plot: Path | None, *, is_wanted: bool) -> Path | None:
+    """Return where curves are drawn to; without matplotlib only a file that was asked for is missed."""
+    if plot is None and not is_wanted:
+        return None
+    if not is_wanted:
+        raise HacsError("--plot draws curves over several budgets: it needs --budgets")
+    _check_file(plot, "--plot")
+    try:
+        check_target(plot or DEFAULT_PLOT)
+    except HacsError as error:
+        if plot is not None:
+            raise
+        logger.warning("no curves are drawn: %s", error)
+        return None
+    return plot or DEFAULT_PLOT
+
+
+def _check_file(target: Path | None, option: str) -> None:
+    if target is not None and (target.is_dir() or not target.parent.is_dir()):
+        raise HacsError(f"{option} = {str(target)!r}: allowed is a file in a folder that exists")
+
+
+def _compared(scenario: Scenario, names: list[str], budgets: list[int]) -> list[Standing]:
+    with Progress("simulate") as progress:
+        return compare(
+            scenario,
+            names,
+            budgets,
+            on_progress=lambda done, total: progress.update(f"{done} days", done, total),
+        )
+
+
+def _as_json(scenario: Scenario, standings: Sequence[Standing], *, has_budgets: bool) -> bytes:
+    policies = [
+        ({"budget": standing.budget} if has_budgets else {}) | standing.as_json()
+        for standing in standings
+    ]
+    body = {
+        "days": (scenario.end - scenario.start) // DAY,
+        "pages": len(scenario.places()),
+        "estimator": scenario.estimation.estimator,
+        "fade_days": _finite(scenario.estimation.fade_days),
+        "siblings": scenario.has_siblings,
+        "seed": scenario.seed,
+        "policies": policies,
+    }
+    return f"{json.dumps(body, indent=1, allow_nan=False)}\n".encode()
+
+
+def _finite(number: float) -> float | None:
+    return number if math.isfinite(number) else None
+
+
+def _write(target: Path, body: bytes) -> None:
+    try:
+        with replacing(target) as file:
+            file.write(body)
+    except OSError as error:
+        raise HacsError(f"cannot write {target}: {error.strerror or error}") from error

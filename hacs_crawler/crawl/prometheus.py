@@ -1,0 +1,118 @@
+"""A crawl's stats for Prometheus, over HTTP, where HACS_METRICS says so."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from scrapy import Spider, signals
+from scrapy.crawler import Crawler
+from scrapy.exceptions import NotConfigured
+
+from hacs_crawler.crawl.session import Session
+
+if TYPE_CHECKING:
+    from prometheus_client.metrics_core import Metric
+
+LABELS: Final = (
+    (re.compile(r"hacs/experiment/(?P<label>[^/]+)/(\w+)"), "hacs_experiment_{}", "arm"),
+    (re.compile(r"hacs/(dropped|not_observed)/(?P<label>.+)"), "hacs_{}_by_reason", "reason"),
+    (re.compile(r"hacs/archive/dropped/(?P<label>.+)"), "hacs_archive_dropped", "kind"),
+    (
+        re.compile(r"downloader/(response_status_count|request_method_count)/(?P<label>.+)"),
+        "scrapy_downloader_{}",
+        "value",
+    ),
+    (
+        re.compile(r"downloader/(exception_type_count)/(?P<label>.+)"),
+        "scrapy_downloader_{}",
+        "value",
+    ),
+)
+"""Families of stats that become one metric: pattern, the metric's name, and that of the label."""
+_NOT_IN_NAMES: Final = re.compile(r"\W+", re.ASCII)
+
+
+class Metrics:
+    """Serves every stat that is a number at `http://HOST:PORT/metrics`, while the crawl runs."""
+
+    def __init__(self, crawler: Crawler, address: tuple[str, int]) -> None:
+        self._crawler = crawler
+        self._address = address
+        self._server: Any = None
+        crawler.signals.connect(self.open, signals.spider_opened)
+        crawler.signals.connect(self.close, signals.spider_closed)
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Metrics:
+        """Serve where HACS_METRICS says; raises NotConfigured where it says nothing."""
+        config = Session.of(crawler).config
+        if config is None or config.metrics is None:
+            raise NotConfigured
+        return cls(crawler, config.metrics)
+
+    def open(self, spider: Spider) -> None:
+        """Begin to serve; a crawl that cannot is not begun."""
+        del spider
+        host, port = self._address
+        try:
+            from prometheus_client import CollectorRegistry, start_http_server  # noqa: PLC0415
+
+            registry = CollectorRegistry()
+            registry.register(self)
+            self._server, _ = start_http_server(port, host, registry)
+        except ImportError as error:
+            message = f"HACS_METRICS needs pip install 'hacs-crawler[metrics]' ({error})"
+            Session.of(self._crawler).fail(message)
+        except (OSError, OverflowError) as error:
+            message = f"HACS_METRICS = '{host}:{port}': cannot listen there: {error}"
+            Session.of(self._crawler).fail(message)
+
+    def close(self, spider: Spider) -> None:
+        """Stop serving."""
+        del spider
+        if self._server is not None:
+            self._server.shutdown()
+            self._server.server_close()
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield the stats as metrics; called in the server's threads."""
+        spider = self._crawler.spider
+        stats = dict(self._crawler.stats.get_stats())
+        waiting = Session.of(self._crawler).waiting_visits
+        return metrics_of(stats | {"hacs/waiting_visits": waiting}, spider.name if spider else "")
+
+    def describe(self) -> Iterable[Metric]:
+        """Return nothing: what there is to be collected changes while the crawl runs."""
+        return ()
+
+
+def metrics_of(stats: Mapping[str, Any], spider: str) -> Iterator[Metric]:
+    """Yield stats that are numbers as Prometheus metrics, labelled with the spider's name."""
+    from prometheus_client.core import GaugeMetricFamily  # noqa: PLC0415 - an extra
+
+    families: dict[str, GaugeMetricFamily] = {}
+    for stat, value in sorted(stats.items()):
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            continue
+        name, labels = _named(stat)
+        family = families.get(name)
+        if family is None:
+            text = f"Scrapy stat {stat}"
+            family = GaugeMetricFamily(name, text, labels=["spider", *labels])
+            families[name] = family
+        family.add_metric([spider, *labels.values()], value)
+    yield from families.values()
+
+
+def _named(stat: str) -> tuple[str, dict[str, str]]:
+    """Return the name of a stat's metric, and its labels but for the spider's."""
+    for pattern, name, label in LABELS:
+        found = pattern.fullmatch(stat)
+        if found is not None:
+            place = pattern.groupindex["label"] - 1
+            parts = [part for at, part in enumerate(found.groups()) if at != place]
+            return name.format(*parts), {label: found["label"]}
+    name = _NOT_IN_NAMES.sub("_", stat)
+    return (name if name.startswith("hacs_") else f"scrapy_{name}"), {}

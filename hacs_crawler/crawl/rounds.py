@@ -1,0 +1,61 @@
+"""Rounds of a crawl that goes on: each ranks anew, when all that the one before led to is done."""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import Final
+
+from scrapy.crawler import Crawler
+from scrapy.utils.defer import maybe_deferred_to_future
+
+from hacs_crawler.crawl.loop import sleep
+from hacs_crawler.crawl.session import MINUTE, Session
+
+logger = logging.getLogger(__name__)
+
+LOOK_SECONDS: Final = 0.25
+"""How often it is looked whether a round is done."""
+
+
+class Rounds:
+    """The rounds of one crawl; `next` is called from the spider's `start()` when its seeds are over."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        self._crawler = crawler
+        self._session = Session.of(crawler)
+        self._began = time.monotonic()
+
+    async def next(self) -> bool:
+        """End a round and return when the next one begins; False where the crawl has failed.
+
+        A round is over when all that its seeds led to has been visited and is written to the state. The
+        next one begins HACS_ROUND_MINUTES after this one did, or at once if that is past.
+        """
+        session = self._session
+        if session.ranker is not None:
+            await session.ranker.end_round()
+            session.ranker.wake()
+        while session.failure is None and not self._is_idle():
+            await maybe_deferred_to_future(sleep(LOOK_SECONDS))
+        await session.end_round()
+        if session.failure is not None or session.config is None:
+            return False
+        rest = self._began + session.config.round_minutes * MINUTE - time.monotonic()
+        if rest > 0:
+            logger.info("The next round begins in %.1f minutes", rest / MINUTE)
+            await maybe_deferred_to_future(sleep(rest))
+        self._began = time.monotonic()
+        await session.begin_round()
+        if session.ranker is not None:
+            session.ranker.begin_round()
+        return session.failure is None
+
+    def _is_idle(self) -> bool:
+        """Whether nothing is waiting, under way or being parsed, as Scrapy's engine asks it."""
+        engine, ranker = self._crawler.engine, self._session.ranker
+        assert engine is not None  # noqa: S101 - there is one while crawling
+        slot = engine.scraper.slot
+        is_parsed = slot is None or slot.is_idle()
+        waits = ranker is not None and ranker.has_pending_requests()
+        return is_parsed and not engine.downloader.active and not waits

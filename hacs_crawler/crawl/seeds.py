@@ -1,0 +1,84 @@
+"""Seed files: one URL a line, from a plain file, a gzipped one, or standard input."""
+
+import gzip
+import logging
+import re
+import sys
+import zlib
+from codecs import BOM_UTF8
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import IO
+
+from hacs_crawler.exceptions import HacsError
+from hacs_crawler.links.urls import check_url, without_login
+
+logger = logging.getLogger(__name__)
+
+LONGEST_LINE_BYTES = 65_536
+"""A longer line is malformed; this bounds the memory that a file without line ends takes."""
+
+_COMMENT = re.compile(r"(?:^|\s)#.*", re.DOTALL)
+
+
+class SeedsError(HacsError):
+    """A seed file cannot be read, at all or to its end; the message names it."""
+
+
+def read_seeds(source: str) -> Iterator[str]:
+    """Yield the URLs of a seed file in its order, reading as they are asked for.
+
+    `source` is a path, gzipped if it ends in ".gz", or "-" for standard input. The text is UTF-8, a
+    byte order mark is skipped. "#" starts a comment at the beginning of a line or after white space
+    (elsewhere it is part of the URL). A malformed line is logged as a warning with its number, and
+    the rest goes on. The source is opened at the first step of the iteration, which raises
+    SeedsError if it cannot be; so does any later step at which reading fails.
+    """
+    name = "standard input" if source == "-" else source
+    try:
+        with _open(source) as stream:
+            for number, line in enumerate(_lines(stream), start=1):
+                url, problem = _parse(line)
+                if problem is not None:
+                    logger.warning("%s, line %d: %s; skipped", name, number, problem)
+                elif url:
+                    yield url
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise SeedsError(f"{name}: damaged gzip file: {error}") from error
+    except (OSError, ValueError) as error:  # ValueError: NUL in the path, closed standard input
+        reason = getattr(error, "strerror", None) or error
+        raise SeedsError(f"{name}: cannot read seeds: {reason}") from error
+
+
+def _open(source: str) -> AbstractContextManager[IO[bytes] | gzip.GzipFile]:
+    if source == "-":
+        return nullcontext(sys.stdin.buffer)
+    if source.endswith(".gz"):
+        return gzip.open(source, "rb")
+    return Path(source).open("rb")
+
+
+def _lines(stream: IO[bytes] | gzip.GzipFile) -> Iterator[bytes]:
+    """Yield lines; of an overlong one only so much that it is seen to be too long."""
+    first = True
+    while line := stream.readline(LONGEST_LINE_BYTES + 1):
+        rest = line
+        while len(rest) > LONGEST_LINE_BYTES and not rest.endswith(b"\n"):
+            rest = stream.readline(LONGEST_LINE_BYTES + 1)
+        yield line.removeprefix(BOM_UTF8) if first else line
+        first = False
+
+
+def _parse(line: bytes) -> tuple[str, str | None]:
+    """Return the URL of a line ("" if there is none) and what is wrong with it."""
+    if len(line) > LONGEST_LINE_BYTES:
+        return "", f"longer than {LONGEST_LINE_BYTES} bytes"
+    try:
+        url = _COMMENT.sub("", line.decode()).strip()
+    except UnicodeDecodeError as error:
+        return "", f"not UTF-8 at byte {error.start + 1}"
+    if not url:
+        return "", None
+    problem = check_url(url)
+    return url, None if problem is None else f"{problem}: {without_login(url)[:200]!r}"

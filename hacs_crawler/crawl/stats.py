@@ -1,0 +1,121 @@
+"""Counts what a crawl does, as Scrapy stats under `hacs/`, and sums it up in a sentence."""
+
+from __future__ import annotations
+
+import logging
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from scrapy.statscollectors import StatsCollector
+
+from hacs_crawler.ranking.plan import Plan
+from hacs_crawler.state.database import Recorded
+from hacs_crawler.state.page import News
+from hacs_crawler.statistics.scoring import Expectation, summary
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class Tally:
+    """The stats of one crawl, and its predictions against what was found."""
+
+    stats: StatsCollector
+    recorded: int = 0
+    _p: array[float] = field(default_factory=lambda: array("f"))
+    _found: bytearray = field(default_factory=bytearray)
+    _before: dict[str, Any] = field(default_factory=dict)
+
+    def count(self, name: str, number: float = 1) -> None:
+        """Add to the stat `hacs/<name>`."""
+        self.stats.inc_value(f"hacs/{name}", number)  # type: ignore[arg-type]
+
+    def count_not_observed(self, reason: str) -> None:
+        """Count a request that brought no observation of its page."""
+        self.count("not_observed")
+        self.count(f"not_observed/{reason}")
+
+    def count_prediction(self, p: float, is_update: bool) -> None:
+        """Compare the p of a ranked visit with what it found."""
+        self._p.append(p)
+        self._found.append(is_update)
+
+    @property
+    def predicted(self) -> int:
+        """How many predictions were compared."""
+        return len(self._found)
+
+    def expectation(self) -> Expectation:
+        """Return what was predicted so far against what was found."""
+        return summary(self._p, np.frombuffer(self._found, np.bool_))
+
+    def count_for_arm(self, arm: str | None, recorded: Recorded) -> None:
+        """Count a visit, of a seed or of what follows from it, for its arm, if it has one."""
+        if not arm:
+            return
+        self.count(f"experiment/{arm}/visits")
+        if recorded.updated:
+            self.count(f"experiment/{arm}/updates")
+            self.count(f"experiment/{arm}/new_links", len(recorded.new_links))
+
+    def count_plan(self, plan: Plan) -> None:
+        """Count the pages of the state that were scored, and what became of them."""
+        for name, number in (
+            ("seeds", plan.known),
+            ("ranked", len(plan)),
+            ("dropped/gone", plan.waiting),
+            ("dropped/threshold", plan.below_threshold),
+            ("dropped/budget", plan.left_out),
+        ):
+            if number:
+                self.count(name, number)
+
+    def count_recorded(self, recorded: Sequence[Recorded]) -> None:
+        """Count visits that the store has acknowledged."""
+        seen = [one for one in recorded if one.visit.news is News.SEEN]
+        self.recorded += len(seen)
+        for name, number in (
+            ("visits", len(seen)),
+            ("first_visits", sum(not one.before.visits for one in seen)),
+            ("updates", sum(one.updated for one in seen)),
+            ("new_links", sum(len(one.new_links) for one in seen if one.updated)),
+            ("gone", sum(one.visit.news is News.GONE for one in recorded)),
+        ):
+            if number:
+                self.count(name, number)
+
+    def begin_round(self) -> None:
+        """Let the next summary be of what comes from now on; the stats go on."""
+        self.recorded = 0
+        self._p, self._found = array("f"), bytearray()
+        self._before = dict(self.stats.get_stats())
+
+    def log_summary(self) -> None:
+        """Log what the crawl did and how its yield compares with the p it predicted."""
+
+        def stat(name: str) -> int:
+            stats = (self.stats.get_stats(), self._before)
+            now, before = (int(one.get(f"hacs/{name}", 0)) for one in stats)
+            return now - before
+
+        expectation = self.expectation()
+        logger.info(
+            "HACS visited %d pages (%d for the first time) and found %d updates with %d new links; "
+            "of %d ranked pages known before, %d had an update and %.1f were predicted; %d seeds "
+            "were left out (threshold %d, budget %d, gone %d); %d requests brought no observation",
+            stat("visits"),
+            stat("first_visits"),
+            stat("updates"),
+            stat("new_links"),
+            expectation.visits,
+            expectation.found_updates,
+            expectation.expected_updates,
+            stat("dropped/threshold") + stat("dropped/budget") + stat("dropped/gone"),
+            stat("dropped/threshold"),
+            stat("dropped/budget"),
+            stat("dropped/gone"),
+            stat("not_observed"),
+        )

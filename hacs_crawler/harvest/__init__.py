@@ -1,0 +1,1 @@
+"""Asks a live web archive, during a crawl, for what it has of each page."""

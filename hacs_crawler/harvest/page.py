@@ -1,0 +1,174 @@
+"""Records the visits that an archive's captures of a page stand for, in the order of time."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from scrapy.utils.defer import maybe_deferred_to_future
+from twisted.internet.defer import Deferred
+
+from hacs_crawler.archive import Capture
+from hacs_crawler.crawl.concurrent import begin
+from hacs_crawler.crawl.session import Session
+from hacs_crawler.harvest.client import MEMENTO_SLOT, REQUESTS_AT_ONCE, ArchiveClient, Memento
+from hacs_crawler.harvest.harvest import Step, steps, thinned
+from hacs_crawler.harvest.site import Site
+from hacs_crawler.state.page import Harvest, Page, Visit
+
+MEMENTOS_AT_ONCE: Final = REQUESTS_AT_ONCE[MEMENTO_SLOT]
+"""Of one page: as many as the archive is asked for at once, so that a single page keeps it busy."""
+MEMENTO_TRIES: Final = 3
+"""How many captures of the same content are tried until one can be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class HarvestOptions:
+    """What is wanted of an archive's history; `source` is the number that pages keep it under.
+
+    `since` and `until` are seconds since 1970 UTC, both included.
+    """
+
+    source: int
+    since: int
+    until: int
+    by_digest: bool
+    max_captures: int | None
+
+
+class PageHarvest:
+    """One page on the way from captures to visits.
+
+    A visit is recorded when those before it are, so the page's `Harvest` says truly that everything
+    up to it is recorded. What could not be read because the archive failed is to be tried again: the
+    captures in `missed`, and those after the last visit, the earliest of them at `retry_from` (0 for
+    none). `counts` are the visits, the mementos fetched and those not needed.
+    """
+
+    def __init__(
+        self, session: Session, client: ArchiveClient, options: HarvestOptions, site: Site
+    ) -> None:
+        self._session = session
+        self._client = client
+        self._options = options
+        self._site = site
+        self._shown: set[int] = set()
+        self._failed: Counter[int] = Counter()
+        self._redirected: set[int] = set()
+        self._trailing: list[Capture] = []
+        self.missed: list[Capture] = []
+        self.counts: Counter[str] = Counter()
+
+    @property
+    def retry_from(self) -> int:
+        """Time of the first capture after the last visit that the archive failed to show, 0 for none."""
+        return self._trailing[0].at if self._trailing else 0
+
+    async def retry(self, capture: Capture) -> bool:
+        """Record the visit of one capture that was missed; return whether the archive showed it."""
+        memento = await self._client.memento(capture)
+        if memento.links is None or not self._is_wanted(memento):
+            return not memento.is_passing
+        self._count("mementos")
+        await self._record(Visit(self._site.url_of(capture), memento.at, links=memento.links))
+        return True
+
+    async def record(self, captures: Sequence[Capture], page: Page | None) -> None:
+        """Record the visits of captures, which come in time order; `page` is what is known of it.
+
+        Raises BlockedError where the archive shows no mementos of the page, StoppedError.
+        """
+        known = None if page is None else page.harvests.get(self._options.source)
+        if known is not None and known.digest:
+            self._shown.add(known.digest)
+        if self._options.max_captures is not None:
+            # what is recorded already included, so that a killed harvest goes on with the same ones
+            captures = thinned(captures, self._options.max_captures)
+        if self._options.by_digest:
+            is_known = known is not None
+            for step in steps(captures, known):
+                # a revisit of what was not seen here may be one of an archived error
+                if not (is_known and step.is_new and step.capture.is_revisit):
+                    await self._visit(step, step.capture.at, changed=step.changed)
+                is_known = True
+        else:
+            await self._record_links(steps(captures, known))
+
+    async def _record_links(self, to_do: Iterator[Step]) -> None:
+        waiting: deque[tuple[Step, Deferred[Memento] | None]] = deque()
+        under_way = 0
+        try:
+            for step in to_do:
+                fetch = begin(self._client.memento(step.capture)) if step.is_new else None
+                waiting.append((step, fetch))
+                under_way += fetch is not None
+                while waiting and (waiting[0][1] is None or under_way >= MEMENTOS_AT_ONCE):
+                    under_way -= waiting[0][1] is not None
+                    await self._finish(*waiting.popleft())
+            while waiting:
+                await self._finish(*waiting.popleft())
+        finally:
+            for _, fetch in waiting:
+                if fetch is not None:
+                    fetch.addErrback(lambda _: None)
+
+    async def _finish(self, step: Step, fetch: Deferred[Memento] | None) -> None:
+        """Record the visit of the next capture, once its memento is there if it needs one."""
+        if fetch is not None:
+            memento = await maybe_deferred_to_future(fetch)
+        elif step.digest in self._shown:
+            self._count("mementos_saved")
+            await self._visit(step, step.capture.at)
+            return
+        elif self._failed[step.digest] < MEMENTO_TRIES:
+            memento = await self._client.memento(step.capture)
+        else:
+            self._count("mementos_failed")
+            self._session.tally.count("archive/mementos_failed/like_others")
+            return
+        await self._take(step, memento)
+
+    async def _take(self, step: Step, memento: Memento) -> None:
+        if not self._is_wanted(memento):
+            memento = Memento(memento.at, problem="moved")
+        if memento.links is not None:
+            self._count("mementos")
+            if memento.at == step.capture.at:
+                self._shown.add(step.digest)
+            elif memento.at in self._redirected:
+                # others lead to the same capture: no need to ask all
+                self._failed[step.digest] += 1
+            self._redirected.add(memento.at)
+            await self._visit(step, memento.at, memento.links)
+            return
+        self._failed[step.digest] += 1
+        self._count("mementos_failed")
+        self._session.tally.count(f"archive/mementos_failed/{memento.problem}")
+        if memento.is_passing:
+            self._trailing.append(step.capture)
+
+    def _is_wanted(self, memento: Memento) -> bool:
+        """Whether it is of the time asked for, where the archive has shown another capture."""
+        return self._options.since <= memento.at <= self._options.until
+
+    async def _visit(
+        self, step: Step, at: int, links: frozenset[int] | None = None, *, changed: bool = False
+    ) -> None:
+        capture = step.capture
+        is_shown = self._options.by_digest or step.digest in self._shown
+        harvest = Harvest(self._options.source, capture.at, step.digest if is_shown else 0)
+        url = self._site.url_of(capture)
+        self.missed += self._trailing
+        self._trailing = []
+        await self._record(Visit(url, at, links=links, changed=changed, harvest=harvest))
+
+    async def _record(self, visit: Visit) -> None:
+        await self._session.make_room()
+        self._session.record(visit, None, None)
+        self.counts["visits"] += 1
+
+    def _count(self, name: str) -> None:
+        self.counts[name] += 1
+        self._session.tally.count(f"archive/{name}")

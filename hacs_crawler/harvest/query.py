@@ -1,0 +1,147 @@
+"""Asking a CDX server: which captures it has of a page, or of all pages of a site, chunk by chunk.
+
+A query is asked for spans of time, one after the other. Within a span a server that knows resume keys is
+read on from the key it gave (the Wayback Machine); of one that does not (pywb) a span whose answer is as
+long as the limit is halved and asked again. So is a span that a server cannot answer in time.
+
+What must not be asked for: `filter=statuscode:200` loses revisit records, `collapse=digest` loses
+unchanged captures, `page=` skips rows (internetarchive/wayback issues), and with `fl` the two kinds of
+server know different names, so the default is best: it has the `urlkey` without which there are no
+resume keys.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from json import loads
+from typing import Final
+from urllib.parse import quote, urlencode
+
+from hacs_crawler.archive.capture import Capture, Cleaning, parse_timestamp
+from hacs_crawler.archive.cdx import read_cdx
+from hacs_crawler.harvest.site import Site
+
+BLOCKED: Final = re.compile(
+    rb"(?:Administrative|Robot)AccessControlException|URL has been excluded"
+)
+"""What the Wayback Machine says, in a header or a body, where it will never show a URL."""
+
+_JSON_KEY = re.compile(rb',?\s*\[\s*\]\s*,\s*\[\s*("(?:[^"\\]|\\.)*")\s*\]\s*,?\s*\]\s*\Z')
+_MEMENTO = re.compile(r"/([0-9]{4,17})(?:[a-z]{2}_)?/(https?:/.+|[^/:]+\..+)\Z", re.DOTALL)
+_TEXT_KEY = re.compile(rb"(?:\A|\n)[ \t]*\r?\n([^\s\[{]+)\s*\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """What is still to be asked of a span of time; seconds since 1970 UTC, both ends included.
+
+    `resume_key` says behind which row to go on, "" from the beginning.
+    """
+
+    since: int
+    until: int
+    resume_key: str = ""
+
+    def halves(self) -> tuple["Span", "Span"] | None:
+        """Return the span as two, which together have the same rows left; None if it is one second."""
+        if self.since >= self.until:
+            return None
+        middle = (self.since + self.until) // 2
+        return replace(self, until=middle), replace(self, since=middle + 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A chunk of an index, and how to go on behind it.
+
+    `pages` are SURTs, each with the page's captures in time order. `rows` counts all rows, also those
+    that are no captures; `resume_key` is "" at the end, or where the server knows none.
+    """
+
+    pages: Sequence[tuple[str, list[Capture]]]
+    rows: int
+    resume_key: str
+    dropped: Cleaning
+
+
+def timestamp(second: int) -> str:
+    """Return a time as archives write it, `YYYYMMDDhhmmss`."""
+    return f"{datetime.fromtimestamp(second, UTC):%Y%m%d%H%M%S}"
+
+
+def query_url(server: str, site: Site, span: Span, limit: int) -> str:
+    """Return the URL that asks a CDX server for the next rows about a site.
+
+    A prefix is asked for without its slash at the end, for with it the homepage itself may be left out
+    (`calc_search_range` of pywb). So pages of `~barbara` come with those of `~bar`.
+    """
+    parameters = {
+        "url": site.prefix if site.has_subpages else site.homepage,
+        "matchType": "prefix" if site.has_subpages else "exact",
+        "output": "json",
+        "from": timestamp(span.since),
+        "to": timestamp(span.until),
+        "limit": str(limit),
+        "showResumeKey": "true",
+    }
+    if span.resume_key:  # the server decodes it twice (CDXServer.java)
+        parameters["resumeKey"] = span.resume_key
+    return f"{server}{'&' if '?' in server else '?'}{urlencode(parameters)}"
+
+
+def read_answer(body: bytes, name: str, site: Site, span: Span) -> Answer:
+    """Read what a CDX server answered about a site, in any of its dialects.
+
+    Captures outside the span are left out and counted as ``out_of_range``: not every server looks at it.
+    Raises ArchiveError, with `name`, if there are rows and not one of them is an index's.
+    """
+    body, resume_key = _cut_key(body)
+    dropped = Cleaning()
+    captures = list(read_cdx(body.splitlines(), name, dropped))
+    rows = len(captures) + dropped.total()
+    inside = [one for one in captures if span.since <= one.at <= span.until]
+    if len(inside) < len(captures):
+        dropped["out_of_range"] += len(captures) - len(inside)
+    pages = list(site.pages(inside, dropped))
+    return Answer(pages, rows, resume_key, dropped)
+
+
+def _cut_key(body: bytes) -> tuple[bytes, str]:
+    """Return an answer without its resume key, and the key, "" if there is none."""
+    end = max(0, len(body) - 8_192)
+    found = _JSON_KEY.search(body, end)
+    if found is not None:
+        try:
+            return body[: found.start()] + b"]", str(loads(found[1]))
+        except ValueError:
+            return body, ""
+    found = _TEXT_KEY.search(body, end)
+    return (
+        (body, "") if found is None else (body[: found.start()], found[1].decode(errors="replace"))
+    )
+
+
+def memento_url(template: str, capture: Capture) -> str:
+    """Return the URL of a capture's memento as it was archived, without the archive's own additions.
+
+    `template` is where the archive's replay begins, or has `{timestamp}` and `{url}` in it.
+    """
+    # The fragment is cut off here, and spaces and the like would not survive being sent.
+    url = quote(capture.url, safe="!$&'()*+,/:;=?@[]~%")
+    time = timestamp(capture.at)
+    if "{timestamp}" in template:
+        return template.replace("{timestamp}", time).replace("{url}", url)
+    return f"{template.rstrip('/')}/{time}id_/{url}"
+
+
+def timestamp_of(uri: str) -> int | None:
+    """Return the second that a memento's URI names, None if it names none."""
+    found = _MEMENTO.search(uri)
+    return None if found is None else parse_timestamp(found[1])
+
+
+def original_of(uri: str) -> str:
+    """Return the URL of which a memento's URI says it is one, "" if it does not say."""
+    found = _MEMENTO.search(uri)
+    return "" if found is None else found[2]

@@ -1,0 +1,267 @@
+"""From one seed to its recorded history: asks the archive, records visits, keeps a journal of it."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Final
+
+from scrapy.utils.defer import maybe_deferred_to_future
+from twisted.internet.defer import DeferredLock
+
+from hacs_crawler.archive import Capture
+from hacs_crawler.archive.capture import key_of
+from hacs_crawler.crawl.concurrent import at_once, begin, each
+from hacs_crawler.crawl.session import Session
+from hacs_crawler.exceptions import HacsError
+from hacs_crawler.harvest.archive_index import IndexReader
+from hacs_crawler.harvest.client import ArchiveClient, BlockedError, StoppedError, UnansweredError
+from hacs_crawler.harvest.journal import MOST_TRIES, Journal, Missed
+from hacs_crawler.harvest.page import HarvestOptions, PageHarvest
+from hacs_crawler.harvest.query import Answer, Span
+from hacs_crawler.harvest.site import Site
+from hacs_crawler.items import SeedHistory
+from hacs_crawler.links.urls import fingerprint
+from hacs_crawler.state.database import Knowledge
+from hacs_crawler.state.page import DAY, Page
+
+logger = logging.getLogger(__name__)
+
+PAGES_AT_ONCE: Final = 64
+BATCH: Final = 1_000
+"""Pages read from the state at once."""
+UNANSWERED_AT_FIRST: Final = 3
+"""After so many seeds without an answer, and none with one, the archive's address is wrong."""
+UNANSWERED_IN_A_ROW: Final = 10
+
+_Pages = list[tuple[str, list[Capture]]]
+
+
+@dataclass(slots=True)
+class _Seed:
+    """A seed while it is harvested.
+
+    `held` are pages that may have more captures in the next answers; they are held only where captures
+    are to be thinned, which needs all of them.
+    """
+
+    site: Site
+    journal: Journal
+    key: str
+    held: dict[str, list[Capture]] = field(default_factory=dict)
+    is_split: bool = False
+    counts: Counter[str] = field(default_factory=Counter)
+    first: int = 0
+
+    def whole_pages(self, answer: Answer, left: Sequence[Span]) -> _Pages:
+        """Return the pages whose captures are all there; hold the rest."""
+        self.is_split = self.is_split or len(left) > bool(answer.resume_key)
+        for surt, captures in answer.pages:
+            self.held.setdefault(surt, []).extend(captures)
+        if self.is_split and left:
+            return []
+        whole = list(self.held)[: -1 if answer.resume_key else None]
+        return [(surt, self.held.pop(surt)) for surt in whole]
+
+
+class Harvester:
+    """Records the archived history of seeds, several of them at a time.
+
+    `on_page` is called after each page.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        client: ArchiveClient,
+        options: HarvestOptions,
+        *,
+        has_subpages: bool,
+        on_page: Callable[[], None],
+    ) -> None:
+        self._session = session
+        self._client = client
+        self._options = options
+        self._has_subpages = has_subpages
+        self._on_page = on_page
+        self._busy: dict[int, DeferredLock] = {}
+        self._unanswered = 0
+        self._has_answered = False
+        self._last_problem = ""
+
+    async def harvest(self, homepage: str) -> SeedHistory:
+        """Record what is not recorded yet; raises HacsError where the crawl cannot go on."""
+        site = Site(homepage, has_subpages=self._has_subpages)
+        level = "site" if self._has_subpages else "page"
+        key = f"harvest/{level}/{self._options.source:08x}/{fingerprint(site.surt) % 2**64:016x}"
+        note = await self._session.patiently(lambda state: state.store.read_meta(key))
+        seed = _Seed(site, Journal.from_note(note, key), key)
+        status = "unanswered"
+        try:
+            await self._go_through(seed)
+        except BlockedError as error:
+            logger.warning("%s is blocked: %s", homepage, error)
+            seed.journal.is_blocked = True
+            seed.journal.todo.clear()
+            await self._write(seed)
+        except UnansweredError as error:
+            self._note_unanswered(homepage, str(error))
+        except StoppedError:
+            pass
+        else:
+            status = "history" if seed.journal.latest else "none"
+        return self._result(seed, "blocked" if seed.journal.is_blocked else status)
+
+    async def _go_through(self, seed: _Seed) -> None:
+        if seed.journal.is_blocked:
+            return
+        await self._retry_missed(seed)
+        seed.journal.plan(self._options.since, self._options.until, at_least=DAY)
+        reader = IndexReader(self._client, seed.site)
+        todo = seed.journal.todo
+        asked = begin(reader.read(todo)) if todo else None
+        while asked is not None:
+            answer, left = await maybe_deferred_to_future(asked)
+            asked = begin(reader.read(left)) if left else None
+            try:
+                self._note_answer(seed, answer)
+                await self._take(seed, answer, todo, left)
+            except BaseException:
+                if asked is not None:
+                    asked.addErrback(lambda _: None)
+                raise
+            todo = left
+
+    async def _retry_missed(self, seed: _Seed) -> None:
+        """Ask once more for captures that the archive failed to show in an earlier run."""
+        harvest = PageHarvest(self._session, self._client, self._options, seed.site)
+        left: list[Missed] = []
+        for missed in seed.journal.missed:
+            surt, _ = key_of(missed.url)
+            capture = Capture(surt, missed.url, missed.at, None, "text/html", "")
+            if not await harvest.retry(capture) and missed.tries + 1 < MOST_TRIES:
+                left.append(replace(missed, tries=missed.tries + 1))
+        if seed.journal.missed:
+            seed.journal.missed = left
+            seed.counts.update(harvest.counts)
+            await self._write(seed)
+
+    async def _take(self, seed: _Seed, answer: Answer, todo: list[Span], left: list[Span]) -> None:
+        """Record what an answer tells, and then note from where to go on after a break."""
+        held_before = set(seed.held)
+        is_thinned = self._options.max_captures is not None
+        await self._record(seed, seed.whole_pages(answer, left) if is_thinned else answer.pages)
+        if not seed.held:
+            seed.journal.todo = left
+        elif held_before.isdisjoint(seed.held):
+            seed.journal.todo = todo
+        await self._write(seed)
+
+    async def _record(self, seed: _Seed, pages: Sequence[tuple[str, list[Capture]]]) -> None:
+        for start in range(0, len(pages), BATCH):
+            batch = pages[start : start + BATCH]
+            ids = [fingerprint(surt) for surt, _ in batch]
+            known = await self._session.patiently(Knowledge.load, ids)
+            jobs = [
+                (seed, key, found, known.get(key))
+                for key, (_, found) in zip(ids, batch, strict=True)
+            ]
+            async for _ in at_once(self._record_page, each(jobs), PAGES_AT_ONCE):
+                self._on_page()
+
+    async def _record_page(self, job: tuple[_Seed, int, list[Capture], Page | None]) -> None:
+        seed, key, captures, page = job
+        lock = self._busy.setdefault(key, DeferredLock())
+        was_busy = bool(lock.locked)
+        await maybe_deferred_to_future(lock.acquire())
+        try:
+            if was_busy:  # another seed has the same page
+                await self._session.settle()
+                page = (await self._session.patiently(Knowledge.load, [key])).get(key)
+            await self._record_captures(seed, captures, page)
+        finally:
+            lock.release()
+            if not lock.locked:
+                self._busy.pop(key, None)
+
+    async def _record_captures(
+        self, seed: _Seed, captures: list[Capture], page: Page | None
+    ) -> None:
+        harvest = PageHarvest(self._session, self._client, self._options, seed.site)
+        try:
+            await harvest.record(captures, page)
+        except BlockedError as error:
+            self._session.tally.count("archive/pages_blocked")
+            if not seed.site.has_subpages:
+                raise
+            logger.warning("%s: its mementos are blocked: %s", captures[-1].url, error)
+        finally:
+            seed.counts.update(harvest.counts)
+        journal = seed.journal
+        journal.latest = max(journal.latest, captures[-1].at)
+        seed.counts["pages"] += 1
+        seed.first = min(seed.first or captures[0].at, captures[0].at)
+        journal.missed += [Missed(one.url, one.at) for one in harvest.missed]
+        if harvest.retry_from:
+            journal.retry_from = min(journal.retry_from or harvest.retry_from, harvest.retry_from)
+
+    def _note_answer(self, seed: _Seed, answer: Answer) -> None:
+        self._unanswered, self._has_answered = 0, True
+        captures = sum(len(found) for _, found in answer.pages)
+        seed.counts["captures"] += captures
+        tally = self._session.tally
+        for name, number in {"captures": captures, **_kinds(answer)}.items():
+            if number:
+                tally.count(f"archive/{name}", number)
+
+    def _note_unanswered(self, homepage: str, problem: str) -> None:
+        self._unanswered += 1
+        self._last_problem = problem
+        if not self._has_answered:
+            if self._unanswered >= UNANSWERED_AT_FIRST:
+                self.check()
+            return
+        logger.error("%s: %s; the next run tries it again", homepage, problem)
+        if self._unanswered >= UNANSWERED_IN_A_ROW:
+            msg = f"the archive answered none of the last {self._unanswered} seeds; last: {problem}"
+            raise HacsError(msg)
+
+    def check(self) -> None:
+        """Raise HacsError if seeds were asked about and none was answered."""
+        if self._unanswered and not self._has_answered:
+            msg = f"no CDX server at HACS_CDX_URL that answers: {self._last_problem}"
+            raise HacsError(msg)
+
+    async def _write(self, seed: _Seed) -> None:
+        """Note how far the seed is, once all its visits are in the state."""
+        if not await self._session.settle():
+            raise StoppedError
+        note = seed.journal.to_note()
+        await self._session.patiently(lambda state: state.store.write_meta(seed.key, note))
+
+    def _result(self, seed: _Seed, status: str) -> SeedHistory:
+        self._session.tally.count("archive/seeds")
+        self._session.tally.count(f"archive/seeds/{status}")
+        counts = seed.counts
+        return SeedHistory(
+            url=seed.site.homepage,
+            status=status,
+            pages=counts["pages"],
+            captures=counts["captures"],
+            visits=counts["visits"],
+            mementos=counts["mementos"],
+            mementos_saved=counts["mementos_saved"],
+            first_capture=_time(seed.first),
+            last_capture=_time(seed.journal.latest),
+        )
+
+
+def _kinds(answer: Answer) -> dict[str, int]:
+    return {f"dropped/{kind}": number for kind, number in answer.dropped.items()}
+
+
+def _time(second: int) -> datetime | None:
+    return datetime.fromtimestamp(second, UTC) if second else None

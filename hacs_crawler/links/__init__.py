@@ -1,0 +1,1 @@
+"""What a URL names, what a link is, and which site a page is of: no I/O."""

@@ -1,0 +1,154 @@
+"""The canonical form of a link: what two links have in common that lead to the same page.
+
+It is that of ``w3lib.url.canonicalize_url`` (no fragment, sorted query, upper case escapes, lower-case
+host), without dot segments, default ports, session ids and ``utm_*`` tracking parameters, all of which
+differ between two visits to a page that gained nothing. Escapes of non-ASCII characters are UTF-8
+whatever the page's encoding is.
+
+Most links are plain, so one expression recognises those whose canonical form is a concatenation; the
+rest takes `canonical_url`. Both give the same, which a property test checks.
+"""
+
+import re
+from functools import lru_cache
+from typing import Final
+from urllib.parse import urldefrag, urljoin, urlsplit, urlunsplit
+
+from w3lib.url import canonicalize_url
+
+from hacs_crawler.links.urls import LONGEST_URL, bad_host
+
+# What session ids and trackers look like. The words that also name other things (a session of a
+# conference, the id of a story) need a value that looks like a token.
+_DROPPED_PARAMETER: Final = re.compile(
+    r"(?:utm_\w*|jsessionid|phpsessid|aspsessionid[a-z]{8}|cfid|cftoken)="
+    r"|(?:sid|sessionid|session_id)=[0-9a-z,_-]{16,}$",
+    re.ASCII | re.IGNORECASE,
+).match
+_DROPPED_PATH: Final = re.compile(
+    r";(?:jsessionid|phpsessid|sid|sessionid)=[^;/]*"
+    r"|/(?:\((?:[a-z]\([0-9a-z]{24}\))+\)|\([0-9a-z]{24}\))(?=/)",
+    re.ASCII | re.IGNORECASE,
+)
+
+_HOST = (  # the ports of two to four digits that are nobody's default, and any below 60000
+    r"//(?:[a-z0-9-]{1,63}\.)*[a-z0-9-]{1,63}(?::(?!(?:80|443)(?![0-9]))[1-9][0-9]{0,3}|:[1-5][0-9]{4})?"
+)
+_SEGMENT = r"[a-zA-Z0-9_~,+-][a-zA-Z0-9_~,+.-]*"  # safe characters, and not "." or ".."
+_PATH = rf"/(?:{_SEGMENT}/)*(?:{_SEGMENT})?"
+_PARAMETER = r"[a-zA-Z0-9_.-]+=[a-zA-Z0-9_.-]*"
+_PLAIN_LINK: Final = re.compile(
+    rf"(?:(https?:)?({_HOST})({_PATH})?|({_PATH})|(?:\./)?((?:\.\./)*)({_SEGMENT}(?:/{_SEGMENT})*/?))"
+    rf"(?:\?({_PARAMETER}(?:&{_PARAMETER})*))?(?:#[!-~]*)?"
+)
+_PLAIN_BASE: Final = re.compile(
+    rf"(https?:)({_HOST})(?:(/(?:{_SEGMENT}/)*)(?:{_SEGMENT})?)?(?:\?[!-~]*)?"
+)
+_SCHEME: Final = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]*):").match
+_C0_AND_SPACE: Final = "".join(map(chr, range(33)))
+
+
+def canonical_link(base_url: str, href: str) -> str | None:
+    """Return the canonical form of the link `href` on the page at `base_url`.
+
+    None if it is no http(s) link that a browser would follow, or longer than `LONGEST_URL`.
+    """
+    return Resolver(base_url).link(href)
+
+
+class Resolver:
+    """Finds canonical links relative to one base URL."""
+
+    __slots__ = ("_base", "_directory", "_host", "_scheme")
+
+    def __init__(self, base: str) -> None:
+        self._base = base.partition("#")[0]
+        plain = _PLAIN_BASE.fullmatch(self._base)
+        self._scheme: str | None = plain[1] if plain else None  # None: nothing here is plain
+        self._host: str = plain[2] if plain else ""
+        self._directory: str = (plain and plain[3]) or "/"
+
+    def link(self, href: str) -> str | None:
+        """Do what `canonical_link` does."""
+        if len(href) > LONGEST_URL:
+            return None
+        plain = _PLAIN_LINK.fullmatch(href)
+        if plain is None or self._scheme is None:
+            return slow_link(self._base, href)
+        scheme, host, path, root_path, ups, relative, query = plain.groups()
+        if relative is not None:
+            directory = self._directory
+            for _ in range(len(ups) // 3):
+                directory = directory[: directory.rfind("/", 0, -1) + 1] or "/"
+            link = f"{self._scheme}{self._host}{directory}{relative}"
+        elif root_path is not None:
+            link = f"{self._scheme}{self._host}{root_path}"
+        else:
+            link = f"{scheme or self._scheme}{host}{path or '/'}"
+        if query is not None and (parameters := _kept_parameters(query)):
+            parameters.sort(key=lambda parameter: parameter.partition("="))
+            return f"{link}?{'&'.join(parameters)}"
+        return link
+
+
+def slow_link(base: str, href: str) -> str | None:
+    """Do what `canonical_link` does, for any href, without its short cut."""
+    joined = join_link(base, href)
+    return None if joined is None else canonical_url(joined)
+
+
+def join_link(base: str, href: str) -> str | None:
+    """Resolve `href` as browsers do, or None where they would not fetch it by http(s)."""
+    href = href.strip(_C0_AND_SPACE).replace("\t", "").replace("\n", "").replace("\r", "")
+    scheme = _SCHEME(href)
+    if scheme is not None and scheme[1].lower() not in {"http", "https"}:
+        return None
+    if "\\" in href:
+        end = re.search("[?#]", href)
+        path_end = len(href) if end is None else end.start()
+        href = href[:path_end].replace("\\", "/") + href[path_end:]
+    try:
+        is_absolute = scheme is not None and href.startswith("//", scheme.end())
+        return urldefrag(href if is_absolute else urljoin(base, href)).url
+    except ValueError:
+        return None
+
+
+@lru_cache(maxsize=4096)
+def canonical_url(url: str) -> str | None:
+    """Return the canonical form of an absolute http(s) URL (see the module), None of any other."""
+    try:
+        parts = urlsplit(canonicalize_url(url))
+        port = parts.port
+    except ValueError:
+        return None
+    if parts.scheme not in {"http", "https"} or bad_host(parts.hostname or ""):
+        return None
+    netloc = parts.netloc.removesuffix(":")
+    if port is not None:
+        standard = port == (80 if parts.scheme == "http" else 443)
+        netloc = netloc[: netloc.rindex(":")] + ("" if standard else f":{port}")
+    path = _without_dots(_DROPPED_PATH.sub("", parts.path)) or "/"
+    query = "&".join(_kept_parameters(parts.query))
+    return urlunsplit((parts.scheme, netloc, path, query, ""))
+
+
+def _kept_parameters(query: str) -> list[str]:
+    return [part for part in query.split("&") if part and not _DROPPED_PARAMETER(part)]
+
+
+def _without_dots(path: str) -> str:
+    """Remove dot segments (RFC 3986, 5.2.4), which w3lib does from 2.5 on only."""
+    if "/." not in path:
+        return path
+    kept: list[str] = []
+    *inner, last = path.split("/")[1:]
+    for segment in inner:
+        if segment == "..":
+            del kept[-1:]
+        elif segment != ".":
+            kept.append(segment)
+    if last == "..":
+        del kept[-1:]
+    kept.append("" if last in {".", ".."} else last)
+    return "/" + "/".join(kept)

@@ -1,0 +1,124 @@
+"""Which outgoing links a page has: from a parsed page to canonical links to 64-bit fingerprints.
+
+Fingerprints leave the scheme out and a leading `www.`, as the pages' own keys do: a site that moves from
+one to the other has not gained links, and archives hold captures under all of them.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final, Literal
+from urllib.parse import urlsplit
+
+from lxml import etree
+from tldextract import TLDExtract
+
+from hacs_crawler.links.canonical import Resolver, canonical_url, join_link
+from hacs_crawler.links.urls import fingerprint
+
+_hrefs: Final = etree.XPath("//a/@href | //area/@href", smart_strings=False)
+_text: Final = etree.XPath("string()", smart_strings=False)
+_base_hrefs: Final = etree.XPath("//base/@href", smart_strings=False)
+_split_suffix: Final = TLDExtract(
+    suffix_list_urls=(), cache_dir=None, include_psl_private_domains=True
+)
+
+_WWW: Final = re.compile(r"^//www\d*\.(?=[^/]*\.)")
+UNREADABLE: Final = (ValueError, LookupError, RecursionError, etree.LxmlError)
+"""What decoding and parsing of broken pages may raise."""
+
+
+def is_binary(body: bytes, encoding: str) -> bool:
+    """Whether a body that claims to be HTML is none: NUL bytes where its encoding has no use for any."""
+    return b"\0" in body[:1024] and not encoding.startswith(("utf-16", "utf-32"))
+
+
+@dataclass(frozen=True, slots=True)
+class LinkRules:
+    """Which links count.
+
+    `scope` "same-site" keeps those to the page's registrable domain as browsers see it (the Public
+    Suffix List that tldextract ships, private part included: each author's pages at github.io are a
+    site). `allow` and `deny` are searched for in the canonical link, scheme included: one of
+    `allow` has to be found, unless there are none, and none of `deny`.
+    """
+
+    scope: Literal["all", "same-site"] = "all"
+    allow: tuple[re.Pattern[str], ...] = ()
+    deny: tuple[re.Pattern[str], ...] = ()
+
+    def select(self, links: Iterable[str], page_url: str) -> Iterable[str]:
+        """Return those of the canonical `links` of the page at `page_url` that count."""
+        kept = links
+        if self.scope == "same-site":
+            own = site(page_url)
+            kept = [link for link in kept if _site_of_netloc(link.split("/", 3)[2]) == own]
+        if self.allow:
+            kept = [link for link in kept if any(rule.search(link) for rule in self.allow)]
+        if self.deny:
+            kept = [link for link in kept if not any(rule.search(link) for rule in self.deny)]
+        return kept
+
+
+def link_fingerprints(
+    root: etree._Element | None, base_url: str, rules: LinkRules | None = None
+) -> frozenset[int]:
+    """Return the fingerprints (signed 64-bit) of the distinct links of a parsed HTML page.
+
+    `root` is lxml's tree, as in ``response.selector.root``, or None for an empty document.
+    `base_url` is where the page was found. Links are those of `a` and `area`, relative to the first
+    `base`; a link to the page itself counts as any other. What is no http(s) link is passed over.
+    """
+    if root is None:
+        return frozenset()
+    found = set(map(_resolver(root, base_url).link, set(_hrefs(root))))
+    links = [link for link in found if link is not None]
+    counted = links if rules is None else rules.select(links, base_url)
+    return frozenset([link_fingerprint(link) for link in counted])
+
+
+def link_fingerprint(link: str) -> int:
+    """Return the fingerprint of a canonical link, which leaves its scheme and `www.` out."""
+    place = link.partition(":")[2]
+    return fingerprint(_WWW.sub("//", place) if place.startswith("//www") else place)
+
+
+def page_links(root: etree._Element | None, base_url: str) -> Iterator[tuple[str, str]]:
+    """Yield each distinct canonical link of a parsed page and its text, in the page's order.
+
+    The text is that of the first element with this link (of an `area`, its `alt`), with its white
+    space collapsed.
+    """
+    if root is None:
+        return
+    resolver = _resolver(root, base_url)
+    seen: set[str | None] = {None}
+    for element in root.iter("a", "area"):
+        href = element.get("href")
+        link = None if href is None else resolver.link(href)
+        if link is not None and link not in seen:
+            seen.add(link)
+            yield link, " ".join((element.get("alt") or _text(element)).split())
+
+
+def _resolver(root: etree._Element, base_url: str) -> Resolver:
+    """Resolve as on this page, whose first `base` element may name another URL than its own."""
+    for href in _base_hrefs(root)[:1]:
+        base = join_link(base_url, href)
+        if base is not None and canonical_url(base) is not None:
+            return Resolver(base)
+    return Resolver(base_url)
+
+
+def site(url: str) -> str:
+    """Return the registrable domain of a URL, its host if it has none, "" if it is no http(s)."""
+    link = canonical_url(url)
+    return "" if link is None else _site_of_netloc(link.split("/", 3)[2])
+
+
+@lru_cache(maxsize=4096)
+def _site_of_netloc(netloc: str) -> str:
+    host = urlsplit("//" + netloc).hostname or ""
+    parts = _split_suffix(host)
+    return f"{parts.domain}.{parts.suffix}" if parts.domain and parts.suffix else host

@@ -1,0 +1,136 @@
+"""Visits of a page -> the gaps between them, each with or without an update."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from hacs_crawler.utils.arrays import (
+    BoolArray,
+    FloatArray,
+    IndexArray,
+    checked_offsets,
+    offsets_of,
+    page_of_value,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Gaps:
+    """Gaps between visits, of many pages; page i owns [offsets[i]:offsets[i+1]].
+
+    days: length of each gap, > 0. updated: whether links appeared in it (an update is only known
+    to lie somewhere in its gap: interval censoring). weight: what the gap counts as evidence, 0
+    to 1. offsets: n_pages + 1 positions. Raises ValueError where the arrays do not fit together.
+    """
+
+    days: FloatArray
+    updated: BoolArray
+    weight: FloatArray
+    offsets: IndexArray
+
+    def __post_init__(self) -> None:
+        if not self.days.shape == self.updated.shape == self.weight.shape == (self.days.size,):
+            raise ValueError("days, updated and weight must be flat arrays of one length")
+        if self.updated.dtype != np.bool_:
+            raise ValueError("updated must be an array of booleans")
+        checked_offsets(self.offsets, self.days.size)
+        if self.days.size:
+            if not (self.days.min() > 0 and self.days.max() < math.inf):
+                raise ValueError("every gap must be longer than 0 days, and finite")
+            if not (self.weight.min() >= 0 and self.weight.max() <= 1):
+                raise ValueError("every weight must lie between 0 and 1")
+
+    def __len__(self) -> int:
+        return self.offsets.size - 1
+
+    @property
+    def counts(self) -> IndexArray:
+        """Number of gaps of each page."""
+        return self.offsets[1:] - self.offsets[:-1]
+
+
+def gaps_between(
+    visit_days: FloatArray,
+    updated: BoolArray,
+    offsets: IndexArray,
+    fade_days: float = math.inf,
+) -> Gaps:
+    """Gaps t_k - t_(k-1) between successive visits (the t_c and t_u of Eq. 5).
+
+    visit_days: times t_0 < t_1 < ... of each page's visits, in days from any origin, flat.
+    updated[k]: links appeared between visit k-1 and visit k; ignored at a page's first visit.
+    offsets: n_pages + 1 positions in visit_days. A page of n visits has n-1 gaps, of 0 visits
+    none. weight = exp(-age / fade_days), where age is the page's last visit minus the end of the
+    gap; fade_days = inf lets every gap count 1.
+
+    Raises ValueError for visits that are not strictly increasing within a page or not finite.
+    """
+    visit_days, updated, offsets = _checked(visit_days, updated, offsets)
+    return _gaps(visit_days, visit_days, updated, offsets, fade_days)
+
+
+def interpolated_gaps(
+    visit_days: FloatArray,
+    updated: BoolArray,
+    offsets: IndexArray,
+    fade_days: float = math.inf,
+) -> Gaps:
+    """Intervals between successive interpolated updates and accesses without update.
+
+    Arguments as for `gaps_between`. HACS, Jayawardana et al. 2020, section II-B2. The events on
+    a page's time line are:
+
+    - t_0, the first visit, which only starts the first interval;
+    - for a gap (t_(k-1), t_k] with an update: an update at the midpoint (t_(k-1) + t_k) / 2;
+    - for a gap without: an access without update at t_k.
+
+    Each interval runs from one event to the next. It is one of the t~_c (`updated`) where it ends
+    in an update, one of the t~_u where it ends in an access without update. So a t~_u that
+    follows an update starts at that update's midpoint, not at the visit that found it. The time
+    from an interpolated update to the last visit, where that update is the last event, belongs to
+    no interval. As every gap ends in exactly one event, a page of n visits has n-1 intervals.
+
+    The age that fades an interval is the last visit minus the interval's end.
+    """
+    visit_days, updated, offsets = _checked(visit_days, updated, offsets)
+    event_days = visit_days.copy()
+    event_days[1:] = np.where(
+        updated[1:], visit_days[:-1] + (visit_days[1:] - visit_days[:-1]) / 2, visit_days[1:]
+    )
+    first = offsets[:-1][offsets[1:] > offsets[:-1]]
+    event_days[first] = visit_days[first]
+    return _gaps(event_days, visit_days, updated, offsets, fade_days)
+
+
+def _checked(
+    visit_days: FloatArray, updated: BoolArray, offsets: IndexArray
+) -> tuple[FloatArray, BoolArray, IndexArray]:
+    visit_days = np.asarray(visit_days, dtype=np.float64)
+    updated = np.asarray(updated, dtype=np.bool_)
+    if visit_days.ndim != 1 or visit_days.shape != updated.shape:
+        raise ValueError("visit_days and updated must be flat arrays of one length")
+    return visit_days, updated, checked_offsets(offsets, visit_days.size)
+
+
+def _gaps(
+    event_days: FloatArray,
+    visit_days: FloatArray,
+    updated: BoolArray,
+    offsets: IndexArray,
+    fade_days: float,
+) -> Gaps:
+    if not fade_days > 0:
+        raise ValueError(f"fade_days must be greater than 0, not {fade_days}")
+    visits = offsets[1:] - offsets[:-1]
+    ends = np.ones(event_days.size, dtype=np.bool_)
+    ends[offsets[:-1][visits > 0]] = False
+    end = np.flatnonzero(ends)
+    days = event_days[end] - event_days[end - 1]
+    gap_offsets = offsets_of(np.maximum(visits - 1, 0))
+    if math.isinf(fade_days):
+        weight = np.ones(end.size)
+    else:
+        last_visit = visit_days[offsets[1:] - 1][page_of_value(gap_offsets)] if end.size else days
+        weight = np.exp((event_days[end] - last_visit) / fade_days)
+    return Gaps(days, updated[end], weight, gap_offsets)

@@ -1,0 +1,1 @@
+"""Who is visited first: candidates, policies, selection, arms, plans and their calibration."""

@@ -1,0 +1,107 @@
+"""Arms: which policy ranks which sites, and how much of the budget each gets."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Final, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hacs_crawler.ranking.policies import Policy, scramble
+
+T = TypeVar("T")
+
+_UNIT: Final = 2.0**-53
+
+
+@dataclass(frozen=True, slots=True)
+class Arm:
+    """A part of the sites and of the budget, and what ranks it; `name` is that of its policy."""
+
+    name: str
+    policy: Policy
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
+class Experiment:
+    """Arms whose shares add up to 1. With one arm there is nothing to compare: no experiment is on."""
+
+    arms: tuple[Arm, ...]
+    salt: str = ""
+
+    @property
+    def is_on(self) -> bool:
+        """Whether there are arms to be compared."""
+        return len(self.arms) > 1
+
+    @property
+    def number(self) -> int:
+        """A number of the arms and the salt, 1 to 2^32 - 1; 0 if no experiment is on.
+
+        Other shares make no other experiment: few sites change their arm.
+        """
+        if not self.is_on:
+            return 0
+        names = json.dumps([self.salt, *sorted(arm.name for arm in self.arms)])
+        return int.from_bytes(blake2b(names.encode(), digest_size=4).digest(), "little") or 1
+
+    def assign(self, sites: NDArray[np.integer]) -> NDArray[np.int64]:
+        """Return the place in `arms` of each site, given by its `site_id`.
+
+        The arm with the highest -share / ln(u) takes the site, u being a hash in (0, 1) of site, arm
+        and salt: weighted rendezvous hashing (Schindelhauer and Schomaker, "Weighted distributed hash
+        tables", SPAA 2005). A site keeps its arm until another arm's share grows or its own shrinks.
+        """
+        if not self.is_on:
+            return np.zeros(len(sites), np.int64)
+        numbers = sites.astype(np.uint64)
+        scores = [
+            -arm.share / np.log(_uniform(numbers, f"{self.salt}\0{arm.name}")) for arm in self.arms
+        ]
+        best: NDArray[np.int64] = np.argmax(np.stack(scores), axis=0)
+        return best
+
+    def budgets(self, budget: int | None) -> list[int | None]:
+        """Split a budget by the arms' shares; what rounding leaves goes to the largest remainders."""
+        if budget is None:
+            return [None] * len(self.arms)
+        exact = [arm.share * budget for arm in self.arms]
+        whole = [math.floor(part + 1e-9) for part in exact]
+        by_remainder = sorted(range(len(exact)), key=lambda place: whole[place] - exact[place])
+        for place in by_remainder[: budget - sum(whole)]:
+            whole[place] += 1
+        return list(whole)
+
+
+def without_experiment(policy: Policy) -> Experiment:
+    """Return what holds where no experiment is on: one arm without a name, which has every site."""
+    return Experiment((Arm("", policy, 1.0),))
+
+
+def interleaved(parts: Sequence[Sequence[T]]) -> list[T]:
+    """Merge the arms' lists, each in its order, so that all are used up at the same pace.
+
+    Whatever stops a run half-way then stops every arm half-way.
+    """
+    if len(parts) == 1:
+        return list(parts[0])
+    placed = [
+        ((index + 0.5) / len(part), arm, entry)
+        for arm, part in enumerate(parts)
+        for index, entry in enumerate(part)
+    ]
+    placed.sort(key=lambda one: one[:2])
+    return [entry for _, _, entry in placed]
+
+
+def _uniform(numbers: NDArray[np.uint64], key: str) -> NDArray[np.float64]:
+    """Return keyed hashes of numbers, uniform in (0, 1)."""
+    keyed = np.frombuffer(blake2b(key.encode(), digest_size=16).digest(), np.uint64)
+    mixed = scramble(scramble(numbers + keyed[0]) ^ keyed[1])
+    return ((mixed >> np.uint64(11)).astype(np.float64) + 0.5) * _UNIT

@@ -1,0 +1,142 @@
+"""When one page will be visited next: its place in today's plan, and what keeps it out of it."""
+
+from __future__ import annotations
+
+import math
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Final
+
+import numpy as np
+
+from hacs_crawler.config import Config
+from hacs_crawler.ranking.plan import Plan, candidates_of, correction_of, plan_of
+from hacs_crawler.ranking.policies import POLICIES, Candidates, hacs
+from hacs_crawler.ranking.selection import explored, scored
+from hacs_crawler.state.database import Knowledge
+from hacs_crawler.state.page import DAY
+from hacs_crawler.state.store import Ids, Rows
+
+FARTHEST_DAYS: Final = 36_525.0
+_GROW_WITH_TIME: Final = [
+    policy for name, policy in POLICIES.items() if name not in ("random", "brute-force")
+]
+
+
+class Hold(Enum):
+    """What keeps a page from being visited now."""
+
+    NOTHING = "nothing"
+    GONE = "gone"
+    """It answered 404 or 410, and its waiting time is not over."""
+    THRESHOLD = "threshold"
+    BUDGET = "budget"
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """What a plan holds for one page.
+
+    `rank` (from 1) is its place among the `ranked` pages of its arm, whatever the budget; None where it
+    waits or is below the threshold. `at` is when it would be visited, in seconds since 1970 UTC, if all
+    other pages stay as they are; None where that cannot be said. `p_to_pass` is the threshold, or the p
+    of the last page within the budget; None where the policy does not go by p.
+    """
+
+    hold: Hold
+    arm: str
+    p: float
+    raw_p: float
+    rate_per_day: float
+    rank: int | None
+    ranked: int
+    p_to_pass: float | None
+    at: float | None
+
+
+def outlook_of(
+    page_id: int, page_ids: Ids, rows: Rows, knowledge: Knowledge, config: Config, now: float
+) -> Outlook:
+    """Return the outlook of a page that is among `page_ids`; these are all pages known.
+
+    `now` is in seconds since 1970 UTC. Raises as `make_plan`.
+    """
+    seed = secrets.randbits(63) if config.random_seed is None else config.random_seed
+    config = replace(config, random_seed=seed)
+    (place,) = np.flatnonzero(page_ids == page_id)
+    row = rows[place]
+    number = int(config.experiment.assign(rows["site"][[place]])[0])
+    plan = plan_of(page_ids, rows, knowledge, config, now)
+    whole = plan_of(page_ids, rows, knowledge, replace(config, budget=None), now)
+    of_arm = whole.page_ids[whole.arms == number]
+    found = np.flatnonzero(of_arm == page_id)
+
+    is_sibling = rows["site"] == row["site"]
+    siblings = page_ids[is_sibling], rows[is_sibling]
+    correct = correction_of(knowledge, config)
+
+    def at_age(days: float) -> Candidates:
+        return candidates_of(*siblings, knowledge, config, now + days * DAY, correct)
+
+    own = int(np.flatnonzero(siblings[0] == page_id)[0])
+    present = at_age(0.0)
+    hold, at, p_to_pass = Hold.NOTHING, now, None
+    if row["not_before"] > now:
+        hold, at = Hold.GONE, float(row["not_before"])
+    elif page_id not in plan.page_ids:
+        hold = Hold.BUDGET if len(found) else Hold.THRESHOLD
+        least, last_p = _last_within(plan, number, config)
+        policy = config.experiment.arms[number].policy
+        p_to_pass = (
+            config.threshold if hold is Hold.THRESHOLD else last_p if policy is hacs else None
+        )
+
+        def is_due(days: float) -> bool:
+            siblings_then = at_age(days)
+            is_high = siblings_then.p[own] >= config.threshold
+            return bool(is_high and scored(policy, siblings_then)[own] > least)
+
+        at = now + _first_days(is_due) * DAY if policy in _GROW_WITH_TIME else math.inf
+    return Outlook(
+        hold=hold,
+        arm=config.experiment.arms[number].name,
+        p=float(present.p[own]),
+        raw_p=float(present.raw_p[own]),
+        rate_per_day=float(present.rate_per_day[own]),
+        rank=int(found[0]) + 1 if len(found) else None,
+        ranked=len(of_arm),
+        p_to_pass=p_to_pass,
+        at=at if math.isfinite(at) else None,
+    )
+
+
+def _last_within(plan: Plan, arm: int, config: Config) -> tuple[float, float | None]:
+    """Return score and p of the last page that the arm's budget takes for its score.
+
+    Where the budget is not used up, any score is enough: minus infinity.
+    """
+    budget = config.experiment.budgets(config.budget)[arm]
+    taken = plan.candidates(arm, config.random_seed or 0)
+    if budget is None or len(taken.p) < budget:
+        return -math.inf, None
+    score = scored(config.experiment.arms[arm].policy, taken)
+    best = np.argsort(-score, kind="stable")[: budget - explored(budget, config.explore)]
+    if not len(best):
+        return math.inf, None
+    return float(score[best[-1]]), float(taken.p[best[-1]])
+
+
+def _first_days(is_due: Callable[[float], bool]) -> float:
+    """Return in how many days a page will be due, that stays due once it is; inf where it never is."""
+    high = 1 / 24
+    while not is_due(high):
+        high *= 2
+        if high > FARTHEST_DAYS:
+            return math.inf
+    low = 0.0
+    for _ in range(40):
+        middle = (low + high) / 2
+        low, high = (low, middle) if is_due(middle) else (middle, high)
+    return high

@@ -1,0 +1,102 @@
+"""The pages that a report lists, as data for its script: what is known of each, and its history."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from hacs_crawler.config import Config
+from hacs_crawler.ranking.plan import Plan, candidates_of, correction_of
+from hacs_crawler.report.histories import Course, course
+from hacs_crawler.state.database import PAGES_A_CALL, Knowledge
+from hacs_crawler.state.page import Page
+from hacs_crawler.state.store import Ids, Rows
+from hacs_crawler.utils.arrays import FloatArray
+
+
+def load_pages(knowledge: Knowledge, page_ids: Ids) -> dict[int, Page]:
+    """Return those of the pages that can be read, in the order of the ids."""
+    pages: dict[int, Page] = {}
+    for start in range(0, len(page_ids), PAGES_A_CALL):
+        batch = page_ids[start : start + PAGES_A_CALL].tolist()
+        known = knowledge.load(batch)
+        pages.update((key, known[key]) for key in batch if key in known)
+    return pages
+
+
+def chances(
+    knowledge: Knowledge, config: Config, page_ids: Ids, known: tuple[Ids, Rows], now: float
+) -> dict[int, float]:
+    """Return p of these pages, whether the plan has them or not.
+
+    `known` are the ids and rows of every page: what was seen of a page's siblings counts.
+    """
+    ids, rows = known
+    is_near = np.isin(rows["site"], rows["site"][np.isin(ids, page_ids)])
+    correct = correction_of(knowledge, config)
+    near = candidates_of(ids[is_near], rows[is_near], knowledge, config, now, correct)
+    return dict(zip(near.page_ids.tolist(), near.p.tolist(), strict=True))
+
+
+def page_data(
+    pages: Mapping[int, Page], plan: Plan, chance: Mapping[int, float], knowledge: Knowledge
+) -> dict[str, list[Any]]:
+    """Return a column for each fact, with one element a page; times in seconds since 1970 UTC."""
+    shown = list(pages.values())
+    places = np.flatnonzero(np.isin(plan.page_ids, list(pages)))
+    rank = dict(zip(plan.page_ids[places].tolist(), places.tolist(), strict=True))
+    history = course(shown, knowledge.estimation)
+    updates = [_updates(page) for page in shown]
+    return {
+        "id": [str(page_id) for page_id in pages],  # beyond what numbers in JavaScript hold
+        "url": [page.url for page in shown],
+        "rate": rounded([page.rate for page in shown]),
+        "visits": [len(page.visits) for page in shown],
+        "updates": [len(found) for found in updates],
+        "failures": [page.failures for page in shown],
+        "first": [page.visits[0] if page.visits else 0 for page in shown],
+        "last": [page.last_visit or 0 for page in shown],
+        "lastUpdate": [page.last_update or 0 for page in shown],
+        "gone": [page.gone for page in shown],
+        "notBefore": [page.not_before for page in shown],
+        "p": rounded([chance.get(page_id) for page_id in pages]),
+        "rank": [rank.get(page_id) for page_id in pages],
+        "history": [
+            _history(page, found, history, place)
+            for place, (page, found) in enumerate(zip(shown, updates, strict=True))
+        ],
+    }
+
+
+def _updates(page: Page) -> dict[int, int]:
+    """Return the numbers of the visits that found an update, from 0, with those of their new links."""
+    places = np.searchsorted(page.visits, page.update_times)
+    new_links = page.new_links_by_visit()
+    return {place: new_links[place] for place in places.tolist() if 0 < place < len(new_links)}
+
+
+def _history(page: Page, updates: Mapping[int, int], all_: Course, place: int) -> dict[str, Any]:
+    """Return a page's visits, each in seconds after the one before, its updates and its estimates."""
+    mine = slice(*all_.offsets[place : place + 2])
+    estimates = {"rate": all_.rate_per_day, "low": all_.low, "high": all_.high}
+    return {
+        "at": np.diff(page.visits, prepend=0).tolist(),
+        "updates": list(updates),
+        "links": list(updates.values()),
+        "estimates": all_.visit[mine].tolist(),
+        **{
+            name: rounded(values[mine].tolist())
+            for name, values in estimates.items()
+            if values is not None
+        },
+    }
+
+
+def rounded(values: Sequence[float | None] | FloatArray, digits: int = 4) -> list[float | None]:
+    """Return numbers with so many significant digits, None for what is not finite."""
+    return [
+        None if value is None or not np.isfinite(value) else float(f"{value:.{digits}g}")
+        for value in values
+    ]

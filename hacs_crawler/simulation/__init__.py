@@ -1,0 +1,1 @@
+"""Crawls replayed on known histories, for policies to be compared on."""

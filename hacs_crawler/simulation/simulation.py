@@ -1,0 +1,256 @@
+"""A recrawl loop on known histories: what each policy would have found, with production's own code.
+
+The estimators, the store's logic, the ranking and the policies are those of a crawl; only the clock and
+the web are simulated. Once a day, at 00:00 UTC, a policy picks as many pages as its budget allows and
+visits them. A visit finds the updates since that policy's last visit of the page.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hacs_crawler.archive.timelines import Seconds, Timelines
+from hacs_crawler.exceptions import HacsError
+from hacs_crawler.ranking.policies import Candidates, Floats
+from hacs_crawler.ranking.ranking import Ranking
+from hacs_crawler.state.database import Estimation, Knowledge
+from hacs_crawler.state.memory import MemoryStore
+from hacs_crawler.state.page import DAY, MAX_SECOND, Visit
+
+Places = NDArray[np.int64]
+Counts = NDArray[np.int64]
+
+REFIT_DAYS: Final = 30
+"""How often the prior is fitted anew to what the policy has seen; a crawl does it at its end."""
+BATCH: Final = 1_000
+_BASELINE_LINK: Final = -1
+_NEVER: Final = np.iinfo(np.int64).max
+
+
+class Contender(Protocol):
+    """What picks pages in a simulation: a policy, and what it remembers by itself if anything."""
+
+    @property
+    def is_unbounded(self) -> bool:
+        """Whether the budget does not apply: every page is visited every day."""
+
+    def score(self, candidates: Candidates) -> Floats:
+        """Score the pages; the highest are visited."""
+
+    def note(self, places: Places, now: int, found: Counts) -> None:
+        """Learn what visits of pages at second `now` found, in numbers of updates."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """What is simulated. Times are seconds since 1970 UTC, `start` included and `end` not.
+
+    `budget` is in visits a day, `has_siblings` as for `Ranking`. Pages first seen at or after `start`
+    are left out. Raises HacsError where nothing can be simulated.
+    """
+
+    timelines: Timelines
+    start: int
+    end: int
+    budget: int
+    estimation: Estimation
+    seed: int = 0
+    has_siblings: bool = True
+
+    def __post_init__(self) -> None:
+        if not 0 < self.start < self.end <= MAX_SECOND:
+            raise HacsError("the start must be before the end, and both between 1970 and 2106")
+        if self.budget < 1:
+            raise HacsError(f"budget = {self.budget}: allowed is a whole number of at least 1")
+        if not len(self.places()):
+            raise HacsError("no page was first seen before the start: there is nothing to visit")
+
+    def places(self) -> Places:
+        """Return where in the timelines the simulated pages stand."""
+        return np.flatnonzero(self.timelines.first_seen < self.start)
+
+    def days(self) -> range:
+        """Return the seconds at which pages are picked and visited."""
+        return range(self.start, self.end, DAY)
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """How a policy did.
+
+    `hits` are visits that found at least one update, `precision` is hits / visits and `wasted_share`
+    the rest (None without visits). `mean_delay_days` is from an update to the visit that found it, over
+    the updates found (None if there are none); `mean_freshness` the time average of the share of pages
+    with no update that no visit has found yet. `updates_total` are those up to the end that the history
+    did not show.
+    """
+
+    policy: str
+    visits: int
+    hits: int
+    precision: float | None
+    updates_found: int
+    updates_total: int
+    new_links_found: int
+    mean_delay_days: float | None
+    mean_freshness: float
+    wasted_share: float | None
+
+
+class Sight(NamedTuple):
+    """A visit of the history: of which page, in which second, and how many updates it found."""
+
+    page: int
+    at: int
+    found: int
+
+
+class World:
+    """The true web of a scenario, as one contender comes to know it; pages are numbered from 0.
+
+    `history` are the visits before the start, the same for all contenders: a page's captures, or one at
+    its first sight where it has none. `past` says what they found, page by page and in time order; a
+    page's first visit is the baseline and finds nothing.
+    """
+
+    def __init__(self, scenario: Scenario) -> None:
+        timelines, places = scenario.timelines, scenario.places()
+        self.scenario = scenario
+        self.now = scenario.start
+        self.page_ids = timelines.page_ids[places]
+        self._urls = [timelines.urls[place] for place in places]
+        self._updates = [timelines.updates.of(place).tolist() for place in places]
+        self._new_links = [timelines.updates.new_links_of(place).tolist() for place in places]
+        self._seen = [0] * len(places)
+        self._first_unseen = np.array([next(iter(times), _NEVER) for times in self._updates])
+        self.history: list[Visit] = []
+        self.past: list[Sight] = []
+        for page, place in enumerate(places):
+            captures = timelines.captures.of(place)
+            before = captures[captures < scenario.start].tolist()
+            self._remember(page, before or [int(timelines.first_seen[place])])
+        self._known_at_start = sum(self._seen)
+        self._visits = self._hits = self._updates_found = self._new_links_found = 0
+        self._delay_seconds = self._stale_seconds = 0
+
+    def first_unseen(self) -> Seconds:
+        """Return when each page had its first update that no visit found; far away if there is none."""
+        return self._first_unseen
+
+    def visit(self, pages: Places, now: int) -> Counts:
+        """Visit pages at second `now`, each once: return how many updates that found on each."""
+        found = np.zeros(len(pages), np.int64)
+        for index in np.flatnonzero(self._first_unseen[pages] <= now).tolist():
+            found[index] = self._discover(int(pages[index]), now)
+        self._visits += len(pages)
+        self._hits += int(np.count_nonzero(found))
+        return found
+
+    def shown(self, pages: Places, now: int, found: Counts) -> list[Visit]:
+        """Return visits that have just been made as a crawl would record them."""
+        pairs = zip(pages.tolist(), found.tolist(), strict=True)
+        return [self._shown(page, now, number) for page, number in pairs]
+
+    def score(self, name: str) -> Score:
+        """Return how the contender did, once the simulation is over."""
+        start, end = self.scenario.start, self.scenario.end
+        up_to_end = sum(bisect_left(times, end) for times in self._updates)
+        waiting = np.clip(self._first_unseen, start, end)
+        stale_seconds = self._stale_seconds + int(np.sum(end - waiting))
+        found = self._updates_found
+        return Score(
+            policy=name,
+            visits=self._visits,
+            hits=self._hits,
+            precision=self._hits / self._visits if self._visits else None,
+            updates_found=found,
+            updates_total=up_to_end - self._known_at_start,
+            new_links_found=self._new_links_found,
+            mean_delay_days=self._delay_seconds / DAY / found if found else None,
+            mean_freshness=1.0 - stale_seconds / (len(self._urls) * (end - start)),
+            wasted_share=1.0 - self._hits / self._visits if self._visits else None,
+        )
+
+    def _remember(self, page: int, times: list[int]) -> None:
+        for at in times:
+            number = self._advance(page, at)
+            self.history.append(self._shown(page, at, number))
+            self.past.append(Sight(page, at, 0 if at == times[0] else number))
+
+    def _advance(self, page: int, at: int) -> int:
+        """See the page as it is at second `at`: return how many updates no visit had seen."""
+        times, before = self._updates[page], self._seen[page]
+        seen = bisect_right(times, at)
+        self._seen[page] = seen
+        self._first_unseen[page] = times[seen] if seen < len(times) else _NEVER
+        return seen - before
+
+    def _discover(self, page: int, now: int) -> int:
+        first = self._seen[page]
+        found = self._advance(page, now)
+        times = self._updates[page][first : first + found]
+        self._updates_found += found
+        self._new_links_found += sum(self._new_links[page][first : first + found])
+        self._delay_seconds += sum(now - at for at in times)
+        self._stale_seconds += now - max(times[0], self.scenario.start)
+        return found
+
+    def _shown(self, page: int, at: int, found: int) -> Visit:
+        """Return a visit that shows a link of each of the latest updates, and one ever there."""
+        updates = range(self._seen[page] - found, self._seen[page])
+        return Visit(self._urls[page], at, links=frozenset({_BASELINE_LINK, *updates}))
+
+
+def simulate(
+    scenario: Scenario,
+    name: str,
+    make: Callable[[World], Contender],
+    on_day: Callable[[], None] = lambda: None,
+) -> Score:
+    """Run one contender from start to end; `on_day` is called after every simulated day."""
+    world = World(scenario)
+    contender = make(world)
+    store = MemoryStore()
+    knowledge = Knowledge(store, scenario.estimation)
+    for start in range(0, len(world.history), BATCH):
+        knowledge.record(world.history[start : start + BATCH])
+    for day, now in enumerate(scenario.days()):
+        if day % REFIT_DAYS == 0:
+            knowledge.refit_prior()
+            knowledge = Knowledge(store, scenario.estimation)  # the next crawl reads it
+        world.now = now
+        pages = _picked(contender, world, knowledge, day)
+        found = world.visit(pages, now)
+        if not contender.is_unbounded:  # one that visits every page picks no better by learning
+            knowledge.record(world.shown(pages, now, found))
+        contender.note(pages, now, found)
+        on_day()
+    return world.score(name)
+
+
+def _picked(contender: Contender, world: World, knowledge: Knowledge, day: int) -> Places:
+    scenario = world.scenario
+    everything = np.arange(len(world.page_ids))
+    if contender.is_unbounded:
+        return everything
+    ranking: Ranking[int] = Ranking(
+        contender.score,
+        budget=scenario.budget,
+        has_siblings=scenario.has_siblings,
+        seed=(scenario.seed << 32) + day,
+    )
+    rows = knowledge.rows(world.page_ids)
+    ranking.offer(
+        everything.tolist(),
+        world.page_ids,
+        rows,
+        world.now,
+        knowledge.estimation.prior.mean_rate,
+    )
+    return np.array([ranked.entry for ranked in ranking.take()[0]], np.int64)

@@ -1,0 +1,441 @@
+"""What is known of all pages: recording visits into a store, and estimating rates from them."""
+
+from __future__ import annotations
+
+import logging
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from math import isclose
+
+import numpy as np
+
+from hacs_crawler.exceptions import StateError, StateUnavailableError
+from hacs_crawler.links.sites import site_id
+from hacs_crawler.links.urls import page_id
+from hacs_crawler.model import DEFAULT_PRIOR, LogNormalPrior, estimate, fit_prior, gaps_between
+from hacs_crawler.state.codec import decode_page, encode_page, encode_row
+from hacs_crawler.state.outcome_log import (
+    Label,
+    Outcomes,
+    label_of,
+    outcome,
+    sorted_outcomes,
+    sound,
+)
+from hacs_crawler.state.page import (
+    DAY,
+    News,
+    Page,
+    Visit,
+    bound_links,
+    copy_of,
+    merge,
+    merge_pages,
+)
+from hacs_crawler.state.store import DAMAGED_OUTCOMES, Change, Ids, Rows, Store
+
+logger = logging.getLogger(__name__)
+
+_TRIES = 100
+_SAME_RATE = 1e-9
+"""Up to which relative difference a rate is the same: sums of other batches are rounded otherwise."""
+PAGES_A_CALL = 1_000
+PAGES_TO_FIT = 5_000
+"""How many pages at most the prior is fitted to: its error is far below its spread by then."""
+
+
+@dataclass(frozen=True, slots=True)
+class Estimation:
+    """How rates are estimated: estimator name, fading scale in days, and the prior of bayes."""
+
+    estimator: str = "bayes"
+    fade_days: float = 365.0
+    prior: LogNormalPrior = DEFAULT_PRIOR
+
+    def rates_per_day(self, pages: Sequence[Page]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+        """Return the estimated rate of each page, in 1/day."""
+        visit_days, updated, offsets = histories(pages)
+        return estimate(
+            self.estimator,
+            visit_days,
+            updated,
+            offsets,
+            prior=self.prior,
+            fade_days=self.fade_days,
+        )
+
+    def rate_per_day(self, page: Page) -> float:
+        """Return the estimated rate of one page, in 1/day."""
+        return float(self.rates_per_day([page])[0])
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """What a recorded visit brought: the links l*(m_i), and its page before and after."""
+
+    visit: Visit
+    new_links: frozenset[int]
+    updated: bool
+    before: Page
+    after: Page
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """How many pages were new to the store, were added to, and could not be merged: damaged there."""
+
+    added: int
+    changed: int
+    damaged: int
+
+
+@dataclass(frozen=True, slots=True)
+class Reestimated:
+    """How many pages got another rate (or keep less of their links), and how many are damaged."""
+
+    changed: int
+    damaged: int
+
+
+_Base = Mapping[int, Page | None]
+
+
+class Knowledge:
+    """Records visits into a store and reads from it. Used from one thread at a time.
+
+    Of the links of a page that is written, as much is kept as fits into `link_bytes`; None is no limit.
+    """
+
+    def __init__(self, store: Store, estimation: Estimation, link_bytes: int | None = None) -> None:
+        self.store = store
+        self.estimation = estimation
+        self.link_bytes = link_bytes
+        self.read_prior()
+
+    def read_prior(self) -> None:
+        """Estimate from now on with the prior that the store keeps, if it keeps one."""
+        prior = self.store.read_meta("prior")
+        if prior is None:
+            return
+        try:
+            own = LogNormalPrior(**prior)
+            own.mean_rate  # noqa: B018 - may be out of range
+        except (TypeError, ValueError, OverflowError) as error:
+            msg = f"the note 'prior' in the state is damaged, remove it: {prior!r}"
+            raise StateError(msg) from error
+        self.estimation = replace(self.estimation, prior=own)
+
+    def load(self, page_ids: Sequence[int]) -> dict[int, Page]:
+        """Return the known ones of these pages, in one round trip; damaged ones are logged."""
+        pages: dict[int, Page] = {}
+        for key, body in self.store.load(page_ids).items():
+            try:
+                pages[key] = decode_page(body)
+            except StateError as error:
+                logger.error("the page with id %d cannot be read: %s", key, error)
+        return pages
+
+    def record(
+        self, visits: Sequence[Visit], known: Mapping[int, Page] | None = None
+    ) -> list[Recorded]:
+        """Record visits, of any pages and in any order, and return what each of them brought.
+
+        Each page is written whole or not at all, with its new rate. `known` are pages as the caller
+        loaded them. Writing takes one round trip, and a further one for the pages that are in the
+        store otherwise than in `known`: they are merged again from what the store has.
+
+        Raises StateUnavailableError where the store cannot be reached; recording the same visits
+        again later is safe, whatever part of them was written. Visits of a page whose bytes in the
+        store are damaged are left out of the result, and an error is logged that names the page.
+        """
+        by_page: dict[int, list[int]] = {}
+        for index, visit in enumerate(visits):
+            by_page.setdefault(page_id(visit.url), []).append(index)
+        recorded: dict[int, Recorded] = {}
+
+        def advance(base: _Base) -> dict[int, Page]:
+            after: dict[int, Page] = {}
+            for key, present in base.items():
+                page = present or Page(url=visits[by_page[key][0]].url)
+                for index in sorted(by_page[key], key=lambda index: visits[index].at):
+                    before, page = page, copy_of(page)
+                    recorded[index] = merged(before, page, visits[index])
+                self._bound_links(page)
+                after[key] = page
+            self._estimate(after.values())
+            return after
+
+        def outcomes(key: int) -> bytes:
+            return b"".join(outcome_record(recorded[index]) for index in by_page[key])
+
+        base = {key: (known or {}).get(key) for key in by_page}
+        for key in self._write(base, advance, outcomes):
+            for index in by_page[key]:
+                del recorded[index]
+        return [recorded[index] for index in sorted(recorded)]
+
+    def restore(self, pages: Iterable[Page]) -> Restored:
+        """Merge pages as another state, or this one at another time, knew them into the store.
+
+        A page that the store does not know is kept as it is, with its rate. One to which its visits
+        or links are added is estimated anew, any other stays as it is. Takes one round trip, and a
+        further one for the pages that the store knows. Raises as `record`.
+        """
+        given, outdated = _by_key(pages)
+        is_new: dict[int, bool] = {}  # of the pages that were written
+
+        def advance(base: _Base) -> dict[int, Page]:
+            after: dict[int, Page] = {}
+            for key, present in base.items():
+                page = copy_of(given[key]) if present is None else merge_pages(present, given[key])
+                if self._bound_links(page):
+                    outdated.add(key)
+                is_new.pop(key, None)
+                if page != present:
+                    after[key], is_new[key] = page, present is None
+            self._estimate(
+                page for key, page in after.items() if key in outdated or not is_new[key]
+            )
+            return after
+
+        damaged = self._write(dict.fromkeys(given), advance)
+        written = [is_new[key] for key in is_new.keys() - damaged]
+        return Restored(sum(written), written.count(False), len(damaged))
+
+    def reestimate(self, page_ids: Sequence[int]) -> Reestimated:
+        """Estimate the rates of pages anew, and keep less of their links where there are too many.
+
+        Writes only pages that this changes. Raises as `record`.
+        """
+        known = self.load(page_ids)
+        changed: set[int] = set()
+
+        def advance(base: _Base) -> dict[int, Page]:
+            changed.difference_update(base)
+            after = {key: replace(page) for key, page in base.items() if page is not None}
+            rates = {key: page.rate for key, page in after.items()}
+            narrowed = {key for key, page in after.items() if self._bound_links(page)}
+            self._estimate(after.values())
+            for key, rate in rates.items():
+                if key not in narrowed and isclose(after[key].rate, rate, rel_tol=_SAME_RATE):
+                    del after[key]
+            changed.update(after)
+            return after
+
+        damaged = self._write(known, advance)
+        return Reestimated(len(changed - damaged), len(page_ids) - len(known) + len(damaged))
+
+    def rows(self, page_ids: Ids) -> Rows:
+        """Return ranking rows (dtype `codec.ROW`), in one round trip a few thousand pages."""
+        return self.store.rows(page_ids)
+
+    def pages(self) -> Iterator[Page | None]:
+        """Stream every page known, None for each that is damaged (which is logged)."""
+        for ids, _ in self.store.all_rows():
+            for start in range(0, len(ids), PAGES_A_CALL):
+                batch = ids[start : start + PAGES_A_CALL].tolist()
+                known = self.load(batch)
+                yield from map(known.get, batch)
+
+    def urls(self) -> Iterator[str]:
+        """Stream the URL of every page known."""
+        return (page.url for page in self.pages() if page is not None)
+
+    def outcomes(self) -> Outcomes:
+        """Return the outcome records that are kept, by time, each visit once."""
+        found = sorted_outcomes(self.store.outcomes())
+        is_sound = sound(found)
+        if not is_sound.all():
+            logger.error(DAMAGED_OUTCOMES, np.count_nonzero(~is_sound), "the state")
+            found = found[is_sound]
+        return found
+
+    def bound_outcomes(self, most: int) -> Outcomes:
+        """Forget the oldest outcome records where there are a tenth more than `most`, or more.
+
+        Returns those that are left, as `outcomes` does.
+        """
+        outcomes = self.outcomes()
+        if len(outcomes) <= 1.1 * most:
+            return outcomes
+        first = int(outcomes["at"][-most])
+        self.store.trim_outcomes(first)
+        return outcomes[outcomes["at"] >= first]
+
+    def label(self, number: int) -> Label | None:
+        """Return the label that outcome records call by that number, None if it is not known."""
+        fields = self.store.read_meta(f"label/{number}")
+        label = None if fields is None else label_of(fields)
+        if fields is not None and label is None:
+            logger.warning(
+                "the note 'label/%d' in the state is damaged, or of a newer version: the outcome "
+                "records that refer to it are passed over",
+                number,
+            )
+        return label
+
+    def keep_label(self, label: Label) -> None:
+        """Keep a label, so that outcome records may call it by its number."""
+        self.store.write_meta(f"label/{label.number}", asdict(label))
+
+    def refit_prior(self) -> LogNormalPrior:
+        """Fit the prior to a sample of the store's own pages and keep it there for the next run."""
+        ids = self._sample(PAGES_TO_FIT)
+        visit_days, updated, offsets = histories(list(self.load(ids).values()))
+        gaps = gaps_between(visit_days, updated, offsets, self.estimation.fade_days)
+        prior = fit_prior(gaps, DEFAULT_PRIOR)
+        self.store.write_meta("prior", asdict(prior))
+        return prior
+
+    def _write(
+        self,
+        base: _Base,
+        advance: Callable[[_Base], dict[int, Page]],
+        outcomes: Callable[[int], bytes] = lambda _: b"",
+    ) -> set[int]:
+        """Write the pages that `advance` makes of those in `base` (None: unknown), by id.
+
+        Where the store has others, `advance` is called again with what it has. `outcomes` returns the
+        outcome records that are written with a page. Returns the ids of the
+        pages that could not be written because their bytes in the store are damaged; each is logged.
+        """
+        damaged: set[int] = set()
+        for _ in range(_TRIES):
+            after = advance(base)
+            if not after:
+                return damaged
+            present = self.store.write(
+                [_change(key, base[key], after[key], outcomes(key)) for key in after]
+            )
+            base, refused = {}, base
+            lost = 0
+            for key, body in present.items():
+                try:
+                    page = decode_page(body) if body else None
+                    base[key], is_lost = _with_acknowledged(page, refused[key])
+                    lost += is_lost
+                except StateError as error:
+                    damaged.add(key)
+                    logger.error("page %s cannot be recorded: %s", after[key].url, error)
+            if lost:
+                logger.error(
+                    "The state has lost what it had of %d pages, as in a failover; it is written "
+                    "back as it is known here",
+                    lost,
+                )
+            if not base:
+                return damaged
+        msg = (
+            f"{len(base)} pages were changed by other processes {_TRIES} times while being written"
+        )
+        raise StateUnavailableError(msg)
+
+    def _bound_links(self, page: Page) -> bool:
+        return self.link_bytes is not None and bound_links(page, self.link_bytes)
+
+    def _estimate(self, pages: Iterable[Page]) -> None:
+        pages = list(pages)
+        for page, rate in zip(pages, self.estimation.rates_per_day(pages).tolist(), strict=True):
+            page.rate = rate
+
+    def _sample(self, size: int) -> list[int]:
+        """Return ids of up to `size` pages with a gap between visits; ids are hashes, so any do."""
+        chosen: list[int] = []
+        for ids, rows in self.store.all_rows():
+            chosen.extend(ids[rows["visits"] > 1][: size - len(chosen)].tolist())
+            if len(chosen) >= size:
+                break
+        return chosen
+
+
+def _by_key(pages: Iterable[Page]) -> tuple[dict[int, Page], set[int]]:
+    """Return pages by id, those of one id merged, and the ids whose rate is then outdated."""
+    by_key: dict[int, Page] = {}
+    outdated: set[int] = set()
+    for page in pages:
+        key = page_id(page.url)
+        first = by_key.get(key)
+        by_key[key] = page if first is None else merge_pages(first, page)
+        if first is not None and by_key[key] != first:
+            outdated.add(key)
+    return by_key, outdated
+
+
+def _with_acknowledged(page: Page | None, ours: Page | None) -> tuple[Page | None, bool]:
+    """Return a page that was not as we knew it, with all that the store once had, and if it lost any.
+
+    A page's version only grows, so a store that has an older one, or none, has lost a write.
+    """
+    seen = 0 if ours is None else ours.version
+    found = 0 if page is None else page.version
+    if found > seen:
+        return page, False
+    if ours is None or found == seen:
+        raise StateError("its version as stored is not that of its bytes")
+    return (replace(ours, version=0) if page is None else merge_pages(page, ours)), True
+
+
+def _change(key: int, before: Page | None, after: Page, outcomes: bytes) -> Change:
+    seen = before.version if before is not None else 0
+    after.version = seen + 1
+    return Change(key, seen, encode_page(after), encode_row(after), outcomes)
+
+
+def merged(before: Page, page: Page, visit: Visit) -> Recorded:
+    """Merge a visit into `page`, a copy of `before`, and say what it brought."""
+    new_links = merge(page, visit)
+    updated = bool(before.visits) and (bool(new_links) or visit.changed)
+    return Recorded(visit, new_links, updated, before, page)
+
+
+def outcome_record(one: Recorded) -> bytes:
+    """Return the outcome record (dtype `OUTCOME`) of a ranked visit, nothing of any other."""
+    prediction = one.visit.prediction
+    if prediction is None:
+        return b""
+    return outcome(
+        prediction,
+        page=page_id(one.visit.url),
+        site=site_id(one.visit.url),
+        at=one.visit.at,
+        is_seen=one.visit.news is News.SEEN,
+        new_links=len(one.new_links) if one.updated else 0,
+        is_update=one.updated,
+    )
+
+
+def histories(
+    pages: Sequence[Page],
+) -> tuple[
+    np.ndarray[tuple[int], np.dtype[np.float64]],
+    np.ndarray[tuple[int], np.dtype[np.bool_]],
+    np.ndarray[tuple[int], np.dtype[np.int64]],
+]:
+    """Return the pages' visit times in days, whether each found an update, and offsets, flat."""
+    visits, offsets = _joined([page.visits for page in pages])
+    updates, update_offsets = _joined([page.update_times for page in pages])
+    places = np.searchsorted(_of_pages(visits, offsets), _of_pages(updates, update_offsets))
+    is_kept = places < np.repeat(offsets[1:], np.diff(update_offsets))
+    updated = np.zeros(len(visits), np.bool_)
+    updated[places[is_kept]] = True
+    updated[offsets[:-1][np.diff(offsets) > 0]] = False
+    return visits / DAY, updated, offsets
+
+
+def _joined(
+    times: Sequence[array[int]],
+) -> tuple[np.ndarray[tuple[int], np.dtype[np.uint32]], np.ndarray[tuple[int], np.dtype[np.int64]]]:
+    """Return arrays of seconds one after the other, and where each begins; last where all end."""
+    offsets = np.zeros(len(times) + 1, np.int64)
+    np.cumsum([len(one) for one in times], out=offsets[1:])
+    return np.frombuffer(b"".join(times), np.uint32), offsets
+
+
+def _of_pages(
+    seconds: np.ndarray[tuple[int], np.dtype[np.uint32]],
+    offsets: np.ndarray[tuple[int], np.dtype[np.int64]],
+) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """Return numbers that are in the order of pages, and of time within a page."""
+    pages = np.arange(len(offsets) - 1, dtype=np.int64)
+    return (np.repeat(pages, np.diff(offsets)) << 32) + seconds

@@ -1,0 +1,169 @@
+"""Outcome records as lines of JSON: what `hacs experiment export` writes and `hacs import` reads back.
+
+The keys are described in docs/experiments.md. `url` is written for other readers, and not read.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict
+from typing import Final
+
+import numpy as np
+
+from hacs_crawler.exceptions import StateError
+from hacs_crawler.experiment.data import labels_of
+from hacs_crawler.state.database import PAGES_A_CALL, Knowledge
+from hacs_crawler.state.jsonl import (
+    Fields,
+    from_hex,
+    iso,
+    parsed,
+    read_objects,
+    to_hex,
+    to_json,
+)
+from hacs_crawler.state.outcome_log import OUTCOME, SEEN, UPDATED, Label, Outcomes, sorted_outcomes
+from hacs_crawler.utils.files import Writable
+from hacs_crawler.utils.progress import Progress
+
+LAYOUT: Final = 1
+_BEGINNING: Final = re.compile(rb'\A(?:\xef\xbb\xbf)?\s*\{(?:.*[{,])?\s*"hacs_outcome"\s*:')
+_MOST: Final = 2**32 - 1
+
+Labelled = tuple[tuple[int | float, ...], Label]
+"""The fields of an outcome record but its label's number, in their order, and the label."""
+
+
+def is_outcomes(beginning: bytes) -> bool:
+    """Whether a file that begins like this is one of outcome records."""
+    return _BEGINNING.match(beginning.partition(b"\n")[0]) is not None
+
+
+def export_outcomes(knowledge: Knowledge, file: Writable, progress: Progress) -> int:
+    """Write every outcome record as a line of JSON, by time; return their number.
+
+    Raises StateError at the end if there are records whose label is not known: they are left out.
+    """
+    outcomes = knowledge.outcomes()
+    labels = labels_of(knowledge, outcomes)
+    number = 0
+    for start in range(0, len(outcomes), PAGES_A_CALL):
+        batch = outcomes[start : start + PAGES_A_CALL]
+        pages = knowledge.load(np.unique(batch["page"]).tolist())
+        urls = {key: page.url for key, page in pages.items()}
+        for outcome in batch:
+            label = labels.get(int(outcome["label"]))
+            if label is not None:
+                file.write(to_line(outcome, label, urls.get(int(outcome["page"]))))
+                number += 1
+        progress.update(f"{number} outcome records", start + len(batch), len(outcomes))
+    if number < len(outcomes):
+        left_out = len(outcomes) - number
+        raise StateError(f"{number} outcome records exported, {left_out} without a label left out")
+    return number
+
+
+def to_line(outcome: np.void, label: Label, url: str | None) -> bytes:
+    """Return an outcome record as a line of JSON."""
+    fields = {
+        "hacs_outcome": LAYOUT,
+        "url": url,
+        "page": to_hex([int(outcome["page"])])[0],
+        "site": int(outcome["site"]),
+        "at": iso(int(outcome["at"])),
+        "run": iso(int(outcome["run"])),
+        "seen": bool(outcome["flags"] & SEEN),
+        "updated": bool(outcome["flags"] & UPDATED),
+        "new_links": int(outcome["new_links"]),
+        "bytes": int(outcome["bytes"]),
+        "p": _number(outcome["p"]),
+        "raw_p": _number(outcome["raw_p"]),
+        "days_since_visit": _number(outcome["days_since_visit"]),
+        **asdict(label),
+    }
+    if math.isinf(label.fade_days):
+        fields["fade_days"] = None
+    return to_json(fields).encode() + b"\n"
+
+
+def from_line(line: bytes) -> Labelled:
+    """Return the outcome record of a line; raises ValueError that says what is wrong with it."""
+    fields = Fields(parsed(line))
+    layout = fields.count("hacs_outcome", sys.maxsize)
+    if layout != LAYOUT:
+        msg = f"'hacs_outcome' is layout {layout}, this version of hacs-crawler knows {LAYOUT}"
+        raise ValueError(msg)
+    label = Label(
+        experiment=fields.count("experiment", _MOST),
+        arm=fields.text("arm"),
+        policy=fields.text("policy"),
+        estimator=fields.text("estimator"),
+        fade_days=fields.rate_or_infinite("fade_days"),
+        elapsed_from=fields.text("elapsed_from"),
+        horizon_days=fields.rate("horizon_days"),
+        siblings=fields.switch("siblings"),
+    )
+    (page,) = from_hex([fields.text("page")])
+    values = (
+        page,
+        fields.second("at"),
+        fields.second("run"),
+        fields.count("site", _MOST),
+        _probability(fields, "p"),
+        _probability(fields, "raw_p"),
+        fields.rate_or_infinite("days_since_visit"),
+        fields.count("new_links", _MOST),
+        fields.count("bytes", _MOST),
+        SEEN * fields.switch("seen") | UPDATED * fields.switch("updated"),
+    )
+    return values, label
+
+
+def read_outcomes(lines: Iterable[bytes], name: str) -> Iterator[Labelled]:
+    """Yield the outcome records of a file, reading as they are asked for; raises as `read_export`."""
+    return read_objects(lines, name, from_line)
+
+
+class OutcomeMerger:
+    """Adds outcome records to a state, but for those of visits of which it has one."""
+
+    def __init__(self, knowledge: Knowledge) -> None:
+        self._knowledge = knowledge
+        self._visits = _visits(knowledge.outcomes())
+        self._labels: set[Label] = set()
+
+    def add(self, batch: Sequence[Labelled]) -> int:
+        """Keep the records that are new, and return their number."""
+        for label in {label for _, label in batch} - self._labels:
+            self._knowledge.keep_label(label)
+            self._labels.add(label)
+        rows = [(*values[:4], label.number, *values[4:]) for values, label in batch]
+        outcomes = sorted_outcomes([np.array(rows, OUTCOME)])
+        fresh = outcomes[~np.isin(_visits(outcomes), self._visits)]
+        if len(fresh):
+            self._knowledge.store.add_outcomes(fresh)
+            self._visits = np.concatenate([self._visits, _visits(fresh)])
+        return len(fresh)
+
+
+def _visits(outcomes: Outcomes) -> np.ndarray[tuple[int], np.dtype[np.void]]:
+    """Return page and time of each record as one value that can be compared."""
+    pairs = np.empty(len(outcomes), [("page", ">u8"), ("at", ">u8")])
+    pairs["page"], pairs["at"] = outcomes["page"].view(np.uint64), outcomes["at"]
+    return pairs.view("V16")
+
+
+def _number(value: np.floating) -> float | None:
+    """Return a number with the digits that tell 32-bit floats apart, None for an infinite one."""
+    return float(f"{value:.9g}") if np.isfinite(value) else None
+
+
+def _probability(fields: Fields, key: str) -> float:
+    value = fields.rate(key)
+    if value > 1.0:
+        raise ValueError(f"{key!r} is no probability: {value:g}")
+    return value

@@ -1,0 +1,161 @@
+"""Outcome records: what was predicted of each ranked visit, and what it found.
+
+Experiments and calibration are computed from them alone. They are kept beside the pages, of a bounded
+number, and in the same write as the visit that they belong to.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from functools import cache
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hacs_crawler.links.urls import fingerprint
+
+OUTCOME: Final = np.dtype(
+    [
+        ("page", "<i8"),
+        ("at", "<u4"),
+        ("run", "<u4"),
+        ("site", "<u4"),
+        ("label", "<u4"),
+        ("p", "<f4"),
+        ("raw_p", "<f4"),
+        ("days_since_visit", "<f4"),
+        ("new_links", "<u4"),
+        ("bytes", "<u4"),
+        ("flags", "u1"),
+    ]
+)
+"""One visit of a ranked seed. `page` is its id, `at` its time and `run` the start of its crawl, in
+seconds since 1970 UTC, `site` is `site_id` of its URL, `label` the number of its `Label`. `p` is the
+probability of an update as predicted, `raw_p` the same before any calibration was applied.
+`days_since_visit` is infinite where the page had never been seen. `bytes` is the size of the answer's
+body. `flags` has SEEN where the page was observed, UPDATED where it had gained links.
+"""
+SEEN: Final = 1
+UPDATED: Final = 2
+
+_OUTCOME: Final = struct.Struct("<qIIIIfffIIB")
+_MOST: Final = 2**32 - 1
+
+_LABEL_KINDS: Final[dict[str, type | tuple[type, ...]]] = {
+    "experiment": int,
+    "arm": str,
+    "policy": str,
+    "estimator": str,
+    "fade_days": (float, int),
+    "elapsed_from": str,
+    "horizon_days": (float, int),
+    "siblings": bool,
+}
+
+Outcomes = NDArray[np.void]
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """What ranked a visit: the arm, if an experiment was on, its policy, and what p was made of.
+
+    `experiment` is the number of `Experiment.number`, 0 where none was on; `arm` is "" then.
+    """
+
+    experiment: int
+    arm: str
+    policy: str
+    estimator: str
+    fade_days: float
+    elapsed_from: str
+    horizon_days: float
+    siblings: bool
+
+    @property
+    def number(self) -> int:
+        """A number that tells labels apart, 1 to 2^32 - 1."""
+        return _number_of(self)
+
+    @property
+    def model(self) -> str:
+        """What p was made of: predictions of one model are calibrated together, whatever the policy."""
+        fading = f" fade {self.fade_days:g}" if self.estimator == "bayes" else ""
+        horizon = f" horizon {self.horizon_days:g}" if self.horizon_days else ""
+        siblings = " siblings" if self.siblings and self.elapsed_from == "visit" else ""
+        return f"{self.estimator}{fading} since {self.elapsed_from}{horizon}{siblings}"
+
+
+@cache  # asked of every seed, and a crawl has one label an arm
+def _number_of(label: Label) -> int:
+    text = json.dumps(asdict(label), sort_keys=True)
+    return (fingerprint(text) & 0xFFFF_FFFF) or 1
+
+
+def label_of(fields: object) -> Label | None:
+    """Return the label that a note holds, None where it is damaged or has parts not known here."""
+    if not isinstance(fields, dict) or fields.keys() != _LABEL_KINDS.keys():
+        return None
+    are_of_kind = (isinstance(fields[name], kind) for name, kind in _LABEL_KINDS.items())
+    return Label(**fields) if all(are_of_kind) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """What was predicted of a visit when its seed was ranked; see `OUTCOME`."""
+
+    label: int
+    run: int
+    p: float
+    raw_p: float
+    days_since_visit: float
+    bytes: int = 0
+
+
+def outcome(
+    prediction: Prediction,
+    *,
+    page: int,
+    site: int,
+    at: int,
+    is_seen: bool,
+    is_update: bool,
+    new_links: int,
+) -> bytes:
+    """Return the bytes of one outcome record."""
+    return _OUTCOME.pack(
+        page,
+        at,
+        prediction.run,
+        site,
+        prediction.label,
+        prediction.p,
+        prediction.raw_p,
+        prediction.days_since_visit,
+        min(new_links, _MOST),
+        min(prediction.bytes, _MOST),
+        SEEN * is_seen | UPDATED * is_update,
+    )
+
+
+def sound(outcomes: Outcomes) -> NDArray[np.bool_]:
+    """Return which records can be: their probabilities are from 0 to 1, their days at least 0."""
+    are_probabilities = [
+        (outcomes[name] >= 0.0) & (outcomes[name] <= 1.0) for name in ("p", "raw_p")
+    ]
+    return are_probabilities[0] & are_probabilities[1] & (outcomes["days_since_visit"] >= 0.0)
+
+
+def sorted_outcomes(parts: Iterable[Outcomes]) -> Outcomes:
+    """Join parts of a record, by time, each visit once: a write that was tried again left it twice."""
+    joined = np.concatenate([np.zeros(0, OUTCOME), *parts])
+    order = np.lexsort((joined["page"], joined["at"]))
+    joined = joined[order]
+    is_first = np.ones(len(joined), np.bool_)
+    is_first[1:] = (joined["at"][1:] != joined["at"][:-1]) | (
+        joined["page"][1:] != joined["page"][:-1]
+    )
+    return joined[is_first]

@@ -1,0 +1,1 @@
+"""Statistics on arrays: calibration, sequential tests, clusters. No I/O, no clock."""

@@ -1,0 +1,193 @@
+"""How well predicted probabilities agree with what was found.
+
+Everywhere `p` are predictions in [0, 1] and `found` says whether there was an update; both are flat and
+of one length. What cannot be computed is NaN.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hacs_crawler.utils.arrays import BoolArray, FloatArray, IndexArray
+
+LOG_FLOOR: Final = 1e-6
+"""In the log loss p is kept so far from 0 and 1. One update where p was 0 would make it infinite; and a
+smaller chance cannot be told apart in the million records that are kept."""
+Z: Final = 1.959964
+"""Intervals are of 95 %."""
+
+
+@dataclass(frozen=True, slots=True)
+class Expectation:
+    """Predictions of visits against what they found, and their scores, lower ones the better.
+
+    `expected_updates` is the sum of p. `brier` is the mean of (p - found)^2 (Brier 1950) and `log_loss`
+    that of the negative logarithm, to base e, of the probability given to what happened. Their
+    `base_` values are those of someone who knows how many updates there were, but not where, and
+    predicts the same for every visit.
+    """
+
+    visits: int
+    expected_updates: float
+    found_updates: int
+    brier: float
+    base_brier: float
+    log_loss: float
+    base_log_loss: float
+
+    @property
+    def brier_skill(self) -> float:
+        """1 - brier / base_brier (Murphy 1973): 1 is perfect, 0 no better than the base rate."""
+        return _skill(self.brier, self.base_brier)
+
+    @property
+    def log_skill(self) -> float:
+        """The same of the log loss."""
+        return _skill(self.log_loss, self.base_log_loss)
+
+
+@dataclass(frozen=True, slots=True)
+class Reliability:
+    """A reliability diagram: arrays with one element a bin, in order of p.
+
+    A bin holds `visits` with p from `low_p` to `high_p` and of mean `mean_p`, of which `found_share`
+    found an update; the true share is between `lower` and `upper`, an interval of 95 %.
+    """
+
+    low_p: FloatArray
+    high_p: FloatArray
+    mean_p: FloatArray
+    visits: IndexArray
+    found_share: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+
+
+def summary(p: ArrayLike, found: ArrayLike) -> Expectation:
+    """Return the predictions' sums and scores."""
+    p, found = _checked(p, found)
+    visits = p.size
+    if not visits:
+        return Expectation(0, 0.0, 0, math.nan, math.nan, math.nan, math.nan)
+    updates = int(np.count_nonzero(found))
+    base = np.full(visits, updates / visits)
+    return Expectation(
+        visits=visits,
+        expected_updates=float(p.sum()),
+        found_updates=updates,
+        brier=_brier(p, found),
+        base_brier=_brier(base, found),
+        log_loss=_log_loss(p, found),
+        base_log_loss=_log_loss(base, found),
+    )
+
+
+def reliability(
+    p: ArrayLike, found: ArrayLike, bins: int = 10, site: ArrayLike | None = None
+) -> Reliability:
+    """Return the reliability diagram in at most `bins` bins of about equally many visits.
+
+    Visits of equal p share a bin, so that there may be fewer. The intervals are Wilson's. With `site`
+    they allow for pages of one site that are updated together: the visits of a bin count for as many
+    independent ones as have the same variance, with the site as the unit; never for more than they
+    are, and for one where all are of one site.
+    """
+    p, found = _checked(p, found)
+    order = np.argsort(p, kind="stable")
+    p, found = p[order], found[order]
+    starts = _starts(p, bins)
+    ends = np.append(starts[1:], p.size)[: starts.size]
+    visits = ends - starts
+    share = np.add.reduceat(found, starts, dtype=np.float64) / visits if p.size else np.zeros(0)
+    independent = visits.astype(np.float64)
+    if site is not None:
+        sites = np.asarray(site)[order]
+        cuts = zip(starts.tolist(), ends.tolist(), strict=True)
+        for place, (start, end) in enumerate(cuts):
+            independent[place] = _independent(found[start:end], sites[start:end])
+    lower, upper = wilson_interval(share, independent)
+    return Reliability(
+        low_p=p[starts],
+        high_p=p[ends - 1],
+        mean_p=np.add.reduceat(p, starts) / visits if p.size else np.zeros(0),
+        visits=visits.astype(np.int64),
+        found_share=share,
+        lower=lower,
+        upper=upper,
+    )
+
+
+def wilson_interval(share: ArrayLike, visits: ArrayLike) -> tuple[FloatArray, FloatArray]:
+    """Return the ends of Wilson's interval (1927) for shares of so many visits, which may be broken."""
+    share, visits = np.asarray(share, np.float64), np.asarray(visits, np.float64)
+    square = Z * Z / visits
+    centre = (share + square / 2.0) / (1.0 + square)
+    half = np.sqrt(share * (1.0 - share) * square + square * square / 4.0) / (1.0 + square)
+    return np.clip(centre - half, 0.0, share), np.clip(centre + half, share, 1.0)
+
+
+def clustered_z(p: ArrayLike, found: ArrayLike, site: ArrayLike) -> float:
+    """Return how many standard errors more updates were found than predicted; 0 without visits.
+
+    The variance of sum(found - p) is that of the sites' sums (Liang and Zeger 1986), since pages of one
+    site are updated together, but at least that of independent visits.
+    """
+    p, found = _checked(p, found)
+    if not p.size:
+        return 0.0
+    residuals = found - p
+    together = float(np.sum(_sums(residuals, np.asarray(site)) ** 2))
+    variance = max(together, float(np.sum(p * (1.0 - p))))
+    return float(residuals.sum()) / math.sqrt(variance) if variance > 0.0 else 0.0
+
+
+def _checked(p: ArrayLike, found: ArrayLike) -> tuple[FloatArray, BoolArray]:
+    p, found = np.asarray(p, np.float64), np.asarray(found, np.bool_)
+    if p.ndim != 1 or p.shape != found.shape:
+        raise ValueError("p and found must be flat and of one length")
+    if not ((p >= 0.0) & (p <= 1.0)).all():
+        raise ValueError("p must be from 0 to 1")
+    return p, found
+
+
+def _brier(p: FloatArray, found: BoolArray) -> float:
+    return float(np.mean((p - found) ** 2))
+
+
+def _log_loss(p: FloatArray, found: BoolArray) -> float:
+    inside = np.clip(p, LOG_FLOOR, 1.0 - LOG_FLOOR)
+    return -float(np.mean(np.where(found, np.log(inside), np.log1p(-inside))))
+
+
+def _skill(score: float, base: float) -> float:
+    return 1.0 - score / base if base > 0.0 else math.nan
+
+
+def _starts(p: FloatArray, bins: int) -> IndexArray:
+    """Return where bins of about equal size start in p, which is sorted."""
+    if bins < 1:
+        raise ValueError("there must be a bin")
+    places = p.size * np.arange(min(bins, p.size)) // max(min(bins, p.size), 1)
+    return np.unique(np.searchsorted(p, p[places], side="left")).astype(np.int64)
+
+
+def _independent(found: BoolArray, sites: NDArray[Any]) -> float:
+    """Return how many independent visits have as variable a share of updates as these; 1 of one site."""
+    share = float(found.mean())
+    alone = found.size * share * (1.0 - share)
+    sums = _sums(np.asarray(found - share, np.float64), sites)
+    if sums.size == 1:
+        return 1.0
+    together = float(np.sum(sums**2)) * sums.size / (sums.size - 1)
+    return found.size * min(1.0, alone / together) if together > 0.0 else float(found.size)
+
+
+def _sums(values: FloatArray, sites: NDArray[Any]) -> FloatArray:
+    """Return the sum of each site's values."""
+    _, numbers = np.unique(sites, return_inverse=True)
+    return np.asarray(np.bincount(numbers, weights=values), np.float64)

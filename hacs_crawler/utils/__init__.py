@@ -1,0 +1,1 @@
+"""Files, progress, arrays and times: what any folder may need."""

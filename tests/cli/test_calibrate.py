@@ -1,0 +1,142 @@
+"""`hacs calibrate`, called as the command line calls it."""
+
+import re
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from calibration_support import BAYES, drawn, keep, label
+from hacs_crawler.cli.app import app
+from hacs_crawler.ranking.calibration import (
+    corrected_models,
+    fit,
+    read_correction,
+    write_correction,
+)
+from hacs_crawler.state.address import open_store
+from hacs_crawler.state.database import Estimation, Knowledge
+from hacs_crawler.statistics.isotonic import Correction
+
+HALF = Correction((0.0, 0.5, 1.0), (0.0, 0.25, 1.0))
+
+
+@pytest.fixture
+def knowledge(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    store = open_store("sqlite:///state.db", "hacs", tmp_path)
+    yield Knowledge(store, Estimation())
+    store.close()
+
+
+@pytest.fixture
+def calibrate(caplog):
+    """Runs the command; returns its output and log, after checking the exit status."""
+
+    def run(*arguments, status=0):
+        caplog.clear()
+        with caplog.at_level("INFO"):
+            done = CliRunner().invoke(
+                app, ["calibrate", "-s", "HACS_STATE=sqlite:///state.db", *arguments]
+            )
+        assert done.exit_code == status, done.output
+        return done.output + caplog.text
+
+    return run
+
+
+def cells(output, start):
+    """The cells of the line that starts so."""
+    (line,) = [line for line in output.splitlines() if line.startswith(start)]
+    return re.split(r"  +", line)
+
+
+def test_predictions_that_are_off_get_a_correction_which_is_kept(knowledge, calibrate):
+    some = drawn(3_000, lambda p: p**2)
+    keep(knowledge, some)
+    assert "The correction is kept" in calibrate()
+    assert read_correction(knowledge, BAYES) == fit(some).correction
+
+
+def test_the_table_has_each_policys_predictions_and_what_they_found(knowledge, calibrate):
+    for by in (label(), label("last-obs")):
+        some = drawn(1_000, lambda p: p, by=by, first_at=len(by.policy) * 10_000)
+        keep(knowledge, some, by)
+    output = calibrate("--dry-run")
+    found = int(np.count_nonzero(some["flags"] > 1))
+    for policy in ("hacs", "last-obs"):
+        assert cells(output, policy)[1:5] == [
+            BAYES, "1000", f"{some['p'].sum(dtype=float):.1f}", str(found),
+        ]  # fmt: skip
+
+
+def test_the_corrected_scores_are_those_of_the_cross_validation(knowledge, calibrate):
+    some = drawn(3_000, lambda p: p**2)
+    keep(knowledge, some)
+    output, made = calibrate("--dry-run"), fit(some)
+    for name, score in (("without", made.raw), ("corrected", made.crossed)):
+        assert cells(output, name)[3] == f"{score.brier:.4f}"
+        assert cells(output, name)[5] == f"{score.log_loss:.4f}"
+
+
+def test_the_bins_show_predicted_corrected_and_found(knowledge, calibrate):
+    keep(knowledge, drawn(3_000, lambda p: p**2))
+    rows = re.findall(r"^ +300 +(\S+) % +(\S+) % +(\S+) % .* % +([#|][#| ]*)$", calibrate(), re.M)
+    assert len(rows) == 10
+    predicted, corrected, found, bar = rows[-1]
+    assert float(predicted) == pytest.approx(47.5, abs=0.5)
+    assert float(corrected) == pytest.approx(22.6, abs=4)
+    assert float(found) == pytest.approx(22.6, abs=6)
+    assert bar.rstrip().endswith("|")
+    assert bar.count("#") == pytest.approx(30 * 22.6 / 47.5, abs=4)
+
+
+def test_a_dry_run_keeps_nothing(knowledge, calibrate):
+    keep(knowledge, drawn(3_000, lambda p: p**2))
+    assert "would be kept" in calibrate("--dry-run")
+    assert corrected_models(knowledge) == []
+
+
+def test_right_predictions_get_none_and_one_kept_before_is_forgotten(knowledge, calibrate):
+    keep(knowledge, drawn(5_000, lambda p: p))
+    write_correction(knowledge, BAYES, HALF)
+    assert "The one kept before is forgotten" in calibrate()
+    assert read_correction(knowledge, BAYES) is None
+
+
+def test_too_little_is_said_in_a_line_and_leaves_what_is_kept(knowledge, calibrate):
+    keep(knowledge, drawn(100, lambda p: p))
+    write_correction(knowledge, BAYES, HALF)
+    output = calibrate()
+    assert "no correction can be fitted: 100 predicted visits, at least 200 are needed" in output
+    assert read_correction(knowledge, BAYES) == HALF
+
+
+def test_without_any_record_it_says_so(knowledge, calibrate):
+    assert "no predicted visit is recorded yet" in calibrate()
+
+
+def test_remove_forgets_all_corrections_a_damaged_one_too(knowledge, calibrate):
+    write_correction(knowledge, BAYES, HALF)
+    write_correction(knowledge, "mle", HALF)
+    knowledge.store.write_meta("calibration/mle", "damaged")
+    assert f"2 corrections forgotten; {BAYES}; mle" in calibrate("--remove")
+    assert "0 corrections forgotten" in calibrate("--remove")
+    assert read_correction(knowledge, "mle") is None
+
+
+def test_where_crawls_do_not_apply_corrections_it_says_so(knowledge, calibrate):
+    keep(knowledge, drawn(3_000, lambda p: p**2))
+    assert "HACS_CALIBRATION is False" in calibrate("-s", "HACS_CALIBRATION=False")
+
+
+def test_dry_run_and_remove_exclude_each_other(knowledge, calibrate):
+    assert "exclude each other" in calibrate("--dry-run", "--remove", status=2)
+
+
+def test_records_of_a_damaged_label_are_passed_over(knowledge, calibrate):
+    keep(knowledge, drawn(300, lambda p: p))
+    knowledge.store.write_meta(f"label/{label().number}", {"policy": "hacs"})
+    output = calibrate()
+    assert "is damaged, or of a newer version" in output
+    assert "no predicted visit is recorded yet" in output

@@ -1,0 +1,245 @@
+"""`hacs estimate`, on real states: whole, stopped, and gone on with."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable, Sequence
+from itertools import chain
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner, Result
+
+from hacs_crawler import estimate_command
+from hacs_crawler.cli.app import app
+from hacs_crawler.cli.estimate import NOTE
+from hacs_crawler.state.address import open_store
+from hacs_crawler.state.codec import ROW
+from hacs_crawler.state.database import Estimation, Knowledge, Reestimated
+from hacs_crawler.state.page import DAY, Page, Visit
+from hacs_crawler.state.store import Change, Store
+
+PAGES = 100
+
+
+@pytest.fixture(autouse=True)
+def _small_steps(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    monkeypatch.setattr(estimate_command, "PAGES_A_CALL", 10)
+
+
+def history() -> list[Visit]:
+    """Visits of pages that are updated at rates which differ widely."""
+    rng = np.random.default_rng(1)
+    return [
+        Visit(f"http://example.edu/{page}/", day * DAY, links=frozenset(range(1 + shown)))
+        for page in range(PAGES)
+        for day, shown in enumerate(np.cumsum(rng.random(12) < (page + 1) / PAGES).tolist(), 1)
+    ]
+
+
+def fill(store: Store) -> None:
+    Knowledge(store, Estimation("mle")).record(history())
+
+
+@pytest.fixture
+def state(state_url: str, open_state: Callable[[], Store]) -> str:
+    fill(open_state())
+    return state_url
+
+
+@pytest.fixture
+def hacs(state: str, namespace: str) -> Callable[..., Result]:
+    def run(*settings: str, arguments: Sequence[str] = ("--all",)) -> Result:
+        given = (f"HACS_STATE={state}", f"HACS_NAMESPACE={namespace}", *settings)
+        options = [part for one in given for part in ("-s", one)]
+        return CliRunner().invoke(app, ["estimate", *arguments, *options])
+
+    return run
+
+
+def pages_of(store: Store) -> dict[str, Page]:
+    return {page.url: page for page in Knowledge(store, Estimation()).pages() if page is not None}
+
+
+def assert_all_estimated(store: Store, estimator: str = "bayes") -> None:
+    """Every rate is what the estimator and the prior kept in the state give."""
+    estimation = Knowledge(store, Estimation(estimator)).estimation
+    pages = list(pages_of(store).values())
+    assert len(pages) == PAGES
+    assert [page.rate for page in pages] == pytest.approx(estimation.rates_per_day(pages).tolist())
+
+
+def stop_after(
+    monkeypatch: pytest.MonkeyPatch, calls: int, stop: Callable[[], None]
+) -> list[list[int]]:
+    """Have the command meet `stop` after so many calls; returns the ids of each call."""
+    asked: list[list[int]] = []
+    left = iter(range(calls - 1, -1, -1))
+    reestimate = Knowledge.reestimate
+
+    def counted(self: Knowledge, page_ids: Sequence[int]) -> Reestimated:
+        asked.append(list(page_ids))
+        done = reestimate(self, page_ids)
+        if next(left, None) == 0:
+            stop()
+        return done
+
+    monkeypatch.setattr(Knowledge, "reestimate", counted)
+    return asked
+
+
+def send(number: signal.Signals) -> Callable[[], None]:
+    return lambda: os.kill(os.getpid(), number)
+
+
+def die() -> None:
+    """End the command as a kill does: after a write, before anything else happens."""
+    raise RuntimeError
+
+
+def test_every_page_is_estimated_with_a_prior_fitted_before(
+    hacs: Callable[..., Result], open_state: Callable[[], Store], caplog: pytest.LogCaptureFixture
+) -> None:
+    store = open_state()
+    assert store.read_meta("prior") is None
+    assert hacs().exit_code == 0
+    assert store.read_meta("prior") is not None
+    assert_all_estimated(store)
+    assert caplog.messages[-1] == f"{PAGES} pages estimated, {PAGES} of them changed"
+
+
+def test_a_run_that_died_goes_on_behind_what_it_had_written(
+    hacs: Callable[..., Result],
+    open_state: Callable[[], Store],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    asked = stop_after(monkeypatch, 4, die)
+    assert hacs().exit_code != 0
+    first = asked[:]
+    asked.clear()
+    monkeypatch.setattr(Knowledge, "refit_prior", lambda _: pytest.fail("fitted again"))
+    assert hacs().exit_code == 0
+    assert asked[0] == first[-1]  # it was written, but not yet noted
+    noted = len(list(chain(*first[:-1])))
+    assert sorted(chain(*first[:-1], *asked)) == sorted({*chain(*first, *asked)})
+    assert noted + len(list(chain(*asked))) == PAGES
+    assert_all_estimated(open_state())
+    assert f"going on after the {noted} pages of the run that was stopped" in caplog.messages
+
+
+def sqlite_state(folder: Path) -> Store:
+    return open_store(f"sqlite:///{folder}/state.db", "hacs", folder)
+
+
+def on_sqlite(folder: Path, *settings: str) -> Result:
+    given = (f"HACS_STATE=sqlite:///{folder}/state.db", *settings)
+    options = [part for one in given for part in ("-s", one)]
+    return CliRunner().invoke(app, ["estimate", "--all", *options])
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    store = sqlite_state(tmp_path)
+    fill(store)
+    store.close()
+    return tmp_path
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_stops_it_between_two_writes(
+    number: signal.Signals,
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    before = signal.getsignal(number)
+    asked = stop_after(monkeypatch, 3, send(number))
+    assert on_sqlite(folder).exit_code == 128 + number
+    assert caplog.messages[-1] == "stopped after 30 pages; the same command goes on from there"
+    assert signal.getsignal(number) == before
+    assert on_sqlite(folder).exit_code == 0
+    assert len(asked) == PAGES / 10
+    store = sqlite_state(folder)
+    assert_all_estimated(store)
+    store.close()
+
+
+@pytest.mark.parametrize(
+    "change", ["HACS_ESTIMATOR=cho", "HACS_FADE_DAYS=30", "HACS_LINK_BYTES=64", "the prior"]
+)
+def test_with_another_way_of_estimating_it_begins_anew_and_says_so(
+    change: str,
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    asked = stop_after(monkeypatch, 3, send(signal.SIGINT))
+    on_sqlite(folder)
+    asked.clear()
+    store = sqlite_state(folder)
+    if change == "the prior":
+        store.write_meta("prior", {"log_median": -1.0, "log_sd": 0.9})
+    assert on_sqlite(folder, *([change] if "=" in change else [])).exit_code == 0
+    assert any(said.startswith("beginning anew: the run that was") for said in caplog.messages)
+    assert len(set(chain(*asked))) == PAGES
+    if change == "HACS_ESTIMATOR=cho":
+        assert_all_estimated(store, "cho")
+    store.close()
+
+
+def test_a_run_that_ended_is_not_gone_on_with(
+    folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    on_sqlite(folder)
+    on_sqlite(folder)
+    assert caplog.messages == [
+        f"{PAGES} pages estimated, {PAGES} of them changed",
+        f"{PAGES} pages estimated, 0 of them changed",
+    ]
+
+
+def test_damaged_pages_are_left_out_and_end_it_with_an_error(
+    folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = sqlite_state(folder)
+    store.write([Change(7, 0, b"\1\0\0\0\1\0\0\0", np.zeros(1, ROW).tobytes())])
+    done = on_sqlite(folder)
+    assert done.exit_code == 1
+    assert caplog.messages[-1] == f"{PAGES} pages estimated, 1 damaged ones left out"
+    assert_all_estimated(store)
+    assert store.read_meta(NOTE) is None
+    store.close()
+
+
+def test_a_damaged_note_is_named(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    store = sqlite_state(folder)
+    store.write_meta(NOTE, {"how": {}, "far": 7})
+    store.close()
+    assert on_sqlite(folder).exit_code == 1
+    assert "the note 'estimate' in the state is damaged, remove it" in caplog.messages[-1]
+
+
+def test_links_are_brought_within_their_bound(folder: Path) -> None:
+    assert on_sqlite(folder, "HACS_LINK_BYTES=64").exit_code == 0
+    store = sqlite_state(folder)
+    pages = pages_of(store).values()
+    assert {page.link_level for page in pages} == {0, 1}
+    assert all(len(page.links) * page.links.itemsize <= 64 for page in pages)
+    store.close()
+
+
+def test_of_an_empty_state_nothing_is_estimated(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert on_sqlite(tmp_path).exit_code == 0
+    assert caplog.messages[-1] == "0 pages estimated, 0 of them changed"
+
+
+def test_without_all_it_says_what_to_add(folder: Path) -> None:
+    done = CliRunner().invoke(app, ["estimate", "-s", f"HACS_STATE=sqlite:///{folder}/state.db"])
+    assert done.exit_code == 2
+    assert "add --all" in done.output

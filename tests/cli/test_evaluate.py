@@ -1,0 +1,308 @@
+"""`hacs evaluate` as a user runs it: tables, CSV, JSON, figures and the report."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import fields
+from datetime import UTC, datetime, timedelta
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import forks
+from browser import Browser, needs_chromium
+from hacs_crawler.archive.timelines import read_timelines
+from hacs_crawler.cli.app import app
+from hacs_crawler.evaluation.figures import check_matplotlib
+from hacs_crawler.evaluation.histories import from_timelines
+from hacs_crawler.evaluation.paper import Evaluation, choose_period, evaluate
+from hacs_crawler.evaluation.report import check_jinja, report
+from hacs_crawler.evaluation.score_figures import plots
+from hacs_crawler.evaluation.tables import Row, as_json, table_text
+from hacs_crawler.exceptions import HacsError
+from hacs_crawler.state.address import open_store
+from hacs_crawler.state.database import Estimation, Knowledge
+from hacs_crawler.state.page import Visit
+
+START = datetime(2020, 1, 1, tzinfo=UTC)
+FILES = ("--pages", "pages.csv", "--updates", "updates.csv", "--captures", "captures.csv")
+
+
+def write_timelines(folder: Path, *, updates_a_year: float = 12.0, sites: int = 5) -> None:
+    """Two years of websites of two pages each, captured every ten days or so."""
+    rng = np.random.default_rng(1)
+    rows: dict[str, list[Sequence[object]]] = {
+        "pages": [("url", "site", "level", "first_seen")],
+        "updates": [("url", "updated_at", "new_links")],
+        "captures": [("url", "captured_at")],
+    }
+    for site in range(sites):
+        home = f"http://s{site}.example.edu/~a/"
+        for url, level in ((home, "homepage"), (f"{home}p.html", "subpage")):
+            rows["pages"].append((url, home, level, iso(0)))
+            rate = updates_a_year * (site + 1) / sites / 365
+            times = np.cumsum(rng.exponential(1 / rate, 200)) if rate else np.zeros(0)
+            rows["updates"] += [(url, iso(at), 1) for at in times[times < 730]]
+            times = np.cumsum(rng.exponential(10, 200))
+            rows["captures"] += [(url, iso(at)) for at in times[times < 730]]
+    for name, table in rows.items():
+        with (folder / f"{name}.csv").open("w", newline="") as file:
+            csv.writer(file).writerows(table)
+
+
+def iso(day: float) -> str:
+    return (START + timedelta(days=float(day))).isoformat()
+
+
+def evaluation(folder: Path) -> Evaluation:
+    files = (folder / f"{name}.csv" for name in ("pages", "updates", "captures"))
+    levels = from_timelines(read_timelines(*files))
+    return evaluate(levels, choose_period(levels, None, None)[0])
+
+
+def hacs(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    done = forks.run("hacs", ["evaluate", *arguments], folder)
+    return subprocess.CompletedProcess(
+        done.args, done.returncode, done.stdout.decode(), done.stderr.decode()
+    )
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("timelines")
+    write_timelines(made)
+    return made
+
+
+@pytest.fixture(scope="module")
+def result(folder: Path) -> Evaluation:
+    return evaluation(folder)
+
+
+@pytest.fixture(scope="module")
+def page(result: Evaluation) -> str:
+    return report(result)
+
+
+def test_a_run_from_files_end_to_end(folder: Path, tmp_path: Path) -> None:
+    out = [str(tmp_path / name) for name in ("figures", "all.json", "report.html")]
+    done = hacs(folder, *FILES, "--output", out[0], "--json", out[1], "--report", out[2])
+    assert done.returncode == 0, done.stderr
+    assert "Homepages, micro-averaged" in done.stdout
+    assert "Websites, macro-averaged" in done.stdout
+    numbers = json.loads(Path(out[1]).read_text())
+    with (tmp_path / "figures" / "table-1.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    for level in ("homepage", "website"):
+        selection = numbers["levels"][level]["selection"]
+        assert len(selection) == 2 * 12 * 3
+        best = [row for row in selection if row["window_weeks"] == 12 and row["average"] == "micro"]
+        f1 = {row["model"]: row["f1"] for row in best}
+        assert f1["HACS"] > f1["Random"]
+        assert [float(row["f1"]) for row in rows if row["level"] == level] == pytest.approx(
+            [row["f1"] for row in selection], rel=1e-5
+        )
+        assert (tmp_path / "figures" / f"figure-11-ordering-{level}.svg").stat().st_size > 1000
+        png = (tmp_path / "figures" / f"figure-4-rates-{level}.png").read_bytes()
+        assert png.startswith(b"\x89PNG")
+    assert Path(out[2]).read_text().startswith("<!doctype html>")
+    assert not list(tmp_path.rglob("*.part"))
+
+
+def test_a_run_from_a_state(folder: Path, result: Evaluation, tmp_path: Path) -> None:
+    store = open_store("sqlite:///state.db", "hacs", tmp_path)
+    knowledge = Knowledge(store, Estimation())
+    knowledge.record(visits(folder))
+    store.close()
+    done = hacs(tmp_path, "-s", "HACS_STATE=sqlite:///state.db", "--json", "all.json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads((tmp_path / "all.json").read_text())["levels"]
+    known = as_json(result)["levels"]
+    for level in ("homepage", "website"):
+        # the same captures lead to the same rates, whatever counts as the truth afterwards
+        for key in ("mean_days", "median_days"):
+            numbers = [number for number in known[level]["description"][key] if number is not None]
+            assert sorted(found[level]["description"][key]) == pytest.approx(sorted(numbers))
+        assert found[level]["selection"][-1]["f1"] > 0
+
+
+def visits(folder: Path) -> list[Visit]:
+    timelines = read_timelines(*(folder / f"{n}.csv" for n in ("pages", "updates", "captures")))
+    return [
+        Visit(url, at, links=frozenset(range(1 + int(np.sum(timelines.updates.of(place) <= at)))))
+        for place, url in enumerate(timelines.urls)
+        for at in timelines.captures.of(place).tolist()
+    ]
+
+
+@pytest.mark.parametrize("updates_a_year", [0.0, 2000.0], ids=["never", "always"])
+def test_a_truth_of_one_class_leaves_no_number_undefined_without_a_word(
+    updates_a_year: float, tmp_path: Path
+) -> None:
+    write_timelines(tmp_path, updates_a_year=updates_a_year, sites=2)
+    found = evaluation(tmp_path)
+    text = table_text(found)
+    assert "nan" not in text.lower()
+    assert "- is undefined" in text
+    numbers = json.dumps(as_json(found), allow_nan=False)
+    if not updates_a_year:
+        row = json.loads(numbers)["levels"]["homepage"]["selection"][0]
+        assert (row["model"], row["theta"], row["f1"]) == ("HACS", None, None)
+        assert json.loads(numbers)["levels"]["homepage"]["ordering"][0]["HACS"] is None
+    assert "nan" not in re.sub(r"<svg.*?</svg>", "", report(found), flags=re.DOTALL)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((*FILES, "--since", "yesterday"), "since = 'yesterday'"),
+        ((*FILES, "--until", "2020-13-01"), "until = '2020-13-01'"),
+        ((*FILES, "--since", "2031-01-01"), "no week to evaluate"),
+        ((*FILES, "--since", "2021-06-01", "--until", "2021-01-01"), "no week to evaluate"),
+        ((*FILES, "--until", "2019-01-01"), "no week to evaluate"),
+        (FILES[:4], "--captures go together"),
+        ((*FILES, "--seeds", "seeds.txt"), "--seeds and --set are about a state"),
+        (("--pages", "none.csv", *FILES[2:]), "none.csv: cannot read"),
+        (("-s", "HACS_STATE=mysql://x"), "HACS_STATE"),
+        (("-s", "HACS_STATE=sqlite:///empty.db"), "no capture of any page"),
+        ((*FILES, "--json", "pages.csv/all.json"), "pages.csv/all.json: cannot write"),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_line(
+    arguments: tuple[str, ...],
+    message: str,
+    folder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    for file in folder.glob("*.csv"):
+        shutil.copy(file, tmp_path)
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(app, ["evaluate", *arguments])
+    assert done.exit_code == 1
+    assert done.output == ""
+    (line,) = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
+    assert message in line
+    assert "\n" not in line
+
+
+def test_a_range_before_the_first_capture_of_a_level_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    write_timelines(tmp_path)
+    captures = (tmp_path / "captures.csv").read_text().splitlines(keepends=True)
+    late = [row for row in captures if "p.html" in row or "2021-1" in row]
+    (tmp_path / "captures.csv").write_text("".join(captures[:1] + late))
+    monkeypatch.chdir(tmp_path)
+    assert CliRunner().invoke(app, ["evaluate", *FILES, "--until", "2021-03-01"]).exit_code == 1
+    assert "no captures between 20" in caplog.text
+
+
+def test_windows_can_be_closed(
+    folder: Path, result: Evaluation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder)
+    done = CliRunner().invoke(app, ["evaluate", *FILES, "--closed-windows"])
+    assert "closed windows" in done.output
+    assert done.output.splitlines()[1:] != table_text(result).splitlines()[1:]
+
+
+def test_weeks_of_which_the_truth_is_not_known_are_left_out(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.chdir(folder)
+    weeks = ("--since", "2021-12-01", "--until", "2023-01-01")
+    assert CliRunner().invoke(app, ["evaluate", *FILES, *weeks]).exit_code == 0
+    assert "until is moved to 2021-12-2" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("module", "check"), [("matplotlib", check_matplotlib), ("jinja2", check_jinja)]
+)
+def test_a_missing_extra_is_named(module: str, check: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(HacsError, match=r"pip install 'hacs-crawler\[report\]'"):
+        check()
+
+
+def test_the_command_line_loads_no_extra() -> None:
+    code = "import sys, hacs_crawler.cli.app; print({'matplotlib', 'jinja2'} & sys.modules.keys())"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert done.stdout.strip() == "set()"
+
+
+class Resources(HTMLParser):
+    """Collects what a page would load, its ids, and whether its elements are closed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.loaded: list[str] = []
+        self.ids: list[str] = []
+        self.tags: set[str] = set()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        for name, value in attrs:
+            if name in ("src", "href", "xlink:href", "data", "poster", "action", "srcset"):
+                self.loaded += [value or ""]
+            self.ids += [value or ""] if name == "id" else []
+
+
+def test_the_report_loads_nothing(page: str) -> None:
+    resources = Resources()
+    resources.feed(page)
+    assert all(target.startswith("#") for target in resources.loaded)
+    assert {target[1:] for target in resources.loaded} <= set(resources.ids)
+    assert len(resources.ids) == len(set(resources.ids))
+    assert not resources.tags & {"script", "link", "img", "iframe", "object", "embed", "image"}
+    assert not re.search(r"@import|url\((?!#)", page)
+    assert set(re.findall(r"https?://[^\"'<> ]+", page)) <= {
+        "http://www.w3.org/2000/svg",
+        "http://www.w3.org/1999/xlink",
+    }
+
+
+def test_the_reports_figures_have_the_pages_colours(page: str) -> None:
+    for figure in re.findall(r"<svg.*?</svg>", page, re.DOTALL):
+        assert set(re.findall(r"#[0-9a-f]{6}\b", figure)) <= {"#000000", "#ffffff"}
+        assert "var(--ink)" in figure
+
+
+def test_the_report_has_every_figure_and_table(page: str, result: Evaluation) -> None:
+    assert page.count("<svg") == len(list(plots(result))) == 14
+    assert page.count("<table>") == 6
+
+
+@needs_chromium
+@pytest.mark.parametrize("width", [400, 1400])
+def test_the_report_opens_in_a_browser_without_a_complaint(
+    page: str, width: int, tmp_path: Path, browser: Browser
+) -> None:
+    (tmp_path / "report.html").write_text(page)
+    tab = browser.tab(width)
+    tab.open(tmp_path / "report.html")
+    heights = "[...document.querySelectorAll('svg')].map(one => one.getBoundingClientRect().height)"
+    assert min(tab.run(heights)) > 100
+    assert tab.run("document.documentElement.scrollWidth") == width
+    assert tab.complaints() == []
+    tab.close()
+
+
+def test_the_columns_of_table_1_are_documented_in_their_order() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "evaluation.md").read_text()
+    body = text.split("\n### Columns of table-1.csv\n", 1)[1].split("\n#", 1)[0]
+    documented = re.findall(r"^\| `(\w+)` \|", body, re.MULTILINE)
+    assert documented == [field.name for field in fields(Row)]

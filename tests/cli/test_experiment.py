@@ -1,0 +1,254 @@
+"""`hacs experiment` and the import of what it exports, as a user runs them."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from hacs_crawler.cli.app import app
+from hacs_crawler.links.sites import site_id
+from hacs_crawler.links.urls import page_id
+from hacs_crawler.ranking.arms import Arm, Experiment
+from hacs_crawler.ranking.policies import POLICIES
+from hacs_crawler.state.address import open_store
+from hacs_crawler.state.database import Estimation, Knowledge
+from hacs_crawler.state.outcome_log import OUTCOME, SEEN, UPDATED, Label, Outcomes
+from hacs_crawler.state.page import DAY, Visit
+
+ON = ("-s", 'HACS_EXPERIMENT={"hacs": 0.5, "last-obs": 0.5}')
+START = 1_700_000_000 // DAY * DAY
+URLS = [f"https://uni.example/~author-{number}/" for number in range(40)]
+EXPERIMENT = Experiment(tuple(Arm(name, POLICIES[name], 0.5) for name in ("hacs", "last-obs")))
+LABELS = [
+    Label(EXPERIMENT.number, arm.name, arm.name, "bayes", float("inf"), "visit", 0.0, True)
+    for arm in EXPERIMENT.arms
+]
+DOCS = Path(__file__).parents[2] / "docs" / "experiments.md"
+
+
+def recorded(days: int = 20) -> Outcomes:
+    """Daily visits of a page a site, those of hacs finding three times as many updates."""
+    random = np.random.default_rng(0)
+    found = np.zeros(len(URLS) * days, OUTCOME)
+    found["page"] = np.tile([page_id(url) for url in URLS], days)
+    found["site"] = np.tile([site_id(url) for url in URLS], days)
+    found["at"] = START + np.repeat(np.arange(days), len(URLS)) * DAY + 5
+    found["run"] = found["at"] - 5
+    arms = EXPERIMENT.assign(found["site"])
+    found["label"] = np.array([label.number for label in LABELS])[arms]
+    found["p"] = found["raw_p"] = 0.1
+    found["days_since_visit"] = np.where(found["at"] < START + DAY, np.inf, 1.0)
+    updated = random.random(len(found)) < np.where(arms == 0, 0.6, 0.2)
+    found["flags"] = SEEN | UPDATED * (updated & np.isfinite(found["days_since_visit"]))
+    return found
+
+
+def run(*arguments: str) -> Any:
+    return CliRunner().invoke(app, list(arguments))
+
+
+def state(folder: Path) -> tuple[str, str]:
+    return "-s", f"HACS_STATE=sqlite:///{folder}/state.db"
+
+
+def knowledge_in(folder: Path) -> Knowledge:
+    store = open_store(f"sqlite:///{folder}/state.db", "hacs", folder)
+    return Knowledge(store, Estimation())
+
+
+@pytest.fixture(autouse=True)
+def _in_an_empty_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def full(tmp_path: Path) -> Path:
+    """A folder with the state of an experiment."""
+    folder = tmp_path / "full"
+    folder.mkdir()
+    knowledge = knowledge_in(folder)
+    knowledge.record([Visit(url, START + DAY, links=frozenset({1})) for url in URLS])
+    for label in LABELS:
+        knowledge.keep_label(label)
+    knowledge.store.add_outcomes(recorded())
+    knowledge.store.close()
+    return folder
+
+
+@pytest.fixture
+def empty(tmp_path: Path) -> Path:
+    folder = tmp_path / "empty"
+    folder.mkdir()
+    return folder
+
+
+def cells(output: str) -> dict[str, list[str]]:
+    rows = [
+        [cell.strip() for cell in line.strip("|").split("|")]
+        for line in output.splitlines()
+        if line.startswith("|")
+    ]
+    return {row[0]: row[1:] for row in rows}
+
+
+def test_the_arms_are_a_table_and_the_conclusion_a_sentence(full: Path) -> None:
+    done = run("experiment", "status", *state(full), *ON)
+    assert done.exit_code == 0, done.output
+    table = cells(done.stdout)
+    assert table["arm"] == ["hacs", "last-obs"]
+    assert sum(int(cell) for cell in table["visits"]) == 800
+    assert sum(int(cell) for cell in table["of them a page's first"]) == 40
+    assert sum(int(cell) for cell in table["pages known"]) == 40
+    widths = {len(line) for line in done.stdout.splitlines() if line.startswith("|")}
+    assert len(widths) == 1
+    assert "hacs does find more than last-obs" in done.stdout
+
+
+def test_json_has_the_numbers_and_the_words(full: Path) -> None:
+    done = run("experiment", "status", "--json", *state(full), *ON)
+    body = json.loads(done.stdout)
+    assert body["experiment"] == EXPERIMENT.number
+    assert [arm["arm"] for arm in body["arms"]] == ["hacs", "last-obs"]
+    (comparison,) = body["comparisons"]
+    assert comparison["verdict"] == "more"
+    assert comparison["looks"][-1]["low"] == pytest.approx(comparison["ratio_anytime"][0])
+    assert any("hacs does find more than last-obs" in words for words in body["words"])
+
+
+def test_the_keys_of_the_json_are_documented(full: Path) -> None:
+    body = json.loads(run("experiment", "status", "--json", *state(full), *ON).stdout)
+    documented = DOCS.read_text().split("\n## What `--json` writes\n")[1].split("\n## ")[0]
+    comparison = body["comparisons"][0]
+    for keys in (body, body["arms"][0], comparison, comparison["needed"], comparison["looks"][0]):
+        for key in keys:
+            assert f"`{key}`" in documented, key
+
+
+def test_without_an_experiment_one_line_says_what_to_set(
+    full: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert run("experiment", "status", *state(full)).exit_code == 1
+    (record,) = caplog.records
+    assert "HACS_EXPERIMENT = {" in record.message
+
+
+def test_before_the_first_visit_it_says_so(empty: Path) -> None:
+    done = run("experiment", "status", *state(empty), *ON)
+    assert done.exit_code == 0, done.output
+    assert "No visit of this experiment is recorded yet" in done.stdout
+
+
+def test_an_export_spells_out_what_a_record_says(full: Path) -> None:
+    done = run("experiment", "export", *state(full))
+    lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    assert len(lines) == 800
+    first = lines[0]
+    assert first["at"] == "2023-11-14T00:00:05Z"
+    assert first["url"] in URLS
+    assert first["days_since_visit"] is None
+    assert lines[-1]["p"] == pytest.approx(0.1)
+    assert {line["arm"] for line in lines} == {"hacs", "last-obs"}
+    assert asdict(LABELS[0]).keys() <= first.keys()
+
+
+def test_the_keys_of_an_export_are_documented_in_their_order(full: Path) -> None:
+    line = next(
+        line
+        for line in run("experiment", "export", *state(full)).stdout.splitlines()
+        if line.startswith("{")
+    )
+    section = DOCS.read_text().split("\n## Lines of an export\n")[1].split("\n## ")[0]
+    assert re.findall(r"^\| `([^`]+)` \|", section, re.MULTILINE) == list(json.loads(line))
+
+
+@pytest.mark.parametrize("name", ["outcomes.jsonl", "outcomes.jsonl.gz"])
+def test_an_import_gives_the_same_records_and_twice_changes_nothing(
+    name: str, full: Path, empty: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    target = tmp_path / name
+    assert run("experiment", "export", "-o", str(target), *state(full)).exit_code == 0
+    for new in (800, 0):
+        assert run("import", str(target), *state(empty)).exit_code == 0
+        assert f"800 outcome records read, {new} new" in caplog.text
+    knowledge = knowledge_in(empty)
+    assert sum(len(part) for part in knowledge.store.outcomes()) == 800
+    expected = recorded()[np.lexsort((recorded()["page"], recorded()["at"]))]
+    assert (knowledge.outcomes() == expected).all()
+    assert knowledge.label(LABELS[0].number) == LABELS[0]
+    knowledge.store.close()
+
+
+def test_an_import_adds_what_the_state_does_not_have(
+    full: Path, empty: Path, tmp_path: Path
+) -> None:
+    lines = [
+        line
+        for line in run("experiment", "export", *state(full)).stdout.splitlines(keepends=True)
+        if line.startswith("{")
+    ]
+    for name, part in (("early", lines[:500]), ("late", lines[300:])):
+        (tmp_path / name).write_text("".join(part))
+        assert run("import", str(tmp_path / name), *state(empty)).exit_code == 0
+    knowledge = knowledge_in(empty)
+    assert sum(len(part) for part in knowledge.store.outcomes()) == 800
+    knowledge.store.close()
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "problem"),
+    [
+        ("hacs_outcome", 2, "is layout 2"),
+        ("p", 1.5, "'p' is no probability"),
+        ("at", "yesterday", "'at' is no ISO 8601 time"),
+        ("page", "xyz", "16 hexadecimal digits"),
+        ("seen", 1, "'seen' is neither true nor false"),
+        ("site", -1, "'site' is no whole number"),
+        ("days_since_visit", "long", "'days_since_visit' is no number"),
+        ("arm", None, "'arm' is no text"),
+    ],
+)
+def test_a_damaged_line_is_named_and_those_before_it_are_kept(
+    key: str, value: object, problem: str, full: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    done = run("experiment", "export", *state(full))
+    good = next(line for line in done.stdout.splitlines() if line.startswith("{"))
+    bad = json.dumps({**json.loads(good), key: value})
+    folder = Path.cwd()
+    (folder / "damaged").write_text(f"{good}\n{bad}\n")
+    caplog.clear()
+    assert run("import", "damaged", *state(folder)).exit_code == 1
+    assert "damaged, line 2: " in caplog.text
+    assert problem in caplog.text
+    knowledge = knowledge_in(folder)
+    assert len(knowledge.outcomes()) == 1
+    knowledge.store.close()
+
+
+def test_an_export_that_cannot_be_written_is_one_line(
+    full: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    target = tmp_path / "no" / "outcomes.jsonl"
+    assert run("experiment", "export", "-o", str(target), *state(full)).exit_code == 1
+    (record,) = caplog.records
+    assert "cannot write" in record.message
+
+
+def test_the_clock_is_that_of_the_settings(full: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fresh = []
+    for clock in ("tests_clock.early", "tests_clock.late"):
+        (Path.cwd() / "tests_clock.py").write_text(
+            f"def early():\n    return {START + DAY}\n\n\ndef late():\n    return {START + 400 * DAY}\n"
+        )
+        monkeypatch.syspath_prepend(str(Path.cwd()))
+        done = run("experiment", "status", "--json", *state(full), *ON, "-s", f"HACS_CLOCK={clock}")
+        fresh.append(json.loads(done.stdout)["arms"][0]["freshness"])
+    assert fresh[0] == pytest.approx(1.0)
+    assert fresh[1] < 0.5

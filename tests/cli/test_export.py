@@ -1,0 +1,361 @@
+"""`hacs export`, and `hacs import` of what it wrote, of TimeMaps and from standard input."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import forks
+from hacs_crawler.cli.export import export_pages
+from hacs_crawler.cli.import_ import Importer
+from hacs_crawler.links.extract import LinkRules
+from hacs_crawler.links.urls import page_id
+from hacs_crawler.state.address import open_store
+from hacs_crawler.state.codec import ROW, VERSION_OFFSET
+from hacs_crawler.state.database import Estimation, Knowledge
+from hacs_crawler.state.page import DAY, Harvest, News, Visit
+from hacs_crawler.state.store import Change, Store
+
+URLS = [f"http://example.edu/~a{number}/" for number in range(5)]
+TIMEMAP = """<http://example.edu/~ada/>; rel="original",
+<http://archive.example/web/20200101000000/http://example.edu/~ada/>; rel="first memento";
+ datetime="Wed, 01 Jan 2020 00:00:00 GMT",
+<http://archive.example/web/20210101000000/http://example.edu/~ada/>; rel="last memento";
+ datetime="Fri, 01 Jan 2021 00:00:00 GMT"
+"""
+JSON_TIMEMAP = json.dumps(
+    {
+        "original_uri": "http://example.edu/~ada/",
+        "mementos": {
+            "list": [
+                {"datetime": "2020-01-01T00:00:00Z", "uri": "http://archive.example/1"},
+                {"datetime": "2021-01-01T00:00:00Z", "uri": "http://archive.example/2"},
+            ]
+        },
+    }
+)
+COMMAND = (sys.executable, "-c", "from hacs_crawler.cli.app import app; app()")
+
+
+def hacs(folder: Path, *arguments: str, given: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+    return forks.run("hacs", arguments, folder, given)
+
+
+def said(done: subprocess.CompletedProcess[bytes], status: int = 0) -> str:
+    text = done.stderr.decode()
+    assert done.returncode == status, text
+    assert "Traceback" not in text
+    return text
+
+
+def history(number_of_pages: int = 3) -> list[Visit]:
+    return [
+        Visit(f"http://example.edu/{page}/", day * DAY, links=frozenset(range(page % 5 + day // 2)))
+        for page in range(number_of_pages)
+        for day in range(1, 6)
+    ]
+
+
+def fill(folder: Path, visits: list[Visit]) -> None:
+    store = open_store("sqlite:///.hacs/state.db", "hacs", folder)
+    Knowledge(store, Estimation()).record(visits)
+    store.close()
+
+
+def contents(store: Store) -> dict[int, tuple[bytes, bytes]]:
+    """Every page's bytes, but for its version, and its ranking row."""
+    found: dict[int, tuple[bytes, bytes]] = {}
+    for ids, rows in store.all_rows():
+        bodies = store.load(ids.tolist())
+        for key, row in zip(ids.tolist(), rows, strict=True):
+            body = bodies[key]
+            found[key] = body[:VERSION_OFFSET] + body[VERSION_OFFSET + 4 :], row.tobytes()
+    return found
+
+
+def contents_of(folder: Path) -> dict[int, tuple[bytes, bytes]]:
+    store = open_store("sqlite:///.hacs/state.db", "hacs", folder)
+    found = contents(store)
+    store.close()
+    return found
+
+
+def test_every_page_is_a_line_on_standard_output(tmp_path: Path) -> None:
+    fill(tmp_path, history())
+    done = hacs(tmp_path, "export")
+    assert "3 pages exported" in said(done)
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    assert sorted(line["url"] for line in lines) == [f"http://example.edu/{n}/" for n in range(3)]
+    assert {line["last_visit"] for line in lines} == {"1970-01-06T00:00:00Z"}
+    assert {line["last_update"] for line in lines} == {"1970-01-05T00:00:00Z"}
+    assert {tuple(one["new_links"] for one in line["visits"]) for line in lines} == {
+        (0, 1, 0, 1, 0)
+    }
+
+
+def test_of_an_empty_state_nothing_is_exported(tmp_path: Path) -> None:
+    done = hacs(tmp_path, "export")
+    assert "0 pages exported" in said(done)
+    assert done.stdout == b""
+
+
+@pytest.mark.parametrize("name", ["pages.jsonl", "pages.jsonl.gz"])
+def test_a_file_has_the_same_lines_and_replaces_the_one_before(name: str, tmp_path: Path) -> None:
+    fill(tmp_path, history())
+    lines = hacs(tmp_path, "export").stdout
+    for _ in range(2):
+        assert said(hacs(tmp_path, "export", "-o", name))
+    body = (tmp_path / name).read_bytes()
+    assert (gzip.decompress(body) if name.endswith(".gz") else body) == lines
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".hacs", name]
+
+
+def test_importing_an_export_restores_the_state_and_twice_changes_nothing(tmp_path: Path) -> None:
+    ours, theirs = tmp_path / "ours", tmp_path / "theirs"
+    ours.mkdir()
+    theirs.mkdir()
+    fill(ours, history())
+    said(hacs(ours, "export", "-o", "../pages.jsonl.gz"))
+    first = said(hacs(theirs, "import", "../pages.jsonl.gz"))
+    assert "pages.jsonl.gz: 3 pages read, 3 new, 0 added to" in first
+    assert contents_of(theirs) == contents_of(ours)
+    again = said(hacs(theirs, "import", "../pages.jsonl.gz", "../pages.jsonl.gz"))
+    assert again.count("3 pages read, 0 new, 0 added to") == 2
+    assert contents_of(theirs) == contents_of(ours)
+
+
+def test_states_are_joined_whichever_comes_first(tmp_path: Path) -> None:
+    folders = [tmp_path / name for name in "abc"]
+    for folder, part in zip(folders, (slice(0, 9), slice(7, None), slice(0, 0)), strict=True):
+        folder.mkdir()
+        fill(folder, history()[part])
+        said(hacs(folder, "export", "-o", "pages.jsonl"))
+    said(hacs(folders[0], "import", "../b/pages.jsonl"))
+    said(hacs(folders[1], "import", "../a/pages.jsonl"))
+    whole = tmp_path / "whole"
+    fill(whole, history())
+    assert {key: body[:20] for key, (body, _) in contents_of(folders[0]).items()} == {
+        key: body[:20] for key, (body, _) in contents_of(whole).items()
+    }
+    assert visits_of(folders[0]) == visits_of(folders[1]) == visits_of(whole)
+
+
+def visits_of(folder: Path) -> dict[str, object]:
+    lines = map(json.loads, hacs(folder, "export").stdout.splitlines())
+    return {line["url"]: (line["visits"], line["links"]) for line in lines}
+
+
+def test_from_one_store_to_another_through_a_pipe(tmp_path: Path, redis_port: int) -> None:
+    fill(tmp_path, history())
+    redis = ("-s", f"HACS_STATE=redis://127.0.0.1:{redis_port}/3")
+    lines = hacs(tmp_path, "export").stdout
+    assert "standard input: 3 pages read, 3 new" in said(
+        hacs(tmp_path, "import", "-", *redis, given=lines)
+    )
+    back = hacs(tmp_path, "export", *redis).stdout
+    assert sorted(back.splitlines()) == sorted(lines.splitlines())
+
+
+numbers = st.integers(-(2**63), 2**63 - 1)
+visits = st.lists(
+    st.builds(
+        Visit,
+        url=st.sampled_from(URLS),
+        at=st.integers(1, 30).map(lambda day: day * DAY) | st.integers(1, 2**32 - 1),
+        news=st.sampled_from([News.SEEN, *News]),
+        links=st.none() | st.frozensets(st.integers(1, 5) | numbers, max_size=5),
+        changed=st.booleans(),
+        etag=st.text(max_size=5),
+        harvest=st.none() | st.builds(Harvest, st.integers(0, 2**32 - 1), st.just(5), numbers),
+    ),
+    max_size=25,
+)
+
+
+@settings(suppress_health_check=list(HealthCheck), max_examples=3, deadline=None)
+@given(history=visits)
+def test_nothing_is_lost_from_sqlite_to_another_store_and_back(
+    new_store: Callable[[], Store],
+    tmp_path_factory: pytest.TempPathFactory,
+    history: list[Visit],
+) -> None:
+    folder = tmp_path_factory.mktemp("states")
+    first, last = (open_store(f"sqlite:///{name}.db", "hacs", folder) for name in "ab")
+    Knowledge(first, Estimation()).record(history)
+    between = new_store()
+    for source, target in ((first, between), (between, last), (first, last)):
+        export_pages(Knowledge(source, Estimation("mle")), folder / "pages.jsonl")
+        importer = Importer(Knowledge(target, Estimation("mle")), LinkRules(), Counter())
+        importer.import_file(str(folder / "pages.jsonl"))
+    assert contents(between) == contents(first)
+    assert contents(last) == contents(first)
+    first.close()
+    last.close()
+
+
+def test_an_export_that_is_killed_leaves_no_file_of_that_name(tmp_path: Path) -> None:
+    fill(tmp_path, history(8_000))
+    (tmp_path / "pages.jsonl").write_bytes(b"of yesterday\n")
+    for kill in (signal.SIGINT, signal.SIGKILL):
+        running = subprocess.Popen(
+            [*COMMAND, "export", "-o", "pages.jsonl"],
+            cwd=tmp_path,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        while running.poll() is None and not list(tmp_path.glob(".pages.jsonl.*.part")):
+            time.sleep(0.005)
+        running.send_signal(kill)
+        assert running.wait(30) != 0
+        assert (tmp_path / "pages.jsonl").read_bytes() == b"of yesterday\n"
+        assert bool(list(tmp_path.glob(".*.part"))) is (kill is signal.SIGKILL)
+
+
+def test_a_reader_that_has_enough_ends_the_export_quietly(tmp_path: Path) -> None:
+    fill(tmp_path, history(2_000))
+    running = subprocess.Popen(
+        [*COMMAND, "export"], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert running.stdout is not None
+    assert running.stderr is not None
+    assert json.loads(running.stdout.readline())["hacs"] == 1
+    running.stdout.close()
+    assert running.wait(30) == 141
+    assert running.stderr.read() == b""
+    running.stderr.close()
+
+
+@pytest.mark.parametrize(
+    ("target", "message"),
+    [
+        ("missing/pages.jsonl", "cannot write missing/pages.jsonl: No such file or directory"),
+        (".", "cannot write .: Is a directory"),
+        ("/dev/full", "cannot write /dev/full: No space left on device"),
+    ],
+)
+def test_a_file_that_cannot_be_written_is_named(target: str, message: str, tmp_path: Path) -> None:
+    fill(tmp_path, history())
+    assert message in said(hacs(tmp_path, "export", "-o", target), 1)
+
+
+def test_devices_are_written_to_and_not_replaced(tmp_path: Path) -> None:
+    fill(tmp_path, history())
+    said(hacs(tmp_path, "export", "-o", os.devnull))
+    assert not Path(os.devnull).is_file()
+
+
+def test_a_damaged_page_is_left_out_and_the_exit_status_says_so(tmp_path: Path) -> None:
+    fill(tmp_path, history())
+    store = open_store("sqlite:///.hacs/state.db", "hacs", tmp_path)
+    store.write([Change(5, 0, b"\x01rubbish", bytes(ROW.itemsize))])
+    store.close()
+    done = hacs(tmp_path, "export")
+    assert "3 pages exported, 1 damaged ones left out" in said(done, 1)
+    assert len(done.stdout.splitlines()) == 3
+
+
+def test_of_an_export_with_a_bad_line_the_pages_before_it_are_kept(tmp_path: Path) -> None:
+    ours, theirs = tmp_path / "ours", tmp_path / "theirs"
+    theirs.mkdir()
+    fill(ours, history())
+    lines = hacs(ours, "export").stdout.splitlines(keepends=True)
+    (theirs / "x").write_bytes(lines[0] + lines[1] + lines[2].replace(b'"visits"', b'"visit"'))
+    assert "x, line 3: no 'visits'" in said(hacs(theirs, "import", "x"), 1)
+    assert len(contents_of(theirs)) == 2
+
+
+def test_of_a_truncated_export_the_pages_before_the_end_are_kept(tmp_path: Path) -> None:
+    ours, theirs = tmp_path / "ours", tmp_path / "theirs"
+    theirs.mkdir()
+    fill(ours, history(3_000))
+    said(hacs(ours, "export", "-o", "../theirs/x.jsonl.gz"))
+    whole = (theirs / "x.jsonl.gz").read_bytes()
+    (theirs / "x.jsonl.gz").write_bytes(whole[: len(whole) // 2])
+    place = f"x.jsonl.gz, gzip member at byte 0: truncated at byte {len(whole) // 2}"
+    assert place in said(hacs(theirs, "import", "x.jsonl.gz"), 1)
+    known = contents_of(theirs)
+    assert len(known) > 1_000
+    assert known.items() <= contents_of(ours).items()
+
+
+def test_a_page_that_is_damaged_in_the_state_is_named(tmp_path: Path) -> None:
+    ours, theirs = tmp_path / "ours", tmp_path / "theirs"
+    theirs.mkdir()
+    fill(ours, history())
+    lines = hacs(ours, "export").stdout
+    store = open_store("sqlite:///.hacs/state.db", "hacs", theirs)
+    store.write([Change(page_id("http://example.edu/1/"), 0, b"\x01rubbish", bytes(ROW.itemsize))])
+    store.close()
+    message = said(hacs(theirs, "import", "-", given=lines), 1)
+    assert "page http://example.edu/1/ cannot be recorded" in message
+    assert "3 pages read, 2 new" in message
+
+
+@pytest.mark.parametrize("text", [TIMEMAP, JSON_TIMEMAP])
+def test_a_timemap_makes_its_page_known_but_claims_no_visit(text: str, tmp_path: Path) -> None:
+    (tmp_path / "timemap").write_text(text)
+    for _ in range(2):
+        message = said(hacs(tmp_path, "import", "timemap"))
+        assert "timemap: 2 mementos of http://example.edu/~ada/, but no visit recorded" in message
+        assert "scrapy crawl wayback -a seeds=state" in message
+    (line,) = map(json.loads, hacs(tmp_path, "export").stdout.splitlines())
+    assert (line["url"], line["visits"]) == ("http://example.edu/~ada/", [])
+    store = open_store("sqlite:///.hacs/state.db", "hacs", tmp_path)
+    assert store.rows(np.array([page_id(line["url"])]))["visits"].tolist() == [0]
+    store.close()
+
+
+def test_a_timemap_leaves_a_known_page_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "timemap").write_text(TIMEMAP)
+    fill(tmp_path, [Visit("http://example.edu/~ada", DAY, links=frozenset({1}))])
+    before = contents_of(tmp_path)
+    said(hacs(tmp_path, "import", "timemap"))
+    assert contents_of(tmp_path) == before
+
+
+def test_a_damaged_timemap_is_named_and_its_page_kept(tmp_path: Path) -> None:
+    (tmp_path / "timemap").write_text(TIMEMAP + ", oops")
+    message = said(hacs(tmp_path, "import", "timemap"), 1)
+    assert "timemap, character" in message
+    assert "not in link format" in message
+    assert len(contents_of(tmp_path)) == 1
+
+
+def test_a_closed_standard_output_is_named(tmp_path: Path) -> None:
+    command = subprocess.list2cmdline(COMMAND)
+    done = subprocess.run(
+        ["sh", "-c", f"{command} export >&-"], cwd=tmp_path, capture_output=True, check=False
+    )
+    assert "cannot write to standard output: it is closed" in said(done, 1)
+
+
+def test_a_warc_is_told_by_its_beginning(tmp_path: Path) -> None:
+    http = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n<a href=/x>x</a>"
+    record = (
+        b"WARC/1.0\r\nWARC-Type: response\r\nWARC-Target-URI: http://example.edu/\r\n"
+        b"WARC-Date: 2020-01-01T00:00:00Z\r\nContent-Type: application/http;msgtype=response\r\n"
+        b"Content-Length: %d\r\n\r\n%s\r\n\r\n" % (len(http), http)
+    )
+    message = said(hacs(tmp_path, "import", "-", given=gzip.compress(record)))
+    assert "standard input: 1 visits recorded" in message
+    (line,) = map(json.loads, hacs(tmp_path, "export").stdout.splitlines())
+    assert [len(one["fingerprints"]) for one in line["links"]] == [1]
+
+
+def test_captures_come_through_standard_input_too(tmp_path: Path) -> None:
+    row = b"edu,example)/ 20200101000000 http://example.edu/ text/html 200 " + b"A" * 32 + b" 1\n"
+    message = said(hacs(tmp_path, "import", "-", given=gzip.compress(row)))
+    assert "standard input: 1 visits recorded" in message

@@ -1,0 +1,185 @@
+"""`hacs rank`, on real states."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from hacs_crawler.cli.app import app
+from hacs_crawler.cli.rank import days_text, interval_text
+from hacs_crawler.state.address import open_store
+from hacs_crawler.state.codec import ROW
+from hacs_crawler.state.database import Estimation, Knowledge
+from hacs_crawler.state.page import DAY, News, Visit
+from hacs_crawler.state.store import Change
+
+NOW = 20_000 * DAY
+URLS = [f"http://example.edu/~a{number}/" for number in range(5)]
+
+
+def clock() -> float:
+    return NOW
+
+
+def visits(url: str, links: list[set[int]], days_apart: float = 10) -> list[Visit]:
+    """Visits of a page, the last of them ten days ago."""
+    first = NOW - 10 * DAY - (len(links) - 1) * days_apart * DAY
+    return [
+        Visit(url, int(first + place * days_apart * DAY), links=frozenset(shown))
+        for place, shown in enumerate(links)
+    ]
+
+
+HISTORY = [
+    *visits(URLS[0], [{1}, {1}, {1}, {1}]),
+    *visits(URLS[1], [{1}, {1, 2}, {1, 2, 3}, {1, 2, 3, 4}]),
+    *visits(URLS[2], [{1}, {1, 2}, {1, 2}, {1, 2}]),
+    Visit(URLS[3], NOW - DAY, News.GONE),
+    Visit(URLS[4], NOW - DAY, News.FAILED),
+]
+
+
+def state(folder: Path) -> str:
+    return f"sqlite:///{folder}/state.db"
+
+
+def fill(folder: Path, history: list[Visit]) -> None:
+    store = open_store(state(folder), "hacs", folder)
+    Knowledge(store, Estimation()).record(history)
+    store.close()
+
+
+def hacs(folder: Path, *arguments: str) -> Result:
+    given = (f"HACS_STATE={state(folder)}", "HACS_CLOCK=test_rank_command.clock")
+    options = [part for one in given for part in ("-s", one)]
+    return CliRunner().invoke(app, [*arguments, *options])
+
+
+@pytest.fixture(autouse=True)
+def _clock_and_log(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    monkeypatch.setitem(sys.modules, "test_rank_command", sys.modules[__name__])
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    fill(tmp_path, HISTORY)
+    return tmp_path
+
+
+def test_pages_come_in_the_order_of_their_p_with_what_made_it(folder: Path) -> None:
+    header, *lines = hacs(folder, "rank").stdout.splitlines()
+    assert "update every  last visit  last update  visits  updates  failed  URL" in header
+    assert [line.split()[-1] for line in lines] == [URLS[1], URLS[4], URLS[2], URLS[0]]
+    assert lines[0].split()[-8:] == ["10", "d", "10", "d", "4", "3", "0", URLS[1]]
+    assert lines[1].split()[-6:] == ["-", "-", "0", "0", "1", URLS[4]]
+    assert {len(line) - len(line.split()[-1]) for line in lines} == {header.index("URL")}
+
+
+def test_the_last_line_says_what_became_of_all_pages(
+    folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    hacs(folder, "rank", "--limit", "2", "-s", "HACS_THRESHOLD=0.1")
+    (said,) = (record.message for record in caplog.records)
+    assert said == (
+        "of 5 pages known, 2 are shown; 1 are gone and wait, 1 are below the threshold, 1 are over "
+        "budget or limit"
+    )
+
+
+def test_with_json_every_page_is_a_line(folder: Path) -> None:
+    first, second, *_ = map(json.loads, hacs(folder, "rank", "--json").stdout.splitlines())
+    assert first["url"] == URLS[1]
+    assert (
+        first["p"]
+        == first["raw_p"]
+        == pytest.approx(1 - 2.718281828 ** (-first["rate_per_day"] * 10))
+    )
+    assert (first["rank"], first["visits"], first["updates"], first["arm"]) == (1, 4, 3, None)
+    assert (first["days_since_visit"], first["days_since_update"]) == (10, 10)
+    assert (second["p"], second["failures"]) == (1, 1)
+    assert (second["days_since_visit"], second["days_since_update"]) == (None, None)
+
+
+def test_as_many_are_shown_as_the_limit_else_the_budget_else_twenty(tmp_path: Path) -> None:
+    fill(tmp_path, [Visit(f"http://example.edu/{n}", NOW - DAY, News.FAILED) for n in range(25)])
+    for options, expected in (
+        ((), 20),
+        (("-s", "HACS_BUDGET=22"), 22),
+        (("-s", "HACS_BUDGET=22", "--limit", "3"), 3),
+        (("--limit", "25"), 25),
+    ):
+        lines = hacs(tmp_path, "rank", "--json", *options).stdout.splitlines()
+        assert [json.loads(line)["rank"] for line in lines] == list(range(1, expected + 1))
+
+
+def test_an_experiment_shows_each_pages_arm(folder: Path) -> None:
+    arms = 'HACS_EXPERIMENT={"hacs": 0.5, "last-obs": 0.5}'
+    header, *lines = hacs(folder, "rank", "-s", arms).stdout.splitlines()
+    assert header.split()[-2:] == ["arm", "URL"]
+    shown = {line.split()[-1]: line.split()[-2] for line in lines}
+    found = hacs(folder, "rank", "--json", "-s", arms).stdout.splitlines()
+    assert {one["url"]: one["arm"] for one in map(json.loads, found)} == shown
+    assert set(shown.values()) == {"hacs", "last-obs"}
+
+
+def test_of_an_empty_state_it_says_what_to_do(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert hacs(tmp_path, "rank").stdout == ""
+    (said,) = (record.message for record in caplog.records)
+    assert "knows no page yet: `scrapy crawl scholar -a seeds=FILE`" in said
+
+
+def test_a_damaged_page_is_named_and_the_others_are_shown(
+    folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = open_store(state(folder), "hacs", folder)
+    store.write([Change(5, 0, b"\x01rubbish", bytes(ROW.itemsize))])
+    store.close()
+    lines = hacs(folder, "rank", "--json").stdout.splitlines()
+    assert len(lines) == 4
+    assert "the page with id 5 cannot be read" in caplog.records[0].message
+
+
+def test_a_reader_that_has_enough_ends_it_quietly(tmp_path: Path) -> None:
+    fill(tmp_path, [Visit(f"http://example.edu/{n}", NOW - DAY, News.FAILED) for n in range(2_000)])
+    command = [
+        sys.executable,
+        "-c",
+        "from hacs_crawler.cli.app import app; app()",
+        "rank",
+        "--limit",
+    ]
+    running = subprocess.Popen(
+        [*command, "2000", "-s", f"HACS_STATE={state(tmp_path)}"],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert running.stdout is not None
+    assert running.stderr is not None
+    assert running.stdout.readline().split()[0] == b"rank"
+    running.stdout.close()
+    assert running.wait(30) == 141
+    assert running.stderr.read() == b""
+    running.stderr.close()
+
+
+@pytest.mark.parametrize(
+    ("days", "text"),
+    [(0.001, "1 min"), (0.5, "12 h"), (1.25, "1.2 d"), (40, "40 d"), (2000, "5.5 y")],
+)
+def test_days_are_shown_in_a_fitting_unit(days: float, text: str) -> None:
+    assert days_text(days) == text
+    assert interval_text(1 / days) == text
+
+
+def test_a_rate_of_zero_has_no_interval() -> None:
+    assert interval_text(0.0) == "-"
+    assert interval_text(1e-9) == "100 y or more"

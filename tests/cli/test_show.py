@@ -1,0 +1,227 @@
+"""`hacs show`, and what would make a page be visited next."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from scrapy.settings import Settings
+from typer.testing import CliRunner, Result
+
+from hacs_crawler.cli.app import app
+from hacs_crawler.cli.show import ordinal
+from hacs_crawler.config import Config
+from hacs_crawler.links.urls import page_id
+from hacs_crawler.ranking.next_visit import Hold, Outlook, outlook_of
+from hacs_crawler.ranking.plan import make_plan, read_rows
+from hacs_crawler.state.address import open_store
+from hacs_crawler.state.codec import ROW
+from hacs_crawler.state.database import Estimation, Knowledge
+from hacs_crawler.state.memory import MemoryStore
+from hacs_crawler.state.page import DAY, Harvest, News, Visit
+from hacs_crawler.state.store import Change
+
+NOW = 20_000 * DAY  # 2024-10-04
+ADA = "http://example.edu/~ada/"
+
+
+def clock() -> float:
+    return NOW
+
+
+def url(number: int) -> str:
+    return f"http://example.edu/~a{number}/"
+
+
+def visits(address: str, links: list[set[int]], days_apart: float = 10) -> list[Visit]:
+    """Visits of a page, the last of them ten days ago."""
+    first = NOW - 10 * DAY - (len(links) - 1) * days_apart * DAY
+    return [
+        Visit(address, int(first + place * days_apart * DAY), links=frozenset(shown))
+        for place, shown in enumerate(links)
+    ]
+
+
+def often(address: str, updates: int, number: int = 12) -> list[Visit]:
+    """Visits of which so many, spread over all of them, found an update."""
+    shown = [set(range(place * updates // (number - 1) + 1)) for place in range(number)]
+    return visits(address, shown)
+
+
+HISTORY = [visit for number in range(10) for visit in often(url(number), number)]
+
+
+def knowledge_of(*history: Visit, estimator: str = "bayes") -> Knowledge:
+    knowledge = Knowledge(MemoryStore(), Estimation(estimator))
+    knowledge.record(history)
+    return knowledge
+
+
+def config(**settings: object) -> Config:
+    return Config.from_settings(Settings({f"HACS_{k.upper()}": v for k, v in settings.items()}))
+
+
+def outlook(knowledge: Knowledge, address: str, now: float = NOW, **settings: object) -> Outlook:
+    return outlook_of(page_id(address), *read_rows(knowledge), knowledge, config(**settings), now)
+
+
+def test_a_page_within_the_budget_is_visited_now() -> None:
+    found = outlook(knowledge_of(*HISTORY), url(8), budget=3)
+    assert (found.hold, found.at, found.rank, found.ranked) == (Hold.NOTHING, NOW, 2, 10)
+
+
+def test_a_gone_page_waits_until_its_time_is_over() -> None:
+    gone = Visit(url(3), NOW - DAY, News.GONE)
+    found = outlook(knowledge_of(*HISTORY, gone), url(3), budget=3)
+    assert (found.hold, found.at, found.rank) == (Hold.GONE, NOW + 6 * DAY, None)
+
+
+@pytest.mark.parametrize("policy", ["hacs", "freshness", "staleness", "unseen-links"])
+def test_a_page_behind_the_budget_passes_its_last_page_at_the_time_foretold(policy: str) -> None:
+    knowledge = knowledge_of(*HISTORY)
+    found = outlook(knowledge, url(5), budget=3, policy=policy)
+    assert (found.hold, found.rank) == (Hold.BUDGET, 5)
+    assert found.at is not None
+
+    score = config(policy=policy).policy
+    within = make_plan(knowledge, config(policy=policy, budget=3), NOW)
+    least = score(within.candidates(0, 0)).min()
+
+    def passes(at: float) -> bool:
+        (then,) = score(make_plan(alone, config(policy=policy), at).candidates(0, 0))
+        return bool(then > least)
+
+    alone = knowledge_of(*(visit for visit in HISTORY if visit.url == url(5)))
+    assert passes(found.at + 60)
+    assert not passes(found.at - 60)
+
+
+def test_p_reaches_the_threshold_at_the_time_foretold() -> None:
+    knowledge = knowledge_of(*HISTORY)
+    found = outlook(knowledge, url(1), threshold=0.5)
+    assert (found.hold, found.rank, found.p_to_pass) == (Hold.THRESHOLD, None, 0.5)
+    assert found.at is not None
+    assert outlook(knowledge, url(1), found.at).p == pytest.approx(0.5)
+
+
+def test_with_last_obs_the_oldest_visit_in_the_budget_is_to_be_passed() -> None:
+    older = visits(url(10), [{1}, {1}])
+    older = [Visit(one.url, one.at - 5 * DAY, links=one.links) for one in older]
+    found = outlook(knowledge_of(*HISTORY, *older), url(3), policy="last-obs", budget=1)
+    assert found.at == pytest.approx(NOW + 5 * DAY, abs=1)
+
+
+@pytest.mark.parametrize(
+    "settings", [{"policy": "random", "budget": 1}, {"policy": "hacs", "budget": 1}]
+)
+def test_where_time_alone_changes_nothing_no_time_is_foretold(settings: dict[str, Any]) -> None:
+    knowledge = knowledge_of(*HISTORY, estimator="mle")
+    held = [outlook(knowledge, url(number), random_seed=1, **settings) for number in range(2)]
+    behind = next(one for one in held if one.hold is Hold.BUDGET)
+    assert behind.at is None
+    assert behind.ranked == 10
+
+
+def test_in_an_experiment_a_page_is_ranked_within_its_arm() -> None:
+    knowledge = knowledge_of(*HISTORY)
+    arms = {"hacs": 0.5, "last-obs": 0.5}
+    found = [outlook(knowledge, url(number), experiment=arms) for number in range(10)]
+    for arm in arms:
+        mine = [one for one in found if one.arm == arm]
+        assert sorted(one.rank for one in mine if one.rank) == list(range(1, len(mine) + 1))
+        assert {one.ranked for one in mine} == {len(mine)}
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setitem(sys.modules, "test_show_command", sys.modules[__name__])
+    ada = visits(ADA, [{1}, {1, 2, 3}, {1, 2, 3}])
+    captured = Visit(ADA, 15_000 * DAY, links=frozenset({1}), harvest=Harvest(255, 15_000 * DAY))
+    failed = Visit(ADA, NOW - 2 * DAY, News.FAILED)
+    store = open_store(f"sqlite:///{tmp_path}/state.db", "hacs", tmp_path)
+    Knowledge(store, Estimation()).record([*HISTORY, captured, *ada, failed])
+    store.close()
+    return tmp_path
+
+
+def hacs_show(folder: Path, *arguments: str) -> Result:
+    given = (f"HACS_STATE=sqlite:///{folder}/state.db", "HACS_CLOCK=test_show_command.clock")
+    options = [part for one in given for part in ("-s", one)]
+    return CliRunner().invoke(app, ["show", *arguments, *options])
+
+
+def test_a_pages_history_is_shown_latest_visit_first(folder: Path) -> None:
+    lines = hacs_show(folder, "https://www.example.edu/~ada").stdout.splitlines()
+    assert lines[0] == ADA
+    facts = {line[2:14].strip(): line[15:] for line in lines[1 : lines.index("")]}
+    assert facts["seen"].startswith(
+        "4 visits kept since 2011-01-26 00:00, 1 with an update; last 10 d"
+    )
+    assert facts["failures"].startswith(
+        "1 attempts since then told nothing, the last one 2024-10-02"
+    )
+    assert facts["archive"] == "captures of source 000000ff are recorded until 2011-01-26 00:00"
+    assert "80 % of the posterior" in facts["rate"]
+    assert facts["rank"].endswith(" of 11 pages")
+    assert facts["next visit"] == "now"
+    assert [line.split(maxsplit=2)[2] for line in lines[lines.index("") + 1 :]] == [
+        "nothing new",
+        "update, 2 new links",
+        "nothing new",
+        "first visit",
+    ]
+
+
+def test_what_keeps_it_from_being_visited_is_said_in_words(folder: Path) -> None:
+    shown = hacs_show(folder, url(1), "-s", "HACS_BUDGET=2").stdout
+    assert "when it passes the last page within the budget (p = " in shown
+    assert "if all others stay as they are" in shown
+    shown = hacs_show(folder, url(1), "-s", "HACS_THRESHOLD=0.6").stdout
+    assert "when it passes the threshold of 0.6" in shown
+
+
+def test_json_has_every_visit_and_what_the_text_says(folder: Path) -> None:
+    shown = json.loads(hacs_show(folder, ADA, "--json").stdout)
+    assert [one["new_links"] for one in shown["visits"]] == [0, 0, 2, 0]
+    assert [one["is_update"] for one in shown["visits"]] == [False, False, True, False]
+    assert shown["visits"][-1]["at"] == "2024-09-24T00:00:00Z"
+    low, high = shown["rate_interval"]
+    assert low < shown["rate_per_day"] < high
+    assert (shown["failures"], shown["gone"], shown["hold"]) == (1, 0, "nothing")
+    assert shown["harvests"] == [{"source": "000000ff", "until": "2011-01-26T00:00:00Z"}]
+
+
+def test_an_estimator_without_a_posterior_shows_no_interval(folder: Path) -> None:
+    shown = json.loads(hacs_show(folder, ADA, "--json", "-s", "HACS_ESTIMATOR=mle").stdout)
+    assert shown["rate_interval"] is None
+
+
+def test_an_unknown_page_is_named_with_known_ones_of_its_site(
+    folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    done = hacs_show(folder, ADA + "cv.html")
+    assert done.exit_code == 1
+    (said,) = (record.message for record in caplog.records)
+    assert said.startswith(f"the state does not know {ADA}cv.html (of 11 pages); of the same site")
+    assert said.endswith(ADA)
+
+
+def test_a_damaged_page_is_named(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    store = open_store(f"sqlite:///{folder}/state.db", "hacs", folder)
+    store.write([Change(page_id(f"{ADA}cv"), 0, b"\x01rubbish", bytes(ROW.itemsize))])
+    store.close()
+    assert hacs_show(folder, f"{ADA}cv").exit_code == 1
+    assert caplog.records[-1].message == f"what the state holds of {ADA}cv is damaged"
+
+
+def test_what_is_no_url_is_refused(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    assert hacs_show(folder, "ada").exit_code == 1
+    assert "'ada' is no page's URL: no scheme" in caplog.records[0].message
+
+
+def test_ordinals() -> None:
+    numbers = (1, 2, 3, 4, 11, 12, 13, 21, 102, 111)
+    assert " ".join(map(ordinal, numbers)) == "1st 2nd 3rd 4th 11th 12th 13th 21st 102nd 111th"

@@ -1,0 +1,65 @@
+"""Stats as Prometheus reads them."""
+
+from __future__ import annotations
+
+from prometheus_client.core import CollectorRegistry
+from prometheus_client.exposition import generate_latest
+
+from hacs_crawler.crawl.prometheus import Metrics, metrics_of
+
+
+def text_of(**stats: object) -> list[str]:
+    class Source:
+        def collect(self):  # type: ignore[no-untyped-def]
+            return metrics_of(stats, "scholar")
+
+        def describe(self) -> list[object]:
+            return []
+
+    registry = CollectorRegistry()
+    registry.register(Source())  # type: ignore[arg-type]
+    lines = generate_latest(registry).decode().splitlines()
+    return [line for line in lines if not line.startswith("#")]
+
+
+def test_a_stat_is_a_metric_with_the_spiders_name() -> None:
+    assert text_of(**{"hacs/visits": 3}) == ['hacs_visits{spider="scholar"} 3.0']
+
+
+def test_scrapys_own_stats_are_named_so() -> None:
+    assert text_of(**{"downloader/request_bytes": 7, "elapsed_time_seconds": 0.5}) == [
+        'scrapy_downloader_request_bytes{spider="scholar"} 7.0',
+        'scrapy_elapsed_time_seconds{spider="scholar"} 0.5',
+    ]
+
+
+def test_reasons_arms_and_statuses_are_labels() -> None:
+    found = text_of(
+        **{
+            "hacs/dropped/threshold": 1,
+            "hacs/experiment/last-obs/updates": 2,
+            "downloader/response_status_count/404": 3,
+            "hacs/not_observed": 4,
+            "hacs/not_observed/status": 4,
+        }
+    )
+    assert sorted(found) == [
+        'hacs_dropped_by_reason{reason="threshold",spider="scholar"} 1.0',
+        'hacs_experiment_updates{arm="last-obs",spider="scholar"} 2.0',
+        'hacs_not_observed_by_reason{reason="status",spider="scholar"} 4.0',
+        'hacs_not_observed{spider="scholar"} 4.0',
+        'scrapy_downloader_response_status_count{spider="scholar",value="404"} 3.0',
+    ]
+
+
+def test_what_is_no_number_is_left_out() -> None:
+    assert text_of(finish_reason="finished", start_time=object(), x=True) == []
+
+
+def test_a_label_may_hold_anything() -> None:
+    (line,) = text_of(**{'hacs/experiment/a "b"\n\\/updates': 1})
+    assert line == 'hacs_experiment_updates{arm="a \\"b\\"\\n\\\\",spider="scholar"} 1.0'
+
+
+def test_nothing_is_promised_before_it_is_counted() -> None:
+    assert list(Metrics.describe(object())) == []  # type: ignore[arg-type]

@@ -1,0 +1,163 @@
+"""Seed files."""
+
+import errno
+import gzip
+import io
+import logging
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from hacs_crawler.crawl.seeds import LONGEST_LINE_BYTES, SeedsError, read_seeds
+from hacs_crawler.exceptions import HacsError
+
+REPOSITORY = Path(__file__).parents[2]
+Write = Callable[[bytes], str]
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Write:
+    def write_file(content: bytes) -> str:
+        path = tmp_path / "seeds.txt"
+        path.write_bytes(content)
+        return str(path)
+
+    return write_file
+
+
+def warnings_of(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+
+
+def test_one_url_a_line_in_order(write: Write) -> None:
+    path = write(b"http://b.org/\nhttp://a.org/\r\n  http://c.org/  ")
+    assert list(read_seeds(path)) == ["http://b.org/", "http://a.org/", "http://c.org/"]
+
+
+def test_comments_and_blank_lines_are_skipped(
+    write: Write, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = write(b"# head\n\n   \n  # indented\nhttp://a.org/ # trailing\nhttp://b.org/\t#x # y\n")
+    assert list(read_seeds(path)) == ["http://a.org/", "http://b.org/"]
+    assert warnings_of(caplog) == []
+
+
+def test_a_fragment_is_no_comment(write: Write) -> None:
+    assert list(read_seeds(write(b"http://a.org/#me\n"))) == ["http://a.org/#me"]
+
+
+def test_byte_order_mark_is_skipped(write: Write) -> None:
+    assert list(read_seeds(write(b"\xef\xbb\xbfhttp://a.org/\n"))) == ["http://a.org/"]
+
+
+def test_malformed_line_is_a_warning_with_its_place(
+    write: Write, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = write(b"http://a.org/\n# c\nftp://b.org/\nhttp://c.org/\n")
+    assert list(read_seeds(path)) == ["http://a.org/", "http://c.org/"]
+    assert warnings_of(caplog) == [
+        f"{path}, line 3: scheme 'ftp' is not http or https: 'ftp://b.org/'; skipped"
+    ]
+
+
+def test_undecodable_line_is_a_warning(write: Write, caplog: pytest.LogCaptureFixture) -> None:
+    path = write(b"http://a.org/\xff\nhttp://b.org/\n")
+    assert list(read_seeds(path)) == ["http://b.org/"]
+    assert warnings_of(caplog) == [f"{path}, line 1: not UTF-8 at byte 14; skipped"]
+
+
+@pytest.mark.parametrize("length", [LONGEST_LINE_BYTES, 3 * LONGEST_LINE_BYTES + 7])
+def test_enormous_line_is_one_warning(
+    write: Write, caplog: pytest.LogCaptureFixture, length: int
+) -> None:
+    path = write(b"x" * length + b"\nhttp://b.org/\nftp://c.org/\n")
+    assert list(read_seeds(path)) == ["http://b.org/"]
+    first, second = warnings_of(caplog)
+    assert len(first) < 400
+    assert f"{path}, line 1: " in first
+    assert f"{path}, line 3: " in second
+
+
+def test_enormous_line_is_never_held_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Stream(io.BytesIO):
+        largest = 0
+
+        def readline(self, size: int | None = -1, /) -> bytes:
+            line = super().readline(size)
+            self.largest = max(self.largest, len(line))
+            return line
+
+    stream = Stream(b"x" * 1_000_000 + b"\nhttp://a.org/")
+    monkeypatch.setattr(sys, "stdin", type("Stdin", (), {"buffer": stream}))
+    assert list(read_seeds("-")) == ["http://a.org/"]
+    assert stream.largest <= LONGEST_LINE_BYTES + 1
+
+
+def test_gzipped_file(tmp_path: Path) -> None:
+    path = tmp_path / "seeds.txt.gz"
+    path.write_bytes(gzip.compress(b"http://a.org/\nhttp://b.org/\n"))
+    assert list(read_seeds(str(path))) == ["http://a.org/", "http://b.org/"]
+
+
+def test_standard_input(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"http://a.org/\nx\n")))
+    assert list(read_seeds("-")) == ["http://a.org/"]
+    assert warnings_of(caplog)[0].startswith("standard input, line 2: no scheme")
+
+
+def test_lines_are_read_as_they_are_asked_for() -> None:
+    reading, writing = os.pipe()
+    os.write(writing, b"http://a.org/\n")
+    try:
+        assert next(read_seeds(f"/dev/fd/{reading}")) == "http://a.org/"  # the pipe is still open
+    finally:
+        os.close(reading)
+        os.close(writing)
+
+
+def test_truncated_gzip_gives_what_it_holds_and_then_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "seeds.gz"
+    whole = gzip.compress(os.urandom(50_000).hex().encode() + b"\nhttp://a.org/\n")
+    path.write_bytes(whole[:-10])
+    with pytest.raises(SeedsError, match=r"seeds\.gz: damaged gzip file: "):
+        list(read_seeds(str(path)))
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"http://a.org/\n", gzip.compress(b"http://a.org/\n" * 99, mtime=0)[:12] + b"\xff" * 30],
+    ids=["not packed", "rubbish after the header"],
+)
+def test_damaged_gzip(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "seeds.gz"
+    path.write_bytes(content)
+    with pytest.raises(SeedsError, match=r"seeds\.gz: damaged gzip file: "):
+        list(read_seeds(str(path)))
+
+
+@pytest.mark.parametrize("name", ["missing.txt", "missing.gz", "", "nul\0"])
+def test_source_that_cannot_be_opened(tmp_path: Path, name: str) -> None:
+    source = str(tmp_path / name)  # "" is the folder itself
+    with pytest.raises(SeedsError) as caught:
+        next(read_seeds(source))
+    assert str(caught.value).startswith(f"{source}: cannot read seeds: ")
+    assert isinstance(caught.value, HacsError)
+
+
+def test_unreadable_file(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(path: Path, mode: str) -> None:  # file modes do not stop root, who runs CI
+        raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+    path = write(b"http://a.org/\n")
+    monkeypatch.setattr(Path, "open", refuse)
+    with pytest.raises(SeedsError, match=r"seeds\.txt: cannot read seeds: Permission denied$"):
+        next(read_seeds(path))
+
+
+def test_the_seeds_that_ship_are_well_formed(caplog: pytest.LogCaptureFixture) -> None:
+    seeds = list(read_seeds(str(REPOSITORY / "seeds" / "scholar.txt")))
+    assert len(seeds) == len(set(seeds)) >= 15
+    assert warnings_of(caplog) == []

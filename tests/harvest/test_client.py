@@ -1,0 +1,184 @@
+"""How the size of queries follows what a CDX server can take."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hacs_crawler.archive import Capture
+from hacs_crawler.archive.capture import Cleaning
+from hacs_crawler.harvest.archive_index import (
+    LEAST_LIMIT,
+    LIMIT,
+    LIMIT_WITHOUT_KEYS,
+    TRIES,
+    IndexReader,
+)
+from hacs_crawler.harvest.client import UnansweredError
+from hacs_crawler.harvest.query import Answer, Span
+from hacs_crawler.harvest.site import Site
+
+URL = "http://foo.edu/"
+LAST = 2**20
+Asked = tuple[Span, int]
+
+
+@dataclass
+class Server:
+    """A CDX server with a row at each of some seconds; `most` rows are given at once."""
+
+    times: list[int]
+    has_keys: bool = True
+    most: int = 2**40
+    refuses: Callable[[Span, int], bool] = lambda span, limit: False
+    asked: list[Asked] = field(default_factory=list)
+    is_keyless: bool | None = None
+
+    async def captures(self, site: Site, span: Span, limit: int) -> Answer:
+        self.asked.append((span, limit))
+        if self.refuses(span, limit):
+            raise UnansweredError("too much", is_narrowable=True)
+        after = int(span.resume_key or -1)
+        times = [at for at in self.times if max(span.since, after + 1) <= at <= span.until]
+        found = times[: min(limit, self.most)]
+        key = str(found[-1]) if self.has_keys and len(found) == limit else ""
+        rows = [Capture("edu,foo)/", URL, at, 200, "text/html", "A") for at in found]
+        return Answer([("edu,foo)/", rows)], len(rows), key, Cleaning())
+
+
+def read_all(server: Server, todo: list[Span] | None = None, **facts: bool) -> list[int]:
+    """Read on until nothing is left to do; return the seconds of all captures that came."""
+
+    async def read() -> list[int]:
+        site = Site(URL, has_subpages=facts.get("has_subpages", False))
+        reader = IndexReader(server, site)  # type: ignore[arg-type]
+        left, found = todo or [Span(0, LAST)], []
+        while left:
+            answer, left = await reader.read(left)
+            found += [one.at for _, rows in answer.pages for one in rows]
+            assert len(server.asked) < 2_000
+        return found
+
+    return asyncio.run(read())
+
+
+def limits(server: Server) -> list[int]:
+    return [limit for _, limit in server.asked]
+
+
+def test_an_index_is_read_on_from_key_to_key() -> None:
+    server = Server(list(range(2 * LIMIT + 3)))
+    assert read_all(server) == server.times
+    assert [span.resume_key for span, _ in server.asked] == ["", "4999", "9999"]
+    assert server.is_keyless is False
+
+
+def test_a_short_answer_is_the_end() -> None:
+    server = Server([1, 2, 3])
+    assert read_all(server) == [1, 2, 3]
+    assert server.asked == [(Span(0, LAST), LIMIT)]
+
+
+def test_span_after_span_is_read() -> None:
+    server = Server([1, 5, 9])
+    assert read_all(server, [Span(0, 4), Span(5, 7), Span(8, 9)]) == [1, 5, 9]
+
+
+def test_a_server_without_keys_is_asked_for_more_at_once() -> None:
+    server = Server(list(range(LIMIT + 5)), has_keys=False)
+    assert read_all(server) == server.times
+    assert limits(server) == [LIMIT, LIMIT_WITHOUT_KEYS]
+    assert server.is_keyless is True
+
+
+def test_what_a_server_without_keys_cut_off_is_asked_for_in_halves() -> None:
+    server = Server(list(range(0, LAST, 8)), has_keys=False)
+    assert read_all(server) == server.times
+
+
+def test_a_server_known_to_have_no_keys_is_asked_for_much_at_first() -> None:
+    server = Server([1], has_keys=False, is_keyless=True)
+    read_all(server)
+    assert limits(server) == [LIMIT_WITHOUT_KEYS]
+
+
+def test_a_server_that_has_given_keys_is_believed_when_it_gives_none() -> None:
+    server = Server(list(range(LIMIT)), has_keys=False, is_keyless=False)
+    assert read_all(server) == server.times
+    assert len(server.asked) == 1
+
+
+def test_a_site_too_large_is_asked_for_fewer_rows_in_the_same_span() -> None:
+    server = Server(list(range(1_000)), refuses=lambda span, limit: limit > 400)
+    assert read_all(server, has_subpages=True) == server.times
+    assert {(span.since, span.until) for span, _ in server.asked} == {(0, LAST)}
+    assert limits(server)[:5] == [LIMIT, LIMIT // 2, LIMIT // 4, LIMIT // 8, LIMIT // 16]
+
+
+def test_a_page_too_large_is_asked_for_in_shorter_spans() -> None:
+    server = Server(list(range(100)), refuses=lambda span, _: span.until - span.since > LAST // 5)
+    assert read_all(server) == server.times
+
+
+def test_of_a_server_that_could_not_give_so_many_rows_no_more_are_asked_for() -> None:
+    fails = iter([True, True, True])
+    server = Server(list(range(2 * LIMIT)), refuses=lambda *_: next(fails, False))
+    read_all(server, has_subpages=True)
+    assert limits(server)[3:6] == [LIMIT // 8] * 3
+
+
+def test_a_query_is_given_up_when_it_cannot_be_made_smaller() -> None:
+    server = Server([], refuses=lambda *_: True)
+    with pytest.raises(UnansweredError):
+        read_all(server)
+    assert len(server.asked) == TRIES + 1
+    assert min(limits(server)) >= LEAST_LIMIT
+
+
+def test_what_cannot_be_helped_by_asking_for_less_is_given_up_at_once() -> None:
+    class Odd(Server):
+        async def captures(self, *asked: Any) -> Answer:
+            self.asked.append(asked[1:])
+            raise UnansweredError("no index", is_narrowable=False)
+
+    server = Odd([])
+    with pytest.raises(UnansweredError, match="no index"):
+        read_all(server)
+    assert len(server.asked) == 1
+
+
+@pytest.mark.parametrize("keys", [["a", "a"], ["a", "b", "a", "b"]])
+def test_a_key_that_comes_again_is_the_end(keys: list[str]) -> None:
+    left = iter([*keys, *keys])
+
+    class Round(Server):
+        async def captures(self, site: Site, span: Span, limit: int) -> Answer:
+            self.asked.append((span, limit))
+            return Answer([], 0, next(left), Cleaning())
+
+    server = Round([])
+    read_all(server)
+    assert len(server.asked) == len(set(keys)) + 1
+
+
+@given(
+    st.lists(st.integers(0, LAST), unique=True, max_size=60).map(sorted),
+    st.booleans(),
+    st.booleans(),
+    st.integers(LAST // 8, LAST),
+    st.integers(60, LIMIT),
+)
+def test_whatever_a_server_can_take_every_row_comes_once_and_in_order(
+    times: list[int], has_keys: bool, has_subpages: bool, longest: int, most: int
+) -> None:
+    def refuses(span: Span, limit: int) -> bool:
+        return limit > most if has_subpages else span.until - span.since > longest
+
+    server = Server(times, has_keys=has_keys, refuses=refuses)
+    assert read_all(server, has_subpages=has_subpages) == times

@@ -1,0 +1,213 @@
+"""What a CDX server is asked, and how its answers are read."""
+
+from __future__ import annotations
+
+import json
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hacs_crawler.archive import ArchiveError, Capture
+from hacs_crawler.harvest.query import (
+    BLOCKED,
+    Span,
+    memento_url,
+    original_of,
+    query_url,
+    read_answer,
+    timestamp,
+    timestamp_of,
+)
+from hacs_crawler.harvest.site import Site
+
+SERVER = "http://archive.example/cdx"
+WEB = "http://archive.example/web"
+ALWAYS = Span(0, 2**32 - 1)
+PAGE = Site("http://foo.edu/~bar/", has_subpages=False)
+SITE = Site("http://foo.edu/~bar/", has_subpages=True)
+HEADER = ["urlkey", "timestamp", "original", "mimetype", "statuscode", "digest", "length"]
+SECONDS = st.integers(1, 2**32 - 1)
+
+
+def asked(site: Site, span: Span, server: str = SERVER) -> dict[str, str]:
+    query = parse_qs(urlsplit(query_url(server, site, span, 50)).query, strict_parsing=True)
+    return {name: value for name, (value,) in query.items()}
+
+
+def row(at: str, url: str = "http://foo.edu/~bar/", digest: str = "B" * 32) -> list[str]:
+    return ["edu,foo)/~bar", at, url, "text/html", "200", digest, "9"]
+
+
+def answer(*rows: list[str], lines: bool = False) -> bytes:
+    separator = ",\n" if lines else ","
+    return f"[{separator.join(map(json.dumps, rows))}]".encode()
+
+
+def captures(body: bytes) -> list[str]:
+    pages = read_answer(body, "answer", PAGE, ALWAYS).pages
+    return [timestamp(one.at) for _, found in pages for one in found]
+
+
+def test_a_page_is_asked_for_exactly_and_always_with_a_limit_and_whole_timestamps() -> None:
+    assert asked(PAGE, Span(0, 86_400)) == {
+        "url": "http://foo.edu/~bar/",
+        "matchType": "exact",
+        "output": "json",
+        "from": "19700101000000",
+        "to": "19700102000000",
+        "limit": "50",
+        "showResumeKey": "true",
+    }
+
+
+def test_a_site_is_asked_for_by_prefix_without_the_slash_at_its_end() -> None:
+    query = asked(SITE, Span(0, 1))
+    assert (query["url"], query["matchType"]) == ("http://foo.edu/~bar", "prefix")
+
+
+def test_a_servers_own_parameters_are_kept() -> None:
+    query = asked(PAGE, Span(0, 1), f"{SERVER}?collection=a")
+    assert query["collection"] == "a"
+
+
+@pytest.mark.parametrize("key", ["edu%2Cfoo%29%2F%7Ebar+2001041400593%3A", "a%2520b+1", "x y&z"])
+def test_a_resume_key_is_passed_on_as_any_other_value(key: str) -> None:
+    assert asked(PAGE, Span(0, 1, key))["resumeKey"] == key
+
+
+@given(SECONDS, SECONDS)
+def test_the_halves_of_a_span_are_the_span(one: int, other: int) -> None:
+    since, until = sorted((one, other))
+    halves = Span(since, until, "key").halves()
+    if since == until:
+        assert halves is None
+    else:
+        assert halves is not None
+        first, second = halves
+        assert (first.since, second.until) == (since, until)
+        assert first.since <= first.until == second.since - 1 <= second.until
+        assert first.resume_key == second.resume_key == "key"
+
+
+@pytest.mark.parametrize("lines", [False, True])
+@pytest.mark.parametrize("rows", [0, 1, 3])
+def test_a_resume_key_is_told_from_the_rows(rows: int, lines: bool) -> None:
+    times = [f"201{number}0101000000" for number in range(rows)]
+    body = answer(HEADER, *map(row, times), [], ["edu%2Cfoo%29%2F+201%3A"], lines=lines)
+    found = read_answer(body, "answer", PAGE, ALWAYS)
+    assert (found.rows, found.resume_key) == (rows, "edu%2Cfoo%29%2F+201%3A")
+    assert not found.dropped
+    assert captures(body) == times
+
+
+def test_a_chunk_without_rows_may_have_a_resume_key() -> None:
+    assert read_answer(b'[[],\n["key"]]\n', "answer", PAGE, ALWAYS).resume_key == "key"
+
+
+@pytest.mark.parametrize("body", [b"[]\n", b"", b"\n", b"[[]]", answer(HEADER)])
+def test_nothing_found_is_an_answer(body: bytes) -> None:
+    found = read_answer(body, "answer", PAGE, ALWAYS)
+    assert (list(found.pages), found.rows, found.resume_key) == ([], 0, "")
+
+
+def test_text_with_and_without_a_resume_key_is_read() -> None:
+    lines = (
+        b"edu,foo)/~bar 20100101000000 http://foo.edu/~bar/ text/html 200 " + b"B" * 32 + b" 9\n"
+    )
+    assert captures(lines) == ["20100101000000"]
+    found = read_answer(lines + b"\nedu%2Cfoo%29%2F+2010%3A\n", "answer", PAGE, ALWAYS)
+    assert (found.rows, found.resume_key) == (1, "edu%2Cfoo%29%2F+2010%3A")
+
+
+def test_objects_line_by_line_are_read() -> None:
+    body = b"".join(
+        json.dumps({
+            "urlkey": "edu,foo)/~bar",
+            "timestamp": at,
+            "url": "http://foo.edu/~bar/",
+            "mime": "text/html",
+            "status": "200",
+            "digest": "B" * 32,
+        }).encode()
+        + b"\n"
+        for at in ("20100101000000", "20110101000000")
+    )  # fmt: skip
+    assert captures(body) == ["20100101000000", "20110101000000"]
+
+
+def test_rows_counts_all_rows_also_those_that_are_no_captures() -> None:
+    elsewhere = row("20110101000000", "http://foo.edu/other")
+    damaged = row("20000008241731")
+    body = answer(HEADER, row("20100101000000"), row("20100101000000"), elsewhere, damaged)
+    found = read_answer(body, "answer", PAGE, ALWAYS)
+    assert found.rows == 4
+    assert found.dropped == {"duplicate": 1, "outside": 1, "invalid_date": 1}
+
+
+@pytest.mark.parametrize(
+    "body", [b"<html><body>Bad gateway</body></html>", b"url parameter is required\n", b"{}\n"]
+)
+def test_what_is_no_index_is_an_error_that_names_the_source(body: bytes) -> None:
+    with pytest.raises(ArchiveError, match="http://a"):
+        read_answer(body, "http://a", PAGE, ALWAYS)
+
+
+@given(st.binary(max_size=300))
+def test_any_answer_is_read_or_refused(body: bytes) -> None:
+    try:
+        found = read_answer(body, "answer", PAGE, ALWAYS)
+    except ArchiveError:
+        return
+    assert isinstance(found.resume_key, str)
+
+
+@pytest.mark.parametrize(
+    ("text", "is_blocked"),
+    [
+        (b"org.archive.wayback.exception.AdministrativeAccessControlException: Blocked", True),
+        (b"RobotAccessControlException: Blocked By Robots", True),
+        (b"This URL has been excluded from the Wayback Machine.", True),
+        (b"org.apache.commons.httpclient.ConnectTimeoutException: The host did not accept", False),
+    ],
+)
+def test_what_is_permanent_is_told_from_what_passes(text: bytes, is_blocked: bool) -> None:
+    assert (BLOCKED.search(text) is not None) is is_blocked
+
+
+def capture(url: str, at: int = 1_000_000_000) -> Capture:
+    return Capture("", url, at, 200, "text/html", "")
+
+
+@pytest.mark.parametrize(
+    ("url", "sent"),
+    [
+        ("http://a.org/x?a=b&c=http://d/", "http://a.org/x?a=b&c=http://d/"),
+        ("http://a.org/a b#c", "http://a.org/a%20b%23c"),
+        ("http://a.org/%7Ea/\xe9", "http://a.org/%7Ea/%C3%A9"),
+    ],
+)
+def test_a_mementos_url_holds_the_pages_as_it_is(url: str, sent: str) -> None:
+    assert memento_url(WEB, capture(url)) == f"{WEB}/20010909014640id_/{sent}"
+    assert memento_url(f"{WEB}/", capture(url)) == f"{WEB}/20010909014640id_/{sent}"
+
+
+def test_a_template_says_where_time_and_url_stand() -> None:
+    template = "http://b.org/{timestamp}mp_/{url}"
+    assert memento_url(template, capture("http://a.org/")) == (
+        "http://b.org/20010909014640mp_/http://a.org/"
+    )
+
+
+@given(SECONDS)
+def test_a_mementos_url_tells_its_time_and_its_page(at: int) -> None:
+    uri = memento_url(WEB, capture("http://a.org/?x=1", at))
+    assert timestamp_of(uri) == at
+    assert original_of(uri) == "http://a.org/?x=1"
+
+
+@pytest.mark.parametrize("uri", ["http://archive.example/429.html", "http://archive.example/web/"])
+def test_other_urls_tell_neither(uri: str) -> None:
+    assert timestamp_of(uri) is None
+    assert original_of(uri) == ""

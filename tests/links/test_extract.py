@@ -1,0 +1,287 @@
+"""Which outgoing links a page has."""
+
+import re
+
+import pytest
+from hypothesis import assume, example, given
+from hypothesis import strategies as st
+from parsel import Selector
+
+from hacs_crawler import canonical
+from hacs_crawler.links.canonical import canonical_link, slow_link
+from hacs_crawler.links.extract import LinkRules, link_fingerprint, link_fingerprints, page_links
+from hacs_crawler.links.urls import LONGEST_URL, fingerprint
+
+BASE = "http://example.com/~ada/pubs/list.html?year=1843"
+TOKEN = "0123456789abcdef0123456789ABCDEF"
+
+
+def found(body: str, rules: LinkRules | None = None, base: str = BASE) -> frozenset[int]:
+    return link_fingerprints(Selector(body).root, base, rules)
+
+
+def expected(*urls: str) -> frozenset[int]:
+    return frozenset(fingerprint(url.partition(":")[2].replace("//www.", "//")) for url in urls)
+
+
+@pytest.mark.parametrize(
+    ("href", "link"),
+    [
+        ("a.pdf", "http://example.com/~ada/pubs/a.pdf"),
+        ("./a.pdf", "http://example.com/~ada/pubs/a.pdf"),
+        ("../cv.html", "http://example.com/~ada/cv.html"),
+        ("../../../../cv.html", "http://example.com/cv.html"),
+        ("..", "http://example.com/~ada/"),
+        ("/a/./b/../c", "http://example.com/a/c"),
+        ("http://other.org/a/../%2e%2e/b/.", "http://other.org/b/"),
+        ("https://other.org", "https://other.org/"),
+        ("//other.org/x", "http://other.org/x"),
+        ("#top", "http://example.com/~ada/pubs/list.html?year=1843"),
+        ("", "http://example.com/~ada/pubs/list.html?year=1843"),
+        ("?year=1842", "http://example.com/~ada/pubs/list.html?year=1842"),
+        ("a.html#results", "http://example.com/~ada/pubs/a.html"),
+        (r"\x\y?z=\w", "http://example.com/x/y?z=%5Cw"),
+        (" \n a.\tp\r\ndf ", "http://example.com/~ada/pubs/a.pdf"),
+        ("HTTPS://Other.ORG/X", "https://other.org/X"),
+        ("http://other.org:80/", "http://other.org/"),
+        ("https://other.org:443/", "https://other.org/"),
+        ("https://other.org:80/", "https://other.org:80/"),
+        ("http://other.org:8080/x", "http://other.org:8080/x"),
+        ("http://[2001:db8::1]:80/x", "http://[2001:db8::1]/x"),
+        ("http://bücher.example/ü x", "http://xn--bcher-kva.example/%C3%BC%20x"),
+        ("/%7eada/%c3%bc", "http://example.com/~ada/%C3%BC"),
+        ("/q?b=2&a=1&b=1", "http://example.com/q?a=1&b=1&b=2"),
+        ("/q?b&a-c=1&a=2", "http://example.com/q?a=2&a-c=1&b="),
+        ("/q?", "http://example.com/q"),
+    ],
+)
+def test_canonical_form(href: str, link: str) -> None:
+    assert canonical_link(BASE, href) == link
+
+
+@pytest.mark.parametrize(
+    "href",
+    [
+        f"/x;jsessionid={TOKEN}.node1",
+        f"/x;JSESSIONID={TOKEN}",
+        f"/x?PHPSESSID={TOKEN}",
+        f"/x?sid={TOKEN}",
+        f"/x?sessionid={TOKEN}",
+        "/x?ASPSESSIONIDABCDEFGH=ABCDEFGHIJKLMNOPQRSTUVWX",
+        "/x?CFID=12&CFTOKEN=34",
+        "/x?utm_source=a&utm_medium=b",
+        "/x?%75tm_source=a",
+    ],
+)
+def test_session_ids_and_trackers_are_dropped(href: str) -> None:
+    assert canonical_link(BASE, href) == "http://example.com/x"
+
+
+def test_session_ids_inside_an_asp_path_are_dropped() -> None:
+    href = "/(S(abcdefghijklmnopqrstuvwx))/a.aspx"
+    assert canonical_link(BASE, href) == "http://example.com/a.aspx"
+
+
+def test_other_parameters_survive_next_to_a_session_id() -> None:
+    href = f"/x?b=1&sid={TOKEN}&a=2"
+    assert canonical_link(BASE, href) == "http://example.com/x?a=2&b=1"
+
+
+@pytest.mark.parametrize("query", ["sid=12", "sessionid=7", "cfids=1", "my_utm_x=1"])
+def test_parameters_that_only_look_like_sessions_are_kept(query: str) -> None:
+    assert canonical_link(BASE, f"/x?{query}") == f"http://example.com/x?{query}"
+
+
+@pytest.mark.parametrize(
+    "href",
+    [
+        "javascript:void(0)",
+        "JavaScript:void(0)",
+        "java\nscript:void(0)",
+        "mailto:ada@example.com",
+        "tel:1",
+        "data:text/html,x",
+        "ftp://example.com/x",
+        "http://",
+        "http://[",
+        "http://[::1",
+        "http://exa mple/",
+        "http://a%20b/",
+        "http://a..b/",
+        "http://a.org:99999/",
+        "http://a.org:x/",
+        "/\ud800",
+        "http://\x00/",
+        "x" * (LONGEST_URL + 1),
+        "x" * 1_000_000,
+    ],
+)
+def test_what_is_no_link_is_passed_over(href: str) -> None:
+    assert canonical_link(BASE, href) is None
+
+
+@pytest.mark.parametrize("base", ["", "http://[", "about:blank", "http:", "/x"])
+def test_no_link_is_relative_to_a_base_that_is_no_url(base: str) -> None:
+    assert canonical_link(base, "a.html") is None
+
+
+@given(
+    st.text() | st.text(":/?#[]@\\.%;=&0a\x00\n ü\ud800"),
+    st.sampled_from([BASE, "", "http://[", "x:y"]),
+)
+@example("http://\uff11.org/", BASE)
+@example("http://a\u2100b/", BASE)
+def test_no_href_raises(href: str, base: str) -> None:
+    link = canonical_link(base, href)
+    assert link is None or re.match(r"https?://[^/?#]+/", link)
+
+
+BASES = st.one_of(
+    st.sampled_from(
+        [BASE, "https://a.org", "http://127.0.0.1:8080/x/", "http://a.org/x/../y", "x:y"]
+    ),
+    st.from_regex(canonical._PLAIN_BASE, fullmatch=True),
+    st.text("ab./:?#", max_size=8).map("http://a.org/".__add__),
+)
+HREFS = st.one_of(
+    st.from_regex(canonical._PLAIN_LINK, fullmatch=True),
+    st.text("ab./:?#=&~", max_size=12),
+    st.text("ab./:?#=&~", max_size=12).map("http://a.org".__add__),
+    st.lists(
+        st.sampled_from(["a", "sid", "utm_x", "cfid", "jsessionid"]).flatmap(
+            lambda name: st.sampled_from([f"{name}=", f"{name}=1", f"{name}={TOKEN}"])
+        )
+    ).map(lambda parameters: "x?" + "&".join(parameters)),
+)
+
+
+@given(BASES, HREFS)
+@example("http://a.org/b/", "..x/../y")
+@example("http://a.org:800/", "//a.org:443")
+@example("http://a.org:4430/", "//a.org:80/?a=b#c")
+def test_short_cut_gives_what_the_long_way_gives(base: str, href: str) -> None:
+    assert canonical_link(base, href) == slow_link(base, href)
+
+
+@given(BASES, HREFS)
+def test_canonical_links_are_their_own_canonical_form(base: str, href: str) -> None:
+    link = canonical_link(base, href)
+    assume(link is not None)
+    assert link is not None
+    assert canonical_link("http://elsewhere.org/", link) == link
+
+
+@pytest.mark.parametrize(
+    "href",
+    ["a.pdf", "../a/b/", "/~x/y.html#z", "https://www.a.org:8080", "//a.org/?id=1&b=c", "x?y=z"],
+)
+def test_common_links_take_the_short_cut(href: str) -> None:
+    assert canonical._PLAIN_LINK.fullmatch(href) is not None
+
+
+def test_links_are_those_of_a_and_area() -> None:
+    body = '<a href="/a">A</a><map><area href="/b"></map><link href="/c"><img src="/d"><a name="e">'
+    assert found(body) == expected("http://example.com/a", "http://example.com/b")
+
+
+def test_a_repeated_link_counts_once() -> None:
+    assert len(found('<a href="/a">A</a><a href="/a#b">A</a><a href="http://example.com/a">')) == 1
+
+
+def test_moving_to_https_gains_no_links() -> None:
+    body = '<a href="/a">A</a><a href="b">'
+    assert found(body) == found(body, base=BASE.replace("http:", "https:"))
+
+
+def test_first_base_counts_wherever_it_stands() -> None:
+    body = '<a href="x">X</a><base target="_top"><base href="../b/"><base href="/c/">'
+    assert found(body) == expected("http://example.com/~ada/b/x")
+
+
+@pytest.mark.parametrize("href", ["http://[", "javascript:x", "data:,"])
+def test_unusable_base_is_ignored(href: str) -> None:
+    assert found(f'<base href="{href}"><a href="/x">') == expected("http://example.com/x")
+
+
+@pytest.mark.parametrize("body", ["", "<p>No links", "<a>", "\x00", "<a href=http://[>"])
+def test_page_without_links(body: str) -> None:
+    assert found(body) == frozenset()
+
+
+def test_empty_document_has_no_links() -> None:
+    assert link_fingerprints(None, BASE) == frozenset()
+    assert list(page_links(None, BASE)) == []
+
+
+SITES = """
+<a href="/a"><a href="http://www.example.com/b"><a href="http://example.org/c">
+"""
+
+
+def test_same_site_keeps_the_registrable_domain() -> None:
+    assert found(SITES, LinkRules("same-site")) == expected(
+        "http://example.com/a", "http://www.example.com/b"
+    )
+
+
+@pytest.mark.parametrize(
+    ("base", "href", "same"),
+    [
+        ("http://a.co.uk/", "http://b.co.uk/", False),
+        ("http://ada.github.io/", "http://bob.github.io/", False),
+        ("http://127.0.0.1:80/", "http://127.0.0.1:8080/", True),
+        ("http://127.0.0.1/", "http://128.0.0.1/", False),
+        ("http://localhost/", "http://localhost/x", True),
+        ("http://bücher.de/", "http://www.xn--bcher-kva.de/", True),
+    ],
+)
+def test_same_site_is_what_browsers_hold_it_to_be(base: str, href: str, same: bool) -> None:
+    assert bool(found(f'<a href="{href}">', LinkRules("same-site"), base)) is same
+
+
+def test_same_site_is_that_of_the_page_and_not_of_its_base() -> None:
+    body = '<base href="http://example.org/"><a href="x"><a href="http://example.com/y">'
+    assert found(body, LinkRules("same-site")) == expected("http://example.com/y")
+
+
+def test_one_allow_pattern_has_to_be_found() -> None:
+    rules = LinkRules(allow=(re.compile(r"/a$"), re.compile(r"^http://www\.")))
+    assert found(SITES, rules) == expected("http://example.com/a", "http://www.example.com/b")
+
+
+def test_no_deny_pattern_may_be_found() -> None:
+    rules = LinkRules(allow=(re.compile("example"),), deny=(re.compile("org"), re.compile("www")))
+    assert found(SITES, rules) == expected("http://example.com/a")
+
+
+def test_page_links_in_the_order_of_the_page_with_text() -> None:
+    body = """<a href="/b"> The <i>second</i>
+        <!-- no -->page</a><a href="/a">first</a><a href="/b#x">again</a><a name="n">none</a>
+        <map><area href="/c" alt="a region"></map>"""
+    assert list(page_links(Selector(body).root, BASE)) == [
+        ("http://example.com/b", "The second page"),
+        ("http://example.com/a", "first"),
+        ("http://example.com/c", "a region"),
+    ]
+
+
+def test_link_fingerprint_is_that_of_the_page_s_links() -> None:
+    body = '<a href="x?b=1&a=2">'
+    [(link, _)] = page_links(Selector(body).root, BASE)
+    assert found(body) == {link_fingerprint(link)}
+
+
+@pytest.mark.parametrize(
+    ("link", "same"),
+    [
+        ("https://www.example.com/a", "http://example.com/a"),
+        ("http://www2.example.com/a", "http://example.com/a"),
+        ("http://www.com/", "http://www.com/"),
+    ],
+)
+def test_scheme_and_www_make_no_other_link(link: str, same: str) -> None:
+    assert link_fingerprint(link) == fingerprint(same.partition(":")[2])
+
+
+def test_a_host_that_only_begins_with_www_is_another() -> None:
+    assert link_fingerprint("http://wwwx.example.com/") != link_fingerprint("http://example.com/")

@@ -1,0 +1,33 @@
+"""Which pages are taken for one author's."""
+
+from __future__ import annotations
+
+import pytest
+
+from hacs_crawler.links.sites import site_id, site_of
+
+
+@pytest.mark.parametrize(
+    ("url", "site"),
+    [
+        ("http://www.foo.edu/~Ada/", "foo.edu/~ada"),
+        ("https://foo.edu/%7Eada/pubs/2020.html?x=1", "foo.edu/~ada"),
+        ("http://ada.github.io/", "ada.github.io"),
+        ("http://ada.github.io/pubs.html", "ada.github.io"),
+        ("http://foo.edu/people/ada/", "foo.edu/people/ada"),
+        ("http://foo.edu/people/ada/cv.html", "foo.edu/people/ada"),
+        ("http://foo.edu/people/bob/", "foo.edu/people/bob"),
+        ("http://127.0.0.1:8000/a", "127.0.0.1"),
+    ],
+)
+def test_a_site_is_a_users_place_or_else_a_folder(url: str, site: str) -> None:
+    assert site_of(url) == site
+
+
+def test_a_sites_number_fits_into_a_ranking_row_and_is_never_zero() -> None:
+    assert 0 < site_id("http://foo.edu/~ada/") < 2**32
+    assert site_id("http://foo.edu/~ada/") == site_id("https://www.foo.edu/~ada/cv.html")
+
+
+def test_a_url_that_cannot_be_taken_apart_has_a_number_too() -> None:
+    assert site_id("http://[") == 1

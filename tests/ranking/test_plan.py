@@ -1,0 +1,187 @@
+"""What would be crawled now, from the whole state."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scrapy.settings import Settings
+
+from hacs_crawler import plan as plan_module
+from hacs_crawler.config import Config
+from hacs_crawler.ranking.arms import interleaved
+from hacs_crawler.ranking.plan import Plan, make_plan, plan_of
+from hacs_crawler.ranking.policies import POLICIES, Candidates, Floats, hacs
+from hacs_crawler.ranking.ranking import Ranking
+from hacs_crawler.ranking.selection import chosen_places
+from hacs_crawler.state.codec import ROW
+from hacs_crawler.state.database import Estimation, Knowledge
+from hacs_crawler.state.memory import MemoryStore
+from hacs_crawler.state.page import DAY, News, Visit
+from hacs_crawler.state.store import Ids, Rows
+
+NOW = 1000 * DAY
+ARMS = {"hacs": 0.5, "last-obs": 0.5}
+
+
+def config(**settings: object) -> Config:
+    return Config.from_settings(Settings({f"HACS_{k.upper()}": v for k, v in settings.items()}))
+
+
+def knowledge_of(*visits: Visit) -> Knowledge:
+    knowledge = Knowledge(MemoryStore(), Estimation())
+    knowledge.record(visits)
+    return knowledge
+
+
+def rows_of(number: int, seed: int = 1) -> tuple[Ids, Rows]:
+    """Pages of all kinds: never seen, gone, failing, siblings, ties."""
+    rng = np.random.default_rng(seed)
+    rows = np.zeros(number, ROW)
+    rows["visits"] = rng.integers(0, 5, number)
+    is_seen = rows["visits"] > 0
+    rows["rate"] = rng.choice([0.01, 0.1, 1.0], number) * is_seen
+    rows["last_visit"] = (NOW - rng.integers(1, 9, number) * DAY) * is_seen
+    rows["last_update"] = (rows["last_visit"] - 3 * DAY) * is_seen
+    rows["before_update"] = (rows["last_update"] - DAY) * is_seen
+    rows["updates"] = (rng.random(number) < 0.5) * is_seen
+    rows["failures"] = rng.integers(0, 2, number)
+    rows["not_before"] = np.where(rng.random(number) < 0.1, NOW + DAY, 0)
+    rows["site"] = rng.integers(1, 1 + number // 3 + 1, number)
+    return rng.permutation(number), rows
+
+
+def ranked_by_the_scheduler(ids: Ids, rows: Rows, chosen: Config) -> list[int]:
+    """The page ids in the order of `Ranking`, arm by arm."""
+    parts = []
+    arms = chosen.experiment.assign(rows["site"])
+    budgets = chosen.experiment.budgets(chosen.budget)
+    for number, (arm, budget) in enumerate(zip(chosen.experiment.arms, budgets, strict=True)):
+        places = np.flatnonzero(arms == number)
+        ranking: Ranking[int] = Ranking(
+            arm.policy,
+            threshold=chosen.threshold,
+            budget=budget,
+            explore=chosen.explore,
+            seed=chosen.random_seed or 0,
+        )
+        mean = Estimation().prior.mean_rate
+        ranking.offer(ids[places].tolist(), ids[places], rows[places], NOW, mean)
+        parts.append([one.entry for one in ranking.take()[0]])
+    return interleaved(parts)
+
+
+def plan(ids: Ids, rows: Rows, chosen: Config, limit: int | None = None) -> Plan:
+    return plan_of(ids, rows, knowledge_of(), chosen, NOW, limit)
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("budget", [None, 40])
+def test_the_order_is_that_of_the_scheduler(policy: str, budget: int | None) -> None:
+    ids, rows = rows_of(200)
+    chosen = config(policy=policy, budget=budget, explore=0.2, threshold=0.05, random_seed=7)
+    assert plan(ids, rows, chosen).page_ids.tolist() == ranked_by_the_scheduler(ids, rows, chosen)
+
+
+@pytest.mark.parametrize("budget", [None, 41])
+def test_with_an_experiment_each_arm_has_its_policy_and_its_share(budget: int | None) -> None:
+    ids, rows = rows_of(200)
+    chosen = config(experiment=ARMS, budget=budget, threshold=0.05)
+    found = plan(ids, rows, chosen)
+    assert found.page_ids.tolist() == ranked_by_the_scheduler(ids, rows, chosen)
+    assert found.arm_names == ("hacs", "last-obs")
+    if budget:
+        assert np.bincount(found.arms).tolist() == [21, 20]
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 5), st.integers(0, 3)), max_size=50),
+    st.none() | st.integers(1, 60),
+    st.floats(0, 1),
+    st.none() | st.integers(1, 60),
+)
+def test_choosing_takes_what_sorting_everything_would(
+    pages: list[tuple[int, int]], budget: int | None, explore: float, limit: int | None
+) -> None:
+    rows = np.zeros(len(pages), ROW)
+    rows["rate"], rows["visits"] = np.array(pages, float).reshape(-1, 2).T
+    rows["visits"] += 2
+    rows["last_visit"] = NOW - DAY
+    ranking: Ranking[int] = Ranking(hacs, budget=budget, explore=explore)
+    ranking.offer(range(len(rows)), np.arange(len(rows)), rows, NOW, 0.01)
+    places = chosen_places(rows["rate"], rows["visits"].astype(np.int64), budget, explore, limit)
+    assert places.tolist() == [one.entry for one in ranking.take()[0]][:limit]
+
+
+@pytest.mark.parametrize("experiment", [None, ARMS])
+@pytest.mark.parametrize("budget", [None, 30])
+def test_a_limit_shows_the_beginning_of_the_same_plan(
+    experiment: object, budget: int | None
+) -> None:
+    ids, rows = rows_of(120)
+    chosen = config(experiment=experiment, budget=budget, explore=0.3)
+    whole = plan(ids, rows, chosen)
+    part = plan(ids, rows, chosen, limit=10)
+    assert part.page_ids.tolist() == whole.page_ids[:10].tolist()
+    assert part.left_out == whole.left_out + len(whole) - 10
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("experiment", [None, ARMS])
+def test_the_plan_is_the_same_however_many_pages_are_looked_at_at_a_time(
+    policy: str, experiment: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ids, rows = rows_of(300)
+    chosen = config(policy=policy, experiment=experiment, budget=90, explore=0.2, threshold=0.05)
+    chosen = replace(chosen, random_seed=3)
+    together = plan(ids, rows, chosen)
+    monkeypatch.setattr(plan_module, "BLOCK_PAGES", 7)
+    apart = plan(ids, rows, chosen)
+    for field in fields(Plan):
+        np.testing.assert_array_equal(getattr(apart, field.name), getattr(together, field.name))
+
+
+def share_below(candidates: Candidates) -> Floats:
+    """A policy that compares pages."""
+    return np.argsort(np.argsort(candidates.p, kind="stable")) / len(candidates.p)
+
+
+def test_a_policy_of_ones_own_sees_all_pages_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    ids, rows = rows_of(300)
+    chosen = config(policy=share_below, budget=90)
+    together = plan(ids, rows, chosen)
+    monkeypatch.setattr(plan_module, "BLOCK_PAGES", 7)
+    assert plan(ids, rows, chosen).page_ids.tolist() == together.page_ids.tolist()
+
+
+def test_every_page_known_is_in_the_plan_or_left_out_for_a_reason() -> None:
+    ids, rows = rows_of(150)
+    found = plan(ids, rows, config(threshold=0.1, budget=20))
+    assert found.known == 150
+    assert found.waiting == np.sum(rows["not_before"] > NOW) > 0
+    assert found.below_threshold > 0
+    assert len(found) == 20
+    assert found.waiting + found.below_threshold + found.left_out + len(found) == 150
+
+
+def test_a_page_is_shown_with_what_ranked_it() -> None:
+    url = "http://example.edu/~ada/"
+    links = [frozenset({1}), frozenset({1, 2}), frozenset({1, 2})]
+    days = (970, 980, 990)
+    visits = [Visit(url, day * DAY, links=shown) for day, shown in zip(days, links, strict=True)]
+    knowledge = knowledge_of(*visits, Visit(url, 995 * DAY, News.FAILED))
+    found = make_plan(knowledge, config(), NOW)
+    assert found.visits.tolist() == [3]
+    assert found.updates.tolist() == [1]
+    assert found.failures.tolist() == [1]
+    assert found.days_since_visit.tolist() == [10.0]
+    assert found.days_since_update.tolist() == [20.0]
+    assert found.p[0] == pytest.approx(1 - np.exp(-10 * found.rate_per_day[0]))
+
+
+def test_an_empty_state_has_an_empty_plan() -> None:
+    found = make_plan(knowledge_of(), config(), NOW)
+    assert (len(found), found.known, found.left_out) == (0, 0, 0)

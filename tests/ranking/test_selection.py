@@ -1,0 +1,165 @@
+"""From ranking rows to an order of visits."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hacs_crawler.exceptions import ConfigError
+from hacs_crawler.ranking.policies import POLICIES, Candidates
+from hacs_crawler.ranking.ranking import Ranking, candidates_from
+from hacs_crawler.state.codec import ROW
+from hacs_crawler.state.page import DAY
+from hacs_crawler.state.store import Rows
+
+NOW = 1000 * DAY
+
+
+def rows(*pages: dict[str, float]) -> Rows:
+    table = np.zeros(len(pages), ROW)
+    for row, page in zip(table, pages, strict=True):
+        for name, value in {"visits": 5, "last_visit": 999 * DAY, "rate": 0.1, **page}.items():
+            row[name] = value
+    return table
+
+
+def order(table: Rows, policy: str = "hacs", **options: object) -> list[int]:
+    """The places of the pages in the order in which they would be visited."""
+    ranking: Ranking[int] = Ranking(POLICIES[policy], **options)  # type: ignore[arg-type]
+    ranking.offer(range(len(table)), np.arange(len(table)), table, NOW, 0.01)
+    return [one.entry for one in ranking.take()[0]]
+
+
+def test_the_page_most_likely_to_have_changed_comes_first() -> None:
+    assert order(rows({"rate": 0.1}, {"rate": 0.3}, {"rate": 0.2})) == [1, 2, 0]
+
+
+def test_a_page_never_visited_is_sure_to_be_new() -> None:
+    table = rows({"rate": 5.0}, {"visits": 0, "last_visit": 0, "rate": 0})
+    ranking: Ranking[int] = Ranking(POLICIES["hacs"])
+    ranking.offer([0, 1], np.arange(2), table, NOW, 0.01)
+    first, second = ranking.take()[0]
+    assert (first.entry, first.p, first.is_known, first.rate_per_day) == (1, 1.0, False, 0.01)
+    assert second.p < 1.0
+
+
+def test_ties_keep_the_order_of_arrival() -> None:
+    assert order(rows(*[{}] * 50)) == list(range(50))
+
+
+def test_elapsed_time_runs_from_the_last_visit_unless_told_otherwise() -> None:
+    table = rows(
+        {"last_visit": 999 * DAY, "last_update": 900 * DAY, "updates": 1},
+        {"last_visit": 990 * DAY, "last_update": 990 * DAY, "updates": 1},
+    )
+    assert order(table) == [1, 0]
+    assert order(table, elapsed_from="update") == [0, 1]
+
+
+def test_p_is_the_paper_s_formula() -> None:
+    table = rows({"rate": 0.1, "last_visit": 993 * DAY})
+    facts = candidates_from(np.arange(1), table, NOW, prior_rate_per_day=1.0, horizon_days=3.0)
+    assert facts.p[0] == pytest.approx(1 - np.exp(-0.1 * 10))
+
+
+def test_pages_below_the_threshold_are_left_out_except_by_brute_force() -> None:
+    table = rows({"rate": 5.0}, {"rate": 0.001})
+    assert order(table, threshold=0.5) == [0]
+    assert order(table, "brute-force", threshold=0.5) == [0, 1]
+
+
+def test_last_obs_visits_the_page_seen_longest_ago_first() -> None:
+    table = rows({"last_visit": 5 * DAY}, {"last_visit": 3 * DAY}, {"visits": 0})
+    assert order(table, "last-obs") == [2, 1, 0]
+
+
+def test_brute_force_keeps_the_order_of_the_seeds() -> None:
+    assert order(rows({"rate": 0.1}, {"rate": 0.9}), "brute-force") == [0, 1]
+
+
+def test_random_depends_on_the_seed_and_on_nothing_else() -> None:
+    table = rows(*({"rate": number} for number in range(100)))
+    assert order(table, "random", seed=1) == order(table, "random", seed=1)
+    assert order(table, "random", seed=1) != order(table, "random", seed=2)
+    assert sorted(order(table, "random", seed=1)) == list(range(100))
+
+
+def test_a_gone_page_waits() -> None:
+    table = rows({"not_before": NOW + DAY}, {"not_before": NOW - DAY})
+    assert order(table) == [1]
+
+
+def test_a_page_that_keeps_failing_falls_behind_but_is_not_dropped() -> None:
+    table = rows({"visits": 0, "failures": 3}, {"rate": 0.5}, {"rate": 0.01})
+    assert order(table) == [1, 0, 2]
+
+
+def test_of_several_seeds_of_one_page_the_first_is_kept() -> None:
+    ranking: Ranking[str] = Ranking(POLICIES["hacs"])
+    ids = np.array([7, 7, 8])
+    dropped = ranking.offer(["a", "b", "c"], ids, rows({}, {}, {}), NOW, 0.01)
+    assert dropped.duplicate == ["b"]
+    later = ranking.offer(["d"], np.array([8]), rows({}), NOW, 0.01, np.array([True]))
+    assert later.duplicate == []
+    assert [one.entry for one in ranking.take()[0]] == ["a", "c", "d"]
+
+
+def test_every_entry_is_either_taken_or_dropped_for_a_reason() -> None:
+    table = rows({"not_before": NOW + 1}, {"rate": 0.0001}, {"rate": 1.0}, {"rate": 2.0}, {})
+    ranking: Ranking[str] = Ranking(POLICIES["hacs"], threshold=0.01, budget=1)
+    dropped = ranking.offer(list("abcde"), np.array([1, 2, 3, 4, 4]), table, NOW, 0.01)
+    taken, others = ranking.take()
+    assert (dropped.gone, dropped.threshold, dropped.duplicate) == (["a"], ["b"], ["e"])
+    assert dropped.budget + others == ["c"]
+    assert [one.entry for one in taken] == ["d"]
+
+
+def test_exploration_gives_its_share_to_pages_with_the_least_evidence() -> None:
+    table = rows(*({"rate": 1.0 + place, "visits": 9 - place // 2} for place in range(10)))
+    table["visits"][0] = 2
+    chosen = order(table, budget=4, explore=0.25)
+    assert len(chosen) == 4
+    assert set(chosen) == {9, 8, 7, 0}
+
+
+def test_the_budget_holds_over_several_windows() -> None:
+    ranking: Ranking[int] = Ranking(POLICIES["hacs"], budget=3)
+    taken = []
+    for start in (0, 2, 4):
+        ids = np.arange(start, start + 2)
+        ranking.offer(ids.tolist(), ids, rows({}, {}), NOW, 0.01)
+        taken += [one.entry for one in ranking.take()[0]]
+    assert taken == [0, 1, 2]
+
+
+@given(
+    st.lists(st.floats(0, 10), min_size=1, max_size=60),
+    st.integers(1, 20),
+    st.floats(0, 1),
+    st.integers(1, 60),
+)
+def test_offering_in_chunks_chooses_what_offering_at_once_does(
+    rates: list[float], budget: int, explore: float, size: int
+) -> None:
+    table = rows(*({"rate": rate, "visits": 1 + place % 4} for place, rate in enumerate(rates)))
+
+    def chosen(size: int) -> list[int]:
+        ranking: Ranking[int] = Ranking(POLICIES["hacs"], budget=budget, explore=explore)
+        for start in range(0, len(table), size):
+            ids = np.arange(start, min(start + size, len(table)))
+            ranking.offer(ids.tolist(), ids, table[ids], NOW, 0.01)
+            assert len(ranking._pool.entries) <= 2 * budget
+        return [one.entry for one in ranking.take()[0]]
+
+    assert chosen(size) == chosen(len(rates))
+
+
+def test_a_policy_that_does_not_score_every_page_is_named() -> None:
+    def broken(candidates: Candidates) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+        return candidates.p[:1]
+
+    ranking: Ranking[int] = Ranking(broken)
+    with pytest.raises(ConfigError, match=r"HACS_POLICY: .*broken.* allowed is one number a page"):
+        ranking.offer([0, 1], np.arange(2), rows({}, {}), NOW, 0.01)

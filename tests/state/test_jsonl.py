@@ -1,0 +1,314 @@
+"""Pages as lines of JSON: nothing is lost, and what is no page is refused in plain words."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from dataclasses import replace
+from hashlib import blake2b
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hacs_crawler.links.urls import fingerprint
+from hacs_crawler.state.codec import encode_page
+from hacs_crawler.state.jsonl import (
+    ExportError,
+    from_hex,
+    from_line,
+    is_export,
+    read_export,
+    to_hex,
+    to_line,
+)
+from hacs_crawler.state.page import Harvest, News, Page, Visit, bound_links, merge
+
+URL = "http://example.edu/~a/"
+LINE_OF_CDXJ = (
+    '{"urlkey": "edu,example)/", "timestamp": "20200101000000", "url": "http://example.edu/"}'
+)
+
+numbers = st.integers(-(2**63), 2**63 - 1)
+histories = st.lists(
+    st.builds(
+        Visit,
+        url=st.sampled_from([URL, "https://www.example.edu/~a", "http://example.edu/%7Ea/"]),
+        at=st.integers(1, 9) | st.integers(1, 2**32 - 1),
+        news=st.sampled_from(News),
+        links=st.none() | st.frozensets(st.integers(1, 5) | numbers, max_size=5),
+        changed=st.booleans(),
+        etag=st.text(max_size=9),
+        last_modified=st.text(max_size=9),
+        harvest=st.none()
+        | st.builds(Harvest, st.integers(0, 2**32 - 1), st.integers(0, 2**32 - 1), numbers),
+    ),
+    max_size=9,
+)
+
+
+def page_after(*visits: Visit, rate: float = 0.0) -> Page:
+    page = Page(URL, rate=rate)
+    for one in visits:
+        merge(page, one)
+    return page
+
+
+def example() -> Page:
+    page = page_after(
+        Visit(URL, 1_769_860_800, links=frozenset({1, -2}), harvest=Harvest(9, 1_769_860_800, -1)),
+        Visit(URL, 1_769_947_200, links=frozenset({1, 5, 7}), etag='"x"'),
+        Visit(URL, 1_770_033_600, changed=True),
+        Visit(URL, 1_770_120_000),
+        Visit(URL, 1_770_206_400, News.GONE),
+        Visit(URL, 1_770_292_800, News.FAILED),
+        rate=0.25,
+    )
+    page.version = 3
+    return page
+
+
+def test_the_layout() -> None:
+    assert json.loads(to_line(example())) == {
+        "hacs": 1,
+        "url": URL,
+        "surt": "edu,example)/~a",
+        "rate_per_day": 0.25,
+        "last_visit": "2026-02-03T12:00:00Z",
+        "last_update": "2026-02-02T12:00:00Z",
+        "gone": True,
+        "gone_in_a_row": 1,
+        "failures": 1,
+        "last_news": "2026-02-05T12:00:00Z",
+        "not_before": "2026-02-11T12:00:00Z",
+        "etag": '"x"',
+        "last_modified": "",
+        "visits": [
+            {"at": "2026-01-31T12:00:00Z", "updated": False, "new_links": 0},
+            {"at": "2026-02-01T12:00:00Z", "updated": True, "new_links": 2},
+            {"at": "2026-02-02T12:00:00Z", "updated": True, "new_links": 0},
+            {"at": "2026-02-03T12:00:00Z", "updated": False, "new_links": 0},
+        ],
+        "content_changes": ["2026-02-02T12:00:00Z"],
+        "links_since": "2026-01-31T12:00:00Z",
+        "link_level": 0,
+        "links": [
+            {
+                "first_seen": "2026-01-31T12:00:00Z",
+                "fingerprints": ["feffffffffffffff", "0100000000000000"],
+            },
+            {
+                "first_seen": "2026-02-01T12:00:00Z",
+                "fingerprints": ["0500000000000000", "0700000000000000"],
+            },
+        ],
+        "harvests": [{"source": 9, "until": "2026-01-31T12:00:00Z", "digest": "f" * 16}],
+    }
+
+
+def test_of_a_page_never_seen_times_are_null() -> None:
+    line = json.loads(to_line(page_after(Visit(URL, 50, News.FAILED))))
+    assert (line["last_visit"], line["last_update"], line["visits"]) == (None, None, [])
+    assert line["gone"] is False
+
+
+@given(histories, st.floats(0, allow_infinity=False))
+def test_a_page_comes_back_from_its_line_byte_for_byte(history: list[Visit], rate: float) -> None:
+    page = page_after(*history, rate=rate)
+    page.etag, page.last_modified = (
+        text.encode("utf-8", "replace").decode() for text in (page.etag, page.last_modified)
+    )
+    line = to_line(page)
+    assert line.count(b"\n") == 1
+    assert is_export(line)
+    assert encode_page(from_line(line)) == encode_page(page)
+
+
+@given(histories, st.sampled_from([2, 4, 8, 16]))
+def test_so_does_a_page_that_keeps_less_of_its_links(history: list[Visit], most: int) -> None:
+    page = page_after(*(replace(one, etag="", last_modified="") for one in history))
+    bound_links(page, most)
+    assert encode_page(from_line(to_line(page))) == encode_page(page)
+
+
+def test_what_is_kept_of_links_is_the_beginning_of_their_fingerprints() -> None:
+    found = []
+    for most in (8 * 9, 4 * 9, 2 * 9):
+        page = page_after(Visit(URL, 1, links=frozenset(map(fingerprint, "abcdefghi"))))
+        bound_links(page, most)
+        line = json.loads(to_line(page))
+        found.append((line["hacs"], line["link_level"], set(line["links"][0]["fingerprints"])))
+    hashes = [blake2b(text.encode(), digest_size=8).hexdigest() for text in "abcdefghi"]
+    assert found == [
+        (1, 0, set(hashes)),
+        (2, 1, {one[:8] for one in hashes}),
+        (2, 2, {one[:4] for one in hashes}),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("level", "fingerprint", "message"),
+    [
+        (1, "feffffffffffffff", "fingerprints have to be texts of 8 hexadecimal digits"),
+        (3, "feff0000", "fingerprints have to be texts of 4 hexadecimal digits"),
+        (3, "0100", "a fingerprint in 'links' is none that 'link_level' keeps"),
+        (19, "0000", "'link_level' is no whole number from 0 to 18: 19"),
+    ],
+)
+def test_links_that_a_level_does_not_keep_are_refused(
+    level: int, fingerprint: str, message: str
+) -> None:
+    page = page_after(Visit(URL, 100, links=frozenset({0})))
+    bound_links(page, 2)
+    fields = json.loads(to_line(page))
+    fields["link_level"] = level
+    fields["links"][0]["fingerprints"] = [fingerprint]
+    with pytest.raises(ValueError, match=message):
+        from_line(json.dumps(fields).encode())
+
+
+def test_exports_that_know_no_level_are_read() -> None:
+    fields = json.loads(to_line(example()))
+    del fields["link_level"]
+    assert from_line(json.dumps(fields).encode()).links == example().links
+
+
+@given(st.lists(st.text(st.characters(exclude_categories=["Cs"]))))
+def test_fingerprints_are_the_hashes_in_hexadecimal_and_come_back(texts: list[str]) -> None:
+    found = to_hex([fingerprint(text) for text in texts])
+    assert found == [blake2b(text.encode(), digest_size=8).hexdigest() for text in texts]
+    assert list(from_hex(found)) == [fingerprint(text) for text in texts]
+
+
+def test_the_order_of_keys_and_of_fingerprints_and_what_follows_from_the_rest_do_not_matter() -> (
+    None
+):
+    fields = json.loads(to_line(example()))
+    fields["links"][0]["fingerprints"].reverse()
+    for key in ("surt", "last_visit", "last_update", "gone"):
+        del fields[key]
+    fields["visits"] = [{"at": one["at"]} for one in fields["visits"]]
+    fields["comment"] = "mine"
+    line = json.dumps(fields, sort_keys=True).encode()
+    assert is_export(line)
+    page = example()
+    page.version = 0
+    assert from_line(line) == page
+
+
+def test_more_visits_than_are_kept_are_thinned_as_recording_does() -> None:
+    times = [86_400 * day for day in range(1, 400)]
+    fields = json.loads(to_line(page_after(*(Visit(URL, at) for at in times[-1:]))))
+    iso = [json.loads(to_line(page_after(Visit(URL, at))))["last_visit"] for at in times]
+    fields["visits"] = [{"at": at} for at in iso]
+    page = from_line(json.dumps(fields).encode())
+    assert page.visits == page_after(*(Visit(URL, at) for at in times)).visits
+
+
+def broken(path: str, value: object) -> bytes:
+    """The example's line with another value at a path, or without the key where it is "missing"."""
+    fields: Any = json.loads(to_line(example()))
+    *parents, key = [int(part) if part.isdigit() else part for part in path.split("/")]
+    inner = fields
+    for parent in parents:
+        inner = inner[parent]
+    if value == "missing":
+        del inner[key]
+    else:
+        inner[key] = value
+    return json.dumps(fields).encode()
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "message"),
+    [
+        ("hacs", 3, "'hacs' is layout 3"),
+        ("hacs", True, "'hacs' is no whole number"),
+        ("url", "missing", "no 'url'"),
+        ("url", 5, "'url' is no text: 5"),
+        ("url", "", "'url' is no URL: ''"),
+        ("url", "example.edu", "'url' is no URL: 'example.edu'"),
+        ("url", "http://example.edu:99999/", "'url' is impossible"),
+        ("url", "http://example.edu/\udc80", "'url' is not Unicode"),
+        ("rate_per_day", float("nan"), "'rate_per_day' is no number of at least 0: nan"),
+        ("rate_per_day", float("inf"), "'rate_per_day' is no number of at least 0: inf"),
+        ("rate_per_day", -0.5, "'rate_per_day' is no number of at least 0: -0.5"),
+        ("rate_per_day", 10**400, "'rate_per_day' is no number of at least 0: 1000"),
+        ("rate_per_day", "0.5", "'rate_per_day' is no number"),
+        ("rate_per_day", False, "'rate_per_day' is no number"),
+        ("rate_per_day", None, "'rate_per_day' is no number"),
+        ("gone_in_a_row", 256, "'gone_in_a_row' is no whole number from 0 to 255: 256"),
+        ("gone_in_a_row", True, "'gone_in_a_row' is no whole number"),
+        ("failures", -1, "'failures' is no whole number"),
+        ("failures", 1.0, "'failures' is no whole number"),
+        ("last_news", "soon", "'last_news' is no ISO 8601 time in 1970-2106: 'soon'"),
+        ("last_news", "1969-01-01T00:00:00Z", "'last_news' is no ISO 8601 time"),
+        ("last_news", "2200-01-01T00:00:00Z", "'last_news' is no ISO 8601 time"),
+        ("last_news", 1_769_860_800, "'last_news' is no ISO 8601 time"),
+        ("last_news", "2026-01-31T12:00:00Z", "'last_news' is before the last of 'visits'"),
+        ("etag", None, "'etag' is no text: None"),
+        ("etag", "x" * 65_536, "'etag' is longer than 65535 bytes"),
+        ("visits", {}, "'visits' is no list"),
+        ("visits/0", "2026-01-31T12:00:00Z", "an entry of 'visits' is no JSON object"),
+        ("visits/0/at", None, "'at' is no ISO 8601 time"),
+        ("visits/0/at", "missing", "an entry of 'visits' has no 'at'"),
+        ("visits/0/at", "2026-02-01T12:00:00Z", "'visits' is not in ascending order of time"),
+        ("content_changes/0", -5, "'content_changes' is no ISO 8601 time in 1970-2106: '-5'"),
+        ("links_since", None, "'links_since' is not at or before the first of 'links'"),
+        ("links_since", "2026-02-01T00:00:00Z", "'links_since' is not at or before the first"),
+        ("links/1/first_seen", "2026-01-31T12:00:00Z", "'links' is not in ascending order"),
+        ("links/0/fingerprints", [], "an entry of 'links' has no fingerprints"),
+        ("links/0/fingerprints", None, "'fingerprints' is no list"),
+        ("links/0/fingerprints", ["1"], "fingerprints have to be texts of 16 hexadecimal digits"),
+        ("links/0/fingerprints", [1], "fingerprints have to be texts of 16 hexadecimal digits"),
+        ("links/0/fingerprints", ["x" * 16], "16 hexadecimal digits"),
+        ("links/0/fingerprints", ["00 00 00 00 00 0"], "16 hexadecimal digits"),
+        ("links/0/fingerprints", ["05" + "0" * 14], "a fingerprint is twice in 'links'"),
+        ("links/0/fingerprints", ["0" * 16, "0" * 16], "a fingerprint is twice in 'links'"),
+        ("harvests/0/source", 2**32, "'source' is no whole number"),
+        ("harvests/0/digest", "", "16 hexadecimal digits"),
+    ],
+)
+def test_what_is_wrong_is_said_with_file_and_line(path: str, value: object, message: str) -> None:
+    pages = read_export([to_line(example()), b"\n", broken(path, value)], "x.jsonl")
+    assert next(pages).url == URL
+    with pytest.raises(ExportError, match=f"x.jsonl, line 3: .*{message}"):
+        next(pages)
+
+
+@pytest.mark.parametrize("line", [b"{", b"[]", b"5", b'"x"', b"\xff", b"[" * 100_000, b"{}"])
+def test_lines_that_are_no_pages(line: bytes) -> None:
+    with pytest.raises(ExportError, match=r"x\.jsonl, line 1: "):
+        list(read_export([line], "x.jsonl"))
+
+
+@pytest.mark.parametrize("key", json.loads(to_line(example())))
+@given(
+    value=st.recursive(
+        st.none() | st.booleans() | st.floats() | st.text() | st.integers(), st.lists
+    )
+)
+def test_whatever_stands_there_is_a_page_or_refused(key: str, value: object) -> None:
+    fields = json.loads(to_line(example())) | {key: value}
+    with contextlib.suppress(ExportError):
+        for page in read_export([json.dumps(fields).encode()], "x"):
+            encode_page(page)
+
+
+@pytest.mark.parametrize(
+    ("beginning", "is_one"),
+    [
+        (b'{"hacs": 1, "url": "', True),
+        (b'\xef\xbb\xbf{ "hacs":1}', True),
+        (b'{"gone": false, "hacs": 1}', True),
+        (LINE_OF_CDXJ.encode(), False),
+        (LINE_OF_CDXJ.encode() + b'\n{"hacs": 1}', False),
+        (b'{"url": "http://x/?\\"hacs\\":1"}', False),
+        (b"", False),
+        (b"{" * 65_536, False),
+        (b", " * 32_768, False),
+    ],
+)
+def test_an_export_is_told_by_its_beginning(beginning: bytes, is_one: bool) -> None:
+    assert is_export(beginning) is is_one
