@@ -20,11 +20,12 @@ from pathlib import Path
 from unittest.mock import patch
 
 from hacs_crawler.archive.timelines import parse_day, read_timelines
-from hacs_crawler.evaluation import simulation
+from hacs_crawler.simulation import simulation
 from hacs_crawler.links.urls import fingerprint
 from hacs_crawler.simulation.baselines import BASELINES
 from hacs_crawler.simulation.simulation import Scenario, World, simulate
-from hacs_crawler.state.database import Estimation, Knowledge
+from hacs_crawler.state.database import State
+from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.state.page import Page, Visit, bound_links, merge
 
 START, END = (parse_day(day, "day") for day in ("2022-01-01", "2026-01-01"))
@@ -76,7 +77,7 @@ def hits(scenario: Scenario, versions: Versions, bound: int | None) -> int:
 
     with (
         patch.object(simulation, "World", Showing),
-        patch.object(simulation, "Knowledge", partial(Knowledge, link_bytes=bound)),
+        patch.object(simulation, "State", partial(State, link_bytes=bound)),
     ):
         return simulate(scenario, "hacs", BASELINES["hacs"].make).hits
 

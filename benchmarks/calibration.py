@@ -22,7 +22,8 @@ from hacs_crawler.ranking.calibration import drift, predicted
 from hacs_crawler.ranking.policies import POLICIES
 from hacs_crawler.ranking.ranking import Ranking
 from hacs_crawler.simulation.simulation import REFIT_DAYS, Scenario, World
-from hacs_crawler.state.database import Estimation, Knowledge
+from hacs_crawler.state.database import State
+from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.state.memory import MemoryStore
 from hacs_crawler.state.outcome_log import OUTCOME, SEEN, UPDATED
 from hacs_crawler.statistics.isotonic import fit_isotonic
@@ -62,12 +63,12 @@ class Crawl:
         world = World(scenario)
         places = np.arange(len(world.page_ids))
         sites = np.array([site_id(scenario.timelines.urls[i]) for i in scenario.places()])
-        knowledge = Knowledge(store, scenario.estimation)
-        knowledge.record(world.history)
+        state = State(store, scenario.estimation)
+        state.record(world.history)
         for day, now in enumerate(scenario.days()):
             if day % REFIT_DAYS == 0:
-                knowledge.refit_prior()
-                knowledge = Knowledge(store, scenario.estimation)
+                state.refit_prior()
+                state = State(store, scenario.estimation)
                 progress.update(f"{self.policy}, day {day}", day, len(scenario.days()))
             if now == self.corrected_from:
                 past = predicted(np.concatenate(self.records))
@@ -80,13 +81,13 @@ class Crawl:
                 correct=correct,
                 seed=day,
             )
-            rows = knowledge.rows(world.page_ids)
-            mean_rate = knowledge.estimation.prior.mean_rate
+            rows = state.rows(world.page_ids)
+            mean_rate = state.estimation.prior.mean_rate
             ranking.offer(places.tolist(), world.page_ids, rows, now, mean_rate)
             taken = ranking.take()[0]
             pages = np.array([one.entry for one in taken], np.int64)
             found = world.visit(pages, now)
-            knowledge.record(world.shown(pages, now, found))
+            state.record(world.shown(pages, now, found))
             made = np.zeros(len(taken), OUTCOME)
             made["page"], made["site"], made["at"], made["run"] = pages, sites[pages], now, now
             made["p"], made["raw_p"] = [one.p for one in taken], [one.raw_p for one in taken]

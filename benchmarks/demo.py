@@ -29,9 +29,11 @@ from hacs_crawler.demo.web import Web
 from hacs_crawler.links.sites import site_id
 from hacs_crawler.links.urls import page_id
 from hacs_crawler.ranking.ranking import Ranking
-from hacs_crawler.state.database import Estimation, Knowledge
+from hacs_crawler.state.database import State
+from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.state.memory import MemoryStore
-from hacs_crawler.state.page import DAY, News, Visit
+from hacs_crawler.state.page import News, Visit
+from hacs_crawler.utils.times import DAY
 
 BASE = "http://127.0.0.1:8000"
 DEMO = (sys.executable, "-c", "from hacs_crawler.cli.app import app; app()", "demo", "--no-open")
@@ -94,7 +96,7 @@ def in_memory(web: Web, rounds: int, days: int) -> tuple[int, int, int]:
     ids = np.array([page_id(url) for url in urls])
     arms = EXPERIMENT.assign(np.array([site_id(url) for url in urls]))
     store = MemoryStore()
-    knowledge = Knowledge(store, Estimation())
+    state = State(store, Estimation())
 
     def visit(place: int, at: int) -> Visit:
         page = web.pages[place]
@@ -103,7 +105,7 @@ def in_memory(web: Web, rounds: int, days: int) -> tuple[int, int, int]:
         first = 10_000 * place
         return Visit(urls[place], at, links=frozenset(range(first, first + page.links_at(at))))
 
-    knowledge.record(
+    state.record(
         [
             visit(place, at)
             for place, page in enumerate(web.pages)
@@ -111,25 +113,25 @@ def in_memory(web: Web, rounds: int, days: int) -> tuple[int, int, int]:
             if not page.is_gone(at)
         ]
     )
-    knowledge.refit_prior()
+    state.refit_prior()
     visits, hits = 0, [0] * len(ARMS)
     for number in range(rounds):
         now = web.start + number * days * DAY
-        knowledge = Knowledge(store, Estimation())  # the next crawl reads the prior
-        rows = knowledge.rows(ids)
+        state = State(store, Estimation())  # the next crawl reads the prior
+        rows = state.rows(ids)
         chosen: list[int] = []
         for arm, budget in enumerate(EXPERIMENT.budgets(budget_of(web))):
             own = np.flatnonzero(arms == arm)
             ranking: Ranking[int] = Ranking(EXPERIMENT.arms[arm].policy, budget=budget)
-            prior = knowledge.estimation.prior.mean_rate
+            prior = state.estimation.prior.mean_rate
             ranking.offer(own.tolist(), ids[own], rows[own], now, prior)
             chosen += [ranked.entry for ranked in ranking.take()[0]]
         for place, one in zip(
-            chosen, knowledge.record([visit(place, now) for place in chosen]), strict=True
+            chosen, state.record([visit(place, now) for place in chosen]), strict=True
         ):
             hits[arms[place]] += one.updated
         visits += len(chosen)
-        knowledge.refit_prior()
+        state.refit_prior()
     return visits // len(ARMS), hits[0], hits[1]
 
 

@@ -27,10 +27,12 @@ from hacs_crawler.cli.estimate import Run, advanced, new_run
 from hacs_crawler.links.urls import page_id
 from hacs_crawler.state.address import open_store
 from hacs_crawler.state.codec import VERSION_OFFSET, decode_page, encode_page, encode_row
-from hacs_crawler.state.database import PAGES_A_CALL, Estimation, Knowledge
-from hacs_crawler.state.page import DAY, Page
+from hacs_crawler.state.database import PAGES_A_CALL, State
+from hacs_crawler.state.estimation import Estimation
+from hacs_crawler.state.page import Page
 from hacs_crawler.state.store import Change, Store
 from hacs_crawler.utils.progress import Progress
+from hacs_crawler.utils.times import DAY
 
 VISITS, UPDATES, LINKS = 30, 8, 60
 
@@ -94,8 +96,8 @@ def peak_mib() -> float:
 
 
 def estimated(store: Store, fade_days: float) -> Run:
-    knowledge = Knowledge(store, Estimation(fade_days=fade_days))
-    run, is_whole = advanced(knowledge, new_run(knowledge), Progress("estimate"), lambda: 0)
+    state = State(store, Estimation(fade_days=fade_days))
+    run, is_whole = advanced(state, new_run(state), Progress("estimate"), lambda: 0)
     if not is_whole:
         raise RuntimeError("not all pages were estimated")
     return run

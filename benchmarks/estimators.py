@@ -67,7 +67,7 @@ def best_seconds(run: Callable[[], object], repeats: int) -> float:
 
 
 def bracket(updated_days: FloatArray, quiet_days: float) -> tuple[float, float]:
-    """The bracket every solver is given: see hacs_crawler.model.mle."""
+    """The bracket every solver is given: see hacs_crawler.model.estimators."""
     n, mean, least = updated_days.size, float(updated_days.mean()), float(updated_days.min())
     low = math.log1p(n * mean / quiet_days) / mean * (1 - 1e-9)
     return low, math.log1p(n * least / quiet_days) / least * (1 + 1e-9)

@@ -24,10 +24,10 @@ from hacs_crawler.model import estimate, update_probability
 from hacs_crawler.ranking.policies import POLICIES
 from hacs_crawler.simulation.baselines import Stateless
 from hacs_crawler.simulation.simulation import Scenario, World, simulate
-from hacs_crawler.state.database import Estimation
-from hacs_crawler.state.page import DAY
+from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.statistics.clusters import Rate, difference_of, excess_of, rate_of
 from hacs_crawler.statistics.sequential import anytime_multiplier
+from hacs_crawler.utils.times import DAY
 
 DAYS = 365
 AT_ONCE = 250

@@ -27,8 +27,9 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))  # servers: starts 
 from hacs_crawler.links.urls import page_id
 from hacs_crawler.state.address import open_store
 from hacs_crawler.state.codec import encode_page, encode_row
-from hacs_crawler.state.page import DAY, Page
+from hacs_crawler.state.page import Page
 from hacs_crawler.state.store import Change
+from hacs_crawler.utils.times import DAY
 from servers import redis_server
 
 SCHEDULERS = {

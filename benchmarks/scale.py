@@ -46,10 +46,12 @@ from hacs_crawler.config import Config
 from hacs_crawler.ranking.plan import candidates_of, plan_of, read_rows
 from hacs_crawler.state.address import open_store
 from hacs_crawler.state.codec import ROW, encode_page
-from hacs_crawler.state.database import Estimation, Knowledge
-from hacs_crawler.state.page import DAY, Page
+from hacs_crawler.state.database import State
+from hacs_crawler.state.estimation import Estimation
+from hacs_crawler.state.page import Page
 from hacs_crawler.state.redis import _GATHER_ROWS_OF_ALL, BUCKETS
 from hacs_crawler.state.store import Change, Ids, Rows
+from hacs_crawler.utils.times import DAY
 from servers import redis_server
 
 NOW = 1_790_000_000
@@ -105,9 +107,9 @@ def url(place: int) -> str:
 
 
 @contextmanager
-def knowing(state: str) -> Iterator[Knowledge]:
-    with closing(open_store(state, "hacs", Path())) as store:
-        yield Knowledge(store, Estimation())
+def knowing(address: str) -> Iterator[State]:
+    with closing(open_store(address, "hacs", Path())) as store:
+        yield State(store, Estimation())
 
 
 def fill_sqlite(file: Path, ids: Ids, rows: Rows) -> None:
@@ -126,11 +128,11 @@ def fill_sqlite(file: Path, ids: Ids, rows: Rows) -> None:
             tell(f"SQLite: {start:,} rows written")
 
 
-def fill_redis(state: str, ids: Ids, rows: Rows) -> None:
+def fill_redis(address: str, ids: Ids, rows: Rows) -> None:
     size, buckets = ROW.itemsize, (ids % BUCKETS).astype(np.uint16)
     order = np.argsort(buckets, kind="stable")
     ends = np.cumsum(np.bincount(buckets, minlength=BUCKETS)).tolist()
-    with closing(redis.Redis.from_url(state)) as client:
+    with closing(redis.Redis.from_url(address)) as client:
         start = 0
         for first in range(0, BUCKETS, 512):
             with client.pipeline(transaction=False) as pipe:
@@ -152,23 +154,23 @@ def fill_redis(state: str, ids: Ids, rows: Rows) -> None:
             tell(f"Redis: {start:,} rows written")
 
 
-def fill(state: str, ids: Ids, rows: Rows) -> None:
+def fill(address: str, ids: Ids, rows: Rows) -> None:
     """Write the rows alone."""
-    if state.startswith("sqlite"):
-        fill_sqlite(Path(state.removeprefix("sqlite:///")), ids, rows)
+    if address.startswith("sqlite"):
+        fill_sqlite(Path(address.removeprefix("sqlite:///")), ids, rows)
     else:
-        fill_redis(state, ids, rows)
+        fill_redis(address, ids, rows)
 
 
-def fill_pages(state: str, ids: Ids, rows: Rows, chosen: Ids) -> None:
+def fill_pages(address: str, ids: Ids, rows: Rows, chosen: Ids) -> None:
     """Write the pages that will be chosen."""
     (places,) = np.nonzero(np.isin(ids, chosen))
     changes = [
         Change(int(ids[place]), 0, encode_page(Page(url(place), version=1)), rows[place].tobytes())
         for place in places.tolist()
     ]
-    with knowing(state) as knowledge:
-        knowledge.store.write(changes)
+    with knowing(address) as state:
+        state.store.write(changes)
 
 
 def peak_mib() -> float:
@@ -197,19 +199,19 @@ class Timer:
         print(json.dumps(self.found))
 
 
-def measure_state(state: str) -> None:
+def measure_state(address: str) -> None:
     """Read, rank, make Requests of the best."""
     from scrapy import Request
 
     chosen = config()
-    with knowing(state) as knowledge:
+    with knowing(address) as state:
         timer = Timer()
         with timer.step("read"):
-            known = read_rows(knowledge)
+            known = read_rows(state)
         with timer.step("rank"):
-            plan = plan_of(*known, knowledge, chosen, NOW)
+            plan = plan_of(*known, state, chosen, NOW)
         with timer.step("requests"):
-            pages = knowledge.load(plan.page_ids.tolist())
+            pages = state.load(plan.page_ids.tolist())
             requests = [Request(pages[key].url) for key in plan.page_ids.tolist()]
     if len(requests) != min(CHOSEN, len(plan)) or plan.known != len(known[0]):
         raise RuntimeError("another plan than was to be made")
@@ -252,14 +254,14 @@ def in_a_process(step: str, argument: str, repeat: int) -> dict[str, float]:
 def measured(number: int, folder: Path, repeat: int) -> dict[str, dict[str, float]]:
     """Return what each step took, and the bytes a page."""
     with redis_server(folder) as port:
-        states = {
+        addresses = {
             "SQLite": f"sqlite:///{folder}/state.db",
             "Redis": f"redis://127.0.0.1:{port}/0",
         }
-        size = _fill_all(number, states, folder)
+        size = _fill_all(number, addresses, folder)
         found = {
-            name: in_a_process(name, state, repeat) | {"bytes": size[name]}
-            for name, state in states.items()
+            name: in_a_process(name, address, repeat) | {"bytes": size[name]}
+            for name, address in addresses.items()
         }
         found["floor"] = in_a_process("floor", f"{folder}/p.npy", repeat)
     if number <= MOST_REQUESTS:
@@ -267,21 +269,21 @@ def measured(number: int, folder: Path, repeat: int) -> dict[str, dict[str, floa
     return found
 
 
-def _fill_all(number: int, states: dict[str, str], folder: Path) -> dict[str, float]:
-    """Write the states; return the bytes that each takes for the row of a page."""
+def _fill_all(number: int, addresses: dict[str, str], folder: Path) -> dict[str, float]:
+    """Write the addresses; return the bytes that each takes for the row of a page."""
     ids, rows = synthetic(number)
     size = {}
-    for name, state in states.items():
-        with knowing(state) as knowledge:
-            before = knowledge.store.size_bytes()
+    for name, address in addresses.items():
+        with knowing(address) as state:
+            before = state.store.size_bytes()
             if name == "SQLite":
-                winners = plan_of(ids, rows, knowledge, config(), NOW).page_ids
-                p = candidates_of(ids, rows, knowledge, config(), NOW, None).p
+                winners = plan_of(ids, rows, state, config(), NOW).page_ids
+                p = candidates_of(ids, rows, state, config(), NOW, None).p
                 np.save(folder / "p.npy", p)
-        fill(state, ids, rows)
-        with knowing(state) as knowledge:
-            size[name] = (knowledge.store.size_bytes() - before) / number
-        fill_pages(state, ids, rows, winners)
+        fill(address, ids, rows)
+        with knowing(address) as state:
+            size[name] = (state.store.size_bytes() - before) / number
+        fill_pages(address, ids, rows, winners)
     return size
 
 

@@ -15,7 +15,7 @@ from hacs_crawler.cli.simulate import table
 from hacs_crawler.simulation.baselines import BASELINES
 from hacs_crawler.simulation.simulation import Scenario
 from hacs_crawler.simulation.tournament import compare
-from hacs_crawler.state.database import Estimation
+from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.utils.progress import Progress
 
 START, END = (parse_day(day, "day") for day in ("2022-01-01", "2026-01-01"))

@@ -38,7 +38,8 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))  # servers and malf
 from hacs_crawler.exceptions import StateError
 from hacs_crawler.state.address import open_store
 from hacs_crawler.state.codec import encode_row
-from hacs_crawler.state.database import Estimation, Knowledge
+from hacs_crawler.state.database import State
+from hacs_crawler.state.estimation import Estimation
 from malformed import MalformedSite, Sizes, malformed_site
 from servers import RedisCluster, RedisProcess, Site, redis_cluster
 
@@ -95,7 +96,7 @@ def visits_in(state: str) -> tuple[Counter[int], list[str]]:
             for ids, batch in store.all_rows()
             for key, row in zip(ids.tolist(), batch, strict=True)
         }
-        pages = Knowledge(store, Estimation()).load(list(rows))
+        pages = State(store, Estimation()).load(list(rows))
     if rows.keys() != pages.keys():
         faults.append(f"{len(rows) - len(pages)} pages cannot be read")
     wrong = sum(encode_row(page) != rows[key] for key, page in pages.items())

@@ -42,9 +42,11 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))  # servers: starts 
 from hacs_crawler.links.urls import page_id
 from hacs_crawler.state.address import open_store
 from hacs_crawler.state.codec import encode_page, encode_row
-from hacs_crawler.state.database import Estimation, Knowledge
-from hacs_crawler.state.page import DAY, Page, Visit, bound_links, copy_of, merge
+from hacs_crawler.state.database import State
+from hacs_crawler.state.estimation import Estimation
+from hacs_crawler.state.page import Page, Visit, bound_links, copy_of, merge
 from hacs_crawler.state.store import Change, Store
+from hacs_crawler.utils.times import DAY
 from servers import redis_server
 
 VISITS, UPDATES, STAGES = 50, 10, 10
@@ -351,16 +353,16 @@ def record_line(name: str, seconds: float, count: int) -> None:
 def time_records(name: str, state: str, number: int, count: int) -> None:
     with closing(open_store(state, "hacs", Path())) as store:
         fill(store, number, 100, name, is_grown=False)
-        knowledge = Knowledge(store, Estimation())
+        state = State(store, Estimation())
         seconds = {"pages given": 0.0, "pages not given": 0.0, "load alone": 0.0, "new pages": 0.0}
         tell(f"{name}: making visits")
         existing = next_visits(number, 2 * count)
         tell(f"{name}: recording")
         for turn, visits in enumerate(existing):
             started = time.perf_counter()
-            known = knowledge.load([page_id(visit.url) for visit in visits])
+            known = state.load([page_id(visit.url) for visit in visits])
             loaded = time.perf_counter()
-            recorded = knowledge.record(visits, known if turn % 2 else None)
+            recorded = state.record(visits, known if turn % 2 else None)
             ended = time.perf_counter()
             seconds["load alone"] += (loaded - started) / 2
             seconds["pages given" if turn % 2 else "pages not given"] += ended - loaded
@@ -369,7 +371,7 @@ def time_records(name: str, state: str, number: int, count: int) -> None:
                 raise RuntimeError(msg)
         for visits in first_visits(number, count):
             started = time.perf_counter()
-            knowledge.record(visits)
+            state.record(visits)
             seconds["new pages"] += time.perf_counter() - started
         for what, spent in seconds.items():
             record_line(f"{name}: {what}", spent, count)

@@ -51,8 +51,10 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))  # pywb_archive: a 
 from hacs_crawler.archive import payload_links
 from hacs_crawler.state.address import open_store
 from hacs_crawler.state.codec import decode_page
-from hacs_crawler.state.database import Estimation, Knowledge
-from hacs_crawler.state.page import DAY, Page, Visit
+from hacs_crawler.state.database import State
+from hacs_crawler.state.estimation import Estimation
+from hacs_crawler.state.page import Page, Visit
+from hacs_crawler.utils.times import DAY
 from pywb_archive import Archived, page_of, pywb_archive, pywb_python, write_warc
 
 ROOT = Path(__file__).parents[1]
@@ -121,9 +123,9 @@ def record_directly(histories: Histories, state: str) -> None:
         for one in captures
     ]
     with closing(open_store(state, "hacs", Path())) as store:
-        knowledge = Knowledge(store, Estimation())
+        state = State(store, Estimation())
         for start in range(0, len(visits), BATCH):
-            knowledge.record(visits[start : start + BATCH])
+            state.record(visits[start : start + BATCH])
 
 
 def pages_in(state: str) -> dict[int, Page]:

@@ -37,8 +37,10 @@ from store import FIRST, VISITS, fill, grown_page, url
 
 from hacs_crawler.links.urls import page_id
 from hacs_crawler.state.address import open_store
-from hacs_crawler.state.database import Estimation, Knowledge
-from hacs_crawler.state.page import DAY, Visit
+from hacs_crawler.state.database import State
+from hacs_crawler.state.estimation import Estimation
+from hacs_crawler.state.page import Visit
+from hacs_crawler.utils.times import DAY
 from servers import redis_server
 
 PROCESSES = (1, 2, 4)
@@ -68,13 +70,13 @@ def record(
     port: int, worker: int, workers: int, pages: int, count: int, turn: int
 ) -> Callable[[], None]:
     store = open_store(f"redis://127.0.0.1:{port}/0", "hacs", Path())
-    knowledge = Knowledge(store, Estimation())
+    state = State(store, Estimation())
     batches = visits_of(worker, workers, pages, count, turn)
 
     def run() -> None:
         for visits in batches:
-            known = knowledge.load([page_id(visit.url) for visit in visits])
-            recorded = knowledge.record(visits, known)
+            known = state.load([page_id(visit.url) for visit in visits])
+            recorded = state.record(visits, known)
             if sum(one.updated for one in recorded) != BATCH // 5 or len(known) != BATCH:
                 raise RuntimeError("something else was recorded")
 

@@ -17,7 +17,8 @@ from hacs_crawler.links.urls import page_id
 from hacs_crawler.model import elapsed_days, update_probability
 from hacs_crawler.outcome import NotObserved, Outcome
 from hacs_crawler.state.database import merged
-from hacs_crawler.state.page import DAY, News, Page, Visit, copy_of
+from hacs_crawler.state.page import News, Page, Visit, copy_of
+from hacs_crawler.utils.times import DAY
 
 GONE_STATUSES = (404, 410)
 VALIDATORS = (b"ETag", b"Last-Modified")
@@ -171,7 +172,7 @@ class LinkAdditionsMiddleware:
             p=p,
             rate_before_per_day=rate,
             after=recorded.after,
-            estimate=session.knowledge.estimation.rate_per_day,
+            estimate=session.state.estimation.rate_per_day,
         )
 
 

@@ -14,7 +14,7 @@ from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
 
 from hacs_crawler.archive.capture import parse_timestamp
 from hacs_crawler.config import DEFAULTS, Config
-from hacs_crawler.crawl.concurrent import at_once, each
+from hacs_crawler.crawl.loop import at_once, each
 from hacs_crawler.crawl.session import Session
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.harvest.client import CDX_SLOT, MEMENTO_SLOT, REQUESTS_AT_ONCE, ArchiveClient
@@ -24,8 +24,8 @@ from hacs_crawler.harvest.site import Site
 from hacs_crawler.items import SeedHistory
 from hacs_crawler.links.urls import fingerprint
 from hacs_crawler.middlewares.archive_pause import ArchivePauseMiddleware
-from hacs_crawler.state.page import DAY
 from hacs_crawler.utils.progress import Progress
+from hacs_crawler.utils.times import DAY
 
 logger = logging.getLogger(__name__)
 

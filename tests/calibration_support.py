@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hacs_crawler.state.database import Knowledge
+from hacs_crawler.state.database import State
 from hacs_crawler.state.outcome_log import OUTCOME, SEEN, UPDATED, Label, Outcomes
 
 
@@ -39,6 +39,6 @@ def drawn(size, true_share, *, low=0.0, high=0.5, seed=1, **how) -> Outcomes:
     return records(p, rng.random(size) < true_share(p), **how)
 
 
-def keep(knowledge: Knowledge, outcomes: Outcomes, by: Label | None = None) -> None:
-    knowledge.keep_label(by or label())
-    knowledge.store.add_outcomes(outcomes)
+def keep(state: State, outcomes: Outcomes, by: Label | None = None) -> None:
+    state.keep_label(by or label())
+    state.store.add_outcomes(outcomes)

@@ -15,7 +15,8 @@ import pytest
 import forks
 from hacs_crawler.links.urls import page_id
 from hacs_crawler.state.address import open_store
-from hacs_crawler.state.database import Estimation, Knowledge
+from hacs_crawler.state.database import State
+from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.state.page import Page
 
 ROOT = Path(__file__).parents[1]
@@ -75,7 +76,7 @@ class Project:
         store = open_store(self.state, "hacs", Path())
         try:
             key = page_id(url)
-            return Knowledge(store, Estimation()).load([key]).get(key)
+            return State(store, Estimation()).load([key]).get(key)
         finally:
             store.close()
 

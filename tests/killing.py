@@ -11,9 +11,9 @@ from typing import Any
 from scrapy import signals
 from scrapy.crawler import Crawler
 
-from hacs_crawler import session
+from hacs_crawler.crawl import session
 from hacs_crawler.state import redis as redis_store
-from hacs_crawler.state.database import Knowledge, Recorded
+from hacs_crawler.state.database import Recorded, State
 from hacs_crawler.state.sqlite import SQLiteStore
 
 TIMES = 3
@@ -51,7 +51,7 @@ class KillAt:
         _replace(session, "open_store", _after(session.open_store, 1))
 
     def _at_ranking(self) -> None:
-        _replace(Knowledge, "rows", _after(Knowledge.rows, 1))
+        _replace(State, "rows", _after(State.rows, 1))
 
     def _at_downloading(self) -> None:
         at_last = _after(lambda *_, **__: None, 5 * TIMES)
@@ -80,10 +80,10 @@ class KillAt:
 
     def _at_acknowledging(self) -> None:
         """Between the write and the moment at which the crawl learns of it."""
-        _replace(Knowledge, "record", _after(Knowledge.record, TIMES))
+        _replace(State, "record", _after(State.record, TIMES))
 
     def _at_closing(self) -> None:
-        _replace(Knowledge, "refit_prior", kill)
+        _replace(State, "refit_prior", kill)
 
 
 def _after(function: Callable[..., Any], times: int) -> Callable[..., Any]:

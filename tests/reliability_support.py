@@ -9,7 +9,8 @@ from pathlib import Path
 from hacs_crawler.links.urls import page_id
 from hacs_crawler.state.address import open_store
 from hacs_crawler.state.codec import encode_row
-from hacs_crawler.state.database import Estimation, Knowledge
+from hacs_crawler.state.database import State
+from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.state.outcome_log import SEEN, sorted_outcomes
 from hacs_crawler.state.page import Page, Visit
 from integration_support import Crawl
@@ -52,7 +53,7 @@ def visits_of(urls: list[str], at: int = 1_700_000_000) -> list[Visit]:
 
 def record(state: str, visits: list[Visit]) -> None:
     with closing(open_store(state, "hacs", Path())) as store:
-        Knowledge(store, Estimation()).record(visits)
+        State(store, Estimation()).record(visits)
 
 
 def whole_pages(state: str, namespace: str = "hacs") -> dict[int, Page]:
@@ -63,7 +64,7 @@ def whole_pages(state: str, namespace: str = "hacs") -> dict[int, Page]:
             for ids, batch in store.all_rows()
             for key, row in zip(ids.tolist(), batch, strict=True)
         }
-        pages = Knowledge(store, Estimation()).load(list(rows))
+        pages = State(store, Estimation()).load(list(rows))
         assert {key: encode_row(page) for key, page in pages.items()} == rows
         records = sorted_outcomes(store.outcomes())
     seen = records[records["flags"] & SEEN > 0]

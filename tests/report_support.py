@@ -14,10 +14,12 @@ from hacs_crawler.links.urls import page_id
 from hacs_crawler.ranking.plan import plan_of, read_rows
 from hacs_crawler.report.data import report_data
 from hacs_crawler.report.html import html
-from hacs_crawler.state.database import Estimation, Knowledge
+from hacs_crawler.state.database import State
+from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.state.memory import MemoryStore
 from hacs_crawler.state.outcome_log import Prediction
-from hacs_crawler.state.page import DAY, News, Visit
+from hacs_crawler.state.page import News, Visit
+from hacs_crawler.utils.times import DAY
 
 START = 1_750_000_000
 RUNS = 25
@@ -33,17 +35,17 @@ def config_of(**settings: Any) -> Config:
     )
 
 
-def empty_knowledge(**estimation: Any) -> Knowledge:
-    return Knowledge(MemoryStore(), Estimation(**estimation))
+def empty_state(**estimation: Any) -> State:
+    return State(MemoryStore(), Estimation(**estimation))
 
 
-def busy_knowledge(config: Config, sites: int = 40, pages_a_site: int = 4) -> Knowledge:
+def busy_state(config: Config, sites: int = 40, pages_a_site: int = 4) -> State:
     """A state after some crawls of the same pages, updated at rates from daily to yearly.
 
     One page in twenty is gone from the middle on, another one in twenty never answers.
     """
     rng = np.random.default_rng(5)
-    knowledge = empty_knowledge()
+    state = empty_state()
     urls = [
         f"http://s{site:02}.example.edu/~a/{f'p{page}.html' if page else ''}"
         for site in range(sites)
@@ -54,15 +56,15 @@ def busy_knowledge(config: Config, sites: int = 40, pages_a_site: int = 4) -> Kn
     url_of = {page_id(url): url for url in urls}
     labels = config.labels()
     for label in labels:
-        knowledge.keep_label(label)
+        state.keep_label(label)
     for run in range(RUNS):
         now = START + run * DAYS_BETWEEN * DAY
         for url in urls:
             links[url] += range(
                 len(links[url]) + 1, len(links[url]) + 1 + more_links(rng, rate[url])
             )
-        known = read_rows(knowledge)
-        plan = plan_of(*known, knowledge, config, now)
+        known = read_rows(state)
+        plan = plan_of(*known, state, config, now)
         planned = zip(
             (url_of[key] for key in plan.page_ids.tolist()),
             plan.arms.tolist(),
@@ -83,8 +85,8 @@ def busy_knowledge(config: Config, sites: int = 40, pages_a_site: int = 4) -> Kn
                 news = News.FAILED
             shown = frozenset(links[url]) if news is News.SEEN else None
             visits.append(Visit(url, now + number, news, shown, prediction=prediction))
-        knowledge.record(visits)
-    return knowledge
+        state.record(visits)
+    return state
 
 
 def more_links(rng: np.random.Generator, rate_per_day: float) -> int:
@@ -92,11 +94,11 @@ def more_links(rng: np.random.Generator, rate_per_day: float) -> int:
     return int(rng.poisson(rate_per_day * DAYS_BETWEEN))
 
 
-def data_of(knowledge: Knowledge, config: Config, limit: int = 200) -> dict[str, Any]:
+def data_of(state: State, config: Config, limit: int = 200) -> dict[str, Any]:
     """What a report of the state shows, at the time `NOW`."""
-    return report_data(knowledge, config, NOW, limit)
+    return report_data(state, config, NOW, limit)
 
 
-def write_report(target: Path, knowledge: Knowledge, config: Config) -> Path:
-    target.write_text(html(data_of(knowledge, config)), "utf-8")
+def write_report(target: Path, state: State, config: Config) -> Path:
+    target.write_text(html(data_of(state, config)), "utf-8")
     return target

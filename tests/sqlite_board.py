@@ -20,7 +20,7 @@ from hacs_crawler.fleet.board import (
     View,
     share_of,
 )
-from hacs_crawler.state.sqlite_file import APPLICATION_ID, BUSY_SECONDS, naming_errors, transaction
+from hacs_crawler.state.sqlite import APPLICATION_ID, BUSY_SECONDS, naming_errors, transaction
 
 _NUMBERS = ("time", "clock", "round", "epoch", "total", "done", "repeats", "lost")
 """What is kept of a board beside its tables; with the texts "phase", "leader" and "format"."""

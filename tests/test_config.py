@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from scrapy.settings import Settings
 
-from hacs_crawler import policies
 from hacs_crawler.config import DEFAULTS, Config, unknown_settings
 from hacs_crawler.exceptions import ConfigError
+from hacs_crawler.ranking import policies
 
 
 def config(**settings: object) -> Config:

@@ -15,7 +15,8 @@ from hacs_crawler.archive.capture import parse_timestamp
 from hacs_crawler.links.extract import link_fingerprints
 from hacs_crawler.state.address import open_store
 from hacs_crawler.state.codec import encode_page
-from hacs_crawler.state.database import Estimation, Knowledge
+from hacs_crawler.state.database import State
+from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.state.page import Page, Visit
 from integration_support import ROOT, Crawl, Project
 from wayback_machine import Asked, WaybackMachine, page
@@ -70,7 +71,7 @@ class Bootstrap:
         """Every page of the state by its URL."""
         store = open_store(self.project.state, "hacs", Path())
         try:
-            return {page.url: page for page in Knowledge(store, Estimation()).pages() if page}
+            return {page.url: page for page in State(store, Estimation()).pages() if page}
         finally:
             store.close()
 
@@ -121,9 +122,9 @@ def recorded_directly(folder: Path, visits: Sequence[Visit]) -> dict[str, Page]:
     """The pages as they are after the visits were recorded without an archive."""
     store = open_store(f"sqlite:///{folder}/direct.db", "hacs", Path())
     try:
-        knowledge = Knowledge(store, Estimation())
-        knowledge.record(visits)
-        return {page.url: page for page in knowledge.pages() if page}
+        state = State(store, Estimation())
+        state.record(visits)
+        return {page.url: page for page in state.pages() if page}
     finally:
         store.close()
 

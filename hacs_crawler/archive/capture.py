@@ -9,7 +9,7 @@ from typing import Final
 
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.links.urls import LONGEST_URL, page_surt
-from hacs_crawler.state.page import MAX_SECOND
+from hacs_crawler.utils.times import in_range
 
 REVISIT: Final = "warc/revisit"
 HTML_TYPES: Final = frozenset({"text/html", "application/xhtml+xml"})
@@ -78,22 +78,6 @@ def parse_timestamp(text: str) -> int | None:
     try:
         return in_range(datetime(*day, *clock, tzinfo=UTC))
     except ValueError:
-        return None
-
-
-def in_range(time: datetime) -> int | None:
-    """Return the second of a time (UTC if it names no zone), None if the state cannot hold it."""
-    if time.tzinfo is None:
-        time = time.replace(tzinfo=UTC)
-    second = int(time.timestamp())
-    return second if 0 < second <= MAX_SECOND else None
-
-
-def parse_iso(text: str) -> int | None:
-    """Return the second of an ISO 8601 time, None if there is no such time."""
-    try:
-        return in_range(datetime.fromisoformat(text))
-    except (ValueError, OverflowError):
         return None
 
 

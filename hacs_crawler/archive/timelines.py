@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.links.urls import check_url, page_id
-from hacs_crawler.state.page import MAX_SECOND
+from hacs_crawler.utils.times import MAX_SECOND
 
 Seconds = NDArray[np.int64]
 LEVELS: Final = ("homepage", "subpage")

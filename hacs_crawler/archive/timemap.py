@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import IO, Any, Final
 
-from hacs_crawler.archive.capture import ArchiveError, Cleaning, key_of, parse_http_date, parse_iso
+from hacs_crawler.archive.capture import ArchiveError, Cleaning, key_of, parse_http_date
+from hacs_crawler.utils.times import parse_iso
 
 MAX_TIMEMAP_BYTES: Final = 64 << 20
 """Some 400,000 mementos; archives serve longer TimeMaps in pages."""

@@ -52,12 +52,12 @@ def import_(
     changes nothing. Of a damaged file what could be read is kept.
     """
     dropped: Cleaning = Counter()
-    with opened(settings) as (config, knowledge):
-        importer = Importer(knowledge, config.link_rules, dropped, config.clock)
+    with opened(settings) as (config, state):
+        importer = Importer(state, config.link_rules, dropped, config.clock)
         try:
             for file in files:
                 importer.import_file(str(file))
-            knowledge.refit_prior()
+            state.refit_prior()
         finally:
             for kind, number in sorted(dropped.items()):
                 logger.info("%d captures left out: %s", number, kind)
@@ -75,8 +75,8 @@ def export(
     The lines go to standard output or to a file, which appears under its name when it is whole.
     """
     target = None if output == Path("-") else output
-    with opened(settings) as (_, knowledge), nullcontext() if target else writing_to_stdout():
-        number = export_pages(knowledge, target)
+    with opened(settings) as (_, state), nullcontext() if target else writing_to_stdout():
+        number = export_pages(state, target)
         logger.info("%d pages exported", number)
 
 

@@ -24,7 +24,7 @@ from hacs_crawler.ranking.calibration import (
     shortage,
     write_correction,
 )
-from hacs_crawler.state.database import Knowledge
+from hacs_crawler.state.database import State
 from hacs_crawler.state.outcome_log import Outcomes
 from hacs_crawler.statistics.scoring import Expectation, reliability
 from hacs_crawler.utils.progress import Progress
@@ -52,22 +52,20 @@ def calibrate(
     """
     if dry_run and remove:
         raise typer.BadParameter("--dry-run and --remove exclude each other")
-    with opened(settings) as (config, knowledge), writing_to_stdout():
+    with opened(settings) as (config, state), writing_to_stdout():
         if remove:
-            _remove_all(knowledge)
+            _remove_all(state)
             return
         with Progress("calibrate") as progress:
             progress.update("reading what visits found")
-            lines = list(_compared(config, knowledge, progress, keeps=not dry_run))
+            lines = list(_compared(config, state, progress, keeps=not dry_run))
         for line in lines:
             typer.echo(line)
 
 
-def _compared(
-    config: Config, knowledge: Knowledge, progress: Progress, *, keeps: bool
-) -> Iterator[str]:
+def _compared(config: Config, state: State, progress: Progress, *, keeps: bool) -> Iterator[str]:
     """Fit the correction of each model and yield what there is to say."""
-    found = groups(knowledge)
+    found = groups(state)
     if not found:
         logger.info(
             "no predicted visit is recorded yet: crawl pages that are known, then ask again"
@@ -77,16 +75,16 @@ def _compared(
     models = by_model(found)
     for done, (model, outcomes) in enumerate(models.items()):
         progress.update(f"fitting {model}", done, len(models))
-        yield from _calibrated(config, knowledge, model, outcomes, keeps=keeps)
+        yield from _calibrated(config, state, model, outcomes, keeps=keeps)
 
 
-def _remove_all(knowledge: Knowledge) -> None:
-    models = [model for model in corrected_models(knowledge) if remove_correction(knowledge, model)]
+def _remove_all(state: State) -> None:
+    models = [model for model in corrected_models(state) if remove_correction(state, model)]
     logger.info("%d corrections forgotten%s", len(models), "".join(f"; {one}" for one in models))
 
 
 def _calibrated(
-    config: Config, knowledge: Knowledge, model: str, outcomes: Outcomes, *, keeps: bool
+    config: Config, state: State, model: str, outcomes: Outcomes, *, keeps: bool
 ) -> Iterator[str]:
     """Fit the correction of a model, keep it if it helps and that is wanted, and yield what was done."""
     yield ""
@@ -104,12 +102,12 @@ def _calibrated(
         yield "A correction would not predict other sites better" + (
             ": none is kept" if keeps else ""
         )
-        if keeps and remove_correction(knowledge, model):
+        if keeps and remove_correction(state, model):
             yield "The one kept before is forgotten"
     elif not keeps:
         yield "The correction would be kept (--dry-run: it is not)"
     else:
-        write_correction(knowledge, model, made.correction)
+        write_correction(state, model, made.correction)
         applied = (
             "" if config.calibration else ", but HACS_CALIBRATION is False: they do not apply it"
         )

@@ -17,7 +17,8 @@ from scrapy.utils.project import get_project_settings
 from hacs_crawler.config import Config
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.state.address import open_store
-from hacs_crawler.state.database import Estimation, Knowledge
+from hacs_crawler.state.database import State
+from hacs_crawler.state.estimation import Estimation
 
 logger = logging.getLogger(__name__)
 
@@ -28,14 +29,14 @@ Set = Annotated[list[str] | None, typer.Option("-s", "--set", help="a setting: N
 
 
 @contextmanager
-def opened(pairs: list[str] | None) -> Iterator[tuple[Config, Knowledge]]:
+def opened(pairs: list[str] | None) -> Iterator[tuple[Config, State]]:
     """Open the state that the project and `-s` name; errors end the command with one line."""
     with ending_in_a_line():
         config = Config.from_settings(project_settings(pairs))
         store = open_store(config.state, config.namespace, config.base)
         try:
             estimation = Estimation(config.estimator, config.fade_days)
-            yield config, Knowledge(store, estimation, config.link_bytes)
+            yield config, State(store, estimation, config.link_bytes)
         finally:
             store.close()
 

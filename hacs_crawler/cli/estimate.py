@@ -15,7 +15,7 @@ import typer
 
 from hacs_crawler.cli.common import Set, opened
 from hacs_crawler.exceptions import StateError
-from hacs_crawler.state.database import PAGES_A_CALL, Knowledge
+from hacs_crawler.state.database import PAGES_A_CALL, State
 from hacs_crawler.utils.progress import Progress
 
 logger = logging.getLogger(__name__)
@@ -52,10 +52,10 @@ def estimate(
     """
     if not every:
         raise typer.BadParameter("add --all: it is every page or none")
-    with opened(settings) as (_, knowledge), _signals() as asked:
-        run = _stopped_run(knowledge) or new_run(knowledge)
+    with opened(settings) as (_, state), _signals() as asked:
+        run = _stopped_run(state) or new_run(state)
         with Progress("estimate") as progress:
-            run, is_whole = advanced(knowledge, run, progress, asked)
+            run, is_whole = advanced(state, run, progress, asked)
         number = run.pages - run.damaged
         if not is_whole:
             logger.info("stopped after %d pages; the same command goes on from there", run.pages)
@@ -66,14 +66,14 @@ def estimate(
         logger.info("%d pages estimated, %d of them changed", number, run.changed)
 
 
-def how_of(knowledge: Knowledge) -> dict[str, Any]:
+def how_of(state: State) -> dict[str, Any]:
     """Return what pages are estimated with, as it is noted in the state."""
-    return asdict(knowledge.estimation) | {"link_bytes": knowledge.link_bytes}
+    return asdict(state.estimation) | {"link_bytes": state.link_bytes}
 
 
-def _stopped_run(knowledge: Knowledge) -> Run | None:
+def _stopped_run(state: State) -> Run | None:
     """Return the run to go on with, if one was stopped that estimated as this one is to."""
-    noted = knowledge.store.read_meta(NOTE)
+    noted = state.store.read_meta(NOTE)
     if noted is None:
         return None
     damaged = StateError(f"the note {NOTE!r} in the state is damaged, remove it: {noted!r}")
@@ -90,7 +90,7 @@ def _stopped_run(knowledge: Knowledge) -> Run | None:
     )
     if not all(isinstance(one, int) and -(2**63) <= one < 2**63 for one in numbers):
         raise damaged
-    if run.how != how_of(knowledge):
+    if run.how != how_of(state):
         logger.info(
             "beginning anew: the run that was stopped after %d pages had another estimator, fading, "
             "prior or HACS_LINK_BYTES",
@@ -101,17 +101,17 @@ def _stopped_run(knowledge: Knowledge) -> Run | None:
     return run
 
 
-def new_run(knowledge: Knowledge) -> Run:
+def new_run(state: State) -> Run:
     """Fit the prior, use it from now on, and return a run that begins."""
-    knowledge.estimation = replace(knowledge.estimation, prior=knowledge.refit_prior())
-    return Run(how_of(knowledge))
+    state.estimation = replace(state.estimation, prior=state.refit_prior())
+    return Run(how_of(state))
 
 
 def advanced(
-    knowledge: Knowledge, run: Run, progress: Progress, asked: Callable[[], int]
+    state: State, run: Run, progress: Progress, asked: Callable[[], int]
 ) -> tuple[Run, bool]:
     """Estimate until all pages are done or a signal asks to stop; return how far, and whether all."""
-    store = knowledge.store
+    store = state.store
     total = store.count()
     for ids, _ in store.all_rows(run.after):
         left = np.sort(ids if run.done is None else ids[ids > run.done])
@@ -119,7 +119,7 @@ def advanced(
             if asked():
                 return run, False
             some = left[start : start + PAGES_A_CALL].tolist()
-            found = knowledge.reestimate(some)
+            found = state.reestimate(some)
             run = replace(
                 run,
                 done=some[-1],

@@ -12,16 +12,15 @@ import typer
 from hacs_crawler.archive.timelines import parse_day, read_timelines
 from hacs_crawler.cli.common import Set, ending_in_a_line, opened
 from hacs_crawler.crawl.seeds import read_seeds
-from hacs_crawler.evaluation.figures import check_matplotlib
+from hacs_crawler.evaluation.figures import check_matplotlib, plots
 from hacs_crawler.evaluation.histories import History, from_pages, from_timelines
 from hacs_crawler.evaluation.paper import Evaluation, choose_period, day_name, evaluate
 from hacs_crawler.evaluation.report import check_jinja, report
-from hacs_crawler.evaluation.score_figures import plots
 from hacs_crawler.evaluation.tables import as_json, ordering_csv, selection_csv, table_text
 from hacs_crawler.exceptions import HacsError
-from hacs_crawler.state.page import DAY
 from hacs_crawler.utils.files import replacing
 from hacs_crawler.utils.progress import Progress
+from hacs_crawler.utils.times import DAY
 
 logger = logging.getLogger(__name__)
 
@@ -94,10 +93,10 @@ def _from_files(
 
 def _from_state(settings: list[str] | None, seeds: str | None) -> dict[str, History]:
     homepages = None if seeds is None else list(read_seeds(seeds))
-    with opened(settings) as (_, knowledge), Progress("reading the state") as progress:
-        total = knowledge.store.count()
+    with opened(settings) as (_, state), Progress("reading the state") as progress:
+        total = state.store.count()
         return from_pages(
-            (page for page in knowledge.pages() if page is not None),
+            (page for page in state.pages() if page is not None),
             homepages,
             lambda done: progress.update(f"{done} pages", done, total),
         )

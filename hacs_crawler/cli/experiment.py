@@ -40,10 +40,10 @@ def status(
 
     The intervals hold however often one looks. See docs/experiments.md.
     """
-    with opened(settings) as (config, knowledge), writing_to_stdout():
+    with opened(settings) as (config, state), writing_to_stdout():
         if not config.experiment.is_on:
             raise HacsError(NOT_SET)
-        found = answer(config, knowledge, config.clock())
+        found = answer(config, state, config.clock())
         typer.echo(json.dumps(_as_json(found), indent=1) if json_ else answer_text(found))
 
 
@@ -59,17 +59,17 @@ def export(
     `hacs import` reads them back. A file appears under its name when it is whole.
     """
     target = None if output == Path("-") else output
-    with opened(settings) as (_, knowledge), nullcontext() if target else writing_to_stdout():
+    with opened(settings) as (_, state), nullcontext() if target else writing_to_stdout():
         progress = Progress("export")
         is_shown = target is None and sys.stdout.isatty()
         with nullcontext() if is_shown else progress:  # no bar amid the lines
             try:
                 if target is None:
-                    number = export_outcomes(knowledge, sys.stdout.buffer, progress)
+                    number = export_outcomes(state, sys.stdout.buffer, progress)
                     sys.stdout.buffer.flush()
                 else:
                     with replacing(target) as file:
-                        number = export_outcomes(knowledge, file, progress)
+                        number = export_outcomes(state, file, progress)
             except OSError as error:
                 if target is None:
                     raise

@@ -8,7 +8,7 @@ from contextlib import nullcontext
 from pathlib import Path
 
 from hacs_crawler.exceptions import StateError
-from hacs_crawler.state.database import PAGES_A_CALL, Knowledge
+from hacs_crawler.state.database import PAGES_A_CALL, State
 from hacs_crawler.state.jsonl import ExportError, to_line
 from hacs_crawler.state.page import Page
 from hacs_crawler.utils.files import Writable, replacing
@@ -17,7 +17,7 @@ from hacs_crawler.utils.progress import Progress
 logger = logging.getLogger(__name__)
 
 
-def export_pages(knowledge: Knowledge, target: Path | None) -> int:
+def export_pages(state: State, target: Path | None) -> int:
     """Write every page as a line of JSON to a file, gzipped if so named, or to standard output.
 
     Returns their number. Raises StateError at the end if some pages are damaged (they are left out),
@@ -28,11 +28,11 @@ def export_pages(knowledge: Knowledge, target: Path | None) -> int:
         raise ExportError("cannot write to standard output: it is closed")
     try:
         if target is None:
-            number, damaged = _write(knowledge, sys.stdout.buffer)
+            number, damaged = _write(state, sys.stdout.buffer)
             sys.stdout.buffer.flush()
         else:
             with replacing(target) as file:
-                number, damaged = _write(knowledge, file)
+                number, damaged = _write(state, file)
     except OSError as error:
         if target is None and isinstance(error, BrokenPipeError):
             raise
@@ -43,14 +43,14 @@ def export_pages(knowledge: Knowledge, target: Path | None) -> int:
     return number
 
 
-def _write(knowledge: Knowledge, file: Writable) -> tuple[int, int]:
+def _write(state: State, file: Writable) -> tuple[int, int]:
     """Return how many pages were written, and how many cannot be."""
     number = damaged = 0
     progress = Progress("export")
     is_shown = file is getattr(sys.stdout, "buffer", None) and sys.stdout.isatty()
     with nullcontext(progress) if is_shown else progress:  # no bar amid the lines
-        total = knowledge.store.count()
-        for page in knowledge.pages():
+        total = state.store.count()
+        for page in state.pages():
             line = _line(page)
             file.write(line)
             number += bool(line)

@@ -26,11 +26,12 @@ from hacs_crawler.archive import (
 from hacs_crawler.config import Clock
 from hacs_crawler.exceptions import HacsError, StateError
 from hacs_crawler.links.extract import LinkRules
-from hacs_crawler.state.database import Knowledge
+from hacs_crawler.state.database import State
 from hacs_crawler.state.jsonl import LONGEST_LINE_BYTES, is_export, read_export
 from hacs_crawler.state.outcome_jsonl import OutcomeMerger, is_outcomes, read_outcomes
-from hacs_crawler.state.page import DAY, Page, Visit
+from hacs_crawler.state.page import Page, Visit
 from hacs_crawler.utils.progress import Progress
+from hacs_crawler.utils.times import DAY
 
 T = TypeVar("T")
 
@@ -46,7 +47,7 @@ class Importer:
     Captures of tomorrow by `clock`, and later ones, are none.
     """
 
-    knowledge: Knowledge
+    state: State
     rules: LinkRules
     dropped: Cleaning
     clock: Clock = time.time
@@ -73,7 +74,7 @@ class Importer:
     def _import_visits(self, visits: Iterable[Visit], source: Source, progress: Progress) -> None:
         number = updates = 0
         for batch in _batches(self._not_in_future(visits)):
-            recorded = self.knowledge.record(batch)
+            recorded = self.state.record(batch)
             number += len(recorded)
             updates += sum(one.updated for one in recorded)
             progress.update(f"{number} visits, {updates} updates")
@@ -92,7 +93,7 @@ class Importer:
     def _import_pages(self, source: Source, progress: Progress) -> None:
         number = added = changed = damaged = 0
         for batch in _batches(read_export(read_lines(source, LONGEST_LINE_BYTES), source.name)):
-            restored = self.knowledge.restore(batch)
+            restored = self.state.restore(batch)
             number += len(batch)
             added += restored.added
             changed += restored.changed
@@ -104,7 +105,7 @@ class Importer:
 
     def _import_outcomes(self, source: Source, progress: Progress) -> None:
         number = added = 0
-        merger = OutcomeMerger(self.knowledge)
+        merger = OutcomeMerger(self.state)
         for batch in _batches(read_outcomes(read_lines(source, LONGEST_LINE_BYTES), source.name)):
             added += merger.add(batch)
             number += len(batch)
@@ -120,8 +121,8 @@ class Importer:
         finally:
             if mementos:
                 page = Page(mementos[0].url)
-                page.rate = self.knowledge.estimation.rate_per_day(page)
-                self.knowledge.restore([page])
+                page.rate = self.state.estimation.rate_per_day(page)
+                self.state.restore([page])
                 logger.warning(
                     "%s: %d mementos of %s, but no visit recorded: a TimeMap does not tell whether "
                     "the page had changed. It is known now: scrapy crawl wayback -a seeds=state "

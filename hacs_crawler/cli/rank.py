@@ -11,8 +11,9 @@ from typing import Annotated, Any
 import typer
 
 from hacs_crawler.cli.common import Set, opened, writing_to_stdout
+from hacs_crawler.cli.text import days_text, interval_text
 from hacs_crawler.ranking.plan import Plan, make_plan
-from hacs_crawler.state.database import PAGES_A_CALL, Knowledge
+from hacs_crawler.state.database import PAGES_A_CALL, State
 from hacs_crawler.utils.progress import Progress
 
 logger = logging.getLogger(__name__)
@@ -34,14 +35,14 @@ def rank(
 
     It is the order of `scrapy crawl scholar -a seeds=state`. With --json every page is a line of JSON.
     """
-    with opened(settings) as (config, knowledge), writing_to_stdout():
+    with opened(settings) as (config, state), writing_to_stdout():
         shown = limit or config.budget or ROWS_SHOWN
         with Progress("rank") as progress:
-            plan = make_plan(knowledge, config, config.clock(), shown, progress)
+            plan = make_plan(state, config, config.clock(), shown, progress)
         if not plan.known:
             logger.info("%s", NO_PAGES)
             return
-        lines = _json_lines(plan, knowledge) if json_ else _table(plan, knowledge)
+        lines = _json_lines(plan, state) if json_ else _table(plan, state)
         for line in lines:
             typer.echo(line)
         logger.info("%s", summary(plan))
@@ -61,31 +62,15 @@ def summary(plan: Plan) -> str:
     )
 
 
-def urls_of(plan: Plan, knowledge: Knowledge) -> Iterator[str | None]:
+def urls_of(plan: Plan, state: State) -> Iterator[str | None]:
     """Yield the URLs of the pages in the plan, None for a damaged page (which is logged)."""
     for start in range(0, len(plan), PAGES_A_CALL):
         ids = plan.page_ids[start : start + PAGES_A_CALL].tolist()
-        pages = knowledge.load(ids)
+        pages = state.load(ids)
         yield from (pages[key].url if key in pages else None for key in ids)
 
 
-def days_text(days: float) -> str:
-    """Return a number of days in few characters: 3 h, 4.5 d, 120 d, 7.3 y."""
-    if days < 1:
-        return f"{24 * days:.0f} h" if days * 24 >= 1 else f"{1440 * days:.0f} min"
-    if days < 10:
-        return f"{days:.1f} d"
-    return f"{days:.0f} d" if days < 1000 else f"{days / 365.25:.1f} y"
-
-
-def interval_text(rate_per_day: float) -> str:
-    """Return a rate as the mean time between updates."""
-    if not rate_per_day > 0 or 1 / rate_per_day > 36_525:
-        return "100 y or more" if rate_per_day > 0 else "-"
-    return days_text(1 / rate_per_day)
-
-
-def _table(plan: Plan, knowledge: Knowledge) -> Iterator[str]:
+def _table(plan: Plan, state: State) -> Iterator[str]:
     arms = [name for name in plan.arm_names if name]
     width = max((len(name) for name in arms), default=0)
     ranks = max(4, len(str(len(plan))))
@@ -94,7 +79,7 @@ def _table(plan: Plan, knowledge: Knowledge) -> Iterator[str]:
         f"{'rank':>{ranks}}  {'p':>6}  {'update every':>13}  {'last visit':>10}  "
         f"{'last update':>11}  {'visits':>6}  {'updates':>7}  {'failed':>6}  {arm_title}URL"
     )
-    for place, url in enumerate(urls_of(plan, knowledge)):
+    for place, url in enumerate(urls_of(plan, state)):
         if url is None:
             continue
         arm = f"{plan.arm_names[plan.arms[place]]:{width}}  " if arms else ""
@@ -110,8 +95,8 @@ def _ago(days: float) -> str:
     return days_text(days) if math.isfinite(days) else "-"
 
 
-def _json_lines(plan: Plan, knowledge: Knowledge) -> Iterator[str]:
-    for place, url in enumerate(urls_of(plan, knowledge)):
+def _json_lines(plan: Plan, state: State) -> Iterator[str]:
+    for place, url in enumerate(urls_of(plan, state)):
         if url is not None:
             yield json.dumps({"rank": place + 1, "url": url, **facts(plan, place)})
 

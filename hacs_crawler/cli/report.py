@@ -31,11 +31,11 @@ def report(
     It has what would be crawled now and why, what past runs found, the experiment, calibration, and a
     view of each page listed. See docs/report.md.
     """
-    with opened(settings) as (config, knowledge):
+    with opened(settings) as (config, state):
         if output.is_dir() or not output.absolute().parent.is_dir():
             msg = f"-o {str(output)!r}: allowed is a file in a folder that exists"
             raise HacsError(msg)
-        page = html(report_data(knowledge, config, config.clock(), limit))
+        page = html(report_data(state, config, config.clock(), limit))
         try:
             with replacing(output) as file:
                 file.write(page.encode())

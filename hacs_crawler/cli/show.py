@@ -12,7 +12,8 @@ import numpy as np
 import typer
 
 from hacs_crawler.cli.common import Set, opened, writing_to_stdout
-from hacs_crawler.cli.rank import Json, days_text, interval_text
+from hacs_crawler.cli.rank import Json
+from hacs_crawler.cli.text import days_text, interval_text
 from hacs_crawler.config import Config
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.links.sites import site_id
@@ -20,10 +21,12 @@ from hacs_crawler.links.urls import check_url, page_id, without_login
 from hacs_crawler.model import bayes_quantiles, gaps_between
 from hacs_crawler.ranking.next_visit import Hold, Outlook, outlook_of
 from hacs_crawler.ranking.plan import read_rows
-from hacs_crawler.state.database import Knowledge, histories
-from hacs_crawler.state.page import DAY, Page
+from hacs_crawler.state.database import State
+from hacs_crawler.state.estimation import histories
+from hacs_crawler.state.page import Page
 from hacs_crawler.state.store import Ids, Rows
 from hacs_crawler.utils.progress import Progress
+from hacs_crawler.utils.times import DAY
 
 VISITS_SHOWN: Final = 20
 SIMILAR_SHOWN: Final = 5
@@ -56,20 +59,20 @@ def show(
     settings: Set = None,
 ) -> None:
     """Show the history of one page, its rate, and what would make it be visited next."""
-    with opened(settings) as (config, knowledge), writing_to_stdout():
+    with opened(settings) as (config, state), writing_to_stdout():
         url = without_login(url)
         problem = check_url(url)
         if problem is not None:
             raise UnknownPageError(f"{url!r} is no page's URL: {problem}")
         now = config.clock()
-        page = knowledge.load([page_id(url)]).get(page_id(url))
+        page = state.load([page_id(url)]).get(page_id(url))
         with Progress("show") as progress:
-            ids, rows = read_rows(knowledge, progress)
+            ids, rows = read_rows(state, progress)
         if page_id(url) not in ids:
-            raise UnknownPageError(_unknown(url, ids, rows, knowledge))
+            raise UnknownPageError(_unknown(url, ids, rows, state))
         if page is None:
             raise UnknownPageError(f"what the state holds of {url} is damaged")
-        report = report_of(page, ids, rows, knowledge, config, now)
+        report = report_of(page, ids, rows, state, config, now)
         if json_:
             typer.echo(json.dumps(_as_json(report), indent=2))
             return
@@ -78,10 +81,10 @@ def show(
 
 
 def report_of(
-    page: Page, page_ids: Ids, rows: Rows, knowledge: Knowledge, config: Config, now: float
+    page: Page, page_ids: Ids, rows: Rows, state: State, config: Config, now: float
 ) -> PageReport:
     """Return what is known of a page; `page_ids` and `rows` are those of all pages."""
-    estimation = knowledge.estimation
+    estimation = state.estimation
     visit_days, updated, offsets = histories([page])
     interval = None
     if estimation.estimator == "bayes":
@@ -94,13 +97,13 @@ def report_of(
         updated=updated.tolist(),
         rate_per_day=estimation.rate_per_day(page),
         interval=interval,
-        outlook=outlook_of(page_id(page.url), page_ids, rows, knowledge, config, now),
+        outlook=outlook_of(page_id(page.url), page_ids, rows, state, config, now),
     )
 
 
-def _unknown(url: str, page_ids: Ids, rows: Rows, knowledge: Knowledge) -> str:
+def _unknown(url: str, page_ids: Ids, rows: Rows, state: State) -> str:
     same_site = page_ids[rows["site"] == site_id(url)][:SIMILAR_SHOWN].tolist()
-    similar = [page.url for page in knowledge.load(same_site).values()]
+    similar = [page.url for page in state.load(same_site).values()]
     hint = f"; of the same site it knows {', '.join(similar)}" if similar else ""
     return f"the state does not know {url} (of {len(page_ids)} pages){hint}"
 

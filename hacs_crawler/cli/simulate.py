@@ -21,10 +21,10 @@ from hacs_crawler.simulation.baselines import BASELINES, find_baseline
 from hacs_crawler.simulation.curves import check_target, draw_curves
 from hacs_crawler.simulation.simulation import Scenario
 from hacs_crawler.simulation.tournament import Standing, compare
-from hacs_crawler.state.database import Estimation
-from hacs_crawler.state.page import DAY
+from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.utils.files import replacing
 from hacs_crawler.utils.progress import Progress
+from hacs_crawler.utils.times import DAY
 
 logger = logging.getLogger(__name__)
 

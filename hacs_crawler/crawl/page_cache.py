@@ -12,7 +12,7 @@ from twisted.python.failure import Failure
 from hacs_crawler.crawl.loop import Worker, call_later, sleep
 from hacs_crawler.exceptions import StateError, StateUnavailableError
 from hacs_crawler.links.urls import page_id
-from hacs_crawler.state.database import Knowledge, Recorded
+from hacs_crawler.state.database import Recorded, State
 from hacs_crawler.state.page import Page, Visit
 
 logger = logging.getLogger(__name__)
@@ -32,7 +32,7 @@ class WriteBehind:
 
     def __init__(
         self,
-        knowledge: Knowledge,
+        state: State,
         worker: Worker,
         *,
         count: int,
@@ -41,7 +41,7 @@ class WriteBehind:
         on_recorded: Callable[[Sequence[Recorded]], None],
         on_error: Callable[[StateError], None],
     ) -> None:
-        self._knowledge = knowledge
+        self._state = state
         self._worker = worker
         self._count = count
         self._seconds = seconds
@@ -140,7 +140,7 @@ class WriteBehind:
         self._writing, self._waiting = self._waiting, []
         self._writing_known, self._known = self._known, {}
         self._written = self._worker.run(
-            self._knowledge.record, self._writing, self._writing_known
+            self._state.record, self._writing, self._writing_known
         ).addCallbacks(self._succeed, self._fail)
 
     def _succeed(self, recorded: list[Recorded]) -> None:

@@ -13,7 +13,7 @@ from hacs_crawler.crawl.loop import Worker, call_later
 from hacs_crawler.crawl.page_cache import WriteBehind
 from hacs_crawler.exceptions import StateError
 from hacs_crawler.links.urls import page_id
-from hacs_crawler.state.database import Knowledge, Recorded
+from hacs_crawler.state.database import Recorded, State
 from hacs_crawler.state.outcome_log import Prediction
 from hacs_crawler.state.page import Page
 
@@ -35,12 +35,12 @@ class Prefetch:
 
     def __init__(
         self,
-        knowledge: Knowledge,
+        state: State,
         worker: Worker,
         buffer: WriteBehind,
         on_error: Callable[[StateError], None],
     ) -> None:
-        self._knowledge = knowledge
+        self._state = state
         self._worker = worker
         self._buffer = buffer
         self._on_error = on_error
@@ -120,7 +120,7 @@ class Prefetch:
         self._is_timed = False
         keys, self._wanted = self._wanted, []
         self._reading = frozenset(keys)
-        self._worker.run(self._knowledge.load, keys).addCallbacks(self._keep, self._fail)
+        self._worker.run(self._state.load, keys).addCallbacks(self._keep, self._fail)
 
     def _keep(self, pages: dict[int, Page]) -> None:
         for key in self._reading:

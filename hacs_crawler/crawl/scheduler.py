@@ -18,7 +18,6 @@ from scrapy.utils.misc import build_from_crawler, load_object
 from twisted.internet.defer import Deferred, DeferredLock
 
 from hacs_crawler.config import Config
-from hacs_crawler.crawl.filters import empty_filter
 from hacs_crawler.crawl.fleet_member import Crew
 from hacs_crawler.crawl.loop import sleep
 from hacs_crawler.crawl.meta import (
@@ -354,3 +353,16 @@ class _NoScheduler(BaseScheduler):
 
     def next_request(self) -> None:
         return None
+
+
+def empty_filter(inner: BaseScheduler, crawler: Crawler) -> None:
+    """Let a scheduler's filter forget the requests it has seen: in a new round they come again."""
+    seen = getattr(inner, "df", None)
+    if seen is None:
+        return
+    if hasattr(seen, "clear"):  # scrapy-redis
+        seen.clear()
+        return
+    seen.close("round")
+    inner.df = build_from_crawler(type(seen), crawler)  # type: ignore[attr-defined]
+    inner.df.open()  # type: ignore[attr-defined]

@@ -31,10 +31,12 @@ from hacs_crawler.ranking.calibration import Drift, drift_of
 from hacs_crawler.ranking.plan import correction_of, make_plan
 from hacs_crawler.ranking.ranking import Correct
 from hacs_crawler.state.address import open_store
-from hacs_crawler.state.database import PAGES_A_CALL, Estimation, Knowledge, Recorded
+from hacs_crawler.state.database import PAGES_A_CALL, Recorded, State
+from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.state.outcome_log import Label, Prediction
-from hacs_crawler.state.page import MAX_SECOND, News, Page, Visit
+from hacs_crawler.state.page import News, Page, Visit
 from hacs_crawler.state.store import Rows
+from hacs_crawler.utils.times import MAX_SECOND
 
 logger = logging.getLogger(__name__)
 
@@ -86,7 +88,7 @@ class Session:
         self.tally = Tally(crawler.stats)
         self.log_summary: Callable[[], None] = self.tally.log_summary
         self._worker = Worker()
-        self._knowledge: Knowledge | None = None
+        self._state: State | None = None
         self._buffer: WriteBehind | None = None
         self.prefetch: Prefetch | None = None
         self.ranker: Ranker | None = None
@@ -114,7 +116,7 @@ class Session:
     @property
     def is_open(self) -> bool:
         """Whether the state is open and nothing has failed."""
-        return self._knowledge is not None and self.failure is None
+        return self._state is not None and self.failure is None
 
     @property
     def is_of_fleet(self) -> bool:
@@ -129,13 +131,13 @@ class Session:
     @property
     def prior_rate_per_day(self) -> float:
         """The rate expected of a page of which nothing is known."""
-        return self.knowledge.estimation.prior.mean_rate
+        return self.state.estimation.prior.mean_rate
 
     @property
-    def knowledge(self) -> Knowledge:
+    def state(self) -> State:
         """The open state; to be used only through `run`."""
-        assert self._knowledge is not None, "the session is not open"  # noqa: S101
-        return self._knowledge
+        assert self._state is not None, "the session is not open"  # noqa: S101
+        return self._state
 
     def fail(self, message: str) -> None:
         """Say once, in one line, why this crawl cannot go on, and have it closed."""
@@ -150,7 +152,7 @@ class Session:
 
     async def open(self) -> None:
         """Open the state, if that was not done yet; a failure is kept in `failure`."""
-        if self.config is None or self.failure is not None or self._knowledge is not None:
+        if self.config is None or self.failure is not None or self._state is not None:
             return
         # A crawl keeps the downloader full, so Python's full collections come often, and each would
         # look through the 100,000 objects of the libraries again: half of a crawl's CPU time.
@@ -166,8 +168,8 @@ class Session:
             return
         self.labels = config.labels()
         try:
-            knowledge, self.correct = await maybe_deferred_to_future(
-                self._worker.run(_open_knowledge, config)
+            state, self.correct = await maybe_deferred_to_future(
+                self._worker.run(_open_state, config)
             )
         except (ConfigError, StateError) as error:
             self.fail(str(error))
@@ -175,9 +177,9 @@ class Session:
         except Exception as error:  # noqa: BLE001 - whatever it is, no request may go out
             self.fail(f"cannot open the state: {type(error).__name__}: {error}")
             return
-        self._knowledge = knowledge
+        self._state = state
         self._buffer = WriteBehind(
-            knowledge,
+            state,
             self._worker,
             count=config.flush_visits,
             seconds=config.flush_seconds,
@@ -185,7 +187,7 @@ class Session:
             on_recorded=self._note_recorded,
             on_error=self._note_state_error,
         )
-        self.prefetch = Prefetch(knowledge, self._worker, self._buffer, self._note_state_error)
+        self.prefetch = Prefetch(state, self._worker, self._buffer, self._note_state_error)
 
     async def seeds_of_fleet(
         self, start: AsyncIterator[Any], again: Callable[[], AsyncIterator[Any]], *, forever: bool
@@ -217,7 +219,7 @@ class Session:
     async def rows(self, page_ids: Sequence[int]) -> Rows:
         """Return the pages' ranking rows; raises StateError."""
         ids = np.array(page_ids, np.int64)
-        return await maybe_deferred_to_future(self._worker.run(self.knowledge.rows, ids))
+        return await maybe_deferred_to_future(self._worker.run(self.state.rows, ids))
 
     async def seeds(self, source: str) -> AsyncIterator[str]:
         """Stream the URLs of a seed file (see `read_seeds`), or for "state" of every page known.
@@ -225,7 +227,7 @@ class Session:
         Raises SeedsError, StateError.
         """
         if source == "state":
-            async for url in in_batches(self._worker, self.knowledge.urls()):
+            async for url in in_batches(self._worker, self.state.urls()):
                 yield url
             return
         worker = Worker()  # standard input may keep its reader waiting, and the state must not wait
@@ -250,7 +252,7 @@ class Session:
         for start in range(0, len(plan), PAGES_A_CALL):
             batch = range(start, min(start + PAGES_A_CALL, len(plan)))
             ids = plan.page_ids[start : batch.stop].tolist()
-            pages = await self.patiently(Knowledge.load, ids)
+            pages = await self.patiently(State.load, ids)
             for place, key in zip(batch, ids, strict=True):
                 if key not in pages:
                     continue
@@ -287,7 +289,7 @@ class Session:
         return self.failure is None and not buffer.given_up
 
     async def patiently(
-        self, function: Callable[Concatenate[Knowledge, P], T], *args: P.args, **kwargs: P.kwargs
+        self, function: Callable[Concatenate[State, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
         """Return what a function of the state returns, however long the state is away.
 
@@ -296,7 +298,7 @@ class Session:
         while True:
             try:
                 return await maybe_deferred_to_future(
-                    self._worker.run(function, self.knowledge, *args, **kwargs)
+                    self._worker.run(function, self.state, *args, **kwargs)
                 )
             except StateUnavailableError as error:
                 self._note_state_error(error)
@@ -336,7 +338,7 @@ class Session:
         """Write what waits, refit the prior, and say in a sentence what the crawl did."""
         del spider, reason
         gc.unfreeze()
-        if self._buffer is not None and self._knowledge is not None:
+        if self._buffer is not None and self._state is not None:
             started = time.monotonic()
             self._note_unfinished()
             await self._buffer.close()
@@ -350,7 +352,7 @@ class Session:
                 self.log_summary()
             if self.crew is not None:
                 await self.crew.leave()
-            await maybe_deferred_to_future(self._worker.run(self._knowledge.store.close))
+            await maybe_deferred_to_future(self._worker.run(self._state.store.close))
             logger.debug("The state was closed in %.2f s", time.monotonic() - started)
         self._worker.close()
 
@@ -367,10 +369,10 @@ class Session:
         if not self.tally.recorded or config is None:
             return
         try:
-            await maybe_deferred_to_future(self._worker.run(self.knowledge.refit_prior))
+            await maybe_deferred_to_future(self._worker.run(self.state.refit_prior))
             if self.tally.predicted:
                 drift = await maybe_deferred_to_future(
-                    self._worker.run(_bound_and_judge, self.knowledge, config)
+                    self._worker.run(_bound_and_judge, self.state, config)
                 )
                 if drift is not None:
                     logger.warning("p is off: %s", drift)
@@ -400,26 +402,26 @@ class Session:
         self._crawler.spider = None
 
 
-def _open_knowledge(config: Config) -> tuple[Knowledge, Correct | None]:
+def _open_state(config: Config) -> tuple[State, Correct | None]:
     """Return the open state, and the correction of p that it keeps if that is to be applied."""
     store = open_store(config.state, config.namespace, config.base)
     try:
         estimation = Estimation(config.estimator, config.fade_days)
-        knowledge = Knowledge(store, estimation, config.link_bytes)
+        state = State(store, estimation, config.link_bytes)
         for label in config.labels():
-            knowledge.keep_label(label)
-        return knowledge, correction_of(knowledge, config)
+            state.keep_label(label)
+        return state, correction_of(state, config)
     except BaseException:
         store.close()
         raise
 
 
-def _renewed(knowledge: Knowledge, config: Config) -> Correct | None:
+def _renewed(state: State, config: Config) -> Correct | None:
     """Read the prior anew, and return the correction that is to be applied."""
-    knowledge.read_prior()
-    return correction_of(knowledge, config)
+    state.read_prior()
+    return correction_of(state, config)
 
 
-def _bound_and_judge(knowledge: Knowledge, config: Config) -> Drift | None:
-    outcomes = knowledge.bound_outcomes(config.outcomes)
-    return drift_of(knowledge, config.model, outcomes, is_corrected=config.calibration)
+def _bound_and_judge(state: State, config: Config) -> Drift | None:
+    outcomes = state.bound_outcomes(config.outcomes)
+    return drift_of(state, config.model, outcomes, is_corrected=config.calibration)

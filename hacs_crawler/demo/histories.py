@@ -18,7 +18,7 @@ import numpy as np
 from hacs_crawler.archive.timelines import Seconds, TimelineError, Timelines, read_timelines
 from hacs_crawler.demo.web import Web, WebPage
 from hacs_crawler.exceptions import HacsError
-from hacs_crawler.state.page import DAY
+from hacs_crawler.utils.times import DAY
 
 BEGIN: Final = 1_609_459_200
 """2021-01-01, when the archive began to look."""

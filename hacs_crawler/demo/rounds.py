@@ -22,8 +22,9 @@ from hacs_crawler.links.sites import site_id
 from hacs_crawler.ranking.arms import Arm, Experiment
 from hacs_crawler.ranking.policies import POLICIES
 from hacs_crawler.state.address import open_store
-from hacs_crawler.state.database import Estimation, Knowledge
-from hacs_crawler.state.page import DAY
+from hacs_crawler.state.database import State
+from hacs_crawler.state.estimation import Estimation
+from hacs_crawler.utils.times import DAY
 
 DAYS: Final = 14
 """Of demo time, from one round to the next."""
@@ -110,9 +111,9 @@ def to_be_found(web: Web, until: int) -> tuple[int, ...]:
 def _standing(folder: Path, at: int) -> Standing:
     store = open_store(f"sqlite:///{STATE}", "hacs", folder)
     try:
-        knowledge = Knowledge(store, Estimation())
-        outcomes = knowledge.outcomes()
-        record = record_of(EXPERIMENT, outcomes, labels_of(knowledge, outcomes))
+        state = State(store, Estimation())
+        outcomes = state.outcomes()
+        record = record_of(EXPERIMENT, outcomes, labels_of(state, outcomes))
     finally:
         store.close()
     visits = np.bincount(record.arms, minlength=len(ARMS))

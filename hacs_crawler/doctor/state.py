@@ -11,10 +11,11 @@ from hacs_crawler.doctor.check import Check, failure, ok, size_text, warning
 from hacs_crawler.exceptions import StateError
 from hacs_crawler.ranking.plan import read_rows
 from hacs_crawler.state.codec import decode_page
-from hacs_crawler.state.database import Estimation, Knowledge
-from hacs_crawler.state.page import DAY
+from hacs_crawler.state.database import State
+from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.state.store import SCHEMA, Ids, Rows, Store
 from hacs_crawler.utils.progress import Progress
+from hacs_crawler.utils.times import DAY
 
 NOTE = "doctor"
 SAMPLE = 1_000
@@ -34,9 +35,9 @@ def state_checks(store: Store, shown: str, config: Config) -> Iterator[Check]:
             f"{size_text(store.size_bytes())}",
         )
         yield _note_check(store, now)
-        Knowledge(store, Estimation())  # raises StateError where the prior is damaged
+        State(store, Estimation())  # raises StateError where the prior is damaged
         with Progress("doctor") as progress:
-            ids, rows = read_rows(Knowledge(store, Estimation()), progress)
+            ids, rows = read_rows(State(store, Estimation()), progress)
         yield from _page_checks(store, ids)
         yield from _time_checks(rows, now)
         yield from _experiment_checks(config, rows)

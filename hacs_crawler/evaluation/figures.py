@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from hacs_crawler.exceptions import HacsError
+import numpy as np
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+from hacs_crawler.evaluation.descriptive import Description, PoissonCheck
+from hacs_crawler.evaluation.paper import ORDERS, Evaluation, LevelResult
+from hacs_crawler.evaluation.selection import AVERAGES, MODELS, THETAS, curve
+from hacs_crawler.evaluation.tables import TITLES, evenly, table_rows
+from hacs_crawler.exceptions import HacsError
+from hacs_crawler.utils.arrays import IndexArray
 
 INK: Final = "#24292f"
 FAINT: Final = "#d0d7de"
@@ -37,6 +40,18 @@ _STYLE: Final[Any] = {
     "svg.fonttype": "none",
     "svg.hashsalt": "hacs",
 }
+SHOWN_WEEKS: Final = (4, 8, 12)
+_LOOKS: Final = {
+    "HACS": (SERIES[0], "o"),
+    "Last-Obs": (SERIES[1], "s"),
+    "Random": (SERIES[2], "^"),
+    "Brute Force": (SERIES[3], "D"),
+}
+
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,3 +109,245 @@ def say_nothing(axes: Axes) -> None:
     """Draw that there is nothing to draw."""
     axes.text(0.5, 0.5, "no updates", ha="center", va="center", transform=axes.transAxes)
     axes.set_axis_off()
+
+
+def plots(result: Evaluation) -> Iterator[Plot]:
+    """Yield the figures in the paper's order, each at both levels."""
+    for make in (captures, rates, medians, poisson, by_theta, by_window, ordering):
+        for level, one in result.levels.items():
+            yield make(level, one)
+
+
+def by_theta(level: str, result: LevelResult) -> Plot:
+    """Draw F1 by threshold."""
+
+    def draw(figure: Figure) -> None:
+        rows = np.atleast_1d(figure.subplots(len(AVERAGES), 1, sharex=True))
+        for axes, average in zip(rows, AVERAGES, strict=True):
+            axes.set_title(f"{average}-averaged", loc="left")
+            for number, weeks in enumerate(SHOWN_WEEKS):
+                for model, style in (("HACS", "-"), ("Random", ":")):
+                    f1 = curve(result.tallies[weeks].counts(model), average).f1
+                    label = f"w = {weeks}" if model == "HACS" else None
+                    axes.plot(THETAS, f1, style, color=SERIES[number], label=label)
+            axes.set_ylabel("F1")
+            axes.set_ylim(0)
+        add_legend(figure, rows[0])
+        rows[-1].set_xlabel("threshold θ on p")
+
+    return Plot(
+        f"evaluation-1-theta-{level}",
+        level,
+        "F1 by threshold (Evaluation 1)",
+        "HACS as lines, Random with as many pages dotted. At θ = 0 both are Brute Force.",
+        4.4,
+        draw,
+    )
+
+
+def by_window(level: str, result: LevelResult) -> Plot:
+    """Draw F1 at theta-hat by window."""
+    rows = list(table_rows(level, result))
+
+    def draw(figure: Figure) -> None:
+        panels = np.atleast_1d(figure.subplots(len(AVERAGES), 1, sharex=True))
+        for axes, average in zip(panels, AVERAGES, strict=True):
+            axes.set_title(f"{average}-averaged", loc="left")
+            for model in MODELS:
+                color, mark = _LOOKS[model]
+                mine = [row for row in rows if (row.average, row.model) == (average, model)]
+                f1 = [np.nan if row.f1 is None else row.f1 for row in mine]
+                weeks = [row.window_weeks for row in mine]
+                axes.plot(weeks, f1, f"{mark}-", color=color, label=model)
+            axes.set_ylabel("F1 at θ̂")
+            axes.set_ylim(0)
+        add_legend(figure, panels[0])
+        _week_ticks(panels[-1], [row.window_weeks for row in rows])
+
+    return Plot(
+        f"evaluation-1-window-{level}",
+        level,
+        "F1 at the best threshold (Evaluation 1)",
+        "By the weeks of captures that rates are estimated from.",
+        4.4,
+        draw,
+    )
+
+
+def ordering(level: str, result: LevelResult) -> Plot:
+    """Draw Figure 11: weighted P@K by window."""
+
+    def draw(figure: Figure) -> None:
+        axes = figure.subplots()
+        weeks = list(result.orderings)
+        for name in ORDERS:
+            color, mark = _LOOKS[name]
+            means = [order.mean(name) for order in result.orderings.values()]
+            values = [np.nan if mean is None else mean for mean in means]
+            axes.plot(weeks, values, f"{mark}-", color=color, label=name)
+        axes.set_ylabel("weighted P@K")
+        _week_ticks(axes, weeks)
+        add_legend(figure, axes)
+
+    return Plot(
+        f"figure-11-ordering-{level}",
+        level,
+        "Weighted P@K (Figure 11)",
+        "How well each order agrees with the order in which pages were updated after t.",
+        3.0,
+        draw,
+    )
+
+
+def _week_ticks(axes: Axes, weeks: list[int]) -> None:
+    axes.set_xticks(range(min(weeks), max(weeks) + 1))
+    axes.set_xlabel("window w, weeks")
+
+
+def captures(level: str, result: LevelResult) -> Plot:
+    """Draw Figure 3: captures by month."""
+    description = result.description
+
+    def draw(figure: Figure) -> None:
+        axes = figure.subplots()
+        months = np.array(description.months, "datetime64[M]")
+        of_all = "captures" if level == "homepage" else "captures of their pages"
+        axes.step(months, description.captures, where="mid", color=SERIES[0], label=of_all)
+        units = TITLES[level].lower()
+        axes.step(
+            months, description.captured, where="mid", color=SERIES[1], label=f"{units} captured"
+        )
+        axes.set_ylim(0)
+        axes.set_ylabel("number in a month")
+        add_legend(figure, axes)
+
+    return Plot(
+        f"figure-3-captures-{level}",
+        level,
+        "Captures over time (Figure 3)",
+        "How many captures there are in each month, and of how many units.",
+        2.8,
+        draw,
+    )
+
+
+def rates(level: str, result: LevelResult) -> Plot:
+    """Draw Figure 4: the distribution of 1 / lambda."""
+    description = result.description
+    median = description.median_of_mean_days
+
+    def draw(figure: Figure) -> None:
+        axes = figure.subplots()
+        if median is None:
+            say_nothing(axes)
+            return
+        days = description.mean_days
+        edges = np.geomspace(days.min() * 0.99, days.max() * 1.01, 21)
+        axes.hist(days, edges.tolist(), color=SERIES[0])
+        axes.axvline(median, color=SERIES[1], label=f"median {median:.0f} days")
+        axes.set_xscale("log")
+        plain_numbers(axes, "x")
+        axes.set_xlabel("1/λ, days")
+        axes.set_ylabel(TITLES[level].lower())
+        add_legend(figure, axes)
+
+    shown = (
+        f"{description.mean_days.size} with an update; {description.quiet} without are left out."
+    )
+    return Plot(
+        f"figure-4-rates-{level}",
+        level,
+        "Mean update interval 1/λ (Figure 4)",
+        f"The distribution over {TITLES[level].lower()}: {shown}",
+        2.8,
+        draw,
+    )
+
+
+def medians(level: str, result: LevelResult) -> Plot:
+    """Draw Figure 5: 1 / lambda against the median interval."""
+    description = result.description
+    known = np.flatnonzero(~np.isnan(description.median_days))
+    correlation = _rank_correlation(description, known)
+
+    def draw(figure: Figure) -> None:
+        axes = figure.subplots()
+        if not known.size:
+            say_nothing(axes)
+            return
+        places = known[evenly(known.size)]
+        x, y = description.median_days[places], description.mean_days[places]
+        ends = [min(x.min(), y.min()), max(x.max(), y.max())]
+        axes.plot(ends, ends, color=SERIES[1], linewidth=1, label="median = 1/λ")
+        exponential = [end / np.log(2) for end in ends]
+        axes.plot(
+            ends,
+            exponential,
+            "--",
+            color=SERIES[1],
+            linewidth=1,
+            label="median = ln 2 / λ (Poisson)",
+        )
+        axes.plot(x, y, ".", color=SERIES[0], alpha=0.6, markersize=6)
+        axes.set_xscale("log")
+        axes.set_yscale("log")
+        for axis in ("x", "y"):
+            plain_numbers(axes, axis)
+        axes.set_xlabel("median interval, days")
+        axes.set_ylabel("1/λ, days")
+        add_legend(figure, axes)
+
+    return Plot(
+        f"figure-5-medians-{level}",
+        level,
+        "1/λ against the median interval (Figure 5)",
+        f"{known.size} {TITLES[level].lower()} with two interpolated updates or more"
+        + ("." if correlation is None else f"; rank correlation {correlation:.2f}."),
+        3.4,
+        draw,
+    )
+
+
+def _rank_correlation(description: Description, known: IndexArray) -> float | None:
+    """Return Spearman's rank correlation, None where it is undefined."""
+    from scipy.stats import rankdata  # noqa: PLC0415 - takes a while to import
+
+    x, y = (rankdata(values[known]) for values in (description.median_days, description.mean_days))
+    if len(x) < 2 or x.std() == 0 or y.std() == 0:
+        return None
+    return float(np.corrcoef(x, y)[0, 1])
+
+
+def poisson(level: str, result: LevelResult) -> Plot:
+    """Draw Figure 6: intervals against the exponential distribution."""
+    checks = result.description.checks
+
+    def draw(figure: Figure) -> None:
+        rows = np.atleast_1d(figure.subplots(len(checks), 1))
+        for axes, check in zip(rows, checks, strict=True):
+            _draw_check(axes, check, TITLES[level].lower())
+        add_legend(figure, rows[0])
+        rows[-1].set_xlabel("days between interpolated updates (last bar: or more)")
+
+    return Plot(
+        f"figure-6-poisson-{level}",
+        level,
+        "Are updates a Poisson process? (Figure 6)",
+        f"Intervals between updates of {TITLES[level].lower()} whose 1/λ is in a bin, against the "
+        "exponential distribution with each one's λ.",
+        5.6,
+        draw,
+    )
+
+
+def _draw_check(axes: Axes, check: PoissonCheck, units: str) -> None:
+    axes.set_title(
+        f"1/λ from {check.low_days:g} to {check.high_days:g} days: "
+        f"{check.units} {units}, {check.intervals} intervals",
+        loc="left",
+    )
+    width = check.edges[1] - check.edges[0]
+    middles = check.edges[:-1] + width / 2
+    axes.bar(middles, check.observed, width * 0.9, color=SERIES[0], label="observed")
+    axes.plot(middles, check.expected, "o-", color=SERIES[1], label="expected")
+    axes.set_ylabel("share")

@@ -15,10 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hacs_crawler.archive.timelines import Timelines
-from hacs_crawler.evaluation.sites import group_by_site
-from hacs_crawler.state.database import PAGES_A_CALL, histories
-from hacs_crawler.state.page import DAY, Page
+from hacs_crawler.links.sites import group_by_site
+from hacs_crawler.state.database import PAGES_A_CALL
+from hacs_crawler.state.estimation import histories
+from hacs_crawler.state.page import Page
 from hacs_crawler.utils.arrays import BoolArray, FloatArray, IndexArray, page_of_value
+from hacs_crawler.utils.times import DAY
 
 Units = NDArray[np.int64]
 LEVELS = ("homepage", "website")

@@ -8,9 +8,8 @@ from importlib.resources import files
 from itertools import groupby
 from typing import Any, Final
 
-from hacs_crawler.evaluation.figures import FAINT, INK, SERIES, Plot
+from hacs_crawler.evaluation.figures import FAINT, INK, SERIES, Plot, plots
 from hacs_crawler.evaluation.paper import HORIZON_DAYS, ORDERS, Evaluation, LevelResult, day_name
-from hacs_crawler.evaluation.score_figures import plots
 from hacs_crawler.evaluation.selection import AVERAGES, MODELS
 from hacs_crawler.evaluation.tables import (
     FOOTNOTE,

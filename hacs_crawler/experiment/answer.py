@@ -23,7 +23,7 @@ from hacs_crawler.ranking.arms import Experiment
 from hacs_crawler.ranking.calibration import read_correction
 from hacs_crawler.ranking.plan import read_rows
 from hacs_crawler.ranking.ranking import candidates_from
-from hacs_crawler.state.database import Knowledge
+from hacs_crawler.state.database import State
 from hacs_crawler.utils.arrays import FloatArray
 
 CONTROL: Final = "last-obs"
@@ -83,34 +83,34 @@ class KnownPages:
     p: FloatArray
 
 
-def answer(config: Config, knowledge: Knowledge, now: float) -> Answer:
+def answer(config: Config, state: State, now: float) -> Answer:
     """Return what the state tells of the experiment that is on; `now` is in seconds since 1970 UTC.
 
     Loads every page known, for what the sites were like before. Raises StateError.
     """
-    outcomes = knowledge.outcomes()
-    record = record_of(config.experiment, outcomes, labels_of(knowledge, outcomes))
+    outcomes = state.outcomes()
+    record = record_of(config.experiment, outcomes, labels_of(state, outcomes))
     return answer_of(
         config.experiment,
         record,
-        known_pages(config, knowledge, now),
-        baseline_of(knowledge, record),
+        known_pages(config, state, now),
+        baseline_of(state, record),
     )
 
 
-def known_pages(config: Config, knowledge: Knowledge, now: float) -> KnownPages:
+def known_pages(config: Config, state: State, now: float) -> KnownPages:
     """Return the pages seen, with p as it is now, whatever HACS_ELAPSED_FROM and HACS_HORIZON_DAYS."""
     label = replace(config.labels()[0], elapsed_from="visit", horizon_days=0.0)
-    ids, rows = read_rows(knowledge)
+    ids, rows = read_rows(state)
     is_seen = rows["visits"] > 0
     ids, rows = ids[is_seen], rows[is_seen]
     candidates = candidates_from(
         ids,
         rows,
         now,
-        prior_rate_per_day=knowledge.estimation.prior.mean_rate,
+        prior_rate_per_day=state.estimation.prior.mean_rate,
         has_siblings=config.siblings,
-        correct=read_correction(knowledge, label.model) if config.calibration else None,
+        correct=read_correction(state, label.model) if config.calibration else None,
     )
     return KnownPages(config.experiment.assign(rows["site"]), candidates.p)
 

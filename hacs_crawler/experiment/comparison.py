@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hacs_crawler.experiment.data import Record, Sites
-from hacs_crawler.state.page import DAY
 from hacs_crawler.statistics.clusters import (
     Difference,
     Rate,
@@ -26,6 +25,7 @@ from hacs_crawler.statistics.sequential import (
     ratio_interval,
 )
 from hacs_crawler.utils.arrays import FloatArray
+from hacs_crawler.utils.times import DAY
 
 ALPHA: Final = 0.05
 """How probable it is at most, without any difference, that one is ever reported."""

@@ -11,12 +11,14 @@ from numpy.typing import NDArray
 from hacs_crawler.links.sites import site_id
 from hacs_crawler.model import estimate, update_probability
 from hacs_crawler.ranking.arms import Experiment
-from hacs_crawler.state.database import Knowledge, histories
+from hacs_crawler.state.database import State
+from hacs_crawler.state.estimation import histories
 from hacs_crawler.state.outcome_log import SEEN, UPDATED, Label, Outcomes
-from hacs_crawler.state.page import DAY, Page
+from hacs_crawler.state.page import Page
 from hacs_crawler.statistics.clusters import excess_of
 from hacs_crawler.utils.arrays import FloatArray
 from hacs_crawler.utils.progress import Progress
+from hacs_crawler.utils.times import DAY
 
 Counts = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -55,9 +57,9 @@ class Record:
         return Record(self.outcomes[places], self.arms[places])
 
 
-def labels_of(knowledge: Knowledge, outcomes: Outcomes) -> dict[int, Label]:
+def labels_of(state: State, outcomes: Outcomes) -> dict[int, Label]:
     """Return the labels of outcome records that the state knows, by number."""
-    found = {int(number): knowledge.label(int(number)) for number in np.unique(outcomes["label"])}
+    found = {int(number): state.label(int(number)) for number in np.unique(outcomes["label"])}
     return {number: label for number, label in found.items() if label is not None}
 
 
@@ -88,7 +90,7 @@ class Baseline:
 NO_BASELINE: Final = Baseline(np.zeros(0, np.int64), np.zeros(0), np.zeros(0), 0.0)
 
 
-def baseline_of(knowledge: Knowledge, record: Record) -> Baseline:
+def baseline_of(state: State, record: Record) -> Baseline:
     """Return what the state's pages tell of the time before the first visit of the record.
 
     Only visits before it count, so that nothing depends on an arm. Loads every page known: some seconds
@@ -102,15 +104,15 @@ def baseline_of(knowledge: Knowledge, record: Record) -> Baseline:
     sites, expected = [np.zeros(0, np.int64)], [np.zeros(0)]
     batch: list[Page] = []
     with Progress("experiment: history before") as progress:
-        total = knowledge.store.count()
-        for done, page in enumerate(knowledge.pages(), start=1):
+        total = state.store.count()
+        for done, page in enumerate(state.pages(), start=1):
             if page is not None and page.visits and page.visits[0] < start_day * DAY:
                 batch.append(page)
             if len(batch) == _BATCH:
-                _add(batch, knowledge, start_day, days, sites, expected)
+                _add(batch, state, start_day, days, sites, expected)
                 batch = []
                 progress.update(f"{done} pages", done, total)
-    _add(batch, knowledge, start_day, days, sites, expected)
+    _add(batch, state, start_day, days, sites, expected)
     numbers, place = np.unique(np.concatenate(sites), return_inverse=True)
     return Baseline(
         numbers,
@@ -122,7 +124,7 @@ def baseline_of(knowledge: Knowledge, record: Record) -> Baseline:
 
 def _add(
     pages: list[Page],
-    knowledge: Knowledge,
+    state: State,
     start_day: float,
     days: float,
     sites: list[Counts],
@@ -136,8 +138,8 @@ def _add(
         visit_days[is_before],
         updated[is_before],
         counts[offsets],
-        prior=knowledge.estimation.prior,
-        fade_days=knowledge.estimation.fade_days,
+        prior=state.estimation.prior,
+        fade_days=state.estimation.fade_days,
     )
     sites.append(np.array([site_id(page.url) for page in pages], np.int64))
     expected.append(update_probability(rates, days))

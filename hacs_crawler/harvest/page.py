@@ -3,25 +3,84 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
+import numpy as np
 from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
 from hacs_crawler.archive import Capture
-from hacs_crawler.crawl.concurrent import begin
+from hacs_crawler.crawl.loop import begin
 from hacs_crawler.crawl.session import Session
 from hacs_crawler.harvest.client import MEMENTO_SLOT, REQUESTS_AT_ONCE, ArchiveClient, Memento
-from hacs_crawler.harvest.harvest import Step, steps, thinned
 from hacs_crawler.harvest.site import Site
+from hacs_crawler.links.urls import fingerprint
 from hacs_crawler.state.page import Harvest, Page, Visit
 
 MEMENTOS_AT_ONCE: Final = REQUESTS_AT_ONCE[MEMENTO_SLOT]
 """Of one page: as many as the archive is asked for at once, so that a single page keeps it busy."""
 MEMENTO_TRIES: Final = 3
 """How many captures of the same content are tried until one can be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One capture, in the order of time, on its way to becoming a visit.
+
+    `digest` is the fingerprint of its content's digest, 0 where the archive names none. `is_new` says
+    that no capture before it, as far as they are known, had this content; `changed` that the one before
+    it is known to have had another, and that the archive itself does not call it a revisit.
+    """
+
+    capture: Capture
+    digest: int
+    is_new: bool
+    changed: bool
+
+
+def thinned(captures: Sequence[Capture], most: int) -> list[Capture]:
+    """Return `most` of a page's captures, in time order and as evenly spread over time as they can be.
+
+    The choice is by time alone, so it favours neither changed nor unchanged captures: first the last
+    one and the first, then again and again the one farthest in time from all that are chosen.
+    """
+    if len(captures) <= most:
+        return list(captures)
+    times = np.array([capture.at for capture in captures], np.int64)
+    chosen = [len(times) - 1]
+    distance = np.abs(times - times[-1])
+    while len(chosen) < most:
+        farthest = int(np.argmax(distance))
+        chosen.append(farthest)
+        np.minimum(distance, np.abs(times - times[farthest]), out=distance)
+    return [captures[index] for index in sorted(chosen)]
+
+
+def steps(captures: Iterable[Capture], harvest: Harvest | None) -> Iterator[Step]:
+    """Yield the steps of a page's captures, which come in time order and each in another second.
+
+    `harvest` says how far the same archive's captures are recorded: up to there, there are none. A
+    revisit record without a digest has the content of the capture before it.
+    """
+    previous = 0 if harvest is None else harvest.digest
+    seen = {previous}
+    is_first = harvest is None
+    for capture in captures:
+        if harvest is not None and capture.at <= harvest.until:
+            continue
+        digest = _fingerprint(capture.digest) if capture.digest else previous
+        changed = previous not in (0, digest) and not capture.is_revisit
+        yield Step(capture, digest, is_first or digest not in seen, changed)
+        seen.add(digest)
+        previous, is_first = digest, False
+
+
+@lru_cache(maxsize=4_096)
+def _fingerprint(digest: str) -> int:
+    return fingerprint(digest)
 
 
 @dataclass(frozen=True, slots=True)

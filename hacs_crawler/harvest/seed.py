@@ -5,39 +5,106 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import astuple, dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Final
+from typing import Any, Final
 
 from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import DeferredLock
 
 from hacs_crawler.archive import Capture
 from hacs_crawler.archive.capture import key_of
-from hacs_crawler.crawl.concurrent import at_once, begin, each
+from hacs_crawler.crawl.loop import at_once, begin, each
 from hacs_crawler.crawl.session import Session
-from hacs_crawler.exceptions import HacsError
-from hacs_crawler.harvest.archive_index import IndexReader
+from hacs_crawler.exceptions import HacsError, StateError
 from hacs_crawler.harvest.client import ArchiveClient, BlockedError, StoppedError, UnansweredError
-from hacs_crawler.harvest.journal import MOST_TRIES, Journal, Missed
+from hacs_crawler.harvest.index import IndexReader
 from hacs_crawler.harvest.page import HarvestOptions, PageHarvest
 from hacs_crawler.harvest.query import Answer, Span
 from hacs_crawler.harvest.site import Site
 from hacs_crawler.items import SeedHistory
 from hacs_crawler.links.urls import fingerprint
-from hacs_crawler.state.database import Knowledge
-from hacs_crawler.state.page import DAY, Page
+from hacs_crawler.state.database import State
+from hacs_crawler.state.page import Page
+from hacs_crawler.utils.times import DAY
 
 logger = logging.getLogger(__name__)
 
+MOST_MISSED: Final = 1_000
+MOST_TRIES: Final = 3
+"""In how many runs a capture is asked for that the archive fails to show."""
 PAGES_AT_ONCE: Final = 64
 BATCH: Final = 1_000
 """Pages read from the state at once."""
 UNANSWERED_AT_FIRST: Final = 3
 """After so many seeds without an answer, and none with one, the archive's address is wrong."""
 UNANSWERED_IN_A_ROW: Final = 10
-
 _Pages = list[tuple[str, list[Capture]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Missed:
+    """A capture that the archive failed to show, at second `at`, in `tries` runs so far."""
+
+    url: str
+    at: int
+    tries: int = 1
+
+
+@dataclass(slots=True)
+class Journal:
+    """How far a seed's captures are recorded; times are seconds since 1970 UTC, 0 for none.
+
+    `todo` are the spans of a harvest that has not come to its end, `latest` is the latest capture known,
+    `retry_from` the earliest one behind which a page has no visit because the archive failed. `missed`
+    are captures with visits behind them, which the archive failed to show.
+    """
+
+    todo: list[Span] = field(default_factory=list)
+    latest: int = 0
+    retry_from: int = 0
+    is_blocked: bool = False
+    missed: list[Missed] = field(default_factory=list)
+
+    def plan(self, since: int, until: int, *, at_least: int) -> None:
+        """Add what is newer than all that was asked for, if that is `at_least` seconds."""
+        if self.todo:
+            last = max(span.until for span in self.todo)
+            if until - last >= at_least:
+                self.todo.append(Span(last, until))
+        else:
+            start = max(since, self.retry_from or self.latest)
+            self.retry_from = 0
+            if until >= start:
+                self.todo.append(Span(start, until))
+
+    def to_note(self) -> dict[str, Any]:
+        """Return it as JSON values."""
+        return {
+            "todo": [astuple(span) for span in self.todo],
+            "latest": self.latest,
+            "retry_from": self.retry_from,
+            "is_blocked": self.is_blocked,
+            "missed": [astuple(one) for one in self.missed[:MOST_MISSED]],
+        }
+
+    @classmethod
+    def from_note(cls, note: Any, key: str) -> Journal:
+        """Return the journal of a note, an empty one for None; raises StateError if it is damaged."""
+        if note is None:
+            return cls()
+        try:
+            todo = [
+                Span(int(since), int(until), str(after)) for since, until, after in note["todo"]
+            ]
+            latest, retry_from = int(note["latest"]), int(note["retry_from"])
+            missed = [
+                Missed(str(url), int(at), int(tries)) for url, at, tries in note.get("missed", [])
+            ]
+            return cls(todo, latest, retry_from, bool(note["is_blocked"]), missed)
+        except (LookupError, TypeError, ValueError) as error:
+            msg = f"the note {key!r} in the state is damaged, remove it: {note!r}"
+            raise StateError(msg) from error
 
 
 @dataclass(slots=True)
@@ -164,7 +231,7 @@ class Harvester:
         for start in range(0, len(pages), BATCH):
             batch = pages[start : start + BATCH]
             ids = [fingerprint(surt) for surt, _ in batch]
-            known = await self._session.patiently(Knowledge.load, ids)
+            known = await self._session.patiently(State.load, ids)
             jobs = [
                 (seed, key, found, known.get(key))
                 for key, (_, found) in zip(ids, batch, strict=True)
@@ -180,7 +247,7 @@ class Harvester:
         try:
             if was_busy:  # another seed has the same page
                 await self._session.settle()
-                page = (await self._session.patiently(Knowledge.load, [key])).get(key)
+                page = (await self._session.patiently(State.load, [key])).get(key)
             await self._record_captures(seed, captures, page)
         finally:
             lock.release()

@@ -1,9 +1,8 @@
 """The mathematics of recrawling: change rates from visits, and update probabilities from rates."""
 
 from hacs_crawler.model.bayes import bayes, bayes_quantiles
-from hacs_crawler.model.estimators import cho, naive
+from hacs_crawler.model.estimators import ESTIMATORS, Estimator, Visits, cho, estimate, mle, naive
 from hacs_crawler.model.gaps import Gaps, gaps_between, interpolated_gaps
-from hacs_crawler.model.mle import mle
 from hacs_crawler.model.prior import (
     DEFAULT_PRIOR,
     MIN_PAGES_TO_FIT,
@@ -11,7 +10,6 @@ from hacs_crawler.model.prior import (
     fit_prior,
 )
 from hacs_crawler.model.probability import elapsed_days, update_probability
-from hacs_crawler.model.registry import ESTIMATORS, Estimator, Visits, estimate
 
 __all__ = [
     "DEFAULT_PRIOR",

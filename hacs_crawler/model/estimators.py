@@ -1,9 +1,29 @@
 """Rates in closed form: updates over time, and Cho and Garcia-Molina's correction of it."""
 
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
 import numpy as np
 
-from hacs_crawler.model.gaps import Gaps
-from hacs_crawler.utils.arrays import FloatArray, sum_by_page
+from hacs_crawler.model.bayes import bayes
+from hacs_crawler.model.gaps import Gaps, gaps_between, interpolated_gaps
+from hacs_crawler.model.prior import DEFAULT_PRIOR, LogNormalPrior
+from hacs_crawler.utils.arrays import (
+    BoolArray,
+    FloatArray,
+    IndexArray,
+    blocks,
+    offsets_of,
+    page_of_value,
+    sum_by_page,
+)
+
+_BLOCK = 8192  # gaps solved at once: four arrays of this size stay in a core's cache
+_MAX_STEPS = 100
+_CONVERGED = 1e-7  # relative step; Newton squares it, so what is left is rounding
+_MAX_EXPONENT = 700.0  # exp() beyond is infinite; the term is 0 beside the others by then
 
 
 def naive(gaps: Gaps) -> FloatArray:
@@ -33,3 +53,124 @@ def cho(gaps: Gaps) -> FloatArray:
     return np.divide(
         rate_per_gap * n_gaps, total_days, out=np.zeros(len(gaps)), where=n_updated > 0
     )
+
+
+def mle(gaps: Gaps, accesses: Gaps | None = None) -> FloatArray:
+    """Root of sum_i t_ci / (exp(lambda t_ci) - 1) = sum_j t_uj, per day (HACS Eq. 5).
+
+    Shape (n_pages,). t_c are the gaps with an update, t_u those without; Cho and Garcia-Molina
+    2003, doi:10.1145/857166.857170, section 6. Relative error below 1e-9.
+
+    Without any update the rate is 0, without any gap too. Where every gap has an update Eq. 5
+    has no finite root, and Eq. 4 (`cho`) is used instead, on `accesses` if given: for interpolated
+    `gaps`, Eq. 4 is about the true gaps between accesses. So the first gap without update, if it
+    is very short, can raise the rate: it moves the page from Eq. 4 to Eq. 5. Weights are not used
+    (every gap counts 1), as in the paper.
+    """
+    updated_days = np.where(gaps.updated, gaps.days, 0.0)
+    quiet_days = sum_by_page(gaps.days - updated_days, gaps.offsets)
+    n_updated = sum_by_page(gaps.updated.astype(np.float64), gaps.offsets).astype(np.int64)
+    every = (n_updated > 0) & (n_updated == gaps.counts)
+    solvable = (n_updated > 0) & ~every
+    rates = np.where(every, cho(gaps if accesses is None else accesses), 0.0)
+    if solvable.any():
+        mine = gaps.updated & np.repeat(solvable, gaps.counts)
+        rates[solvable] = _roots(
+            gaps.days[mine], offsets_of(n_updated[solvable]), quiet_days[solvable]
+        )
+    return rates
+
+
+def _roots(t: FloatArray, offsets: IndexArray, quiet_days: FloatArray) -> FloatArray:
+    """Roots for pages that all have both kinds of gaps; t holds the gaps with an update."""
+    rates = np.empty(quiet_days.size)
+    for first, last in blocks(offsets, _BLOCK):
+        cut = offsets[first : last + 1]
+        rates[first:last] = _newton(t[cut[0] : cut[-1]], cut - cut[0], quiet_days[first:last])
+    return rates
+
+
+def _newton(t: FloatArray, offsets: IndexArray, quiet_days: FloatArray) -> FloatArray:
+    """Newton steps on log lambda inside a bracket that closes from both sides.
+
+    phi(lambda) = log(sum t / (exp(lambda t) - 1)) - log(quiet_days) is decreasing and convex: each
+    term is log-convex in lambda, and so is their sum. A tangent therefore meets 0 at or below the
+    root, whichever side it is drawn from, which gives a lower bound at each step. A step on
+    log lambda is far quicker where lambda t is small, but may pass the root; where it leaves the
+    bracket the tangent's own step, which is safe, is taken.
+
+    The bracket to start from: t / (exp(lambda t) - 1) is convex and decreasing in t, so putting
+    the mean of t for every t (Jensen) gives a lower bound, exact for equal gaps, and the smallest
+    t an upper one.
+    """
+    n = (offsets[1:] - offsets[:-1]).astype(np.float64)
+    mean, least = sum_by_page(t, offsets) / n, np.minimum.reduceat(t, offsets[:-1])
+    # 1e-12: the bounds are exact for equal gaps, and their rounding must not exclude the root
+    low = np.log1p(n * mean / quiet_days) / mean * (1 - 1e-12)
+    high = np.log1p(n * least / quiet_days) / least * (1 + 1e-12)
+    rate, page = low, page_of_value(offsets)
+    for _ in range(_MAX_STEPS):
+        u = np.minimum(rate[page] * t, _MAX_EXPONENT)
+        term = t / np.expm1(u)
+        total = sum_by_page(term, offsets)
+        slope = sum_by_page(term * (term + t), offsets) / total  # -phi'
+        step = np.log(total / quiet_days) / (slope * rate)
+        low = np.maximum(low, rate * (1 + step))
+        high = np.where(step < 0, np.minimum(high, rate), high)
+        on_log = rate * np.exp(np.minimum(step, _MAX_EXPONENT))
+        rate = np.where(on_log < high, np.maximum(on_log, low), np.minimum(low, high))
+        if np.abs(step).max() < _CONVERGED:
+            break
+    return rate
+
+
+@dataclass(frozen=True, slots=True)
+class Visits:
+    """Visit times and outcomes of a batch of pages; the arguments of `gaps_between`."""
+
+    visit_days: FloatArray
+    updated: BoolArray
+    offsets: IndexArray
+    fade_days: float = math.inf
+
+    def gaps(self) -> Gaps:
+        """Gaps between visits."""
+        return gaps_between(self.visit_days, self.updated, self.offsets, self.fade_days)
+
+    def interpolated(self) -> Gaps:
+        """Intervals between interpolated updates and accesses without update."""
+        return interpolated_gaps(self.visit_days, self.updated, self.offsets, self.fade_days)
+
+
+Estimator = Callable[[Visits, LogNormalPrior], FloatArray]
+
+
+ESTIMATORS: Mapping[str, Estimator] = MappingProxyType(
+    {
+        "naive": lambda visits, _prior: naive(visits.gaps()),
+        "cho": lambda visits, _prior: cho(visits.gaps()),
+        "mle": lambda visits, _prior: mle(visits.gaps()),
+        "mle-interpolated": lambda visits, _prior: mle(visits.interpolated(), visits.gaps()),
+        "bayes": lambda visits, prior: bayes(visits.gaps(), prior),
+    }
+)
+"""Name -> function of visits and prior. A further estimator is one further entry."""
+
+
+def estimate(
+    name: str,
+    visit_days: FloatArray,
+    updated: BoolArray,
+    offsets: IndexArray,
+    *,
+    prior: LogNormalPrior = DEFAULT_PRIOR,
+    fade_days: float = math.inf,
+) -> FloatArray:
+    """Rates per day of each page, by the estimator of that name. Shape (n_pages,).
+
+    Visits as for `gaps_between`. Only "bayes" uses prior and fade_days. Raises ValueError for a
+    name that is not in ESTIMATORS, and for visits that do not fit together.
+    """
+    if name not in ESTIMATORS:
+        raise ValueError(f"unknown estimator {name!r}; known are {', '.join(ESTIMATORS)}")
+    return ESTIMATORS[name](Visits(visit_days, updated, offsets, fade_days), prior)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hacs_crawler.exceptions import StateError
-from hacs_crawler.state.database import Knowledge
+from hacs_crawler.state.database import State
 from hacs_crawler.state.outcome_log import SEEN, UPDATED, Label, Outcomes, sorted_outcomes
 from hacs_crawler.statistics.isotonic import Correction, fit_isotonic
 from hacs_crawler.statistics.scoring import Expectation, clustered_z, summary
@@ -130,15 +130,15 @@ def found_update(outcomes: Outcomes) -> Bools:
     return np.asarray((outcomes["flags"] & UPDATED) > 0)
 
 
-def groups(knowledge: Knowledge, outcomes: Outcomes | None = None) -> list[Group]:
+def groups(state: State, outcomes: Outcomes | None = None) -> list[Group]:
     """Return the predicted visits by policy and model, in the order of these names.
 
     `outcomes` are the state's outcome records, where they have been read already. Records whose label
     the state does not have are left out. Raises StateError.
     """
-    outcomes = predicted(knowledge.outcomes() if outcomes is None else outcomes)
+    outcomes = predicted(state.outcomes() if outcomes is None else outcomes)
     numbers: dict[tuple[str, str], list[int]] = {}
-    for number, label in _labels(knowledge, outcomes):
+    for number, label in _labels(state, outcomes):
         numbers.setdefault((label.policy, label.model), []).append(number)
     return [
         Group(*name, outcomes[np.isin(outcomes["label"], numbers[name])])
@@ -154,9 +154,9 @@ def by_model(some: Iterable[Group]) -> dict[str, Outcomes]:
     return {model: sorted_outcomes(of_model) for model, of_model in parts.items()}
 
 
-def _labels(knowledge: Knowledge, outcomes: Outcomes) -> Iterator[tuple[int, Label]]:
+def _labels(state: State, outcomes: Outcomes) -> Iterator[tuple[int, Label]]:
     for number in np.unique(outcomes["label"]).tolist():
-        label = knowledge.label(number)
+        label = state.label(number)
         if label is not None:
             yield number, label
 
@@ -221,25 +221,25 @@ def drift(outcomes: Outcomes, correction: Correction | None = None) -> Drift | N
 
 
 def drift_of(
-    knowledge: Knowledge, model: str, outcomes: Outcomes | None = None, *, is_corrected: bool
+    state: State, model: str, outcomes: Outcomes | None = None, *, is_corrected: bool
 ) -> Drift | None:
     """Return the drift of a model, as `drift`, with the state's correction if crawls apply it.
 
     `is_corrected` is the setting HACS_CALIBRATION, `outcomes` as for `groups`. Raises StateError.
     """
-    own = by_model(groups(knowledge, outcomes)).get(model)
+    own = by_model(groups(state, outcomes)).get(model)
     if own is None:
         return None
-    return drift(own, read_correction(knowledge, model) if is_corrected else None)
+    return drift(own, read_correction(state, model) if is_corrected else None)
 
 
-def read_correction(knowledge: Knowledge, model: str) -> Correction | None:
+def read_correction(state: State, model: str) -> Correction | None:
     """Return the correction that the state keeps for a model, None if it keeps none.
 
     Raises StateError that names the note where it is damaged.
     """
     key = _key(model)
-    value = knowledge.store.read_meta(key)
+    value = state.store.read_meta(key)
     if value is None:
         return None
     try:
@@ -249,28 +249,28 @@ def read_correction(knowledge: Knowledge, model: str) -> Correction | None:
         raise StateError(msg) from error
 
 
-def write_correction(knowledge: Knowledge, model: str, correction: Correction) -> None:
+def write_correction(state: State, model: str, correction: Correction) -> None:
     """Keep a correction for a model, in place of any other."""
-    known = corrected_models(knowledge)
+    known = corrected_models(state)
     if model not in known:  # the list first: what is on it can be removed
-        knowledge.store.write_meta(_INDEX, [*known, model])
-    knowledge.store.write_meta(_key(model), correction.to_json())
+        state.store.write_meta(_INDEX, [*known, model])
+    state.store.write_meta(_key(model), correction.to_json())
 
 
-def remove_correction(knowledge: Knowledge, model: str) -> bool:
+def remove_correction(state: State, model: str) -> bool:
     """Forget the correction of a model; return whether there was one, damaged or not."""
-    was_there = knowledge.store.read_meta(_key(model)) is not None
+    was_there = state.store.read_meta(_key(model)) is not None
     if was_there:
-        knowledge.store.write_meta(_key(model), None)
-    known = corrected_models(knowledge)
+        state.store.write_meta(_key(model), None)
+    known = corrected_models(state)
     if model in known:
-        knowledge.store.write_meta(_INDEX, [name for name in known if name != model])
+        state.store.write_meta(_INDEX, [name for name in known if name != model])
     return was_there
 
 
-def corrected_models(knowledge: Knowledge) -> list[str]:
+def corrected_models(state: State) -> list[str]:
     """Return the models for which a correction was ever written and not removed."""
-    value = knowledge.store.read_meta(_INDEX)
+    value = state.store.read_meta(_INDEX)
     if value is None:
         return []
     if not isinstance(value, list) or not all(isinstance(name, str) for name in value):

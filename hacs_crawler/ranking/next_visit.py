@@ -15,9 +15,9 @@ from hacs_crawler.config import Config
 from hacs_crawler.ranking.plan import Plan, candidates_of, correction_of, plan_of
 from hacs_crawler.ranking.policies import POLICIES, Candidates, hacs
 from hacs_crawler.ranking.selection import explored, scored
-from hacs_crawler.state.database import Knowledge
-from hacs_crawler.state.page import DAY
+from hacs_crawler.state.database import State
 from hacs_crawler.state.store import Ids, Rows
+from hacs_crawler.utils.times import DAY
 
 FARTHEST_DAYS: Final = 36_525.0
 _GROW_WITH_TIME: Final = [
@@ -57,7 +57,7 @@ class Outlook:
 
 
 def outlook_of(
-    page_id: int, page_ids: Ids, rows: Rows, knowledge: Knowledge, config: Config, now: float
+    page_id: int, page_ids: Ids, rows: Rows, state: State, config: Config, now: float
 ) -> Outlook:
     """Return the outlook of a page that is among `page_ids`; these are all pages known.
 
@@ -68,17 +68,17 @@ def outlook_of(
     (place,) = np.flatnonzero(page_ids == page_id)
     row = rows[place]
     number = int(config.experiment.assign(rows["site"][[place]])[0])
-    plan = plan_of(page_ids, rows, knowledge, config, now)
-    whole = plan_of(page_ids, rows, knowledge, replace(config, budget=None), now)
+    plan = plan_of(page_ids, rows, state, config, now)
+    whole = plan_of(page_ids, rows, state, replace(config, budget=None), now)
     of_arm = whole.page_ids[whole.arms == number]
     found = np.flatnonzero(of_arm == page_id)
 
     is_sibling = rows["site"] == row["site"]
     siblings = page_ids[is_sibling], rows[is_sibling]
-    correct = correction_of(knowledge, config)
+    correct = correction_of(state, config)
 
     def at_age(days: float) -> Candidates:
-        return candidates_of(*siblings, knowledge, config, now + days * DAY, correct)
+        return candidates_of(*siblings, state, config, now + days * DAY, correct)
 
     own = int(np.flatnonzero(siblings[0] == page_id)[0])
     present = at_age(0.0)

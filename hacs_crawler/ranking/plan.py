@@ -16,7 +16,7 @@ from hacs_crawler.ranking.policies import POLICIES, Candidates, Floats, brute_fo
 from hacs_crawler.ranking.ranking import Correct, Ranked, candidates_from
 from hacs_crawler.ranking.selection import Places, chosen_places, scored
 from hacs_crawler.state.codec import ROW
-from hacs_crawler.state.database import Knowledge
+from hacs_crawler.state.database import State
 from hacs_crawler.state.store import Ids, Rows
 from hacs_crawler.utils.progress import Progress
 
@@ -78,7 +78,7 @@ class Plan:
 
 
 def make_plan(
-    knowledge: Knowledge,
+    state: State,
     config: Config,
     now: float,
     limit: int | None = None,
@@ -91,15 +91,15 @@ def make_plan(
     pages known, and makes no Python object of any. Raises StateError, and ConfigError where a policy
     does not return one number a page.
     """
-    return plan_of(*read_rows(knowledge, progress), knowledge, config, now, limit)
+    return plan_of(*read_rows(state, progress), state, config, now, limit)
 
 
-def read_rows(knowledge: Knowledge, progress: Progress | None = None) -> tuple[Ids, Rows]:
+def read_rows(state: State, progress: Progress | None = None) -> tuple[Ids, Rows]:
     """Return the ids and the ranking rows of every page known, in the store's order."""
-    total = knowledge.store.count() if progress is not None else 0
+    total = state.store.count() if progress is not None else 0
     # they grow in place: joining parts at the end would take twice the memory
     ids, rows = bytearray(), bytearray()
-    for some_ids, some_rows in knowledge.store.all_rows():
+    for some_ids, some_rows in state.store.all_rows():
         ids += some_ids.tobytes()
         rows += some_rows.tobytes()
         if progress is not None:
@@ -108,15 +108,15 @@ def read_rows(knowledge: Knowledge, progress: Progress | None = None) -> tuple[I
     return np.frombuffer(ids, np.int64), np.frombuffer(rows, ROW)
 
 
-def correction_of(knowledge: Knowledge, config: Config) -> Correct | None:
+def correction_of(state: State, config: Config) -> Correct | None:
     """Return how the scheduler corrects p, None if it does not. Raises StateError."""
-    return read_correction(knowledge, config.model) if config.calibration else None
+    return read_correction(state, config.model) if config.calibration else None
 
 
 def candidates_of(
     page_ids: Ids,
     rows: Rows,
-    knowledge: Knowledge,
+    state: State,
     config: Config,
     now: float,
     correct: Correct | None,
@@ -126,7 +126,7 @@ def candidates_of(
         page_ids,
         rows,
         now,
-        prior_rate_per_day=knowledge.estimation.prior.mean_rate,
+        prior_rate_per_day=state.estimation.prior.mean_rate,
         elapsed_from=config.elapsed_from,
         horizon_days=config.horizon_days,
         has_siblings=config.siblings,
@@ -138,7 +138,7 @@ def candidates_of(
 def plan_of(
     page_ids: Ids,
     rows: Rows,
-    knowledge: Knowledge,
+    state: State,
     config: Config,
     now: float,
     limit: int | None = None,
@@ -146,10 +146,10 @@ def plan_of(
     """Return the plan of pages whose ranking rows were read, see `make_plan`."""
     if config.random_seed is None:
         config = replace(config, random_seed=secrets.randbits(63))  # the same in every block
-    judged = _judged(page_ids, rows, knowledge, config, now)
+    judged = _judged(page_ids, rows, state, config, now)
     winners = _winners(judged, rows, config, limit)
     ids, few = page_ids[winners], np.take(rows, winners)
-    best = candidates_of(ids, few, knowledge, replace(config, siblings=False), now, None)
+    best = candidates_of(ids, few, state, replace(config, siblings=False), now, None)
     return Plan(
         page_ids=ids,
         arms=judged.arms[winners].astype(np.int64),
@@ -184,16 +184,16 @@ class _Judged:
     below_threshold: int = 0
 
 
-def _judged(page_ids: Ids, rows: Rows, knowledge: Knowledge, config: Config, now: float) -> _Judged:
+def _judged(page_ids: Ids, rows: Rows, state: State, config: Config, now: float) -> _Judged:
     """Score every page, some whole sites at a time."""
-    correct = correction_of(knowledge, config)
+    correct = correction_of(state, config)
     p = np.empty(len(rows))
     raw_p = p if correct is None else np.empty(len(rows))
     judged = _Judged(np.full(len(rows), _NO_ARM, np.int8), p, raw_p, np.empty(len(rows)))
     thresholds = _thresholds(config)
     for places in _blocks(rows["site"], config):
         some = np.take(rows, places)
-        candidates = candidates_of(page_ids[places], some, knowledge, config, now, correct)
+        candidates = candidates_of(page_ids[places], some, state, config, now, correct)
         arms = config.experiment.assign(some["site"])
         is_waiting = some["not_before"] > now
         is_low = ~is_waiting & (candidates.p < thresholds[arms])

@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hacs_crawler.model import elapsed_days, update_probability
-from hacs_crawler.model.siblings import Sightings, sibling_evidence
+from hacs_crawler.model.probability import Sightings, sibling_evidence
 from hacs_crawler.ranking.policies import Candidates, Floats, Policy, brute_force
 from hacs_crawler.ranking.selection import Places, explored, scored
-from hacs_crawler.state.page import DAY
 from hacs_crawler.state.store import Ids, Rows
+from hacs_crawler.utils.times import DAY
 
 T = TypeVar("T")
 Correct = Callable[[Floats], Floats]

@@ -15,7 +15,6 @@ from hacs_crawler.experiment.answer import answer
 from hacs_crawler.experiment.text import sentences
 from hacs_crawler.ranking.calibration import Group, groups
 from hacs_crawler.ranking.plan import Plan, plan_of, read_rows
-from hacs_crawler.report.histories import gaps_between_updates
 from hacs_crawler.report.overview import (
     INTERVAL_EDGES_DAYS,
     LATELY_DAYS,
@@ -25,37 +24,37 @@ from hacs_crawler.report.overview import (
     interval_counts,
     overview,
 )
-from hacs_crawler.report.pages import chances, load_pages, page_data, rounded
+from hacs_crawler.report.pages import chances, gaps_between_updates, load_pages, page_data, rounded
 from hacs_crawler.report.runs import yields
-from hacs_crawler.state.database import Knowledge
+from hacs_crawler.state.database import State
 from hacs_crawler.state.outcome_log import UPDATED, Outcomes
-from hacs_crawler.state.page import DAY
 from hacs_crawler.state.store import Ids
 from hacs_crawler.statistics.scoring import reliability
 from hacs_crawler.utils.arrays import FloatArray
 from hacs_crawler.utils.progress import Progress
+from hacs_crawler.utils.times import DAY
 
 CHANCE_BINS: Final = 20
 CURVE_POINTS: Final = 200
 
 
-def report_data(knowledge: Knowledge, config: Config, now: float, limit: int) -> dict[str, Any]:
+def report_data(state: State, config: Config, now: float, limit: int) -> dict[str, Any]:
     """Return the document; `now` is in seconds since 1970 UTC, every list has `limit` entries at most.
 
     It does not grow with the number of pages known, but the memory that it takes to make it does. Raises
     StateError, and ConfigError where a policy does not return one number a page.
     """
     with Progress("report") as progress:
-        known = read_rows(knowledge, progress)
+        known = read_rows(state, progress)
     view = overview(*known, now, limit)
-    plan = plan_of(*known, knowledge, config, now)
-    outcomes = knowledge.outcomes()
+    plan = plan_of(*known, state, config, now)
+    outcomes = state.outcomes()
     listed = np.unique(
         np.concatenate([plan.page_ids[:limit], view.slowest, view.quietest, view.gone])
     )
-    pages = load_pages(knowledge, listed)
+    pages = load_pages(state, listed)
     place = {page_id: number for number, page_id in enumerate(pages)}
-    chance = chances(knowledge, config, listed, known, now)
+    chance = chances(state, config, listed, known, now)
     return {
         "now": int(now),
         "version": version("hacs-crawler"),
@@ -64,13 +63,13 @@ def report_data(knowledge: Knowledge, config: Config, now: float, limit: int) ->
         "counts": _counts(view),
         "lately": _lately(outcomes, now),
         "size": {
-            "bytes": knowledge.store.size_bytes(),
+            "bytes": state.store.size_bytes(),
             "outcomes": len(outcomes),
             "mostOutcomes": config.outcomes,
         },
-        "pages": page_data(pages, plan, chance, knowledge),
+        "pages": page_data(pages, plan, chance, state),
         "plan": _plan(plan, config, limit, place),
-        "intervals": _intervals(view, knowledge),
+        "intervals": _intervals(view, state),
         "evidence": {
             "visits": VISIT_CLASSES.tolist(),
             "updates": UPDATE_CLASSES.tolist(),
@@ -80,10 +79,10 @@ def report_data(knowledge: Knowledge, config: Config, now: float, limit: int) ->
             name: [place[page_id] for page_id in ids.tolist() if page_id in place]
             for name, ids in _lists(view).items()
         },
-        "runs": _runs(knowledge, outcomes, limit),
-        "experiment": _experiment(knowledge, config, now),
+        "runs": _runs(state, outcomes, limit),
+        "experiment": _experiment(state, config, now),
         "calibration": [
-            _calibration(group) for group in groups(knowledge, outcomes) if len(group.outcomes)
+            _calibration(group) for group in groups(state, outcomes) if len(group.outcomes)
         ],
     }
 
@@ -174,8 +173,8 @@ def _curve(p: FloatArray) -> dict[str, list[Any]]:
     return {"visits": visits.tolist(), "expected": rounded(sums[visits], 6)}
 
 
-def _intervals(view: Overview, knowledge: Knowledge) -> dict[str, Any]:
-    sampled = load_pages(knowledge, view.sample)
+def _intervals(view: Overview, state: State) -> dict[str, Any]:
+    sampled = load_pages(state, view.sample)
     gaps = gaps_between_updates(list(sampled.values()))
     return {
         "edges": INTERVAL_EDGES_DAYS.tolist(),
@@ -187,8 +186,8 @@ def _intervals(view: Overview, knowledge: Knowledge) -> dict[str, Any]:
     }
 
 
-def _runs(knowledge: Knowledge, outcomes: Outcomes, limit: int) -> dict[str, Any]:
-    found = yields(outcomes, knowledge.label, limit)
+def _runs(state: State, outcomes: Outcomes, limit: int) -> dict[str, Any]:
+    found = yields(outcomes, state.label, limit)
     columns = asdict(found)
     columns["newLinks"] = columns.pop("new_links")
     columns["predicted"] = np.round(columns["predicted"], 2)
@@ -201,10 +200,10 @@ def _runs(knowledge: Knowledge, outcomes: Outcomes, limit: int) -> dict[str, Any
     }
 
 
-def _experiment(knowledge: Knowledge, config: Config, now: float) -> dict[str, Any] | None:
+def _experiment(state: State, config: Config, now: float) -> dict[str, Any] | None:
     if not config.experiment.is_on:
         return None
-    told = answer(config, knowledge, now)
+    told = answer(config, state, now)
     return told.as_json() | {"words": [list(sentences(one)) for one in told.comparisons]}
 
 

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hacs_crawler.ranking.policies import scramble
-from hacs_crawler.state.page import DAY
 from hacs_crawler.state.store import Ids, Rows
 from hacs_crawler.utils.arrays import FloatArray, IndexArray
+from hacs_crawler.utils.times import DAY
 
 LATELY_DAYS: Final = 30
 INTERVAL_EDGES_DAYS: Final = 2.0 ** np.arange(-2.0, 13.5, 0.5)

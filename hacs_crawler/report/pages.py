@@ -3,31 +3,98 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Final
 
 import numpy as np
 
 from hacs_crawler.config import Config
+from hacs_crawler.model import estimate, gaps_between
+from hacs_crawler.model.bayes import bayes_quantiles
 from hacs_crawler.ranking.plan import Plan, candidates_of, correction_of
-from hacs_crawler.report.histories import Course, course
-from hacs_crawler.state.database import PAGES_A_CALL, Knowledge
+from hacs_crawler.state.database import PAGES_A_CALL, State
+from hacs_crawler.state.estimation import Estimation, histories
 from hacs_crawler.state.page import Page
 from hacs_crawler.state.store import Ids, Rows
-from hacs_crawler.utils.arrays import FloatArray
+from hacs_crawler.utils.arrays import FloatArray, IndexArray, offsets_of, page_of_value
+
+MOST_ESTIMATES: Final = 32
+"""At so many visits of a page at most, evenly spaced, its λ is estimated."""
+QUANTILES: Final = (0.05, 0.95)
 
 
-def load_pages(knowledge: Knowledge, page_ids: Ids) -> dict[int, Page]:
+@dataclass(frozen=True, slots=True)
+class Course:
+    """How the λ of pages went, in 1/day: page i has estimates [offsets[i]:offsets[i+1]].
+
+    Each is what the page's visits up to number `visit` (from 0) tell, under today's settings and prior.
+    `low` and `high` hold the middle 90 % of the posterior; they are None for estimators without one.
+    """
+
+    offsets: IndexArray
+    visit: IndexArray
+    rate_per_day: FloatArray
+    low: FloatArray | None
+    high: FloatArray | None
+
+
+def course(pages: Sequence[Page], estimation: Estimation) -> Course:
+    """Estimate λ as it was after each of the pages' visits, from the second on, all at once."""
+    days, updated, offsets = histories(pages)
+    lengths = [_lengths(count) for count in np.diff(offsets).tolist()]
+    length = np.concatenate([np.zeros(0, np.int64), *lengths])
+    number = np.array([len(some) for some in lengths], np.int64)
+    first = np.repeat(offsets[:-1], number)
+    starts = offsets_of(length)
+    flat = np.arange(starts[-1]) + (first - starts[:-1])[page_of_value(starts)]
+    prefixes = days[flat], updated[flat], starts
+    low = high = None
+    if estimation.estimator == "bayes":
+        gaps = gaps_between(*prefixes, estimation.fade_days)
+        low, high = bayes_quantiles(gaps, estimation.prior, QUANTILES).T
+    return Course(
+        offsets=offsets_of(number),
+        visit=length - 1,
+        rate_per_day=estimate(
+            estimation.estimator,
+            *prefixes,
+            prior=estimation.prior,
+            fade_days=estimation.fade_days,
+        ),
+        low=low,
+        high=high,
+    )
+
+
+def gaps_between_updates(pages: Sequence[Page]) -> FloatArray:
+    """Return the days between visits that found an update, one after the other, of all the pages."""
+    days, updated, offsets = histories(pages)
+    page = page_of_value(offsets)[updated]
+    found = days[updated]
+    gaps: FloatArray = np.diff(found)[np.diff(page) == 0]
+    return gaps
+
+
+def _lengths(visits: int) -> IndexArray:
+    """Return how many of a page's first visits each estimate is made of: from 2 to all of them."""
+    if visits < 2:
+        return np.zeros(0, np.int64)
+    evenly = np.linspace(2, visits, min(visits - 1, MOST_ESTIMATES))
+    return np.unique(evenly.round()).astype(np.int64)
+
+
+def load_pages(state: State, page_ids: Ids) -> dict[int, Page]:
     """Return those of the pages that can be read, in the order of the ids."""
     pages: dict[int, Page] = {}
     for start in range(0, len(page_ids), PAGES_A_CALL):
         batch = page_ids[start : start + PAGES_A_CALL].tolist()
-        known = knowledge.load(batch)
+        known = state.load(batch)
         pages.update((key, known[key]) for key in batch if key in known)
     return pages
 
 
 def chances(
-    knowledge: Knowledge, config: Config, page_ids: Ids, known: tuple[Ids, Rows], now: float
+    state: State, config: Config, page_ids: Ids, known: tuple[Ids, Rows], now: float
 ) -> dict[int, float]:
     """Return p of these pages, whether the plan has them or not.
 
@@ -35,19 +102,19 @@ def chances(
     """
     ids, rows = known
     is_near = np.isin(rows["site"], rows["site"][np.isin(ids, page_ids)])
-    correct = correction_of(knowledge, config)
-    near = candidates_of(ids[is_near], rows[is_near], knowledge, config, now, correct)
+    correct = correction_of(state, config)
+    near = candidates_of(ids[is_near], rows[is_near], state, config, now, correct)
     return dict(zip(near.page_ids.tolist(), near.p.tolist(), strict=True))
 
 
 def page_data(
-    pages: Mapping[int, Page], plan: Plan, chance: Mapping[int, float], knowledge: Knowledge
+    pages: Mapping[int, Page], plan: Plan, chance: Mapping[int, float], state: State
 ) -> dict[str, list[Any]]:
     """Return a column for each fact, with one element a page; times in seconds since 1970 UTC."""
     shown = list(pages.values())
     places = np.flatnonzero(np.isin(plan.page_ids, list(pages)))
     rank = dict(zip(plan.page_ids[places].tolist(), places.tolist(), strict=True))
-    history = course(shown, knowledge.estimation)
+    history = course(shown, state.estimation)
     updates = [_updates(page) for page in shown]
     return {
         "id": [str(page_id) for page_id in pages],  # beyond what numbers in JavaScript hold

@@ -9,7 +9,7 @@ import numpy as np
 
 from hacs_crawler.ranking.policies import Candidates, Floats
 from hacs_crawler.simulation.simulation import Counts, Places, World
-from hacs_crawler.state.page import DAY
+from hacs_crawler.utils.times import DAY
 
 MINUTE: Final = 60
 

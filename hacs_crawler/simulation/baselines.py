@@ -33,7 +33,7 @@ from hacs_crawler.simulation.simulation import (
     World,
     simulate,
 )
-from hacs_crawler.state.page import DAY
+from hacs_crawler.utils.times import DAY
 
 _BEFORE_ALL_OTHERS: Final = 1e9
 

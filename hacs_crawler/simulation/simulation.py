@@ -19,9 +19,11 @@ from hacs_crawler.archive.timelines import Seconds, Timelines
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.ranking.policies import Candidates, Floats
 from hacs_crawler.ranking.ranking import Ranking
-from hacs_crawler.state.database import Estimation, Knowledge
+from hacs_crawler.state.database import State
+from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.state.memory import MemoryStore
-from hacs_crawler.state.page import DAY, MAX_SECOND, Visit
+from hacs_crawler.state.page import Visit
+from hacs_crawler.utils.times import DAY, MAX_SECOND
 
 Places = NDArray[np.int64]
 Counts = NDArray[np.int64]
@@ -217,24 +219,24 @@ def simulate(
     world = World(scenario)
     contender = make(world)
     store = MemoryStore()
-    knowledge = Knowledge(store, scenario.estimation)
+    state = State(store, scenario.estimation)
     for start in range(0, len(world.history), BATCH):
-        knowledge.record(world.history[start : start + BATCH])
+        state.record(world.history[start : start + BATCH])
     for day, now in enumerate(scenario.days()):
         if day % REFIT_DAYS == 0:
-            knowledge.refit_prior()
-            knowledge = Knowledge(store, scenario.estimation)  # the next crawl reads it
+            state.refit_prior()
+            state = State(store, scenario.estimation)  # the next crawl reads it
         world.now = now
-        pages = _picked(contender, world, knowledge, day)
+        pages = _picked(contender, world, state, day)
         found = world.visit(pages, now)
         if not contender.is_unbounded:  # one that visits every page picks no better by learning
-            knowledge.record(world.shown(pages, now, found))
+            state.record(world.shown(pages, now, found))
         contender.note(pages, now, found)
         on_day()
     return world.score(name)
 
 
-def _picked(contender: Contender, world: World, knowledge: Knowledge, day: int) -> Places:
+def _picked(contender: Contender, world: World, state: State, day: int) -> Places:
     scenario = world.scenario
     everything = np.arange(len(world.page_ids))
     if contender.is_unbounded:
@@ -245,12 +247,12 @@ def _picked(contender: Contender, world: World, knowledge: Knowledge, day: int) 
         has_siblings=scenario.has_siblings,
         seed=(scenario.seed << 32) + day,
     )
-    rows = knowledge.rows(world.page_ids)
+    rows = state.rows(world.page_ids)
     ranking.offer(
         everything.tolist(),
         world.page_ids,
         rows,
         world.now,
-        knowledge.estimation.prior.mean_rate,
+        state.estimation.prior.mean_rate,
     )
     return np.array([ranked.entry for ranked in ranking.take()[0]], np.int64)

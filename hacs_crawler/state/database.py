@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from math import isclose
@@ -13,8 +12,9 @@ import numpy as np
 from hacs_crawler.exceptions import StateError, StateUnavailableError
 from hacs_crawler.links.sites import site_id
 from hacs_crawler.links.urls import page_id
-from hacs_crawler.model import DEFAULT_PRIOR, LogNormalPrior, estimate, fit_prior, gaps_between
+from hacs_crawler.model import DEFAULT_PRIOR, LogNormalPrior, fit_prior, gaps_between
 from hacs_crawler.state.codec import decode_page, encode_page, encode_row
+from hacs_crawler.state.estimation import Estimation, histories
 from hacs_crawler.state.outcome_log import (
     Label,
     Outcomes,
@@ -23,16 +23,7 @@ from hacs_crawler.state.outcome_log import (
     sorted_outcomes,
     sound,
 )
-from hacs_crawler.state.page import (
-    DAY,
-    News,
-    Page,
-    Visit,
-    bound_links,
-    copy_of,
-    merge,
-    merge_pages,
-)
+from hacs_crawler.state.page import News, Page, Visit, bound_links, copy_of, merge, merge_pages
 from hacs_crawler.state.store import DAMAGED_OUTCOMES, Change, Ids, Rows, Store
 
 logger = logging.getLogger(__name__)
@@ -43,31 +34,7 @@ _SAME_RATE = 1e-9
 PAGES_A_CALL = 1_000
 PAGES_TO_FIT = 5_000
 """How many pages at most the prior is fitted to: its error is far below its spread by then."""
-
-
-@dataclass(frozen=True, slots=True)
-class Estimation:
-    """How rates are estimated: estimator name, fading scale in days, and the prior of bayes."""
-
-    estimator: str = "bayes"
-    fade_days: float = 365.0
-    prior: LogNormalPrior = DEFAULT_PRIOR
-
-    def rates_per_day(self, pages: Sequence[Page]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-        """Return the estimated rate of each page, in 1/day."""
-        visit_days, updated, offsets = histories(pages)
-        return estimate(
-            self.estimator,
-            visit_days,
-            updated,
-            offsets,
-            prior=self.prior,
-            fade_days=self.fade_days,
-        )
-
-    def rate_per_day(self, page: Page) -> float:
-        """Return the estimated rate of one page, in 1/day."""
-        return float(self.rates_per_day([page])[0])
+_Base = Mapping[int, Page | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,10 +65,7 @@ class Reestimated:
     damaged: int
 
 
-_Base = Mapping[int, Page | None]
-
-
-class Knowledge:
+class State:
     """Records visits into a store and reads from it. Used from one thread at a time.
 
     Of the links of a page that is written, as much is kept as fits into `link_bytes`; None is no limit.
@@ -403,39 +367,3 @@ def outcome_record(one: Recorded) -> bytes:
         new_links=len(one.new_links) if one.updated else 0,
         is_update=one.updated,
     )
-
-
-def histories(
-    pages: Sequence[Page],
-) -> tuple[
-    np.ndarray[tuple[int], np.dtype[np.float64]],
-    np.ndarray[tuple[int], np.dtype[np.bool_]],
-    np.ndarray[tuple[int], np.dtype[np.int64]],
-]:
-    """Return the pages' visit times in days, whether each found an update, and offsets, flat."""
-    visits, offsets = _joined([page.visits for page in pages])
-    updates, update_offsets = _joined([page.update_times for page in pages])
-    places = np.searchsorted(_of_pages(visits, offsets), _of_pages(updates, update_offsets))
-    is_kept = places < np.repeat(offsets[1:], np.diff(update_offsets))
-    updated = np.zeros(len(visits), np.bool_)
-    updated[places[is_kept]] = True
-    updated[offsets[:-1][np.diff(offsets) > 0]] = False
-    return visits / DAY, updated, offsets
-
-
-def _joined(
-    times: Sequence[array[int]],
-) -> tuple[np.ndarray[tuple[int], np.dtype[np.uint32]], np.ndarray[tuple[int], np.dtype[np.int64]]]:
-    """Return arrays of seconds one after the other, and where each begins; last where all end."""
-    offsets = np.zeros(len(times) + 1, np.int64)
-    np.cumsum([len(one) for one in times], out=offsets[1:])
-    return np.frombuffer(b"".join(times), np.uint32), offsets
-
-
-def _of_pages(
-    seconds: np.ndarray[tuple[int], np.dtype[np.uint32]],
-    offsets: np.ndarray[tuple[int], np.dtype[np.int64]],
-) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """Return numbers that are in the order of pages, and of time within a page."""
-    pages = np.arange(len(offsets) - 1, dtype=np.int64)
-    return (np.repeat(pages, np.diff(offsets)) << 32) + seconds

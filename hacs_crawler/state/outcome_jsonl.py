@@ -16,7 +16,7 @@ import numpy as np
 
 from hacs_crawler.exceptions import StateError
 from hacs_crawler.experiment.data import labels_of
-from hacs_crawler.state.database import PAGES_A_CALL, Knowledge
+from hacs_crawler.state.database import PAGES_A_CALL, State
 from hacs_crawler.state.jsonl import (
     Fields,
     from_hex,
@@ -43,17 +43,17 @@ def is_outcomes(beginning: bytes) -> bool:
     return _BEGINNING.match(beginning.partition(b"\n")[0]) is not None
 
 
-def export_outcomes(knowledge: Knowledge, file: Writable, progress: Progress) -> int:
+def export_outcomes(state: State, file: Writable, progress: Progress) -> int:
     """Write every outcome record as a line of JSON, by time; return their number.
 
     Raises StateError at the end if there are records whose label is not known: they are left out.
     """
-    outcomes = knowledge.outcomes()
-    labels = labels_of(knowledge, outcomes)
+    outcomes = state.outcomes()
+    labels = labels_of(state, outcomes)
     number = 0
     for start in range(0, len(outcomes), PAGES_A_CALL):
         batch = outcomes[start : start + PAGES_A_CALL]
-        pages = knowledge.load(np.unique(batch["page"]).tolist())
+        pages = state.load(np.unique(batch["page"]).tolist())
         urls = {key: page.url for key, page in pages.items()}
         for outcome in batch:
             label = labels.get(int(outcome["label"]))
@@ -131,21 +131,21 @@ def read_outcomes(lines: Iterable[bytes], name: str) -> Iterator[Labelled]:
 class OutcomeMerger:
     """Adds outcome records to a state, but for those of visits of which it has one."""
 
-    def __init__(self, knowledge: Knowledge) -> None:
-        self._knowledge = knowledge
-        self._visits = _visits(knowledge.outcomes())
+    def __init__(self, state: State) -> None:
+        self._state = state
+        self._visits = _visits(state.outcomes())
         self._labels: set[Label] = set()
 
     def add(self, batch: Sequence[Labelled]) -> int:
         """Keep the records that are new, and return their number."""
         for label in {label for _, label in batch} - self._labels:
-            self._knowledge.keep_label(label)
+            self._state.keep_label(label)
             self._labels.add(label)
         rows = [(*values[:4], label.number, *values[4:]) for values, label in batch]
         outcomes = sorted_outcomes([np.array(rows, OUTCOME)])
         fresh = outcomes[~np.isin(_visits(outcomes), self._visits)]
         if len(fresh):
-            self._knowledge.store.add_outcomes(fresh)
+            self._state.store.add_outcomes(fresh)
             self._visits = np.concatenate([self._visits, _visits(fresh)])
         return len(fresh)
 

@@ -1,6 +1,6 @@
 """One page: what is known of it, and how a visit changes that.
 
-The knowledge of a page is a function of the *set* of its visits, not of the order in which they were
+The state of a page is a function of the *set* of its visits, not of the order in which they were
 recorded, so that archived captures that arrive after live visits lead to the same state:
 
 - every link keeps the time of the earliest visit that showed it (a minimum, hence commutative), or
@@ -28,11 +28,10 @@ from itertools import pairwise
 
 from hacs_crawler.state.link_sample import kept, level_within, narrowed, new_array, unseen
 from hacs_crawler.state.outcome_log import Prediction
+from hacs_crawler.utils.times import DAY, MAX_SECOND
 
-DAY = 86_400
 RECENT_VISITS = 128
 SLOT_SECONDS = 30 * DAY
-MAX_SECOND = 2**32 - 1
 FIRST_WAIT_GONE = 7 * DAY
 LONGEST_WAIT_GONE = 365 * DAY
 

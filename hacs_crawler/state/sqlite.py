@@ -8,20 +8,51 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
-from hacs_crawler.exceptions import StateError
+from hacs_crawler.exceptions import StateError, StateUnavailableError
 from hacs_crawler.state.codec import ROW, UNKNOWN_ROW, row_of, unsound
 from hacs_crawler.state.outcome_log import OUTCOME, Outcomes
-from hacs_crawler.state.sqlite_file import APPLICATION_ID, BUSY_SECONDS, naming_errors, transaction
 from hacs_crawler.state.store import DAMAGED_OUTCOMES, DAMAGED_ROWS, SCHEMA, Change, Ids, Rows, note
 
 logger = logging.getLogger(__name__)
 
+BUSY_SECONDS = 10.0
+"""How long a writer waits for another."""
+APPLICATION_ID: Final = int.from_bytes(b"HACS")
+_PASSING = ("SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_FULL", "SQLITE_IOERR")
 _BATCH = 500
 _ROW_BATCH = 50_000
+
+
+@contextmanager
+def transaction(db: sqlite3.Connection) -> Iterator[None]:
+    """Begin a transaction that writes, and commit it, or roll it back at an exception."""
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        db.execute("COMMIT")
+    except BaseException:
+        if db.in_transaction:
+            db.execute("ROLLBACK")
+        raise
+
+
+@contextmanager
+def naming_errors(action: str, what: str) -> Iterator[None]:
+    """Turn what SQLite and the file system raise into errors: cannot `action` `what`, and why."""
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        msg = f"cannot {action} {what}: {error}"
+        if getattr(error, "sqlite_errorname", "").startswith(_PASSING):
+            raise StateUnavailableError(msg) from error
+        raise StateError(msg) from error
+    except (sqlite3.Error, OSError, ValueError, TypeError) as error:
+        msg = f"cannot {action} {what}: {error}"
+        raise StateError(msg) from error
 
 
 class SQLiteStore:

@@ -16,7 +16,7 @@ from lxml.html import fromstring
 import pywb_archive as support
 from hacs_crawler.archive import REVISIT, Capture, read_cdx, read_warc
 from hacs_crawler.links.extract import link_fingerprints
-from hacs_crawler.state.page import DAY
+from hacs_crawler.utils.times import DAY
 from pywb_archive import Archived, PywbArchive, page_of, pywb_archive, pywb_python, write_warc
 
 pytest.importorskip("warcio")

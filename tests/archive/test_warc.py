@@ -14,9 +14,9 @@ import pytest
 from lxml.html import fromstring
 
 from hacs_crawler.archive import ArchiveError, payload, read_warc, warc
-from hacs_crawler.archive.capture import parse_iso
 from hacs_crawler.links.extract import LinkRules, link_fingerprints
 from hacs_crawler.state.page import Visit
+from hacs_crawler.utils.times import parse_iso
 
 StatusAndHeaders = pytest.importorskip("warcio.statusandheaders").StatusAndHeaders
 WARCWriter = pytest.importorskip("warcio.warcwriter").WARCWriter

@@ -15,17 +15,18 @@ from hacs_crawler.ranking.calibration import (
     write_correction,
 )
 from hacs_crawler.state.address import open_store
-from hacs_crawler.state.database import Estimation, Knowledge
+from hacs_crawler.state.database import State
+from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.statistics.isotonic import Correction
 
 HALF = Correction((0.0, 0.5, 1.0), (0.0, 0.25, 1.0))
 
 
 @pytest.fixture
-def knowledge(tmp_path, monkeypatch):
+def state(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     store = open_store("sqlite:///state.db", "hacs", tmp_path)
-    yield Knowledge(store, Estimation())
+    yield State(store, Estimation())
     store.close()
 
 
@@ -51,17 +52,17 @@ def cells(output, start):
     return re.split(r"  +", line)
 
 
-def test_predictions_that_are_off_get_a_correction_which_is_kept(knowledge, calibrate):
+def test_predictions_that_are_off_get_a_correction_which_is_kept(state, calibrate):
     some = drawn(3_000, lambda p: p**2)
-    keep(knowledge, some)
+    keep(state, some)
     assert "The correction is kept" in calibrate()
-    assert read_correction(knowledge, BAYES) == fit(some).correction
+    assert read_correction(state, BAYES) == fit(some).correction
 
 
-def test_the_table_has_each_policys_predictions_and_what_they_found(knowledge, calibrate):
+def test_the_table_has_each_policys_predictions_and_what_they_found(state, calibrate):
     for by in (label(), label("last-obs")):
         some = drawn(1_000, lambda p: p, by=by, first_at=len(by.policy) * 10_000)
-        keep(knowledge, some, by)
+        keep(state, some, by)
     output = calibrate("--dry-run")
     found = int(np.count_nonzero(some["flags"] > 1))
     for policy in ("hacs", "last-obs"):
@@ -70,17 +71,17 @@ def test_the_table_has_each_policys_predictions_and_what_they_found(knowledge, c
         ]  # fmt: skip
 
 
-def test_the_corrected_scores_are_those_of_the_cross_validation(knowledge, calibrate):
+def test_the_corrected_scores_are_those_of_the_cross_validation(state, calibrate):
     some = drawn(3_000, lambda p: p**2)
-    keep(knowledge, some)
+    keep(state, some)
     output, made = calibrate("--dry-run"), fit(some)
     for name, score in (("without", made.raw), ("corrected", made.crossed)):
         assert cells(output, name)[3] == f"{score.brier:.4f}"
         assert cells(output, name)[5] == f"{score.log_loss:.4f}"
 
 
-def test_the_bins_show_predicted_corrected_and_found(knowledge, calibrate):
-    keep(knowledge, drawn(3_000, lambda p: p**2))
+def test_the_bins_show_predicted_corrected_and_found(state, calibrate):
+    keep(state, drawn(3_000, lambda p: p**2))
     rows = re.findall(r"^ +300 +(\S+) % +(\S+) % +(\S+) % .* % +([#|][#| ]*)$", calibrate(), re.M)
     assert len(rows) == 10
     predicted, corrected, found, bar = rows[-1]
@@ -91,52 +92,52 @@ def test_the_bins_show_predicted_corrected_and_found(knowledge, calibrate):
     assert bar.count("#") == pytest.approx(30 * 22.6 / 47.5, abs=4)
 
 
-def test_a_dry_run_keeps_nothing(knowledge, calibrate):
-    keep(knowledge, drawn(3_000, lambda p: p**2))
+def test_a_dry_run_keeps_nothing(state, calibrate):
+    keep(state, drawn(3_000, lambda p: p**2))
     assert "would be kept" in calibrate("--dry-run")
-    assert corrected_models(knowledge) == []
+    assert corrected_models(state) == []
 
 
-def test_right_predictions_get_none_and_one_kept_before_is_forgotten(knowledge, calibrate):
-    keep(knowledge, drawn(5_000, lambda p: p))
-    write_correction(knowledge, BAYES, HALF)
+def test_right_predictions_get_none_and_one_kept_before_is_forgotten(state, calibrate):
+    keep(state, drawn(5_000, lambda p: p))
+    write_correction(state, BAYES, HALF)
     assert "The one kept before is forgotten" in calibrate()
-    assert read_correction(knowledge, BAYES) is None
+    assert read_correction(state, BAYES) is None
 
 
-def test_too_little_is_said_in_a_line_and_leaves_what_is_kept(knowledge, calibrate):
-    keep(knowledge, drawn(100, lambda p: p))
-    write_correction(knowledge, BAYES, HALF)
+def test_too_little_is_said_in_a_line_and_leaves_what_is_kept(state, calibrate):
+    keep(state, drawn(100, lambda p: p))
+    write_correction(state, BAYES, HALF)
     output = calibrate()
     assert "no correction can be fitted: 100 predicted visits, at least 200 are needed" in output
-    assert read_correction(knowledge, BAYES) == HALF
+    assert read_correction(state, BAYES) == HALF
 
 
-def test_without_any_record_it_says_so(knowledge, calibrate):
+def test_without_any_record_it_says_so(state, calibrate):
     assert "no predicted visit is recorded yet" in calibrate()
 
 
-def test_remove_forgets_all_corrections_a_damaged_one_too(knowledge, calibrate):
-    write_correction(knowledge, BAYES, HALF)
-    write_correction(knowledge, "mle", HALF)
-    knowledge.store.write_meta("calibration/mle", "damaged")
+def test_remove_forgets_all_corrections_a_damaged_one_too(state, calibrate):
+    write_correction(state, BAYES, HALF)
+    write_correction(state, "mle", HALF)
+    state.store.write_meta("calibration/mle", "damaged")
     assert f"2 corrections forgotten; {BAYES}; mle" in calibrate("--remove")
     assert "0 corrections forgotten" in calibrate("--remove")
-    assert read_correction(knowledge, "mle") is None
+    assert read_correction(state, "mle") is None
 
 
-def test_where_crawls_do_not_apply_corrections_it_says_so(knowledge, calibrate):
-    keep(knowledge, drawn(3_000, lambda p: p**2))
+def test_where_crawls_do_not_apply_corrections_it_says_so(state, calibrate):
+    keep(state, drawn(3_000, lambda p: p**2))
     assert "HACS_CALIBRATION is False" in calibrate("-s", "HACS_CALIBRATION=False")
 
 
-def test_dry_run_and_remove_exclude_each_other(knowledge, calibrate):
+def test_dry_run_and_remove_exclude_each_other(state, calibrate):
     assert "exclude each other" in calibrate("--dry-run", "--remove", status=2)
 
 
-def test_records_of_a_damaged_label_are_passed_over(knowledge, calibrate):
-    keep(knowledge, drawn(300, lambda p: p))
-    knowledge.store.write_meta(f"label/{label().number}", {"policy": "hacs"})
+def test_records_of_a_damaged_label_are_passed_over(state, calibrate):
+    keep(state, drawn(300, lambda p: p))
+    state.store.write_meta(f"label/{label().number}", {"policy": "hacs"})
     output = calibrate()
     assert "is damaged, or of a newer version" in output
     assert "no predicted visit is recorded yet" in output

@@ -12,14 +12,16 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner, Result
 
-from hacs_crawler import estimate_command
+from hacs_crawler.cli import estimate as estimate_command
 from hacs_crawler.cli.app import app
 from hacs_crawler.cli.estimate import NOTE
 from hacs_crawler.state.address import open_store
 from hacs_crawler.state.codec import ROW
-from hacs_crawler.state.database import Estimation, Knowledge, Reestimated
-from hacs_crawler.state.page import DAY, Page, Visit
+from hacs_crawler.state.database import Reestimated, State
+from hacs_crawler.state.estimation import Estimation
+from hacs_crawler.state.page import Page, Visit
 from hacs_crawler.state.store import Change, Store
+from hacs_crawler.utils.times import DAY
 
 PAGES = 100
 
@@ -41,7 +43,7 @@ def history() -> list[Visit]:
 
 
 def fill(store: Store) -> None:
-    Knowledge(store, Estimation("mle")).record(history())
+    State(store, Estimation("mle")).record(history())
 
 
 @pytest.fixture
@@ -61,12 +63,12 @@ def hacs(state: str, namespace: str) -> Callable[..., Result]:
 
 
 def pages_of(store: Store) -> dict[str, Page]:
-    return {page.url: page for page in Knowledge(store, Estimation()).pages() if page is not None}
+    return {page.url: page for page in State(store, Estimation()).pages() if page is not None}
 
 
 def assert_all_estimated(store: Store, estimator: str = "bayes") -> None:
     """Every rate is what the estimator and the prior kept in the state give."""
-    estimation = Knowledge(store, Estimation(estimator)).estimation
+    estimation = State(store, Estimation(estimator)).estimation
     pages = list(pages_of(store).values())
     assert len(pages) == PAGES
     assert [page.rate for page in pages] == pytest.approx(estimation.rates_per_day(pages).tolist())
@@ -78,16 +80,16 @@ def stop_after(
     """Have the command meet `stop` after so many calls; returns the ids of each call."""
     asked: list[list[int]] = []
     left = iter(range(calls - 1, -1, -1))
-    reestimate = Knowledge.reestimate
+    reestimate = State.reestimate
 
-    def counted(self: Knowledge, page_ids: Sequence[int]) -> Reestimated:
+    def counted(self: State, page_ids: Sequence[int]) -> Reestimated:
         asked.append(list(page_ids))
         done = reestimate(self, page_ids)
         if next(left, None) == 0:
             stop()
         return done
 
-    monkeypatch.setattr(Knowledge, "reestimate", counted)
+    monkeypatch.setattr(State, "reestimate", counted)
     return asked
 
 
@@ -121,7 +123,7 @@ def test_a_run_that_died_goes_on_behind_what_it_had_written(
     assert hacs().exit_code != 0
     first = asked[:]
     asked.clear()
-    monkeypatch.setattr(Knowledge, "refit_prior", lambda _: pytest.fail("fitted again"))
+    monkeypatch.setattr(State, "refit_prior", lambda _: pytest.fail("fitted again"))
     assert hacs().exit_code == 0
     assert asked[0] == first[-1]  # it was written, but not yet noted
     noted = len(list(chain(*first[:-1])))

@@ -23,15 +23,15 @@ import forks
 from browser import Browser, needs_chromium
 from hacs_crawler.archive.timelines import read_timelines
 from hacs_crawler.cli.app import app
-from hacs_crawler.evaluation.figures import check_matplotlib
+from hacs_crawler.evaluation.figures import check_matplotlib, plots
 from hacs_crawler.evaluation.histories import from_timelines
 from hacs_crawler.evaluation.paper import Evaluation, choose_period, evaluate
 from hacs_crawler.evaluation.report import check_jinja, report
-from hacs_crawler.evaluation.score_figures import plots
 from hacs_crawler.evaluation.tables import Row, as_json, table_text
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.state.address import open_store
-from hacs_crawler.state.database import Estimation, Knowledge
+from hacs_crawler.state.database import State
+from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.state.page import Visit
 
 START = datetime(2020, 1, 1, tzinfo=UTC)
@@ -121,8 +121,8 @@ def test_a_run_from_files_end_to_end(folder: Path, tmp_path: Path) -> None:
 
 def test_a_run_from_a_state(folder: Path, result: Evaluation, tmp_path: Path) -> None:
     store = open_store("sqlite:///state.db", "hacs", tmp_path)
-    knowledge = Knowledge(store, Estimation())
-    knowledge.record(visits(folder))
+    state = State(store, Estimation())
+    state.record(visits(folder))
     store.close()
     done = hacs(tmp_path, "-s", "HACS_STATE=sqlite:///state.db", "--json", "all.json")
     assert done.returncode == 0, done.stderr

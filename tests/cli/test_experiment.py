@@ -18,9 +18,11 @@ from hacs_crawler.links.urls import page_id
 from hacs_crawler.ranking.arms import Arm, Experiment
 from hacs_crawler.ranking.policies import POLICIES
 from hacs_crawler.state.address import open_store
-from hacs_crawler.state.database import Estimation, Knowledge
+from hacs_crawler.state.database import State
+from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.state.outcome_log import OUTCOME, SEEN, UPDATED, Label, Outcomes
-from hacs_crawler.state.page import DAY, Visit
+from hacs_crawler.state.page import Visit
+from hacs_crawler.utils.times import DAY
 
 ON = ("-s", 'HACS_EXPERIMENT={"hacs": 0.5, "last-obs": 0.5}')
 START = 1_700_000_000 // DAY * DAY
@@ -54,13 +56,13 @@ def run(*arguments: str) -> Any:
     return CliRunner().invoke(app, list(arguments))
 
 
-def state(folder: Path) -> tuple[str, str]:
+def naming(folder: Path) -> tuple[str, str]:
     return "-s", f"HACS_STATE=sqlite:///{folder}/state.db"
 
 
-def knowledge_in(folder: Path) -> Knowledge:
+def state_in(folder: Path) -> State:
     store = open_store(f"sqlite:///{folder}/state.db", "hacs", folder)
-    return Knowledge(store, Estimation())
+    return State(store, Estimation())
 
 
 @pytest.fixture(autouse=True)
@@ -73,12 +75,12 @@ def full(tmp_path: Path) -> Path:
     """A folder with the state of an experiment."""
     folder = tmp_path / "full"
     folder.mkdir()
-    knowledge = knowledge_in(folder)
-    knowledge.record([Visit(url, START + DAY, links=frozenset({1})) for url in URLS])
+    state = state_in(folder)
+    state.record([Visit(url, START + DAY, links=frozenset({1})) for url in URLS])
     for label in LABELS:
-        knowledge.keep_label(label)
-    knowledge.store.add_outcomes(recorded())
-    knowledge.store.close()
+        state.keep_label(label)
+    state.store.add_outcomes(recorded())
+    state.store.close()
     return folder
 
 
@@ -99,7 +101,7 @@ def cells(output: str) -> dict[str, list[str]]:
 
 
 def test_the_arms_are_a_table_and_the_conclusion_a_sentence(full: Path) -> None:
-    done = run("experiment", "status", *state(full), *ON)
+    done = run("experiment", "status", *naming(full), *ON)
     assert done.exit_code == 0, done.output
     table = cells(done.stdout)
     assert table["arm"] == ["hacs", "last-obs"]
@@ -112,7 +114,7 @@ def test_the_arms_are_a_table_and_the_conclusion_a_sentence(full: Path) -> None:
 
 
 def test_json_has_the_numbers_and_the_words(full: Path) -> None:
-    done = run("experiment", "status", "--json", *state(full), *ON)
+    done = run("experiment", "status", "--json", *naming(full), *ON)
     body = json.loads(done.stdout)
     assert body["experiment"] == EXPERIMENT.number
     assert [arm["arm"] for arm in body["arms"]] == ["hacs", "last-obs"]
@@ -123,7 +125,7 @@ def test_json_has_the_numbers_and_the_words(full: Path) -> None:
 
 
 def test_the_keys_of_the_json_are_documented(full: Path) -> None:
-    body = json.loads(run("experiment", "status", "--json", *state(full), *ON).stdout)
+    body = json.loads(run("experiment", "status", "--json", *naming(full), *ON).stdout)
     documented = DOCS.read_text().split("\n## What `--json` writes\n")[1].split("\n## ")[0]
     comparison = body["comparisons"][0]
     for keys in (body, body["arms"][0], comparison, comparison["needed"], comparison["looks"][0]):
@@ -134,19 +136,19 @@ def test_the_keys_of_the_json_are_documented(full: Path) -> None:
 def test_without_an_experiment_one_line_says_what_to_set(
     full: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    assert run("experiment", "status", *state(full)).exit_code == 1
+    assert run("experiment", "status", *naming(full)).exit_code == 1
     (record,) = caplog.records
     assert "HACS_EXPERIMENT = {" in record.message
 
 
 def test_before_the_first_visit_it_says_so(empty: Path) -> None:
-    done = run("experiment", "status", *state(empty), *ON)
+    done = run("experiment", "status", *naming(empty), *ON)
     assert done.exit_code == 0, done.output
     assert "No visit of this experiment is recorded yet" in done.stdout
 
 
 def test_an_export_spells_out_what_a_record_says(full: Path) -> None:
-    done = run("experiment", "export", *state(full))
+    done = run("experiment", "export", *naming(full))
     lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
     assert len(lines) == 800
     first = lines[0]
@@ -161,7 +163,7 @@ def test_an_export_spells_out_what_a_record_says(full: Path) -> None:
 def test_the_keys_of_an_export_are_documented_in_their_order(full: Path) -> None:
     line = next(
         line
-        for line in run("experiment", "export", *state(full)).stdout.splitlines()
+        for line in run("experiment", "export", *naming(full)).stdout.splitlines()
         if line.startswith("{")
     )
     section = DOCS.read_text().split("\n## Lines of an export\n")[1].split("\n## ")[0]
@@ -174,16 +176,16 @@ def test_an_import_gives_the_same_records_and_twice_changes_nothing(
 ) -> None:
     caplog.set_level("INFO")
     target = tmp_path / name
-    assert run("experiment", "export", "-o", str(target), *state(full)).exit_code == 0
+    assert run("experiment", "export", "-o", str(target), *naming(full)).exit_code == 0
     for new in (800, 0):
-        assert run("import", str(target), *state(empty)).exit_code == 0
+        assert run("import", str(target), *naming(empty)).exit_code == 0
         assert f"800 outcome records read, {new} new" in caplog.text
-    knowledge = knowledge_in(empty)
-    assert sum(len(part) for part in knowledge.store.outcomes()) == 800
+    state = state_in(empty)
+    assert sum(len(part) for part in state.store.outcomes()) == 800
     expected = recorded()[np.lexsort((recorded()["page"], recorded()["at"]))]
-    assert (knowledge.outcomes() == expected).all()
-    assert knowledge.label(LABELS[0].number) == LABELS[0]
-    knowledge.store.close()
+    assert (state.outcomes() == expected).all()
+    assert state.label(LABELS[0].number) == LABELS[0]
+    state.store.close()
 
 
 def test_an_import_adds_what_the_state_does_not_have(
@@ -191,15 +193,15 @@ def test_an_import_adds_what_the_state_does_not_have(
 ) -> None:
     lines = [
         line
-        for line in run("experiment", "export", *state(full)).stdout.splitlines(keepends=True)
+        for line in run("experiment", "export", *naming(full)).stdout.splitlines(keepends=True)
         if line.startswith("{")
     ]
     for name, part in (("early", lines[:500]), ("late", lines[300:])):
         (tmp_path / name).write_text("".join(part))
-        assert run("import", str(tmp_path / name), *state(empty)).exit_code == 0
-    knowledge = knowledge_in(empty)
-    assert sum(len(part) for part in knowledge.store.outcomes()) == 800
-    knowledge.store.close()
+        assert run("import", str(tmp_path / name), *naming(empty)).exit_code == 0
+    state = state_in(empty)
+    assert sum(len(part) for part in state.store.outcomes()) == 800
+    state.store.close()
 
 
 @pytest.mark.parametrize(
@@ -218,25 +220,25 @@ def test_an_import_adds_what_the_state_does_not_have(
 def test_a_damaged_line_is_named_and_those_before_it_are_kept(
     key: str, value: object, problem: str, full: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    done = run("experiment", "export", *state(full))
+    done = run("experiment", "export", *naming(full))
     good = next(line for line in done.stdout.splitlines() if line.startswith("{"))
     bad = json.dumps({**json.loads(good), key: value})
     folder = Path.cwd()
     (folder / "damaged").write_text(f"{good}\n{bad}\n")
     caplog.clear()
-    assert run("import", "damaged", *state(folder)).exit_code == 1
+    assert run("import", "damaged", *naming(folder)).exit_code == 1
     assert "damaged, line 2: " in caplog.text
     assert problem in caplog.text
-    knowledge = knowledge_in(folder)
-    assert len(knowledge.outcomes()) == 1
-    knowledge.store.close()
+    state = state_in(folder)
+    assert len(state.outcomes()) == 1
+    state.store.close()
 
 
 def test_an_export_that_cannot_be_written_is_one_line(
     full: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     target = tmp_path / "no" / "outcomes.jsonl"
-    assert run("experiment", "export", "-o", str(target), *state(full)).exit_code == 1
+    assert run("experiment", "export", "-o", str(target), *naming(full)).exit_code == 1
     (record,) = caplog.records
     assert "cannot write" in record.message
 
@@ -248,7 +250,9 @@ def test_the_clock_is_that_of_the_settings(full: Path, monkeypatch: pytest.Monke
             f"def early():\n    return {START + DAY}\n\n\ndef late():\n    return {START + 400 * DAY}\n"
         )
         monkeypatch.syspath_prepend(str(Path.cwd()))
-        done = run("experiment", "status", "--json", *state(full), *ON, "-s", f"HACS_CLOCK={clock}")
+        done = run(
+            "experiment", "status", "--json", *naming(full), *ON, "-s", f"HACS_CLOCK={clock}"
+        )
         fresh.append(json.loads(done.stdout)["arms"][0]["freshness"])
     assert fresh[0] == pytest.approx(1.0)
     assert fresh[1] < 0.5

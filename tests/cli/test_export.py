@@ -25,9 +25,11 @@ from hacs_crawler.links.extract import LinkRules
 from hacs_crawler.links.urls import page_id
 from hacs_crawler.state.address import open_store
 from hacs_crawler.state.codec import ROW, VERSION_OFFSET
-from hacs_crawler.state.database import Estimation, Knowledge
-from hacs_crawler.state.page import DAY, Harvest, News, Visit
+from hacs_crawler.state.database import State
+from hacs_crawler.state.estimation import Estimation
+from hacs_crawler.state.page import Harvest, News, Visit
 from hacs_crawler.state.store import Change, Store
+from hacs_crawler.utils.times import DAY
 
 URLS = [f"http://example.edu/~a{number}/" for number in range(5)]
 TIMEMAP = """<http://example.edu/~ada/>; rel="original",
@@ -71,7 +73,7 @@ def history(number_of_pages: int = 3) -> list[Visit]:
 
 def fill(folder: Path, visits: list[Visit]) -> None:
     store = open_store("sqlite:///.hacs/state.db", "hacs", folder)
-    Knowledge(store, Estimation()).record(visits)
+    State(store, Estimation()).record(visits)
     store.close()
 
 
@@ -194,11 +196,11 @@ def test_nothing_is_lost_from_sqlite_to_another_store_and_back(
 ) -> None:
     folder = tmp_path_factory.mktemp("states")
     first, last = (open_store(f"sqlite:///{name}.db", "hacs", folder) for name in "ab")
-    Knowledge(first, Estimation()).record(history)
+    State(first, Estimation()).record(history)
     between = new_store()
     for source, target in ((first, between), (between, last), (first, last)):
-        export_pages(Knowledge(source, Estimation("mle")), folder / "pages.jsonl")
-        importer = Importer(Knowledge(target, Estimation("mle")), LinkRules(), Counter())
+        export_pages(State(source, Estimation("mle")), folder / "pages.jsonl")
+        importer = Importer(State(target, Estimation("mle")), LinkRules(), Counter())
         importer.import_file(str(folder / "pages.jsonl"))
     assert contents(between) == contents(first)
     assert contents(last) == contents(first)

@@ -11,7 +11,8 @@ import pytest
 import forks
 from hacs_crawler.links.urls import page_id
 from hacs_crawler.state.address import open_store
-from hacs_crawler.state.database import Estimation, Knowledge
+from hacs_crawler.state.database import State
+from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.state.page import Page
 
 URL = "http://example.edu/~ada/"
@@ -36,7 +37,7 @@ def hacs(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 def known(folder: Path) -> Page:
     store = open_store("sqlite:///.hacs/state.db", "hacs", folder)
-    page = Knowledge(store, Estimation()).load([page_id(URL)])[page_id(URL)]
+    page = State(store, Estimation()).load([page_id(URL)])[page_id(URL)]
     store.close()
     return page
 

@@ -11,12 +11,14 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from hacs_crawler.cli.app import app
-from hacs_crawler.cli.rank import days_text, interval_text
+from hacs_crawler.cli.text import days_text, interval_text
 from hacs_crawler.state.address import open_store
 from hacs_crawler.state.codec import ROW
-from hacs_crawler.state.database import Estimation, Knowledge
-from hacs_crawler.state.page import DAY, News, Visit
+from hacs_crawler.state.database import State
+from hacs_crawler.state.estimation import Estimation
+from hacs_crawler.state.page import News, Visit
 from hacs_crawler.state.store import Change
+from hacs_crawler.utils.times import DAY
 
 NOW = 20_000 * DAY
 URLS = [f"http://example.edu/~a{number}/" for number in range(5)]
@@ -50,7 +52,7 @@ def state(folder: Path) -> str:
 
 def fill(folder: Path, history: list[Visit]) -> None:
     store = open_store(state(folder), "hacs", folder)
-    Knowledge(store, Estimation()).record(history)
+    State(store, Estimation()).record(history)
     store.close()
 
 

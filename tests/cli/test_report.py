@@ -11,7 +11,8 @@ from typer.testing import CliRunner, Result
 
 from hacs_crawler.cli.app import app
 from hacs_crawler.state.address import open_store
-from hacs_crawler.state.database import Estimation, Knowledge
+from hacs_crawler.state.database import State
+from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.state.page import Visit
 
 
@@ -20,7 +21,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A working folder with a state of one page."""
     monkeypatch.chdir(tmp_path)
     store = open_store("sqlite:///state.db", "hacs", tmp_path)
-    Knowledge(store, Estimation()).record([Visit("http://a.example/~b/", 10**9, links=frozenset())])
+    State(store, Estimation()).record([Visit("http://a.example/~b/", 10**9, links=frozenset())])
     store.close()
     return tmp_path
 

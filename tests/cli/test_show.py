@@ -19,10 +19,12 @@ from hacs_crawler.ranking.next_visit import Hold, Outlook, outlook_of
 from hacs_crawler.ranking.plan import make_plan, read_rows
 from hacs_crawler.state.address import open_store
 from hacs_crawler.state.codec import ROW
-from hacs_crawler.state.database import Estimation, Knowledge
+from hacs_crawler.state.database import State
+from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.state.memory import MemoryStore
-from hacs_crawler.state.page import DAY, Harvest, News, Visit
+from hacs_crawler.state.page import Harvest, News, Visit
 from hacs_crawler.state.store import Change
+from hacs_crawler.utils.times import DAY
 
 NOW = 20_000 * DAY  # 2024-10-04
 ADA = "http://example.edu/~ada/"
@@ -54,63 +56,63 @@ def often(address: str, updates: int, number: int = 12) -> list[Visit]:
 HISTORY = [visit for number in range(10) for visit in often(url(number), number)]
 
 
-def knowledge_of(*history: Visit, estimator: str = "bayes") -> Knowledge:
-    knowledge = Knowledge(MemoryStore(), Estimation(estimator))
-    knowledge.record(history)
-    return knowledge
+def state_of(*history: Visit, estimator: str = "bayes") -> State:
+    state = State(MemoryStore(), Estimation(estimator))
+    state.record(history)
+    return state
 
 
 def config(**settings: object) -> Config:
     return Config.from_settings(Settings({f"HACS_{k.upper()}": v for k, v in settings.items()}))
 
 
-def outlook(knowledge: Knowledge, address: str, now: float = NOW, **settings: object) -> Outlook:
-    return outlook_of(page_id(address), *read_rows(knowledge), knowledge, config(**settings), now)
+def outlook(state: State, address: str, now: float = NOW, **settings: object) -> Outlook:
+    return outlook_of(page_id(address), *read_rows(state), state, config(**settings), now)
 
 
 def test_a_page_within_the_budget_is_visited_now() -> None:
-    found = outlook(knowledge_of(*HISTORY), url(8), budget=3)
+    found = outlook(state_of(*HISTORY), url(8), budget=3)
     assert (found.hold, found.at, found.rank, found.ranked) == (Hold.NOTHING, NOW, 2, 10)
 
 
 def test_a_gone_page_waits_until_its_time_is_over() -> None:
     gone = Visit(url(3), NOW - DAY, News.GONE)
-    found = outlook(knowledge_of(*HISTORY, gone), url(3), budget=3)
+    found = outlook(state_of(*HISTORY, gone), url(3), budget=3)
     assert (found.hold, found.at, found.rank) == (Hold.GONE, NOW + 6 * DAY, None)
 
 
 @pytest.mark.parametrize("policy", ["hacs", "freshness", "staleness", "unseen-links"])
 def test_a_page_behind_the_budget_passes_its_last_page_at_the_time_foretold(policy: str) -> None:
-    knowledge = knowledge_of(*HISTORY)
-    found = outlook(knowledge, url(5), budget=3, policy=policy)
+    state = state_of(*HISTORY)
+    found = outlook(state, url(5), budget=3, policy=policy)
     assert (found.hold, found.rank) == (Hold.BUDGET, 5)
     assert found.at is not None
 
     score = config(policy=policy).policy
-    within = make_plan(knowledge, config(policy=policy, budget=3), NOW)
+    within = make_plan(state, config(policy=policy, budget=3), NOW)
     least = score(within.candidates(0, 0)).min()
 
     def passes(at: float) -> bool:
         (then,) = score(make_plan(alone, config(policy=policy), at).candidates(0, 0))
         return bool(then > least)
 
-    alone = knowledge_of(*(visit for visit in HISTORY if visit.url == url(5)))
+    alone = state_of(*(visit for visit in HISTORY if visit.url == url(5)))
     assert passes(found.at + 60)
     assert not passes(found.at - 60)
 
 
 def test_p_reaches_the_threshold_at_the_time_foretold() -> None:
-    knowledge = knowledge_of(*HISTORY)
-    found = outlook(knowledge, url(1), threshold=0.5)
+    state = state_of(*HISTORY)
+    found = outlook(state, url(1), threshold=0.5)
     assert (found.hold, found.rank, found.p_to_pass) == (Hold.THRESHOLD, None, 0.5)
     assert found.at is not None
-    assert outlook(knowledge, url(1), found.at).p == pytest.approx(0.5)
+    assert outlook(state, url(1), found.at).p == pytest.approx(0.5)
 
 
 def test_with_last_obs_the_oldest_visit_in_the_budget_is_to_be_passed() -> None:
     older = visits(url(10), [{1}, {1}])
     older = [Visit(one.url, one.at - 5 * DAY, links=one.links) for one in older]
-    found = outlook(knowledge_of(*HISTORY, *older), url(3), policy="last-obs", budget=1)
+    found = outlook(state_of(*HISTORY, *older), url(3), policy="last-obs", budget=1)
     assert found.at == pytest.approx(NOW + 5 * DAY, abs=1)
 
 
@@ -118,17 +120,17 @@ def test_with_last_obs_the_oldest_visit_in_the_budget_is_to_be_passed() -> None:
     "settings", [{"policy": "random", "budget": 1}, {"policy": "hacs", "budget": 1}]
 )
 def test_where_time_alone_changes_nothing_no_time_is_foretold(settings: dict[str, Any]) -> None:
-    knowledge = knowledge_of(*HISTORY, estimator="mle")
-    held = [outlook(knowledge, url(number), random_seed=1, **settings) for number in range(2)]
+    state = state_of(*HISTORY, estimator="mle")
+    held = [outlook(state, url(number), random_seed=1, **settings) for number in range(2)]
     behind = next(one for one in held if one.hold is Hold.BUDGET)
     assert behind.at is None
     assert behind.ranked == 10
 
 
 def test_in_an_experiment_a_page_is_ranked_within_its_arm() -> None:
-    knowledge = knowledge_of(*HISTORY)
+    state = state_of(*HISTORY)
     arms = {"hacs": 0.5, "last-obs": 0.5}
-    found = [outlook(knowledge, url(number), experiment=arms) for number in range(10)]
+    found = [outlook(state, url(number), experiment=arms) for number in range(10)]
     for arm in arms:
         mine = [one for one in found if one.arm == arm]
         assert sorted(one.rank for one in mine if one.rank) == list(range(1, len(mine) + 1))
@@ -142,7 +144,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     captured = Visit(ADA, 15_000 * DAY, links=frozenset({1}), harvest=Harvest(255, 15_000 * DAY))
     failed = Visit(ADA, NOW - 2 * DAY, News.FAILED)
     store = open_store(f"sqlite:///{tmp_path}/state.db", "hacs", tmp_path)
-    Knowledge(store, Estimation()).record([*HISTORY, captured, *ada, failed])
+    State(store, Estimation()).record([*HISTORY, captured, *ada, failed])
     store.close()
     return tmp_path
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from hacs_crawler.crawl.concurrent import at_once, begin, each
+from hacs_crawler.crawl.loop import at_once, begin, each
 
 
 class Gate:

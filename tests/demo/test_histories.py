@@ -13,7 +13,7 @@ from hacs_crawler.archive.timelines import TimelineError
 from hacs_crawler.demo.histories import BEGIN, END, START, from_timelines, generated
 from hacs_crawler.demo.web import Web, WebPage, read_web
 from hacs_crawler.exceptions import HacsError
-from hacs_crawler.state.page import DAY
+from hacs_crawler.utils.times import DAY
 
 
 @pytest.fixture(scope="module")

@@ -23,10 +23,12 @@ from hacs_crawler.doctor.redis import redis_checks
 from hacs_crawler.doctor.sqlite import file_system
 from hacs_crawler.state.address import open_store
 from hacs_crawler.state.codec import ROW
-from hacs_crawler.state.database import Estimation, Knowledge
-from hacs_crawler.state.page import DAY, Visit
+from hacs_crawler.state.database import State
+from hacs_crawler.state.estimation import Estimation
+from hacs_crawler.state.page import Visit
 from hacs_crawler.state.redis import BUCKETS
 from hacs_crawler.state.store import Change
+from hacs_crawler.utils.times import DAY
 from servers import free_port, redis_server
 
 ADDON = {"hacs_crawler.addon.HacsAddon": 500}
@@ -136,7 +138,7 @@ def filled(project: Path) -> str:
         Visit(f"http://example.edu/~a{number % 2}/{number}", int(time.time()) - DAY)
         for number in range(400)
     ]
-    Knowledge(store, Estimation()).record(visits)
+    State(store, Estimation()).record(visits)
     store.close()
     return url
 

@@ -10,11 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hacs_crawler.evaluation.histories import Captures, History, from_pages, history
-from hacs_crawler.evaluation.sites import group_by_site
 from hacs_crawler.evaluation.windows import estimated, window
+from hacs_crawler.links.sites import group_by_site
 from hacs_crawler.model import estimate
-from hacs_crawler.state.page import DAY, Page, Visit, merge
+from hacs_crawler.state.page import Page, Visit, merge
 from hacs_crawler.utils.arrays import offsets_of
+from hacs_crawler.utils.times import DAY
 
 Timeline = list[tuple[float, bool]]
 

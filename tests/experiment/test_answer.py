@@ -26,10 +26,12 @@ from hacs_crawler.experiment.text import answer_text
 from hacs_crawler.links.sites import site_id
 from hacs_crawler.ranking.arms import Arm, Experiment
 from hacs_crawler.ranking.policies import POLICIES
-from hacs_crawler.state.database import Estimation, Knowledge
+from hacs_crawler.state.database import State
+from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.state.memory import MemoryStore
 from hacs_crawler.state.outcome_log import OUTCOME, SEEN, UPDATED, Label, Outcomes
-from hacs_crawler.state.page import DAY, Visit
+from hacs_crawler.state.page import Visit
+from hacs_crawler.utils.times import DAY
 
 START = 1_700_000_000 // DAY * DAY
 HALVES = Experiment(tuple(Arm(name, POLICIES[name], 0.5) for name in ("hacs", "last-obs")))
@@ -251,7 +253,7 @@ def test_what_was_known_of_the_sites_before_makes_the_answer_sharper() -> None:
 
 
 def test_what_was_known_before_is_that_before_the_first_visit_of_the_experiment() -> None:
-    knowledge = Knowledge(MemoryStore(), Estimation())
+    state = State(MemoryStore(), Estimation())
     often, never = "https://uni.example/~often/", "https://uni.example/~never/"
     late = "https://uni.example/~late/"
 
@@ -268,13 +270,13 @@ def test_what_was_known_before_is_that_before_the_first_visit_of_the_experiment(
 
     found = outcomes(HALVES, {"hacs": [0.2], "last-obs": [0.2]})
     record = record_of(HALVES, found, labels(HALVES))
-    knowledge.record(visits(0))
-    before = baseline_of(knowledge, record)
+    state.record(visits(0))
+    before = baseline_of(state, record)
     assert before.sites.tolist() == sorted([site_id(often), site_id(never)])
     by_site = dict(zip(before.sites.tolist(), before.expected.tolist(), strict=True))
     assert by_site[site_id(often)] > 5 * by_site[site_id(never)]
-    knowledge.record([*visits(60), Visit(late, START + DAY, links=frozenset({1}))])
-    after = baseline_of(knowledge, record)
+    state.record([*visits(60), Visit(late, START + DAY, links=frozenset({1}))])
+    after = baseline_of(state, record)
     assert after.sites.tolist() == before.sites.tolist()
     assert after.expected.tolist() == pytest.approx(before.expected.tolist())
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hacs_crawler.exceptions import StateError
-from hacs_crawler.harvest.journal import Journal
 from hacs_crawler.harvest.query import Span
+from hacs_crawler.harvest.seed import Journal
 
 SECONDS = st.integers(0, 2**32)
 SPANS = st.builds(Span, SECONDS, SECONDS, st.text(max_size=9))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from hacs_crawler.archive import Capture
 from hacs_crawler.archive.capture import REVISIT
-from hacs_crawler.harvest.harvest import Step, steps, thinned
+from hacs_crawler.harvest.page import Step, steps, thinned
 from hacs_crawler.links.urls import fingerprint
 from hacs_crawler.state.page import Harvest, Page, Visit, merge
 

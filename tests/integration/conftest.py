@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from hacs_crawler.state.address import open_store
-from hacs_crawler.state.database import Estimation, Knowledge
+from hacs_crawler.state.database import State
+from hacs_crawler.state.estimation import Estimation
 from integration_support import Project
 from pywb_archive import pywb  # noqa: F401 - a fixture
 
@@ -20,7 +21,7 @@ def write_state(project: Project) -> Callable[..., None]:
 
     def write(*visits: Any) -> None:
         store = open_store(project.state, "hacs", Path())
-        Knowledge(store, Estimation()).record(visits)
+        State(store, Estimation()).record(visits)
         store.close()
 
     return write

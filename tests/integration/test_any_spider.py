@@ -14,7 +14,8 @@ import pytest
 
 import forks
 from hacs_crawler.crawl.scheduler import MOST_WAITING
-from hacs_crawler.state.page import DAY, Visit
+from hacs_crawler.state.page import Visit
+from hacs_crawler.utils.times import DAY
 from integration_support import QUICK, Crawl, Project
 from servers import Site
 

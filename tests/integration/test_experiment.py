@@ -16,10 +16,12 @@ from hacs_crawler.ranking.arms import Arm, Experiment
 from hacs_crawler.ranking.calibration import write_correction
 from hacs_crawler.ranking.policies import hacs, last_obs
 from hacs_crawler.state.address import open_store
-from hacs_crawler.state.database import Estimation, Knowledge
+from hacs_crawler.state.database import State
+from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.state.outcome_log import SEEN, UPDATED, Label, Outcomes
-from hacs_crawler.state.page import DAY, Visit
+from hacs_crawler.state.page import Visit
 from hacs_crawler.statistics.isotonic import Correction
+from hacs_crawler.utils.times import DAY
 from integration_support import Crawl, Project
 from servers import Site
 
@@ -39,15 +41,15 @@ def arms_of(site: Site) -> dict[str, str]:
     return {name: ARMS.arms[arm].name for name, arm in zip(NAMES, ARMS.assign(sites), strict=True)}
 
 
-def open_knowledge(project: Project) -> Knowledge:
-    return Knowledge(open_store(project.state, "hacs", Path()), Estimation())
+def open_state_of(project: Project) -> State:
+    return State(open_store(project.state, "hacs", Path()), Estimation())
 
 
 def outcomes_of(project: Project) -> tuple[Outcomes, dict[int, Label]]:
-    knowledge = open_knowledge(project)
-    outcomes = knowledge.outcomes()
-    labels = {int(number): knowledge.label(int(number)) for number in set(outcomes["label"])}
-    knowledge.store.close()
+    state = open_state_of(project)
+    outcomes = state.outcomes()
+    labels = {int(number): state.label(int(number)) for number in set(outcomes["label"])}
+    state.store.close()
     assert None not in labels.values()
     return outcomes, labels  # type: ignore[return-value]
 
@@ -142,9 +144,9 @@ def test_a_correction_that_the_state_keeps_is_applied(
 ) -> None:
     crawl_authors("-a", "level=homepage")
     before, (label, *_) = outcomes_of(project)[0], outcomes_of(project)[1].values()
-    knowledge = open_knowledge(project)
-    write_correction(knowledge, label.model, Correction((0.0, 1.0), (0.0, 0.25)))
-    knowledge.store.close()
+    state = open_state_of(project)
+    write_correction(state, label.model, Correction((0.0, 1.0), (0.0, 0.25)))
+    state.store.close()
     crawl_authors("-a", "level=homepage")
     after = outcomes_of(project)[0][len(before) :]
     assert after["p"] == pytest.approx(after["raw_p"] / 4)

@@ -15,8 +15,10 @@ from hacs_crawler.cli.rank import urls_of
 from hacs_crawler.config import Config
 from hacs_crawler.ranking.plan import make_plan
 from hacs_crawler.state.address import open_store
-from hacs_crawler.state.database import Estimation, Knowledge
-from hacs_crawler.state.page import DAY, News, Visit
+from hacs_crawler.state.database import State
+from hacs_crawler.state.estimation import Estimation
+from hacs_crawler.state.page import News, Visit
+from hacs_crawler.utils.times import DAY
 from integration_support import Project
 from servers import Site
 
@@ -49,9 +51,9 @@ def test_a_crawl_of_the_whole_state_visits_what_was_planned_in_that_order(
     gone = f"{site.url}/~a0/gone.html"
     write_state(*history(gone, 9), Visit(gone, TODAY - DAY // 2, News.GONE))
     store = open_store(project.state, "hacs", Path())
-    knowledge = Knowledge(store, Estimation())
-    plan = make_plan(knowledge, Config.from_settings(Settings(settings)), time.time())
-    planned = [urlsplit(url or "").path for url in urls_of(plan, knowledge)]
+    state = State(store, Estimation())
+    plan = make_plan(state, Config.from_settings(Settings(settings)), time.time())
+    planned = [urlsplit(url or "").path for url in urls_of(plan, state)]
     store.close()
     project.crawl("state", "-a", "level=homepage", CONCURRENT_REQUESTS=1, **settings)
     assert site.visited() == planned

@@ -13,7 +13,8 @@ from urllib.request import urlopen
 import pytest
 
 from hacs_crawler.state.address import open_store
-from hacs_crawler.state.database import Estimation, Knowledge
+from hacs_crawler.state.database import State
+from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.state.page import Visit
 from integration_support import QUICK, ROOT, Project, finish, read_until
 from servers import Site, free_port
@@ -63,7 +64,7 @@ def test_every_round_visits_anew_and_a_signal_ends_the_crawl_cleanly(
     assert "HACS visited 4 pages (4 for the first time)" in first
     assert "HACS visited 4 pages (2 for the first time)" in second
     store = open_store(project.state, "hacs", Path())
-    outcomes = Knowledge(store, Estimation()).outcomes()
+    outcomes = State(store, Estimation()).outcomes()
     store.close()
     assert len(set(outcomes["run"])) >= 3
 
@@ -121,7 +122,7 @@ def test_a_request_that_ends_without_a_word_is_recorded_once(
     assert page is not None
     assert page.failures == 0
     store = open_store(project.state, "hacs", Path())
-    outcomes = Knowledge(store, Estimation()).outcomes()
+    outcomes = State(store, Estimation()).outcomes()
     store.close()
     assert 0 in outcomes["flags"]
 

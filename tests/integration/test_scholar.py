@@ -14,7 +14,8 @@ import pytest
 
 from hacs_crawler.links.canonical import canonical_link
 from hacs_crawler.links.extract import link_fingerprint
-from hacs_crawler.state.page import DAY, Page, Visit
+from hacs_crawler.state.page import Page, Visit
+from hacs_crawler.utils.times import DAY
 from integration_support import Project
 from servers import Site
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from hacs_crawler.archive import Capture
-from hacs_crawler.harvest.harvest import thinned
+from hacs_crawler.harvest.page import thinned
 from hacs_crawler.state.page import Visit
 from integration_support import Project, finish, read_until
 from servers import free_port, redis_server

@@ -31,8 +31,10 @@ from hacs_crawler.links.extract import LinkRules, link_fingerprint
 from hacs_crawler.links.urls import page_surt
 from hacs_crawler.state.address import open_store
 from hacs_crawler.state.codec import encode_page
-from hacs_crawler.state.database import Estimation, Knowledge
-from hacs_crawler.state.page import DAY, RECENT_VISITS, Page, Visit
+from hacs_crawler.state.database import State
+from hacs_crawler.state.estimation import Estimation
+from hacs_crawler.state.page import RECENT_VISITS, Page, Visit
+from hacs_crawler.utils.times import DAY
 from integration_support import ROOT, Crawl, Project
 from pywb_archive import Archived, PywbArchive, pywb_archive, write_warc
 from servers import Site
@@ -179,14 +181,14 @@ class Harvested:
 def pages_in(state: str, namespace: str = "hacs") -> dict[str, Page]:
     """Every page of a state by its SURT."""
     with closing(open_store(state, namespace, Path())) as store:
-        pages = Knowledge(store, Estimation()).pages()
+        pages = State(store, Estimation()).pages()
         return {page_surt(page.url): page for page in pages if page}
 
 
 def recorded(folder: Path, visits: Sequence[Visit]) -> dict[str, Page]:
     state = f"sqlite:///{folder}/direct.db"
     with closing(open_store(state, "hacs", Path())) as store:
-        Knowledge(store, Estimation()).record(visits)
+        State(store, Estimation()).record(visits)
     return pages_in(state)
 
 
@@ -328,7 +330,7 @@ def imported(wayback: Wayback) -> dict[str, Page]:
     """What `hacs import` makes of pywb's own index."""
     state = wayback.new_state()
     with closing(open_store(state, "hacs", Path())) as store:
-        importer = Importer(Knowledge(store, Estimation()), LinkRules(), Counter())
+        importer = Importer(State(store, Estimation()), LinkRules(), Counter())
         importer.import_file(str(wayback.folder / "served" / "index.cdxj"))
     return pages_in(state)
 
@@ -499,9 +501,7 @@ def assert_not_asked_for_again(mementos: Iterable[str], harvested: Mapping[str, 
 def test_answers_that_are_cut_off_are_asked_for_in_parts(
     wayback: Wayback, website: Harvested
 ) -> None:
-    few = (
-        "from hacs_crawler.harvest import archive_index as i\ni.LIMIT, i.LIMIT_WITHOUT_KEYS = 9, 60"
-    )
+    few = "from hacs_crawler.harvest import index as i\ni.LIMIT, i.LIMIT_WITHOUT_KEYS = 9, 60"
     found = wayback.run(FEW, "level=website", before=few)
     assert len(found.asked) - len(found.mementos) > 2 * len(FEW)
     assert_same(found.pages, pages_of(FEW, website))

@@ -7,7 +7,7 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from parsel import Selector
 
-from hacs_crawler import canonical
+from hacs_crawler.links import canonical
 from hacs_crawler.links.canonical import canonical_link, slow_link
 from hacs_crawler.links.extract import LinkRules, link_fingerprint, link_fingerprints, page_links
 from hacs_crawler.links.urls import LONGEST_URL, fingerprint

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scrapy import Request
 from surt import surt
 
-from hacs_crawler import urls
+from hacs_crawler.links import urls
 from hacs_crawler.links.urls import check_url, fingerprint, page_id, page_surt
 
 HOSTS = st.one_of(

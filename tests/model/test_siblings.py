@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hacs_crawler.model.siblings import (
+from hacs_crawler.model.probability import (
     LEAST_LEFT,
     MOST_UPDATES,
     QUIET_SHARE,

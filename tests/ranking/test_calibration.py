@@ -21,7 +21,8 @@ from hacs_crawler.ranking.calibration import (
     shortage,
     write_correction,
 )
-from hacs_crawler.state.database import Estimation, Knowledge
+from hacs_crawler.state.database import State
+from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.state.memory import MemoryStore
 from hacs_crawler.state.outcome_log import SEEN, UPDATED
 from hacs_crawler.statistics.isotonic import IDENTITY, Correction, fit_isotonic
@@ -30,8 +31,8 @@ HALF = Correction((0.0, 0.5, 1.0), (0.0, 0.25, 1.0))
 
 
 @pytest.fixture
-def knowledge():
-    return Knowledge(MemoryStore(), Estimation())
+def state():
+    return State(MemoryStore(), Estimation())
 
 
 def alternating(size, share, found_share, **how):
@@ -47,7 +48,7 @@ def test_only_visits_count_that_were_predicted_and_observed():
     assert predicted(some).tolist() == some[2:].tolist()
 
 
-def test_visits_are_grouped_by_policy_and_model_whatever_the_arm(knowledge):
+def test_visits_are_grouped_by_policy_and_model_whatever_the_arm(state):
     others = [
         label(),
         label(arm="a", experiment=7),
@@ -56,8 +57,8 @@ def test_visits_are_grouped_by_policy_and_model_whatever_the_arm(knowledge):
         label(horizon_days=1.0),
     ]
     for number, by in enumerate(others):
-        keep(knowledge, alternating(number + 1, 0.5, 1.0, by=by, first_at=1_000 * (number + 1)), by)
-    assert [(one.policy, one.model, len(one.outcomes)) for one in groups(knowledge)] == [
+        keep(state, alternating(number + 1, 0.5, 1.0, by=by, first_at=1_000 * (number + 1)), by)
+    assert [(one.policy, one.model, len(one.outcomes)) for one in groups(state)] == [
         ("hacs", "bayes fade 365 since visit horizon 1 siblings", 5),
         ("hacs", BAYES, 3),
         ("hacs", "mle since visit siblings", 4),
@@ -65,11 +66,11 @@ def test_visits_are_grouped_by_policy_and_model_whatever_the_arm(knowledge):
     ]
 
 
-def test_a_group_has_what_was_predicted_and_what_was_found(knowledge):
+def test_a_group_has_what_was_predicted_and_what_was_found(state):
     some = records([0.9, 0.1], [True, False])
     some["raw_p"] = [0.8, 0.2]
-    keep(knowledge, some)
-    (group,) = groups(knowledge)
+    keep(state, some)
+    (group,) = groups(state)
     assert group.p == pytest.approx([0.9, 0.1])
     assert group.raw_p == pytest.approx([0.8, 0.2])
     assert group.found.tolist() == [True, False]
@@ -77,15 +78,15 @@ def test_a_group_has_what_was_predicted_and_what_was_found(knowledge):
     assert group.score().brier == pytest.approx(0.01)
 
 
-def test_records_without_a_label_are_in_no_group(knowledge):
-    knowledge.store.add_outcomes(alternating(5, 0.5, 1.0))
-    assert groups(knowledge) == []
+def test_records_without_a_label_are_in_no_group(state):
+    state.store.add_outcomes(alternating(5, 0.5, 1.0))
+    assert groups(state) == []
 
 
-def test_the_records_of_a_model_are_those_of_all_policies_by_time(knowledge):
-    keep(knowledge, alternating(3, 0.5, 1.0, first_at=2_000))
-    keep(knowledge, alternating(2, 0.5, 1.0, by=label("random"), first_at=1_000), label("random"))
-    ((model, outcomes),) = by_model(groups(knowledge)).items()
+def test_the_records_of_a_model_are_those_of_all_policies_by_time(state):
+    keep(state, alternating(3, 0.5, 1.0, first_at=2_000))
+    keep(state, alternating(2, 0.5, 1.0, by=label("random"), first_at=1_000), label("random"))
+    ((model, outcomes),) = by_model(groups(state)).items()
     assert model == BAYES
     assert outcomes["at"].tolist() == [1_000, 1_001, 2_000, 2_001, 2_002]
 
@@ -187,46 +188,46 @@ def test_a_correction_that_is_wrong_by_now_is_a_drift():
     assert drift(some, HALF) is not None
 
 
-def test_the_drift_of_a_model_is_judged_with_its_correction_if_that_is_applied(knowledge):
+def test_the_drift_of_a_model_is_judged_with_its_correction_if_that_is_applied(state):
     some = drawn(3_000, lambda p: p**2)
-    keep(knowledge, some)
-    assert drift_of(knowledge, BAYES, is_corrected=True) is not None
-    write_correction(knowledge, BAYES, fit(some).correction)
-    assert drift_of(knowledge, BAYES, is_corrected=True) is None
-    assert drift_of(knowledge, BAYES, is_corrected=False) is not None
-    assert drift_of(knowledge, "another", is_corrected=True) is None
+    keep(state, some)
+    assert drift_of(state, BAYES, is_corrected=True) is not None
+    write_correction(state, BAYES, fit(some).correction)
+    assert drift_of(state, BAYES, is_corrected=True) is None
+    assert drift_of(state, BAYES, is_corrected=False) is not None
+    assert drift_of(state, "another", is_corrected=True) is None
 
 
 def test_a_correction_is_kept_for_its_model_alone_and_replaced(store):
-    knowledge = Knowledge(store, Estimation())
-    write_correction(knowledge, BAYES, IDENTITY)
-    write_correction(knowledge, BAYES, HALF)
-    assert read_correction(knowledge, BAYES) == HALF
-    assert read_correction(knowledge, "another") is None
-    assert corrected_models(knowledge) == [BAYES]
+    state = State(store, Estimation())
+    write_correction(state, BAYES, IDENTITY)
+    write_correction(state, BAYES, HALF)
+    assert read_correction(state, BAYES) == HALF
+    assert read_correction(state, "another") is None
+    assert corrected_models(state) == [BAYES]
 
 
 def test_a_correction_that_was_removed_is_none(store):
-    knowledge = Knowledge(store, Estimation())
-    write_correction(knowledge, BAYES, HALF)
-    write_correction(knowledge, "another", IDENTITY)
-    assert remove_correction(knowledge, BAYES)
-    assert not remove_correction(knowledge, BAYES)
-    assert read_correction(knowledge, BAYES) is None
-    assert corrected_models(knowledge) == ["another"]
+    state = State(store, Estimation())
+    write_correction(state, BAYES, HALF)
+    write_correction(state, "another", IDENTITY)
+    assert remove_correction(state, BAYES)
+    assert not remove_correction(state, BAYES)
+    assert read_correction(state, BAYES) is None
+    assert corrected_models(state) == ["another"]
 
 
 @pytest.mark.parametrize("value", [[], {"raw": [0, 1]}, {"raw": [0, 1], "corrected": [1, 0]}, 5])
-def test_a_damaged_correction_is_named_and_can_be_removed(knowledge, value):
-    write_correction(knowledge, BAYES, HALF)
-    knowledge.store.write_meta(f"calibration/{BAYES}", value)
+def test_a_damaged_correction_is_named_and_can_be_removed(state, value):
+    write_correction(state, BAYES, HALF)
+    state.store.write_meta(f"calibration/{BAYES}", value)
     with pytest.raises(StateError, match=f"'calibration/{BAYES}'.* is damaged"):
-        read_correction(knowledge, BAYES)
-    assert remove_correction(knowledge, BAYES)
-    assert read_correction(knowledge, BAYES) is None
+        read_correction(state, BAYES)
+    assert remove_correction(state, BAYES)
+    assert read_correction(state, BAYES) is None
 
 
-def test_a_damaged_list_of_corrections_is_named(knowledge):
-    knowledge.store.write_meta("calibrations", {"no": "list"})
+def test_a_damaged_list_of_corrections_is_named(state):
+    state.store.write_meta("calibrations", {"no": "list"})
     with pytest.raises(StateError, match="'calibrations'"):
-        corrected_models(knowledge)
+        corrected_models(state)

@@ -10,18 +10,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scrapy.settings import Settings
 
-from hacs_crawler import plan as plan_module
 from hacs_crawler.config import Config
+from hacs_crawler.ranking import plan as plan_module
 from hacs_crawler.ranking.arms import interleaved
 from hacs_crawler.ranking.plan import Plan, make_plan, plan_of
 from hacs_crawler.ranking.policies import POLICIES, Candidates, Floats, hacs
 from hacs_crawler.ranking.ranking import Ranking
 from hacs_crawler.ranking.selection import chosen_places
 from hacs_crawler.state.codec import ROW
-from hacs_crawler.state.database import Estimation, Knowledge
+from hacs_crawler.state.database import State
+from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.state.memory import MemoryStore
-from hacs_crawler.state.page import DAY, News, Visit
+from hacs_crawler.state.page import News, Visit
 from hacs_crawler.state.store import Ids, Rows
+from hacs_crawler.utils.times import DAY
 
 NOW = 1000 * DAY
 ARMS = {"hacs": 0.5, "last-obs": 0.5}
@@ -31,10 +33,10 @@ def config(**settings: object) -> Config:
     return Config.from_settings(Settings({f"HACS_{k.upper()}": v for k, v in settings.items()}))
 
 
-def knowledge_of(*visits: Visit) -> Knowledge:
-    knowledge = Knowledge(MemoryStore(), Estimation())
-    knowledge.record(visits)
-    return knowledge
+def state_of(*visits: Visit) -> State:
+    state = State(MemoryStore(), Estimation())
+    state.record(visits)
+    return state
 
 
 def rows_of(number: int, seed: int = 1) -> tuple[Ids, Rows]:
@@ -75,7 +77,7 @@ def ranked_by_the_scheduler(ids: Ids, rows: Rows, chosen: Config) -> list[int]:
 
 
 def plan(ids: Ids, rows: Rows, chosen: Config, limit: int | None = None) -> Plan:
-    return plan_of(ids, rows, knowledge_of(), chosen, NOW, limit)
+    return plan_of(ids, rows, state_of(), chosen, NOW, limit)
 
 
 @pytest.mark.parametrize("policy", POLICIES)
@@ -172,8 +174,8 @@ def test_a_page_is_shown_with_what_ranked_it() -> None:
     links = [frozenset({1}), frozenset({1, 2}), frozenset({1, 2})]
     days = (970, 980, 990)
     visits = [Visit(url, day * DAY, links=shown) for day, shown in zip(days, links, strict=True)]
-    knowledge = knowledge_of(*visits, Visit(url, 995 * DAY, News.FAILED))
-    found = make_plan(knowledge, config(), NOW)
+    state = state_of(*visits, Visit(url, 995 * DAY, News.FAILED))
+    found = make_plan(state, config(), NOW)
     assert found.visits.tolist() == [3]
     assert found.updates.tolist() == [1]
     assert found.failures.tolist() == [1]
@@ -183,5 +185,5 @@ def test_a_page_is_shown_with_what_ranked_it() -> None:
 
 
 def test_an_empty_state_has_an_empty_plan() -> None:
-    found = make_plan(knowledge_of(), config(), NOW)
+    found = make_plan(state_of(), config(), NOW)
     assert (len(found), found.known, found.left_out) == (0, 0, 0)

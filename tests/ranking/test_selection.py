@@ -11,8 +11,8 @@ from hacs_crawler.exceptions import ConfigError
 from hacs_crawler.ranking.policies import POLICIES, Candidates
 from hacs_crawler.ranking.ranking import Ranking, candidates_from
 from hacs_crawler.state.codec import ROW
-from hacs_crawler.state.page import DAY
 from hacs_crawler.state.store import Rows
+from hacs_crawler.utils.times import DAY
 
 NOW = 1000 * DAY
 

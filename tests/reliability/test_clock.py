@@ -7,7 +7,8 @@ from contextlib import closing
 from parsel import Selector
 
 from hacs_crawler.links.extract import link_fingerprints
-from hacs_crawler.state.database import Estimation, Knowledge
+from hacs_crawler.state.database import State
+from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.state.memory import MemoryStore
 from hacs_crawler.state.page import Visit
 from integration_support import Project
@@ -39,7 +40,7 @@ def test_visits_out_of_order_leave_the_state_that_the_right_order_would_have_lef
         for at in page.visits
     ]
     with closing(MemoryStore()) as store:
-        in_order = Knowledge(store, Estimation())
+        in_order = State(store, Estimation())
         in_order.record(sorted(visits, key=lambda visit: visit.at))
         expected = in_order.load(list(pages))
     for key, page in pages.items():

@@ -14,7 +14,8 @@ from hacs_crawler.cli.app import app
 from hacs_crawler.exceptions import StateUnavailableError
 from hacs_crawler.links.urls import page_id
 from hacs_crawler.state.address import open_store
-from hacs_crawler.state.database import Estimation, Knowledge
+from hacs_crawler.state.database import State
+from hacs_crawler.state.estimation import Estimation
 from integration_support import Project
 from reliability_support import (
     PROMPT,
@@ -69,11 +70,11 @@ def test_a_write_to_a_cluster_waits_for_the_replicas_of_each_node(tmp_path: Path
         redis_cluster(tmp_path, replicas=3) as cluster,
         closing(open_store(f"{cluster.url}?replicas=1", "hacs", Path())) as store,
     ):
-        knowledge = Knowledge(store, Estimation())
-        assert len(knowledge.record(visits_of(URLS))) == len(URLS)
+        state = State(store, Estimation())
+        assert len(state.record(visits_of(URLS))) == len(URLS)
         cluster.kill(4)
         with pytest.raises(StateUnavailableError, match="has 0 replicas that keep up, of the 1"):
-            knowledge.record(visits_of(URLS, LATER))
+            state.record(visits_of(URLS, LATER))
 
 
 @pytest.fixture(scope="module")
@@ -96,38 +97,38 @@ def test_every_operation_follows_a_slot_to_its_new_node(
     url, store = migrated
     if not is_open:
         store = open_store(url, "hacs", Path())
-    knowledge = Knowledge(store, Estimation())  # type: ignore[arg-type]
+    state = State(store, Estimation())  # type: ignore[arg-type]
     ids = np.array([page_id(one) for one in URLS], np.int64)
     at = LATER + is_open
-    assert len(knowledge.record(visits_of(URLS, at))) == len(URLS)
-    pages = knowledge.load(ids.tolist()).values()
+    assert len(state.record(visits_of(URLS, at))) == len(URLS)
+    pages = state.load(ids.tolist()).values()
     assert len(pages) == len(URLS)
     assert all(at in page.visits for page in pages)
-    assert (knowledge.rows(ids)["last_visit"] >= at).all()
-    assert sum(len(found) for found, _ in knowledge.store.all_rows()) == len(URLS)
-    assert knowledge.store.count() == len(URLS)
-    assert len(knowledge.outcomes()) == 0
-    knowledge.store.trim_outcomes(5)
-    knowledge.store.write_meta("x", 1)
-    assert knowledge.store.read_meta("x") == 1
-    assert knowledge.store.size_bytes() > 0
+    assert (state.rows(ids)["last_visit"] >= at).all()
+    assert sum(len(found) for found, _ in state.store.all_rows()) == len(URLS)
+    assert state.store.count() == len(URLS)
+    assert len(state.outcomes()) == 0
+    state.store.trim_outcomes(5)
+    state.store.write_meta("x", 1)
+    assert state.store.read_meta("x") == 1
+    assert state.store.size_bytes() > 0
     if not is_open:
-        knowledge.store.close()
+        state.store.close()
 
 
 def test_a_write_to_a_cluster_that_is_down_can_be_tried_again(tmp_path: Path) -> None:
     options = (*DURABLE, "--cluster-node-timeout", "1000")
     with redis_cluster(tmp_path, *options) as cluster:
         with closing(open_store(cluster.url, "hacs", Path())) as store:
-            knowledge = Knowledge(store, Estimation())
-            knowledge.record(visits_of(URLS))
+            state = State(store, Estimation())
+            state.record(visits_of(URLS))
             cluster.kill(2)
             cluster.wait_until_down(0)
             with pytest.raises(StateUnavailableError):
-                knowledge.record(visits_of(URLS, LATER))
+                state.record(visits_of(URLS, LATER))
             cluster.start(2)
             cluster.wait_until_ok()
-            knowledge.record(visits_of(URLS, LATER))
+            state.record(visits_of(URLS, LATER))
         assert {len(page.visits) for page in whole_pages(cluster.url).values()} == {2}
 
 

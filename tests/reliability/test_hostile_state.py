@@ -21,9 +21,11 @@ from hacs_crawler.exceptions import StateError
 from hacs_crawler.links.urls import page_id
 from hacs_crawler.state.address import open_store
 from hacs_crawler.state.codec import ROW, decode_page, encode_page, encode_row
-from hacs_crawler.state.database import Estimation, Knowledge
+from hacs_crawler.state.database import State
+from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.state.outcome_log import OUTCOME, Label, Prediction
-from hacs_crawler.state.page import DAY, Page, Visit
+from hacs_crawler.state.page import Page, Visit
+from hacs_crawler.utils.times import DAY
 from integration_support import Project
 from servers import Site
 
@@ -154,11 +156,9 @@ class HostileState:
         others = [*self.absurd, *self.bad_rows, *self.bad_outcomes]
         self.readable = [*self.sound, *others]
         with closing(open_store(url, namespace, Path())) as store:
-            knowledge = Knowledge(store, Estimation())
-            knowledge.keep_label(LABEL)
-            knowledge.record(
-                [v for one in [*self.readable, *self.unreadable] for v in visits_of(one)]
-            )
+            state = State(store, Estimation())
+            state.keep_label(LABEL)
+            state.record([v for one in [*self.readable, *self.unreadable] for v in visits_of(one)])
         with closing(Hostile(url, namespace)) as hostile:
             for kind, urls, changes in (
                 ("pages", self.unreadable, UNREADABLE),
@@ -176,15 +176,15 @@ def hostile(state_url: str, namespace: str) -> HostileState:
 
 
 @pytest.fixture
-def knowledge(hostile: HostileState, open_state: Callable[[], object]) -> Knowledge:
-    return Knowledge(open_state(), Estimation())  # type: ignore[arg-type]
+def state(hostile: HostileState, open_state: Callable[[], object]) -> State:
+    return State(open_state(), Estimation())  # type: ignore[arg-type]
 
 
 def test_visits_of_sound_pages_are_recorded_and_damaged_pages_are_named(
-    hostile: HostileState, knowledge: Knowledge, caplog: pytest.LogCaptureFixture
+    hostile: HostileState, state: State, caplog: pytest.LogCaptureFixture
 ) -> None:
     urls = [*hostile.readable, *hostile.unreadable]
-    recorded = knowledge.record([Visit(url, NOW, links=frozenset({1, 99})) for url in urls])
+    recorded = state.record([Visit(url, NOW, links=frozenset({1, 99})) for url in urls])
     assert {one.visit.url for one in recorded} == set(hostile.readable)
     named = [record.message for record in caplog.records if "cannot be recorded" in record.message]
     assert len(named) == len(hostile.unreadable)
@@ -192,15 +192,15 @@ def test_visits_of_sound_pages_are_recorded_and_damaged_pages_are_named(
 
 
 def test_damaged_rows_are_made_anew_from_their_pages(
-    hostile: HostileState, knowledge: Knowledge, caplog: pytest.LogCaptureFixture
+    hostile: HostileState, state: State, caplog: pytest.LogCaptureFixture
 ) -> None:
     ids = np.array([page_id(url) for url in hostile.bad_rows[:5]], np.int64)
-    rows = knowledge.rows(ids)
-    pages = knowledge.load(ids.tolist())
+    rows = state.rows(ids)
+    pages = state.load(ids.tolist())
     assert rows.tobytes() == b"".join(encode_row(pages[key]) for key in ids.tolist())
     streamed = {
         key: row.tobytes()
-        for found, batch in knowledge.store.all_rows()
+        for found, batch in state.store.all_rows()
         for key, row in zip(found.tolist(), batch, strict=True)
     }
     assert all(streamed[key] == encode_row(pages[key]) for key in ids.tolist())
@@ -209,15 +209,15 @@ def test_damaged_rows_are_made_anew_from_their_pages(
 
 
 def test_damaged_outcome_records_are_passed_over(
-    hostile: HostileState, knowledge: Knowledge, caplog: pytest.LogCaptureFixture
+    hostile: HostileState, state: State, caplog: pytest.LogCaptureFixture
 ) -> None:
-    pages = set(knowledge.outcomes()["page"].tolist())
+    pages = set(state.outcomes()["page"].tolist())
     damaged = {page_id(url) for url in (*hostile.bad_outcomes[:3], hostile.bad_outcomes[5])}
     sound = [*hostile.readable, *hostile.unreadable]
     assert pages == {page_id(url) for url in sound} - damaged
     assert "damaged outcome records" in caplog.text
-    knowledge.store.trim_outcomes(2**32 - 1)
-    assert len(knowledge.outcomes()) == 0
+    state.store.trim_outcomes(2**32 - 1)
+    assert len(state.outcomes()) == 0
 
 
 @pytest.mark.parametrize(
@@ -235,7 +235,7 @@ def test_a_damaged_prior_is_named(note: str, state_url: str, namespace: str) -> 
         with closing(Hostile(state_url, namespace)) as hostile:
             hostile.note("prior", note)
         with pytest.raises(StateError, match=r"the note 'prior' .*damaged, remove it"):
-            Knowledge(store, Estimation())
+            State(store, Estimation())
 
 
 @pytest.mark.parametrize("schema", ["two", "[2]", ""])
@@ -253,10 +253,10 @@ def test_a_damaged_schema_is_named(schema: str, redis_port: int, namespace: str)
     ids=["part", "list", "other", "text", "number"],
 )
 def test_a_label_of_the_future_is_passed_over(
-    label: object, knowledge: Knowledge, caplog: pytest.LogCaptureFixture
+    label: object, state: State, caplog: pytest.LogCaptureFixture
 ) -> None:
-    knowledge.store.write_meta("label/7", label)
-    assert knowledge.label(7) is None
+    state.store.write_meta("label/7", label)
+    assert state.label(7) is None
     assert "label/7" in caplog.text
 
 
@@ -323,11 +323,11 @@ def test_a_key_of_another_type_is_named(redis_port: int, namespace: str) -> None
         client.set(key, "no hash")
         page = Page("http://example.edu/")
         visit = Visit(page.url, START, links=frozenset({1}))
-        knowledge = Knowledge(store, Estimation())
+        state = State(store, Estimation())
         with pytest.raises(StateError, match="WRONGTYPE"):
             list(store.all_rows())
         client.set(f"{namespace}:{{{page_id(page.url) % 65_536:04x}}}:pages", "no hash")
         with pytest.raises(StateError, match=rf"{namespace}:.*:pages"):
-            knowledge.load([page_id(page.url)])
+            state.load([page_id(page.url)])
         with pytest.raises(StateError, match="WRONGTYPE"):
-            knowledge.record([visit])
+            state.record([visit])

@@ -14,7 +14,8 @@ import redis
 from hacs_crawler.exceptions import StateError, StateUnavailableError
 from hacs_crawler.links.urls import page_id
 from hacs_crawler.state.address import open_store
-from hacs_crawler.state.database import Estimation, Knowledge
+from hacs_crawler.state.database import State
+from hacs_crawler.state.estimation import Estimation
 from integration_support import Project
 from reliability_support import (
     PROMPT,
@@ -33,9 +34,9 @@ DURABLE = ("--appendonly", "yes", "--appendfsync", "always")
 
 
 @contextmanager
-def opened(url: str) -> Iterator[Knowledge]:
+def opened(url: str) -> Iterator[State]:
     with closing(open_store(url, "hacs", Path())) as store:
-        yield Knowledge(store, Estimation())
+        yield State(store, Estimation())
 
 
 def test_a_server_that_is_killed_and_comes_back_with_its_file_loses_nothing(
@@ -95,14 +96,14 @@ def test_a_server_that_comes_back_empty_ends_the_crawl_with_a_line_that_says_so(
 
 
 def test_a_state_that_was_replaced_is_not_written_to(tmp_path: Path) -> None:
-    with RedisProcess(tmp_path) as server, opened(server.url) as knowledge:
-        knowledge.record(visits_of(URLS))
+    with RedisProcess(tmp_path) as server, opened(server.url) as state:
+        state.record(visits_of(URLS))
         with redis.Redis(port=server.port) as client:
             client.flushdb()
         with opened(server.url) as other:
             other.record(visits_of(URLS[:1]))
         with pytest.raises(StateError, match="was replaced while it was in use"):
-            knowledge.record(visits_of(URLS, LATER))
+            state.record(visits_of(URLS, LATER))
         assert len(whole_pages(server.url)) == 1
 
 
@@ -153,28 +154,28 @@ def test_a_write_waits_for_as_many_replicas_as_the_address_asks_for(
     pair: tuple[RedisProcess, RedisProcess],
 ) -> None:
     server, replica = pair
-    with opened(f"{server.url}?replicas=1&socket_timeout=20") as knowledge:
-        assert len(knowledge.record(visits_of(URLS))) == len(URLS)
+    with opened(f"{server.url}?replicas=1&socket_timeout=20") as state:
+        assert len(state.record(visits_of(URLS))) == len(URLS)
         with redis.Redis(port=replica.port) as client:
             assert sum(client.hlen(key) for key in client.scan_iter("*:pages")) == len(URLS)
         replica.pause()
         with pytest.raises(StateUnavailableError, match="has 0 replicas that keep up, of the 1"):
-            knowledge.record(visits_of(URLS, LATER))
+            state.record(visits_of(URLS, LATER))
         replica.go_on()
-        assert len(knowledge.record(visits_of(URLS, LATER))) == len(URLS)
+        assert len(state.record(visits_of(URLS, LATER))) == len(URLS)
 
 
 def test_a_server_that_became_a_replica_is_waited_for(
     pair: tuple[RedisProcess, RedisProcess],
 ) -> None:
     server, other = pair
-    with opened(server.url) as knowledge, redis.Redis(port=server.port) as client:
-        knowledge.record(visits_of(URLS))
+    with opened(server.url) as state, redis.Redis(port=server.port) as client:
+        state.record(visits_of(URLS))
         client.replicaof("127.0.0.1", other.port)
         with pytest.raises(StateUnavailableError):
-            knowledge.record(visits_of(URLS, LATER))
+            state.record(visits_of(URLS, LATER))
         client.replicaof("NO", "ONE")
-        assert len(knowledge.record(visits_of(URLS, LATER))) == len(URLS)
+        assert len(state.record(visits_of(URLS, LATER))) == len(URLS)
     assert {len(page.visits) for page in whole_pages(server.url).values()} == {2}
 
 
@@ -186,8 +187,8 @@ def test_another_server_may_take_over_the_address(
     (tmp_path / "one.sock").symlink_to(server.socket)
     (tmp_path / "two.sock").symlink_to(other.socket)
     address.symlink_to(server.socket)
-    with opened(f"unix://{address}") as knowledge:
-        knowledge.record(visits_of(URLS))
+    with opened(f"unix://{address}") as state:
+        state.record(visits_of(URLS))
         with redis.Redis(port=other.port) as client:
             other.wait_until(lambda facts: facts["master_link_status"] == "up", "replication")
             with redis.Redis(port=server.port) as old:
@@ -197,21 +198,21 @@ def test_another_server_may_take_over_the_address(
         address.unlink()
         address.symlink_to(other.socket)
         with pytest.raises(StateUnavailableError):  # it still talks to the old one
-            knowledge.record(visits_of(URLS, LATER))
-        assert len(knowledge.record(visits_of(URLS, LATER))) == len(URLS)
+            state.record(visits_of(URLS, LATER))
+        assert len(state.record(visits_of(URLS, LATER))) == len(URLS)
     assert {len(page.visits) for page in whole_pages(other.url).values()} == {2}
 
 
 def test_what_a_failover_lost_is_written_back_as_far_as_it_is_known(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with RedisProcess(tmp_path) as server, opened(server.url) as knowledge:
-        knowledge.record(visits_of(URLS))
-        known = {key: one.after for key, one in _by_page(knowledge, LATER).items()}
+    with RedisProcess(tmp_path) as server, opened(server.url) as state:
+        state.record(visits_of(URLS))
+        known = {key: one.after for key, one in _by_page(state, LATER).items()}
         with redis.Redis(port=server.port) as client:
             for key in client.scan_iter("*:pages"):
                 client.delete(key)
-        knowledge.record(visits_of(URLS, LATER + 60), known)
+        state.record(visits_of(URLS, LATER + 60), known)
         pages = whole_pages(server.url).values()
     assert [list(page.visits) for page in pages] == [[1_700_000_000, LATER, LATER + 60]] * len(URLS)
     assert f"has lost what it had of {len(URLS)} pages" in caplog.text
@@ -220,17 +221,17 @@ def test_what_a_failover_lost_is_written_back_as_far_as_it_is_known(
 def test_a_page_that_came_back_older_keeps_what_it_had_and_what_was_known_of_it(
     tmp_path: Path,
 ) -> None:
-    with RedisProcess(tmp_path) as server, opened(server.url) as knowledge:
-        knowledge.record(visits_of(URLS))
-        old = knowledge.store.load([next(iter(_by_page(knowledge, LATER)))])
-        first = _by_page(knowledge, LATER + 60)
+    with RedisProcess(tmp_path) as server, opened(server.url) as state:
+        state.record(visits_of(URLS))
+        old = state.store.load([next(iter(_by_page(state, LATER)))])
+        first = _by_page(state, LATER + 60)
         ((key, body),) = old.items()
         with redis.Redis(port=server.port) as client:
             (bucket,) = (name for name in client.scan_iter("*:pages") if _has(client, name, key))
             client.hset(bucket, key.to_bytes(8, "little", signed=True), body)
         page = first[key].after
-        knowledge.record(visits_of([page.url], LATER + 120), {key: page})
-        found = knowledge.load([key])[key]
+        state.record(visits_of([page.url], LATER + 120), {key: page})
+        found = state.load([key])[key]
     assert list(found.visits) == [1_700_000_000, LATER, LATER + 60, LATER + 120]
 
 
@@ -238,8 +239,8 @@ def _has(client: redis.Redis, name: bytes, key: int) -> bool:
     return bool(client.hexists(name, key.to_bytes(8, "little", signed=True)))
 
 
-def _by_page(knowledge: Knowledge, at: int):  # type: ignore[no-untyped-def]
-    return {page_id(one.visit.url): one for one in knowledge.record(visits_of(URLS, at))}
+def _by_page(state: State, at: int):  # type: ignore[no-untyped-def]
+    return {page_id(one.visit.url): one for one in state.record(visits_of(URLS, at))}
 
 
 @pytest.mark.parametrize(

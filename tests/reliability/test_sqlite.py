@@ -14,7 +14,8 @@ import pytest
 from hacs_crawler.exceptions import StateError, StateUnavailableError
 from hacs_crawler.state import sqlite as sqlite_store
 from hacs_crawler.state.address import open_store
-from hacs_crawler.state.database import Estimation, Knowledge
+from hacs_crawler.state.database import State
+from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.state.store import SCHEMA
 from integration_support import Project
 from reliability_support import (
@@ -33,9 +34,9 @@ LATER = 1_700_086_400
 
 
 @contextmanager
-def opened(url: str) -> Iterator[Knowledge]:
+def opened(url: str) -> Iterator[State]:
     with closing(open_store(url, "hacs", Path())) as store:
-        yield Knowledge(store, Estimation())
+        yield State(store, Estimation())
 
 
 @contextmanager
@@ -52,14 +53,14 @@ def test_a_file_that_is_locked_for_longer_than_a_write_waits_can_be_written_to_l
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sqlite_store, "BUSY_SECONDS", 0.05)
-    with opened(project.state) as knowledge:
-        knowledge.record(visits_of(URLS))
+    with opened(project.state) as state:
+        state.record(visits_of(URLS))
         with (
             locked(project),
             pytest.raises(StateUnavailableError, match=r"state\.db: database is locked"),
         ):
-            knowledge.record(visits_of(URLS, LATER))
-        knowledge.record(visits_of(URLS, LATER))
+            state.record(visits_of(URLS, LATER))
+        state.record(visits_of(URLS, LATER))
     assert {len(page.visits) for page in whole_pages(project.state).values()} == {2}
 
 
@@ -91,16 +92,16 @@ def test_a_crawl_waits_while_the_file_is_locked(site: Site, project: Project) ->
 def test_a_full_file_keeps_what_it_has_and_can_be_written_to_when_there_is_room(
     project: Project,
 ) -> None:
-    with opened(project.state) as knowledge:
-        knowledge.record(visits_of(URLS[:100]))
-        database = knowledge.store._db  # type: ignore[attr-defined]
+    with opened(project.state) as state:
+        state.record(visits_of(URLS[:100]))
+        database = state.store._db  # type: ignore[attr-defined]
         (pages,) = database.execute("PRAGMA page_count").fetchone()
         database.execute(f"PRAGMA max_page_count = {pages + 4}")
         with pytest.raises(StateUnavailableError, match="full"):
-            knowledge.record(visits_of(URLS))
-        assert knowledge.store.count() == 100
+            state.record(visits_of(URLS))
+        assert state.store.count() == 100
         database.execute("PRAGMA max_page_count = 1000000")
-        assert len(knowledge.record(visits_of(URLS, LATER))) == len(URLS)
+        assert len(state.record(visits_of(URLS, LATER))) == len(URLS)
     assert len(whole_pages(project.state)) == len(URLS)
 
 
@@ -118,14 +119,14 @@ def full_disk(size: int) -> Iterator[None]:
 def test_a_disk_that_is_full_at_the_commit_can_be_written_to_when_there_is_room(
     project: Project,
 ) -> None:
-    with opened(project.state) as knowledge:
-        knowledge.record(visits_of(URLS[:10]))
+    with opened(project.state) as state:
+        state.record(visits_of(URLS[:10]))
         with (
-            full_disk(knowledge.store.size_bytes()),
+            full_disk(state.store.size_bytes()),
             pytest.raises(StateUnavailableError, match=r"state\.db: disk I/O error"),
         ):
-            knowledge.record(visits_of(URLS))
-        assert len(knowledge.record(visits_of(URLS, LATER))) == len(URLS)
+            state.record(visits_of(URLS))
+        assert len(state.record(visits_of(URLS, LATER))) == len(URLS)
     assert len(whole_pages(project.state)) == len(URLS)
 
 
@@ -134,14 +135,14 @@ def test_a_file_that_is_removed_while_it_is_in_use_is_missed(
     is_replaced: bool, project: Project
 ) -> None:
     path = Path(project.state.removeprefix("sqlite:///"))
-    with opened(project.state) as knowledge:
-        knowledge.record(visits_of(URLS))
+    with opened(project.state) as state:
+        state.record(visits_of(URLS))
         for name in ("state.db", "state.db-wal", "state.db-shm"):
             (path.parent / name).unlink()
         if is_replaced:
             record(project.state, visits_of(URLS[:1]))
         with pytest.raises(StateError, match=r"state\.db was removed or replaced"):
-            knowledge.record(visits_of(URLS, LATER))
+            state.record(visits_of(URLS, LATER))
     assert path.exists() == is_replaced
 
 
@@ -149,13 +150,13 @@ def test_a_state_that_a_newer_version_took_over_is_not_written_to(
     state_url: str, namespace: str
 ) -> None:
     with closing(open_store(state_url, namespace, Path())) as store:
-        knowledge = Knowledge(store, Estimation())
-        knowledge.record(visits_of(URLS[:3]))
+        state = State(store, Estimation())
+        state.record(visits_of(URLS[:3]))
         if state_url.startswith("sqlite"):
             with closing(sqlite3.connect(state_url.removeprefix("sqlite:///"))) as other:
                 other.execute(f"PRAGMA user_version = {SCHEMA + 1}")
         else:
             store.write_meta("schema", SCHEMA + 1)
         with pytest.raises(StateError, match=f"has schema {SCHEMA + 1}, newer .*upgrade"):
-            knowledge.record(visits_of(URLS[:3], LATER))
-        assert {len(one.visits) for one in knowledge.pages() if one is not None} == {1}
+            state.record(visits_of(URLS[:3], LATER))
+        assert {len(one.visits) for one in state.pages() if one is not None} == {1}

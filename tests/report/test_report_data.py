@@ -14,7 +14,6 @@ from hacs_crawler.model import DEFAULT_PRIOR, bayes, estimate, gaps_between
 from hacs_crawler.model.bayes import bayes_quantiles
 from hacs_crawler.ranking.plan import make_plan, read_rows
 from hacs_crawler.report.data import shown_state
-from hacs_crawler.report.histories import MOST_ESTIMATES, course, gaps_between_updates
 from hacs_crawler.report.html import embedded, html
 from hacs_crawler.report.overview import (
     INTERVAL_EDGES_DAYS,
@@ -23,14 +22,15 @@ from hacs_crawler.report.overview import (
     interval_counts,
     overview,
 )
-from hacs_crawler.report.pages import chances
+from hacs_crawler.report.pages import MOST_ESTIMATES, chances, course, gaps_between_updates
 from hacs_crawler.report.runs import UNKNOWN, yields
 from hacs_crawler.state.codec import ROW
-from hacs_crawler.state.database import Estimation, histories
+from hacs_crawler.state.estimation import Estimation, histories
 from hacs_crawler.state.outcome_log import OUTCOME, SEEN, UPDATED, Label, Outcomes
-from hacs_crawler.state.page import DAY, News, Page, Visit, merge
+from hacs_crawler.state.page import News, Page, Visit, merge
 from hacs_crawler.state.store import Rows
-from report_support import ARMS, NOW, busy_knowledge, config_of, data_of, empty_knowledge
+from hacs_crawler.utils.times import DAY
+from report_support import ARMS, NOW, busy_state, config_of, data_of, empty_state
 
 IDS = np.arange(100, 106)
 
@@ -192,24 +192,24 @@ def test_gaps_between_updates_do_not_reach_from_page_to_page() -> None:
 
 def test_chances_are_those_of_the_plan_and_of_pages_that_it_leaves_out() -> None:
     config = config_of(experiment=ARMS)
-    knowledge = busy_knowledge(config, sites=6)
-    known = read_rows(knowledge)
-    plan = make_plan(knowledge, config, NOW)
+    state = busy_state(config, sites=6)
+    known = read_rows(state)
+    plan = make_plan(state, config, NOW)
     gone = np.setdiff1d(known[0], plan.page_ids)
     assert len(gone)
     wanted = np.concatenate([plan.page_ids[:5], gone])
-    chance = chances(knowledge, config, wanted, known, NOW)
+    chance = chances(state, config, wanted, known, NOW)
     assert [chance[key] for key in plan.page_ids[:5].tolist()] == pytest.approx(plan.p[:5])
     assert all(0.0 < chance[key] <= 1.0 for key in gone.tolist())
 
 
 def test_a_page_in_the_document_has_its_visits_updates_and_new_links() -> None:
-    knowledge = empty_knowledge()
+    state = empty_state()
     days = [40, 30, 20, 10]
     for day, links in zip(days, [{1}, {1, 2, 3}, {1}, {1, 4}], strict=True):
-        knowledge.record([Visit("http://a.example/", NOW - day * DAY, links=frozenset(links))])
-    knowledge.record([Visit("http://a.example/", NOW - DAY, News.GONE)])
-    pages = data_of(knowledge, config_of())["pages"]
+        state.record([Visit("http://a.example/", NOW - day * DAY, links=frozenset(links))])
+    state.record([Visit("http://a.example/", NOW - DAY, News.GONE)])
+    pages = data_of(state, config_of())["pages"]
     history = pages["history"][0]
     assert np.cumsum(history["at"]).tolist() == [NOW - day * DAY for day in days]
     assert history["updates"] == [1, 3]
@@ -222,7 +222,7 @@ def test_a_page_in_the_document_has_its_visits_updates_and_new_links() -> None:
 
 def test_the_document_lists_as_many_pages_and_runs_as_asked_for() -> None:
     config = config_of(experiment=ARMS)
-    data = data_of(busy_knowledge(config, sites=12), config, limit=3)
+    data = data_of(busy_state(config, sites=12), config, limit=3)
     assert data["counts"]["known"] == 48
     assert len(data["plan"]["pages"]) == 3
     assert data["plan"]["size"] > 40
@@ -233,16 +233,16 @@ def test_the_document_lists_as_many_pages_and_runs_as_asked_for() -> None:
 
 
 def test_first_visits_are_expected_to_find_nothing() -> None:
-    knowledge = empty_knowledge()
-    knowledge.record([Visit("http://a.example/", NOW - DAY, News.FAILED)])
-    plan = data_of(knowledge, config_of())["plan"]
+    state = empty_state()
+    state.record([Visit("http://a.example/", NOW - DAY, News.FAILED)])
+    plan = data_of(state, config_of())["plan"]
     assert (plan["size"], plan["firsts"], plan["expected"]) == (1, 1, 0)
 
 
 def test_the_curve_adds_up_the_chances_of_the_plan() -> None:
     config = config_of()
-    knowledge = busy_knowledge(config, sites=8)
-    plan = data_of(knowledge, config)["plan"]
+    state = busy_state(config, sites=8)
+    plan = data_of(state, config)["plan"]
     assert plan["curve"]["visits"][0] == plan["curve"]["expected"][0] == 0
     assert plan["curve"]["visits"][-1] == plan["size"]
     assert plan["curve"]["expected"][-1] == pytest.approx(plan["expected"], abs=0.01)
@@ -251,7 +251,7 @@ def test_the_curve_adds_up_the_chances_of_the_plan() -> None:
 
 def test_the_experiment_is_told_in_the_words_of_its_command() -> None:
     config = config_of(experiment=ARMS)
-    told = data_of(busy_knowledge(config, sites=6), config)["experiment"]
+    told = data_of(busy_state(config, sites=6), config)["experiment"]
     assert [arm["arm"] for arm in told["arms"]] == ["hacs", "last-obs"]
     assert told["words"][0][0].startswith("Too early to compare hacs with last-obs")
 
@@ -267,7 +267,7 @@ def test_what_is_embedded_is_json_without_anything_that_html_takes_for_its_own(
 
 
 def test_the_page_loads_nothing_and_runs_no_script_but_its_own() -> None:
-    page = html(data_of(empty_knowledge(), config_of()))
+    page = html(data_of(empty_state(), config_of()))
     assert page.count("<script") == 2
     assert "default-src 'none'; style-src 'sha256-" in page
     assert "unsafe-" not in page

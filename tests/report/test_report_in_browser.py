@@ -10,9 +10,10 @@ import pytest
 from browser import Browser, Tab, needs_chromium
 from hacs_crawler.config import Config
 from hacs_crawler.links.urls import page_id
-from hacs_crawler.state.database import Knowledge
-from hacs_crawler.state.page import DAY, News, Visit
-from report_support import ARMS, NOW, busy_knowledge, config_of, empty_knowledge, write_report
+from hacs_crawler.state.database import State
+from hacs_crawler.state.page import News, Visit
+from hacs_crawler.utils.times import DAY
+from report_support import ARMS, NOW, busy_state, config_of, empty_state, write_report
 
 pytestmark = needs_chromium
 
@@ -97,7 +98,7 @@ def busy_config() -> Config:
 def busy(tmp_path_factory: pytest.TempPathFactory, busy_config: Config) -> Path:
     """A report with something in each of its sections."""
     target = tmp_path_factory.mktemp("report") / "report.html"
-    return write_report(target, busy_knowledge(busy_config), busy_config)
+    return write_report(target, busy_state(busy_config), busy_config)
 
 
 @pytest.fixture
@@ -222,16 +223,16 @@ def test_a_click_on_a_page_opens_its_view_and_back_leads_back(
 
 
 def test_the_view_of_a_page_marks_its_updates(opened: Callable[..., Tab], tmp_path: Path) -> None:
-    knowledge = empty_knowledge()
+    state = empty_state()
     days = [0, 10, 20, 30, 40]
     links = [{1}, {1}, {1, 2, 3}, {1, 2, 3}, {1, 2, 3, 4}]
-    knowledge.record(
+    state.record(
         [
             Visit(BUSY, NOW + (day - 50) * DAY, links=frozenset(shown))
             for day, shown in zip(days, links, strict=True)
         ]
     )
-    target = write_report(tmp_path / "report.html", knowledge, config_of())
+    target = write_report(tmp_path / "report.html", state, config_of())
     tab = opened(target, page_fragment(BUSY))
     figures = tab.run(
         "[...document.querySelectorAll('#one figure')].map(one => "
@@ -315,10 +316,10 @@ HOSTILE = (
 def test_hostile_urls_are_shown_as_text(
     opened: Callable[..., Tab], tmp_path: Path, width: int
 ) -> None:
-    knowledge = empty_knowledge()
+    state = empty_state()
     for days in (9, 5):
-        knowledge.record([Visit(url, NOW - days * DAY, links=frozenset({1})) for url in HOSTILE])
-    tab = opened(write_report(tmp_path / "report.html", knowledge, config_of()), "", width)
+        state.record([Visit(url, NOW - days * DAY, links=frozenset({1})) for url in HOSTILE])
+    tab = opened(write_report(tmp_path / "report.html", state, config_of()), "", width)
     assert set(tab.run(f"[...{PLAN}.querySelectorAll('td a')].map(one => one.title)")) == set(
         HOSTILE
     )
@@ -339,38 +340,38 @@ def test_only_addresses_on_the_web_are_links(
     assert tab.run("outward('http://example.edu/').tagName") == "A"
 
 
-def nothing() -> Knowledge:
-    return empty_knowledge()
+def nothing() -> State:
+    return empty_state()
 
 
-def one_visit() -> Knowledge:
-    knowledge = empty_knowledge()
-    knowledge.record([Visit(BUSY, NOW - DAY, links=frozenset({1}))])
-    return knowledge
+def one_visit() -> State:
+    state = empty_state()
+    state.record([Visit(BUSY, NOW - DAY, links=frozenset({1}))])
+    return state
 
 
-def never_seen() -> Knowledge:
-    knowledge = empty_knowledge()
-    knowledge.record([Visit(BUSY, NOW - DAY, News.FAILED)])
-    return knowledge
+def never_seen() -> State:
+    state = empty_state()
+    state.record([Visit(BUSY, NOW - DAY, News.FAILED)])
+    return state
 
 
-def only_gone() -> Knowledge:
-    knowledge = empty_knowledge()
-    knowledge.record([Visit(BUSY, NOW - DAY, News.GONE)])
-    return knowledge
+def only_gone() -> State:
+    state = empty_state()
+    state.record([Visit(BUSY, NOW - DAY, News.GONE)])
+    return state
 
 
-def no_update() -> Knowledge:
-    knowledge = empty_knowledge(estimator="mle")
-    knowledge.record([Visit(BUSY, NOW - days * DAY, links=frozenset({1})) for days in (9, 4)])
-    return knowledge
+def no_update() -> State:
+    state = empty_state(estimator="mle")
+    state.record([Visit(BUSY, NOW - days * DAY, links=frozenset({1})) for days in (9, 4)])
+    return state
 
 
 @pytest.mark.parametrize("width", [400, 1400])
 @pytest.mark.parametrize("state", [nothing, one_visit, never_seen, only_gone, no_update])
 def test_a_state_with_little_in_it_is_told_in_words(
-    opened: Callable[..., Tab], tmp_path: Path, state: Callable[[], Knowledge], width: int
+    opened: Callable[..., Tab], tmp_path: Path, state: Callable[[], State], width: int
 ) -> None:
     config = config_of(estimator="mle" if state is no_update else "bayes")
     target = write_report(tmp_path / "report.html", state(), config)

@@ -22,8 +22,8 @@ from hacs_crawler.simulation.allocation import (
 )
 from hacs_crawler.simulation.baselines import BASELINES, AtRandomTimes, EvenlySpaced, find_baseline
 from hacs_crawler.simulation.simulation import Scenario, World
-from hacs_crawler.state.database import Estimation
-from hacs_crawler.state.page import DAY
+from hacs_crawler.state.estimation import Estimation
+from hacs_crawler.utils.times import DAY
 
 FIRST = 20_000 * DAY
 START = FIRST + DAY

@@ -16,8 +16,8 @@ from hacs_crawler.links.urls import page_id
 from hacs_crawler.simulation.baselines import BASELINES, compete
 from hacs_crawler.simulation.simulation import Scenario, Score, World
 from hacs_crawler.simulation.tournament import compare
-from hacs_crawler.state.database import Estimation
-from hacs_crawler.state.page import DAY
+from hacs_crawler.state.estimation import Estimation
+from hacs_crawler.utils.times import DAY
 
 DATA = Path(__file__).parents[1] / "evaluation" / "data"
 START = parse_day("2022-01-11", "start")

@@ -13,9 +13,11 @@ from hypothesis import strategies as st
 from hacs_crawler.links.urls import fingerprint, page_id
 from hacs_crawler.model import DEFAULT_PRIOR
 from hacs_crawler.state.codec import ROW
-from hacs_crawler.state.database import Estimation, Knowledge, Reestimated, Restored
-from hacs_crawler.state.page import DAY, News, Page, Visit, merge
+from hacs_crawler.state.database import Reestimated, Restored, State
+from hacs_crawler.state.estimation import Estimation
+from hacs_crawler.state.page import News, Page, Visit, merge
 from hacs_crawler.state.store import Change, Store
+from hacs_crawler.utils.times import DAY
 
 URLS = [f"http://example.edu/~a{number}/" for number in range(4)]
 
@@ -24,30 +26,30 @@ def visit(url: str, day: int, *links: int) -> Visit:
     return Visit(url, day * DAY, links=frozenset(links))
 
 
-def knowledge_of(store: Store) -> Knowledge:
-    return Knowledge(store, Estimation())
+def state_of(store: Store) -> State:
+    return State(store, Estimation())
 
 
 def loaded(store: Store, url: str) -> Page:
-    return knowledge_of(store).load([page_id(url)])[page_id(url)]
+    return state_of(store).load([page_id(url)])[page_id(url)]
 
 
 def test_recording_answers_which_links_are_new(store: Store) -> None:
-    knowledge = knowledge_of(store)
-    knowledge.record([visit(URLS[0], 1, 1, 2)])
-    (recorded,) = knowledge.record([visit(URLS[0], 2, 2, 3)])
+    state = state_of(store)
+    state.record([visit(URLS[0], 1, 1, 2)])
+    (recorded,) = state.record([visit(URLS[0], 2, 2, 3)])
     assert recorded.new_links == {3}
     assert recorded.updated
 
 
 def test_several_visits_of_a_page_in_one_batch_are_taken_in_time_order(store: Store) -> None:
-    recorded = knowledge_of(store).record([visit(URLS[0], 3, 1, 2), visit(URLS[0], 1, 1)])
+    recorded = state_of(store).record([visit(URLS[0], 3, 1, 2), visit(URLS[0], 1, 1)])
     assert [one.updated for one in recorded] == [True, False]
     assert [one.new_links for one in recorded] == [{2}, frozenset()]
 
 
 def test_the_rate_and_the_last_update_are_written_with_the_visit(store: Store) -> None:
-    knowledge_of(store).record([visit(URLS[0], day, *range(day)) for day in range(1, 30)])
+    state_of(store).record([visit(URLS[0], day, *range(day)) for day in range(1, 30)])
     page = loaded(store, URLS[0])
     row = store.rows(np.array([page_id(URLS[0])]))[0]
     assert row["rate"] == page.rate > DEFAULT_PRIOR.mean_rate
@@ -55,32 +57,32 @@ def test_the_rate_and_the_last_update_are_written_with_the_visit(store: Store) -
 
 
 def test_a_page_visited_once_has_the_rate_of_the_prior(store: Store) -> None:
-    knowledge_of(store).record([visit(URLS[0], 1, 1)])
+    state_of(store).record([visit(URLS[0], 1, 1)])
     assert loaded(store, URLS[0]).rate == pytest.approx(DEFAULT_PRIOR.mean_rate)
 
 
 def test_live_and_archived_urls_of_a_page_meet(store: Store) -> None:
-    knowledge = knowledge_of(store)
-    knowledge.record([visit("http://www.example.edu/~a0", 1, 1)])
-    (recorded,) = knowledge.record([visit("https://example.edu/~a0/", 2, 1, 2)])
+    state = state_of(store)
+    state.record([visit("http://www.example.edu/~a0", 1, 1)])
+    (recorded,) = state.record([visit("https://example.edu/~a0/", 2, 1, 2)])
     assert recorded.new_links == {2}
 
 
 def test_a_page_known_to_the_caller_costs_one_round_trip(store: Store) -> None:
-    knowledge = knowledge_of(store)
-    knowledge.record([visit(url, 1, 1) for url in URLS])
-    known = knowledge.load([page_id(url) for url in URLS])
+    state = state_of(store)
+    state.record([visit(url, 1, 1) for url in URLS])
+    known = state.load([page_id(url) for url in URLS])
     counting = CountingStore(store)
-    Knowledge(counting, Estimation()).record([visit(url, 2, 1, 2) for url in URLS], known)
+    State(counting, Estimation()).record([visit(url, 2, 1, 2) for url in URLS], known)
     assert counting.calls == ["read_meta", "write"]
 
 
 def test_what_another_worker_wrote_meanwhile_is_merged(store: Store) -> None:
-    knowledge = knowledge_of(store)
-    knowledge.record([visit(URLS[0], 1, 1)])
-    stale = knowledge.load([page_id(URLS[0])])
-    knowledge.record([visit(URLS[0], 2, 1, 2)])
-    (recorded,) = knowledge.record([visit(URLS[0], 3, 1, 2, 3)], stale)
+    state = state_of(store)
+    state.record([visit(URLS[0], 1, 1)])
+    stale = state.load([page_id(URLS[0])])
+    state.record([visit(URLS[0], 2, 1, 2)])
+    (recorded,) = state.record([visit(URLS[0], 3, 1, 2, 3)], stale)
     assert recorded.new_links == {3}
     assert loaded(store, URLS[0]).new_links_by_visit() == [0, 1, 1]
 
@@ -89,9 +91,9 @@ def test_two_workers_at_once_leave_the_state_as_if_one_came_after_the_other(
     open_state: Callable[[], Store],
 ) -> None:
     def work(store: Store, first_day: int) -> None:
-        knowledge = knowledge_of(store)
+        state = state_of(store)
         for day in range(first_day, 61, 2):
-            knowledge.record([visit(URLS[0], day, *range(day))])
+            state.record([visit(URLS[0], day, *range(day))])
 
     stores = [open_state(), open_state()]
     threads = [
@@ -128,15 +130,15 @@ def test_the_order_and_the_batches_of_recording_do_not_matter(
     shuffled = history[:]
     random.shuffle(shuffled)  # type: ignore[attr-defined]
     one, other = new_store(), new_store()
-    knowledge_of(one).record(sorted(history, key=lambda visit: visit.at))
+    state_of(one).record(sorted(history, key=lambda visit: visit.at))
     for start in range(0, len(shuffled), size):
-        knowledge_of(other).record(shuffled[start : start + size])
+        state_of(other).record(shuffled[start : start + size])
     for url in URLS:
         assert comparable(one, url) == comparable(other, url)
 
 
 def comparable(store: Store, url: str) -> dict[str, object]:
-    page = knowledge_of(store).load([page_id(url)]).get(page_id(url), Page(url))
+    page = state_of(store).load([page_id(url)]).get(page_id(url), Page(url))
     page.version = 0
     page.rate = float(np.float32(page.rate))
     return {name: getattr(page, name) for name in page.__slots__}
@@ -147,7 +149,7 @@ def test_a_damaged_page_is_named_and_the_others_are_recorded(
 ) -> None:
     damaged = Change(page_id(URLS[0]), 0, b"\x01rubbish", bytes(ROW.itemsize))
     store.write([damaged])
-    recorded = knowledge_of(store).record([visit(URLS[0], 1, 1), visit(URLS[1], 1, 1)])
+    recorded = state_of(store).record([visit(URLS[0], 1, 1), visit(URLS[1], 1, 1)])
     assert [one.visit.url for one in recorded] == [URLS[1]]
     assert URLS[0] in caplog.text
     assert "damaged" in caplog.text
@@ -155,27 +157,27 @@ def test_a_damaged_page_is_named_and_the_others_are_recorded(
 
 
 def test_urls_are_kept_as_seen(store: Store) -> None:
-    knowledge = knowledge_of(store)
-    knowledge.record([visit("https://WWW.example.edu/~A/", 1, 1), visit(URLS[1], 1, 1)])
-    assert set(knowledge.urls()) == {"https://WWW.example.edu/~A/", URLS[1]}
+    state = state_of(store)
+    state.record([visit("https://WWW.example.edu/~A/", 1, 1), visit(URLS[1], 1, 1)])
+    assert set(state.urls()) == {"https://WWW.example.edu/~A/", URLS[1]}
 
 
 def test_the_prior_follows_the_stores_own_pages(store: Store) -> None:
     rng = np.random.default_rng(1)
-    knowledge = knowledge_of(store)
+    state = state_of(store)
     history = [
         Visit(f"http://example.edu/{number}", day * DAY, links=frozenset(range(day + number % 3)))
         for number in range(400)
         for day in np.sort(rng.choice(np.arange(1, 40), 8, replace=False)).tolist()
     ]
-    knowledge.record(history)
-    prior = knowledge.refit_prior()
+    state.record(history)
+    prior = state.refit_prior()
     assert prior.log_median > DEFAULT_PRIOR.log_median
-    assert knowledge_of(store).estimation.prior == prior
+    assert state_of(store).estimation.prior == prior
 
 
 def test_an_attempt_that_failed_is_remembered_without_being_a_visit(store: Store) -> None:
-    (recorded,) = knowledge_of(store).record([Visit(URLS[0], DAY, News.FAILED)])
+    (recorded,) = state_of(store).record([Visit(URLS[0], DAY, News.FAILED)])
     assert not recorded.updated
     row = store.rows(np.array([page_id(URLS[0])]))[0]
     assert (row["visits"], row["failures"]) == (0, 1)
@@ -191,7 +193,7 @@ def page_of(*visits: Visit, rate: float) -> Page:
 def test_a_restored_page_keeps_its_rate_where_it_is_new(store: Store) -> None:
     counting = CountingStore(store)
     page = page_of(visit(URLS[0], 1, 1), visit(URLS[0], 2, 1, 2), rate=0.125)
-    assert Knowledge(counting, Estimation()).restore([page]) == Restored(1, 0, 0)
+    assert State(counting, Estimation()).restore([page]) == Restored(1, 0, 0)
     assert counting.calls == ["read_meta", "write"]
     assert store.rows(np.array([page_id(URLS[0])]))["rate"].tolist() == [0.125]
     page.version = 1
@@ -199,31 +201,31 @@ def test_a_restored_page_keeps_its_rate_where_it_is_new(store: Store) -> None:
 
 
 def test_what_a_restored_page_adds_is_merged_and_estimated_anew(store: Store) -> None:
-    knowledge = knowledge_of(store)
-    knowledge.record([visit(URLS[0], 1, 1), visit(URLS[0], 3, 1, 2), visit(URLS[1], 1, 1)])
+    state = state_of(store)
+    state.record([visit(URLS[0], 1, 1), visit(URLS[0], 3, 1, 2), visit(URLS[1], 1, 1)])
     added = page_of(visit(URLS[0], 2, 1, 2), visit(URLS[0], 4, 3), rate=99.0)
-    assert knowledge.restore([added]) == Restored(0, 1, 0)
+    assert state.restore([added]) == Restored(0, 1, 0)
     page = loaded(store, URLS[0])
     assert page.new_links_by_visit() == [0, 1, 0, 1]
-    assert page.rate == pytest.approx(knowledge.estimation.rate_per_day(page))
+    assert page.rate == pytest.approx(state.estimation.rate_per_day(page))
 
 
 def test_restoring_what_is_known_writes_nothing(store: Store) -> None:
-    knowledge = knowledge_of(store)
-    knowledge.record([visit(URLS[0], 1, 1), visit(URLS[0], 3, 1, 2)])
+    state = state_of(store)
+    state.record([visit(URLS[0], 1, 1), visit(URLS[0], 3, 1, 2)])
     before = loaded(store, URLS[0])
     part = page_of(visit(URLS[0], 1, 1), rate=99.0)
-    assert knowledge.restore([part, before]) == Restored(0, 0, 0)
+    assert state.restore([part, before]) == Restored(0, 0, 0)
     assert loaded(store, URLS[0]) == before
 
 
 def test_pages_of_one_key_in_one_call_become_one(store: Store) -> None:
-    knowledge = knowledge_of(store)
+    state = state_of(store)
     pages = [page_of(visit(URLS[0], day, *range(day)), rate=99.0) for day in (1, 2, 3)]
-    assert knowledge.restore(pages) == Restored(1, 0, 0)
+    assert state.restore(pages) == Restored(1, 0, 0)
     page = loaded(store, URLS[0])
     assert page.new_links_by_visit() == [0, 1, 1]
-    assert page.rate == pytest.approx(knowledge.estimation.rate_per_day(page))
+    assert page.rate == pytest.approx(state.estimation.rate_per_day(page))
 
 
 def test_a_damaged_page_is_counted_and_the_others_are_restored(
@@ -231,15 +233,15 @@ def test_a_damaged_page_is_counted_and_the_others_are_restored(
 ) -> None:
     store.write([Change(page_id(URLS[0]), 0, b"\x01rubbish", bytes(ROW.itemsize))])
     pages = [page_of(visit(url, 1, 1), rate=1.0) for url in URLS[:2]]
-    assert knowledge_of(store).restore(pages) == Restored(1, 0, 1)
+    assert state_of(store).restore(pages) == Restored(1, 0, 1)
     assert URLS[0] in caplog.text
 
 
 def test_pages_are_streamed_and_damaged_ones_told_apart(store: Store) -> None:
-    knowledge = knowledge_of(store)
-    knowledge.record([visit(url, 1, 1) for url in URLS])
+    state = state_of(store)
+    state.record([visit(url, 1, 1) for url in URLS])
     store.write([Change(5, 0, b"\x01rubbish", bytes(ROW.itemsize))])
-    found = list(knowledge.pages())
+    found = list(state.pages())
     assert {page.url for page in found if page is not None} == set(URLS)
     assert found.count(None) == 1
 
@@ -249,9 +251,9 @@ def links(first: int, number: int) -> frozenset[int]:
 
 
 def test_a_page_that_is_written_keeps_as_much_of_its_links_as_it_may(store: Store) -> None:
-    knowledge = Knowledge(store, Estimation(), link_bytes=64)
-    knowledge.record([Visit(URLS[0], 1 * DAY, links=links(0, 20))])
-    (recorded,) = knowledge.record([Visit(URLS[0], 2 * DAY, links=links(0, 30))])
+    state = State(store, Estimation(), link_bytes=64)
+    state.record([Visit(URLS[0], 1 * DAY, links=links(0, 20))])
+    (recorded,) = state.record([Visit(URLS[0], 2 * DAY, links=links(0, 30))])
     page = loaded(store, URLS[0])
     assert recorded.new_links == links(20, 10)
     assert (page.link_level, len(page.links), page.last_update) == (2, 30, 2 * DAY)
@@ -260,10 +262,10 @@ def test_a_page_that_is_written_keeps_as_much_of_its_links_as_it_may(store: Stor
 def test_a_bound_that_is_set_or_taken_away_makes_no_link_look_new(store: Store) -> None:
     day = 0
     for link_bytes in (None, 64, 256, None):
-        knowledge = Knowledge(store, Estimation(), link_bytes)
+        state = State(store, Estimation(), link_bytes)
         for _ in range(2):
             day += 1
-            (recorded,) = knowledge.record([Visit(URLS[0], day * DAY, links=links(0, 100))])
+            (recorded,) = state.record([Visit(URLS[0], day * DAY, links=links(0, 100))])
             assert not recorded.updated
     assert loaded(store, URLS[0]).link_level > 2
 
@@ -271,12 +273,12 @@ def test_a_bound_that_is_set_or_taken_away_makes_no_link_look_new(store: Store) 
 def test_pages_of_another_state_are_bounded_and_estimated_by_what_is_then_known(
     new_store: Callable[[], Store],
 ) -> None:
-    whole = knowledge_of(new_store())
+    whole = state_of(new_store())
     whole.record([Visit(URLS[0], day * DAY, links=links(0, 9 * day)) for day in range(1, 9)])
     (page,) = whole.pages()
     assert page is not None
     store = new_store()
-    assert Knowledge(store, Estimation(), link_bytes=64).restore([page]) == Restored(1, 0, 0)
+    assert State(store, Estimation(), link_bytes=64).restore([page]) == Restored(1, 0, 0)
     found = loaded(store, URLS[0])
     assert len(found.links) * found.links.itemsize <= 64
     assert found.rate == pytest.approx(Estimation().rate_per_day(found))
@@ -298,9 +300,9 @@ def test_reestimating_is_estimating_what_was_recorded_with_the_other_estimator(
     new_store: Callable[[], Store],
 ) -> None:
     store, other = new_store(), new_store()
-    Knowledge(store, Estimation("mle")).record(history(20))
-    Knowledge(other, Estimation("bayes")).record(history(20))
-    done = knowledge_of(store).reestimate([page_id(url) for url in URLS])
+    State(store, Estimation("mle")).record(history(20))
+    State(other, Estimation("bayes")).record(history(20))
+    done = state_of(store).reestimate([page_id(url) for url in URLS])
     assert done == Reestimated(changed=4, damaged=0)
     assert rates(store) == pytest.approx(rates(other))
     ids = np.array([page_id(url) for url in URLS])
@@ -308,8 +310,8 @@ def test_reestimating_is_estimating_what_was_recorded_with_the_other_estimator(
 
 
 def test_pages_whose_rate_stays_are_not_written_again(store: Store) -> None:
-    knowledge_of(store).record(history(20))
-    assert knowledge_of(store).reestimate([page_id(url) for url in URLS]) == Reestimated(0, 0)
+    state_of(store).record(history(20))
+    assert state_of(store).reestimate([page_id(url) for url in URLS]) == Reestimated(0, 0)
     assert loaded(store, URLS[0]).version == 1
 
 
@@ -320,11 +322,11 @@ def test_reestimating_does_not_undo_what_a_crawl_records_meanwhile(store: Store)
         def write(self, changes: Sequence[Change]) -> dict[int, bytes]:
             if "write" not in self.calls:
                 self.calls.append("write")
-                Knowledge(store, Estimation("cho")).record([visit(URLS[0], 30, *range(40))])
+                State(store, Estimation("cho")).record([visit(URLS[0], 30, *range(40))])
             return store.write(changes)
 
-    Knowledge(store, Estimation("cho")).record(history(20))
-    done = Knowledge(Interfering(store), Estimation()).reestimate([page_id(url) for url in URLS])
+    State(store, Estimation("cho")).record(history(20))
+    done = State(Interfering(store), Estimation()).reestimate([page_id(url) for url in URLS])
     page = loaded(store, URLS[0])
     assert done == Reestimated(4, 0)
     assert page.last_visit == page.last_update == 30 * DAY
@@ -334,13 +336,13 @@ def test_reestimating_does_not_undo_what_a_crawl_records_meanwhile(store: Store)
 def test_reestimating_counts_damaged_pages_and_leaves_them_alone(store: Store) -> None:
     key = page_id(URLS[0])
     store.write([Change(key, 0, b"\1\0\0\0\1\0\0\0", np.zeros(1, ROW).tobytes())])
-    assert knowledge_of(store).reestimate([key]) == Reestimated(0, 1)
+    assert state_of(store).reestimate([key]) == Reestimated(0, 1)
     assert store.load([key])[key] == b"\1\0\0\0\1\0\0\0"
 
 
 def test_reestimating_brings_links_within_their_bound(store: Store) -> None:
-    knowledge_of(store).record([Visit(URLS[0], DAY, links=links(0, 30))])
-    bounded = Knowledge(store, Estimation(), link_bytes=64)
+    state_of(store).record([Visit(URLS[0], DAY, links=links(0, 30))])
+    bounded = State(store, Estimation(), link_bytes=64)
     assert bounded.reestimate([page_id(URLS[0])]) == Reestimated(1, 0)
     assert loaded(store, URLS[0]).link_level == 2
     assert bounded.reestimate([page_id(URLS[0])]) == Reestimated(0, 0)

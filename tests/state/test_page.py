@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from hacs_crawler.state.codec import encode_page
 from hacs_crawler.state.page import (
-    DAY,
     RECENT_VISITS,
     SLOT_SECONDS,
     Harvest,
@@ -21,6 +20,7 @@ from hacs_crawler.state.page import (
     merge,
     merge_pages,
 )
+from hacs_crawler.utils.times import DAY
 
 URL = "http://example.edu/~a/"
 

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from hacs_crawler import progress
+from hacs_crawler.utils import progress
 from hacs_crawler.utils.progress import Progress
 
 

@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 
 from hacs_crawler.archive import Capture
 from hacs_crawler.archive.capture import Cleaning
-from hacs_crawler.harvest.archive_index import (
+from hacs_crawler.harvest.client import UnansweredError
+from hacs_crawler.harvest.index import (
     LEAST_LIMIT,
     LIMIT,
     LIMIT_WITHOUT_KEYS,
     TRIES,
     IndexReader,
 )
-from hacs_crawler.harvest.client import UnansweredError
 from hacs_crawler.harvest.query import Answer, Span
 from hacs_crawler.harvest.site import Site
 

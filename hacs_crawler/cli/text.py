@@ -1,0 +1,19 @@
+"""Rates and intervals in the words of the commands."""
+
+from __future__ import annotations
+
+
+def days_text(days: float) -> str:
+    """Return a number of days in few characters: 3 h, 4.5 d, 120 d, 7.3 y."""
+    if days < 1:
+        return f"{24 * days:.0f} h" if days * 24 >= 1 else f"{1440 * days:.0f} min"
+    if days < 10:
+        return f"{days:.1f} d"
+    return f"{days:.0f} d" if days < 1000 else f"{days / 365.25:.1f} y"
+
+
+def interval_text(rate_per_day: float) -> str:
+    """Return a rate as the mean time between updates."""
+    if not rate_per_day > 0 or 1 / rate_per_day > 36_525:
+        return "100 y or more" if rate_per_day > 0 else "-"
+    return days_text(1 / rate_per_day)

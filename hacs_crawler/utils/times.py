@@ -1,0 +1,24 @@
+"""Moments and days: seconds since 1970 UTC, ISO texts, and the range a state can hold."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+DAY = 86_400
+MAX_SECOND = 2**32 - 1
+
+
+def in_range(time: datetime) -> int | None:
+    """Return the second of a time (UTC if it names no zone), None if the state cannot hold it."""
+    if time.tzinfo is None:
+        time = time.replace(tzinfo=UTC)
+    second = int(time.timestamp())
+    return second if 0 < second <= MAX_SECOND else None
+
+
+def parse_iso(text: str) -> int | None:
+    """Return the second of an ISO 8601 time, None if there is no such time."""
+    try:
+        return in_range(datetime.fromisoformat(text))
+    except (ValueError, OverflowError):
+        return None
