@@ -20,8 +20,8 @@ from pathlib import Path
 from unittest.mock import patch
 
 from hacs_crawler.archive.timelines import parse_day, read_timelines
-from hacs_crawler.simulation import simulation
 from hacs_crawler.links.urls import fingerprint
+from hacs_crawler.simulation import simulation
 from hacs_crawler.simulation.baselines import BASELINES
 from hacs_crawler.simulation.simulation import Scenario, World, simulate
 from hacs_crawler.state.database import State

@@ -14,6 +14,7 @@ from hacs_crawler.crawl.scheduler import HacsScheduler
 from hacs_crawler.middlewares.link_additions import LinkAdditionsMiddleware
 from hacs_crawler.middlewares.page_memory import PageMemoryMiddleware
 from hacs_crawler.middlewares.retry_after import RetryAfterMiddleware
+from hacs_crawler.state import is_server
 
 logger = logging.getLogger(__name__)
 
@@ -58,7 +59,7 @@ class HacsAddon:
     def update_settings(self, settings: BaseSettings) -> None:
         """Wire scheduler and middlewares, and for a fleet the queue that its workers share."""
         self._set_scheduler(settings)
-        if settings.get("HACS_FLEET") and not str(settings.get("HACS_STATE")).startswith("sqlite"):
+        if settings.get("HACS_FLEET") and is_server(str(settings.get("HACS_STATE"))):
             for name, value in FLEET.items():
                 if (settings.getpriority(name) or 0) <= SETTINGS_PRIORITIES["addon"]:
                     settings.set(name, value, "addon")

@@ -16,13 +16,11 @@ from scrapy.utils.misc import load_object
 
 from hacs_crawler.exceptions import ConfigError
 from hacs_crawler.fleet.board import LEASE_SECONDS
-from hacs_crawler.links.extract import LinkRules
-from hacs_crawler.links.urls import check_url, without_login
+from hacs_crawler.links import LinkRules, check_url, without_login
 from hacs_crawler.model import ESTIMATORS
 from hacs_crawler.ranking.arms import Arm, Experiment, without_experiment
 from hacs_crawler.ranking.policies import POLICIES, Policy
-from hacs_crawler.state.address import check_state
-from hacs_crawler.state.outcome_log import Label
+from hacs_crawler.state import Estimation, Label, check_state, is_server
 
 T = TypeVar("T")
 Clock = Callable[[], float]
@@ -109,6 +107,12 @@ class Config:
     archive_pause_seconds: float
     base: Path
     """Where a relative SQLite path starts: the project's folder, else the working folder."""
+
+    @property
+    def state_arguments(self) -> tuple[str, str, Path, Estimation, int | None]:
+        """What `open_state` takes to open the state that these settings name."""
+        estimation = Estimation(self.estimator, self.fade_days)
+        return self.state, self.namespace, self.base, estimation, self.link_bytes
 
     @property
     def policy_text(self) -> str:
@@ -315,7 +319,7 @@ class _Reader:
             return None
         if not isinstance(value, str):
             raise _wrong("HACS_FLEET", value, "a name, the same for all workers of a fleet")
-        if self.text("HACS_STATE").startswith("sqlite:"):
+        if not is_server(self.text("HACS_STATE")):
             raise _wrong("HACS_FLEET", value, "a name where HACS_STATE is a Redis server")
         return value
 

@@ -6,9 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from hacs_crawler.links.canonical import canonical_link
-from hacs_crawler.links.extract import link_fingerprint
-from hacs_crawler.state.page import Page
+from hacs_crawler.links import canonical_link, link_fingerprint
+from hacs_crawler.state import Page
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,12 +12,10 @@ from scrapy.http import HtmlResponse, Response
 
 from hacs_crawler.crawl.meta import page_url, prediction_of
 from hacs_crawler.crawl.session import Session
-from hacs_crawler.links.extract import UNREADABLE, is_binary, link_fingerprints
-from hacs_crawler.links.urls import page_id
+from hacs_crawler.links import UNREADABLE, is_binary, link_fingerprints, page_id
 from hacs_crawler.model import elapsed_days, update_probability
 from hacs_crawler.outcome import NotObserved, Outcome
-from hacs_crawler.state.database import merged
-from hacs_crawler.state.page import News, Page, Visit, copy_of
+from hacs_crawler.state import News, Page, Visit, copy_of, merged
 from hacs_crawler.utils.times import DAY
 
 GONE_STATUSES = (404, 410)

@@ -13,8 +13,8 @@ from scrapy.http import Response
 from hacs_crawler.crawl.meta import forget_copied_meta, page_url, prediction_of
 from hacs_crawler.crawl.prefetch import Prefetch
 from hacs_crawler.crawl.session import Session
-from hacs_crawler.links.urls import page_id
-from hacs_crawler.state.page import News
+from hacs_crawler.links import page_id
+from hacs_crawler.state import News
 
 
 class PageMemoryMiddleware:

@@ -17,7 +17,7 @@ from hacs_crawler.crawl.rounds import Rounds
 from hacs_crawler.crawl.session import Session
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.items import NewPublication, PageVisit
-from hacs_crawler.links.extract import page_links
+from hacs_crawler.links import page_links
 from hacs_crawler.outcome import Outcome
 
 DEEPEST = 2

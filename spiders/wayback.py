@@ -12,7 +12,7 @@ from scrapy import Spider
 from scrapy.crawler import Crawler
 from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
 
-from hacs_crawler.archive.capture import parse_timestamp
+from hacs_crawler.archive import parse_timestamp
 from hacs_crawler.config import DEFAULTS, Config
 from hacs_crawler.crawl.loop import at_once, each
 from hacs_crawler.crawl.session import Session
@@ -22,7 +22,7 @@ from hacs_crawler.harvest.page import HarvestOptions
 from hacs_crawler.harvest.seed import Harvester
 from hacs_crawler.harvest.site import Site
 from hacs_crawler.items import SeedHistory
-from hacs_crawler.links.urls import fingerprint
+from hacs_crawler.links import fingerprint
 from hacs_crawler.middlewares.archive_pause import ArchivePauseMiddleware
 from hacs_crawler.utils.progress import Progress
 from hacs_crawler.utils.times import DAY

@@ -48,7 +48,7 @@ class KillAt:
         session.Session._note_recorded = noting  # type: ignore[method-assign]
 
     def _at_opening(self) -> None:
-        _replace(session, "open_store", _after(session.open_store, 1))
+        _replace(session, "open_state", _after(session.open_state, 1))
 
     def _at_ranking(self) -> None:
         _replace(State, "rows", _after(State.rows, 1))

@@ -8,7 +8,7 @@ from email.utils import parsedate_to_datetime
 from typing import Final
 
 from hacs_crawler.exceptions import HacsError
-from hacs_crawler.links.urls import LONGEST_URL, page_surt
+from hacs_crawler.links import LONGEST_URL, page_surt
 from hacs_crawler.utils.times import in_range
 
 REVISIT: Final = "warc/revisit"

@@ -24,7 +24,7 @@ from hacs_crawler.archive.capture import (
     parse_digest,
     parse_timestamp,
 )
-from hacs_crawler.state.page import Visit
+from hacs_crawler.state import Visit
 
 _LETTERS: Final[dict[str, str]] = {
     "b": "timestamp",

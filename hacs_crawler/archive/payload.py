@@ -12,7 +12,7 @@ from typing import Final
 from parsel import Selector
 from scrapy.http import HtmlResponse
 
-from hacs_crawler.links.extract import UNREADABLE, LinkRules, is_binary, link_fingerprints
+from hacs_crawler.links import UNREADABLE, LinkRules, is_binary, link_fingerprints
 
 MAX_BODY_BYTES: Final = 32 << 20
 """A longer payload, or one that unpacks to more, is not looked at; this bounds the memory it takes."""

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hacs_crawler.exceptions import HacsError
-from hacs_crawler.links.urls import check_url, page_id
+from hacs_crawler.links import check_url, page_id
 from hacs_crawler.utils.times import MAX_SECOND
 
 Seconds = NDArray[np.int64]

@@ -16,8 +16,8 @@ from typing import Any, Final
 from hacs_crawler.archive.capture import ArchiveError, Cleaning, is_html, key_of
 from hacs_crawler.archive.payload import MAX_BODY_BYTES, payload_links
 from hacs_crawler.archive.source import Source, open_source
-from hacs_crawler.links.extract import LinkRules
-from hacs_crawler.state.page import Visit
+from hacs_crawler.links import LinkRules
+from hacs_crawler.state import Visit
 from hacs_crawler.utils.times import parse_iso
 
 _BLOCK_BYTES: Final = 1 << 16

@@ -24,9 +24,8 @@ from hacs_crawler.ranking.calibration import (
     shortage,
     write_correction,
 )
-from hacs_crawler.state.database import State
-from hacs_crawler.state.outcome_log import Outcomes
-from hacs_crawler.statistics.scoring import Expectation, reliability
+from hacs_crawler.state import Outcomes, State
+from hacs_crawler.statistics import Expectation, reliability
 from hacs_crawler.utils.progress import Progress
 
 logger = logging.getLogger(__name__)

@@ -16,9 +16,7 @@ from scrapy.utils.project import get_project_settings
 
 from hacs_crawler.config import Config
 from hacs_crawler.exceptions import HacsError
-from hacs_crawler.state.address import open_store
-from hacs_crawler.state.database import State
-from hacs_crawler.state.estimation import Estimation
+from hacs_crawler.state import State, open_state
 
 logger = logging.getLogger(__name__)
 
@@ -33,12 +31,11 @@ def opened(pairs: list[str] | None) -> Iterator[tuple[Config, State]]:
     """Open the state that the project and `-s` name; errors end the command with one line."""
     with ending_in_a_line():
         config = Config.from_settings(project_settings(pairs))
-        store = open_store(config.state, config.namespace, config.base)
+        state = open_state(*config.state_arguments)
         try:
-            estimation = Estimation(config.estimator, config.fade_days)
-            yield config, State(store, estimation, config.link_bytes)
+            yield config, state
         finally:
-            store.close()
+            state.close()
 
 
 @contextmanager

@@ -21,7 +21,7 @@ from hacs_crawler.doctor.settings import settings_checks
 from hacs_crawler.doctor.sqlite import sqlite_checks
 from hacs_crawler.doctor.state import state_checks
 from hacs_crawler.exceptions import ConfigError, StateError
-from hacs_crawler.state.address import open_store, sqlite_path
+from hacs_crawler.state import describe, open_store, sqlite_path
 
 _COLOURS: Final = {Status.OK: "green", Status.WARNING: "yellow", Status.FAILURE: "red"}
 
@@ -75,7 +75,9 @@ def _store_checks(config: Config) -> Iterator[Check]:
         return
     try:
         path = sqlite_path(config.state, config.base)
-        yield from state_checks(store, _shown(config, path), config)
+        yield from state_checks(
+            store, describe(config.state) if path is None else str(path), config
+        )
         if path is not None:
             yield from sqlite_checks(path)
         else:
@@ -84,14 +86,6 @@ def _store_checks(config: Config) -> Iterator[Check]:
             yield from redis_checks(config.state, store.count(), config.clock)
     finally:
         store.close()
-
-
-def _shown(config: Config, path: object) -> str:
-    if path is not None:
-        return str(path)
-    from hacs_crawler.state.redis_connection import without_password  # noqa: PLC0415 - an extra
-
-    return without_password(config.state)
 
 
 def _print(check: Check) -> None:

@@ -15,7 +15,7 @@ import typer
 
 from hacs_crawler.cli.common import Set, opened
 from hacs_crawler.exceptions import StateError
-from hacs_crawler.state.database import PAGES_A_CALL, State
+from hacs_crawler.state import PAGES_A_CALL, State
 from hacs_crawler.utils.progress import Progress
 
 logger = logging.getLogger(__name__)

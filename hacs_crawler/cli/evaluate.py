@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from hacs_crawler.archive.timelines import parse_day, read_timelines
+from hacs_crawler.archive import parse_day, read_timelines
 from hacs_crawler.cli.common import Set, ending_in_a_line, opened
 from hacs_crawler.crawl.seeds import read_seeds
 from hacs_crawler.evaluation.figures import check_matplotlib, plots

@@ -15,7 +15,7 @@ from hacs_crawler.cli.common import Set, opened, writing_to_stdout
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.experiment.answer import Answer, answer
 from hacs_crawler.experiment.text import answer_text, paragraphs
-from hacs_crawler.state.outcome_jsonl import export_outcomes
+from hacs_crawler.state import export_outcomes
 from hacs_crawler.utils.files import replacing
 from hacs_crawler.utils.progress import Progress
 

@@ -8,9 +8,7 @@ from contextlib import nullcontext
 from pathlib import Path
 
 from hacs_crawler.exceptions import StateError
-from hacs_crawler.state.database import PAGES_A_CALL, State
-from hacs_crawler.state.jsonl import ExportError, to_line
-from hacs_crawler.state.page import Page
+from hacs_crawler.state import PAGES_A_CALL, ExportError, Page, State, to_line
 from hacs_crawler.utils.files import Writable, replacing
 from hacs_crawler.utils.progress import Progress
 

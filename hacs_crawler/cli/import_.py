@@ -25,11 +25,18 @@ from hacs_crawler.archive import (
 )
 from hacs_crawler.config import Clock
 from hacs_crawler.exceptions import HacsError, StateError
-from hacs_crawler.links.extract import LinkRules
-from hacs_crawler.state.database import State
-from hacs_crawler.state.jsonl import LONGEST_LINE_BYTES, is_export, read_export
-from hacs_crawler.state.outcome_jsonl import OutcomeMerger, is_outcomes, read_outcomes
-from hacs_crawler.state.page import Page, Visit
+from hacs_crawler.links import LinkRules
+from hacs_crawler.state import (
+    LONGEST_LINE_BYTES,
+    OutcomeMerger,
+    Page,
+    State,
+    Visit,
+    is_export,
+    is_outcomes,
+    read_export,
+    read_outcomes,
+)
 from hacs_crawler.utils.progress import Progress
 from hacs_crawler.utils.times import DAY
 

@@ -13,7 +13,7 @@ import typer
 from hacs_crawler.cli.common import Set, opened, writing_to_stdout
 from hacs_crawler.cli.text import days_text, interval_text
 from hacs_crawler.ranking.plan import Plan, make_plan
-from hacs_crawler.state.database import PAGES_A_CALL, State
+from hacs_crawler.state import PAGES_A_CALL, State
 from hacs_crawler.utils.progress import Progress
 
 logger = logging.getLogger(__name__)

@@ -16,15 +16,11 @@ from hacs_crawler.cli.rank import Json
 from hacs_crawler.cli.text import days_text, interval_text
 from hacs_crawler.config import Config
 from hacs_crawler.exceptions import HacsError
-from hacs_crawler.links.sites import site_id
-from hacs_crawler.links.urls import check_url, page_id, without_login
+from hacs_crawler.links import check_url, page_id, site_id, without_login
 from hacs_crawler.model import bayes_quantiles, gaps_between
 from hacs_crawler.ranking.next_visit import Hold, Outlook, outlook_of
 from hacs_crawler.ranking.plan import read_rows
-from hacs_crawler.state.database import State
-from hacs_crawler.state.estimation import histories
-from hacs_crawler.state.page import Page
-from hacs_crawler.state.store import Ids, Rows
+from hacs_crawler.state import Ids, Page, Rows, State, histories
 from hacs_crawler.utils.progress import Progress
 from hacs_crawler.utils.times import DAY
 

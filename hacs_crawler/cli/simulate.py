@@ -13,7 +13,7 @@ from typing import Annotated, Final
 
 import typer
 
-from hacs_crawler.archive.timelines import parse_day, read_timelines
+from hacs_crawler.archive import parse_day, read_timelines
 from hacs_crawler.cli.common import ending_in_a_line
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.model import ESTIMATORS
@@ -21,7 +21,7 @@ from hacs_crawler.simulation.baselines import BASELINES, find_baseline
 from hacs_crawler.simulation.curves import check_target, draw_curves
 from hacs_crawler.simulation.simulation import Scenario
 from hacs_crawler.simulation.tournament import Standing, compare
-from hacs_crawler.state.estimation import Estimation
+from hacs_crawler.state import Estimation
 from hacs_crawler.utils.files import replacing
 from hacs_crawler.utils.progress import Progress
 from hacs_crawler.utils.times import DAY

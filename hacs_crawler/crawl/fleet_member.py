@@ -24,7 +24,7 @@ from hacs_crawler.fleet.board import Board, partition_of
 from hacs_crawler.fleet.member import Assignment, FleetWorker, Task
 from hacs_crawler.fleet.partitions import Holdings
 from hacs_crawler.fleet.serializer import SerializerError
-from hacs_crawler.links.urls import page_id
+from hacs_crawler.links import page_id
 
 logger = logging.getLogger(__name__)
 

@@ -13,10 +13,10 @@ from typing import Any
 
 from scrapy import Request
 
-from hacs_crawler.links.urls import page_id, without_login
+from hacs_crawler.links import page_id, without_login
 from hacs_crawler.outcome import NotObserved, Outcome
 from hacs_crawler.ranking.ranking import Ranked
-from hacs_crawler.state.outcome_log import Label, Prediction
+from hacs_crawler.state import Label, Prediction
 
 
 def page_url(request: Request) -> str | None:

@@ -11,9 +11,8 @@ from twisted.python.failure import Failure
 
 from hacs_crawler.crawl.loop import Worker, call_later, sleep
 from hacs_crawler.exceptions import StateError, StateUnavailableError
-from hacs_crawler.links.urls import page_id
-from hacs_crawler.state.database import Recorded, State
-from hacs_crawler.state.page import Page, Visit
+from hacs_crawler.links import page_id
+from hacs_crawler.state import Page, Recorded, State, Visit
 
 logger = logging.getLogger(__name__)
 

@@ -12,10 +12,8 @@ from twisted.python.failure import Failure
 from hacs_crawler.crawl.loop import Worker, call_later
 from hacs_crawler.crawl.page_cache import WriteBehind
 from hacs_crawler.exceptions import StateError
-from hacs_crawler.links.urls import page_id
-from hacs_crawler.state.database import Recorded, State
-from hacs_crawler.state.outcome_log import Prediction
-from hacs_crawler.state.page import Page
+from hacs_crawler.links import page_id
+from hacs_crawler.state import Page, Prediction, Recorded, State
 
 GATHER_SECONDS = 0.005
 """How long pages are gathered into one read: less than any answer from the network takes."""

@@ -33,7 +33,7 @@ from hacs_crawler.exceptions import ConfigError, StateError, StateUnavailableErr
 from hacs_crawler.fleet.partitions import Holdings
 from hacs_crawler.ranking.arm_ranking import ArmRanking
 from hacs_crawler.ranking.arms import interleaved
-from hacs_crawler.state.store import Rows
+from hacs_crawler.state import Rows
 
 logger = logging.getLogger(__name__)
 

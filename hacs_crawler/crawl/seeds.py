@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO
 
 from hacs_crawler.exceptions import HacsError
-from hacs_crawler.links.urls import check_url, without_login
+from hacs_crawler.links import check_url, without_login
 
 logger = logging.getLogger(__name__)
 

@@ -24,18 +24,24 @@ from hacs_crawler.crawl.prefetch import Prefetch
 from hacs_crawler.crawl.seeds import SeedsError, read_seeds
 from hacs_crawler.crawl.stats import Tally
 from hacs_crawler.exceptions import ConfigError, StateError, StateUnavailableError
+from hacs_crawler.fleet.board import Board
 from hacs_crawler.fleet.member import FleetWorker, new_name
-from hacs_crawler.fleet.opening import open_board
-from hacs_crawler.links.urls import check_url, page_id
+from hacs_crawler.links import check_url, page_id
 from hacs_crawler.ranking.calibration import Drift, drift_of
 from hacs_crawler.ranking.plan import correction_of, make_plan
 from hacs_crawler.ranking.ranking import Correct
-from hacs_crawler.state.address import open_store
-from hacs_crawler.state.database import PAGES_A_CALL, Recorded, State
-from hacs_crawler.state.estimation import Estimation
-from hacs_crawler.state.outcome_log import Label, Prediction
-from hacs_crawler.state.page import News, Page, Visit
-from hacs_crawler.state.store import Rows
+from hacs_crawler.state import (
+    PAGES_A_CALL,
+    Label,
+    News,
+    Page,
+    Prediction,
+    Recorded,
+    Rows,
+    State,
+    Visit,
+    open_state,
+)
 from hacs_crawler.utils.times import MAX_SECOND
 
 logger = logging.getLogger(__name__)
@@ -204,7 +210,7 @@ class Session:
             return
         assert config.fleet is not None  # noqa: S101 - else this is not asked for
         try:
-            board = open_board(config, config.fleet)
+            board = _open_board(config, config.fleet)
         except (ConfigError, StateError) as error:
             self.fail(str(error))
             return
@@ -352,7 +358,7 @@ class Session:
                 self.log_summary()
             if self.crew is not None:
                 await self.crew.leave()
-            await maybe_deferred_to_future(self._worker.run(self._state.store.close))
+            await maybe_deferred_to_future(self._worker.run(self._state.close))
             logger.debug("The state was closed in %.2f s", time.monotonic() - started)
         self._worker.close()
 
@@ -404,16 +410,23 @@ class Session:
 
 def _open_state(config: Config) -> tuple[State, Correct | None]:
     """Return the open state, and the correction of p that it keeps if that is to be applied."""
-    store = open_store(config.state, config.namespace, config.base)
+    state = open_state(*config.state_arguments)
     try:
-        estimation = Estimation(config.estimator, config.fade_days)
-        state = State(store, estimation, config.link_bytes)
         for label in config.labels():
             state.keep_label(label)
         return state, correction_of(state, config)
     except BaseException:
-        store.close()
+        state.close()
         raise
+
+
+def _open_board(config: Config, fleet: str) -> Board:
+    try:
+        from hacs_crawler.fleet.redis_board import RedisBoard  # noqa: PLC0415 - an extra
+    except ImportError as error:
+        msg = f"HACS_FLEET needs Redis: pip install 'hacs-crawler[redis]' ({error})"
+        raise ConfigError(msg) from error
+    return RedisBoard(config.state, config.namespace, fleet, lease_seconds=config.lease_seconds)
 
 
 def _renewed(state: State, config: Config) -> Correct | None:

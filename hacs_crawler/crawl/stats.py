@@ -12,9 +12,8 @@ import numpy as np
 from scrapy.statscollectors import StatsCollector
 
 from hacs_crawler.ranking.plan import Plan
-from hacs_crawler.state.database import Recorded
-from hacs_crawler.state.page import News
-from hacs_crawler.statistics.scoring import Expectation, summary
+from hacs_crawler.state import News, Recorded
+from hacs_crawler.statistics import Expectation, summary
 
 logger = logging.getLogger(__name__)
 

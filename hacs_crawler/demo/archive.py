@@ -18,7 +18,7 @@ from urllib.parse import unquote, urlsplit
 
 from hacs_crawler.demo.pages import GONE
 from hacs_crawler.demo.web import Web, WebPage
-from hacs_crawler.links.urls import page_surt
+from hacs_crawler.links import page_surt
 
 NAMES: Final = ("urlkey", "timestamp", "original", "mimetype", "statuscode", "digest", "length")
 MOST_ROWS: Final = 150_000

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
-from hacs_crawler.archive.timelines import Seconds, TimelineError, Timelines, read_timelines
+from hacs_crawler.archive import Seconds, TimelineError, Timelines, read_timelines
 from hacs_crawler.demo.web import Web, WebPage
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.utils.times import DAY

@@ -17,13 +17,11 @@ from hacs_crawler.demo.project import HOMEPAGES, PAGES, STATE, write_project
 from hacs_crawler.demo.server import CLOCK_FILE
 from hacs_crawler.demo.web import Web
 from hacs_crawler.exceptions import HacsError
-from hacs_crawler.experiment.data import labels_of, record_of
-from hacs_crawler.links.sites import site_id
+from hacs_crawler.experiment.data import record_of
+from hacs_crawler.links import site_id
 from hacs_crawler.ranking.arms import Arm, Experiment
 from hacs_crawler.ranking.policies import POLICIES
-from hacs_crawler.state.address import open_store
-from hacs_crawler.state.database import State
-from hacs_crawler.state.estimation import Estimation
+from hacs_crawler.state import Estimation, open_state
 from hacs_crawler.utils.times import DAY
 
 DAYS: Final = 14
@@ -109,13 +107,12 @@ def to_be_found(web: Web, until: int) -> tuple[int, ...]:
 
 
 def _standing(folder: Path, at: int) -> Standing:
-    store = open_store(f"sqlite:///{STATE}", "hacs", folder)
+    state = open_state(f"sqlite:///{STATE}", "hacs", folder, Estimation())
     try:
-        state = State(store, Estimation())
         outcomes = state.outcomes()
-        record = record_of(EXPERIMENT, outcomes, labels_of(state, outcomes))
+        record = record_of(EXPERIMENT, outcomes, state.labels_of(outcomes))
     finally:
-        store.close()
+        state.close()
     visits = np.bincount(record.arms, minlength=len(ARMS))
     hits = np.bincount(record.arms[record.is_updated], minlength=len(ARMS))
     return Standing(at, tuple(visits.tolist()), tuple(hits.tolist()))

@@ -14,14 +14,9 @@ from redis.retry import Retry
 
 from hacs_crawler.config import Clock
 from hacs_crawler.doctor.check import Check, failure, ok, size_text, warning
-from hacs_crawler.state.codec import ROW
+from hacs_crawler.state import ROW, describe, split_replicas
 from hacs_crawler.state.redis import BUCKETS
-from hacs_crawler.state.redis_connection import (
-    ANSWER_SECONDS,
-    CONNECT_SECONDS,
-    split_replicas,
-    without_password,
-)
+from hacs_crawler.state.redis_connection import ANSWER_SECONDS, CONNECT_SECONDS
 
 LEAST_VERSION: Final = (6, 2)
 SLOW_MS: Final = 10.0
@@ -66,7 +61,7 @@ def redis_checks(url: str, pages: int, clock: Clock) -> Iterator[Check]:
     except (redis.exceptions.RedisError, redis.exceptions.RedisClusterException, OSError) as error:
         yield failure(
             "redis",
-            f"{without_password(url)} did not answer as expected: {type(error).__name__}: {error}",
+            f"{describe(url)} did not answer as expected: {type(error).__name__}: {error}",
             "see that the server runs, and that this user may run INFO",
         )
 

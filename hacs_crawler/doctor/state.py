@@ -10,10 +10,7 @@ from hacs_crawler.config import Config
 from hacs_crawler.doctor.check import Check, failure, ok, size_text, warning
 from hacs_crawler.exceptions import StateError
 from hacs_crawler.ranking.plan import read_rows
-from hacs_crawler.state.codec import decode_page
-from hacs_crawler.state.database import State
-from hacs_crawler.state.estimation import Estimation
-from hacs_crawler.state.store import SCHEMA, Ids, Rows, Store
+from hacs_crawler.state import SCHEMA, Estimation, Ids, Rows, State, Store, decode_page
 from hacs_crawler.utils.progress import Progress
 from hacs_crawler.utils.times import DAY
 

@@ -14,11 +14,9 @@ from itertools import islice
 import numpy as np
 from numpy.typing import NDArray
 
-from hacs_crawler.archive.timelines import Timelines
-from hacs_crawler.links.sites import group_by_site
-from hacs_crawler.state.database import PAGES_A_CALL
-from hacs_crawler.state.estimation import histories
-from hacs_crawler.state.page import Page
+from hacs_crawler.archive import Timelines
+from hacs_crawler.links import group_by_site
+from hacs_crawler.state import PAGES_A_CALL, Page, histories
 from hacs_crawler.utils.arrays import BoolArray, FloatArray, IndexArray, page_of_value
 from hacs_crawler.utils.times import DAY
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hacs_crawler.evaluation.histories import History, Units
-from hacs_crawler.model import elapsed_days, mle, update_probability
-from hacs_crawler.model.gaps import Gaps
+from hacs_crawler.model import Gaps, elapsed_days, mle, update_probability
 from hacs_crawler.utils.arrays import BoolArray, FloatArray, offsets_of
 
 

@@ -15,7 +15,6 @@ from hacs_crawler.experiment.data import (
     Counts,
     Record,
     baseline_of,
-    labels_of,
     record_of,
     sites_of,
 )
@@ -23,7 +22,7 @@ from hacs_crawler.ranking.arms import Experiment
 from hacs_crawler.ranking.calibration import read_correction
 from hacs_crawler.ranking.plan import read_rows
 from hacs_crawler.ranking.ranking import candidates_from
-from hacs_crawler.state.database import State
+from hacs_crawler.state import State
 from hacs_crawler.utils.arrays import FloatArray
 
 CONTROL: Final = "last-obs"
@@ -89,7 +88,7 @@ def answer(config: Config, state: State, now: float) -> Answer:
     Loads every page known, for what the sites were like before. Raises StateError.
     """
     outcomes = state.outcomes()
-    record = record_of(config.experiment, outcomes, labels_of(state, outcomes))
+    record = record_of(config.experiment, outcomes, state.labels_of(outcomes))
     return answer_of(
         config.experiment,
         record,

@@ -10,19 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hacs_crawler.experiment.data import Record, Sites
-from hacs_crawler.statistics.clusters import (
+from hacs_crawler.statistics import (
     Difference,
     Rate,
-    bootstrap,
-    difference_of,
-    rate_of,
-    within_variance,
-)
-from hacs_crawler.statistics.sequential import (
     anytime_multiplier,
+    bootstrap,
     detecting_error,
+    difference_of,
     interval_of,
+    rate_of,
     ratio_interval,
+    within_variance,
 )
 from hacs_crawler.utils.arrays import FloatArray
 from hacs_crawler.utils.times import DAY

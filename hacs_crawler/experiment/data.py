@@ -8,14 +8,11 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from hacs_crawler.links.sites import site_id
+from hacs_crawler.links import site_id
 from hacs_crawler.model import estimate, update_probability
 from hacs_crawler.ranking.arms import Experiment
-from hacs_crawler.state.database import State
-from hacs_crawler.state.estimation import histories
-from hacs_crawler.state.outcome_log import SEEN, UPDATED, Label, Outcomes
-from hacs_crawler.state.page import Page
-from hacs_crawler.statistics.clusters import excess_of
+from hacs_crawler.state import SEEN, UPDATED, Label, Outcomes, Page, State, histories
+from hacs_crawler.statistics import excess_of
 from hacs_crawler.utils.arrays import FloatArray
 from hacs_crawler.utils.progress import Progress
 from hacs_crawler.utils.times import DAY
@@ -55,12 +52,6 @@ class Record:
     def taken(self, places: NDArray[np.bool_] | slice) -> Record:
         """Return a part of the record."""
         return Record(self.outcomes[places], self.arms[places])
-
-
-def labels_of(state: State, outcomes: Outcomes) -> dict[int, Label]:
-    """Return the labels of outcome records that the state knows, by number."""
-    found = {int(number): state.label(int(number)) for number in np.unique(outcomes["label"])}
-    return {number: label for number, label in found.items() if label is not None}
 
 
 def record_of(experiment: Experiment, outcomes: Outcomes, labels: dict[int, Label]) -> Record:

@@ -19,7 +19,7 @@ from functools import lru_cache
 from typing import Final, Protocol
 from urllib.parse import urlsplit
 
-from hacs_crawler.links.urls import fingerprint
+from hacs_crawler.links import fingerprint
 
 FORMAT: Final = 1
 """Version of what a board holds and of its steps."""

@@ -14,8 +14,14 @@ from scrapy.exceptions import IgnoreRequest
 from scrapy.http import Response
 from scrapy.utils.defer import maybe_deferred_to_future
 
-from hacs_crawler.archive import ArchiveError, Capture, payload_links
-from hacs_crawler.archive.capture import is_html, key_of, parse_http_date
+from hacs_crawler.archive import (
+    ArchiveError,
+    Capture,
+    is_html,
+    key_of,
+    parse_http_date,
+    payload_links,
+)
 from hacs_crawler.config import Config
 from hacs_crawler.crawl.backoff import is_closing, recall
 from hacs_crawler.crawl.loop import Worker, call_later
@@ -32,8 +38,7 @@ from hacs_crawler.harvest.query import (
     timestamp_of,
 )
 from hacs_crawler.harvest.site import Site
-from hacs_crawler.links.extract import LinkRules
-from hacs_crawler.links.urls import fingerprint
+from hacs_crawler.links import LinkRules, fingerprint
 
 logger = logging.getLogger(__name__)
 

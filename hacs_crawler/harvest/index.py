@@ -10,7 +10,7 @@ from typing import Final
 from hacs_crawler.harvest.client import ArchiveClient, UnansweredError
 from hacs_crawler.harvest.query import Answer, Span
 from hacs_crawler.harvest.site import Site
-from hacs_crawler.links.urls import fingerprint
+from hacs_crawler.links import fingerprint
 
 logger = logging.getLogger(__name__)
 

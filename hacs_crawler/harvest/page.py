@@ -17,8 +17,8 @@ from hacs_crawler.crawl.loop import begin
 from hacs_crawler.crawl.session import Session
 from hacs_crawler.harvest.client import MEMENTO_SLOT, REQUESTS_AT_ONCE, ArchiveClient, Memento
 from hacs_crawler.harvest.site import Site
-from hacs_crawler.links.urls import fingerprint
-from hacs_crawler.state.page import Harvest, Page, Visit
+from hacs_crawler.links import fingerprint
+from hacs_crawler.state import Harvest, Page, Visit
 
 MEMENTOS_AT_ONCE: Final = REQUESTS_AT_ONCE[MEMENTO_SLOT]
 """Of one page: as many as the archive is asked for at once, so that a single page keeps it busy."""

@@ -18,8 +18,7 @@ from json import loads
 from typing import Final
 from urllib.parse import quote, urlencode
 
-from hacs_crawler.archive.capture import Capture, Cleaning, parse_timestamp
-from hacs_crawler.archive.cdx import read_cdx
+from hacs_crawler.archive import Capture, Cleaning, parse_timestamp, read_cdx
 from hacs_crawler.harvest.site import Site
 
 BLOCKED: Final = re.compile(

@@ -12,8 +12,7 @@ from typing import Any, Final
 from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import DeferredLock
 
-from hacs_crawler.archive import Capture
-from hacs_crawler.archive.capture import key_of
+from hacs_crawler.archive import Capture, key_of
 from hacs_crawler.crawl.loop import at_once, begin, each
 from hacs_crawler.crawl.session import Session
 from hacs_crawler.exceptions import HacsError, StateError
@@ -23,9 +22,8 @@ from hacs_crawler.harvest.page import HarvestOptions, PageHarvest
 from hacs_crawler.harvest.query import Answer, Span
 from hacs_crawler.harvest.site import Site
 from hacs_crawler.items import SeedHistory
-from hacs_crawler.links.urls import fingerprint
-from hacs_crawler.state.database import State
-from hacs_crawler.state.page import Page
+from hacs_crawler.links import fingerprint
+from hacs_crawler.state import Page, State
 from hacs_crawler.utils.times import DAY
 
 logger = logging.getLogger(__name__)

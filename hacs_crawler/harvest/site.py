@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 
 from scrapy.linkextractors import IGNORED_EXTENSIONS
 
-from hacs_crawler.archive.capture import Capture, Cleaning
-from hacs_crawler.links.urls import fingerprint, page_surt
+from hacs_crawler.archive import Capture, Cleaning
+from hacs_crawler.links import fingerprint, page_surt
 
 DEEPEST: Final = 2
 _INDEX_FILE = re.compile(r"(?:index|default|home|welcome)\.[a-z]{3,5}|index").fullmatch

@@ -1,1 +1,38 @@
 """What a URL names, what a link is, and which site a page is of: no I/O."""
+
+from hacs_crawler.links.canonical import canonical_link
+from hacs_crawler.links.extract import (
+    UNREADABLE,
+    LinkRules,
+    is_binary,
+    link_fingerprint,
+    link_fingerprints,
+    page_links,
+)
+from hacs_crawler.links.sites import group_by_site, site_id
+from hacs_crawler.links.urls import (
+    LONGEST_URL,
+    check_url,
+    fingerprint,
+    page_id,
+    page_surt,
+    without_login,
+)
+
+__all__ = [
+    "LONGEST_URL",
+    "UNREADABLE",
+    "LinkRules",
+    "canonical_link",
+    "check_url",
+    "fingerprint",
+    "group_by_site",
+    "is_binary",
+    "link_fingerprint",
+    "link_fingerprints",
+    "page_id",
+    "page_links",
+    "page_surt",
+    "site_id",
+    "without_login",
+]

@@ -3,13 +3,13 @@
 from hacs_crawler.model.bayes import bayes, bayes_quantiles
 from hacs_crawler.model.estimators import ESTIMATORS, Estimator, Visits, cho, estimate, mle, naive
 from hacs_crawler.model.gaps import Gaps, gaps_between, interpolated_gaps
-from hacs_crawler.model.prior import (
-    DEFAULT_PRIOR,
-    MIN_PAGES_TO_FIT,
-    LogNormalPrior,
-    fit_prior,
+from hacs_crawler.model.prior import DEFAULT_PRIOR, MIN_PAGES_TO_FIT, LogNormalPrior, fit_prior
+from hacs_crawler.model.probability import (
+    Sightings,
+    elapsed_days,
+    sibling_evidence,
+    update_probability,
 )
-from hacs_crawler.model.probability import elapsed_days, update_probability
 
 __all__ = [
     "DEFAULT_PRIOR",
@@ -18,6 +18,7 @@ __all__ = [
     "Estimator",
     "Gaps",
     "LogNormalPrior",
+    "Sightings",
     "Visits",
     "bayes",
     "bayes_quantiles",
@@ -29,5 +30,6 @@ __all__ = [
     "interpolated_gaps",
     "mle",
     "naive",
+    "sibling_evidence",
     "update_probability",
 ]

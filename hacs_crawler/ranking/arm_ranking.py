@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hacs_crawler.config import Config
-from hacs_crawler.links.sites import site_id
+from hacs_crawler.links import site_id
 from hacs_crawler.ranking.ranking import Correct, Dropped, Ranked, Ranking
-from hacs_crawler.state.store import Ids, Rows
+from hacs_crawler.state import Ids, Rows
 
 T = TypeVar("T")
 

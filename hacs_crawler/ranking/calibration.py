@@ -14,10 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hacs_crawler.exceptions import StateError
-from hacs_crawler.state.database import State
-from hacs_crawler.state.outcome_log import SEEN, UPDATED, Label, Outcomes, sorted_outcomes
-from hacs_crawler.statistics.isotonic import Correction, fit_isotonic
-from hacs_crawler.statistics.scoring import Expectation, clustered_z, summary
+from hacs_crawler.state import SEEN, UPDATED, Label, Outcomes, State, sorted_outcomes
+from hacs_crawler.statistics import Correction, Expectation, clustered_z, fit_isotonic, summary
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]

@@ -15,8 +15,7 @@ from hacs_crawler.config import Config
 from hacs_crawler.ranking.plan import Plan, candidates_of, correction_of, plan_of
 from hacs_crawler.ranking.policies import POLICIES, Candidates, hacs
 from hacs_crawler.ranking.selection import explored, scored
-from hacs_crawler.state.database import State
-from hacs_crawler.state.store import Ids, Rows
+from hacs_crawler.state import Ids, Rows, State
 from hacs_crawler.utils.times import DAY
 
 FARTHEST_DAYS: Final = 36_525.0

@@ -15,9 +15,7 @@ from hacs_crawler.ranking.calibration import read_correction
 from hacs_crawler.ranking.policies import POLICIES, Candidates, Floats, brute_force
 from hacs_crawler.ranking.ranking import Correct, Ranked, candidates_from
 from hacs_crawler.ranking.selection import Places, chosen_places, scored
-from hacs_crawler.state.codec import ROW
-from hacs_crawler.state.database import State
-from hacs_crawler.state.store import Ids, Rows
+from hacs_crawler.state import ROW, Ids, Rows, State
 from hacs_crawler.utils.progress import Progress
 
 Counts = NDArray[np.int64]

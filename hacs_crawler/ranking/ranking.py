@@ -10,11 +10,10 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hacs_crawler.model import elapsed_days, update_probability
-from hacs_crawler.model.probability import Sightings, sibling_evidence
+from hacs_crawler.model import Sightings, elapsed_days, sibling_evidence, update_probability
 from hacs_crawler.ranking.policies import Candidates, Floats, Policy, brute_force
 from hacs_crawler.ranking.selection import Places, explored, scored
-from hacs_crawler.state.store import Ids, Rows
+from hacs_crawler.state import Ids, Rows
 from hacs_crawler.utils.times import DAY
 
 T = TypeVar("T")

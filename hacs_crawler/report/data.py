@@ -26,10 +26,8 @@ from hacs_crawler.report.overview import (
 )
 from hacs_crawler.report.pages import chances, gaps_between_updates, load_pages, page_data, rounded
 from hacs_crawler.report.runs import yields
-from hacs_crawler.state.database import State
-from hacs_crawler.state.outcome_log import UPDATED, Outcomes
-from hacs_crawler.state.store import Ids
-from hacs_crawler.statistics.scoring import reliability
+from hacs_crawler.state import UPDATED, Ids, Outcomes, State, describe
+from hacs_crawler.statistics import reliability
 from hacs_crawler.utils.arrays import FloatArray
 from hacs_crawler.utils.progress import Progress
 from hacs_crawler.utils.times import DAY
@@ -58,7 +56,7 @@ def report_data(state: State, config: Config, now: float, limit: int) -> dict[st
     return {
         "now": int(now),
         "version": version("hacs-crawler"),
-        "state": shown_state(config.state),
+        "state": describe(config.state),
         "settings": _settings(config),
         "counts": _counts(view),
         "lately": _lately(outcomes, now),
@@ -85,15 +83,6 @@ def report_data(state: State, config: Config, now: float, limit: int) -> dict[st
             _calibration(group) for group in groups(state, outcomes) if len(group.outcomes)
         ],
     }
-
-
-def shown_state(state: str) -> str:
-    """Return the state's address as it may be shown: without user, password, and query."""
-    if state.startswith("sqlite:"):
-        return state
-    from hacs_crawler.state.redis_connection import without_password  # noqa: PLC0415 - an extra
-
-    return without_password(state)
 
 
 def _settings(config: Config) -> list[tuple[str, str]]:

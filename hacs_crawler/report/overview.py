@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hacs_crawler.ranking.policies import scramble
-from hacs_crawler.state.store import Ids, Rows
+from hacs_crawler.state import Ids, Rows
 from hacs_crawler.utils.arrays import FloatArray, IndexArray
 from hacs_crawler.utils.times import DAY
 

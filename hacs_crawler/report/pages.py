@@ -9,13 +9,9 @@ from typing import Any, Final
 import numpy as np
 
 from hacs_crawler.config import Config
-from hacs_crawler.model import estimate, gaps_between
-from hacs_crawler.model.bayes import bayes_quantiles
+from hacs_crawler.model import bayes_quantiles, estimate, gaps_between
 from hacs_crawler.ranking.plan import Plan, candidates_of, correction_of
-from hacs_crawler.state.database import PAGES_A_CALL, State
-from hacs_crawler.state.estimation import Estimation, histories
-from hacs_crawler.state.page import Page
-from hacs_crawler.state.store import Ids, Rows
+from hacs_crawler.state import PAGES_A_CALL, Estimation, Ids, Page, Rows, State, histories
 from hacs_crawler.utils.arrays import FloatArray, IndexArray, offsets_of, page_of_value
 
 MOST_ESTIMATES: Final = 32

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hacs_crawler.state.outcome_log import SEEN, UPDATED, Label, Outcomes
+from hacs_crawler.state import SEEN, UPDATED, Label, Outcomes
 from hacs_crawler.utils.arrays import FloatArray, IndexArray
 
 UNKNOWN = "unknown"

@@ -15,14 +15,11 @@ from typing import Final, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from hacs_crawler.archive.timelines import Seconds, Timelines
+from hacs_crawler.archive import Seconds, Timelines
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.ranking.policies import Candidates, Floats
 from hacs_crawler.ranking.ranking import Ranking
-from hacs_crawler.state.database import State
-from hacs_crawler.state.estimation import Estimation
-from hacs_crawler.state.memory import MemoryStore
-from hacs_crawler.state.page import Visit
+from hacs_crawler.state import Estimation, MemoryStore, State, Visit
 from hacs_crawler.utils.times import DAY, MAX_SECOND
 
 Places = NDArray[np.int64]

@@ -1,1 +1,81 @@
 """What is known of each page, kept in SQLite or Redis."""
+
+from hacs_crawler.state.address import (
+    check_state,
+    describe,
+    is_server,
+    open_state,
+    open_store,
+    split_replicas,
+    sqlite_path,
+)
+from hacs_crawler.state.codec import ROW, decode_page
+from hacs_crawler.state.database import PAGES_A_CALL, Recorded, State, merged
+from hacs_crawler.state.estimation import Estimation, histories
+from hacs_crawler.state.jsonl import (
+    LONGEST_LINE_BYTES,
+    ExportError,
+    is_export,
+    read_export,
+    to_line,
+)
+from hacs_crawler.state.memory import MemoryStore
+from hacs_crawler.state.outcome_jsonl import (
+    OutcomeMerger,
+    export_outcomes,
+    is_outcomes,
+    read_outcomes,
+)
+from hacs_crawler.state.outcome_log import (
+    SEEN,
+    UPDATED,
+    Label,
+    Outcomes,
+    Prediction,
+    sorted_outcomes,
+)
+from hacs_crawler.state.page import Harvest, News, Page, Visit, copy_of
+from hacs_crawler.state.store import SCHEMA, Ids, Rows, Store
+
+__all__ = [
+    "LONGEST_LINE_BYTES",
+    "PAGES_A_CALL",
+    "ROW",
+    "SCHEMA",
+    "SEEN",
+    "UPDATED",
+    "Estimation",
+    "ExportError",
+    "Harvest",
+    "Ids",
+    "Label",
+    "MemoryStore",
+    "News",
+    "OutcomeMerger",
+    "Outcomes",
+    "Page",
+    "Prediction",
+    "Recorded",
+    "Rows",
+    "State",
+    "Store",
+    "Visit",
+    "check_state",
+    "copy_of",
+    "decode_page",
+    "describe",
+    "export_outcomes",
+    "histories",
+    "is_export",
+    "is_outcomes",
+    "is_server",
+    "merged",
+    "open_state",
+    "open_store",
+    "read_export",
+    "read_outcomes",
+    "sorted_outcomes",
+    "split_replicas",
+    "sqlite_path",
+    "to_line",
+]

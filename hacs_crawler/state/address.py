@@ -1,15 +1,18 @@
-"""From the text of HACS_STATE to an open store."""
+"""What the text of HACS_STATE names: its checks, how it may be shown, and the state it opens."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Final
 
 from hacs_crawler.exceptions import ConfigError
+from hacs_crawler.state.database import State
+from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.state.sqlite import SQLiteStore
 from hacs_crawler.state.store import Store
 
-REDIS_SCHEMES = ("redis", "rediss", "unix", "redis+cluster", "rediss+cluster")
+REDIS_SCHEMES: Final = ("redis", "rediss", "unix", "redis+cluster", "rediss+cluster")
 _NAMESPACE = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
 
@@ -33,6 +36,18 @@ def check_state(url: str, namespace: str) -> None:
         raise ConfigError(msg)
 
 
+def open_state(
+    url: str, namespace: str, base: Path, estimation: Estimation, link_bytes: int | None = None
+) -> State:
+    """Open the state at `url`, see `open_store`; `close` it when done."""
+    store = open_store(url, namespace, base)
+    try:
+        return State(store, estimation, link_bytes)
+    except BaseException:
+        store.close()
+        raise
+
+
 def open_store(url: str, namespace: str, base: Path) -> Store:
     """Open the store at `url`; a relative SQLite path starts at `base`.
 
@@ -51,9 +66,9 @@ def open_store(url: str, namespace: str, base: Path) -> Store:
     return RedisStore(url, namespace)
 
 
-def _without_secret(text: str) -> str:
-    """Return what is no address as it may be shown: what stands before an @ may be a password."""
-    return "…" + text.rpartition("@")[2] if "@" in text else text
+def is_server(url: str) -> bool:
+    """Whether an address names a server, which several machines may share."""
+    return url.partition("://")[0] in REDIS_SCHEMES
 
 
 def sqlite_path(url: str, base: Path) -> Path | None:
@@ -61,3 +76,36 @@ def sqlite_path(url: str, base: Path) -> Path | None:
     if not url.startswith("sqlite://"):
         return None
     return base / url.removeprefix("sqlite://").removeprefix("/")
+
+
+def describe(url: str) -> str:
+    """Return an address as it may be shown: of a server without user, password and query."""
+    if not is_server(url):
+        return url
+    scheme, _, rest = url.partition("://")
+    place = re.split("[?#]", rest, maxsplit=1)
+    if "@" in "".join(place[1:]):  # of the password, which was not escaped, or of the query
+        return f"{scheme}://…"
+    return f"{scheme}://{place[0].rpartition('@')[2]}"
+
+
+def split_replicas(url: str) -> tuple[str, int]:
+    """Return the address without `replicas=N` in its query, and N: how many have to have each write.
+
+    Raises ConfigError where that is no number.
+    """
+    base, _, query = url.partition("?")
+    parts = query.split("&")
+    wanted = [part.removeprefix("replicas=") for part in parts if part.startswith("replicas=")]
+    if not wanted:
+        return url, 0
+    if not (wanted[0].isdecimal() and len(wanted) == 1):
+        msg = "HACS_STATE: allowed as replicas=N in the address is one whole number"
+        raise ConfigError(msg)
+    rest = "&".join(part for part in parts if not part.startswith("replicas="))
+    return f"{base}?{rest}" if rest else base, int(wanted[0])
+
+
+def _without_secret(text: str) -> str:
+    """Return what is no address as it may be shown: what stands before an @ may be a password."""
+    return "…" + text.rpartition("@")[2] if "@" in text else text

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hacs_crawler.exceptions import StateError
-from hacs_crawler.links.sites import site_id
+from hacs_crawler.links import site_id
 from hacs_crawler.state.link_sample import COARSEST, new_array
 from hacs_crawler.state.page import Harvest, Page
 

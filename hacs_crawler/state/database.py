@@ -10,8 +10,7 @@ from math import isclose
 import numpy as np
 
 from hacs_crawler.exceptions import StateError, StateUnavailableError
-from hacs_crawler.links.sites import site_id
-from hacs_crawler.links.urls import page_id
+from hacs_crawler.links import page_id, site_id
 from hacs_crawler.model import DEFAULT_PRIOR, LogNormalPrior, fit_prior, gaps_between
 from hacs_crawler.state.codec import decode_page, encode_page, encode_row
 from hacs_crawler.state.estimation import Estimation, histories
@@ -76,6 +75,10 @@ class State:
         self.estimation = estimation
         self.link_bytes = link_bytes
         self.read_prior()
+
+    def close(self) -> None:
+        """Close the store."""
+        self.store.close()
 
     def read_prior(self) -> None:
         """Estimate from now on with the prior that the store keeps, if it keeps one."""
@@ -238,6 +241,11 @@ class State:
                 number,
             )
         return label
+
+    def labels_of(self, outcomes: Outcomes) -> dict[int, Label]:
+        """Return the labels of outcome records that the state knows, by number."""
+        found = {int(number): self.label(int(number)) for number in np.unique(outcomes["label"])}
+        return {number: label for number, label in found.items() if label is not None}
 
     def keep_label(self, label: Label) -> None:
         """Keep a label, so that outcome records may call it by its number."""

@@ -20,7 +20,7 @@ from itertools import pairwise
 from typing import Any, Final, TypeVar
 
 from hacs_crawler.exceptions import HacsError
-from hacs_crawler.links.urls import page_id, page_surt
+from hacs_crawler.links import page_id, page_surt
 from hacs_crawler.state.link_sample import COARSEST, kept, new_array
 from hacs_crawler.state.page import RECENT_VISITS, Harvest, Page, merge_pages
 from hacs_crawler.utils.times import parse_iso

@@ -15,7 +15,6 @@ from typing import Final
 import numpy as np
 
 from hacs_crawler.exceptions import StateError
-from hacs_crawler.experiment.data import labels_of
 from hacs_crawler.state.database import PAGES_A_CALL, State
 from hacs_crawler.state.jsonl import (
     Fields,
@@ -49,7 +48,7 @@ def export_outcomes(state: State, file: Writable, progress: Progress) -> int:
     Raises StateError at the end if there are records whose label is not known: they are left out.
     """
     outcomes = state.outcomes()
-    labels = labels_of(state, outcomes)
+    labels = state.labels_of(outcomes)
     number = 0
     for start in range(0, len(outcomes), PAGES_A_CALL):
         batch = outcomes[start : start + PAGES_A_CALL]

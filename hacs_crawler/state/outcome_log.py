@@ -16,7 +16,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from hacs_crawler.links.urls import fingerprint
+from hacs_crawler.links import fingerprint
 
 OUTCOME: Final = np.dtype(
     [

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -14,6 +13,7 @@ from redis.connection import parse_url
 from redis.retry import Retry
 
 from hacs_crawler.exceptions import ConfigError, StateError, StateUnavailableError
+from hacs_crawler.state.address import describe, split_replicas
 
 CONNECT_SECONDS = 5.0
 ANSWER_SECONDS = 30.0
@@ -52,7 +52,7 @@ class RedisServer:
     def __init__(self, url: str, what: str = "state") -> None:
         check_address(url)
         self._what = what
-        self.shown = without_password(url)
+        self.shown = describe(url)
         url, self.replicas = split_replicas(url)
         self.is_cluster = url.startswith(("redis+cluster://", "rediss+cluster://"))
         options: dict[str, Any] = {
@@ -131,36 +131,10 @@ def check_address(url: str) -> None:
         parse_url(url.replace("+cluster", "", 1))  # type: ignore[no-untyped-call]
     except (ValueError, TypeError):
         msg = (
-            f"HACS_STATE = {without_password(url)!r}: that is no address of a server; in a user or "
+            f"HACS_STATE = {describe(url)!r}: that is no address of a server; in a user or "
             f"password '/', '?', '#', '@' and '%' are written as %2F, %3F, %23, %40 and %25"
         )
         raise ConfigError(msg) from None
-
-
-def split_replicas(url: str) -> tuple[str, int]:
-    """Return the address without `replicas=N` in its query, and N: how many have to have each write.
-
-    Raises ConfigError where that is no number.
-    """
-    base, _, query = url.partition("?")
-    parts = query.split("&")
-    wanted = [part.removeprefix("replicas=") for part in parts if part.startswith("replicas=")]
-    if not wanted:
-        return url, 0
-    if not (wanted[0].isdecimal() and len(wanted) == 1):
-        msg = "HACS_STATE: allowed as replicas=N in the address is one whole number"
-        raise ConfigError(msg)
-    rest = "&".join(part for part in parts if not part.startswith("replicas="))
-    return f"{base}?{rest}" if rest else base, int(wanted[0])
-
-
-def without_password(url: str) -> str:
-    """Return the URL as it may be shown: without user, password, and the query, which may hold them."""
-    scheme, _, rest = url.partition("://")
-    place = re.split("[?#]", rest, maxsplit=1)
-    if "@" in "".join(place[1:]):  # of the password, which was not escaped, or of the query
-        return f"{scheme}://…"
-    return f"{scheme}://{place[0].rpartition('@')[2]}"
 
 
 def may_pass(error: Exception) -> bool:

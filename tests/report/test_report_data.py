@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from hacs_crawler.model import DEFAULT_PRIOR, bayes, estimate, gaps_between
 from hacs_crawler.model.bayes import bayes_quantiles
 from hacs_crawler.ranking.plan import make_plan, read_rows
-from hacs_crawler.report.data import shown_state
 from hacs_crawler.report.html import embedded, html
 from hacs_crawler.report.overview import (
     INTERVAL_EDGES_DAYS,
@@ -24,6 +23,7 @@ from hacs_crawler.report.overview import (
 )
 from hacs_crawler.report.pages import MOST_ESTIMATES, chances, course, gaps_between_updates
 from hacs_crawler.report.runs import UNKNOWN, yields
+from hacs_crawler.state import describe
 from hacs_crawler.state.codec import ROW
 from hacs_crawler.state.estimation import Estimation, histories
 from hacs_crawler.state.outcome_log import OUTCOME, SEEN, UPDATED, Label, Outcomes
@@ -284,4 +284,4 @@ def test_the_page_loads_nothing_and_runs_no_script_but_its_own() -> None:
     ],
 )
 def test_the_states_address_is_shown_without_secrets(state: str, shown: str) -> None:
-    assert shown_state(state) == shown
+    assert describe(state) == shown

@@ -1,0 +1,182 @@
+"""Imports run down the house only, and through a folder's face where it has one."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = "hacs_crawler"
+FLOORS = (
+    {"cli"},
+    {"doctor", "demo"},
+    {"spiders", "addon"},
+    {"middlewares"},
+    {"harvest"},
+    {"crawl"},
+    {"report"},
+    {"experiment"},
+    {"simulation"},
+    {"evaluation"},
+    {"config"},
+    {"outcome", "items"},
+    {"ranking"},
+    {"fleet"},
+    {"archive"},
+    {"state"},
+    {"model", "statistics"},
+    {"links"},
+    {"utils", "exceptions"},
+)
+"""From top to bottom; what shares a floor does not import each other."""
+BEHIND_AN_EXTRA = {"hacs_crawler.state.redis", "hacs_crawler.state.redis_connection"}
+"""A face cannot import these: redis-py need not be installed."""
+PUBLIC = {"settings", "policies", "urls", "scheduler"}
+"""`hacs_crawler.settings`, and old paths of what users import; nothing in the package does."""
+
+
+class Import(NamedTuple):
+    importer: str
+    imported: str
+    line: int
+
+
+def module_name(path: Path) -> str:
+    """The dotted name of a source; middlewares/ and spiders/ lie at the top for their users."""
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    if parts[0] != PACKAGE:
+        parts = (PACKAGE, *parts)
+    return ".".join(parts).removesuffix(".__init__")
+
+
+SOURCES = {
+    module_name(path): path
+    for folder in (PACKAGE, "middlewares", "spiders")
+    for path in sorted((ROOT / folder).rglob("*.py"))
+}
+
+
+def imports_of(module: str, text: str, *, is_package: bool = False) -> Iterator[Import]:
+    """What a module imports of the package, wherever in it, by absolute or relative names."""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Import):
+            found = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if node.level:
+                above = module.split(".")[: len(module.split(".")) - node.level + is_package]
+                base = ".".join([*above, *filter(None, [node.module])])
+            found = [
+                name if (name := f"{base}.{alias.name}") in SOURCES else base
+                for alias in node.names
+            ]
+        else:
+            continue
+        for name in found:
+            if name == PACKAGE or name.startswith(f"{PACKAGE}."):
+                yield Import(module, name, node.lineno)
+
+
+def room(module: str) -> str:
+    """The folder, or the single module, right below the package."""
+    return [*module.split("."), ""][1]
+
+
+def floor(name: str) -> int:
+    return next(number for number, rooms in enumerate(FLOORS) if name in rooms)
+
+
+def faces() -> set[str]:
+    """Folders whose `__init__` gives names: outsiders import those from there."""
+    return {
+        room(module)
+        for module, path in SOURCES.items()
+        if path.name == "__init__.py" and "import" in path.read_text()
+    }
+
+
+def faults(found: Iterator[Import]) -> list[str]:
+    """What is wrong with imports, in words."""
+    wrong = []
+    for one in found:
+        here, there = room(one.importer), room(one.imported)
+        if here == there or here in PUBLIC or not here:
+            continue
+        if there in PUBLIC or floor(here) >= floor(there):
+            wrong.append(f"{one.importer}:{one.line} imports {one.imported}, which is not below it")
+        elif there in faces() and one.imported not in {f"{PACKAGE}.{there}", *BEHIND_AN_EXTRA}:
+            wrong.append(f"{one.importer}:{one.line} reaches past the face of {there}")
+    return wrong
+
+
+def all_imports() -> Iterator[Import]:
+    for module, path in SOURCES.items():
+        yield from imports_of(module, path.read_text(), is_package=path.name == "__init__.py")
+
+
+def test_every_room_has_its_floor() -> None:
+    rooms = {room(module) for module in SOURCES} - {""} - PUBLIC
+    assert rooms == set().union(*FLOORS)
+
+
+def test_no_import_runs_up_or_past_a_face() -> None:
+    assert faults(all_imports()) == []
+
+
+def test_folders_import_each_other_in_no_circle() -> None:
+    graph: dict[str, set[str]] = {}
+    for one in all_imports():
+        if room(one.importer) != room(one.imported) and room(one.importer):
+            graph.setdefault(room(one.importer), set()).add(room(one.imported))
+    TopologicalSorter(graph).prepare()  # raises CycleError
+
+
+def test_nothing_is_imported_by_its_own_folders_face() -> None:
+    """A module that imports the face of its own folder imports whatever imports it."""
+    wrong = [
+        one
+        for one in all_imports()
+        if one.imported == f"{PACKAGE}.{room(one.importer)}" and one.importer != one.imported
+    ]
+    assert wrong == []
+
+
+@pytest.mark.parametrize(
+    ("module", "text"),
+    [
+        ("hacs_crawler.state.page", "from hacs_crawler.config import Config"),
+        ("hacs_crawler.state.page", "import hacs_crawler.crawl.session"),
+        ("hacs_crawler.state.page", "from ..crawl import session"),
+        ("hacs_crawler.state.page", "def late():\n    from ..ranking.plan import make_plan"),
+        ("hacs_crawler.crawl.session", "from hacs_crawler.state.page import Page"),
+        ("hacs_crawler.crawl.session", "from ..state.page import Page"),
+        ("hacs_crawler.crawl.session", "from hacs_crawler.scheduler import HacsScheduler"),
+        ("hacs_crawler.model.bayes", "from hacs_crawler.statistics import scoring"),
+    ],
+)
+def test_a_wrong_import_is_found(module: str, text: str) -> None:
+    assert len(faults(imports_of(module, text))) == 1
+
+
+@pytest.mark.parametrize(
+    ("module", "text"),
+    [
+        ("hacs_crawler.crawl.session", "from hacs_crawler.state import Page"),
+        ("hacs_crawler.crawl.session", "from ..state import Page"),
+        ("hacs_crawler.state.page", "from hacs_crawler.state.store import Store"),
+        ("hacs_crawler.fleet.board", "from hacs_crawler.state.redis import RedisStore"),
+        ("hacs_crawler.state.page", "import numpy as np"),
+    ],
+)
+def test_a_right_import_is_let_be(module: str, text: str) -> None:
+    assert faults(imports_of(module, text)) == []
+
+
+def test_a_circle_would_be_found() -> None:
+    with pytest.raises(CycleError):
+        TopologicalSorter({"a": {"b"}, "b": {"a"}}).prepare()
