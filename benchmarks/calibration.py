@@ -18,9 +18,11 @@ from scipy.special import expit, logit
 
 from hacs_crawler.archive.timelines import parse_day, read_timelines
 from hacs_crawler.links.sites import site_id
+from hacs_crawler.ranking.arms import without_experiment
 from hacs_crawler.ranking.calibration import drift, predicted
+from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.policies import POLICIES
-from hacs_crawler.ranking.ranking import Ranking
+from hacs_crawler.ranking.selection import Selection
 from hacs_crawler.simulation.simulation import REFIT_DAYS, Scenario, World
 from hacs_crawler.state.database import State
 from hacs_crawler.state.estimation import Estimation
@@ -74,24 +76,24 @@ class Crawl:
                 past = predicted(np.concatenate(self.records))
                 correct = fit_isotonic(past["raw_p"], past["flags"] > SEEN)
             world.now = now
-            ranking = Ranking(
-                POLICIES[self.policy],
+            options = RankingOptions(
+                without_experiment(POLICIES[self.policy]),
                 threshold=self.threshold or 0.0,
                 budget=scenario.budget if self.threshold is None else None,
-                correct=correct,
-                seed=day,
+                random_seed=day,
             )
+            selection = Selection(options, correct)
             rows = state.rows(world.page_ids)
             mean_rate = state.estimation.prior.mean_rate
-            ranking.offer(places.tolist(), world.page_ids, rows, now, mean_rate)
-            taken = ranking.take()[0]
-            pages = np.array([one.entry for one in taken], np.int64)
+            selection.offer(places.tolist(), world.page_ids, rows, now, mean_rate)
+            ((chosen,), _) = selection.take()
+            pages = np.array(chosen.entries, np.int64)
             found = world.visit(pages, now)
             state.record(world.shown(pages, now, found))
-            made = np.zeros(len(taken), OUTCOME)
-            made["page"], made["site"], made["at"], made["run"] = pages, sites[pages], now, now
-            made["p"], made["raw_p"] = [one.p for one in taken], [one.raw_p for one in taken]
-            made["days_since_visit"] = [one.days_since_visit for one in taken]
+            made = np.zeros(len(pages), OUTCOME)
+            made["page_id"], made["site"], made["at"], made["run"] = pages, sites[pages], now, now
+            made["p"], made["raw_p"] = chosen.p, chosen.raw_p
+            made["days_since_visit"] = chosen.days_since_visit
             made["flags"] = SEEN + UPDATED * (found > 0)
             self.records.append(made)
         return np.concatenate(self.records)

@@ -27,8 +27,10 @@ from hacs_crawler.demo.histories import generated
 from hacs_crawler.demo.rounds import ARMS, DAYS, EXPERIMENT, budget_of
 from hacs_crawler.demo.web import Web
 from hacs_crawler.links.sites import site_id
-from hacs_crawler.links.urls import page_id
-from hacs_crawler.ranking.ranking import Ranking
+from hacs_crawler.links.urls import page_id_of
+from hacs_crawler.ranking.arms import without_experiment
+from hacs_crawler.ranking.options import RankingOptions
+from hacs_crawler.ranking.selection import Selection
 from hacs_crawler.state.database import State
 from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.state.memory import MemoryStore
@@ -93,7 +95,7 @@ def demonstrated(seed: int, rounds: int) -> tuple[int, int, int]:
 
 def in_memory(web: Web, rounds: int, days: int) -> tuple[int, int, int]:
     urls = [f"{BASE}{page.path}" for page in web.pages]
-    ids = np.array([page_id(url) for url in urls])
+    ids = np.array([page_id_of(url) for url in urls])
     arms = EXPERIMENT.assign(np.array([site_id(url) for url in urls]))
     store = MemoryStore()
     state = State(store, Estimation())
@@ -122,10 +124,12 @@ def in_memory(web: Web, rounds: int, days: int) -> tuple[int, int, int]:
         chosen: list[int] = []
         for arm, budget in enumerate(EXPERIMENT.budgets(budget_of(web))):
             own = np.flatnonzero(arms == arm)
-            ranking: Ranking[int] = Ranking(EXPERIMENT.arms[arm].policy, budget=budget)
+            policy = EXPERIMENT.arms[arm].policy
+            options = RankingOptions(without_experiment(policy), budget=budget)
+            selection: Selection[int] = Selection(options)
             prior = state.estimation.prior.mean_rate
-            ranking.offer(own.tolist(), ids[own], rows[own], now, prior)
-            chosen += [ranked.entry for ranked in ranking.take()[0]]
+            selection.offer(own.tolist(), ids[own], rows[own], now, prior)
+            chosen += selection.take()[0][0].entries
         for place, one in zip(
             chosen, state.record([visit(place, now) for place in chosen]), strict=True
         ):

@@ -24,7 +24,7 @@ import numpy as np
 import store as stores  # its neighbour: a Redis, and how tables are printed
 
 from hacs_crawler.cli.estimate import Run, advanced, new_run
-from hacs_crawler.links.urls import page_id
+from hacs_crawler.links.urls import page_id_of
 from hacs_crawler.state.address import open_store
 from hacs_crawler.state.codec import VERSION_OFFSET, decode_page, encode_page, encode_row
 from hacs_crawler.state.database import PAGES_A_CALL, State
@@ -62,7 +62,7 @@ def fill(store: Store, number: int, name: str) -> None:
         for page, rate in zip(pages, Estimation().rates_per_day(pages).tolist(), strict=True):
             page.rate = rate
         store.write(
-            [Change(page_id(page.url), 0, encode_page(page), encode_row(page)) for page in pages]
+            [Change(page_id_of(page.url), 0, encode_page(page), encode_row(page)) for page in pages]
         )
 
 

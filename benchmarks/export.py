@@ -24,7 +24,7 @@ from pathlib import Path
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))  # servers: starts a redis-server
-from hacs_crawler.links.urls import page_id
+from hacs_crawler.links.urls import page_id_of
 from hacs_crawler.state.address import open_store
 from hacs_crawler.state.codec import encode_page, encode_row
 from hacs_crawler.state.page import Page
@@ -58,7 +58,7 @@ def fill(path: Path, number: int) -> None:
         for start in range(0, number, 1_000):
             pages = [page_of(one) for one in range(start, min(number, start + 1_000))]
             store.write(
-                [Change(page_id(one.url), 0, encode_page(one), encode_row(one)) for one in pages]
+                [Change(page_id_of(one.url), 0, encode_page(one), encode_row(one)) for one in pages]
             )
 
 

@@ -34,7 +34,7 @@ from parsel import Selector
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))  # servers: a redis-server, a web site
 from hacs_crawler.exceptions import StateError
 from hacs_crawler.links.extract import link_fingerprints
-from hacs_crawler.links.urls import page_id
+from hacs_crawler.links.urls import page_id_of
 from hacs_crawler.state.address import open_store
 from hacs_crawler.state.codec import ROW, decode_page, encode_row
 from hacs_crawler.state.outcome_log import sorted_outcomes
@@ -64,7 +64,9 @@ class GrowingSite:
         self._links = [rng.randrange(2, 30) for _ in range(pages)]
         self.versions: dict[int, list[frozenset[int]]] = {}
         self.served: Counter[int] = Counter()
-        self._ids = {f"/{index}/": page_id(f"{self._site.url}/{index}/") for index in range(pages)}
+        self._ids = {
+            f"/{index}/": page_id_of(f"{self._site.url}/{index}/") for index in range(pages)
+        }
         for index in range(pages):
             self._publish(index)
         self.seeds = folder / "seeds.txt"
@@ -160,7 +162,7 @@ def look(state: str, site: GrowingSite) -> tuple[int, list[str]]:
         return 0, [*faults, str(error)]
     if rows.keys() != bodies.keys():
         faults.append(f"{len(rows.keys() ^ bodies.keys())} rows without a page, or the reverse")
-    recorded = set(zip(records["page"].tolist(), records["at"].tolist(), strict=True))
+    recorded = set(zip(records["page_id"].tolist(), records["at"].tolist(), strict=True))
     for key in rows.keys() & bodies.keys():
         try:
             page = decode_page(bodies[key])

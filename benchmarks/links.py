@@ -19,7 +19,7 @@ from surt import surt
 
 from hacs_crawler.links.canonical import canonical_url
 from hacs_crawler.links.extract import LinkRules, link_fingerprints, page_links
-from hacs_crawler.links.urls import _slow_surt, page_id, page_surt
+from hacs_crawler.links.urls import _slow_surt, page_id_of, page_surt
 
 URL = "http://127.0.0.1:8000/site/12/page345.html"
 
@@ -94,7 +94,7 @@ def key_calls() -> dict[str, Callable[[], object]]:
     return {
         "surt.surt, regular URL": lambda: surt(plain),
         "**page_surt, regular URL**": lambda: page_surt(plain),
-        "page_id, regular URL": lambda: page_id(plain),
+        "page_id, regular URL": lambda: page_id_of(plain),
         "surt.surt, URL with query": lambda: surt(odd),
         "page_surt, URL with query, cold": cold,
         "page_surt, URL with query, warm": lambda: page_surt(odd),

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))  # servers: starts a redis-server
-from hacs_crawler.links.urls import page_id
+from hacs_crawler.links.urls import page_id_of
 from hacs_crawler.state.address import open_store
 from hacs_crawler.state.codec import encode_page, encode_row
 from hacs_crawler.state.page import Page
@@ -54,7 +54,7 @@ def fill(state: str, number: int, hosts: int) -> None:
         address = url(index, hosts)
         page = Page(address, version=1, rate=rng.lognormvariate(-4.7, 1.5))
         page.visits.extend(NOW - days * DAY for days in (rng.randrange(30, 60), rng.randrange(30)))
-        changes.append(Change(page_id(address), 0, encode_page(page), encode_row(page)))
+        changes.append(Change(page_id_of(address), 0, encode_page(page), encode_row(page)))
         if len(changes) == 5_000 or index == number - 1:
             store.write(changes)
             changes.clear()

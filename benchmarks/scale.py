@@ -43,7 +43,9 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))  # servers: starts 
 from scrapy.settings import Settings
 
 from hacs_crawler.config import Config
-from hacs_crawler.ranking.plan import candidates_of, plan_of, read_rows
+from hacs_crawler.ranking.candidates import candidates_from
+from hacs_crawler.ranking.options import RankingOptions
+from hacs_crawler.ranking.plan import plan_of, read_rows
 from hacs_crawler.state.address import open_store
 from hacs_crawler.state.codec import ROW, encode_page
 from hacs_crawler.state.database import State
@@ -98,8 +100,9 @@ def synthetic(number: int) -> tuple[Ids, Rows]:
     return rng.permutation(ids)[:number], rows
 
 
-def config() -> Config:
-    return Config.from_settings(Settings({"HACS_BUDGET": CHOSEN, "HACS_RANDOM_SEED": 1}))
+def config() -> RankingOptions:
+    chosen = Settings({"HACS_BUDGET": CHOSEN, "HACS_RANDOM_SEED": 1})
+    return Config.from_settings(chosen).ranking
 
 
 def url(place: int) -> str:
@@ -278,7 +281,8 @@ def _fill_all(number: int, addresses: dict[str, str], folder: Path) -> dict[str,
             before = state.store.size_bytes()
             if name == "SQLite":
                 winners = plan_of(ids, rows, state, config(), NOW).page_ids
-                p = candidates_of(ids, rows, state, config(), NOW, None).p
+                prior = state.estimation.prior.mean_rate
+                p = candidates_from(ids, rows, NOW, prior, config()).p
                 np.save(folder / "p.npy", p)
         fill(address, ids, rows)
         with knowing(address) as state:

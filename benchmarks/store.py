@@ -39,7 +39,7 @@ import numpy as np
 import redis
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))  # servers: starts a redis-server
-from hacs_crawler.links.urls import page_id
+from hacs_crawler.links.urls import page_id_of
 from hacs_crawler.state.address import open_store
 from hacs_crawler.state.codec import encode_page, encode_row
 from hacs_crawler.state.database import State
@@ -94,7 +94,7 @@ def grown_page(number: int, links: int, stage: int = STAGES, link_bytes: int | N
 
 
 def change_to(page: Page) -> Change:
-    return Change(page_id(page.url), page.version - 1, encode_page(page), encode_row(page))
+    return Change(page_id_of(page.url), page.version - 1, encode_page(page), encode_row(page))
 
 
 def fill(
@@ -360,7 +360,7 @@ def time_records(name: str, state: str, number: int, count: int) -> None:
         tell(f"{name}: recording")
         for turn, visits in enumerate(existing):
             started = time.perf_counter()
-            known = state.load([page_id(visit.url) for visit in visits])
+            known = state.load([page_id_of(visit.url) for visit in visits])
             loaded = time.perf_counter()
             recorded = state.record(visits, known if turn % 2 else None)
             ended = time.perf_counter()

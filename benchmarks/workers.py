@@ -35,7 +35,7 @@ import redis
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))  # servers: starts a redis-server
 from store import FIRST, VISITS, fill, grown_page, url
 
-from hacs_crawler.links.urls import page_id
+from hacs_crawler.links.urls import page_id_of
 from hacs_crawler.state.address import open_store
 from hacs_crawler.state.database import State
 from hacs_crawler.state.estimation import Estimation
@@ -75,7 +75,7 @@ def record(
 
     def run() -> None:
         for visits in batches:
-            known = state.load([page_id(visit.url) for visit in visits])
+            known = state.load([page_id_of(visit.url) for visit in visits])
             recorded = state.record(visits, known)
             if sum(one.updated for one in recorded) != BATCH // 5 or len(known) != BATCH:
                 raise RuntimeError("something else was recorded")

@@ -19,8 +19,9 @@ from hacs_crawler.fleet.board import LEASE_SECONDS
 from hacs_crawler.links import LinkRules, check_url, without_login
 from hacs_crawler.model import ESTIMATORS
 from hacs_crawler.ranking.arms import Arm, Experiment, without_experiment
-from hacs_crawler.ranking.policies import POLICIES, Policy
-from hacs_crawler.state import Estimation, Label, check_state, is_server
+from hacs_crawler.ranking.options import RankingOptions
+from hacs_crawler.ranking.policies import POLICIES, Policy, policy_of
+from hacs_crawler.state import Estimation, check_state, is_server
 
 T = TypeVar("T")
 Clock = Callable[[], float]
@@ -69,27 +70,19 @@ MIN_LINK_BYTES: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """The settings of one crawl; field `x` is setting `HACS_X`. Times are in days where so named."""
+    """The settings of one crawl; field `x` is setting `HACS_X`. Times are in days where so named.
+
+    `estimation` and `ranking` hold those of λ and of p.
+    """
 
     state: str
     namespace: str
     fleet: str | None
     lease_seconds: float
-    policy: Policy
-    policy_name: str
-    experiment: Experiment
-    estimator: str
-    fade_days: float
-    elapsed_from: str
-    horizon_days: float
-    siblings: bool
-    calibration: bool
-    threshold: float
-    budget: int | None
+    estimation: Estimation
+    ranking: RankingOptions
     rank_window: int | None
-    explore: float
     round_minutes: float
-    random_seed: int | None
     inner_scheduler: str
     link_rules: LinkRules
     link_bytes: int | None
@@ -111,36 +104,15 @@ class Config:
     @property
     def state_arguments(self) -> tuple[str, str, Path, Estimation, int | None]:
         """What `open_state` takes to open the state that these settings name."""
-        estimation = Estimation(self.estimator, self.fade_days)
-        return self.state, self.namespace, self.base, estimation, self.link_bytes
+        return self.state, self.namespace, self.base, self.estimation, self.link_bytes
 
     @property
     def policy_text(self) -> str:
         """The setting that says what ranks, as error messages show it."""
-        if self.experiment.is_on:
-            return f"HACS_EXPERIMENT = {[arm.name for arm in self.experiment.arms]}"
-        return f"HACS_POLICY = {self.policy_name!r}"
-
-    def labels(self) -> list[Label]:
-        """Return the label of each arm, by which its visits are recorded."""
-        return [
-            Label(
-                experiment=self.experiment.number,
-                arm=arm.name,
-                policy=arm.name or self.policy_name,
-                estimator=self.estimator,
-                fade_days=self.fade_days,
-                elapsed_from=self.elapsed_from,
-                horizon_days=self.horizon_days,
-                siblings=self.siblings,
-            )
-            for arm in self.experiment.arms
-        ]
-
-    @property
-    def model(self) -> str:
-        """What p is made of; see `Label.model`."""
-        return self.labels()[0].model
+        names = [arm.policy.name for arm in self.ranking.experiment.arms]
+        if self.ranking.experiment.is_on:
+            return f"HACS_EXPERIMENT = {names}"
+        return f"HACS_POLICY = {names[0]!r}"
 
     @classmethod
     def from_settings(cls, settings: BaseSettings) -> Config:
@@ -150,29 +122,19 @@ class Config:
         """
         read = _Reader(settings)
         check_state(read.text("HACS_STATE"), read.text("HACS_NAMESPACE"))
-        name, policy = read.policy()
-        budget = read.count("HACS_BUDGET")
         cfg = closest_scrapy_cfg()
         return cls(
             state=read.text("HACS_STATE"),
             namespace=read.text("HACS_NAMESPACE"),
             fleet=read.fleet(),
             lease_seconds=read.number("HACS_LEASE_SECONDS", above=0.5, at_most=3600.0),
-            policy=policy,
-            policy_name=name,
-            experiment=read.experiment(budget) or without_experiment(policy),
-            estimator=read.choice("HACS_ESTIMATOR", tuple(ESTIMATORS)),
-            fade_days=read.number("HACS_FADE_DAYS", above=0.0, at_most=math.inf),
-            elapsed_from=read.choice("HACS_ELAPSED_FROM", ("visit", "update")),
-            horizon_days=read.number("HACS_HORIZON_DAYS"),
-            siblings=read.switch("HACS_SIBLINGS"),
-            calibration=read.switch("HACS_CALIBRATION"),
-            threshold=read.number("HACS_THRESHOLD", at_most=1.0),
-            budget=budget,
+            estimation=Estimation(
+                estimator=read.choice("HACS_ESTIMATOR", tuple(ESTIMATORS)),
+                fade_days=read.number("HACS_FADE_DAYS", above=0.0, at_most=math.inf),
+            ),
+            ranking=read.ranking(),
             rank_window=read.count("HACS_RANK_WINDOW"),
-            explore=read.number("HACS_EXPLORE", at_most=1.0),
             round_minutes=read.number("HACS_ROUND_MINUTES"),
-            random_seed=read.seed("HACS_RANDOM_SEED"),
             inner_scheduler=read.text("HACS_INNER_SCHEDULER"),
             link_rules=LinkRules(
                 scope=read.choice("HACS_LINKS", ("all", "same-site")),  # type: ignore[arg-type]
@@ -282,9 +244,20 @@ class _Reader:
         except (re.error, TypeError) as error:
             raise _wrong(name, value, f"regular expressions ({error})") from error
 
-    def policy(self) -> tuple[str, Policy]:
-        value = self.value("HACS_POLICY")
-        return _policy("HACS_POLICY", value)
+    def ranking(self) -> RankingOptions:
+        policy = _policy("HACS_POLICY", self.value("HACS_POLICY"))
+        budget = self.count("HACS_BUDGET")
+        return RankingOptions(
+            experiment=self.experiment(budget) or without_experiment(policy),
+            elapsed_from=self.choice("HACS_ELAPSED_FROM", ("visit", "update")),
+            horizon_days=self.number("HACS_HORIZON_DAYS"),
+            siblings=self.switch("HACS_SIBLINGS"),
+            calibration=self.switch("HACS_CALIBRATION"),
+            threshold=self.number("HACS_THRESHOLD", at_most=1.0),
+            budget=budget,
+            explore=self.number("HACS_EXPLORE", at_most=1.0),
+            random_seed=self.seed("HACS_RANDOM_SEED"),
+        )
 
     def experiment(self, budget: int | None) -> Experiment | None:
         value = self.value("HACS_EXPERIMENT")
@@ -299,8 +272,10 @@ class _Reader:
         if not isinstance(salt, str):
             raise _wrong("HACS_EXPERIMENT", value, "as salt a text")
         arms = tuple(
-            Arm(*_policy("HACS_EXPERIMENT", name), _share(value, share))
-            for name, share in parts.items()
+            Arm(policy.name, policy, _share(value, share))
+            for policy, share in (
+                (_policy("HACS_EXPERIMENT", name), share) for name, share in parts.items()
+            )
         )
         if len({arm.name for arm in arms}) < len(arms):
             raise _wrong("HACS_EXPERIMENT", value, "each policy once, by a name of its own")
@@ -345,18 +320,20 @@ class _Reader:
         return found  # type: ignore[no-any-return]
 
 
-def _policy(setting: str, value: object) -> tuple[str, Policy]:
+def _policy(setting: str, value: object) -> Policy:
+    if isinstance(value, Policy):
+        return value
     if callable(value):
-        return getattr(value, "__name__", repr(value)), value
+        return policy_of(getattr(value, "__name__", repr(value)), value)
     allowed = ", ".join(POLICIES) + " or the dotted path of a function"
     if not isinstance(value, str) or (value not in POLICIES and "." not in value):
         raise _wrong(setting, value, allowed)
     if value in POLICIES:
-        return value, POLICIES[value]
+        return POLICIES[value]
     found = _loaded(setting, value, allowed)
     if not callable(found):
         raise _wrong(setting, value, f"{allowed} (that is not a function)")
-    return value, found
+    return policy_of(value, found)
 
 
 def _share(experiment: object, value: object) -> float:

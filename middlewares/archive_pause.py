@@ -152,7 +152,7 @@ class ArchivePauseMiddleware:
     def _wait(self, seconds: float, reason: str) -> None:
         logger.warning("%s: left alone for %.0f s", reason, seconds)
         self._until = max(self._until, self._clock() + seconds)
-        self._session.tally.count("archive/pauses")
+        self._session.stats.count("archive/pauses")
         for slot_key in REQUESTS_AT_ONCE:
             recall(self._crawler, slot_key, self._is_meant)
 

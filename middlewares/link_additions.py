@@ -2,32 +2,28 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import AsyncIterator, Iterable, Iterator
 from datetime import UTC, datetime
 from typing import Any
 
 from scrapy import Request, Spider
 from scrapy.crawler import Crawler
-from scrapy.http import HtmlResponse, Response
+from scrapy.http import Response
 
 from hacs_crawler.crawl.meta import page_url, prediction_of
+from hacs_crawler.crawl.observation import observe
 from hacs_crawler.crawl.session import Session
-from hacs_crawler.links import UNREADABLE, is_binary, link_fingerprints, page_id
 from hacs_crawler.model import elapsed_days, update_probability
 from hacs_crawler.outcome import NotObserved, Outcome
-from hacs_crawler.state import News, Page, Visit, copy_of, merged
+from hacs_crawler.state import Page, Prediction, Recorded
 from hacs_crawler.utils.times import DAY
-
-GONE_STATUSES = (404, 410)
-VALIDATORS = (b"ETag", b"Last-Modified")
-"""Headers that a conditional request for the page would carry back."""
 
 
 class LinkAdditionsMiddleware:
     """Records a visit for each response of a page under HACS's care, before the callback runs.
 
-    A visit is a 2xx answer with HTML, or a 304, which shows no update. 404 and 410 mark the page
-    gone. Everything else is no observation. The outcome is put into `response.meta["hacs"]`.
+    What counts as a visit says `observe`. The outcome is put into `response.meta["hacs"]`.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -92,81 +88,40 @@ class LinkAdditionsMiddleware:
 
     def _observe(self, request: Request, response: Response, url: str) -> None:
         session = self._session
-        at = int(session.clock())
-        is_readable, before = session.take_page(page_id(url))
-        status = response.status
-        prediction = prediction_of(request, len(response.body))
-        if "cached" in response.flags:
-            session.tally.count_not_observed("cached")
-            request.meta["hacs"] = NotObserved(request.url, "cached")
-        elif status in GONE_STATUSES:
-            session.record_absence(url, at, News.GONE, prediction)
-            request.meta["hacs"] = NotObserved(request.url, "gone")
-        elif status == 304:
-            visit = Visit(url, at, prediction=prediction)
-            self._record(request, visit, is_readable, before)
+        assert session.config is not None  # noqa: S101 - the session is open
+        at, prediction = int(session.clock()), prediction_of(request)
+        visit, reason = observe(response, url, at, session.config.link_rules, prediction)
+        if visit is None:
+            session.pages.drop(url)
         else:
-            links, reason = self._links(response) if 200 <= status < 300 else (None, "status")
-            if links is None:
-                session.tally.count_not_observed(reason)
-                session.record_absence(url, at, News.FAILED, prediction)
-                request.meta["hacs"] = NotObserved(request.url, reason)
-            else:
-                etag, last_modified = (_header(response, name) for name in VALIDATORS)
-                visit = Visit(
-                    url,
-                    at,
-                    links=links,
-                    etag=etag,
-                    last_modified=last_modified,
-                    prediction=prediction,
-                )
-                self._record(request, visit, is_readable, before)
+            recorded = session.pages.record(visit)
+            if not reason:
+                self._note_outcome(request, recorded, prediction)
+                return
+        if reason != "gone":
+            session.stats.count_not_observed(reason)
+        request.meta["hacs"] = NotObserved(request.url, reason)
 
-    def _links(self, response: Response) -> tuple[frozenset[int] | None, str]:
-        """Return the page's links, or None and why there are none to be had."""
-        if not isinstance(response, HtmlResponse):
-            return None, "not_html"
-        if not response.body.strip():
-            return None, "empty"
-        if is_binary(response.body, response.encoding):
-            return None, "unreadable"
-        assert self._session.config is not None  # noqa: S101 - the session is open
-        try:
-            root = response.selector.root
-            rules = self._session.config.link_rules
-            return link_fingerprints(root, response.url, rules), ""
-        except UNREADABLE:
-            return None, "unreadable"
-
-    def _record(
-        self, request: Request, visit: Visit, is_readable: bool, before: Page | None
+    def _note_outcome(
+        self, request: Request, recorded: Recorded, prediction: Prediction | None
     ) -> None:
-        session = self._session
-        page = before or Page(visit.url)
-        recorded = merged(page, copy_of(page), visit)
-        if is_readable:
-            session.record(visit, page, recorded.after)
-        else:
-            session.record(visit, None, None)
-        session.tally.count_for_arm(request.meta.get("hacs_arm"), recorded)
-        prior = session.prior_rate_per_day
-        rate = page.rate if page.visits else prior
-        scheduled = request.meta.get("hacs")
-        if isinstance(scheduled, dict):
-            p = float(scheduled["p"])
-            if scheduled["is_known"] and is_readable:
-                session.tally.count_prediction(p, recorded.updated)
-        else:
+        session, page, visit = self._session, recorded.before, recorded.visit
+        session.stats.count_for_arm(request.meta.get("hacs_arm"), recorded)
+        rate = page.rate if page.visits else session.prior_rate_per_day
+        if prediction is None:
             p = _p(page, rate, visit.at)
+        else:
+            p = prediction["p"]
+            if math.isfinite(prediction["days_since_visit"]) and recorded.is_known:
+                session.stats.count_prediction(p, recorded.updated)
         request.meta["hacs"] = Outcome(
             url=visit.url,
             requested_url=request.url,
             visited_at=datetime.fromtimestamp(visit.at, UTC),
-            is_known=is_readable,
+            is_known=recorded.is_known,
             is_first=not page.visits,
-            is_update=recorded.updated and is_readable,
-            new_links=recorded.new_links if is_readable else frozenset(),
+            is_update=recorded.updated and recorded.is_known,
+            new_links=recorded.new_links if recorded.is_known else frozenset(),
             p=p,
             rate_before_per_day=rate,
             after=recorded.after,
@@ -205,7 +160,3 @@ def _p(page: Page, rate_per_day: float, at: int) -> float:
         return 1.0
     elapsed = elapsed_days(at / DAY, page.last_visit / DAY, 0.0)
     return float(update_probability(rate_per_day, elapsed))
-
-
-def _header(response: Response, name: bytes) -> str:
-    return (response.headers.get(name) or b"").decode("latin-1")

@@ -11,10 +11,8 @@ from scrapy.exceptions import IgnoreRequest
 from scrapy.http import Response
 
 from hacs_crawler.crawl.meta import forget_copied_meta, page_url, prediction_of
-from hacs_crawler.crawl.prefetch import Prefetch
+from hacs_crawler.crawl.page_cache import PageCache
 from hacs_crawler.crawl.session import Session
-from hacs_crawler.links import page_id
-from hacs_crawler.state import News
 
 
 class PageMemoryMiddleware:
@@ -39,26 +37,24 @@ class PageMemoryMiddleware:
         """Have the page read; wait for it only where the request is to be conditional on it."""
         del spider
         forget_copied_meta(request)
-        prefetch = self._session.prefetch
         url = page_url(request)
-        if url is None or prefetch is None:
+        if url is None or not self._session.is_open:
             return None
         request.meta.setdefault("hacs_page", url)
-        key = page_id(url)
         is_again = "redirect_times" in request.meta or "retry_times" in request.meta
-        prefetch.want(key, url, prediction_of(request), is_again=is_again)
-        return _make_conditional(prefetch, request, key) if self._is_conditional else None
+        pages = self._session.pages
+        pages.claim(url, prediction_of(request), is_again=is_again)
+        return _make_conditional(pages, request, url) if self._is_conditional else None
 
     def process_response(
         self, request: Request, response: Response, spider: Spider | None = None
     ) -> Response | Coroutine[Any, Any, Response]:
         """Pass the response on, as soon as its page has been read."""
         del spider
-        prefetch = self._session.prefetch
         url = page_url(request)
-        if url is None or prefetch is None or not prefetch.is_pending(page_id(url)):
+        if url is None or not self._session.is_open or not self._session.pages.is_pending(url):
             return response
-        return _wait(prefetch, page_id(url), response)
+        return _wait(self._session.pages, url, response)
 
     def process_exception(
         self, request: Request, exception: Exception, spider: Spider | None = None
@@ -66,23 +62,21 @@ class PageMemoryMiddleware:
         """Count a request that ended without a response as no observation of its page."""
         del spider
         url = page_url(request)
-        if url is None or self._session.prefetch is None:
+        if url is None or not self._session.is_open:
             return
-        self._session.prefetch.drop(page_id(url))
         reason = "refused" if isinstance(exception, IgnoreRequest) else "error"
-        self._session.tally.count_not_observed(reason)
-        at = int(self._session.clock())
-        self._session.record_absence(url, at, News.FAILED, prediction_of(request))
+        self._session.stats.count_not_observed(reason)
+        self._session.record_failure(url, prediction_of(request))
 
 
-async def _wait(prefetch: Prefetch, key: int, response: Response) -> Response:
-    await prefetch.ready(key)
+async def _wait(pages: PageCache, url: str, response: Response) -> Response:
+    await pages.ready(url)
     return response
 
 
-async def _make_conditional(prefetch: Prefetch, request: Request, key: int) -> None:
-    await prefetch.ready(key)
-    page = prefetch.look(key)
+async def _make_conditional(pages: PageCache, request: Request, url: str) -> None:
+    await pages.ready(url)
+    page = pages.look(url)
     if page is not None and page.visits:
         for header, value in (
             ("If-None-Match", page.etag),

@@ -14,6 +14,7 @@ from scrapy.linkextractors import IGNORED_EXTENSIONS
 from twisted.python.failure import Failure
 
 from hacs_crawler.crawl.rounds import Rounds
+from hacs_crawler.crawl.seeds import planned_seeds, seeds_of
 from hacs_crawler.crawl.session import Session
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.items import NewPublication, PageVisit
@@ -104,10 +105,10 @@ class ScholarSpider(Spider):
 
     async def _seed_requests(self, session: Session) -> AsyncIterator[Request]:
         if self.seeds == "state":
-            async for url, meta in session.planned_seeds():
+            async for url, meta in planned_seeds(session):
                 yield Request(url, callback=self.parse, errback=self.note_failure, meta=meta)
         else:
-            async for url in session.seeds(self.seeds):
+            async for url in seeds_of(session, self.seeds):
                 yield Request(url, callback=self.parse, errback=self.note_failure)
 
     def parse(self, response: Response, **kwargs: Any) -> Iterator[Any]:

@@ -15,6 +15,7 @@ from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
 from hacs_crawler.archive import parse_timestamp
 from hacs_crawler.config import DEFAULTS, Config
 from hacs_crawler.crawl.loop import at_once, each
+from hacs_crawler.crawl.seeds import seeds_of
 from hacs_crawler.crawl.session import Session
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.harvest.client import CDX_SLOT, MEMENTO_SLOT, REQUESTS_AT_ONCE, ArchiveClient
@@ -158,13 +159,13 @@ class WaybackSpider(Spider):
             raise HacsError("wayback needs seeds: -a seeds=FILE, -a seeds=- or -a seeds=state")
         seeds: dict[int, str] = {}
         number = 0
-        async for url in session.seeds(self.seeds):
+        async for url in seeds_of(session, self.seeds):
             number += 1
             seeds.setdefault(Site(url, has_subpages=False).key, url)
         if not seeds:
             raise HacsError(f"seeds = {self.seeds!r}: there is no usable seed in it")
         if number > len(seeds):
-            session.tally.count("archive/seeds/second_homepage", number - len(seeds))
+            session.stats.count("archive/seeds/second_homepage", number - len(seeds))
         self._total = len(seeds)
         return list(seeds.values())
 

@@ -21,7 +21,7 @@ def records(p, found, *, by=None, runs=10, sites=61, first_at=1_000_000) -> Outc
     """Visits in the order given: evenly over runs, each of a page of its own, sites in turn."""
     made = np.zeros(len(p), OUTCOME)
     places = np.arange(len(p))
-    made["page"] = first_at + places
+    made["page_id"] = first_at + places
     made["at"] = first_at + places
     made["run"] = 1 + places * runs // max(len(p), 1)
     made["site"] = places % sites

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import forks
-from hacs_crawler.links.urls import page_id
+from hacs_crawler.links.urls import page_id_of
 from hacs_crawler.state.address import open_store
 from hacs_crawler.state.database import State
 from hacs_crawler.state.estimation import Estimation
@@ -75,7 +75,7 @@ class Project:
         """What the state knows of a page."""
         store = open_store(self.state, "hacs", Path())
         try:
-            key = page_id(url)
+            key = page_id_of(url)
             return State(store, Estimation()).load([key]).get(key)
         finally:
             store.close()

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
-from hacs_crawler.links.urls import page_id
+from hacs_crawler.links.urls import page_id_of
 from hacs_crawler.state.address import open_store
 from hacs_crawler.state.codec import encode_row
 from hacs_crawler.state.database import State
@@ -68,7 +68,7 @@ def whole_pages(state: str, namespace: str = "hacs") -> dict[int, Page]:
         assert {key: encode_row(page) for key, page in pages.items()} == rows
         records = sorted_outcomes(store.outcomes())
     seen = records[records["flags"] & SEEN > 0]
-    recorded = set(zip(seen["page"].tolist(), seen["at"].tolist(), strict=True))
+    recorded = set(zip(seen["page_id"].tolist(), seen["at"].tolist(), strict=True))
     assert recorded <= {(key, at) for key, page in pages.items() for at in page.visits}
     return pages
 
@@ -80,5 +80,5 @@ def assert_nothing_is_lost(crawl: Crawl, state: str, urls: list[str], visits: in
     assert crawl.stat("hacs/state/lost") == 0
     pages = whole_pages(state)
     assert {key: len(page.visits) for key, page in pages.items()} == {
-        page_id(url): visits for url in urls
+        page_id_of(url): visits for url in urls
     }

@@ -10,7 +10,7 @@ from scrapy.settings import Settings
 
 from hacs_crawler.config import Config
 from hacs_crawler.links.sites import site_id
-from hacs_crawler.links.urls import page_id
+from hacs_crawler.links.urls import page_id_of
 from hacs_crawler.ranking.plan import plan_of, read_rows
 from hacs_crawler.report.data import report_data
 from hacs_crawler.report.html import html
@@ -53,8 +53,8 @@ def busy_state(config: Config, sites: int = 40, pages_a_site: int = 4) -> State:
     ]
     rate = dict(zip(urls, rng.lognormal(np.log(1 / 40), 1.2, len(urls)).tolist(), strict=True))
     links = {url: [1] for url in urls}
-    url_of = {page_id(url): url for url in urls}
-    labels = config.labels()
+    url_of = {page_id_of(url): url for url in urls}
+    labels = config.ranking.labels(config.estimation)
     for label in labels:
         state.keep_label(label)
     for run in range(RUNS):
@@ -64,7 +64,7 @@ def busy_state(config: Config, sites: int = 40, pages_a_site: int = 4) -> State:
                 len(links[url]) + 1, len(links[url]) + 1 + more_links(rng, rate[url])
             )
         known = read_rows(state)
-        plan = plan_of(*known, state, config, now)
+        plan = plan_of(*known, state, config.ranking, now)
         planned = zip(
             (url_of[key] for key in plan.page_ids.tolist()),
             plan.arms.tolist(),
@@ -72,19 +72,28 @@ def busy_state(config: Config, sites: int = 40, pages_a_site: int = 4) -> State:
             plan.days_since_visit.tolist(),
             strict=True,
         )
-        new = [url for url in urls[run::RUNS] if page_id(url) not in known[0]]
-        arms = config.experiment.assign(np.array([site_id(url) for url in new], np.uint32))
+        new = [url for url in urls[run::RUNS] if page_id_of(url) not in known[0]]
+        arms = config.ranking.experiment.assign(np.array([site_id(url) for url in new], np.uint32))
         first = zip(new, arms.tolist(), [1.0] * len(new), [np.inf] * len(new), strict=True)
         visits = []
         for number, (url, arm, p, days) in enumerate((*planned, *first)):
-            prediction = Prediction(labels[arm].number, now, p, p, days, 20_000)
+            prediction = Prediction(
+                label=labels[arm].number,
+                run=now,
+                p=p,
+                raw_p=p,
+                rate_per_day=0.1,
+                days_since_visit=days,
+            )
             place, news = urls.index(url), News.SEEN
             if place % 20 == 7 and run > RUNS / 2:
                 news = News.GONE
             elif place % 20 == 13:
                 news = News.FAILED
             shown = frozenset(links[url]) if news is News.SEEN else None
-            visits.append(Visit(url, now + number, news, shown, prediction=prediction))
+            visits.append(
+                Visit(url, now + number, news, shown, prediction=prediction, bytes=20_000)
+            )
         state.record(visits)
     return state
 

@@ -18,9 +18,9 @@ def config(**settings: object) -> Config:
 
 
 def test_the_defaults_are_valid() -> None:
-    assert config().policy is policies.hacs
-    assert config().estimator == "bayes"
-    assert config().budget is None
+    assert config().ranking.experiment.arms[0].policy is policies.POLICIES["hacs"]
+    assert config().estimation.estimator == "bayes"
+    assert config().ranking.budget is None
 
 
 def test_values_from_the_command_line_are_texts() -> None:
@@ -32,14 +32,18 @@ def test_values_from_the_command_line_are_texts() -> None:
         HACS_LINKS_DENY=r"/login,\.css$",
         HACS_RANDOM_SEED="-3",
     )
-    assert (found.budget, found.threshold, found.fade_days) == (5, 0.5, math.inf)
+    assert (found.ranking.budget, found.ranking.threshold, found.estimation.fade_days) == (
+        5,
+        0.5,
+        math.inf,
+    )
     assert found.conditional_requests
     assert [rule.pattern for rule in found.link_rules.deny] == ["/login", r"\.css$"]
-    assert found.random_seed == -3
+    assert found.ranking.random_seed == -3
 
 
 def test_an_empty_budget_means_no_limit() -> None:
-    assert config(HACS_BUDGET="").budget is None
+    assert config(HACS_BUDGET="").ranking.budget is None
 
 
 @pytest.mark.parametrize(
@@ -115,20 +119,20 @@ def test_a_setting_that_nothing_reads_is_found_with_the_one_it_looks_like() -> N
 def test_an_experiment_names_its_arms_after_their_policies() -> None:
     found = config(
         HACS_EXPERIMENT='{"hacs": 0.25, "hacs_crawler.ranking.policies.random": 0.75, "salt": "spring"}'
-    ).experiment
+    ).ranking.experiment
     assert [(arm.name, arm.share) for arm in found.arms] == [
         ("hacs", 0.25),
         ("hacs_crawler.ranking.policies.random", 0.75),
     ]
-    assert found.arms[1].policy is policies.random
+    assert found.arms[1].policy.score is policies.random
     assert found.salt == "spring"
     assert found.is_on
 
 
 def test_without_an_experiment_one_arm_has_every_site() -> None:
-    found = config(HACS_POLICY="random").experiment
+    found = config(HACS_POLICY="random").ranking.experiment
     assert not found.is_on
-    assert [(arm.name, arm.policy) for arm in found.arms] == [("", policies.random)]
+    assert [(arm.name, arm.policy) for arm in found.arms] == [("", policies.POLICIES["random"])]
 
 
 def test_a_budget_that_leaves_an_arm_without_a_visit_is_refused() -> None:
@@ -137,8 +141,10 @@ def test_a_budget_that_leaves_an_arm_without_a_visit_is_refused() -> None:
 
 
 def test_ones_own_policy_is_taken_by_its_path() -> None:
-    found = config(HACS_POLICY="hacs_crawler.ranking.policies.last_obs")
-    assert found.policy is policies.last_obs
+    found = config(HACS_POLICY="hacs_crawler.policies.last_obs").ranking.experiment.arms[0].policy
+    assert found.score is policies.last_obs
+    assert found.name == "hacs_crawler.policies.last_obs"
+    assert found.grows_with_time
 
 
 def test_every_setting_is_documented_and_every_documented_setting_exists() -> None:

@@ -15,11 +15,11 @@ from typer.main import get_command
 
 from hacs_crawler.cli.app import app
 from hacs_crawler.config import DEFAULTS
-from hacs_crawler.crawl.stats import Tally
+from hacs_crawler.crawl.stats import CrawlStats
 from hacs_crawler.items import NewPublication, PageVisit, SeedHistory
 from hacs_crawler.outcome import Outcome
 from hacs_crawler.ranking.policies import POLICIES
-from hacs_crawler.ranking.ranking import Dropped
+from hacs_crawler.ranking.selection import Dropped
 from hacs_crawler.simulation.baselines import BASELINES
 from hacs_crawler.simulation.simulation import Score
 from hacs_crawler.simulation.tournament import Standing
@@ -57,7 +57,7 @@ def first_column(page: str, heading: str) -> list[str]:
 
 
 def stats_in_code() -> set[str]:
-    counted = in_code(r'(?:tally|self)\.count\(\s*f?"([a-z][a-z_/{}.]+)"')
+    counted = in_code(r'(?:stats|self)\.count\(\s*f?"([a-z][a-z_/{}.]+)"')
     families = {name for name in counted if "{" in name}
     assert families == {
         "archive/mementos_failed/{memento.problem}",
@@ -77,7 +77,7 @@ def stats_in_code() -> set[str]:
         | in_code(r'reason = "(\w+)" if .* else "(\w+)"')
     )
     recorded = set(
-        re.findall(r'^\s+\("(\w+)", ', inspect.getsource(Tally.count_recorded), re.MULTILINE)
+        re.findall(r'^\s+\("(\w+)", ', inspect.getsource(CrawlStats.count_recorded), re.MULTILINE)
     )
     assert recorded
     return (

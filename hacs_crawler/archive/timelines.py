@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hacs_crawler.exceptions import HacsError
-from hacs_crawler.links import check_url, page_id
+from hacs_crawler.links import check_url, page_id_of
 from hacs_crawler.utils.times import MAX_SECOND
 
 Seconds = NDArray[np.int64]
@@ -79,8 +79,8 @@ def read_timelines(pages: Path, updates: Path, captures: Path | None) -> Timelin
         problem = check_url(url)
         if problem is not None:
             raise row.wrong("url", problem)
-        if ids.setdefault(page_id(url), url) != url or url in places:
-            raise row.wrong("url", f"the same page as {ids[page_id(url)]!r} above")
+        if ids.setdefault(page_id_of(url), url) != url or url in places:
+            raise row.wrong("url", f"the same page as {ids[page_id_of(url)]!r} above")
         places[url] = len(places)
         sites.append(row.text("site"))
         is_homepage.append(row.choice("level", LEVELS) == LEVELS[0])

@@ -108,7 +108,9 @@ def _calibrated(
     else:
         write_correction(state, model, made.correction)
         applied = (
-            "" if config.calibration else ", but HACS_CALIBRATION is False: they do not apply it"
+            ""
+            if config.ranking.calibration
+            else ", but HACS_CALIBRATION is False: they do not apply it"
         )
         yield f"The correction is kept for the next crawls{applied}"
 

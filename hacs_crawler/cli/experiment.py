@@ -41,7 +41,7 @@ def status(
     The intervals hold however often one looks. See docs/experiments.md.
     """
     with opened(settings) as (config, state), writing_to_stdout():
-        if not config.experiment.is_on:
+        if not config.ranking.experiment.is_on:
             raise HacsError(NOT_SET)
         found = answer(config, state, config.clock())
         typer.echo(json.dumps(_as_json(found), indent=1) if json_ else answer_text(found))

@@ -36,9 +36,9 @@ def rank(
     It is the order of `scrapy crawl scholar -a seeds=state`. With --json every page is a line of JSON.
     """
     with opened(settings) as (config, state), writing_to_stdout():
-        shown = limit or config.budget or ROWS_SHOWN
+        shown = limit or config.ranking.budget or ROWS_SHOWN
         with Progress("rank") as progress:
-            plan = make_plan(state, config, config.clock(), shown, progress)
+            plan = make_plan(state, config.ranking, config.clock(), shown, progress)
         if not plan.known:
             logger.info("%s", NO_PAGES)
             return
@@ -67,7 +67,7 @@ def urls_of(plan: Plan, state: State) -> Iterator[str | None]:
     for start in range(0, len(plan), PAGES_A_CALL):
         ids = plan.page_ids[start : start + PAGES_A_CALL].tolist()
         pages = state.load(ids)
-        yield from (pages[key].url if key in pages else None for key in ids)
+        yield from (pages[page_id].url if page_id in pages else None for page_id in ids)
 
 
 def _table(plan: Plan, state: State) -> Iterator[str]:

@@ -16,7 +16,7 @@ from hacs_crawler.cli.rank import Json
 from hacs_crawler.cli.text import days_text, interval_text
 from hacs_crawler.config import Config
 from hacs_crawler.exceptions import HacsError
-from hacs_crawler.links import check_url, page_id, site_id, without_login
+from hacs_crawler.links import check_url, page_id_of, site_id, without_login
 from hacs_crawler.model import bayes_quantiles, gaps_between
 from hacs_crawler.ranking.next_visit import Hold, Outlook, outlook_of
 from hacs_crawler.ranking.plan import read_rows
@@ -61,10 +61,10 @@ def show(
         if problem is not None:
             raise UnknownPageError(f"{url!r} is no page's URL: {problem}")
         now = config.clock()
-        page = state.load([page_id(url)]).get(page_id(url))
+        page = state.load([page_id_of(url)]).get(page_id_of(url))
         with Progress("show") as progress:
             ids, rows = read_rows(state, progress)
-        if page_id(url) not in ids:
+        if page_id_of(url) not in ids:
             raise UnknownPageError(_unknown(url, ids, rows, state))
         if page is None:
             raise UnknownPageError(f"what the state holds of {url} is damaged")
@@ -83,7 +83,7 @@ def report_of(
     estimation = state.estimation
     visit_days, updated, offsets = histories([page])
     interval = None
-    if estimation.estimator == "bayes":
+    if estimation.has_posterior:
         gaps = gaps_between(visit_days, updated, offsets, estimation.fade_days)
         tail = (1 - INTERVAL) / 2
         low, high = bayes_quantiles(gaps, estimation.prior, (tail, 1 - tail))[0].tolist()
@@ -93,7 +93,7 @@ def report_of(
         updated=updated.tolist(),
         rate_per_day=estimation.rate_per_day(page),
         interval=interval,
-        outlook=outlook_of(page_id(page.url), page_ids, rows, state, config, now),
+        outlook=outlook_of(page_id_of(page.url), page_ids, rows, state, config.ranking, now),
     )
 
 
@@ -179,7 +179,7 @@ def _rate(report: PageReport, config: Config) -> str:
             f" ({100 * INTERVAL:.0f} % of the posterior: {interval_text(high)} "
             f"to {interval_text(low)})"
         )
-    text += f", by {config.estimator}"
+    text += f", by {config.estimation.estimator}"
     ranked = report.outlook.rate_per_day
     if not np.isclose(ranked, report.rate_per_day, rtol=0.01):
         text += f"; ranked by {ranked:.4g}, of the time of its last visit"
@@ -195,11 +195,11 @@ def _rank(outlook: Outlook) -> str:
 
 def _next(outlook: Outlook, config: Config, now: float) -> str:
     if outlook.hold is Hold.NOTHING:
-        return "now, within the budget" if config.budget else "now"
+        return "now, within the budget" if config.ranking.budget else "now"
     if outlook.hold is Hold.GONE:
         assert outlook.at is not None  # noqa: S101 - a gone page has a time to wait for
         return f"waits until {_date(outlook.at)}: gone"
-    threshold = f"the threshold of {config.threshold:g}"
+    threshold = f"the threshold of {config.ranking.threshold:g}"
     bar = (
         threshold
         if outlook.hold is Hold.THRESHOLD

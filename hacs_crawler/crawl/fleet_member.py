@@ -24,7 +24,7 @@ from hacs_crawler.fleet.board import Board, partition_of
 from hacs_crawler.fleet.member import Assignment, FleetWorker, Task
 from hacs_crawler.fleet.partitions import Holdings
 from hacs_crawler.fleet.serializer import SerializerError
-from hacs_crawler.links import page_id
+from hacs_crawler.links import page_id_of
 
 logger = logging.getLogger(__name__)
 
@@ -224,7 +224,7 @@ class Crew:
             try:
                 seed = serializer.read_request(entry.request, self._crawler.spider)
                 check_ranked(seed)
-                seed.meta["hacs"].update(is_unsent=True, planned=True)
+                seed.meta.update(hacs_unsent=True, hacs_planned=True)
             except (SerializerError, ValueError) as error:
                 logger.error("A seed of the plan cannot be used and is left out: %s", error)
                 await self._ask(self._worker.done, [entry.page_id])
@@ -329,4 +329,4 @@ def _entry(seed: Request, spider: Spider | None) -> tuple[str, int, bytes] | Non
     except (SerializerError, ValueError) as error:  # ValueError: a callback that is no method
         logger.error("%s cannot be given to other workers and is left out: %s", seed, error)
         return None
-    return seed.url, page_id(seed.meta["hacs_page"]), request
+    return seed.url, page_id_of(seed.meta["hacs_page"]), request

@@ -1,32 +1,51 @@
-"""A bounded buffer of visits on their way into the store."""
+"""Pages on their way between a crawl and its state: read ahead of their responses, written behind."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Concatenate, Final, ParamSpec, TypeVar
 
+import numpy as np
 from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
-from hacs_crawler.crawl.loop import Worker, call_later, sleep
+from hacs_crawler.crawl.loop import Worker, call_later, in_batches, sleep
 from hacs_crawler.exceptions import StateError, StateUnavailableError
-from hacs_crawler.links import page_id
-from hacs_crawler.state import Page, Recorded, State, Visit
+from hacs_crawler.links import page_id_of
+from hacs_crawler.state import Page, Prediction, Recorded, Rows, State, Visit, copy_of, merged
 
 logger = logging.getLogger(__name__)
 
-FIRST_PAUSE_SECONDS = 0.5
-LONGEST_PAUSE_SECONDS = 30.0
-CLOSING_PAUSES_SECONDS = (0.5, 1.0, 2.0, 4.0)
-"""How long to wait for a store that is away before a crawl closes without it."""
+GATHER_SECONDS: Final = 0.005
+"""How long pages are gathered into one read: less than any answer from the network takes."""
+FIRST_PAUSE_SECONDS: Final = 0.5
+LONGEST_PAUSE_SECONDS: Final = 30.0
+CLOSING_PAUSES_SECONDS: Final = (0.5, 1.0, 2.0, 4.0)
+"""How long to wait for a state that is away before a crawl closes without it."""
+RETRY_SECONDS: Final = 5.0
+"""After how long a state that was away is asked again."""
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
-class WriteBehind:
-    """Collects visits and records them in order, in batches: by count, by time, and at close.
+@dataclass(slots=True)
+class Claim:
+    """A page that requests are under way for, how many, and what was predicted of it."""
 
-    While the store cannot be reached the visits wait here, at most `limit` of them, and writing is
-    tried again after growing pauses; past the limit the oldest are given up and counted as lost.
+    url: str
+    number: int = 0
+    prediction: Prediction | None = None
+
+
+class PageCache:
+    """Reads pages in batches while they are downloaded, and records visits in batches, in order.
+
+    Visits are written by count, by time, and at close. While the state cannot be reached they wait here,
+    at most `limit` of them, and writing is tried again after growing pauses; past the limit the oldest
+    are given up and counted as lost. All methods are called from the event loop.
     """
 
     def __init__(
@@ -47,17 +66,23 @@ class WriteBehind:
         self._limit = limit
         self._on_recorded = on_recorded
         self._on_error = on_error
+        self._claims: dict[int, Claim] = {}
+        self._pages: dict[int, Page | None] = {}
+        self._wanted: list[int] = []
+        self._reading: frozenset[int] = frozenset()
+        self._readers: list[Deferred[None]] = []
+        self._is_read_timed = False
         self._waiting: list[Visit] = []
         self._writing: list[Visit] = []
         self._written: Deferred[None] | None = None
+        # pages as the state has them, for the visits that wait and those that are being written
         self._known: dict[int, Page] = {}
         self._writing_known: dict[int, Page] = {}
         self._latest: dict[int, Page] = {}
         self._cancel_timer: Callable[[], object] | None = None
         self._pause = 0.0
         self._broken = False
-        self._taken = 0
-        self._settled = 0
+        self._taken = self._settled = 0
         self.lost = 0
         """Visits not written: those given up, and those of pages that are damaged in the state."""
         self.given_up = 0
@@ -67,28 +92,118 @@ class WriteBehind:
         """How many visits are not written yet."""
         return len(self._waiting) + len(self._writing)
 
-    def page(self, key: int) -> Page | None:
-        """Return a page as it will be once its waiting visits are written, if there are any."""
-        return self._latest.get(key)
+    async def patiently(
+        self, function: Callable[Concatenate[State, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """Return what a function of the state returns, however long the state is away.
 
-    def add(self, visit: Visit, before: Page | None, after: Page | None) -> None:
-        """Take a visit, with its page before and after it where the caller knows the page."""
-        key = page_id(visit.url)
-        if before is not None and after is not None:
-            if (
-                key not in self._latest
-            ):  # else it has visits that wait, which the state may not know
-                self._known[key] = before
-            self._latest[key] = after
-        self._waiting.append(visit)
-        self._taken += 1
-        if self.waiting > self._limit:
-            self._give_up(self._waiting[:1])
-            del self._waiting[:1]
-        elif len(self._waiting) >= self._count and not self._pause:
+        Raises StateError where trying again is of no use.
+        """
+        while True:
+            try:
+                return await self.once(function, *args, **kwargs)
+            except StateUnavailableError as error:
+                self._on_error(error)
+                logger.warning("%s; next try in %g s", error, RETRY_SECONDS)
+                await maybe_deferred_to_future(sleep(RETRY_SECONDS))
+
+    async def once(
+        self, function: Callable[Concatenate[State, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """Return what a function of the state returns; raises StateError also where it is away."""
+        return await maybe_deferred_to_future(
+            self._worker.run(function, self._state, *args, **kwargs)
+        )
+
+    async def rows(self, page_ids: Sequence[int]) -> Rows:
+        """Return the pages' ranking rows; raises StateError."""
+        return await self.once(State.rows, np.array(page_ids, np.int64))
+
+    async def urls(self) -> AsyncIterator[str]:
+        """Stream the URL of every page known; raises StateError."""
+        async for url in in_batches(self._worker, self._state.urls()):
+            yield url
+
+    def claim(
+        self, url: str, prediction: Prediction | None = None, *, is_again: bool = False
+    ) -> None:
+        """Have a page read soon, and held until it is recorded or dropped as often as it was claimed.
+
+        `is_again` marks a redirect or retry of a request, which goes on with that one's claim.
+        """
+        page_id = page_id_of(url)
+        claim = self._claims.setdefault(page_id, Claim(url))
+        claim.prediction = claim.prediction or prediction
+        if not is_again or not claim.number:
+            claim.number += 1
+        if page_id in self._pages or self._is_pending(page_id):
+            return
+        self._wanted.append(page_id)
+        if not self._reading and not self._is_read_timed:
+            self._is_read_timed = True
+            call_later(GATHER_SECONDS, self._read)
+
+    def is_pending(self, url: str) -> bool:
+        """Whether the page is still to be read."""
+        return self._is_pending(page_id_of(url))
+
+    async def ready(self, url: str) -> None:
+        """Return when the page has been read, or could not be."""
+        page_id = page_id_of(url)
+        while self._is_pending(page_id):
+            reader: Deferred[None] = Deferred()
+            self._readers.append(reader)
+            await maybe_deferred_to_future(reader)
+
+    def look(self, url: str) -> Page | None:
+        """Return the page if it has been read, with the visits that wait to be written."""
+        return self._look(page_id_of(url))
+
+    def record(self, visit: Visit) -> Recorded:
+        """Take a visit, which ends one claim on its page, and return what it brought.
+
+        Where the page could not be read that is told from this visit alone, and `is_known` is False.
+        """
+        page_id = page_id_of(visit.url)
+        found = self._look(page_id)
+        is_known = found is not None or page_id in self._pages
+        self._drop(page_id)
+        before = found or Page(visit.url)
+        recorded = replace(merged(before, copy_of(before), visit), is_known=is_known)
+        if is_known:
+            if page_id not in self._latest:  # else it has visits that the state may not know
+                self._known[page_id] = before
+            self._latest[page_id] = recorded.after
+        self._add(visit)
+        return recorded
+
+    def drop(self, url: str) -> None:
+        """Give up one claim on a page: its response will not be recorded."""
+        self._drop(page_id_of(url))
+
+    def unfinished(self) -> list[Claim]:
+        """Return the pages that are still claimed; give all claims up.
+
+        To be called when nothing is under way.
+        """
+        claims, self._claims = self._claims, {}
+        self._pages.clear()
+        return list(claims.values())
+
+    async def make_room(self) -> None:
+        """Return when so few visits wait that none will be given up for the next ones."""
+        while self.waiting > self._limit // 2:
+            await self.settle()
+
+    async def settle(self) -> bool:
+        """Return, once all visits taken so far are written or given up, whether none ever was."""
+        target = self._taken
+        while self._settled < target:
             self._flush()
-        if self._waiting and self._cancel_timer is None and self._written is None:
-            self._cancel_timer = call_later(self._pause or self._seconds, self._flush)
+            await self._end_of_write()
+            if self._pause:
+                await maybe_deferred_to_future(sleep(self._pause))
+        return not self.given_up
 
     async def close(self) -> None:
         """Write what is left; what cannot be written after a few tries is counted in `lost`."""
@@ -105,19 +220,57 @@ class WriteBehind:
         self._give_up(self._waiting)
         self._waiting = []
 
-    async def settle(self) -> None:
-        """Return when all visits taken so far have been written, or given up."""
-        target = self._taken
-        while self._settled < target:
-            self._flush()
-            await self._end_of_write()
-            if self._pause:
-                await maybe_deferred_to_future(sleep(self._pause))
+    def _is_pending(self, page_id: int) -> bool:
+        return page_id in self._reading or page_id in self._wanted
 
-    async def make_room(self) -> None:
-        """Return when so few visits wait that none will be given up for the next ones."""
-        while self.waiting > self._limit // 2:
-            await self.settle()
+    def _look(self, page_id: int) -> Page | None:
+        return self._latest.get(page_id) or self._pages.get(page_id)
+
+    def _drop(self, page_id: int) -> None:
+        claim = self._claims.get(page_id)
+        if claim is not None:
+            claim.number -= 1
+        if claim is None or claim.number <= 0:
+            self._claims.pop(page_id, None)
+            self._pages.pop(page_id, None)
+
+    def _read(self) -> None:
+        self._is_read_timed = False
+        page_ids, self._wanted = self._wanted, []
+        self._reading = frozenset(page_ids)
+        self._worker.run(self._state.load, page_ids).addCallbacks(self._keep, self._fail_to_read)
+
+    def _keep(self, pages: dict[int, Page]) -> None:
+        for page_id in self._reading:
+            if page_id in self._claims:
+                self._pages[page_id] = pages.get(page_id)
+        self._end_of_read()
+
+    def _fail_to_read(self, failure: Failure) -> None:
+        self._end_of_read()
+        error = failure.value
+        if not isinstance(error, StateError):
+            error = StateError(f"pages could not be read: {type(error).__name__}: {error}")
+        self._on_error(error)
+
+    def _end_of_read(self) -> None:
+        self._reading = frozenset()
+        readers, self._readers = self._readers, []
+        for reader in readers:
+            reader.callback(None)
+        if self._wanted:
+            self._read()
+
+    def _add(self, visit: Visit) -> None:
+        self._waiting.append(visit)
+        self._taken += 1
+        if self.waiting > self._limit:
+            self._give_up(self._waiting[:1])
+            del self._waiting[:1]
+        elif len(self._waiting) >= self._count and not self._pause:
+            self._flush()
+        if self._waiting and self._cancel_timer is None and self._written is None:
+            self._cancel_timer = call_later(self._pause or self._seconds, self._flush)
 
     async def _end_of_write(self) -> None:
         """Return when the write that is under way has ended, at once if there is none."""
@@ -140,21 +293,24 @@ class WriteBehind:
         self._writing_known, self._known = self._known, {}
         self._written = self._worker.run(
             self._state.record, self._writing, self._writing_known
-        ).addCallbacks(self._succeed, self._fail)
+        ).addCallbacks(self._succeed, self._fail_to_write)
 
     def _succeed(self, recorded: list[Recorded]) -> None:
         if self._pause:
             logger.info("The state is back: %d visits that waited are written", len(recorded))
         self._pause = 0.0
         written, self._writing, self._written = self._writing, [], None
-        waiting = {page_id(visit.url) for visit in self._waiting}
+        waiting = {page_id_of(visit.url) for visit in self._waiting}
         for visit in written:
-            key = page_id(visit.url)
-            if key not in waiting:
-                self._latest.pop(key, None)
-        self._known.update(
-            (key, one.after) for one in recorded if (key := page_id(one.visit.url)) in waiting
-        )
+            page_id = page_id_of(visit.url)
+            if page_id not in waiting:
+                self._latest.pop(page_id, None)
+        for one in recorded:
+            page_id = page_id_of(one.visit.url)
+            if page_id in waiting:
+                self._known[page_id] = one.after
+            if page_id in self._pages:
+                self._pages[page_id] = one.after
         self._settled += len(written)
         self.lost += len(written) - len(recorded)
         self._on_recorded(recorded)
@@ -164,7 +320,7 @@ class WriteBehind:
             else:
                 self._cancel_timer = call_later(self._seconds, self._flush)
 
-    def _fail(self, failure: Failure) -> None:
+    def _fail_to_write(self, failure: Failure) -> None:
         error = failure.value
         if not isinstance(error, StateError):
             error = StateError(f"visits could not be recorded: {failure.getTraceback()}")
@@ -192,6 +348,6 @@ class WriteBehind:
         self.given_up += len(visits)
         self.lost += len(visits)
         for visit in visits:
-            key = page_id(visit.url)
-            self._latest.pop(key, None)
-            self._known.pop(key, None)
+            page_id = page_id_of(visit.url)
+            self._latest.pop(page_id, None)
+            self._known.pop(page_id, None)

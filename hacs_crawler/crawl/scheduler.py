@@ -28,11 +28,12 @@ from hacs_crawler.crawl.meta import (
     seed_url,
     take_unsent_mark,
 )
-from hacs_crawler.crawl.session import RETRY_SECONDS, Session
+from hacs_crawler.crawl.page_cache import RETRY_SECONDS
+from hacs_crawler.crawl.session import Session
 from hacs_crawler.exceptions import ConfigError, StateError, StateUnavailableError
 from hacs_crawler.fleet.partitions import Holdings
-from hacs_crawler.ranking.arm_ranking import ArmRanking
 from hacs_crawler.ranking.arms import interleaved
+from hacs_crawler.ranking.selection import Selection
 from hacs_crawler.state import Rows
 
 logger = logging.getLogger(__name__)
@@ -67,7 +68,7 @@ class HacsScheduler(BaseScheduler):
         self._held: list[Request] = []
         self._held_ids: list[int] = []
         self._ranked: deque[Request] = deque()
-        self._ranking: ArmRanking[Request] | None = None
+        self._selection: Selection[Request] | None = None
         self._room: Deferred[None] | None = None
         self._ranking_lock = DeferredLock()
         self._seeds_are_over = False
@@ -78,7 +79,7 @@ class HacsScheduler(BaseScheduler):
         if config is not None:
             self._config = config
             self._chunk = config.rank_window or (
-                max(config.budget, LEAST_CHUNK) if config.budget else None
+                max(config.ranking.budget, LEAST_CHUNK) if config.ranking.budget else None
             )
 
     @classmethod
@@ -208,7 +209,7 @@ class HacsScheduler(BaseScheduler):
 
     def begin_round(self) -> None:
         """Give each arm its budget anew, and let pages be visited again."""
-        self._ranking = None
+        self._selection = None
         empty_filter(self._inner, self._crawler)
 
     def _release_one(self) -> bool:
@@ -273,7 +274,7 @@ class HacsScheduler(BaseScheduler):
         """Read ranking rows; once something was ranked, a store that is away is waited for."""
         while True:
             try:
-                return await self._session.rows(ids)
+                return await self._session.pages.rows(ids)
             except StateUnavailableError as error:
                 if not self._rankings:
                     self._session.fail(str(error))
@@ -286,12 +287,11 @@ class HacsScheduler(BaseScheduler):
 
     def _offer(self, held: list[Request], ids: list[int], rows: Rows) -> None:
         started = time.perf_counter()
-        if self._ranking is None:
-            seed = self._config.random_seed
-            seed = secrets.randbits(63) if seed is None else seed
-            self._ranking = ArmRanking(self._config, seed_url, self._session.correct, seed)
+        if self._selection is None:
+            options = self._config.ranking.seeded(secrets.randbits(63))
+            self._selection = Selection(options, self._session.correct, seed_url)
         try:
-            dropped = self._ranking.offer(
+            dropped = self._selection.offer(
                 held,
                 np.array(ids, np.int64),
                 rows,
@@ -310,25 +310,30 @@ class HacsScheduler(BaseScheduler):
         for field in fields(dropped):
             self._drop(getattr(dropped, field.name), field.name)
         self._rankings += 1
-        self._session.tally.count("seeds", len(held))
-        self._session.tally.count("rank_seconds", time.perf_counter() - started)
+        self._session.stats.count("seeds", len(held))
+        self._session.stats.count("rank_seconds", time.perf_counter() - started)
 
     def _release(self) -> None:
-        if self._ranking is None:
+        if self._selection is None:
             return
-        chosen, others = self._ranking.take()
+        chosen, others = self._selection.take()
         self._drop(others, "budget")
         run = self._session.run
         parts = [
-            [mark_ranked(one, label, run) for one in ranked]
-            for ranked, label in zip(chosen, self._session.labels, strict=True)
+            [
+                mark_ranked(seed, prediction, label.arm)
+                for seed, prediction in zip(
+                    best.entries, best.predictions(label.number, run), strict=True
+                )
+            ]
+            for best, label in zip(chosen, self._session.labels, strict=True)
         ]
-        self._session.tally.count("ranked", sum(map(len, parts)))
+        self._session.stats.count("ranked", sum(map(len, parts)))
         self._ranked.extend(interleaved(parts))  # a run that is stopped stops every arm half-way
 
     def _drop(self, requests: list[Request], reason: str) -> None:
         if requests:
-            self._session.tally.count(f"dropped/{reason}", len(requests))
+            self._session.stats.count(f"dropped/{reason}", len(requests))
         for request in requests:
             self._crawler.signals.send_catch_log(
                 signals.request_dropped, request=request, spider=self._crawler.spider

@@ -1,18 +1,26 @@
 """Seed files: one URL a line, from a plain file, a gzipped one, or standard input."""
 
+from __future__ import annotations
+
 import gzip
 import logging
 import re
 import sys
+import time
 import zlib
 from codecs import BOM_UTF8
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
+from hacs_crawler.crawl.loop import Worker, in_batches
+from hacs_crawler.crawl.meta import planned_meta
+from hacs_crawler.crawl.session import Session
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.links import check_url, without_login
+from hacs_crawler.ranking.plan import make_plan
+from hacs_crawler.state import PAGES_A_CALL, State
 
 logger = logging.getLogger(__name__)
 
@@ -49,6 +57,55 @@ def read_seeds(source: str) -> Iterator[str]:
     except (OSError, ValueError) as error:  # ValueError: NUL in the path, closed standard input
         reason = getattr(error, "strerror", None) or error
         raise SeedsError(f"{name}: cannot read seeds: {reason}") from error
+
+
+async def seeds_of(session: Session, source: str) -> AsyncIterator[str]:
+    """Stream the URLs of a seed file (see `read_seeds`), or for "state" of every page known.
+
+    Raises SeedsError, StateError.
+    """
+    if source == "state":
+        async for url in session.pages.urls():
+            yield url
+        return
+    worker = Worker()  # standard input may keep its reader waiting, and the state must not wait
+    try:
+        async for url in in_batches(worker, read_seeds(source)):
+            yield url
+    finally:
+        worker.close()
+
+
+async def planned_seeds(session: Session) -> AsyncIterator[tuple[str, dict[str, Any]]]:
+    """Plan a crawl of all that the state knows; yield the URL and the meta of each seed, best first.
+
+    A request with that meta is not ranked again. Raises SeedsError where the state knows no page.
+    """
+    assert session.config is not None  # noqa: S101 - the session is open
+    started = time.perf_counter()
+    plan = await session.pages.patiently(make_plan, session.config.ranking, session.clock())
+    session.stats.count("rank_seconds", time.perf_counter() - started)
+    if not plan.known:
+        raise SeedsError("seeds = 'state': there is no usable seed in it, it knows no page yet")
+    session.stats.count_plan(plan)
+    for start in range(0, len(plan), PAGES_A_CALL):
+        batch = slice(start, start + PAGES_A_CALL)
+        page_ids = plan.page_ids[batch].tolist()
+        predictions = plan.predictions(batch, session.labels, session.run)
+        pages = await session.pages.patiently(State.load, page_ids)
+        arms = (plan.arm_names[arm] for arm in plan.arms[batch].tolist())
+        for page_id, prediction, arm in zip(page_ids, predictions, arms, strict=True):
+            if page_id not in pages:
+                continue
+            url = pages[page_id].url
+            if problem := check_url(url):
+                logger.error("the page with id %d cannot be visited: %s", page_id, problem)
+                continue
+            if session.ranker is not None:
+                await session.ranker.make_room()
+            if session.failure is not None:
+                return
+            yield url, planned_meta(url, prediction, arm)
 
 
 def _open(source: str) -> AbstractContextManager[IO[bytes] | gzip.GzipFile]:

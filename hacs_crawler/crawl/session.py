@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import gc
 import logging
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
-from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
+from typing import Any, Protocol
 
-import numpy as np
 from scrapy import Spider, signals
 from scrapy.crawler import Crawler
 from scrapy.exceptions import CloseSpider
@@ -17,41 +15,24 @@ from scrapy.utils.defer import maybe_deferred_to_future
 from hacs_crawler.config import Clock, Config, unknown_settings
 from hacs_crawler.crawl.fleet_member import Crew
 from hacs_crawler.crawl.fleet_member import Ranker as FleetRanker
-from hacs_crawler.crawl.loop import Worker, in_batches, sleep
-from hacs_crawler.crawl.meta import planned_meta
-from hacs_crawler.crawl.page_cache import WriteBehind
-from hacs_crawler.crawl.prefetch import Prefetch
-from hacs_crawler.crawl.seeds import SeedsError, read_seeds
-from hacs_crawler.crawl.stats import Tally
+from hacs_crawler.crawl.loop import Worker
+from hacs_crawler.crawl.page_cache import PageCache
+from hacs_crawler.crawl.stats import CrawlStats
 from hacs_crawler.exceptions import ConfigError, StateError, StateUnavailableError
 from hacs_crawler.fleet.board import Board
 from hacs_crawler.fleet.member import FleetWorker, new_name
-from hacs_crawler.links import check_url, page_id
+from hacs_crawler.links import page_id_of
 from hacs_crawler.ranking.calibration import Drift, drift_of
-from hacs_crawler.ranking.plan import correction_of, make_plan
-from hacs_crawler.ranking.ranking import Correct
-from hacs_crawler.state import (
-    PAGES_A_CALL,
-    Label,
-    News,
-    Page,
-    Prediction,
-    Recorded,
-    Rows,
-    State,
-    Visit,
-    open_state,
-)
+from hacs_crawler.ranking.candidates import Correct
+from hacs_crawler.ranking.options import RankingOptions
+from hacs_crawler.ranking.plan import correction_of
+from hacs_crawler.state import Label, News, Prediction, Recorded, State, Visit, open_state
 from hacs_crawler.utils.times import MAX_SECOND
 
 logger = logging.getLogger(__name__)
 
 CLOSE_REASON = "hacs_error"
 MINUTE = 60.0
-RETRY_SECONDS = 5.0
-"""After how long a state that was away is asked again."""
-P = ParamSpec("P")
-T = TypeVar("T")
 
 
 class Ranker(FleetRanker, Protocol):
@@ -91,12 +72,11 @@ class Session:
         """By which the visits of each arm are recorded."""
         self.correct: Correct | None = None
         """How p is corrected; known once the state is open."""
-        self.tally = Tally(crawler.stats)
-        self.log_summary: Callable[[], None] = self.tally.log_summary
+        self.stats = CrawlStats(crawler.stats)
+        self.log_summary: Callable[[], None] = self.stats.log_summary
         self._worker = Worker()
         self._state: State | None = None
-        self._buffer: WriteBehind | None = None
-        self.prefetch: Prefetch | None = None
+        self._pages: PageCache | None = None
         self.ranker: Ranker | None = None
         self.crew: Crew | None = None
         """This crawl's part in its fleet, if HACS_FLEET is on."""
@@ -122,7 +102,7 @@ class Session:
     @property
     def is_open(self) -> bool:
         """Whether the state is open and nothing has failed."""
-        return self._state is not None and self.failure is None
+        return self._pages is not None and self.failure is None
 
     @property
     def is_of_fleet(self) -> bool:
@@ -132,7 +112,7 @@ class Session:
     @property
     def waiting_visits(self) -> int:
         """How many visits wait in memory to be written."""
-        return self._buffer.waiting if self._buffer is not None else 0
+        return self._pages.waiting if self._pages is not None else 0
 
     @property
     def prior_rate_per_day(self) -> float:
@@ -141,9 +121,15 @@ class Session:
 
     @property
     def state(self) -> State:
-        """The open state; to be used only through `run`."""
+        """The open state; to be used only through `pages`."""
         assert self._state is not None, "the session is not open"  # noqa: S101
         return self._state
+
+    @property
+    def pages(self) -> PageCache:
+        """What stands between this crawl and its open state."""
+        assert self._pages is not None, "the session is not open"  # noqa: S101
+        return self._pages
 
     def fail(self, message: str) -> None:
         """Say once, in one line, why this crawl cannot go on, and have it closed."""
@@ -160,10 +146,6 @@ class Session:
         """Open the state, if that was not done yet; a failure is kept in `failure`."""
         if self.config is None or self.failure is not None or self._state is not None:
             return
-        # A crawl keeps the downloader full, so Python's full collections come often, and each would
-        # look through the 100,000 objects of the libraries again: half of a crawl's CPU time.
-        gc.collect()
-        gc.freeze()
         config = self.config
         self.run = int(self.clock())
         if not 0 < self.run <= MAX_SECOND:
@@ -172,7 +154,7 @@ class Session:
                 f"visits can be recorded from 1970 to 2106"
             )
             return
-        self.labels = config.labels()
+        self.labels = config.ranking.labels(config.estimation)
         try:
             state, self.correct = await maybe_deferred_to_future(
                 self._worker.run(_open_state, config)
@@ -184,7 +166,7 @@ class Session:
             self.fail(f"cannot open the state: {type(error).__name__}: {error}")
             return
         self._state = state
-        self._buffer = WriteBehind(
+        self._pages = PageCache(
             state,
             self._worker,
             count=config.flush_visits,
@@ -193,7 +175,6 @@ class Session:
             on_recorded=self._note_recorded,
             on_error=self._note_state_error,
         )
-        self.prefetch = Prefetch(state, self._worker, self._buffer, self._note_state_error)
 
     async def seeds_of_fleet(
         self, start: AsyncIterator[Any], again: Callable[[], AsyncIterator[Any]], *, forever: bool
@@ -222,101 +203,6 @@ class Session:
                 return
             yield entry
 
-    async def rows(self, page_ids: Sequence[int]) -> Rows:
-        """Return the pages' ranking rows; raises StateError."""
-        ids = np.array(page_ids, np.int64)
-        return await maybe_deferred_to_future(self._worker.run(self.state.rows, ids))
-
-    async def seeds(self, source: str) -> AsyncIterator[str]:
-        """Stream the URLs of a seed file (see `read_seeds`), or for "state" of every page known.
-
-        Raises SeedsError, StateError.
-        """
-        if source == "state":
-            async for url in in_batches(self._worker, self.state.urls()):
-                yield url
-            return
-        worker = Worker()  # standard input may keep its reader waiting, and the state must not wait
-        try:
-            async for url in in_batches(worker, read_seeds(source)):
-                yield url
-        finally:
-            worker.close()
-
-    async def planned_seeds(self) -> AsyncIterator[tuple[str, dict[str, Any]]]:
-        """Plan a crawl of all that the state knows; yield the URL and the meta of each seed, best first.
-
-        A request with that meta is not ranked again. Raises SeedsError where the state knows no page.
-        """
-        assert self.config is not None  # noqa: S101 - the session is open
-        started = time.perf_counter()
-        plan = await self.patiently(make_plan, self.config, self.clock())
-        self.tally.count("rank_seconds", time.perf_counter() - started)
-        if not plan.known:
-            raise SeedsError("seeds = 'state': there is no usable seed in it, it knows no page yet")
-        self.tally.count_plan(plan)
-        for start in range(0, len(plan), PAGES_A_CALL):
-            batch = range(start, min(start + PAGES_A_CALL, len(plan)))
-            ids = plan.page_ids[start : batch.stop].tolist()
-            pages = await self.patiently(State.load, ids)
-            for place, key in zip(batch, ids, strict=True):
-                if key not in pages:
-                    continue
-                if problem := check_url(pages[key].url):
-                    logger.error("the page with id %d cannot be visited: %s", key, problem)
-                    continue
-                if self.ranker is not None:
-                    await self.ranker.make_room()
-                if self.failure is not None:
-                    return
-                ranked = plan.ranked(place, pages[key].url)
-                yield ranked.entry, planned_meta(ranked, self.labels[plan.arms[place]], self.run)
-
-    def take_page(self, key: int) -> tuple[bool, Page | None]:
-        """Return whether a page could be read, and the page, None where it is new."""
-        return self.prefetch.take(key) if self.prefetch is not None else (False, None)
-
-    def record(self, visit: Visit, before: Page | None, after: Page | None) -> None:
-        """Take a visit into the write-behind buffer; `before` and `after` are its page, if known."""
-        if self._buffer is not None:
-            self._buffer.add(visit, before, after)
-
-    async def make_room(self) -> None:
-        """Return when the buffer takes more visits without giving any up."""
-        if self._buffer is not None:
-            await self._buffer.make_room()
-
-    async def settle(self) -> bool:
-        """Return, once nothing waits to be written, whether nothing of it was given up."""
-        buffer = self._buffer
-        if buffer is None:
-            return False
-        await buffer.settle()
-        return self.failure is None and not buffer.given_up
-
-    async def patiently(
-        self, function: Callable[Concatenate[State, P], T], *args: P.args, **kwargs: P.kwargs
-    ) -> T:
-        """Return what a function of the state returns, however long the state is away.
-
-        Raises StateError where trying again is of no use.
-        """
-        while True:
-            try:
-                return await maybe_deferred_to_future(
-                    self._worker.run(function, self.state, *args, **kwargs)
-                )
-            except StateUnavailableError as error:
-                self._note_state_error(error)
-                logger.warning("%s; next try in %g s", error, RETRY_SECONDS)
-                await maybe_deferred_to_future(sleep(RETRY_SECONDS))
-
-    def record_absence(
-        self, url: str, at: int, news: News, prediction: Prediction | None = None
-    ) -> None:
-        """Record an answer that shows nothing of the page: gone, or no observation."""
-        self.record(Visit(url, at, news, prediction=prediction), None, None)
-
     async def end_round(self) -> None:
         """Have everything written, and say in a sentence what the round did."""
         await self.give_up()
@@ -328,58 +214,59 @@ class Session:
         """Read what is to be known for ranking anew, and count what is found from now on."""
         assert self.config is not None  # noqa: S101 - the session is open
         try:
-            self.correct = await self.patiently(_renewed, self.config)
+            self.correct = await self.pages.patiently(_renewed, self.config.ranking)
         except StateError as error:
             self.fail(str(error))
             return
         self.run = int(self.clock())
-        self.tally.begin_round()
+        self.stats.begin_round()
 
     async def give_up(self) -> None:
         """Record that requests which ended without a word told nothing, and have it written."""
         self._note_unfinished()
-        await self.settle()
+        await self.pages.settle()
 
     async def close(self, spider: Spider, reason: str) -> None:
         """Write what waits, refit the prior, and say in a sentence what the crawl did."""
         del spider, reason
-        gc.unfreeze()
-        if self._buffer is not None and self._state is not None:
+        if self._pages is not None:
             started = time.monotonic()
             self._note_unfinished()
-            await self._buffer.close()
-            if self._buffer.lost:
-                self.tally.count("state/lost", self._buffer.lost)
-                logger.error("%d visits could not be written to the state", self._buffer.lost)
+            await self._pages.close()
+            if lost := self._pages.lost:
+                self.stats.count("state/lost", lost)
+                logger.error("%d visits could not be written to the state", lost)
             else:
                 await self._look_back()
-            self._buffer = None
             if self.failure is None:
                 self.log_summary()
             if self.crew is not None:
                 await self.crew.leave()
-            await maybe_deferred_to_future(self._worker.run(self._state.close))
+            await self._pages.once(State.close)
+            self._pages = None
             logger.debug("The state was closed in %.2f s", time.monotonic() - started)
         self._worker.close()
 
     def _note_unfinished(self) -> None:
-        """Count requests that ended without a word, as after too many redirects."""
-        if self.prefetch is not None:
-            for url, prediction in self.prefetch.unfinished():
-                self.tally.count_not_observed("unfinished")
-                self.record_absence(url, int(self.clock()), News.FAILED, prediction)
+        """Record requests that ended without a word, as after too many redirects."""
+        for claim in self.pages.unfinished():
+            self.stats.count_not_observed("unfinished")
+            self.record_failure(claim.url, claim.prediction)
+
+    def record_failure(self, url: str, prediction: Prediction | None) -> None:
+        """Record that a request told nothing of its page."""
+        visit = Visit(url, int(self.clock()), News.FAILED, prediction=prediction)
+        self.pages.record(visit)
 
     async def _look_back(self) -> None:
         """Fit the prior anew, bound the record of outcomes, and say whether predictions have drifted."""
         config = self.config
-        if not self.tally.recorded or config is None:
+        if not self.stats.recorded or config is None:
             return
         try:
-            await maybe_deferred_to_future(self._worker.run(self.state.refit_prior))
-            if self.tally.predicted:
-                drift = await maybe_deferred_to_future(
-                    self._worker.run(_bound_and_judge, self.state, config)
-                )
+            await self.pages.once(State.refit_prior)
+            if self.stats.predicted:
+                drift = await self.pages.once(_bound_and_judge, config)
                 if drift is not None:
                     logger.warning("p is off: %s", drift)
         except StateError as error:
@@ -387,16 +274,14 @@ class Session:
             logger.warning("The prior was not fitted anew: %s", error)
 
     def _note_recorded(self, recorded: Sequence[Recorded]) -> None:
-        self.tally.count_recorded(recorded)
+        self.stats.count_recorded(recorded)
         if self.crew is not None:
             self.crew.done(
-                page_id(one.visit.url) for one in recorded if one.visit.prediction is not None
+                page_id_of(one.visit.url) for one in recorded if one.visit.prediction is not None
             )
-        if self.prefetch is not None:
-            self.prefetch.note_recorded(recorded)
 
     def _note_state_error(self, error: StateError) -> None:
-        self.tally.count("state/errors")
+        self.stats.count("state/errors")
         if not isinstance(error, StateUnavailableError):
             self.fail(str(error))
 
@@ -412,9 +297,9 @@ def _open_state(config: Config) -> tuple[State, Correct | None]:
     """Return the open state, and the correction of p that it keeps if that is to be applied."""
     state = open_state(*config.state_arguments)
     try:
-        for label in config.labels():
+        for label in config.ranking.labels(config.estimation):
             state.keep_label(label)
-        return state, correction_of(state, config)
+        return state, correction_of(state, config.ranking)
     except BaseException:
         state.close()
         raise
@@ -429,12 +314,14 @@ def _open_board(config: Config, fleet: str) -> Board:
     return RedisBoard(config.state, config.namespace, fleet, lease_seconds=config.lease_seconds)
 
 
-def _renewed(state: State, config: Config) -> Correct | None:
+def _renewed(state: State, options: RankingOptions) -> Correct | None:
     """Read the prior anew, and return the correction that is to be applied."""
     state.read_prior()
-    return correction_of(state, config)
+    return correction_of(state, options)
 
 
 def _bound_and_judge(state: State, config: Config) -> Drift | None:
     outcomes = state.bound_outcomes(config.outcomes)
-    return drift_of(state, config.model, outcomes, is_corrected=config.calibration)
+    options = config.ranking
+    model = options.model(state.estimation)
+    return drift_of(state, model, outcomes, is_corrected=options.calibration)

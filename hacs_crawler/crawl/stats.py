@@ -19,10 +19,10 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
-class Tally:
+class CrawlStats:
     """The stats of one crawl, and its predictions against what was found."""
 
-    stats: StatsCollector
+    collector: StatsCollector
     recorded: int = 0
     _p: array[float] = field(default_factory=lambda: array("f"))
     _found: bytearray = field(default_factory=bytearray)
@@ -30,7 +30,7 @@ class Tally:
 
     def count(self, name: str, number: float = 1) -> None:
         """Add to the stat `hacs/<name>`."""
-        self.stats.inc_value(f"hacs/{name}", number)  # type: ignore[arg-type]
+        self.collector.inc_value(f"hacs/{name}", number)  # type: ignore[arg-type]
 
     def count_not_observed(self, reason: str) -> None:
         """Count a request that brought no observation of its page."""
@@ -90,13 +90,13 @@ class Tally:
         """Let the next summary be of what comes from now on; the stats go on."""
         self.recorded = 0
         self._p, self._found = array("f"), bytearray()
-        self._before = dict(self.stats.get_stats())
+        self._before = dict(self.collector.get_stats())
 
     def log_summary(self) -> None:
         """Log what the crawl did and how its yield compares with the p it predicted."""
 
         def stat(name: str) -> int:
-            stats = (self.stats.get_stats(), self._before)
+            stats = (self.collector.get_stats(), self._before)
             now, before = (int(one.get(f"hacs/{name}", 0)) for one in stats)
             return now - before
 

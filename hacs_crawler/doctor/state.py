@@ -88,7 +88,7 @@ def _time_checks(rows: Rows, now: float) -> Iterator[Check]:
 
 
 def _experiment_checks(config: Config, rows: Rows) -> Iterator[Check]:
-    experiment = config.experiment
+    experiment = config.ranking.experiment
     if not experiment.is_on:
         return
     sites = np.unique(rows["site"])

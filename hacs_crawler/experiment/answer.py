@@ -19,9 +19,8 @@ from hacs_crawler.experiment.data import (
     sites_of,
 )
 from hacs_crawler.ranking.arms import Experiment
-from hacs_crawler.ranking.calibration import read_correction
-from hacs_crawler.ranking.plan import read_rows
-from hacs_crawler.ranking.ranking import candidates_from
+from hacs_crawler.ranking.candidates import candidates_from
+from hacs_crawler.ranking.plan import correction_of, read_rows
 from hacs_crawler.state import State
 from hacs_crawler.utils.arrays import FloatArray
 
@@ -88,9 +87,9 @@ def answer(config: Config, state: State, now: float) -> Answer:
     Loads every page known, for what the sites were like before. Raises StateError.
     """
     outcomes = state.outcomes()
-    record = record_of(config.experiment, outcomes, state.labels_of(outcomes))
+    record = record_of(config.ranking.experiment, outcomes, state.labels_of(outcomes))
     return answer_of(
-        config.experiment,
+        config.ranking.experiment,
         record,
         known_pages(config, state, now),
         baseline_of(state, record),
@@ -99,7 +98,7 @@ def answer(config: Config, state: State, now: float) -> Answer:
 
 def known_pages(config: Config, state: State, now: float) -> KnownPages:
     """Return the pages seen, with p as it is now, whatever HACS_ELAPSED_FROM and HACS_HORIZON_DAYS."""
-    label = replace(config.labels()[0], elapsed_from="visit", horizon_days=0.0)
+    options = replace(config.ranking, elapsed_from="visit", horizon_days=0.0)
     ids, rows = read_rows(state)
     is_seen = rows["visits"] > 0
     ids, rows = ids[is_seen], rows[is_seen]
@@ -107,11 +106,11 @@ def known_pages(config: Config, state: State, now: float) -> KnownPages:
         ids,
         rows,
         now,
-        prior_rate_per_day=state.estimation.prior.mean_rate,
-        has_siblings=config.siblings,
-        correct=read_correction(state, label.model) if config.calibration else None,
+        state.estimation.prior.mean_rate,
+        options,
+        correction_of(state, options),
     )
-    return KnownPages(config.experiment.assign(rows["site"]), candidates.p)
+    return KnownPages(config.ranking.experiment.assign(rows["site"]), candidates.p)
 
 
 def answer_of(
@@ -175,7 +174,7 @@ def _summary(name: str, share: float, record: Record, p: FloatArray) -> ArmSumma
         arm=name,
         share=share,
         pages=len(p),
-        pages_visited=len(np.unique(record.outcomes["page"])),
+        pages_visited=len(np.unique(record.outcomes["page_id"])),
         sites=len(np.unique(record.outcomes["site"])),
         visits=len(record.outcomes),
         answered=int(record.is_seen.sum()),

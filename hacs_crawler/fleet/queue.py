@@ -342,8 +342,7 @@ class PartitionQueue:
 
 
 def _is_planned(request: Request) -> bool:
-    hacs = request.meta.get("hacs")
-    return isinstance(hacs, dict) and bool(hacs.get("planned"))
+    return isinstance(request.meta.get("hacs"), dict) and "hacs_planned" in request.meta
 
 
 def _text(member: bytes) -> str:

@@ -114,7 +114,9 @@ class ArchiveClient:
 
     async def open(self) -> None:
         """Read from the state what earlier runs learned of the archive; raises StateError."""
-        note = await self._session.patiently(lambda state: state.store.read_meta(self._note_key))
+        note = await self._session.pages.patiently(
+            lambda state: state.store.read_meta(self._note_key)
+        )
         self._names_times = note is not None
 
     def close(self) -> None:
@@ -139,7 +141,7 @@ class ArchiveClient:
         Raises BlockedError, UnansweredError, RefusedError, StoppedError.
         """
         url = query_url(self._cdx_url, site, span, limit)
-        self._session.tally.count("archive/cdx_requests")
+        self._session.stats.count("archive/cdx_requests")
         try:
             response = await self._get(url, CDX_SLOT)
         except HacsError:
@@ -195,7 +197,7 @@ class ArchiveClient:
         is_named = bool(_header(response, "Memento-Datetime"))
         if is_named and not self._names_times:
             self._names_times = True
-            await self._session.patiently(
+            await self._session.pages.patiently(
                 lambda state: state.store.write_meta(self._note_key, {"names_times": True})
             )
         if self._names_times and response.status == 200 and not is_named:

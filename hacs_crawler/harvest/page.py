@@ -185,7 +185,7 @@ class PageHarvest:
             memento = await self._client.memento(step.capture)
         else:
             self._count("mementos_failed")
-            self._session.tally.count("archive/mementos_failed/like_others")
+            self._session.stats.count("archive/mementos_failed/like_others")
             return
         await self._take(step, memento)
 
@@ -204,7 +204,7 @@ class PageHarvest:
             return
         self._failed[step.digest] += 1
         self._count("mementos_failed")
-        self._session.tally.count(f"archive/mementos_failed/{memento.problem}")
+        self._session.stats.count(f"archive/mementos_failed/{memento.problem}")
         if memento.is_passing:
             self._trailing.append(step.capture)
 
@@ -224,10 +224,10 @@ class PageHarvest:
         await self._record(Visit(url, at, links=links, changed=changed, harvest=harvest))
 
     async def _record(self, visit: Visit) -> None:
-        await self._session.make_room()
-        self._session.record(visit, None, None)
+        await self._session.pages.make_room()
+        self._session.pages.record(visit)
         self.counts["visits"] += 1
 
     def _count(self, name: str) -> None:
         self.counts[name] += 1
-        self._session.tally.count(f"archive/{name}")
+        self._session.stats.count(f"archive/{name}")

@@ -162,7 +162,7 @@ class Harvester:
         site = Site(homepage, has_subpages=self._has_subpages)
         level = "site" if self._has_subpages else "page"
         key = f"harvest/{level}/{self._options.source:08x}/{fingerprint(site.surt) % 2**64:016x}"
-        note = await self._session.patiently(lambda state: state.store.read_meta(key))
+        note = await self._session.pages.patiently(lambda state: state.store.read_meta(key))
         seed = _Seed(site, Journal.from_note(note, key), key)
         status = "unanswered"
         try:
@@ -229,7 +229,7 @@ class Harvester:
         for start in range(0, len(pages), BATCH):
             batch = pages[start : start + BATCH]
             ids = [fingerprint(surt) for surt, _ in batch]
-            known = await self._session.patiently(State.load, ids)
+            known = await self._session.pages.patiently(State.load, ids)
             jobs = [
                 (seed, key, found, known.get(key))
                 for key, (_, found) in zip(ids, batch, strict=True)
@@ -244,8 +244,8 @@ class Harvester:
         await maybe_deferred_to_future(lock.acquire())
         try:
             if was_busy:  # another seed has the same page
-                await self._session.settle()
-                page = (await self._session.patiently(State.load, [key])).get(key)
+                await self._session.pages.settle()
+                page = (await self._session.pages.patiently(State.load, [key])).get(key)
             await self._record_captures(seed, captures, page)
         finally:
             lock.release()
@@ -259,7 +259,7 @@ class Harvester:
         try:
             await harvest.record(captures, page)
         except BlockedError as error:
-            self._session.tally.count("archive/pages_blocked")
+            self._session.stats.count("archive/pages_blocked")
             if not seed.site.has_subpages:
                 raise
             logger.warning("%s: its mementos are blocked: %s", captures[-1].url, error)
@@ -277,10 +277,10 @@ class Harvester:
         self._unanswered, self._has_answered = 0, True
         captures = sum(len(found) for _, found in answer.pages)
         seed.counts["captures"] += captures
-        tally = self._session.tally
+        stats = self._session.stats
         for name, number in {"captures": captures, **_kinds(answer)}.items():
             if number:
-                tally.count(f"archive/{name}", number)
+                stats.count(f"archive/{name}", number)
 
     def _note_unanswered(self, homepage: str, problem: str) -> None:
         self._unanswered += 1
@@ -302,14 +302,14 @@ class Harvester:
 
     async def _write(self, seed: _Seed) -> None:
         """Note how far the seed is, once all its visits are in the state."""
-        if not await self._session.settle():
+        if not await self._session.pages.settle():
             raise StoppedError
         note = seed.journal.to_note()
-        await self._session.patiently(lambda state: state.store.write_meta(seed.key, note))
+        await self._session.pages.patiently(lambda state: state.store.write_meta(seed.key, note))
 
     def _result(self, seed: _Seed, status: str) -> SeedHistory:
-        self._session.tally.count("archive/seeds")
-        self._session.tally.count(f"archive/seeds/{status}")
+        self._session.stats.count("archive/seeds")
+        self._session.stats.count(f"archive/seeds/{status}")
         counts = seed.counts
         return SeedHistory(
             url=seed.site.homepage,

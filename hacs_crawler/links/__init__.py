@@ -14,7 +14,7 @@ from hacs_crawler.links.urls import (
     LONGEST_URL,
     check_url,
     fingerprint,
-    page_id,
+    page_id_of,
     page_surt,
     without_login,
 )
@@ -30,7 +30,7 @@ __all__ = [
     "is_binary",
     "link_fingerprint",
     "link_fingerprints",
-    "page_id",
+    "page_id_of",
     "page_links",
     "page_surt",
     "site_id",

@@ -56,7 +56,7 @@ def page_surt(url: str) -> str:
 
 
 @lru_cache(maxsize=16_384)
-def page_id(url: str) -> int:
+def page_id_of(url: str) -> int:
     """Return the fingerprint of the page's SURT key; raises ValueError as `page_surt` does."""
     return fingerprint(page_surt(url))
 

@@ -142,19 +142,27 @@ class Visits:
         return interpolated_gaps(self.visit_days, self.updated, self.offsets, self.fade_days)
 
 
-Estimator = Callable[[Visits, LogNormalPrior], FloatArray]
+@dataclass(frozen=True, slots=True)
+class Estimator:
+    """A function of visits and prior, and what is asked of it elsewhere.
+
+    `has_posterior`: rates come from the posterior under the prior, which has quantiles and fades.
+    """
+
+    rates_per_day: Callable[[Visits, LogNormalPrior], FloatArray]
+    has_posterior: bool = False
 
 
 ESTIMATORS: Mapping[str, Estimator] = MappingProxyType(
     {
-        "naive": lambda visits, _prior: naive(visits.gaps()),
-        "cho": lambda visits, _prior: cho(visits.gaps()),
-        "mle": lambda visits, _prior: mle(visits.gaps()),
-        "mle-interpolated": lambda visits, _prior: mle(visits.interpolated(), visits.gaps()),
-        "bayes": lambda visits, prior: bayes(visits.gaps(), prior),
+        "naive": Estimator(lambda visits, _prior: naive(visits.gaps())),
+        "cho": Estimator(lambda visits, _prior: cho(visits.gaps())),
+        "mle": Estimator(lambda visits, _prior: mle(visits.gaps())),
+        "mle-interpolated": Estimator(lambda visits, _: mle(visits.interpolated(), visits.gaps())),
+        "bayes": Estimator(lambda visits, prior: bayes(visits.gaps(), prior), has_posterior=True),
     }
 )
-"""Name -> function of visits and prior. A further estimator is one further entry."""
+"""By name. A further estimator is one further entry."""
 
 
 def estimate(
@@ -168,9 +176,10 @@ def estimate(
 ) -> FloatArray:
     """Rates per day of each page, by the estimator of that name. Shape (n_pages,).
 
-    Visits as for `gaps_between`. Only "bayes" uses prior and fade_days. Raises ValueError for a
-    name that is not in ESTIMATORS, and for visits that do not fit together.
+    Visits as for `gaps_between`. Only one with a posterior uses prior and fade_days. Raises
+    ValueError for a name that is not in ESTIMATORS, and for visits that do not fit together.
     """
     if name not in ESTIMATORS:
         raise ValueError(f"unknown estimator {name!r}; known are {', '.join(ESTIMATORS)}")
-    return ESTIMATORS[name](Visits(visit_days, updated, offsets, fade_days), prior)
+    visits = Visits(visit_days, updated, offsets, fade_days)
+    return ESTIMATORS[name].rates_per_day(visits, prior)

@@ -11,17 +11,15 @@ from typing import Final
 
 import numpy as np
 
-from hacs_crawler.config import Config
-from hacs_crawler.ranking.plan import Plan, candidates_of, correction_of, plan_of
-from hacs_crawler.ranking.policies import POLICIES, Candidates, hacs
+from hacs_crawler.ranking.candidates import candidates_from
+from hacs_crawler.ranking.options import RankingOptions
+from hacs_crawler.ranking.plan import Plan, correction_of, plan_of
+from hacs_crawler.ranking.policies import Candidates
 from hacs_crawler.ranking.selection import explored, scored
 from hacs_crawler.state import Ids, Rows, State
 from hacs_crawler.utils.times import DAY
 
 FARTHEST_DAYS: Final = 36_525.0
-_GROW_WITH_TIME: Final = [
-    policy for name, policy in POLICIES.items() if name not in ("random", "brute-force")
-]
 
 
 class Hold(Enum):
@@ -56,28 +54,27 @@ class Outlook:
 
 
 def outlook_of(
-    page_id: int, page_ids: Ids, rows: Rows, state: State, config: Config, now: float
+    page_id: int, page_ids: Ids, rows: Rows, state: State, options: RankingOptions, now: float
 ) -> Outlook:
     """Return the outlook of a page that is among `page_ids`; these are all pages known.
 
     `now` is in seconds since 1970 UTC. Raises as `make_plan`.
     """
-    seed = secrets.randbits(63) if config.random_seed is None else config.random_seed
-    config = replace(config, random_seed=seed)
+    options = options.seeded(secrets.randbits(63))
     (place,) = np.flatnonzero(page_ids == page_id)
     row = rows[place]
-    number = int(config.experiment.assign(rows["site"][[place]])[0])
-    plan = plan_of(page_ids, rows, state, config, now)
-    whole = plan_of(page_ids, rows, state, replace(config, budget=None), now)
+    number = int(options.experiment.assign(rows["site"][[place]])[0])
+    plan = plan_of(page_ids, rows, state, options, now)
+    whole = plan_of(page_ids, rows, state, replace(options, budget=None), now)
     of_arm = whole.page_ids[whole.arms == number]
     found = np.flatnonzero(of_arm == page_id)
 
     is_sibling = rows["site"] == row["site"]
     siblings = page_ids[is_sibling], rows[is_sibling]
-    correct = correction_of(state, config)
+    correct, prior_rate = correction_of(state, options), state.estimation.prior.mean_rate
 
     def at_age(days: float) -> Candidates:
-        return candidates_of(*siblings, state, config, now + days * DAY, correct)
+        return candidates_from(*siblings, now + days * DAY, prior_rate, options, correct)
 
     own = int(np.flatnonzero(siblings[0] == page_id)[0])
     present = at_age(0.0)
@@ -86,21 +83,21 @@ def outlook_of(
         hold, at = Hold.GONE, float(row["not_before"])
     elif page_id not in plan.page_ids:
         hold = Hold.BUDGET if len(found) else Hold.THRESHOLD
-        least, last_p = _last_within(plan, number, config)
-        policy = config.experiment.arms[number].policy
+        least, last_p = _last_within(plan, number, options)
+        policy = options.experiment.arms[number].policy
         p_to_pass = (
-            config.threshold if hold is Hold.THRESHOLD else last_p if policy is hacs else None
+            options.threshold if hold is Hold.THRESHOLD else last_p if policy.is_by_p else None
         )
 
         def is_due(days: float) -> bool:
             siblings_then = at_age(days)
-            is_high = siblings_then.p[own] >= config.threshold
+            is_high = siblings_then.p[own] >= options.threshold
             return bool(is_high and scored(policy, siblings_then)[own] > least)
 
-        at = now + _first_days(is_due) * DAY if policy in _GROW_WITH_TIME else math.inf
+        at = now + _first_days(is_due) * DAY if policy.grows_with_time else math.inf
     return Outlook(
         hold=hold,
-        arm=config.experiment.arms[number].name,
+        arm=options.experiment.arms[number].name,
         p=float(present.p[own]),
         raw_p=float(present.raw_p[own]),
         rate_per_day=float(present.rate_per_day[own]),
@@ -111,17 +108,17 @@ def outlook_of(
     )
 
 
-def _last_within(plan: Plan, arm: int, config: Config) -> tuple[float, float | None]:
+def _last_within(plan: Plan, arm: int, options: RankingOptions) -> tuple[float, float | None]:
     """Return score and p of the last page that the arm's budget takes for its score.
 
     Where the budget is not used up, any score is enough: minus infinity.
     """
-    budget = config.experiment.budgets(config.budget)[arm]
-    taken = plan.candidates(arm, config.random_seed or 0)
+    budget = options.budgets()[arm]
+    taken = plan.candidates(arm, options.random_seed or 0)
     if budget is None or len(taken.p) < budget:
         return -math.inf, None
-    score = scored(config.experiment.arms[arm].policy, taken)
-    best = np.argsort(-score, kind="stable")[: budget - explored(budget, config.explore)]
+    score = scored(options.experiment.arms[arm].policy, taken)
+    best = np.argsort(-score, kind="stable")[: budget - explored(budget, options.explore)]
     if not len(best):
         return math.inf, None
     return float(score[best[-1]]), float(taken.p[best[-1]])

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hacs_crawler.config import Config
 from hacs_crawler.ranking.calibration import read_correction
-from hacs_crawler.ranking.policies import POLICIES, Candidates, Floats, brute_force
-from hacs_crawler.ranking.ranking import Correct, Ranked, candidates_from
-from hacs_crawler.ranking.selection import Places, chosen_places, scored
-from hacs_crawler.state import ROW, Ids, Rows, State
+from hacs_crawler.ranking.candidates import Correct, Places, candidates_from, taken
+from hacs_crawler.ranking.options import RankingOptions
+from hacs_crawler.ranking.policies import Candidates, Floats
+from hacs_crawler.ranking.selection import best_places, explored, scored
+from hacs_crawler.state import ROW, Ids, Label, Prediction, Rows, State, predictions
 from hacs_crawler.utils.progress import Progress
 
 Counts = NDArray[np.int64]
@@ -64,20 +64,18 @@ class Plan:
         names = {field.name for field in fields(Candidates)} - {"seed"}
         return Candidates(**{name: getattr(self, name)[is_of_arm] for name in names}, seed=seed)
 
-    def ranked(self, place: int, url: str) -> Ranked[str]:
-        """Return one page of the plan, whose URL is given, as the scheduler ranks seeds."""
-        return Ranked(
-            url,
-            float(self.p[place]),
-            float(self.raw_p[place]),
-            float(self.rate_per_day[place]),
-            float(self.days_since_visit[place]),
-        )
+    def predictions(self, places: slice, labels: Sequence[Label], run: int) -> list[Prediction]:
+        """Return what is predicted of some pages, by the arms' labels, in the run of that second."""
+        numbers = (self.p, self.raw_p, self.rate_per_day, self.days_since_visit)
+        found = predictions(0, run, *(column[places] for column in numbers))
+        for prediction, arm in zip(found, self.arms[places].tolist(), strict=True):
+            prediction["label"] = labels[arm].number
+        return found
 
 
 def make_plan(
     state: State,
-    config: Config,
+    options: RankingOptions,
     now: float,
     limit: int | None = None,
     progress: Progress | None = None,
@@ -86,10 +84,10 @@ def make_plan(
 
     `now` is in seconds since 1970 UTC. With `limit` only that many pages of the beginning are returned.
     Every page is ranked at once; HACS_RANK_WINDOW does not count. Takes memory in proportion to the
-    pages known, and makes no Python object of any. Raises StateError, and ConfigError where a policy
-    does not return one number a page.
+    pages known, and makes no Python object of any. Raises StateError, and ConfigError where a
+    policy does not return one number a page.
     """
-    return plan_of(*read_rows(state, progress), state, config, now, limit)
+    return plan_of(*read_rows(state, progress), state, options, now, limit)
 
 
 def read_rows(state: State, progress: Progress | None = None) -> tuple[Ids, Rows]:
@@ -106,48 +104,27 @@ def read_rows(state: State, progress: Progress | None = None) -> tuple[Ids, Rows
     return np.frombuffer(ids, np.int64), np.frombuffer(rows, ROW)
 
 
-def correction_of(state: State, config: Config) -> Correct | None:
+def correction_of(state: State, options: RankingOptions) -> Correct | None:
     """Return how the scheduler corrects p, None if it does not. Raises StateError."""
-    return read_correction(state, config.model) if config.calibration else None
-
-
-def candidates_of(
-    page_ids: Ids,
-    rows: Rows,
-    state: State,
-    config: Config,
-    now: float,
-    correct: Correct | None,
-) -> Candidates:
-    """Return what policies look at; `rows` are those of whole sites, whose pages tell of each other."""
-    return candidates_from(
-        page_ids,
-        rows,
-        now,
-        prior_rate_per_day=state.estimation.prior.mean_rate,
-        elapsed_from=config.elapsed_from,
-        horizon_days=config.horizon_days,
-        has_siblings=config.siblings,
-        correct=correct,
-        seed=secrets.randbits(63) if config.random_seed is None else config.random_seed,
-    )
+    return read_correction(state, options.model(state.estimation)) if options.calibration else None
 
 
 def plan_of(
     page_ids: Ids,
     rows: Rows,
     state: State,
-    config: Config,
+    options: RankingOptions,
     now: float,
     limit: int | None = None,
 ) -> Plan:
     """Return the plan of pages whose ranking rows were read, see `make_plan`."""
-    if config.random_seed is None:
-        config = replace(config, random_seed=secrets.randbits(63))  # the same in every block
-    judged = _judged(page_ids, rows, state, config, now)
-    winners = _winners(judged, rows, config, limit)
+    options = options.seeded(secrets.randbits(63))  # the same in every block
+    judged = _judged(page_ids, rows, state, options, now)
+    winners = _winners(judged, rows, options, limit)
     ids, few = page_ids[winners], np.take(rows, winners)
-    best = candidates_of(ids, few, state, replace(config, siblings=False), now, None)
+    best = candidates_from(
+        ids, few, now, state.estimation.prior.mean_rate, replace(options, siblings=False)
+    )
     return Plan(
         page_ids=ids,
         arms=judged.arms[winners].astype(np.int64),
@@ -159,7 +136,7 @@ def plan_of(
         visits=best.visits,
         updates=best.updates,
         failures=best.failures,
-        arm_names=tuple(arm.name for arm in config.experiment.arms),
+        arm_names=tuple(arm.name for arm in options.experiment.arms),
         known=len(page_ids),
         waiting=judged.waiting,
         below_threshold=judged.below_threshold,
@@ -182,17 +159,19 @@ class _Judged:
     below_threshold: int = 0
 
 
-def _judged(page_ids: Ids, rows: Rows, state: State, config: Config, now: float) -> _Judged:
+def _judged(
+    page_ids: Ids, rows: Rows, state: State, options: RankingOptions, now: float
+) -> _Judged:
     """Score every page, some whole sites at a time."""
-    correct = correction_of(state, config)
+    correct, prior_rate = correction_of(state, options), state.estimation.prior.mean_rate
     p = np.empty(len(rows))
     raw_p = p if correct is None else np.empty(len(rows))
     judged = _Judged(np.full(len(rows), _NO_ARM, np.int8), p, raw_p, np.empty(len(rows)))
-    thresholds = _thresholds(config)
-    for places in _blocks(rows["site"], config):
+    thresholds = np.array(options.thresholds())
+    for places in _blocks(rows["site"], options):
         some = np.take(rows, places)
-        candidates = candidates_of(page_ids[places], some, state, config, now, correct)
-        arms = config.experiment.assign(some["site"])
+        candidates = candidates_from(page_ids[places], some, now, prior_rate, options, correct)
+        arms = options.experiment.assign(some["site"])
         is_waiting = some["not_before"] > now
         is_low = ~is_waiting & (candidates.p < thresholds[arms])
         arms[is_waiting | is_low] = _NO_ARM
@@ -201,20 +180,20 @@ def _judged(page_ids: Ids, rows: Rows, state: State, config: Config, now: float)
         judged.arms[places] = arms
         judged.waiting += int(is_waiting.sum())
         judged.below_threshold += int(is_low.sum())
-        for number, arm in enumerate(config.experiment.arms):
+        for number, arm in enumerate(options.experiment.arms):
             mine = np.flatnonzero(arms == number)
-            judged.score[places[mine]] = scored(arm.policy, _taken(candidates, mine))
+            judged.score[places[mine]] = scored(arm.policy, taken(candidates, mine))
     return judged
 
 
-def _blocks(sites: NDArray[np.integer], config: Config) -> Iterator[Places]:
+def _blocks(sites: NDArray[np.integer], options: RankingOptions) -> Iterator[Places]:
     """Yield the places of all pages, some whole sites at a time, each site's in their order.
 
-    Policies that are not of this package get all pages at once: they may compare them.
+    Policies that may compare pages, as a user's may, get all of them at once.
     """
     number = min(len(sites) // BLOCK_PAGES, _MOST_BLOCKS)
-    is_ours = all(arm.policy in POLICIES.values() for arm in config.experiment.arms)
-    if number < 2 or not is_ours:
+    is_pointwise = all(arm.policy.is_pointwise for arm in options.experiment.arms)
+    if number < 2 or not is_pointwise:
         yield np.arange(len(sites))
         return
     block = (sites % np.uint32(number)).astype(np.uint16)
@@ -224,31 +203,16 @@ def _blocks(sites: NDArray[np.integer], config: Config) -> Iterator[Places]:
     yield from np.split(order, ends[:-1])
 
 
-def _thresholds(config: Config) -> Floats:
-    """Return the least p of each arm; none applies to brute force."""
-    arms = config.experiment.arms
-    return np.array([0.0 if arm.policy is brute_force else config.threshold for arm in arms])
-
-
-def _winners(judged: _Judged, rows: Rows, config: Config, limit: int | None) -> Places:
+def _winners(judged: _Judged, rows: Rows, options: RankingOptions, limit: int | None) -> Places:
     """Return the places to be visited in their order: each arm's own, all used up at the same pace."""
-    experiment = config.experiment
     parts, paces = [], []
-    for number, budget in enumerate(experiment.budgets(config.budget)):
+    for number, budget in enumerate(options.budgets()):
         places = np.flatnonzero(judged.arms == number)
         visits = rows["visits"][places]
-        chosen = chosen_places(judged.score[places], visits, budget, config.explore, limit)
+        share = explored(budget, options.explore)
+        chosen = best_places(judged.score[places], visits, budget, share, limit)
         of_all = len(places) if budget is None else min(len(places), budget)
         parts.append(places[chosen])
         paces.append((np.arange(len(chosen)) + 0.5) / max(of_all, 1))
     joined = np.concatenate(parts)
     return joined[np.argsort(np.concatenate(paces), kind="stable")[:limit]]
-
-
-def _taken(candidates: Candidates, places: Places) -> Candidates:
-    columns = {
-        field.name: getattr(candidates, field.name)[places]
-        for field in fields(candidates)
-        if field.name != "seed"
-    }
-    return Candidates(**columns, seed=candidates.seed)

@@ -7,7 +7,7 @@ one's own, name its dotted path in HACS_POLICY.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final
 
@@ -44,11 +44,33 @@ class Candidates:
     seed: int
 
 
-Policy = Callable[[Candidates], Floats]
+Scorer = Callable[[Candidates], Floats]
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What ranks: a name, a function that scores candidates, and what is asked of it elsewhere.
+
+    `uses_threshold`: HACS_THRESHOLD leaves pages out. `grows_with_time`: a page's score only grows
+    until it is visited, so one can tell when it will be due. `is_pointwise`: a page's score depends on
+    no page of another site, so that pages may be scored in parts. `is_by_p`: the score grows with p
+    alone, but for failed attempts. The defaults hold for any function of a user.
+    """
+
+    name: str
+    score: Scorer
+    uses_threshold: bool = True
+    grows_with_time: bool = False
+    is_pointwise: bool = False
+    is_by_p: bool = False
+
+    def __call__(self, candidates: Candidates) -> Floats:
+        """Return the scores of the candidates."""
+        return self.score(candidates)
 
 
 def hacs(candidates: Candidates) -> Floats:
-    """Score by p, the probability that links were added (Jayawardana et al. 2020, Eq. 1).
+    """Scorer by p, the probability that links were added (Jayawardana et al. 2020, Eq. 1).
 
     Every attempt that failed since the page was last seen halves it: a visit that tells nothing is
     worth nothing, and dead hosts would take the budget run after run.
@@ -57,23 +79,23 @@ def hacs(candidates: Candidates) -> Floats:
 
 
 def last_obs(candidates: Candidates) -> Floats:
-    """Score by the time since the last visit: the page seen longest ago first."""
+    """Scorer by the time since the last visit: the page seen longest ago first."""
     return candidates.days_since_visit
 
 
 def random(candidates: Candidates) -> Floats:
-    """Score by a hash of page and seed: the same seed gives the same order, however pages come in."""
+    """Scorer by a hash of page and seed: the same seed gives the same order, however pages come in."""
     mixed = candidates.page_ids.view(np.uint64) ^ scramble(np.array([candidates.seed % 2**64]))
     return scramble(mixed) / 2.0**64
 
 
 def brute_force(candidates: Candidates) -> Floats:
-    """Score all alike: every page, in the order in which the seeds came; no threshold applies."""
+    """Scorer all alike: every page, in the order in which the seeds came; no threshold applies."""
     return np.zeros(len(candidates.page_ids))
 
 
 def freshness(candidates: Candidates) -> Floats:
-    """Score by `freshness_index`: keep as many pages as possible without an unseen update.
+    """Scorer by `freshness_index`: keep as many pages as possible without an unseen update.
 
     Here and in the other index policies a page never visited comes first, and every attempt that
     failed since the page was last seen halves the score, as in `hacs`. A page of which there was
@@ -83,26 +105,33 @@ def freshness(candidates: Candidates) -> Floats:
 
 
 def staleness(candidates: Candidates) -> Floats:
-    """Score by `staleness_index`: keep the harmonic penalty for unseen updates low."""
+    """Scorer by `staleness_index`: keep the harmonic penalty for unseen updates low."""
     return _by_index(staleness_index, candidates)
 
 
 def unseen_links(candidates: Candidates) -> Floats:
-    """Score by `unseen_links_index`: find updates, each of them, with the least delay."""
+    """Scorer by `unseen_links_index`: find updates, each of them, with the least delay."""
     return _by_index(unseen_links_index, candidates)
 
 
-POLICIES: Final[Mapping[str, Policy]] = MappingProxyType(
-    {
-        "hacs": hacs,
-        "last-obs": last_obs,
-        "random": random,
-        "brute-force": brute_force,
-        "freshness": freshness,
-        "staleness": staleness,
-        "unseen-links": unseen_links,
-    }
+_OURS: Final = (
+    Policy("hacs", hacs, grows_with_time=True, is_pointwise=True, is_by_p=True),
+    Policy("last-obs", last_obs, grows_with_time=True, is_pointwise=True),
+    Policy("random", random, is_pointwise=True),
+    Policy("brute-force", brute_force, uses_threshold=False, is_pointwise=True),
+    Policy("freshness", freshness, grows_with_time=True, is_pointwise=True),
+    Policy("staleness", staleness, grows_with_time=True, is_pointwise=True),
+    Policy("unseen-links", unseen_links, grows_with_time=True, is_pointwise=True),
 )
+POLICIES: Final[Mapping[str, Policy]] = MappingProxyType({one.name: one for one in _OURS})
+
+
+def policy_of(name: str, function: Scorer) -> Policy:
+    """Return the policy that a function is, by that name; one of ours keeps what is known of it."""
+    for ours in _OURS:
+        if function in (ours, ours.score):
+            return replace(ours, name=name)
+    return Policy(name, function)
 
 
 def freshness_index(

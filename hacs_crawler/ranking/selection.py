@@ -1,17 +1,30 @@
-"""From candidates to the places of those to be visited, best first; arrays in, arrays out."""
+"""Who is visited, and in which order: scores, the best places, and the best of a stream of entries."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from typing import Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hacs_crawler.exceptions import ConfigError
+from hacs_crawler.links import site_id
+from hacs_crawler.ranking.candidates import (
+    Correct,
+    Places,
+    candidates_from,
+    joined,
+    nobody,
+    taken,
+)
+from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.policies import Candidates, Floats, Policy
+from hacs_crawler.state import Ids, Prediction, Rows, predictions
 
-Places = NDArray[np.int64]
+T = TypeVar("T")
 
 
 def scored(policy: Policy, candidates: Candidates) -> Floats:
@@ -22,7 +35,7 @@ def scored(policy: Policy, candidates: Candidates) -> Floats:
     score = np.asarray(policy(candidates))
     if score.shape != candidates.p.shape or not np.issubdtype(score.dtype, np.number):
         msg = (
-            f"HACS_POLICY: {policy} returned {score.dtype} of shape {score.shape} for "
+            f"HACS_POLICY: {policy.name} returned {score.dtype} of shape {score.shape} for "
             f"{len(candidates.p)} pages: allowed is one number a page"
         )
         raise ConfigError(msg)
@@ -34,17 +47,18 @@ def explored(budget: int | None, explore: float) -> int:
     return math.floor(explore * budget + 1e-9) if budget else 0
 
 
-def chosen_places(
-    score: Floats, visits: Places, budget: int | None, explore: float, limit: int | None = None
+def best_places(
+    score: Floats, visits: Places, budget: int | None, share: int, limit: int | None = None
 ) -> Places:
-    """Return the places that `Ranking` would choose, best first, `limit` of them at most.
+    """Return the places of the pages to be visited, best first, `limit` of them at most.
 
-    Ties keep their order. Takes time in proportion to the number of scores where few are chosen.
+    `share` of the budget goes to the pages with the fewest visits among those that would not be chosen
+    by score. Ties keep their order. Takes time in proportion to the number of scores where few are
+    chosen.
     """
     number = len(score)
     if budget is None or number <= budget:
         return _first((-score,), number if limit is None else min(limit, number))
-    share = explored(budget, explore)
     chosen = _first((-score,), budget - share)
     if share:
         is_left = np.ones(number, np.bool_)
@@ -54,6 +68,181 @@ def chosen_places(
         chosen = np.sort(np.concatenate([chosen, others[least_known]]))
         chosen = chosen[np.argsort(-score[chosen], kind="stable")]
     return chosen[:limit]
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped(Generic[T]):
+    """Entries that will not be visited, by reason."""
+
+    gone: list[T]
+    """The page answered 404 or 410, and its waiting time is not over."""
+    threshold: list[T]
+    duplicate: list[T]
+    budget: list[T]
+
+    def add(self, other: Dropped[T]) -> None:
+        """Add what else will not be visited."""
+        for field in fields(self):
+            getattr(self, field.name).extend(getattr(other, field.name))
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen(Generic[T]):
+    """Entries of one arm, best first, with one element a page in each array.
+
+    `p`, `raw_p` and `days_since_visit` are as in `Candidates`.
+    """
+
+    entries: list[T]
+    p: Floats
+    raw_p: Floats
+    rate_per_day: Floats
+    days_since_visit: Floats
+
+    def predictions(self, label: int, run: int) -> list[Prediction]:
+        """Return what is predicted of each, by the label of that number, in the run of that second."""
+        numbers = (self.p, self.raw_p, self.rate_per_day, self.days_since_visit)
+        return predictions(label, run, *numbers)
+
+
+class Selection(Generic[T]):
+    """Chooses among a stream of entries, each of one page, the best within each arm's budget.
+
+    Memory is bounded by the budget and the size of one offer. Ties keep the order of arrival. `url_of`
+    returns the URL of an entry's page.
+    """
+
+    def __init__(
+        self,
+        options: RankingOptions,
+        correct: Correct | None = None,
+        url_of: Callable[[T], str] = str,
+    ) -> None:
+        self._options = options
+        self._correct = correct
+        self._url_of = url_of
+        self._pools = [
+            _Pool[T](budget, explored(budget, options.explore)) for budget in options.budgets()
+        ]
+
+    def offer(
+        self,
+        entries: Sequence[T],
+        page_ids: Ids,
+        rows: Rows,
+        now: float,
+        prior_rate_per_day: float,
+        may_repeat: NDArray[np.bool_] | None = None,
+    ) -> Dropped[T]:
+        """Score entries and keep those that may be chosen.
+
+        `rows` are their pages' ranking rows, `now` is in seconds since 1970 UTC. Of several entries
+        of one page the first is kept, and those marked in `may_repeat`. Raises ConfigError where a
+        policy does not return one number an entry.
+        """
+        candidates = candidates_from(
+            page_ids, rows, now, prior_rate_per_day, self._options, self._correct
+        )
+        dropped: Dropped[T] = Dropped([], [], [], [])
+        is_repeat = np.zeros(len(entries), np.bool_) if may_repeat is None else may_repeat
+        arms, thresholds = self._options.experiment.arms, self._options.thresholds()
+        for number, places in enumerate(self._places_by_arm(entries, rows)):
+            some = candidates if len(arms) == 1 else taken(candidates, places)
+            score = scored(arms[number].policy, some)
+            is_gone = rows["not_before"][places] > now
+            is_low = ~is_gone & (some.p < thresholds[number])
+            pool = self._pools[number]
+            is_again = pool.has(some.page_ids) & ~is_repeat[places] & ~is_gone & ~is_low
+            kept = ~(is_gone | is_low | is_again)
+            own = [entries[place] for place in places.tolist()]
+            cut = pool.add(_those(own, kept), taken(some, kept), score[kept])
+            dropped.add(
+                Dropped(_those(own, is_gone), _those(own, is_low), _those(own, is_again), cut)
+            )
+        return dropped
+
+    def take(self) -> tuple[list[Chosen[T]], list[T]]:
+        """Return each arm's chosen entries, and the others of all arms, which the budget drops."""
+        chosen, others = [], []
+        for pool in self._pools:
+            best, rest = pool.take()
+            chosen.append(best)
+            others += rest
+        return chosen, others
+
+    def _places_by_arm(self, entries: Sequence[T], rows: Rows) -> list[Places]:
+        experiment = self._options.experiment
+        if not experiment.is_on:
+            return [np.arange(len(entries))]
+        sites = rows["site"].astype(np.int64)
+        for place in np.flatnonzero(sites == 0).tolist():  # the state has no row of the page
+            sites[place] = site_id(self._url_of(entries[place]))
+        arms = experiment.assign(sites)
+        return [np.flatnonzero(arms == number) for number in range(len(experiment.arms))]
+
+
+class _Pool(Generic[T]):
+    """The entries of one arm that may be chosen, in the order of their arrival."""
+
+    def __init__(self, budget: int | None, share: int) -> None:
+        self._budget = budget
+        self._share = share
+        self._entries: list[T] = []
+        self._parts: list[tuple[Candidates, Floats]] = []
+
+    def has(self, page_ids: Ids) -> NDArray[np.bool_]:
+        """Return which pages come again, among these or after what is here."""
+        repeats = np.ones(len(page_ids), np.bool_)
+        repeats[np.unique(page_ids, return_index=True)[1]] = False
+        for candidates, _ in self._parts:
+            repeats |= np.isin(page_ids, candidates.page_ids)
+        return repeats
+
+    def add(self, entries: list[T], candidates: Candidates, score: Floats) -> list[T]:
+        """Add entries; forget, and return, those that can no longer be chosen."""
+        self._entries += entries
+        self._parts.append((candidates, score))
+        if self._budget is None or len(self._entries) <= self._budget:
+            return []
+        together, scores = self._joined()
+        kept = _foremost((-scores,), self._budget)
+        if self._share:
+            least_known = _foremost((together.visits, -scores), self._budget)
+            kept = np.union1d(kept, least_known)
+        return self._keep(np.sort(kept), together, scores)
+
+    def take(self) -> tuple[Chosen[T], list[T]]:
+        """Return the chosen entries and the others, and forget them all."""
+        candidates, score = self._joined()
+        places = best_places(score, candidates.visits, self._budget, self._share)
+        best = taken(candidates, places)
+        entries = [self._entries[place] for place in places.tolist()]
+        others = self._keep(places, candidates, score)
+        self._entries, self._parts = [], []
+        if self._budget is not None:
+            self._budget -= len(entries)
+            self._share = min(self._share, self._budget)
+        chosen = Chosen(entries, best.p, best.raw_p, best.rate_per_day, best.days_since_visit)
+        return chosen, others
+
+    def _keep(self, places: Places, candidates: Candidates, score: Floats) -> list[T]:
+        is_kept = np.zeros(len(score), np.bool_)
+        is_kept[places] = True
+        others = _those(self._entries, ~is_kept)
+        self._entries = _those(self._entries, is_kept)
+        self._parts = [(taken(candidates, is_kept), score[is_kept])]
+        return others
+
+    def _joined(self) -> tuple[Candidates, Floats]:
+        if len(self._parts) == 1:
+            return self._parts[0]
+        parts = [part for part, _ in self._parts] or [nobody()]
+        score = np.concatenate([np.zeros(0), *(score for _, score in self._parts)])
+        return joined(parts), score
+
+
+def _those(entries: Sequence[T], places: NDArray[np.bool_]) -> list[T]:
+    return [entries[place] for place in np.flatnonzero(places).tolist()]
 
 
 def _first(keys: Sequence[NDArray[np.generic]], count: int) -> Places:

@@ -45,14 +45,14 @@ def report_data(state: State, config: Config, now: float, limit: int) -> dict[st
     with Progress("report") as progress:
         known = read_rows(state, progress)
     view = overview(*known, now, limit)
-    plan = plan_of(*known, state, config, now)
+    plan = plan_of(*known, state, config.ranking, now)
     outcomes = state.outcomes()
     listed = np.unique(
         np.concatenate([plan.page_ids[:limit], view.slowest, view.quietest, view.gone])
     )
     pages = load_pages(state, listed)
     place = {page_id: number for number, page_id in enumerate(pages)}
-    chance = chances(state, config, listed, known, now)
+    chance = chances(state, config.ranking, listed, known, now)
     return {
         "now": int(now),
         "version": version("hacs-crawler"),
@@ -86,24 +86,23 @@ def report_data(state: State, config: Config, now: float, limit: int) -> dict[st
 
 
 def _settings(config: Config) -> list[tuple[str, str]]:
-    arms = config.experiment.arms
+    options, estimation = config.ranking, config.estimation
+    arms, is_compared = options.experiment.arms, options.experiment.is_on
     shown = {
         "HACS_NAMESPACE": config.namespace,
-        "HACS_POLICY": config.policy_name,
+        "HACS_POLICY": "that of each arm" if is_compared else arms[0].policy.name,
         "HACS_EXPERIMENT": (
-            ", ".join(f"{arm.name} {arm.share:.0%}" for arm in arms)
-            if config.experiment.is_on
-            else "none"
+            ", ".join(f"{arm.name} {arm.share:.0%}" for arm in arms) if is_compared else "none"
         ),
-        "HACS_ESTIMATOR": config.estimator,
-        "HACS_FADE_DAYS": f"{config.fade_days:g}",
-        "HACS_ELAPSED_FROM": config.elapsed_from,
-        "HACS_HORIZON_DAYS": f"{config.horizon_days:g}",
-        "HACS_SIBLINGS": str(config.siblings),
-        "HACS_CALIBRATION": str(config.calibration),
-        "HACS_THRESHOLD": f"{config.threshold:g}",
-        "HACS_BUDGET": "none" if config.budget is None else str(config.budget),
-        "HACS_EXPLORE": f"{config.explore:g}",
+        "HACS_ESTIMATOR": estimation.estimator,
+        "HACS_FADE_DAYS": f"{estimation.fade_days:g}",
+        "HACS_ELAPSED_FROM": options.elapsed_from,
+        "HACS_HORIZON_DAYS": f"{options.horizon_days:g}",
+        "HACS_SIBLINGS": str(options.siblings),
+        "HACS_CALIBRATION": str(options.calibration),
+        "HACS_THRESHOLD": f"{options.threshold:g}",
+        "HACS_BUDGET": "none" if options.budget is None else str(options.budget),
+        "HACS_EXPLORE": f"{options.explore:g}",
     }
     return list(shown.items())
 
@@ -143,8 +142,8 @@ def _plan(plan: Plan, config: Config, limit: int, place: Mapping[int, int]) -> d
         "waiting": plan.waiting,
         "belowThreshold": plan.below_threshold,
         "leftOut": plan.left_out,
-        "threshold": config.threshold,
-        "budget": config.budget,
+        "threshold": config.ranking.threshold,
+        "budget": config.ranking.budget,
         "armNames": plan.arm_names,
         "curve": _curve(np.where(is_known, plan.p, 0.0)),
         "chances": np.histogram(plan.p[is_known], CHANCE_BINS, (0.0, 1.0))[0].tolist(),
@@ -190,7 +189,7 @@ def _runs(state: State, outcomes: Outcomes, limit: int) -> dict[str, Any]:
 
 
 def _experiment(state: State, config: Config, now: float) -> dict[str, Any] | None:
-    if not config.experiment.is_on:
+    if not config.ranking.experiment.is_on:
         return None
     told = answer(config, state, now)
     return told.as_json() | {"words": [list(sentences(one)) for one in told.comparisons]}

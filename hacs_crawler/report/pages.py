@@ -8,9 +8,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from hacs_crawler.config import Config
 from hacs_crawler.model import bayes_quantiles, estimate, gaps_between
-from hacs_crawler.ranking.plan import Plan, candidates_of, correction_of
+from hacs_crawler.ranking.candidates import candidates_from
+from hacs_crawler.ranking.options import RankingOptions
+from hacs_crawler.ranking.plan import Plan, correction_of
 from hacs_crawler.state import PAGES_A_CALL, Estimation, Ids, Page, Rows, State, histories
 from hacs_crawler.utils.arrays import FloatArray, IndexArray, offsets_of, page_of_value
 
@@ -45,7 +46,7 @@ def course(pages: Sequence[Page], estimation: Estimation) -> Course:
     flat = np.arange(starts[-1]) + (first - starts[:-1])[page_of_value(starts)]
     prefixes = days[flat], updated[flat], starts
     low = high = None
-    if estimation.estimator == "bayes":
+    if estimation.has_posterior:
         gaps = gaps_between(*prefixes, estimation.fade_days)
         low, high = bayes_quantiles(gaps, estimation.prior, QUANTILES).T
     return Course(
@@ -85,12 +86,12 @@ def load_pages(state: State, page_ids: Ids) -> dict[int, Page]:
     for start in range(0, len(page_ids), PAGES_A_CALL):
         batch = page_ids[start : start + PAGES_A_CALL].tolist()
         known = state.load(batch)
-        pages.update((key, known[key]) for key in batch if key in known)
+        pages.update((page_id, known[page_id]) for page_id in batch if page_id in known)
     return pages
 
 
 def chances(
-    state: State, config: Config, page_ids: Ids, known: tuple[Ids, Rows], now: float
+    state: State, options: RankingOptions, page_ids: Ids, known: tuple[Ids, Rows], now: float
 ) -> dict[int, float]:
     """Return p of these pages, whether the plan has them or not.
 
@@ -98,8 +99,8 @@ def chances(
     """
     ids, rows = known
     is_near = np.isin(rows["site"], rows["site"][np.isin(ids, page_ids)])
-    correct = correction_of(state, config)
-    near = candidates_of(ids[is_near], rows[is_near], state, config, now, correct)
+    prior_rate, correct = state.estimation.prior.mean_rate, correction_of(state, options)
+    near = candidates_from(ids[is_near], rows[is_near], now, prior_rate, options, correct)
     return dict(zip(near.page_ids.tolist(), near.p.tolist(), strict=True))
 
 

@@ -15,7 +15,7 @@ from scrapy.utils.misc import load_object
 
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.model import update_probability
-from hacs_crawler.ranking.policies import POLICIES, Candidates, Floats, Policy, brute_force, random
+from hacs_crawler.ranking.policies import POLICIES, Candidates, Floats, Scorer, brute_force, random
 from hacs_crawler.simulation.adaptive import Nutch, StormCrawler
 from hacs_crawler.simulation.allocation import (
     Allocation,
@@ -42,16 +42,9 @@ _BEFORE_ALL_OTHERS: Final = 1e9
 class Stateless:
     """A policy, which remembers nothing but what the state does."""
 
-    policy: Policy
-
-    @property
-    def is_unbounded(self) -> bool:
-        """Whether the policy is `brute_force`."""
-        return self.policy is brute_force
-
-    def score(self, candidates: Candidates) -> Floats:
-        """Score by the policy."""
-        return self.policy(candidates)
+    score: Scorer
+    is_unbounded: bool = False
+    """Whether every page is visited."""
 
     def note(self, places: Places, now: int, found: Counts) -> None:
         """Forget it."""
@@ -135,13 +128,14 @@ class Baseline:
     estimator: str | None = None
 
 
+def _stateless(score: Scorer, estimator: str | None = None) -> Baseline:
+    return Baseline(lambda _world: Stateless(score, score is brute_force), estimator)
+
+
 BASELINES: Final[Mapping[str, Baseline]] = MappingProxyType(
     {
-        **{
-            name: Baseline(lambda _world, policy=policy: Stateless(policy))  # type: ignore[misc]
-            for name, policy in POLICIES.items()
-        },
-        "hacs-paper": Baseline(lambda _world: Stateless(paper_rule), "mle"),
+        **{name: _stateless(policy.score) for name, policy in POLICIES.items()},
+        "hacs-paper": _stateless(paper_rule, "mle"),
         "nutch": Baseline(Nutch),
         "stormcrawler": Baseline(StormCrawler),
         # Cho and Garcia-Molina 2003: visits evenly spaced, pages in a fixed order
@@ -178,7 +172,7 @@ def find_baseline(name: str) -> Baseline:
         except Exception as error:
             raise HacsError(f"policy {name!r} failed: {type(error).__name__}: {error}") from error
 
-    return Baseline(lambda _world: Stateless(score))
+    return _stateless(score)
 
 
 def compete(scenario: Scenario, name: str, on_day: Callable[[], None] = lambda: None) -> Score:

@@ -17,8 +17,10 @@ from numpy.typing import NDArray
 
 from hacs_crawler.archive import Seconds, Timelines
 from hacs_crawler.exceptions import HacsError
-from hacs_crawler.ranking.policies import Candidates, Floats
-from hacs_crawler.ranking.ranking import Ranking
+from hacs_crawler.ranking.arms import without_experiment
+from hacs_crawler.ranking.options import RankingOptions
+from hacs_crawler.ranking.policies import Candidates, Floats, Policy
+from hacs_crawler.ranking.selection import Selection
 from hacs_crawler.state import Estimation, MemoryStore, State, Visit
 from hacs_crawler.utils.times import DAY, MAX_SECOND
 
@@ -50,7 +52,7 @@ class Contender(Protocol):
 class Scenario:
     """What is simulated. Times are seconds since 1970 UTC, `start` included and `end` not.
 
-    `budget` is in visits a day, `has_siblings` as for `Ranking`. Pages first seen at or after `start`
+    `budget` is in visits a day, `has_siblings` as HACS_SIBLINGS. Pages first seen at or after `start`
     are left out. Raises HacsError where nothing can be simulated.
     """
 
@@ -238,18 +240,20 @@ def _picked(contender: Contender, world: World, state: State, day: int) -> Place
     everything = np.arange(len(world.page_ids))
     if contender.is_unbounded:
         return everything
-    ranking: Ranking[int] = Ranking(
-        contender.score,
+    options = RankingOptions(
+        without_experiment(Policy("simulated", contender.score)),
         budget=scenario.budget,
-        has_siblings=scenario.has_siblings,
-        seed=(scenario.seed << 32) + day,
+        siblings=scenario.has_siblings,
+        random_seed=(scenario.seed << 32) + day,
     )
+    selection: Selection[int] = Selection(options)
     rows = state.rows(world.page_ids)
-    ranking.offer(
+    selection.offer(
         everything.tolist(),
         world.page_ids,
         rows,
         world.now,
         state.estimation.prior.mean_rate,
     )
-    return np.array([ranked.entry for ranked in ranking.take()[0]], np.int64)
+    ((chosen,), _) = selection.take()
+    return np.array(chosen.entries, np.int64)

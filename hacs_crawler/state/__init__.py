@@ -32,6 +32,8 @@ from hacs_crawler.state.outcome_log import (
     Label,
     Outcomes,
     Prediction,
+    check_prediction,
+    predictions,
     sorted_outcomes,
 )
 from hacs_crawler.state.page import Harvest, News, Page, Visit, copy_of
@@ -60,6 +62,7 @@ __all__ = [
     "State",
     "Store",
     "Visit",
+    "check_prediction",
     "check_state",
     "copy_of",
     "decode_page",
@@ -72,6 +75,7 @@ __all__ = [
     "merged",
     "open_state",
     "open_store",
+    "predictions",
     "read_export",
     "read_outcomes",
     "sorted_outcomes",

@@ -10,7 +10,7 @@ from math import isclose
 import numpy as np
 
 from hacs_crawler.exceptions import StateError, StateUnavailableError
-from hacs_crawler.links import page_id, site_id
+from hacs_crawler.links import page_id_of, site_id
 from hacs_crawler.model import DEFAULT_PRIOR, LogNormalPrior, fit_prior, gaps_between
 from hacs_crawler.state.codec import decode_page, encode_page, encode_row
 from hacs_crawler.state.estimation import Estimation, histories
@@ -38,13 +38,17 @@ _Base = Mapping[int, Page | None]
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """What a recorded visit brought: the links l*(m_i), and its page before and after."""
+    """What a recorded visit brought: the links l*(m_i), and its page before and after.
+
+    `is_known` is False where what was known of the page could not be read.
+    """
 
     visit: Visit
     new_links: frozenset[int]
     updated: bool
     before: Page
     after: Page
+    is_known: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,11 +100,11 @@ class State:
     def load(self, page_ids: Sequence[int]) -> dict[int, Page]:
         """Return the known ones of these pages, in one round trip; damaged ones are logged."""
         pages: dict[int, Page] = {}
-        for key, body in self.store.load(page_ids).items():
+        for page_id, body in self.store.load(page_ids).items():
             try:
-                pages[key] = decode_page(body)
+                pages[page_id] = decode_page(body)
             except StateError as error:
-                logger.error("the page with id %d cannot be read: %s", key, error)
+                logger.error("the page with id %d cannot be read: %s", page_id, error)
         return pages
 
     def record(
@@ -118,27 +122,27 @@ class State:
         """
         by_page: dict[int, list[int]] = {}
         for index, visit in enumerate(visits):
-            by_page.setdefault(page_id(visit.url), []).append(index)
+            by_page.setdefault(page_id_of(visit.url), []).append(index)
         recorded: dict[int, Recorded] = {}
 
         def advance(base: _Base) -> dict[int, Page]:
             after: dict[int, Page] = {}
-            for key, present in base.items():
-                page = present or Page(url=visits[by_page[key][0]].url)
-                for index in sorted(by_page[key], key=lambda index: visits[index].at):
+            for page_id, present in base.items():
+                page = present or Page(url=visits[by_page[page_id][0]].url)
+                for index in sorted(by_page[page_id], key=lambda index: visits[index].at):
                     before, page = page, copy_of(page)
                     recorded[index] = merged(before, page, visits[index])
                 self._bound_links(page)
-                after[key] = page
+                after[page_id] = page
             self._estimate(after.values())
             return after
 
-        def outcomes(key: int) -> bytes:
-            return b"".join(outcome_record(recorded[index]) for index in by_page[key])
+        def outcomes(page_id: int) -> bytes:
+            return b"".join(outcome_record(recorded[index]) for index in by_page[page_id])
 
-        base = {key: (known or {}).get(key) for key in by_page}
-        for key in self._write(base, advance, outcomes):
-            for index in by_page[key]:
+        base = {page_id: (known or {}).get(page_id) for page_id in by_page}
+        for page_id in self._write(base, advance, outcomes):
+            for index in by_page[page_id]:
                 del recorded[index]
         return [recorded[index] for index in sorted(recorded)]
 
@@ -149,25 +153,31 @@ class State:
         or links are added is estimated anew, any other stays as it is. Takes one round trip, and a
         further one for the pages that the store knows. Raises as `record`.
         """
-        given, outdated = _by_key(pages)
+        given, outdated = _by_id(pages)
         is_new: dict[int, bool] = {}  # of the pages that were written
 
         def advance(base: _Base) -> dict[int, Page]:
             after: dict[int, Page] = {}
-            for key, present in base.items():
-                page = copy_of(given[key]) if present is None else merge_pages(present, given[key])
+            for page_id, present in base.items():
+                page = (
+                    copy_of(given[page_id])
+                    if present is None
+                    else merge_pages(present, given[page_id])
+                )
                 if self._bound_links(page):
-                    outdated.add(key)
-                is_new.pop(key, None)
+                    outdated.add(page_id)
+                is_new.pop(page_id, None)
                 if page != present:
-                    after[key], is_new[key] = page, present is None
+                    after[page_id], is_new[page_id] = page, present is None
             self._estimate(
-                page for key, page in after.items() if key in outdated or not is_new[key]
+                page
+                for page_id, page in after.items()
+                if page_id in outdated or not is_new[page_id]
             )
             return after
 
         damaged = self._write(dict.fromkeys(given), advance)
-        written = [is_new[key] for key in is_new.keys() - damaged]
+        written = [is_new[page_id] for page_id in is_new.keys() - damaged]
         return Restored(sum(written), written.count(False), len(damaged))
 
     def reestimate(self, page_ids: Sequence[int]) -> Reestimated:
@@ -180,13 +190,15 @@ class State:
 
         def advance(base: _Base) -> dict[int, Page]:
             changed.difference_update(base)
-            after = {key: replace(page) for key, page in base.items() if page is not None}
-            rates = {key: page.rate for key, page in after.items()}
-            narrowed = {key for key, page in after.items() if self._bound_links(page)}
+            after = {page_id: replace(page) for page_id, page in base.items() if page is not None}
+            rates = {page_id: page.rate for page_id, page in after.items()}
+            narrowed = {page_id for page_id, page in after.items() if self._bound_links(page)}
             self._estimate(after.values())
-            for key, rate in rates.items():
-                if key not in narrowed and isclose(after[key].rate, rate, rel_tol=_SAME_RATE):
-                    del after[key]
+            for page_id, rate in rates.items():
+                if page_id not in narrowed and isclose(
+                    after[page_id].rate, rate, rel_tol=_SAME_RATE
+                ):
+                    del after[page_id]
             changed.update(after)
             return after
 
@@ -278,18 +290,21 @@ class State:
             if not after:
                 return damaged
             present = self.store.write(
-                [_change(key, base[key], after[key], outcomes(key)) for key in after]
+                [
+                    _change(page_id, base[page_id], after[page_id], outcomes(page_id))
+                    for page_id in after
+                ]
             )
             base, refused = {}, base
             lost = 0
-            for key, body in present.items():
+            for page_id, body in present.items():
                 try:
                     page = decode_page(body) if body else None
-                    base[key], is_lost = _with_acknowledged(page, refused[key])
+                    base[page_id], is_lost = _with_acknowledged(page, refused[page_id])
                     lost += is_lost
                 except StateError as error:
-                    damaged.add(key)
-                    logger.error("page %s cannot be recorded: %s", after[key].url, error)
+                    damaged.add(page_id)
+                    logger.error("page %s cannot be recorded: %s", after[page_id].url, error)
             if lost:
                 logger.error(
                     "The state has lost what it had of %d pages, as in a failover; it is written "
@@ -321,17 +336,17 @@ class State:
         return chosen
 
 
-def _by_key(pages: Iterable[Page]) -> tuple[dict[int, Page], set[int]]:
+def _by_id(pages: Iterable[Page]) -> tuple[dict[int, Page], set[int]]:
     """Return pages by id, those of one id merged, and the ids whose rate is then outdated."""
-    by_key: dict[int, Page] = {}
+    by_id: dict[int, Page] = {}
     outdated: set[int] = set()
     for page in pages:
-        key = page_id(page.url)
-        first = by_key.get(key)
-        by_key[key] = page if first is None else merge_pages(first, page)
-        if first is not None and by_key[key] != first:
-            outdated.add(key)
-    return by_key, outdated
+        page_id = page_id_of(page.url)
+        first = by_id.get(page_id)
+        by_id[page_id] = page if first is None else merge_pages(first, page)
+        if first is not None and by_id[page_id] != first:
+            outdated.add(page_id)
+    return by_id, outdated
 
 
 def _with_acknowledged(page: Page | None, ours: Page | None) -> tuple[Page | None, bool]:
@@ -348,10 +363,10 @@ def _with_acknowledged(page: Page | None, ours: Page | None) -> tuple[Page | Non
     return (replace(ours, version=0) if page is None else merge_pages(page, ours)), True
 
 
-def _change(key: int, before: Page | None, after: Page, outcomes: bytes) -> Change:
+def _change(page_id: int, before: Page | None, after: Page, outcomes: bytes) -> Change:
     seen = before.version if before is not None else 0
     after.version = seen + 1
-    return Change(key, seen, encode_page(after), encode_row(after), outcomes)
+    return Change(page_id, seen, encode_page(after), encode_row(after), outcomes)
 
 
 def merged(before: Page, page: Page, visit: Visit) -> Recorded:
@@ -368,9 +383,10 @@ def outcome_record(one: Recorded) -> bytes:
         return b""
     return outcome(
         prediction,
-        page=page_id(one.visit.url),
+        page_id=page_id_of(one.visit.url),
         site=site_id(one.visit.url),
         at=one.visit.at,
+        answer_bytes=one.visit.bytes,
         is_seen=one.visit.news is News.SEEN,
         new_links=len(one.new_links) if one.updated else 0,
         is_update=one.updated,

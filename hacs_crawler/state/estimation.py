@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hacs_crawler.model import DEFAULT_PRIOR, LogNormalPrior, estimate
+from hacs_crawler.model import DEFAULT_PRIOR, ESTIMATORS, LogNormalPrior, estimate
 from hacs_crawler.state.page import Page
 from hacs_crawler.utils.times import DAY
 
@@ -20,6 +20,11 @@ class Estimation:
     estimator: str = "bayes"
     fade_days: float = 365.0
     prior: LogNormalPrior = DEFAULT_PRIOR
+
+    @property
+    def has_posterior(self) -> bool:
+        """Whether rates come from a posterior, which has quantiles."""
+        return ESTIMATORS[self.estimator].has_posterior
 
     def rates_per_day(self, pages: Sequence[Page]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
         """Return the estimated rate of each page, in 1/day."""

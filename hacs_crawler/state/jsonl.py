@@ -20,7 +20,7 @@ from itertools import pairwise
 from typing import Any, Final, TypeVar
 
 from hacs_crawler.exceptions import HacsError
-from hacs_crawler.links import page_id, page_surt
+from hacs_crawler.links import page_id_of, page_surt
 from hacs_crawler.state.link_sample import COARSEST, kept, new_array
 from hacs_crawler.state.page import RECENT_VISITS, Harvest, Page, merge_pages
 from hacs_crawler.utils.times import parse_iso
@@ -190,7 +190,7 @@ def _url(url: str) -> str:
     if _HAS_SCHEME(url) is None:
         raise ValueError(f"'url' is no URL: {url[:200]!r}")
     try:
-        page_id(url)
+        page_id_of(url)
     except ValueError as error:
         raise ValueError(f"'url' is impossible: {url[:200]!r}: {error}") from error
     return url

@@ -36,7 +36,7 @@ class MemoryStore:
 
     def load(self, page_ids: Sequence[int]) -> dict[int, bytes]:
         """Return the bytes of those pages that are known."""
-        return {key: self._bodies[key] for key in page_ids if key in self._bodies}
+        return {page_id: self._bodies[page_id] for page_id in page_ids if page_id in self._bodies}
 
     def write(self, changes: Sequence[Change]) -> dict[int, bytes]:
         """Write every change whose page is still at the version seen; return the others' bytes."""

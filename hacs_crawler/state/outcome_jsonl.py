@@ -52,12 +52,12 @@ def export_outcomes(state: State, file: Writable, progress: Progress) -> int:
     number = 0
     for start in range(0, len(outcomes), PAGES_A_CALL):
         batch = outcomes[start : start + PAGES_A_CALL]
-        pages = state.load(np.unique(batch["page"]).tolist())
-        urls = {key: page.url for key, page in pages.items()}
+        pages = state.load(np.unique(batch["page_id"]).tolist())
+        urls = {page_id: page.url for page_id, page in pages.items()}
         for outcome in batch:
             label = labels.get(int(outcome["label"]))
             if label is not None:
-                file.write(to_line(outcome, label, urls.get(int(outcome["page"]))))
+                file.write(to_line(outcome, label, urls.get(int(outcome["page_id"]))))
                 number += 1
         progress.update(f"{number} outcome records", start + len(batch), len(outcomes))
     if number < len(outcomes):
@@ -71,7 +71,7 @@ def to_line(outcome: np.void, label: Label, url: str | None) -> bytes:
     fields = {
         "hacs_outcome": LAYOUT,
         "url": url,
-        "page": to_hex([int(outcome["page"])])[0],
+        "page": to_hex([int(outcome["page_id"])])[0],
         "site": int(outcome["site"]),
         "at": iso(int(outcome["at"])),
         "run": iso(int(outcome["run"])),
@@ -152,7 +152,7 @@ class OutcomeMerger:
 def _visits(outcomes: Outcomes) -> np.ndarray[tuple[int], np.dtype[np.void]]:
     """Return page and time of each record as one value that can be compared."""
     pairs = np.empty(len(outcomes), [("page", ">u8"), ("at", ">u8")])
-    pairs["page"], pairs["at"] = outcomes["page"].view(np.uint64), outcomes["at"]
+    pairs["page"], pairs["at"] = outcomes["page_id"].view(np.uint64), outcomes["at"]
     return pairs.view("V16")
 
 

@@ -7,20 +7,22 @@ number, and in the same write as the visit that they belong to.
 from __future__ import annotations
 
 import json
+import math
 import struct
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from functools import cache
-from typing import Final
+from typing import Final, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hacs_crawler.links import fingerprint
+from hacs_crawler.model import ESTIMATORS
 
 OUTCOME: Final = np.dtype(
     [
-        ("page", "<i8"),
+        ("page_id", "<i8"),
         ("at", "<u4"),
         ("run", "<u4"),
         ("site", "<u4"),
@@ -33,7 +35,7 @@ OUTCOME: Final = np.dtype(
         ("flags", "u1"),
     ]
 )
-"""One visit of a ranked seed. `page` is its id, `at` its time and `run` the start of its crawl, in
+"""One visit of a ranked seed. `at` is its time and `run` the start of its crawl, in
 seconds since 1970 UTC, `site` is `site_id` of its URL, `label` the number of its `Label`. `p` is the
 probability of an update as predicted, `raw_p` the same before any calibration was applied.
 `days_since_visit` is infinite where the page had never been seen. `bytes` is the size of the answer's
@@ -56,6 +58,7 @@ _LABEL_KINDS: Final[dict[str, type | tuple[type, ...]]] = {
     "siblings": bool,
 }
 
+Floats = NDArray[np.float64]
 Outcomes = NDArray[np.void]
 
 
@@ -83,7 +86,8 @@ class Label:
     @property
     def model(self) -> str:
         """What p was made of: predictions of one model are calibrated together, whatever the policy."""
-        fading = f" fade {self.fade_days:g}" if self.estimator == "bayes" else ""
+        known = ESTIMATORS.get(self.estimator)  # a newer version's state may know others
+        fading = f" fade {self.fade_days:g}" if known and known.has_posterior else ""
         horizon = f" horizon {self.horizon_days:g}" if self.horizon_days else ""
         siblings = " siblings" if self.siblings and self.elapsed_from == "visit" else ""
         return f"{self.estimator}{fading} since {self.elapsed_from}{horizon}{siblings}"
@@ -103,40 +107,77 @@ def label_of(fields: object) -> Label | None:
     return Label(**fields) if all(are_of_kind) else None
 
 
-@dataclass(frozen=True, slots=True)
-class Prediction:
-    """What was predicted of a visit when its seed was ranked; see `OUTCOME`."""
+class Prediction(TypedDict):
+    """What was predicted of a visit when its seed was ranked; see `OUTCOME`.
+
+    It is in this form on its whole way: in a request's meta, in a fleet's plan, and with the visit.
+    """
 
     label: int
     run: int
     p: float
     raw_p: float
+    rate_per_day: float
     days_since_visit: float
-    bytes: int = 0
+
+
+def predictions(
+    label: int,
+    run: int,
+    p: Floats,
+    raw_p: Floats,
+    rate_per_day: Floats,
+    days_since_visit: Floats,
+) -> list[Prediction]:
+    """Return the predictions of several visits, from arrays with one element each."""
+    columns = (p.tolist(), raw_p.tolist(), rate_per_day.tolist(), days_since_visit.tolist())
+    return [
+        Prediction(
+            label=label, run=run, p=one_p, raw_p=one_raw_p, rate_per_day=rate, days_since_visit=days
+        )
+        for one_p, one_raw_p, rate, days in zip(*columns, strict=True)
+    ]
+
+
+def check_prediction(value: object) -> Prediction:
+    """Return what others may have written as a prediction; raises ValueError where it is none."""
+    kinds = Prediction.__annotations__
+    if not isinstance(value, dict) or value.keys() != kinds.keys():
+        raise ValueError(f"no prediction: {value!r}")
+    for name in kinds:
+        found = value[name]
+        if name in {"label", "run"}:
+            is_right = isinstance(found, int) and 0 <= found <= _MOST
+        else:
+            is_right = isinstance(found, float) and not math.isnan(found)
+        if not is_right:
+            raise ValueError(f"no prediction: {name} = {found!r}")
+    return value  # type: ignore[return-value]
 
 
 def outcome(
     prediction: Prediction,
     *,
-    page: int,
+    page_id: int,
     site: int,
     at: int,
+    answer_bytes: int,
     is_seen: bool,
     is_update: bool,
     new_links: int,
 ) -> bytes:
     """Return the bytes of one outcome record."""
     return _OUTCOME.pack(
-        page,
+        page_id,
         at,
-        prediction.run,
+        prediction["run"],
         site,
-        prediction.label,
-        prediction.p,
-        prediction.raw_p,
-        prediction.days_since_visit,
+        prediction["label"],
+        prediction["p"],
+        prediction["raw_p"],
+        prediction["days_since_visit"],
         min(new_links, _MOST),
-        min(prediction.bytes, _MOST),
+        min(answer_bytes, _MOST),
         SEEN * is_seen | UPDATED * is_update,
     )
 
@@ -152,10 +193,10 @@ def sound(outcomes: Outcomes) -> NDArray[np.bool_]:
 def sorted_outcomes(parts: Iterable[Outcomes]) -> Outcomes:
     """Join parts of a record, by time, each visit once: a write that was tried again left it twice."""
     joined = np.concatenate([np.zeros(0, OUTCOME), *parts])
-    order = np.lexsort((joined["page"], joined["at"]))
+    order = np.lexsort((joined["page_id"], joined["at"]))
     joined = joined[order]
     is_first = np.ones(len(joined), np.bool_)
     is_first[1:] = (joined["at"][1:] != joined["at"][:-1]) | (
-        joined["page"][1:] != joined["page"][:-1]
+        joined["page_id"][1:] != joined["page_id"][:-1]
     )
     return joined[is_first]

@@ -68,7 +68,7 @@ class Visit:
     where the visit did not show them (304, an archive's revisit record). `changed` marks a visit that
     is known to have found changed content although its links are not known. `harvest` is set where
     the visit came from an archive that is to be asked for later captures only, `prediction` where its
-    seed was ranked.
+    seed was ranked. `bytes` is the size of the answer's body.
     """
 
     url: str
@@ -80,6 +80,7 @@ class Visit:
     last_modified: str = ""
     harvest: Harvest | None = None
     prediction: Prediction | None = None
+    bytes: int = 0
 
 
 @dataclass(slots=True)

@@ -190,7 +190,7 @@ class RedisStore:
             self._server.naming_errors("write to"),
             self._redis.pipeline(transaction=False) as pipe,
         ):
-            for page, record in zip(outcomes["page"].tolist(), records, strict=True):
+            for page, record in zip(outcomes["page_id"].tolist(), records, strict=True):
                 pipe.rpush(self._key(page, "outcomes"), record)
             if records:
                 pipe.execute()

@@ -244,7 +244,7 @@ class SQLiteStore:
 
     def _insert_outcomes(self, records: bytes) -> None:
         outcomes = np.frombuffer(records, OUTCOME)
-        keys = zip(outcomes["at"].tolist(), outcomes["page"].tolist(), strict=True)
+        keys = zip(outcomes["at"].tolist(), outcomes["page_id"].tolist(), strict=True)
         size = OUTCOME.itemsize
         self._db.executemany(
             f"INSERT OR REPLACE INTO {self._outcomes} VALUES (?, ?, ?)",  # noqa: S608

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from hacs_crawler.cli.app import app
 from hacs_crawler.links.sites import site_id
-from hacs_crawler.links.urls import page_id
+from hacs_crawler.links.urls import page_id_of
 from hacs_crawler.ranking.arms import Arm, Experiment
 from hacs_crawler.ranking.policies import POLICIES
 from hacs_crawler.state.address import open_store
@@ -39,7 +39,7 @@ def recorded(days: int = 20) -> Outcomes:
     """Daily visits of a page a site, those of hacs finding three times as many updates."""
     random = np.random.default_rng(0)
     found = np.zeros(len(URLS) * days, OUTCOME)
-    found["page"] = np.tile([page_id(url) for url in URLS], days)
+    found["page_id"] = np.tile([page_id_of(url) for url in URLS], days)
     found["site"] = np.tile([site_id(url) for url in URLS], days)
     found["at"] = START + np.repeat(np.arange(days), len(URLS)) * DAY + 5
     found["run"] = found["at"] - 5
@@ -182,7 +182,7 @@ def test_an_import_gives_the_same_records_and_twice_changes_nothing(
         assert f"800 outcome records read, {new} new" in caplog.text
     state = state_in(empty)
     assert sum(len(part) for part in state.store.outcomes()) == 800
-    expected = recorded()[np.lexsort((recorded()["page"], recorded()["at"]))]
+    expected = recorded()[np.lexsort((recorded()["page_id"], recorded()["at"]))]
     assert (state.outcomes() == expected).all()
     assert state.label(LABELS[0].number) == LABELS[0]
     state.store.close()

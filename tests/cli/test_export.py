@@ -22,7 +22,7 @@ import forks
 from hacs_crawler.cli.export import export_pages
 from hacs_crawler.cli.import_ import Importer
 from hacs_crawler.links.extract import LinkRules
-from hacs_crawler.links.urls import page_id
+from hacs_crawler.links.urls import page_id_of
 from hacs_crawler.state.address import open_store
 from hacs_crawler.state.codec import ROW, VERSION_OFFSET
 from hacs_crawler.state.database import State
@@ -299,7 +299,9 @@ def test_a_page_that_is_damaged_in_the_state_is_named(tmp_path: Path) -> None:
     fill(ours, history())
     lines = hacs(ours, "export").stdout
     store = open_store("sqlite:///.hacs/state.db", "hacs", theirs)
-    store.write([Change(page_id("http://example.edu/1/"), 0, b"\x01rubbish", bytes(ROW.itemsize))])
+    store.write(
+        [Change(page_id_of("http://example.edu/1/"), 0, b"\x01rubbish", bytes(ROW.itemsize))]
+    )
     store.close()
     message = said(hacs(theirs, "import", "-", given=lines), 1)
     assert "page http://example.edu/1/ cannot be recorded" in message
@@ -316,7 +318,7 @@ def test_a_timemap_makes_its_page_known_but_claims_no_visit(text: str, tmp_path:
     (line,) = map(json.loads, hacs(tmp_path, "export").stdout.splitlines())
     assert (line["url"], line["visits"]) == ("http://example.edu/~ada/", [])
     store = open_store("sqlite:///.hacs/state.db", "hacs", tmp_path)
-    assert store.rows(np.array([page_id(line["url"])]))["visits"].tolist() == [0]
+    assert store.rows(np.array([page_id_of(line["url"])]))["visits"].tolist() == [0]
     store.close()
 
 

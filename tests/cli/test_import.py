@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import forks
-from hacs_crawler.links.urls import page_id
+from hacs_crawler.links.urls import page_id_of
 from hacs_crawler.state.address import open_store
 from hacs_crawler.state.database import State
 from hacs_crawler.state.estimation import Estimation
@@ -37,7 +37,7 @@ def hacs(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 def known(folder: Path) -> Page:
     store = open_store("sqlite:///.hacs/state.db", "hacs", folder)
-    page = State(store, Estimation()).load([page_id(URL)])[page_id(URL)]
+    page = State(store, Estimation()).load([page_id_of(URL)])[page_id_of(URL)]
     store.close()
     return page
 

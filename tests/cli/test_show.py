@@ -14,9 +14,11 @@ from typer.testing import CliRunner, Result
 from hacs_crawler.cli.app import app
 from hacs_crawler.cli.show import ordinal
 from hacs_crawler.config import Config
-from hacs_crawler.links.urls import page_id
+from hacs_crawler.links.urls import page_id_of
 from hacs_crawler.ranking.next_visit import Hold, Outlook, outlook_of
+from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.plan import make_plan, read_rows
+from hacs_crawler.ranking.policies import POLICIES
 from hacs_crawler.state.address import open_store
 from hacs_crawler.state.codec import ROW
 from hacs_crawler.state.database import State
@@ -62,12 +64,13 @@ def state_of(*history: Visit, estimator: str = "bayes") -> State:
     return state
 
 
-def config(**settings: object) -> Config:
-    return Config.from_settings(Settings({f"HACS_{k.upper()}": v for k, v in settings.items()}))
+def options(**settings: object) -> RankingOptions:
+    chosen = Settings({f"HACS_{k.upper()}": v for k, v in settings.items()})
+    return Config.from_settings(chosen).ranking
 
 
 def outlook(state: State, address: str, now: float = NOW, **settings: object) -> Outlook:
-    return outlook_of(page_id(address), *read_rows(state), state, config(**settings), now)
+    return outlook_of(page_id_of(address), *read_rows(state), state, options(**settings), now)
 
 
 def test_a_page_within_the_budget_is_visited_now() -> None:
@@ -88,12 +91,12 @@ def test_a_page_behind_the_budget_passes_its_last_page_at_the_time_foretold(poli
     assert (found.hold, found.rank) == (Hold.BUDGET, 5)
     assert found.at is not None
 
-    score = config(policy=policy).policy
-    within = make_plan(state, config(policy=policy, budget=3), NOW)
+    score = POLICIES[policy]
+    within = make_plan(state, options(policy=policy, budget=3), NOW)
     least = score(within.candidates(0, 0)).min()
 
     def passes(at: float) -> bool:
-        (then,) = score(make_plan(alone, config(policy=policy), at).candidates(0, 0))
+        (then,) = score(make_plan(alone, options(policy=policy), at).candidates(0, 0))
         return bool(then > least)
 
     alone = state_of(*(visit for visit in HISTORY if visit.url == url(5)))
@@ -213,7 +216,7 @@ def test_an_unknown_page_is_named_with_known_ones_of_its_site(
 
 def test_a_damaged_page_is_named(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
     store = open_store(f"sqlite:///{folder}/state.db", "hacs", folder)
-    store.write([Change(page_id(f"{ADA}cv"), 0, b"\x01rubbish", bytes(ROW.itemsize))])
+    store.write([Change(page_id_of(f"{ADA}cv"), 0, b"\x01rubbish", bytes(ROW.itemsize))])
     store.close()
     assert hacs_show(folder, f"{ADA}cv").exit_code == 1
     assert caplog.records[-1].message == f"what the state holds of {ADA}cv is damaged"

@@ -6,34 +6,34 @@ import pytest
 from scrapy.statscollectors import MemoryStatsCollector
 from scrapy.utils.test import get_crawler
 
-from hacs_crawler.crawl.stats import Tally
+from hacs_crawler.crawl.stats import CrawlStats
 from hacs_crawler.statistics.scoring import summary
 
 
 @pytest.fixture
-def tally():
-    return Tally(MemoryStatsCollector(get_crawler()))
+def stats():
+    return CrawlStats(MemoryStatsCollector(get_crawler()))
 
 
-def test_the_end_of_a_run_compares_predictions_as_calibration_does(tally, caplog):
+def test_the_end_of_a_run_compares_predictions_as_calibration_does(stats, caplog):
     p, found = [0.5, 0.25, 1.0, 0.125], [True, False, True, False]
     for pair in zip(p, found, strict=True):
-        tally.count_prediction(*pair)
-    assert tally.expectation() == summary(p, found)
-    assert tally.predicted == 4
+        stats.count_prediction(*pair)
+    assert stats.expectation() == summary(p, found)
+    assert stats.predicted == 4
     with caplog.at_level(logging.INFO):
-        tally.log_summary()
+        stats.log_summary()
     assert "of 4 ranked pages known before, 2 had an update and 1.9 were predicted" in caplog.text
 
 
-def test_predictions_may_come_after_they_were_compared(tally):
-    tally.count_prediction(0.5, True)
-    assert tally.expectation().found_updates == 1
-    tally.count_prediction(0.5, True)
-    assert tally.expectation().found_updates == 2
+def test_predictions_may_come_after_they_were_compared(stats):
+    stats.count_prediction(0.5, True)
+    assert stats.expectation().found_updates == 1
+    stats.count_prediction(0.5, True)
+    assert stats.expectation().found_updates == 2
 
 
-def test_a_run_without_predictions_is_summed_up_too(tally, caplog):
+def test_a_run_without_predictions_is_summed_up_too(stats, caplog):
     with caplog.at_level(logging.INFO):
-        tally.log_summary()
+        stats.log_summary()
     assert "of 0 ranked pages known before, 0 had an update and 0.0 were predicted" in caplog.text

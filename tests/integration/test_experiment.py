@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from hacs_crawler.links.sites import site_id
-from hacs_crawler.links.urls import page_id
+from hacs_crawler.links.urls import page_id_of
 from hacs_crawler.ranking.arms import Arm, Experiment
 from hacs_crawler.ranking.calibration import write_correction
 from hacs_crawler.ranking.policies import hacs, last_obs
@@ -97,11 +97,11 @@ def test_every_visit_of_a_seed_leaves_an_outcome_record(
     crawl = crawl_authors("-a", "level=homepage", RETRY_ENABLED=False)
     outcomes, labels = outcomes_of(project)
     arms = arms_of(site)
-    ids = {page_id(url_of(site, name)): name for name in NAMES}
-    assert sorted(ids[page] for page in outcomes["page"].tolist()) == sorted(NAMES)
+    ids = {page_id_of(url_of(site, name)): name for name in NAMES}
+    assert sorted(ids[page] for page in outcomes["page_id"].tolist()) == sorted(NAMES)
     assert len(set(outcomes["run"])) == 1
     for one in outcomes:
-        name = ids[int(one["page"])]
+        name = ids[int(one["page_id"])]
         label = labels[int(one["label"])]
         assert (label.arm, label.policy) == (arms[name], arms[name])
         assert label.experiment == ARMS.number

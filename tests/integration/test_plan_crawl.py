@@ -52,7 +52,7 @@ def test_a_crawl_of_the_whole_state_visits_what_was_planned_in_that_order(
     write_state(*history(gone, 9), Visit(gone, TODAY - DAY // 2, News.GONE))
     store = open_store(project.state, "hacs", Path())
     state = State(store, Estimation())
-    plan = make_plan(state, Config.from_settings(Settings(settings)), time.time())
+    plan = make_plan(state, Config.from_settings(Settings(settings)).ranking, time.time())
     planned = [urlsplit(url or "").path for url in urls_of(plan, state)]
     store.close()
     project.crawl("state", "-a", "level=homepage", CONCURRENT_REQUESTS=1, **settings)

@@ -9,7 +9,7 @@ from scrapy import Request
 from surt import surt
 
 from hacs_crawler.links import urls
-from hacs_crawler.links.urls import check_url, fingerprint, page_id, page_surt
+from hacs_crawler.links.urls import check_url, fingerprint, page_id_of, page_surt
 
 HOSTS = st.one_of(
     st.from_regex(
@@ -112,7 +112,7 @@ def test_numbers_that_are_no_address_are_not_looked_up(
 
 
 def test_page_id_meets_archived_captures() -> None:
-    assert page_id("http://www.cs.odu.edu:80/~mln") == page_id("https://cs.odu.edu/~mln/")
+    assert page_id_of("http://www.cs.odu.edu:80/~mln") == page_id_of("https://cs.odu.edu/~mln/")
 
 
 @pytest.mark.parametrize(
@@ -166,5 +166,5 @@ def test_seeds_that_cannot_be_parsed(url: str) -> None:
 @given(URLS | st.text())
 def test_a_checked_seed_has_a_page_id_and_makes_a_request(url: str) -> None:
     if check_url(url) is None:
-        page_id(url)
+        page_id_of(url)
         Request(url)

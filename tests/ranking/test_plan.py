@@ -13,10 +13,10 @@ from scrapy.settings import Settings
 from hacs_crawler.config import Config
 from hacs_crawler.ranking import plan as plan_module
 from hacs_crawler.ranking.arms import interleaved
+from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.plan import Plan, make_plan, plan_of
-from hacs_crawler.ranking.policies import POLICIES, Candidates, Floats, hacs
-from hacs_crawler.ranking.ranking import Ranking
-from hacs_crawler.ranking.selection import chosen_places
+from hacs_crawler.ranking.policies import POLICIES, Candidates, Floats
+from hacs_crawler.ranking.selection import Selection, best_places, explored
 from hacs_crawler.state.codec import ROW
 from hacs_crawler.state.database import State
 from hacs_crawler.state.estimation import Estimation
@@ -29,8 +29,9 @@ NOW = 1000 * DAY
 ARMS = {"hacs": 0.5, "last-obs": 0.5}
 
 
-def config(**settings: object) -> Config:
-    return Config.from_settings(Settings({f"HACS_{k.upper()}": v for k, v in settings.items()}))
+def config(**settings: object) -> RankingOptions:
+    chosen = Settings({f"HACS_{k.upper()}": v for k, v in settings.items()})
+    return Config.from_settings(chosen).ranking
 
 
 def state_of(*visits: Visit) -> State:
@@ -56,27 +57,15 @@ def rows_of(number: int, seed: int = 1) -> tuple[Ids, Rows]:
     return rng.permutation(number), rows
 
 
-def ranked_by_the_scheduler(ids: Ids, rows: Rows, chosen: Config) -> list[int]:
-    """The page ids in the order of `Ranking`, arm by arm."""
-    parts = []
-    arms = chosen.experiment.assign(rows["site"])
-    budgets = chosen.experiment.budgets(chosen.budget)
-    for number, (arm, budget) in enumerate(zip(chosen.experiment.arms, budgets, strict=True)):
-        places = np.flatnonzero(arms == number)
-        ranking: Ranking[int] = Ranking(
-            arm.policy,
-            threshold=chosen.threshold,
-            budget=budget,
-            explore=chosen.explore,
-            seed=chosen.random_seed or 0,
-        )
-        mean = Estimation().prior.mean_rate
-        ranking.offer(ids[places].tolist(), ids[places], rows[places], NOW, mean)
-        parts.append([one.entry for one in ranking.take()[0]])
-    return interleaved(parts)
+def ranked_by_the_scheduler(ids: Ids, rows: Rows, chosen: RankingOptions) -> list[int]:
+    """The page ids in the order of `Selection`."""
+    selection: Selection[int] = Selection(chosen.seeded(0))
+    selection.offer(ids.tolist(), ids, rows, NOW, Estimation().prior.mean_rate)
+    arms, _ = selection.take()
+    return interleaved([arm.entries for arm in arms])
 
 
-def plan(ids: Ids, rows: Rows, chosen: Config, limit: int | None = None) -> Plan:
+def plan(ids: Ids, rows: Rows, chosen: RankingOptions, limit: int | None = None) -> Plan:
     return plan_of(ids, rows, state_of(), chosen, NOW, limit)
 
 
@@ -112,10 +101,16 @@ def test_choosing_takes_what_sorting_everything_would(
     rows["rate"], rows["visits"] = np.array(pages, float).reshape(-1, 2).T
     rows["visits"] += 2
     rows["last_visit"] = NOW - DAY
-    ranking: Ranking[int] = Ranking(hacs, budget=budget, explore=explore)
-    ranking.offer(range(len(rows)), np.arange(len(rows)), rows, NOW, 0.01)
-    places = chosen_places(rows["rate"], rows["visits"].astype(np.int64), budget, explore, limit)
-    assert places.tolist() == [one.entry for one in ranking.take()[0]][:limit]
+    score, visits = rows["rate"], rows["visits"].astype(np.int64)
+    places = best_places(score, visits, budget, explored(budget, explore), limit)
+    everything = range(len(rows))
+    best = sorted(everything, key=lambda place: -score[place])
+    if budget is not None and budget < len(rows):
+        share = explored(budget, explore)
+        first, others = best[: budget - share], best[budget - share :]
+        least_known = sorted(sorted(others), key=lambda place: (visits[place], -score[place]))
+        best = [place for place in best if place in {*first, *least_known[:share]}]
+    assert places.tolist() == best[:limit]
 
 
 @pytest.mark.parametrize("experiment", [None, ARMS])

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import math
+from typing import TypeVar
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from hacs_crawler.exceptions import ConfigError
-from hacs_crawler.ranking.policies import POLICIES, Candidates
-from hacs_crawler.ranking.ranking import Ranking, candidates_from
+from hacs_crawler.ranking.arms import without_experiment
+from hacs_crawler.ranking.candidates import candidates_from
+from hacs_crawler.ranking.options import RankingOptions
+from hacs_crawler.ranking.policies import POLICIES, Candidates, Policy
+from hacs_crawler.ranking.selection import Selection
 from hacs_crawler.state.codec import ROW
 from hacs_crawler.state.store import Rows
 from hacs_crawler.utils.times import DAY
 
 NOW = 1000 * DAY
+T = TypeVar("T")
 
 
 def rows(*pages: dict[str, float]) -> Rows:
@@ -25,11 +32,21 @@ def rows(*pages: dict[str, float]) -> Rows:
     return table
 
 
-def order(table: Rows, policy: str = "hacs", **options: object) -> list[int]:
+def options(policy: Policy | str = "hacs", **settings: object) -> RankingOptions:
+    chosen = POLICIES[policy] if isinstance(policy, str) else policy
+    return RankingOptions(without_experiment(chosen), **settings)  # type: ignore[arg-type]
+
+
+def order(table: Rows, policy: str = "hacs", **settings: object) -> list[int]:
     """The places of the pages in the order in which they would be visited."""
-    ranking: Ranking[int] = Ranking(POLICIES[policy], **options)  # type: ignore[arg-type]
-    ranking.offer(range(len(table)), np.arange(len(table)), table, NOW, 0.01)
-    return [one.entry for one in ranking.take()[0]]
+    selection: Selection[int] = Selection(options(policy, **settings))
+    selection.offer(range(len(table)), np.arange(len(table)), table, NOW, 0.01)
+    return entries(selection)
+
+
+def entries(selection: Selection[T]) -> list[T]:
+    ((chosen,), _) = selection.take()
+    return chosen.entries
 
 
 def test_the_page_most_likely_to_have_changed_comes_first() -> None:
@@ -38,11 +55,20 @@ def test_the_page_most_likely_to_have_changed_comes_first() -> None:
 
 def test_a_page_never_visited_is_sure_to_be_new() -> None:
     table = rows({"rate": 5.0}, {"visits": 0, "last_visit": 0, "rate": 0})
-    ranking: Ranking[int] = Ranking(POLICIES["hacs"])
-    ranking.offer([0, 1], np.arange(2), table, NOW, 0.01)
-    first, second = ranking.take()[0]
-    assert (first.entry, first.p, first.is_known, first.rate_per_day) == (1, 1.0, False, 0.01)
-    assert second.p < 1.0
+    selection: Selection[int] = Selection(options())
+    selection.offer([0, 1], np.arange(2), table, NOW, 0.01)
+    ((chosen,), _) = selection.take()
+    assert chosen.entries == [1, 0]
+    first, second = chosen.predictions(7, 8)
+    assert first == {
+        "label": 7,
+        "run": 8,
+        "p": 1.0,
+        "raw_p": 1.0,
+        "rate_per_day": 0.01,
+        "days_since_visit": math.inf,
+    }
+    assert second["p"] < 1.0
 
 
 def test_ties_keep_the_order_of_arrival() -> None:
@@ -60,7 +86,7 @@ def test_elapsed_time_runs_from_the_last_visit_unless_told_otherwise() -> None:
 
 def test_p_is_the_paper_s_formula() -> None:
     table = rows({"rate": 0.1, "last_visit": 993 * DAY})
-    facts = candidates_from(np.arange(1), table, NOW, prior_rate_per_day=1.0, horizon_days=3.0)
+    facts = candidates_from(np.arange(1), table, NOW, 1.0, options(horizon_days=3.0))
     assert facts.p[0] == pytest.approx(1 - np.exp(-0.1 * 10))
 
 
@@ -81,9 +107,9 @@ def test_brute_force_keeps_the_order_of_the_seeds() -> None:
 
 def test_random_depends_on_the_seed_and_on_nothing_else() -> None:
     table = rows(*({"rate": number} for number in range(100)))
-    assert order(table, "random", seed=1) == order(table, "random", seed=1)
-    assert order(table, "random", seed=1) != order(table, "random", seed=2)
-    assert sorted(order(table, "random", seed=1)) == list(range(100))
+    assert order(table, "random", random_seed=1) == order(table, "random", random_seed=1)
+    assert order(table, "random", random_seed=1) != order(table, "random", random_seed=2)
+    assert sorted(order(table, "random", random_seed=1)) == list(range(100))
 
 
 def test_a_gone_page_waits() -> None:
@@ -97,23 +123,23 @@ def test_a_page_that_keeps_failing_falls_behind_but_is_not_dropped() -> None:
 
 
 def test_of_several_seeds_of_one_page_the_first_is_kept() -> None:
-    ranking: Ranking[str] = Ranking(POLICIES["hacs"])
+    selection: Selection[str] = Selection(options())
     ids = np.array([7, 7, 8])
-    dropped = ranking.offer(["a", "b", "c"], ids, rows({}, {}, {}), NOW, 0.01)
+    dropped = selection.offer(["a", "b", "c"], ids, rows({}, {}, {}), NOW, 0.01)
     assert dropped.duplicate == ["b"]
-    later = ranking.offer(["d"], np.array([8]), rows({}), NOW, 0.01, np.array([True]))
+    later = selection.offer(["d"], np.array([8]), rows({}), NOW, 0.01, np.array([True]))
     assert later.duplicate == []
-    assert [one.entry for one in ranking.take()[0]] == ["a", "c", "d"]
+    assert entries(selection) == ["a", "c", "d"]
 
 
 def test_every_entry_is_either_taken_or_dropped_for_a_reason() -> None:
     table = rows({"not_before": NOW + 1}, {"rate": 0.0001}, {"rate": 1.0}, {"rate": 2.0}, {})
-    ranking: Ranking[str] = Ranking(POLICIES["hacs"], threshold=0.01, budget=1)
-    dropped = ranking.offer(list("abcde"), np.array([1, 2, 3, 4, 4]), table, NOW, 0.01)
-    taken, others = ranking.take()
+    selection: Selection[str] = Selection(options(threshold=0.01, budget=1))
+    dropped = selection.offer(list("abcde"), np.array([1, 2, 3, 4, 4]), table, NOW, 0.01)
+    ((taken,), others) = selection.take()
     assert (dropped.gone, dropped.threshold, dropped.duplicate) == (["a"], ["b"], ["e"])
     assert dropped.budget + others == ["c"]
-    assert [one.entry for one in taken] == ["d"]
+    assert taken.entries == ["d"]
 
 
 def test_exploration_gives_its_share_to_pages_with_the_least_evidence() -> None:
@@ -125,12 +151,12 @@ def test_exploration_gives_its_share_to_pages_with_the_least_evidence() -> None:
 
 
 def test_the_budget_holds_over_several_windows() -> None:
-    ranking: Ranking[int] = Ranking(POLICIES["hacs"], budget=3)
-    taken = []
+    selection: Selection[int] = Selection(options(budget=3))
+    taken: list[int] = []
     for start in (0, 2, 4):
         ids = np.arange(start, start + 2)
-        ranking.offer(ids.tolist(), ids, rows({}, {}), NOW, 0.01)
-        taken += [one.entry for one in ranking.take()[0]]
+        selection.offer(ids.tolist(), ids, rows({}, {}), NOW, 0.01)
+        taken += entries(selection)
     assert taken == [0, 1, 2]
 
 
@@ -146,12 +172,12 @@ def test_offering_in_chunks_chooses_what_offering_at_once_does(
     table = rows(*({"rate": rate, "visits": 1 + place % 4} for place, rate in enumerate(rates)))
 
     def chosen(size: int) -> list[int]:
-        ranking: Ranking[int] = Ranking(POLICIES["hacs"], budget=budget, explore=explore)
+        selection: Selection[int] = Selection(options(budget=budget, explore=explore))
         for start in range(0, len(table), size):
             ids = np.arange(start, min(start + size, len(table)))
-            ranking.offer(ids.tolist(), ids, table[ids], NOW, 0.01)
-            assert len(ranking._pool.entries) <= 2 * budget
-        return [one.entry for one in ranking.take()[0]]
+            selection.offer(ids.tolist(), ids, table[ids], NOW, 0.01)
+            assert len(selection._pools[0]._entries) <= 2 * budget
+        return entries(selection)
 
     assert chosen(size) == chosen(len(rates))
 
@@ -160,6 +186,6 @@ def test_a_policy_that_does_not_score_every_page_is_named() -> None:
     def broken(candidates: Candidates) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
         return candidates.p[:1]
 
-    ranking: Ranking[int] = Ranking(broken)
+    selection: Selection[int] = Selection(options(Policy("broken", broken)))
     with pytest.raises(ConfigError, match=r"HACS_POLICY: .*broken.* allowed is one number a page"):
-        ranking.offer([0, 1], np.arange(2), rows({}, {}), NOW, 0.01)
+        selection.offer([0, 1], np.arange(2), rows({}, {}), NOW, 0.01)

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from hacs_crawler.cli.app import app
 from hacs_crawler.exceptions import StateUnavailableError
-from hacs_crawler.links.urls import page_id
+from hacs_crawler.links.urls import page_id_of
 from hacs_crawler.state.address import open_store
 from hacs_crawler.state.database import State
 from hacs_crawler.state.estimation import Estimation
@@ -83,9 +83,9 @@ def migrated(tmp_path_factory: pytest.TempPathFactory):  # type: ignore[no-untyp
     with redis_cluster(tmp_path_factory.mktemp("migrated")) as cluster:
         record(cluster.url, visits_of(URLS))
         with closing(open_store(cluster.url, "hacs", Path())) as store:
-            store.load([page_id(URLS[0])])
-            slot = key_slot(b"%04x" % (page_id(URLS[0]) % 65_536))
-            source = cluster.node_of(f"{{{page_id(URLS[0]) % 65_536:04x}}}")
+            store.load([page_id_of(URLS[0])])
+            slot = key_slot(b"%04x" % (page_id_of(URLS[0]) % 65_536))
+            source = cluster.node_of(f"{{{page_id_of(URLS[0]) % 65_536:04x}}}")
             cluster.migrate_slot(slot, source, (source + 1) % 3)
             yield cluster.url, store
 
@@ -98,7 +98,7 @@ def test_every_operation_follows_a_slot_to_its_new_node(
     if not is_open:
         store = open_store(url, "hacs", Path())
     state = State(store, Estimation())  # type: ignore[arg-type]
-    ids = np.array([page_id(one) for one in URLS], np.int64)
+    ids = np.array([page_id_of(one) for one in URLS], np.int64)
     at = LATER + is_open
     assert len(state.record(visits_of(URLS, at))) == len(URLS)
     pages = state.load(ids.tolist()).values()

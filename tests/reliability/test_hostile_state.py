@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 
 from hacs_crawler.cli.app import app
 from hacs_crawler.exceptions import StateError
-from hacs_crawler.links.urls import page_id
+from hacs_crawler.links.urls import page_id_of
 from hacs_crawler.state.address import open_store
 from hacs_crawler.state.codec import ROW, decode_page, encode_page, encode_row
 from hacs_crawler.state.database import State
@@ -102,7 +102,7 @@ class Hostile:
 
     def change(self, kind: str, url: str, change: Callable[[bytes], bytes]) -> None:
         """Change a page's bytes, its row, or all of its outcome records."""
-        key = page_id(url)
+        key = page_id_of(url)
         if self._db is not None:
             column, by = {"pages": ("body", "id"), "rows": ("row", "id")}.get(
                 kind, ("outcome", "page")
@@ -133,7 +133,14 @@ class Hostile:
 
 
 def visits_of(url: str) -> list[Visit]:
-    prediction = Prediction(LABEL.number, START, 0.5, 0.5, 1.0)
+    prediction = Prediction(
+        label=LABEL.number,
+        run=START,
+        p=0.5,
+        raw_p=0.5,
+        rate_per_day=0.1,
+        days_since_visit=1.0,
+    )
     return [
         Visit(url, START + day * DAY, links=frozenset({1, 2, day % 2}), prediction=prediction)
         for day in range(3)
@@ -194,7 +201,7 @@ def test_visits_of_sound_pages_are_recorded_and_damaged_pages_are_named(
 def test_damaged_rows_are_made_anew_from_their_pages(
     hostile: HostileState, state: State, caplog: pytest.LogCaptureFixture
 ) -> None:
-    ids = np.array([page_id(url) for url in hostile.bad_rows[:5]], np.int64)
+    ids = np.array([page_id_of(url) for url in hostile.bad_rows[:5]], np.int64)
     rows = state.rows(ids)
     pages = state.load(ids.tolist())
     assert rows.tobytes() == b"".join(encode_row(pages[key]) for key in ids.tolist())
@@ -212,9 +219,9 @@ def test_damaged_outcome_records_are_passed_over(
     hostile: HostileState, state: State, caplog: pytest.LogCaptureFixture
 ) -> None:
     pages = set(state.outcomes()["page"].tolist())
-    damaged = {page_id(url) for url in (*hostile.bad_outcomes[:3], hostile.bad_outcomes[5])}
+    damaged = {page_id_of(url) for url in (*hostile.bad_outcomes[:3], hostile.bad_outcomes[5])}
     sound = [*hostile.readable, *hostile.unreadable]
-    assert pages == {page_id(url) for url in sound} - damaged
+    assert pages == {page_id_of(url) for url in sound} - damaged
     assert "damaged outcome records" in caplog.text
     state.store.trim_outcomes(2**32 - 1)
     assert len(state.outcomes()) == 0
@@ -326,8 +333,8 @@ def test_a_key_of_another_type_is_named(redis_port: int, namespace: str) -> None
         state = State(store, Estimation())
         with pytest.raises(StateError, match="WRONGTYPE"):
             list(store.all_rows())
-        client.set(f"{namespace}:{{{page_id(page.url) % 65_536:04x}}}:pages", "no hash")
+        client.set(f"{namespace}:{{{page_id_of(page.url) % 65_536:04x}}}:pages", "no hash")
         with pytest.raises(StateError, match=rf"{namespace}:.*:pages"):
-            state.load([page_id(page.url)])
+            state.load([page_id_of(page.url)])
         with pytest.raises(StateError, match="WRONGTYPE"):
             state.record([visit])

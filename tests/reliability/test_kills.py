@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-from hacs_crawler.links.urls import page_id
+from hacs_crawler.links.urls import page_id_of
 from integration_support import Project
 from reliability_support import fill, whole_pages
 from servers import Site
@@ -35,7 +35,7 @@ def test_what_was_acknowledged_is_whole_in_the_state_and_the_next_crawl_does_the
     if kind == "redis":
         port = request.getfixturevalue("redis_port")
         project.state = f"redis://127.0.0.1:{port}/0"
-    namespace = f"killed-{moment}-{kind}-{page_id(site.url) & 0xFFFF:x}"
+    namespace = f"killed-{moment}-{kind}-{page_id_of(site.url) & 0xFFFF:x}"
     urls = fill(site, PAGES)
     acknowledged = project.folder / "acknowledged.txt"
     settings = {
@@ -55,7 +55,7 @@ def test_what_was_acknowledged_is_whole_in_the_state_and_the_next_crawl_does_the
     assert killed.exit_status == -signal.SIGKILL, killed.log[-2_000:]
     said = set(acknowledged.read_text().split()) if acknowledged.exists() else set()
     pages = whole_pages(project.state, namespace)
-    assert {page_id(url) for url in said} <= pages.keys()
+    assert {page_id_of(url) for url in said} <= pages.keys()
     assert all(len(page.visits) == 1 and len(page.links) == 2 for page in pages.values())
     assert not (pages and moment in NOTHING_YET)
     assert pages or moment not in SOMETHING

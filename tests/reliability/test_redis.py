@@ -12,7 +12,7 @@ import pytest
 import redis
 
 from hacs_crawler.exceptions import StateError, StateUnavailableError
-from hacs_crawler.links.urls import page_id
+from hacs_crawler.links.urls import page_id_of
 from hacs_crawler.state.address import open_store
 from hacs_crawler.state.database import State
 from hacs_crawler.state.estimation import Estimation
@@ -240,7 +240,7 @@ def _has(client: redis.Redis, name: bytes, key: int) -> bool:
 
 
 def _by_page(state: State, at: int):  # type: ignore[no-untyped-def]
-    return {page_id(one.visit.url): one for one in state.record(visits_of(URLS, at))}
+    return {page_id_of(one.visit.url): one for one in state.record(visits_of(URLS, at))}
 
 
 @pytest.mark.parametrize(

@@ -194,11 +194,11 @@ def test_chances_are_those_of_the_plan_and_of_pages_that_it_leaves_out() -> None
     config = config_of(experiment=ARMS)
     state = busy_state(config, sites=6)
     known = read_rows(state)
-    plan = make_plan(state, config, NOW)
+    plan = make_plan(state, config.ranking, NOW)
     gone = np.setdiff1d(known[0], plan.page_ids)
     assert len(gone)
     wanted = np.concatenate([plan.page_ids[:5], gone])
-    chance = chances(state, config, wanted, known, NOW)
+    chance = chances(state, config.ranking, wanted, known, NOW)
     assert [chance[key] for key in plan.page_ids[:5].tolist()] == pytest.approx(plan.p[:5])
     assert all(0.0 < chance[key] <= 1.0 for key in gone.tolist())
 

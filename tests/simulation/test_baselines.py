@@ -10,7 +10,7 @@ from scipy.optimize import minimize
 
 from hacs_crawler.archive.timelines import Events, Timelines
 from hacs_crawler.exceptions import HacsError
-from hacs_crawler.links.urls import page_id
+from hacs_crawler.links.urls import page_id_of
 from hacs_crawler.ranking.policies import POLICIES, Candidates, Floats
 from hacs_crawler.simulation.adaptive import MINUTE, Nutch, StormCrawler
 from hacs_crawler.simulation.allocation import (
@@ -40,7 +40,7 @@ def world(captures: list[int], updates: list[int], budget: int = 1) -> World:
 
     timelines = Timelines(
         [url],
-        np.array([page_id(url)]),
+        np.array([page_id_of(url)]),
         [url],
         np.ones(1, np.bool_),
         np.array([START - 1000 * DAY]),

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from hacs_crawler.archive.timelines import Events, Timelines, parse_day, read_timelines
 from hacs_crawler.exceptions import HacsError
-from hacs_crawler.links.urls import page_id
+from hacs_crawler.links.urls import page_id_of
 from hacs_crawler.simulation.baselines import BASELINES, compete
 from hacs_crawler.simulation.simulation import Scenario, Score, World
 from hacs_crawler.simulation.tournament import compare
@@ -47,7 +47,7 @@ def scenario(
     urls = [f"http://example.edu/~a{number}/" for number in range(len(updates))]
     timelines = Timelines(
         urls=urls,
-        page_ids=np.array([page_id(url) for url in urls]),
+        page_ids=np.array([page_id_of(url) for url in urls]),
         sites=urls,
         is_homepage=np.ones(len(urls), np.bool_),
         first_seen=np.array(first_seen or [SEEN] * len(urls), np.int64),

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hacs_crawler.links.urls import fingerprint, page_id
+from hacs_crawler.links.urls import fingerprint, page_id_of
 from hacs_crawler.model import DEFAULT_PRIOR
 from hacs_crawler.state.codec import ROW
 from hacs_crawler.state.database import Reestimated, Restored, State
@@ -31,7 +31,7 @@ def state_of(store: Store) -> State:
 
 
 def loaded(store: Store, url: str) -> Page:
-    return state_of(store).load([page_id(url)])[page_id(url)]
+    return state_of(store).load([page_id_of(url)])[page_id_of(url)]
 
 
 def test_recording_answers_which_links_are_new(store: Store) -> None:
@@ -51,7 +51,7 @@ def test_several_visits_of_a_page_in_one_batch_are_taken_in_time_order(store: St
 def test_the_rate_and_the_last_update_are_written_with_the_visit(store: Store) -> None:
     state_of(store).record([visit(URLS[0], day, *range(day)) for day in range(1, 30)])
     page = loaded(store, URLS[0])
-    row = store.rows(np.array([page_id(URLS[0])]))[0]
+    row = store.rows(np.array([page_id_of(URLS[0])]))[0]
     assert row["rate"] == page.rate > DEFAULT_PRIOR.mean_rate
     assert row["last_update"] == page.last_update == 29 * DAY
 
@@ -71,7 +71,7 @@ def test_live_and_archived_urls_of_a_page_meet(store: Store) -> None:
 def test_a_page_known_to_the_caller_costs_one_round_trip(store: Store) -> None:
     state = state_of(store)
     state.record([visit(url, 1, 1) for url in URLS])
-    known = state.load([page_id(url) for url in URLS])
+    known = state.load([page_id_of(url) for url in URLS])
     counting = CountingStore(store)
     State(counting, Estimation()).record([visit(url, 2, 1, 2) for url in URLS], known)
     assert counting.calls == ["read_meta", "write"]
@@ -80,7 +80,7 @@ def test_a_page_known_to_the_caller_costs_one_round_trip(store: Store) -> None:
 def test_what_another_worker_wrote_meanwhile_is_merged(store: Store) -> None:
     state = state_of(store)
     state.record([visit(URLS[0], 1, 1)])
-    stale = state.load([page_id(URLS[0])])
+    stale = state.load([page_id_of(URLS[0])])
     state.record([visit(URLS[0], 2, 1, 2)])
     (recorded,) = state.record([visit(URLS[0], 3, 1, 2, 3)], stale)
     assert recorded.new_links == {3}
@@ -138,7 +138,7 @@ def test_the_order_and_the_batches_of_recording_do_not_matter(
 
 
 def comparable(store: Store, url: str) -> dict[str, object]:
-    page = state_of(store).load([page_id(url)]).get(page_id(url), Page(url))
+    page = state_of(store).load([page_id_of(url)]).get(page_id_of(url), Page(url))
     page.version = 0
     page.rate = float(np.float32(page.rate))
     return {name: getattr(page, name) for name in page.__slots__}
@@ -147,7 +147,7 @@ def comparable(store: Store, url: str) -> dict[str, object]:
 def test_a_damaged_page_is_named_and_the_others_are_recorded(
     store: Store, caplog: pytest.LogCaptureFixture
 ) -> None:
-    damaged = Change(page_id(URLS[0]), 0, b"\x01rubbish", bytes(ROW.itemsize))
+    damaged = Change(page_id_of(URLS[0]), 0, b"\x01rubbish", bytes(ROW.itemsize))
     store.write([damaged])
     recorded = state_of(store).record([visit(URLS[0], 1, 1), visit(URLS[1], 1, 1)])
     assert [one.visit.url for one in recorded] == [URLS[1]]
@@ -179,7 +179,7 @@ def test_the_prior_follows_the_stores_own_pages(store: Store) -> None:
 def test_an_attempt_that_failed_is_remembered_without_being_a_visit(store: Store) -> None:
     (recorded,) = state_of(store).record([Visit(URLS[0], DAY, News.FAILED)])
     assert not recorded.updated
-    row = store.rows(np.array([page_id(URLS[0])]))[0]
+    row = store.rows(np.array([page_id_of(URLS[0])]))[0]
     assert (row["visits"], row["failures"]) == (0, 1)
 
 
@@ -195,7 +195,7 @@ def test_a_restored_page_keeps_its_rate_where_it_is_new(store: Store) -> None:
     page = page_of(visit(URLS[0], 1, 1), visit(URLS[0], 2, 1, 2), rate=0.125)
     assert State(counting, Estimation()).restore([page]) == Restored(1, 0, 0)
     assert counting.calls == ["read_meta", "write"]
-    assert store.rows(np.array([page_id(URLS[0])]))["rate"].tolist() == [0.125]
+    assert store.rows(np.array([page_id_of(URLS[0])]))["rate"].tolist() == [0.125]
     page.version = 1
     assert loaded(store, URLS[0]) == page
 
@@ -231,7 +231,7 @@ def test_pages_of_one_key_in_one_call_become_one(store: Store) -> None:
 def test_a_damaged_page_is_counted_and_the_others_are_restored(
     store: Store, caplog: pytest.LogCaptureFixture
 ) -> None:
-    store.write([Change(page_id(URLS[0]), 0, b"\x01rubbish", bytes(ROW.itemsize))])
+    store.write([Change(page_id_of(URLS[0]), 0, b"\x01rubbish", bytes(ROW.itemsize))])
     pages = [page_of(visit(url, 1, 1), rate=1.0) for url in URLS[:2]]
     assert state_of(store).restore(pages) == Restored(1, 0, 1)
     assert URLS[0] in caplog.text
@@ -302,16 +302,16 @@ def test_reestimating_is_estimating_what_was_recorded_with_the_other_estimator(
     store, other = new_store(), new_store()
     State(store, Estimation("mle")).record(history(20))
     State(other, Estimation("bayes")).record(history(20))
-    done = state_of(store).reestimate([page_id(url) for url in URLS])
+    done = state_of(store).reestimate([page_id_of(url) for url in URLS])
     assert done == Reestimated(changed=4, damaged=0)
     assert rates(store) == pytest.approx(rates(other))
-    ids = np.array([page_id(url) for url in URLS])
+    ids = np.array([page_id_of(url) for url in URLS])
     assert store.rows(ids)["rate"].tolist() == rates(store)
 
 
 def test_pages_whose_rate_stays_are_not_written_again(store: Store) -> None:
     state_of(store).record(history(20))
-    assert state_of(store).reestimate([page_id(url) for url in URLS]) == Reestimated(0, 0)
+    assert state_of(store).reestimate([page_id_of(url) for url in URLS]) == Reestimated(0, 0)
     assert loaded(store, URLS[0]).version == 1
 
 
@@ -326,7 +326,7 @@ def test_reestimating_does_not_undo_what_a_crawl_records_meanwhile(store: Store)
             return store.write(changes)
 
     State(store, Estimation("cho")).record(history(20))
-    done = State(Interfering(store), Estimation()).reestimate([page_id(url) for url in URLS])
+    done = State(Interfering(store), Estimation()).reestimate([page_id_of(url) for url in URLS])
     page = loaded(store, URLS[0])
     assert done == Reestimated(4, 0)
     assert page.last_visit == page.last_update == 30 * DAY
@@ -334,7 +334,7 @@ def test_reestimating_does_not_undo_what_a_crawl_records_meanwhile(store: Store)
 
 
 def test_reestimating_counts_damaged_pages_and_leaves_them_alone(store: Store) -> None:
-    key = page_id(URLS[0])
+    key = page_id_of(URLS[0])
     store.write([Change(key, 0, b"\1\0\0\0\1\0\0\0", np.zeros(1, ROW).tobytes())])
     assert state_of(store).reestimate([key]) == Reestimated(0, 1)
     assert store.load([key])[key] == b"\1\0\0\0\1\0\0\0"
@@ -343,9 +343,9 @@ def test_reestimating_counts_damaged_pages_and_leaves_them_alone(store: Store) -
 def test_reestimating_brings_links_within_their_bound(store: Store) -> None:
     state_of(store).record([Visit(URLS[0], DAY, links=links(0, 30))])
     bounded = State(store, Estimation(), link_bytes=64)
-    assert bounded.reestimate([page_id(URLS[0])]) == Reestimated(1, 0)
+    assert bounded.reestimate([page_id_of(URLS[0])]) == Reestimated(1, 0)
     assert loaded(store, URLS[0]).link_level == 2
-    assert bounded.reestimate([page_id(URLS[0])]) == Reestimated(0, 0)
+    assert bounded.reestimate([page_id_of(URLS[0])]) == Reestimated(0, 0)
 
 
 class CountingStore:

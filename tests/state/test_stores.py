@@ -114,13 +114,13 @@ def test_many_pages_in_one_call(store: Store) -> None:
 
 def records(*facts: tuple[int, int]) -> Outcomes:
     outcomes = np.zeros(len(facts), OUTCOME)
-    outcomes["page"], outcomes["at"] = zip(*facts, strict=True)
+    outcomes["page_id"], outcomes["at"] = zip(*facts, strict=True)
     outcomes["p"] = 0.25
     return outcomes
 
 
 def kept(store: Store) -> list[tuple[int, int]]:
-    return [(int(one["page"]), int(one["at"])) for one in sorted_outcomes(store.outcomes())]
+    return [(int(one["page_id"]), int(one["at"])) for one in sorted_outcomes(store.outcomes())]
 
 
 def test_outcome_records_are_written_with_their_page(open_state: Callable[[], Store]) -> None:

@@ -1,0 +1,82 @@
+"""What a response tells of its page: a visit, that the page is gone, or nothing, and why."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from scrapy.http import HtmlResponse, Response
+
+from hacs_crawler.links import UNREADABLE, LinkRules, is_binary, link_fingerprints
+from hacs_crawler.state import News, Prediction, Visit
+
+GONE_STATUSES: Final = (404, 410)
+NOT_MODIFIED: Final = 304
+
+
+class Observation(NamedTuple):
+    """What is recorded of a response, and why it showed nothing of the page's links.
+
+    `visit` is None where there was no visit at all (the answer came from a cache). `reason` is one of
+    the stat `hacs/not_observed/<reason>`, or "gone", or "" where the page was seen.
+    """
+
+    visit: Visit | None
+    reason: str = ""
+
+
+def observe(
+    response: Response,
+    page_url: str,
+    at: int,
+    rules: LinkRules,
+    prediction: Prediction | None = None,
+) -> Observation:
+    """Return what a response, which came at second `at` since 1970 UTC, tells of a page.
+
+    A visit is a 2xx answer with HTML, or a 304, which shows no update. 404 and 410 mark the page gone.
+    Everything else tells nothing. `rules` say which links count.
+    """
+    if "cached" in response.flags:
+        return Observation(None, "cached")
+    size = len(response.body)
+    if response.status in GONE_STATUSES:
+        visit = Visit(page_url, at, News.GONE, prediction=prediction, bytes=size)
+        return Observation(visit, "gone")
+    if response.status == NOT_MODIFIED:
+        return Observation(Visit(page_url, at, prediction=prediction, bytes=size))
+    links, reason = _links(response, rules)
+    if links is None:
+        visit = Visit(page_url, at, News.FAILED, prediction=prediction, bytes=size)
+        return Observation(visit, reason)
+    return Observation(
+        Visit(
+            page_url,
+            at,
+            links=links,
+            etag=_header(response, b"ETag"),
+            last_modified=_header(response, b"Last-Modified"),
+            prediction=prediction,
+            bytes=size,
+        )
+    )
+
+
+def _links(response: Response, rules: LinkRules) -> tuple[frozenset[int] | None, str]:
+    """Return the page's links, or None and why there are none to be had."""
+    if not 200 <= response.status < 300:
+        return None, "status"
+    if not isinstance(response, HtmlResponse):
+        return None, "not_html"
+    if not response.body.strip():
+        return None, "empty"
+    if is_binary(response.body, response.encoding):
+        return None, "unreadable"
+    try:
+        return link_fingerprints(response.selector.root, response.url, rules), ""
+    except UNREADABLE:
+        return None, "unreadable"
+
+
+def _header(response: Response, name: bytes) -> str:
+    """Return a header that a conditional request for the page would carry back."""
+    return (response.headers.get(name) or b"").decode("latin-1")

@@ -1,0 +1,105 @@
+"""From ranking rows to what policies look at: e, λ and p of each page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import fields
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hacs_crawler.model import Sightings, elapsed_days, sibling_evidence, update_probability
+from hacs_crawler.ranking.options import RankingOptions
+from hacs_crawler.ranking.policies import Candidates, Floats
+from hacs_crawler.state import Ids, Rows
+from hacs_crawler.utils.times import DAY
+
+Correct = Callable[[Floats], Floats]
+"""A monotone correction of probabilities, as `hacs calibrate` fits it."""
+Places = NDArray[np.int64]
+
+
+def candidates_from(
+    page_ids: Ids,
+    rows: Rows,
+    now: float,
+    prior_rate_per_day: float,
+    options: RankingOptions,
+    correct: Correct | None = None,
+) -> Candidates:
+    """Return what policies look at, from ranking rows (dtype `state.ROW`) of whole sites.
+
+    `now` is in seconds since 1970 UTC. `correct` is applied to the p of pages that were visited.
+    """
+    is_visited = rows["visits"] > 0
+    # a page seen once has no gap to learn from, and its rate in the row is of an older prior
+    rate = np.where(rows["visits"] > 1, rows["rate"], prior_rate_per_day)
+    last_visit = np.where(is_visited, rows["last_visit"] / DAY, np.nan)
+    last_update = np.where(is_visited, rows["last_update"] / DAY, np.nan)
+    now_day = now / DAY
+    is_since_visit = options.elapsed_from == "visit"
+    since_update = elapsed_days(now_day, last_update, 0.0)
+    elapsed = elapsed_days(
+        now_day, last_visit if is_since_visit else last_update, options.horizon_days
+    )
+    has_update = rows["updates"] > 0
+    quiet_days, shared = sibling_evidence(
+        Sightings(
+            rows["site"].astype(np.int64) * (options.siblings and is_since_visit),
+            rate,
+            last_visit,
+            np.where(has_update, last_update, np.nan),
+            np.where(has_update, rows["before_update"] / DAY, np.nan),
+        )
+    )
+    alone = update_probability(rate, np.maximum(elapsed - quiet_days, 0.0))
+    raw_p = 1.0 - (1.0 - alone) * (1.0 - shared)
+    return Candidates(
+        page_ids=page_ids,
+        rate_per_day=rate,
+        days_since_visit=elapsed_days(now_day, last_visit, 0.0),
+        days_since_update=np.where(has_update, since_update, np.inf),
+        p=raw_p if correct is None else np.where(is_visited, correct(raw_p), raw_p),
+        raw_p=raw_p,
+        visits=rows["visits"].astype(np.int64),
+        updates=rows["updates"].astype(np.int64),
+        failures=rows["failures"].astype(np.int64),
+        seed=options.random_seed or 0,
+    )
+
+
+def nobody() -> Candidates:
+    """Return candidates of no page."""
+    ids, numbers = np.zeros(0, np.int64), np.zeros(0)
+    return Candidates(
+        page_ids=ids,
+        rate_per_day=numbers,
+        days_since_visit=numbers,
+        days_since_update=numbers,
+        p=numbers,
+        raw_p=numbers,
+        visits=ids,
+        updates=ids,
+        failures=ids,
+        seed=0,
+    )
+
+
+def joined(parts: Sequence[Candidates]) -> Candidates:
+    """Return candidates one part after the other; there is one part at least."""
+    columns = {
+        field.name: np.concatenate([getattr(part, field.name) for part in parts])
+        for field in fields(Candidates)
+        if field.name != "seed"
+    }
+    return Candidates(**columns, seed=parts[0].seed)
+
+
+def taken(candidates: Candidates, places: Places | NDArray[np.bool_]) -> Candidates:
+    """Return some of the candidates."""
+    columns = {
+        field.name: getattr(candidates, field.name)[places]
+        for field in fields(candidates)
+        if field.name != "seed"
+    }
+    return Candidates(**columns, seed=candidates.seed)

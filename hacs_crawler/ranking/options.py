@@ -1,0 +1,62 @@
+"""The settings of p, and of who is chosen by it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from hacs_crawler.ranking.arms import Experiment
+from hacs_crawler.state import Estimation, Label
+
+
+@dataclass(frozen=True, slots=True)
+class RankingOptions:
+    """How pages are ranked and chosen; field `x` is setting `HACS_X`, `experiment` HACS_POLICY too.
+
+    `elapsed_from` is "visit" or "update": where e starts. `horizon_days` is added to e. With `siblings`
+    p takes into account what was seen of a site's other pages; e since the update is the paper's own
+    rule, which does not. Pages with a p below `threshold` are left out, `budget` is how many are
+    visited at most (None: all), `explore` the share of it for pages of which least is known.
+    """
+
+    experiment: Experiment
+    elapsed_from: str = "visit"
+    horizon_days: float = 0.0
+    siblings: bool = True
+    calibration: bool = True
+    threshold: float = 0.0
+    budget: int | None = None
+    explore: float = 0.0
+    random_seed: int | None = None
+
+    def seeded(self, seed: int) -> RankingOptions:
+        """Return the same options with a random seed, where they have none of their own."""
+        return self if self.random_seed is not None else replace(self, random_seed=seed)
+
+    def budgets(self) -> list[int | None]:
+        """Return the budget of each arm."""
+        return self.experiment.budgets(self.budget)
+
+    def thresholds(self) -> list[float]:
+        """Return the least p of each arm."""
+        arms = self.experiment.arms
+        return [self.threshold if arm.policy.uses_threshold else 0.0 for arm in arms]
+
+    def labels(self, estimation: Estimation) -> list[Label]:
+        """Return the label of each arm, by which its visits are recorded."""
+        return [
+            Label(
+                experiment=self.experiment.number,
+                arm=arm.name,
+                policy=arm.policy.name,
+                estimator=estimation.estimator,
+                fade_days=estimation.fade_days,
+                elapsed_from=self.elapsed_from,
+                horizon_days=self.horizon_days,
+                siblings=self.siblings,
+            )
+            for arm in self.experiment.arms
+        ]
+
+    def model(self, estimation: Estimation) -> str:
+        """Return what p is made of; see `Label.model`."""
+        return self.labels(estimation)[0].model
