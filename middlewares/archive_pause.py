@@ -20,8 +20,9 @@ from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.error import ConnectionRefusedError as TwistedConnectionRefusedError
 
 from hacs_crawler.config import Config
-from hacs_crawler.crawl.backoff import HostPausedError, is_closing, recall, retry_after
+from hacs_crawler.crawl.backoff import HostPausedError, retry_after
 from hacs_crawler.crawl.loop import sleep
+from hacs_crawler.crawl.scrapy_internals import Downloads, is_closing
 from hacs_crawler.crawl.session import Session
 from hacs_crawler.harvest.client import REQUESTS_AT_ONCE
 
@@ -154,7 +155,7 @@ class ArchivePauseMiddleware:
         self._until = max(self._until, self._clock() + seconds)
         self._session.stats.count("archive/pauses")
         for slot_key in REQUESTS_AT_ONCE:
-            recall(self._crawler, slot_key, self._is_meant)
+            Downloads(self._crawler).recall(slot_key, self._is_meant, HostPausedError(slot_key))
 
 
 def _hosts(config: Config) -> frozenset[str]:

@@ -44,12 +44,12 @@ class LinkAdditionsMiddleware:
             async for entry in self._of_fleet(start):
                 yield entry
             return
-        async for entry in _telling(start, session):
+        async for entry in start if ranker is None else ranker.watch.entries(start):
+            if session.failure is not None:
+                return
             yield entry
             if ranker is not None and ranker.wants_ranking:
                 await ranker.rank()
-        if ranker is not None:
-            await ranker.rank(is_last=True)
 
     def _of_fleet(self, start: AsyncIterator[Any]) -> AsyncIterator[Any]:
         """Yield what this worker of a fleet is to do, instead of all seeds."""
@@ -90,11 +90,14 @@ class LinkAdditionsMiddleware:
         session = self._session
         assert session.config is not None  # noqa: S101 - the session is open
         at, prediction = int(session.clock()), prediction_of(request)
+        request.meta.pop("hacs_claimed", None)
         visit, reason = observe(response, url, at, session.config.link_rules, prediction)
         if visit is None:
             session.pages.drop(url)
         else:
             recorded = session.pages.record(visit)
+            for also in session.aliases.take(request.url, visit):
+                session.pages.record(also)
             if not reason:
                 self._note_outcome(request, recorded, prediction)
                 return
@@ -137,22 +140,6 @@ def _of_arm(entry: Any, arm: object) -> Any:
     if arm is not None and isinstance(entry, Request):
         entry.meta.setdefault("hacs_arm", arm)
     return entry
-
-
-async def _telling(start: AsyncIterator[Any], session: Session) -> AsyncIterator[Any]:
-    """Pass on what `start()` yields while nothing has failed, telling the ranker when it waits."""
-    iterator = aiter(start)
-    while session.failure is None:
-        if session.ranker is not None:
-            session.ranker.start_is_waiting = True
-        try:
-            entry = await anext(iterator)
-        except StopAsyncIteration:
-            return
-        finally:
-            if session.ranker is not None:
-                session.ranker.start_is_waiting = False
-        yield entry
 
 
 def _p(page: Page, rate_per_day: float, at: int) -> float:

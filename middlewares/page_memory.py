@@ -41,8 +41,10 @@ class PageMemoryMiddleware:
         if url is None or not self._session.is_open:
             return None
         request.meta.setdefault("hacs_page", url)
-        is_again = "redirect_times" in request.meta or "retry_times" in request.meta
         pages = self._session.pages
+        # a redirect, a retry, or what any middleware sends again, goes on with the claim of the request
+        is_again = bool(request.meta.get("hacs_claimed"))
+        request.meta["hacs_claimed"] = True
         pages.claim(url, prediction_of(request), is_again=is_again)
         return _make_conditional(pages, request, url) if self._is_conditional else None
 
@@ -64,6 +66,7 @@ class PageMemoryMiddleware:
         url = page_url(request)
         if url is None or not self._session.is_open:
             return
+        request.meta.pop("hacs_claimed", None)
         reason = "refused" if isinstance(exception, IgnoreRequest) else "error"
         self._session.stats.count_not_observed(reason)
         self._session.record_failure(url, prediction_of(request))

@@ -1,4 +1,4 @@
-"""Downloader middleware: leaves a host alone for as long as it asks.
+"""Downloader middleware: leaves a host alone for as long as it asks, where HACS_RETRY_AFTER is on.
 
 Scrapy retries a 429 or 503 without regard to its Retry-After (scrapy/scrapy issue 3849). Web archives
 as the spider `wayback` asks them are left to `ArchivePauseMiddleware`.
@@ -8,57 +8,53 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Coroutine
-from typing import Any
-from urllib.parse import urlsplit
+from collections.abc import Callable
 
 from scrapy import Request, Spider
 from scrapy.crawler import Crawler
-from scrapy.exceptions import IgnoreRequest
+from scrapy.exceptions import IgnoreRequest, NotConfigured
 from scrapy.http import Response
-from scrapy.utils.defer import maybe_deferred_to_future
 
-from hacs_crawler.crawl.backoff import HostPausedError, recall, retry_after
-from hacs_crawler.crawl.loop import sleep
+from hacs_crawler.crawl.backoff import LONGEST_WAIT_SECONDS, HostPausedError, retry_after
+from hacs_crawler.crawl.loop import call_later
+from hacs_crawler.crawl.scrapy_internals import Downloads, wake
+from hacs_crawler.crawl.session import Session
 
 logger = logging.getLogger(__name__)
 
 STATUSES = (429, 503)
 DEFAULT_PAUSE_SECONDS = 60.0
 """After a 429 that names no time."""
-LONGEST_WAIT_SECONDS = 120.0
-"""A host that asks for more is not asked again for that long: its requests are dropped."""
 
 
 class RetryAfterMiddleware:
-    """Holds requests to a host back until the time its Retry-After names."""
+    """Notes how long a host wants to be left alone; its requests wait in the scheduler until then."""
 
-    def __init__(self, crawler: Crawler, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self, crawler: Crawler, session: Session, clock: Callable[[], float] = time.time
+    ) -> None:
         self._crawler = crawler
+        self._pauses = session.pauses
+        self._downloads = Downloads(crawler)
         self._clock = clock
-        self._until: dict[str, float] = {}
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> RetryAfterMiddleware:
-        """Take no settings."""
-        return cls(crawler)
+        """Raise NotConfigured unless HACS_RETRY_AFTER is on."""
+        session = Session.of(crawler)
+        if session.config is None or not session.config.retry_after:
+            raise NotConfigured
+        return cls(crawler, session)
 
-    def process_request(
-        self, request: Request, spider: Spider | None = None
-    ) -> Coroutine[Any, Any, None] | None:
-        """Wait, or drop the request, while its host wants to be left alone."""
+    def process_request(self, request: Request, spider: Spider | None = None) -> None:
+        """Give up a request whose host asks for more than can be waited for."""
         del spider
-        if not self._until or "hacs_archive" in request.meta:
-            return None
-        host = urlsplit(request.url).netloc
-        wait = self._until.get(host, 0.0) - self._clock()
-        if wait <= 0:
-            self._until.pop(host, None)
-            return None
-        if wait > LONGEST_WAIT_SECONDS:
-            msg = f"{host} asked to be left alone for another {wait:.0f} s"
+        if not len(self._pauses) or "hacs_archive" in request.meta:
+            return
+        left = self._pauses.seconds_left(self._downloads.slot_of(request))
+        if left > LONGEST_WAIT_SECONDS:
+            msg = f"{self._downloads.slot_of(request)} asked to be left alone for another {left:.0f} s"
             raise IgnoreRequest(msg)
-        return self._wait(host)
 
     def process_response(
         self, request: Request, response: Response, spider: Spider | None = None
@@ -69,28 +65,26 @@ class RetryAfterMiddleware:
             return response
         seconds = self._seconds(response)
         if seconds > 0:
-            host = urlsplit(request.url).netloc
-            self._until[host] = max(self._until.get(host, 0.0), self._clock() + seconds)
-            logger.info("%s answered %d: left alone for %.0f s", host, response.status, seconds)
-            slot_key = request.meta.get("download_slot", "")
-            recall(self._crawler, slot_key, lambda waiting: urlsplit(waiting.url).netloc == host)
+            slot = self._downloads.slot_of(request)
+            self._pauses.pause(slot, seconds)
+            logger.info("%s answered %d: left alone for %.0f s", slot, response.status, seconds)
+            self._downloads.recall(slot, lambda _: True, HostPausedError(slot))
+            if seconds <= LONGEST_WAIT_SECONDS:
+                call_later(seconds, lambda: wake(self._crawler))
         return response
 
     def process_exception(
         self, request: Request, exception: Exception, spider: Spider | None = None
     ) -> Request | None:
-        """Have a request that was called back scheduled again."""
+        """Put a request back that waited in the downloader for its host."""
         del spider
-        if isinstance(exception, HostPausedError):
-            return request.replace(dont_filter=True)
-        return None
+        if not isinstance(exception, HostPausedError):
+            return None
+        request.meta["hacs_put_back"] = True
+        return request
 
     def _seconds(self, response: Response) -> float:
         asked = retry_after(response, self._clock())
         if asked is None:
             return DEFAULT_PAUSE_SECONDS if response.status == 429 else 0.0
         return asked
-
-    async def _wait(self, host: str) -> None:
-        while (wait := self._until.get(host, 0.0) - self._clock()) > 0:
-            await maybe_deferred_to_future(sleep(min(wait, LONGEST_WAIT_SECONDS)))

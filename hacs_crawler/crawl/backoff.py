@@ -1,17 +1,48 @@
-"""What the middlewares share that hold requests to a host back when it asks for that."""
+"""Hosts that want to be left alone for a while, and how long."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from email.utils import parsedate_to_datetime
+from typing import Final
 
-from scrapy import Request
-from scrapy.crawler import Crawler
 from scrapy.http import Response
+
+LONGEST_WAIT_SECONDS: Final = 120.0
+"""A host that asks for more is not asked again for that long: its requests are given up."""
 
 
 class HostPausedError(Exception):
     """The request waited in the downloader when its host asked to be left alone."""
+
+
+class HostPauses:
+    """Until when each host, by its downloader slot, wants to be left alone."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._until: dict[str, float] = {}
+
+    def __len__(self) -> int:
+        return len(self._until)
+
+    def pause(self, slot: str, seconds: float) -> None:
+        """Leave a host alone for so long, or for longer if that was asked before."""
+        self._until[slot] = max(self._until.get(slot, 0.0), self._clock() + seconds)
+
+    def seconds_left(self, slot: str) -> float:
+        """Return for how long a host is to be left alone from now, 0 if it may be asked."""
+        until = self._until.get(slot)
+        if until is None:
+            return 0.0
+        left = until - self._clock()
+        if left <= 0.0:
+            del self._until[slot]
+        return max(0.0, left)
+
+    def holds(self, slot: str) -> bool:
+        """Whether requests to a host wait; those to one that asked for too long are given up."""
+        return 0.0 < self.seconds_left(slot) <= LONGEST_WAIT_SECONDS
 
 
 def retry_after(response: Response, now: float) -> float | None:
@@ -23,24 +54,3 @@ def retry_after(response: Response, now: float) -> float | None:
         return parsedate_to_datetime(text).timestamp() - now
     except (ValueError, OverflowError):
         return None
-
-
-def recall(crawler: Crawler, slot_key: str, is_meant: Callable[[Request], bool]) -> None:
-    """Take requests out of a slot's queue in the downloader before they are sent.
-
-    Each ends with a HostPausedError, which the middleware's `process_exception` is to answer.
-    """
-    assert crawler.engine is not None  # noqa: S101 - there is one while crawling
-    slot = crawler.engine.downloader.slots.get(slot_key)
-    if slot is None:
-        return
-    for waiting in [one for one in slot.queue if is_meant(one[0])]:
-        slot.queue.remove(waiting)
-        waiting[1].errback(HostPausedError(waiting[0].url))
-
-
-def is_closing(crawler: Crawler) -> bool:
-    """Whether the crawl is closing; what is still asked for would keep it from ever ending."""
-    assert crawler.engine is not None  # noqa: S101 - there is one while crawling
-    slot = crawler.engine._slot  # noqa: SLF001 - Scrapy says so nowhere else
-    return slot is None or slot.closing is not None

@@ -18,6 +18,7 @@ from twisted.internet.defer import Deferred
 
 from hacs_crawler.crawl.loop import Worker, call_later, sleep
 from hacs_crawler.crawl.meta import check_ranked
+from hacs_crawler.crawl.scrapy_internals import Downloads, being_parsed
 from hacs_crawler.exceptions import StateError, StateUnavailableError
 from hacs_crawler.fleet import serializer
 from hacs_crawler.fleet.board import Board, partition_of
@@ -298,10 +299,8 @@ class Crew:
     def _busy(self) -> frozenset[int]:
         """Return the partitions whose hosts are asked, or will be by what waits or is parsed here."""
         requests = self._ranker.ranked_seeds()
-        engine = self._crawler.engine
-        if engine is not None:
-            requests += engine.downloader.active
-            requests += engine.scraper.slot.active if engine.scraper.slot is not None else ()
+        requests += Downloads(self._crawler).active
+        requests += being_parsed(self._crawler)
         seen = {partition_of(request.url) for request in requests}
         busy = self._holdings.busy()
         if not busy <= seen:

@@ -4,8 +4,9 @@
 request that was ranked, and an `Outcome` or `NotObserved` once its response has come.
 `meta["hacs_page"]` is the URL of the page that a request visits; redirects and retries keep it.
 `meta["hacs_unsent"]` marks a seed of a plan until it is sent, `meta["hacs_planned"]` one that a worker
-took from its fleet's plan. `meta["hacs_arm"]` is the arm of an experiment that a seed and the requests
-that follow from it are of.
+took from its fleet's plan, `meta["hacs_claimed"]` a request whose page is held for its answer, and
+`meta["hacs_put_back"]` one whose host wants a pause. `meta["hacs_arm"]` is the arm of an experiment that
+a seed and the requests that follow from it are of.
 """
 
 from __future__ import annotations
@@ -25,9 +26,7 @@ def page_url(request: Request) -> str | None:
     Start requests are cared for unless they opt out, other requests only where they opt in.
     """
     meta = request.meta
-    hacs = meta.get("hacs")
-    if hacs is None:
-        hacs = meta.get("is_start_request")
+    hacs = meta.get("hacs", "hacs_page" in meta or _is_start(request))
     if not hacs or request.method != "GET":
         return None
     url = seed_url(request)
@@ -39,8 +38,8 @@ def seed_key(request: Request) -> int | None:
 
     Ranked are start requests that were not ranked yet and did not opt out.
     """
-    meta = request.meta
-    if meta.get("is_start_request") and meta.get("hacs", True) is True and request.method == "GET":
+    is_unranked = request.meta.get("hacs", True) is True
+    if is_unranked and request.method == "GET" and _is_start(request):
         return _key(seed_url(request))
     return None
 
@@ -71,6 +70,11 @@ def take_unsent_mark(request: Request) -> bool:
     return bool(request.meta.pop("hacs_unsent", False))
 
 
+def take_put_back_mark(request: Request) -> bool:
+    """Return whether a request was taken out of the downloader because its host wants a pause."""
+    return bool(request.meta.pop("hacs_put_back", False))
+
+
 def check_ranked(request: Request) -> None:
     """Raise ValueError where a request from a shared server is not marked as `mark_ranked` does."""
     check_prediction(request.meta.get("hacs"))
@@ -81,6 +85,11 @@ def prediction_of(request: Request) -> Prediction | None:
     """Return what was predicted of a ranked seed; None for any other request."""
     prediction = request.meta.get("hacs")
     return cast(Prediction, prediction) if isinstance(prediction, dict) else None
+
+
+def _is_start(request: Request) -> bool:
+    """Whether `start()` yielded a request; a follow-up that copied such a one's meta has a depth."""
+    return bool(request.meta.get("is_start_request") and not request.meta.get("depth"))
 
 
 def _key(url: str) -> int | None:

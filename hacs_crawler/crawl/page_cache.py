@@ -119,10 +119,9 @@ class PageCache:
         """Return the pages' ranking rows; raises StateError."""
         return await self.once(State.rows, np.array(page_ids, np.int64))
 
-    async def urls(self) -> AsyncIterator[str]:
+    def urls(self) -> AsyncIterator[str]:
         """Stream the URL of every page known; raises StateError."""
-        async for url in in_batches(self._worker, self._state.urls()):
-            yield url
+        return in_batches(self._worker, self._state.urls())
 
     def claim(
         self, url: str, prediction: Prediction | None = None, *, is_again: bool = False

@@ -10,6 +10,7 @@ from scrapy.crawler import Crawler
 from scrapy.utils.defer import maybe_deferred_to_future
 
 from hacs_crawler.crawl.loop import sleep
+from hacs_crawler.crawl.scrapy_internals import Downloads, is_parsing
 from hacs_crawler.crawl.session import MINUTE, Session
 
 logger = logging.getLogger(__name__)
@@ -35,7 +36,6 @@ class Rounds:
         session = self._session
         if session.ranker is not None:
             await session.ranker.end_round()
-            session.ranker.wake()
         while session.failure is None and not self._is_idle():
             await maybe_deferred_to_future(sleep(LOOK_SECONDS))
         await session.end_round()
@@ -53,9 +53,7 @@ class Rounds:
 
     def _is_idle(self) -> bool:
         """Whether nothing is waiting, under way or being parsed, as Scrapy's engine asks it."""
-        engine, ranker = self._crawler.engine, self._session.ranker
-        assert engine is not None  # noqa: S101 - there is one while crawling
-        slot = engine.scraper.slot
-        is_parsed = slot is None or slot.is_idle()
+        ranker = self._session.ranker
         waits = ranker is not None and ranker.has_pending_requests()
-        return is_parsed and not engine.downloader.active and not waits
+        is_asking = bool(Downloads(self._crawler).active)
+        return not (waits or is_asking or is_parsing(self._crawler))

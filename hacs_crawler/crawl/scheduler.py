@@ -1,4 +1,4 @@
-"""The scheduler: holds start requests back, ranks them, hands them to an inner scheduler."""
+"""The scheduler: holds start requests, ranks them, and sends the best where a host is free."""
 
 from __future__ import annotations
 
@@ -7,80 +7,88 @@ import secrets
 import time
 from collections import deque
 from dataclasses import fields
+from itertools import count
+from typing import Final
 
 import numpy as np
-from pydispatch.dispatcher import getAllReceivers
 from scrapy import Request, Spider, signals
 from scrapy.core.scheduler import BaseScheduler, Scheduler
 from scrapy.crawler import Crawler
-from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
+from scrapy.utils.defer import maybe_deferred_to_future
 from scrapy.utils.misc import build_from_crawler, load_object
 from twisted.internet.defer import Deferred, DeferredLock
+from twisted.python.failure import Failure
 
 from hacs_crawler.config import Config
+from hacs_crawler.crawl.backlog import Backlog
 from hacs_crawler.crawl.fleet_member import Crew
-from hacs_crawler.crawl.loop import sleep
+from hacs_crawler.crawl.loop import begin, sleep
 from hacs_crawler.crawl.meta import (
     forget_copied_meta,
     mark_ranked,
     page_url,
     seed_key,
     seed_url,
+    take_put_back_mark,
     take_unsent_mark,
 )
 from hacs_crawler.crawl.page_cache import RETRY_SECONDS
+from hacs_crawler.crawl.scrapy_internals import (
+    Downloads,
+    empty_filter,
+    enqueue_unfiltered,
+    filter_of,
+    wake,
+)
+from hacs_crawler.crawl.seed_queue import SeedQueue
 from hacs_crawler.crawl.session import Session
+from hacs_crawler.crawl.start_watch import StartWatch
 from hacs_crawler.exceptions import ConfigError, StateError, StateUnavailableError
 from hacs_crawler.fleet.partitions import Holdings
-from hacs_crawler.ranking.arms import interleaved
 from hacs_crawler.ranking.selection import Selection
 from hacs_crawler.state import Rows
 
 logger = logging.getLogger(__name__)
 
-LEAST_CHUNK = 1_000
+LEAST_CHUNK: Final = 1_000
 """With a budget, seeds are ranked in chunks of at least this many, so that memory stays O(budget)."""
-MOST_WAITING = 2_000
+MOST_WAITING: Final = 2_000
 """Of the seeds of a plan at most about so many wait as requests."""
-LARGEST_BATCH = 16
-"""Seeds handed to the inner scheduler at once when it is empty, if as many may be downloaded at once:
-Scrapy's queues are made anew whenever they were empty, on disk at a cost of half a millisecond."""
 
 
 class HacsScheduler(BaseScheduler):
     """Ranks start requests; everything else goes straight to the inner scheduler.
 
-    Ranked seeds wait here in rank order and are handed to the inner scheduler a few at a time, when it
-    has nothing else to send: follow-up requests go before start requests, as Scrapy itself does.
-    `LinkAdditionsMiddleware` calls `rank` when seeds are to be ranked; nothing here waits.
+    A start request passes the project's duplicate filter when it comes, as with any scheduler, and is
+    held here until it is ranked and sent. Follow-up requests go before start requests of the same
+    priority; between hosts, those with a free slot come first. Nothing here waits.
     """
 
     def __init__(
-        self,
-        inner: BaseScheduler,
-        session: Session,
-        config: Config | None,
-        crawler: Crawler,
+        self, inner: BaseScheduler, session: Session, config: Config | None, crawler: Crawler
     ) -> None:
         self._inner = inner
         self._session = session
         self._crawler = crawler
+        self._downloads = Downloads(crawler)
+        self._backlog = Backlog()
+        self._seeds = SeedQueue(self._downloads)
         self._held: list[Request] = []
         self._held_ids: list[int] = []
-        self._ranked: deque[Request] = deque()
+        self._paused: dict[str, deque[Request]] = {}
         self._selection: Selection[Request] | None = None
         self._room: Deferred[None] | None = None
         self._ranking_lock = DeferredLock()
-        self._seeds_are_over = False
         self._rankings = 0
-        self._batch = max(1, min(LARGEST_BATCH, crawler.settings.getint("CONCURRENT_REQUESTS")))
-        self.start_is_waiting = False
-        """Set by the middleware while the spider's `start()` waits for something."""
+        self._releases = count()
+        self._is_resumed = False
+        self._planned = count()
+        self.watch = StartWatch(self._note_pause, time.monotonic)
+        """Tells when what is held is to be ranked."""
         if config is not None:
             self._config = config
-            self._chunk = config.rank_window or (
-                max(config.ranking.budget, LEAST_CHUNK) if config.ranking.budget else None
-            )
+            budget = config.ranking.budget
+            self._chunk = config.rank_window or (max(budget, LEAST_CHUNK) if budget else None)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> HacsScheduler:
@@ -115,23 +123,27 @@ class HacsScheduler(BaseScheduler):
 
     def open(self, spider: Spider) -> Deferred[None] | None:
         """Open the inner scheduler."""
-        return self._inner.open(spider)
+        self._spider = spider
+        opening = self._inner.open(spider)
+        # what a job left is sent before start() is asked for anything, and is to be recorded
+        self._is_resumed = self._inner.has_pending_requests()
+        return opening
 
     def close(self, reason: str) -> Deferred[None] | None:
-        """Close the inner scheduler; with JOBDIR, ranked seeds not yet sent are left to it, in order.
-
-        Seeds not yet ranked are forgotten: `start()` yields them again when the job goes on.
-        """
-        if self._crawler.settings.get("JOBDIR"):
-            for seed in self._ranked:
-                self._inner.enqueue_request(seed)
+        """Close the inner scheduler; one that keeps requests gets all that wait here, best first."""
+        if self._session.crew is None and self._inner_keeps_requests():
+            left = [*self._seeds.all(), *self._held]
+            self._count("enqueued", -len(left))  # the inner scheduler counts them again
+            left += [request for waiting in self._paused.values() for request in waiting]
+            for request in left:
+                enqueue_unfiltered(self._inner, request)
         return self._inner.close(reason)
 
     def has_pending_requests(self) -> bool:
         """Whether anything waits here or in the inner scheduler."""
         if self._session.failure is not None:
             return False
-        waits = self._ranked or self._held or self._ranking_lock.locked
+        waits = self._seeds or self._held or self._paused or self._ranking_lock.locked
         return bool(waits) or self._inner.has_pending_requests()
 
     def enqueue_request(self, request: Request) -> bool:
@@ -140,33 +152,38 @@ class HacsScheduler(BaseScheduler):
         A seed of the plan was ranked already: it waits behind those that came before it.
         """
         if take_unsent_mark(request):
-            self._ranked.append(request)
+            self._seeds.add_one(request, next(self._planned))
+            return True
+        if take_put_back_mark(request):
+            self._paused.setdefault(self._downloads.slot_of(request), deque()).append(request)
             return True
         forget_copied_meta(request)
-        key = None if self._seeds_are_over else seed_key(request)
-        if key is None:
-            if "redirect_times" in request.meta and page_url(request) is not None:
-                # another page may have led to the same URL: this is a visit of its own page all the same
-                request.dont_filter = True
-            return self._inner.enqueue_request(request)
+        is_expected = self._session.is_open and not self.watch.is_over
+        page_id = seed_key(request) if is_expected else None
+        if page_id is None:
+            return self._pass_on(request)
+        if self._session.crew is None and self._is_filtered(request):
+            return False
+        request.meta.setdefault("hacs_page", request.url)
+        self._count("enqueued")
         self._held.append(request)
-        self._held_ids.append(key)
+        self._held_ids.append(page_id)
         return True
 
     def next_request(self) -> Request | None:
-        """Return what the inner scheduler has, else the best seed left; None where there is neither."""
-        if not self._session.is_open:
+        """Return what is to be sent now, None where nothing can be."""
+        if self._session.failure is not None:
             return None
-        request = self._inner.next_request()
+        if self._is_resumed and not self._session.is_open:
+            begin(self._open_and_wake()).addErrback(self._note_error)
+            return None
         if self._session.crew is not None:
-            return request or self._next_of_fleet(self._session.crew)
-        while request is None and self._ranked:
-            released = [self._release_one() for _ in range(min(self._batch, len(self._ranked)))]
-            if any(released):
-                request = self._inner.next_request()
-                break
-        if request is None and self._held and self._start_waits_for_us():
-            deferred_from_coro(self._rank_and_wake())
+            return self._inner.next_request() or self._next_of_fleet(self._session.crew)
+        request = self._next()
+        if request is not None:
+            self.watch.end_starving()
+        elif self._held and not self._ranking_lock.locked:
+            self.watch.begin_starving()
         return request
 
     @property
@@ -176,60 +193,42 @@ class HacsScheduler(BaseScheduler):
 
     async def make_room(self) -> None:
         """Return when few ranked seeds wait, so that a plan of any length takes little memory."""
-        if len(self._ranked) >= MOST_WAITING and self._session.failure is None:
+        if len(self._seeds) >= MOST_WAITING and self._session.failure is None:
             self._room = Deferred()
             await maybe_deferred_to_future(self._room)
 
     async def rank(self, *, is_last: bool = False) -> None:
         """Rank the seeds held; with a budget, release them when `is_last` or a window is full."""
-        self._seeds_are_over = self._seeds_are_over or is_last
         if not self._session.is_open:
             return
         if self._held:
             await self._rank_held()
-        if is_last or self._config.rank_window:
+        if is_last or self._config.rank_window or not self._chunk:
             self._release()
 
     def ranked_seeds(self) -> list[Request]:
-        """Return the ranked seeds that wait here."""
-        return list(self._ranked)
+        """Return the ranked seeds that wait here, best first."""
+        return self._seeds.all()
 
     def take_ranked(self) -> list[Request]:
-        """Return the ranked seeds that wait here, and forget them."""
-        seeds = self.ranked_seeds()
-        self._ranked.clear()
+        """Return the ranked seeds that wait here, best first, and forget them."""
+        seeds = self._seeds.all()
+        self._seeds.clear()
         self._note_room()
         return seeds
 
     async def end_round(self) -> None:
         """Rank the seeds held, and release all that are within the budget."""
-        if self._held and self._session.is_open:
-            await self._rank_held()
-        self._release()
+        await self.rank(is_last=True)
+        wake(self._crawler)
 
     def begin_round(self) -> None:
         """Give each arm its budget anew, and let pages be visited again."""
         self._selection = None
         empty_filter(self._inner, self._crawler)
 
-    def _release_one(self) -> bool:
-        """Hand the best seed left to the inner scheduler; returns whether that took it."""
-        seed = self._ranked.popleft()
-        self._note_room()
-        is_taken = self._inner.enqueue_request(seed)
-        if not is_taken:
-            self._drop([seed], "duplicate")
-        return is_taken
-
-    def _next_of_fleet(self, crew: Crew) -> Request | None:
-        """Return the best seed: not through the queue that workers share, for the board has it."""
-        if self._ranked and crew.may_send():
-            return self._ranked.popleft()
-        return None
-
     def note_failure(self) -> None:
-        """Let `make_room` return."""
-        self._ranked.clear()
+        """Let `make_room` return: nothing is sent any more."""
         self._note_room()
 
     @property
@@ -239,39 +238,126 @@ class HacsScheduler(BaseScheduler):
 
         return isinstance(getattr(self._inner, "queue", None), PartitionQueue)
 
-    def wake(self) -> None:
-        """Have the engine send a seed now: it looks only every few seconds while `start()` waits."""
-        if self._ranked and self._crawler.engine is not None:
-            self._crawler.engine.crawl(self._ranked.popleft())
+    def _pass_on(self, request: Request) -> bool:
+        """Give a request to the inner scheduler, whose filter may drop it."""
+        if not self._inner.enqueue_request(request):
+            if page_url(request) is not None:
+                self._session.note_filtered(request)
+            return False
+        if self._session.crew is None:
+            self._backlog.add(request, self._downloads.slot_of(request))
+        return True
 
-    def _note_room(self) -> None:
-        if self._room is not None and len(self._ranked) < MOST_WAITING // 2:
-            room, self._room = self._room, None
-            room.callback(None)
+    def _is_filtered(self, request: Request) -> bool:
+        """Whether the project's duplicate filter drops a start request, as in Scrapy's scheduler."""
+        seen = filter_of(self._inner)
+        if seen is None or request.dont_filter or not seen.request_seen(request):
+            return False
+        seen.log(request, self._spider)
+        return True
+
+    def _next(self) -> Request | None:
+        if (request := self._next_after_pause()) is not None:
+            return request
+        may_ask = self._may_ask if len(self._session.pauses) else None
+        found = self._seeds.best(may_ask)
+        if found is None:
+            return self._next_of_inner()
+        slot, (negated, _, _), waiting = found
+        if self._is_for_follow_ups(-negated, slot, waiting):
+            request = self._next_of_inner()
+            if request is not None:
+                return request
+        seed = self._seeds.take(slot)
+        self._seeds.note_sent(seed, slot)
+        self._count("dequeued")
+        self._note_room()
+        return seed
+
+    def _is_for_follow_ups(self, priority: int, slot: str, waiting: int) -> bool:
+        """Whether the inner scheduler is asked before the best seed, of that priority and slot, goes.
+
+        Not where the seed has more priority than all follow-ups or than one for its slot, nor where all
+        follow-ups are for slots in which requests wait, and the seed's is free.
+        """
+        highest, lowest = self._backlog.highest(), self._backlog.lowest_in(slot)
+        if highest is None:  # it may have requests of a job before, or of other crawls
+            return True
+        if priority > highest or (lowest is not None and priority > lowest):
+            return False
+        return bool(waiting) or self._backlog.has_outside(self._seeds.busy_slots())
+
+    def _next_of_inner(self) -> Request | None:
+        """Return what the inner scheduler has for hosts that need not be left alone."""
+        while (request := self._inner.next_request()) is not None:
+            slot = self._downloads.slot_of(request)
+            self._backlog.remove(request, slot)
+            if len(self._session.pauses) and self._session.pauses.holds(slot):
+                self._paused.setdefault(slot, deque()).append(request)
+                continue
+            self._seeds.note_sent(request, slot)
+            return request
+        return None
+
+    def _next_after_pause(self) -> Request | None:
+        """Return a request whose host wanted to be left alone, and may be asked again."""
+        if self._paused:
+            self._seeds.forget_ended()
+        for slot, waiting in self._paused.items():
+            if not self._session.pauses.holds(slot) and self._seeds.is_free(slot):
+                request = waiting.popleft()
+                if not waiting:
+                    del self._paused[slot]
+                self._seeds.note_sent(request, slot)
+                return request
+        return None
+
+    def _may_ask(self, slot: str) -> bool:
+        return not self._session.pauses.holds(slot)
+
+    def _next_of_fleet(self, crew: Crew) -> Request | None:
+        """Return the best seed: not through the queue that workers share, for the board has it."""
+        found = self._seeds.best() if crew.may_send() else None
+        return None if found is None else self._seeds.take(found[0])
+
+    def _note_pause(self) -> None:
+        """Rank what is held and have it sent: `start()` pauses, or is over."""
+        if self._session.crew is None:
+            ranked = begin(self._rank_and_wake())
+            ranked.addErrback(self._note_error)
+
+    async def _open_and_wake(self) -> None:
+        await self._session.open()
+        wake(self._crawler)
 
     async def _rank_and_wake(self) -> None:
-        """Rank what there is because `start()` waits for the scheduler to run empty."""
-        if self._ranking_lock.locked:
-            return
-        await self._rank_held()
-        self._release()
-        self.wake()
+        await self.rank(is_last=True)
+        wake(self._crawler)
+
+    def _note_error(self, failure: Failure) -> None:
+        self._session.fail(f"the seeds could not be ranked: {failure.getTraceback()}")
+        wake(self._crawler)
+
+    def _note_room(self) -> None:
+        is_failed = self._session.failure is not None
+        if self._room is not None and (is_failed or len(self._seeds) < MOST_WAITING // 2):
+            room, self._room = self._room, None
+            room.callback(None)
 
     async def _rank_held(self) -> None:
         await maybe_deferred_to_future(self._ranking_lock.acquire())
         try:
+            self.watch.reset()
             held, self._held = self._held, []
             ids, self._held_ids = self._held_ids, []
             rows = await self._rows(ids)
-            if rows is None:
-                self._held, self._held_ids = held, ids
-            else:
-                self._offer(held, ids, rows)
+            if rows is None or not self._offer(held, ids, rows):
+                self._held, self._held_ids = held + self._held, ids + self._held_ids
         finally:
             self._ranking_lock.release()
 
     async def _rows(self, ids: list[int]) -> Rows | None:
-        """Read ranking rows; once something was ranked, a store that is away is waited for."""
+        """Read ranking rows; once something was ranked, a state that is away is waited for."""
         while True:
             try:
                 return await self._session.pages.rows(ids)
@@ -285,7 +371,8 @@ class HacsScheduler(BaseScheduler):
                 self._session.fail(str(error))
                 return None
 
-    def _offer(self, held: list[Request], ids: list[int], rows: Rows) -> None:
+    def _offer(self, held: list[Request], ids: list[int], rows: Rows) -> bool:
+        """Have seeds scored; returns whether that could be done."""
         started = time.perf_counter()
         if self._selection is None:
             options = self._config.ranking.seeded(secrets.randbits(63))
@@ -297,39 +384,39 @@ class HacsScheduler(BaseScheduler):
                 rows,
                 self._session.clock(),
                 self._session.prior_rate_per_day,
-                np.array([request.dont_filter for request in held], np.bool_),
             )
         except ConfigError as error:
             self._session.fail(str(error))
-            return
+            return False
         except Exception as error:  # noqa: BLE001 - a policy is the user's own code
             self._session.fail(
                 f"{self._config.policy_text} failed: {type(error).__name__}: {error}"
             )
-            return
+            return False
         for field in fields(dropped):
             self._drop(getattr(dropped, field.name), field.name)
         self._rankings += 1
         self._session.stats.count("seeds", len(held))
         self._session.stats.count("rank_seconds", time.perf_counter() - started)
+        return True
 
     def _release(self) -> None:
+        """Let the chosen seeds be sent: by score, or window by window, all arms at the same pace."""
         if self._selection is None:
             return
         chosen, others = self._selection.take()
         self._drop(others, "budget")
-        run = self._session.run
-        parts = [
-            [
+        run, release = self._session.run, next(self._releases)
+        is_by_score = len(chosen) == 1 and not self._config.rank_window
+        for best, label in zip(chosen, self._session.labels, strict=True):
+            number = len(best.entries)
+            predictions = best.predictions(label.number, run)
+            for seed, prediction in zip(best.entries, predictions, strict=True):
                 mark_ranked(seed, prediction, label.arm)
-                for seed, prediction in zip(
-                    best.entries, best.predictions(label.number, run), strict=True
-                )
-            ]
-            for best, label in zip(chosen, self._session.labels, strict=True)
-        ]
-        self._session.stats.count("ranked", sum(map(len, parts)))
-        self._ranked.extend(interleaved(parts))  # a run that is stopped stops every arm half-way
+            paces = release + (np.arange(number) + 0.5) / max(number, 1)
+            orders = -best.score if is_by_score else paces
+            self._seeds.add(best.entries, orders.tolist())
+            self._session.stats.count("ranked", number)
 
     def _drop(self, requests: list[Request], reason: str) -> None:
         if requests:
@@ -339,11 +426,15 @@ class HacsScheduler(BaseScheduler):
                 signals.request_dropped, request=request, spider=self._crawler.spider
             )
 
-    def _start_waits_for_us(self) -> bool:
-        """Whether `start()` goes on only when the scheduler runs empty: it must not wait for ever."""
-        return self.start_is_waiting and bool(
-            list(getAllReceivers(self._crawler.signals.sender, signals.scheduler_empty))
-        )
+    def _inner_keeps_requests(self) -> bool:
+        is_scrapys = type(self._inner) is Scheduler
+        return not is_scrapys or bool(self._crawler.settings.get("JOBDIR"))
+
+    def _count(self, name: str, number: int = 1) -> None:
+        """Count a seed as Scrapy's scheduler counts requests."""
+        if number and self._crawler.stats is not None:
+            self._crawler.stats.inc_value(f"scheduler/{name}", number)
+            self._crawler.stats.inc_value(f"scheduler/{name}/memory", number)
 
 
 class _NoScheduler(BaseScheduler):
@@ -358,16 +449,3 @@ class _NoScheduler(BaseScheduler):
 
     def next_request(self) -> None:
         return None
-
-
-def empty_filter(inner: BaseScheduler, crawler: Crawler) -> None:
-    """Let a scheduler's filter forget the requests it has seen: in a new round they come again."""
-    seen = getattr(inner, "df", None)
-    if seen is None:
-        return
-    if hasattr(seen, "clear"):  # scrapy-redis
-        seen.clear()
-        return
-    seen.close("round")
-    inner.df = build_from_crawler(type(seen), crawler)  # type: ignore[attr-defined]
-    inner.df.open()  # type: ignore[attr-defined]

@@ -64,16 +64,19 @@ async def seeds_of(session: Session, source: str) -> AsyncIterator[str]:
 
     Raises SeedsError, StateError.
     """
-    if source == "state":
-        async for url in session.pages.urls():
-            yield url
-        return
     worker = Worker()  # standard input may keep its reader waiting, and the state must not wait
+    if session.ranker is not None:
+        session.ranker.watch.is_reading = True
     try:
-        async for url in in_batches(worker, read_seeds(source)):
+        is_state = source == "state"
+        async for url in (
+            session.pages.urls() if is_state else in_batches(worker, read_seeds(source))
+        ):
             yield url
     finally:
         worker.close()
+        if session.ranker is not None:
+            session.ranker.watch.is_reading = False
 
 
 async def planned_seeds(session: Session) -> AsyncIterator[tuple[str, dict[str, Any]]]:

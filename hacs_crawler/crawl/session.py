@@ -7,16 +7,22 @@ import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any, Protocol
 
-from scrapy import Spider, signals
+from scrapy import Request, Spider, signals
 from scrapy.crawler import Crawler
 from scrapy.exceptions import CloseSpider
 from scrapy.utils.defer import maybe_deferred_to_future
+from twisted.internet.defer import Deferred
 
 from hacs_crawler.config import Clock, Config, unknown_settings
+from hacs_crawler.crawl.aliases import Alias, Aliases
+from hacs_crawler.crawl.backoff import HostPauses
 from hacs_crawler.crawl.fleet_member import Crew
 from hacs_crawler.crawl.fleet_member import Ranker as FleetRanker
-from hacs_crawler.crawl.loop import Worker
+from hacs_crawler.crawl.loop import Worker, begin
+from hacs_crawler.crawl.meta import page_url, prediction_of
 from hacs_crawler.crawl.page_cache import PageCache
+from hacs_crawler.crawl.scrapy_internals import mark_as_failed
+from hacs_crawler.crawl.start_watch import StartWatch
 from hacs_crawler.crawl.stats import CrawlStats
 from hacs_crawler.exceptions import ConfigError, StateError, StateUnavailableError
 from hacs_crawler.fleet.board import Board
@@ -38,13 +44,10 @@ MINUTE = 60.0
 class Ranker(FleetRanker, Protocol):
     """What ranks seeds: the scheduler, as far as the middlewares know it."""
 
-    start_is_waiting: bool
+    watch: StartWatch
 
     async def make_room(self) -> None:
         """Return when few ranked seeds wait, or the crawl has failed."""
-
-    def wake(self) -> None:
-        """Have a seed sent now."""
 
     def note_failure(self) -> None:
         """Let nothing wait any more: the crawl is about to close."""
@@ -74,6 +77,10 @@ class Session:
         """How p is corrected; known once the state is open."""
         self.stats = CrawlStats(crawler.stats)
         self.log_summary: Callable[[], None] = self.stats.log_summary
+        self.pauses = HostPauses(time.monotonic)
+        """Which hosts want to be left alone; none where HACS_RETRY_AFTER is off."""
+        self.aliases = Aliases()
+        self._opening: Deferred[None] | None = None
         self._worker = Worker()
         self._state: State | None = None
         self._pages: PageCache | None = None
@@ -144,7 +151,12 @@ class Session:
 
     async def open(self) -> None:
         """Open the state, if that was not done yet; a failure is kept in `failure`."""
-        if self.config is None or self.failure is not None or self._state is not None:
+        if self._opening is None:
+            self._opening = begin(self._open())
+        await maybe_deferred_to_future(self._opening)
+
+    async def _open(self) -> None:
+        if self.config is None or self.failure is not None:
             return
         config = self.config
         self.run = int(self.clock())
@@ -253,6 +265,18 @@ class Session:
             self.stats.count_not_observed("unfinished")
             self.record_failure(claim.url, claim.prediction)
 
+    def note_filtered(self, request: Request) -> None:
+        """Note that the project's filter dropped the request for a page, as its redirect may be.
+
+        What leads elsewhere shows what the page there does: that visit is the page's too.
+        """
+        url = page_url(request)
+        if url is None or not self.is_open or not request.meta.pop("hacs_claimed", False):
+            return
+        visit = self.aliases.add(request.url, Alias(url, prediction_of(request)))
+        if visit is not None:
+            self.pages.record(visit)
+
     def record_failure(self, url: str, prediction: Prediction | None) -> None:
         """Record that a request told nothing of its page."""
         visit = Visit(url, int(self.clock()), News.FAILED, prediction=prediction)
@@ -289,8 +313,7 @@ class Session:
         raise CloseSpider(CLOSE_REASON)
 
     def _report_failure(self) -> None:
-        # `scrapy crawl` exits with 1 where a crawler has no spider: Scrapy's only sign of failure
-        self._crawler.spider = None
+        mark_as_failed(self._crawler)
 
 
 def _open_state(config: Config) -> tuple[State, Correct | None]:

@@ -342,7 +342,7 @@ class PartitionQueue:
 
 
 def _is_planned(request: Request) -> bool:
-    return isinstance(request.meta.get("hacs"), dict) and "hacs_planned" in request.meta
+    return "hacs_planned" in request.meta
 
 
 def _text(member: bytes) -> str:

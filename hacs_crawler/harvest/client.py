@@ -23,8 +23,9 @@ from hacs_crawler.archive import (
     payload_links,
 )
 from hacs_crawler.config import Config
-from hacs_crawler.crawl.backoff import is_closing, recall
+from hacs_crawler.crawl.backoff import HostPausedError
 from hacs_crawler.crawl.loop import Worker, call_later
+from hacs_crawler.crawl.scrapy_internals import Downloads, is_closing
 from hacs_crawler.crawl.session import Session
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.harvest.query import (
@@ -128,7 +129,9 @@ class ArchiveClient:
         """Take back what waits to be sent when the crawl closes: it would take minutes."""
         if self._is_stopped:
             for slot in REQUESTS_AT_ONCE:
-                recall(self._crawler, slot, lambda request: "hacs_archive" in request.meta)
+                Downloads(self._crawler).recall(
+                    slot, lambda request: "hacs_archive" in request.meta, HostPausedError(slot)
+                )
         self._cancel_recall = call_later(RECALL_SECONDS, self._recall)
 
     @property

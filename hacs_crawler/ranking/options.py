@@ -28,6 +28,11 @@ class RankingOptions:
     explore: float = 0.0
     random_seed: int | None = None
 
+    @property
+    def leaves_out(self) -> bool:
+        """Whether some pages may not be visited at all."""
+        return self.budget is not None or self.threshold > 0.0
+
     def seeded(self, seed: int) -> RankingOptions:
         """Return the same options with a random seed, where they have none of their own."""
         return self if self.random_seed is not None else replace(self, random_seed=seed)

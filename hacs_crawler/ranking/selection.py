@@ -77,7 +77,6 @@ class Dropped(Generic[T]):
     gone: list[T]
     """The page answered 404 or 410, and its waiting time is not over."""
     threshold: list[T]
-    duplicate: list[T]
     budget: list[T]
 
     def add(self, other: Dropped[T]) -> None:
@@ -90,10 +89,11 @@ class Dropped(Generic[T]):
 class Chosen(Generic[T]):
     """Entries of one arm, best first, with one element a page in each array.
 
-    `p`, `raw_p` and `days_since_visit` are as in `Candidates`.
+    `p`, `raw_p` and `days_since_visit` are as in `Candidates`; `score` is what orders the entries.
     """
 
     entries: list[T]
+    score: Floats
     p: Floats
     raw_p: Floats
     rate_per_day: Floats
@@ -132,33 +132,31 @@ class Selection(Generic[T]):
         rows: Rows,
         now: float,
         prior_rate_per_day: float,
-        may_repeat: NDArray[np.bool_] | None = None,
     ) -> Dropped[T]:
         """Score entries and keep those that may be chosen.
 
-        `rows` are their pages' ranking rows, `now` is in seconds since 1970 UTC. Of several entries
-        of one page the first is kept, and those marked in `may_repeat`. Raises ConfigError where a
-        policy does not return one number an entry.
+        `rows` are their pages' ranking rows, `now` is in seconds since 1970 UTC. Pages that are gone and
+        wait come last where there is neither budget nor threshold, and are left out else. Raises
+        ConfigError where a policy does not return one number an entry.
         """
         candidates = candidates_from(
             page_ids, rows, now, prior_rate_per_day, self._options, self._correct
         )
-        dropped: Dropped[T] = Dropped([], [], [], [])
-        is_repeat = np.zeros(len(entries), np.bool_) if may_repeat is None else may_repeat
+        dropped: Dropped[T] = Dropped([], [], [])
         arms, thresholds = self._options.experiment.arms, self._options.thresholds()
         for number, places in enumerate(self._places_by_arm(entries, rows)):
             some = candidates if len(arms) == 1 else taken(candidates, places)
             score = scored(arms[number].policy, some)
             is_gone = rows["not_before"][places] > now
-            is_low = ~is_gone & (some.p < thresholds[number])
-            pool = self._pools[number]
-            is_again = pool.has(some.page_ids) & ~is_repeat[places] & ~is_gone & ~is_low
-            kept = ~(is_gone | is_low | is_again)
             own = [entries[place] for place in places.tolist()]
+            pool = self._pools[number]
+            if not self._options.leaves_out:
+                pool.add(own, some, np.where(is_gone, -np.inf, score))
+                continue
+            is_low = ~is_gone & (some.p < thresholds[number])
+            kept = ~(is_gone | is_low)
             cut = pool.add(_those(own, kept), taken(some, kept), score[kept])
-            dropped.add(
-                Dropped(_those(own, is_gone), _those(own, is_low), _those(own, is_again), cut)
-            )
+            dropped.add(Dropped(_those(own, is_gone), _those(own, is_low), cut))
         return dropped
 
     def take(self) -> tuple[list[Chosen[T]], list[T]]:
@@ -190,14 +188,6 @@ class _Pool(Generic[T]):
         self._entries: list[T] = []
         self._parts: list[tuple[Candidates, Floats]] = []
 
-    def has(self, page_ids: Ids) -> NDArray[np.bool_]:
-        """Return which pages come again, among these or after what is here."""
-        repeats = np.ones(len(page_ids), np.bool_)
-        repeats[np.unique(page_ids, return_index=True)[1]] = False
-        for candidates, _ in self._parts:
-            repeats |= np.isin(page_ids, candidates.page_ids)
-        return repeats
-
     def add(self, entries: list[T], candidates: Candidates, score: Floats) -> list[T]:
         """Add entries; forget, and return, those that can no longer be chosen."""
         self._entries += entries
@@ -222,8 +212,8 @@ class _Pool(Generic[T]):
         if self._budget is not None:
             self._budget -= len(entries)
             self._share = min(self._share, self._budget)
-        chosen = Chosen(entries, best.p, best.raw_p, best.rate_per_day, best.days_since_visit)
-        return chosen, others
+        numbers = (score[places], best.p, best.raw_p, best.rate_per_day, best.days_since_visit)
+        return Chosen(entries, *numbers), others
 
     def _keep(self, places: Places, candidates: Candidates, score: Floats) -> list[T]:
         is_kept = np.zeros(len(score), np.bool_)

@@ -302,7 +302,7 @@ def test_after_a_lease_ran_out_nothing_is_sent_that_was_taken_before(
 ) -> None:
     one, other = crawl(), crawl()
     one.put(*(Request(f"http://host{n}.example/") for n in range(5)))
-    one.put(Request("http://a.example/", meta={"hacs": {"planned": True}}))
+    one.put(Request("http://a.example/", meta={"hacs": {}, "hacs_planned": True}))
     assert one.next() is not None
     one.holdings.partitions = frozenset()
     one.holdings.life += 1
@@ -322,7 +322,7 @@ def test_partitions_are_busy_while_a_request_lives(crawl: Callable[..., One]) ->
 
 def test_visits_of_the_plan_stay_in_memory(crawl: Callable[..., One]) -> None:
     one, other = crawl(), crawl()
-    seed = Request("http://a.example/", meta={"hacs": {"p": 1.0, "planned": True}})
+    seed = Request("http://a.example/", meta={"hacs": {"p": 1.0}, "hacs_planned": True})
     one.put(seed)
     assert other.next() is None
     assert one.next() is seed

@@ -203,7 +203,7 @@ def test_dont_filter_lets_a_page_be_visited_twice_and_else_it_is_not(
     """
     crawl = spider(code).run()
     assert sorted(site.visited()) == ["/0", "/0", "/1"]
-    assert crawl.stat("hacs/dropped/duplicate") == 1
+    assert crawl.stat("dupefilter/filtered") == 1
 
 
 def test_the_outcome_is_there_before_the_callback_runs(
@@ -419,6 +419,7 @@ def test_a_crawl_that_fails_ends_though_its_plan_is_long(
     )
     crawl = spider("""
         import scrapy
+        from hacs_crawler.crawl.seeds import planned_seeds
         from hacs_crawler.crawl.session import Session
 
         class Planned(scrapy.Spider):
@@ -426,7 +427,7 @@ def test_a_crawl_that_fails_ends_though_its_plan_is_long(
             handle_httpstatus_list = [404]
 
             async def start(self):
-                async for url, meta in Session.of(self.crawler).planned_seeds():
+                async for url, meta in planned_seeds(Session.of(self.crawler)):
                     yield scrapy.Request(url, meta=meta)
 
             def parse(self, response):
@@ -449,6 +450,7 @@ def test_a_plan_becomes_requests_as_it_is_used_up(
     crawl = spider("""
         import scrapy
         from scrapy.exceptions import CloseSpider
+        from hacs_crawler.crawl.seeds import planned_seeds
         from hacs_crawler.crawl.session import Session
 
         class Planned(scrapy.Spider):
@@ -457,7 +459,7 @@ def test_a_plan_becomes_requests_as_it_is_used_up(
 
             async def start(self):
                 self.number = 0
-                async for url, meta in Session.of(self.crawler).planned_seeds():
+                async for url, meta in planned_seeds(Session.of(self.crawler)):
                     self.number += 1
                     yield scrapy.Request(url, meta=meta)
 

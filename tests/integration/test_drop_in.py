@@ -76,7 +76,7 @@ def test_one_line_in_a_new_project_ranks_and_records(
     site.set("/b", "/x", "/y")
     second = run(python, *crawl, cwd=project)
     assert "'hacs/updates': 1" in second
-    assert "'hacs/dropped/gone': 1" in second
+    assert "'downloader/response_status_count/404': 2" in second  # robots.txt and the page
     assert '"new": 1' in (project / "items.jsonl").read_text()
     scholar = ("-m", "scrapy", "crawl", "scholar", "-a", "seeds=state", "-s", "DOWNLOAD_DELAY=0")
     assert "'hacs/visits': 2" in run(python, *scholar, cwd=project)

@@ -249,13 +249,25 @@ def test_robots_txt_is_obeyed_and_counted(site: Site, project: Project) -> None:
     assert crawl.stat("hacs/not_observed/refused") == 1
 
 
-def test_a_gone_page_is_marked_and_left_alone_for_a_while(site: Site, project: Project) -> None:
+def test_a_gone_page_is_marked_and_with_a_budget_left_alone_for_a_while(
+    site: Site, project: Project
+) -> None:
     seeds = [f"{site.url}/~gone/"]
     assert project.crawl(seeds).stat("hacs/gone") == 1
     assert site.visited() == ["/~gone/"]
-    crawl = project.crawl(seeds)
+    crawl = project.crawl(seeds, HACS_BUDGET=1)
     assert site.visited() == []
     assert crawl.stat("hacs/dropped/gone") == 1
+
+
+def test_without_a_budget_a_gone_page_comes_last(site: Site, project: Project) -> None:
+    site.set("/~a/")
+    seeds = [f"{site.url}/~gone/", f"{site.url}/~a/"]
+    project.crawl(seeds)
+    site.visited()
+    crawl = project.crawl(seeds)
+    assert site.visited() == ["/~a/", "/~gone/"]
+    assert crawl.stat("hacs/dropped/gone") == 0
 
 
 def test_conditional_requests_save_the_body_and_count_as_visits(

@@ -218,7 +218,7 @@ def test_damaged_rows_are_made_anew_from_their_pages(
 def test_damaged_outcome_records_are_passed_over(
     hostile: HostileState, state: State, caplog: pytest.LogCaptureFixture
 ) -> None:
-    pages = set(state.outcomes()["page"].tolist())
+    pages = set(state.outcomes()["page_id"].tolist())
     damaged = {page_id_of(url) for url in (*hostile.bad_outcomes[:3], hostile.bad_outcomes[5])}
     sound = [*hostile.readable, *hostile.unreadable]
     assert pages == {page_id_of(url) for url in sound} - damaged

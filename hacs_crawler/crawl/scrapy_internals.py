@@ -1,0 +1,135 @@
+"""What HACS uses of Scrapy that Scrapy does not promise to keep, in one place.
+
+A test for each (tests/crawl/test_scrapy_internals.py) says which one a new version of Scrapy changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from scrapy import Request
+from scrapy.core.scheduler import BaseScheduler
+from scrapy.crawler import Crawler
+from scrapy.utils.misc import build_from_crawler
+
+
+class Downloads:
+    """What the downloader of a crawl has under way, by slot: `Downloader.active` and `.slots`."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        self._crawler = crawler
+
+    @property
+    def active(self) -> set[Request]:
+        """The requests under way; of a crawl whose engine is not made yet, none."""
+        engine = _engine_of(self._crawler)
+        active: set[Request] = engine.downloader.active if engine is not None else set()
+        return active
+
+    def slot_of(self, request: Request) -> str:
+        """Return the slot that a request will wait in: its host, unless it names another."""
+        engine = _engine_of(self._crawler)
+        assert engine is not None  # noqa: S101 - there is one while requests are scheduled
+        key: str = engine.downloader.get_slot_key(request)
+        return key
+
+    def waiting_in(self, slot: str, under_way: int) -> int:
+        """Return how many of the requests under way in a slot wait for their turn.
+
+        One more is counted where the slot has all the transfers that it may have.
+        """
+        engine = _engine_of(self._crawler)
+        found = None if engine is None else engine.downloader.slots.get(slot)
+        if found is None:
+            return under_way - 1 if under_way else 0
+        if found.delay:
+            transferring: int = len(found.transferring)
+            return max(0, under_way - transferring)
+        concurrency: int = found.concurrency
+        return max(0, under_way + 1 - concurrency)
+
+    def recall(self, slot: str, is_meant: Callable[[Request], bool], error: Exception) -> None:
+        """Take requests out of a slot's queue before they are sent; each ends with the error."""
+        engine = _engine_of(self._crawler)
+        found = None if engine is None else engine.downloader.slots.get(slot)
+        if found is None:
+            return
+        for waiting in [one for one in found.queue if is_meant(one[0])]:
+            found.queue.remove(waiting)
+            waiting[1].errback(error)
+
+
+def wake(crawler: Crawler) -> None:
+    """Have the engine ask the scheduler soon: else it does so only when something ends, or every 5 s."""
+    engine = _engine_of(crawler)
+    slot = None if engine is None else engine._slot  # noqa: SLF001
+    if slot is not None:
+        slot.nextcall.schedule()
+
+
+def is_closing(crawler: Crawler) -> bool:
+    """Whether the crawl is closing; what is still asked for would keep it from ever ending."""
+    engine = _engine_of(crawler)
+    slot = None if engine is None else engine._slot  # noqa: SLF001
+    return bool(slot is None or slot.closing is not None)
+
+
+def being_parsed(crawler: Crawler) -> list[Request]:
+    """Return the requests whose responses wait for their callbacks or are in them."""
+    engine = _engine_of(crawler)
+    slot = None if engine is None else engine.scraper.slot
+    return [] if slot is None else list(slot.active)
+
+
+def is_parsing(crawler: Crawler) -> bool:
+    """Whether any response waits for its callback, is in it, or in the item pipelines."""
+    engine = _engine_of(crawler)
+    slot = None if engine is None else engine.scraper.slot
+    return bool(slot is not None and not slot.is_idle())
+
+
+def mark_as_failed(crawler: Crawler) -> None:
+    """Have `scrapy crawl` end with status 1: it does so for a crawler that has no spider."""
+    crawler.spider = None
+
+
+def filter_of(scheduler: BaseScheduler) -> Any:
+    """Return a scheduler's duplicate filter: `df`, as Scrapy's and scrapy-redis's have it, or None."""
+    return getattr(scheduler, "df", None)
+
+
+def enqueue_unfiltered(scheduler: BaseScheduler, request: Request) -> bool:
+    """Give a scheduler a request that has passed its filter already; the request stays as it is."""
+    seen = filter_of(scheduler)
+    if seen is None:
+        return scheduler.enqueue_request(request)
+    scheduler.df = _NoFilter()  # type: ignore[attr-defined]
+    try:
+        return scheduler.enqueue_request(request)
+    finally:
+        scheduler.df = seen  # type: ignore[attr-defined]
+
+
+def empty_filter(scheduler: BaseScheduler, crawler: Crawler) -> None:
+    """Let a scheduler's filter forget the requests it has seen: in a new round they come again."""
+    seen = filter_of(scheduler)
+    if seen is None:
+        return
+    if hasattr(seen, "clear"):  # scrapy-redis
+        seen.clear()
+        return
+    seen.close("round")
+    scheduler.df = build_from_crawler(type(seen), crawler)  # type: ignore[attr-defined]
+    scheduler.df.open()  # type: ignore[attr-defined]
+
+
+def _engine_of(crawler: Crawler) -> Any:
+    """Return the engine, None before it is made, as in `from_crawler` of a scheduler."""
+    return crawler.engine
+
+
+class _NoFilter:
+    def request_seen(self, request: Request) -> bool:
+        del request
+        return False
