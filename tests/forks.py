@@ -1,4 +1,4 @@
-"""`scrapy` and `hacs` as processes of their own that start at once.
+"""`scrapy`, `hacs` and scripts as processes of their own that start at once.
 
 Starting Python and importing Scrapy takes longer than most crawls of the tests. So one process imports
 everything and runs nothing, and each command is a fork of it: with arguments, folder, environment and
@@ -12,6 +12,7 @@ import atexit
 import gc
 import json
 import os
+import runpy
 import signal
 import socket
 import subprocess
@@ -61,7 +62,10 @@ def run(
     environment: Mapping[str, str] | None = None,
     timeout: float = 120.0,
 ) -> subprocess.CompletedProcess[bytes]:
-    """Run `scrapy` or `hacs` in a folder, with `given` on standard input, and wait for its end."""
+    """Run `scrapy`, `hacs` or `python SCRIPT` in a folder, with `given` on standard input, to its end.
+
+    One that takes longer than the timeout is killed.
+    """
     order = {
         "arguments": [program, *arguments],
         "environment": dict(os.environ if environment is None else environment),
@@ -141,6 +145,11 @@ def _become(order: Mapping[str, object], streams: Sequence[int]) -> None:
     sys.path[0] = order["folder"]
 
 
+def _run_script() -> None:
+    del sys.argv[0]
+    runpy.run_path(sys.argv[0], run_name="__main__")
+
+
 def _main() -> None:
     requests = socket.socket(fileno=int(sys.argv[1]))
     warnings.filterwarnings("ignore", category=ScrapyDeprecationWarning, module="scrapy|importlib")
@@ -150,6 +159,7 @@ def _main() -> None:
     assert "twisted.internet.reactor" not in sys.modules  # each command chooses its own
     programs: dict[str, Callable[[], None]] = {
         "hacs": import_module("hacs_crawler.cli.app").app,
+        "python": _run_script,
         "scrapy": import_module("scrapy.cmdline").execute,
     }
     gc.freeze()

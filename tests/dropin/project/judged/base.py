@@ -1,0 +1,77 @@
+"""What judged spiders are made of: a spider is a row of the table, named after its class."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+from scrapy import Request, Spider
+from scrapy.http import Response
+from twisted.python.failure import Failure
+
+SITE = os.environ.get("SITE", "http://127.0.0.1:1")
+TIMED = ("download_latency",)
+SEEN = ("url", "method", "priority", "dont_filter", "cookies", "cb_kwargs", "flags")
+
+
+def url(path: str, host: int = 1) -> str:
+    """The address of a page on one of the site's hosts."""
+    return SITE.replace("127.0.0.1", f"127.0.0.{host}") + path
+
+
+def urls(*paths: str) -> list[str]:
+    return [url(path) for path in paths]
+
+
+def facts(response: Response) -> dict[str, Any]:
+    """What a callback may see of a response and its request."""
+    request = response.request
+    assert request is not None
+    meta = {name: value for name, value in response.meta.items() if name not in TIMED}
+    return {
+        "url": response.url,
+        "status": response.status,
+        "flags": list(response.flags),
+        "request": {name: getattr(request, name) for name in SEEN},
+        "meta": {name: value for name, value in meta.items() if not name.startswith("hacs")},
+    }
+
+
+class Judged:
+    """Mixed into a spider, makes it a row."""
+
+    runs: ClassVar[tuple[tuple[str, ...], ...]] = ((),)
+    """The arguments of each `scrapy crawl`; they share the folder, and so the state."""
+    in_order: ClassVar[bool] = False
+    """Whether the requests have to come in the same order too."""
+    is_endless: ClassVar[bool] = False
+    """Whether the number of requests depends on how fast the machine is."""
+    adds_up: ClassVar[bool] = False
+    """Whether only all runs together do the same: where one is paused differs."""
+    visits: ClassVar[int | None] = None
+    """How many visits the add-on is to record in each run, and no failure."""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        cls.name = re.sub(r"(?<!^)(?=[A-Z])", "-", cls.__name__).lower()
+
+    def parse(self, response: Response, **kwargs: Any) -> Any:
+        yield facts(response)
+
+    def failed(self, failure: Failure) -> Iterator[Any]:
+        """An errback, which an item shows to have been called."""
+        yield {"failed": failure.request.url, "why": type(failure.value).__name__}
+
+    def page(self, path: str, host: int = 1, **kwargs: Any) -> Request:
+        kwargs.setdefault("callback", self.parse)
+        return Request(url(path, host), errback=self.failed, **kwargs)
+
+
+class Row(Judged, Spider):
+    """A spider with an errback on each start request."""
+
+    async def start(self) -> Any:
+        for one in self.start_urls:
+            yield Request(one, errback=self.failed)

@@ -1,0 +1,368 @@
+"""What `start()` may do."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from scrapy import Request, signals
+from scrapy.exceptions import CloseSpider, DontCloseSpider
+
+from ..base import Row, facts, url, urls
+
+FIVE = ("/1", "/2", "/3", "/4", "/5")
+
+
+class StartUrls(Row):
+    start_urls = urls(*FIVE)
+    visits = 5
+
+
+class DefaultStart(Row):
+    """Scrapy's own start(), which filters nothing."""
+
+    start_urls = urls(*FIVE, "/1")
+
+    async def start(self) -> Any:
+        async for one in super(Row, self).start():
+            yield one
+
+
+class NoStart(Row):
+    pass
+
+
+class StartRaisesAtOnce(Row):
+    async def start(self) -> Any:
+        raise ValueError("at once")
+        yield
+
+
+class StartRaisesAfterSome(Row):
+    async def start(self) -> Any:
+        for path in FIVE:
+            yield self.page(path)
+        raise ValueError("after five")
+
+
+class StartRaisesAfterAWhile(Row):
+    async def start(self) -> Any:
+        yield self.page("/1")
+        await asyncio.sleep(0.1)
+        raise ValueError("after a while")
+
+
+class BadUrlAmongStartUrls(Row):
+    start_urls = [*urls("/1", "/2"), "no scheme", url("/3")]
+
+
+class BadUrlFirst(Row):
+    start_urls = ["no scheme", url("/1")]
+
+
+class StartRaisesCloseSpider(Row):
+    async def start(self) -> Any:
+        yield self.page("/1")
+        await asyncio.sleep(1)
+        raise CloseSpider("had_enough")
+
+
+class _Ends:
+    """A middleware after three seeds; what it does then is `end`."""
+
+    async def process_start(self, start: Any) -> Any:
+        number = 0
+        async for one in start:
+            yield one
+            number += 1
+            if number == 3:
+                await self.end(start)
+                return
+
+    async def end(self, start: Any) -> None:
+        pass
+
+
+class CutsShort(_Ends):
+    pass
+
+
+class Closes(_Ends):
+    async def end(self, start: Any) -> None:
+        await start.aclose()
+
+
+class Raises(_Ends):
+    async def end(self, start: Any) -> None:
+        raise ValueError("enough")
+
+
+class Drops:
+    async def process_start(self, start: Any) -> Any:
+        async for one in start:
+            if not one.url.endswith(("1", "4")):
+                yield one
+
+
+class Adds:
+    async def process_start(self, start: Any) -> Any:
+        yield Request(url("/before"))
+        async for one in start:
+            yield one
+            yield Request(one.url + "/more", priority=one.priority)
+        yield Request(url("/after"))
+
+
+class Collects:
+    """Takes all of start() before it yields the first."""
+
+    async def process_start(self, start: Any) -> Any:
+        for one in reversed([one async for one in start]):
+            yield one
+
+
+class CutShortNearTheEngine(Row):
+    start_urls = urls(*FIVE)
+    custom_settings = {"SPIDER_MIDDLEWARES": {CutsShort: 10}}
+
+
+class CutShortNearTheSpider(Row):
+    start_urls = urls(*FIVE)
+    custom_settings = {"SPIDER_MIDDLEWARES": {CutsShort: 900}}
+
+
+class ClosedNearTheEngine(Row):
+    start_urls = urls(*FIVE)
+    custom_settings = {"SPIDER_MIDDLEWARES": {Closes: 10}}
+
+
+class ClosedNearTheSpider(Row):
+    start_urls = urls(*FIVE)
+    custom_settings = {"SPIDER_MIDDLEWARES": {Closes: 900}}
+
+
+class MiddlewareRaisesNearTheEngine(Row):
+    start_urls = urls(*FIVE)
+    custom_settings = {"SPIDER_MIDDLEWARES": {Raises: 10}}
+
+
+class MiddlewareRaisesNearTheSpider(Row):
+    start_urls = urls(*FIVE)
+    custom_settings = {"SPIDER_MIDDLEWARES": {Raises: 900}}
+
+
+class MiddlewareDropsSeeds(Row):
+    start_urls = urls(*FIVE)
+    custom_settings = {"SPIDER_MIDDLEWARES": {Drops: 10}}
+
+
+class MiddlewareAddsSeeds(Row):
+    start_urls = urls(*FIVE)
+    custom_settings = {"SPIDER_MIDDLEWARES": {Adds: 10}}
+
+
+class MiddlewareCollectsSeeds(Row):
+    start_urls = urls(*FIVE)
+    custom_settings = {"SPIDER_MIDDLEWARES": {Collects: 10}}
+
+
+class WaitsForItsCallback(Row):
+    async def start(self) -> Any:
+        for path in ("/1", "/2"):
+            self.has_come = asyncio.Event()
+            yield self.page(path)
+            await self.has_come.wait()
+        yield self.page("/3")
+
+    def parse(self, response: Any) -> Any:
+        self.has_come.set()
+        yield facts(response)
+
+
+class WaitsForAllItsCallbacks(Row):
+    async def start(self) -> Any:
+        self.left = len(FIVE)
+        self.have_come = asyncio.Event()
+        for path in FIVE:
+            yield self.page(path)
+        await self.have_come.wait()
+        yield {"all have come": True}
+
+    def parse(self, response: Any) -> Any:
+        self.left -= 1
+        if not self.left:
+            self.have_come.set()
+        yield facts(response)
+
+
+class CallbacksFillAQueue(Row):
+    async def start(self) -> Any:
+        self.queue: asyncio.Queue[str] = asyncio.Queue()
+        self.queue.put_nowait("/0")
+        for _ in range(5):
+            yield self.page(await self.queue.get())
+
+    def parse(self, response: Any) -> Any:
+        self.queue.put_nowait(f"/{int(response.url[-1]) + 1}")
+        yield facts(response)
+
+
+class SlowSource(Row):
+    """What came before its end is fetched before its end."""
+
+    pause = 0.4
+
+    async def start(self) -> Any:
+        self.number = 0
+        for path in FIVE:
+            yield self.page(path)
+            await asyncio.sleep(self.pause)
+        yield {"fetched before the end": self.number > 0}
+
+    def parse(self, response: Any) -> Any:
+        self.number += 1
+        yield facts(response)
+
+
+class SlowToBegin(SlowSource):
+    async def start(self) -> Any:
+        await asyncio.sleep(self.pause)
+        for path in FIVE:
+            yield self.page(path)
+
+
+class YieldsEveryTenthOfASecond(SlowSource):
+    pause = 0.1
+
+    async def start(self) -> Any:
+        self.number = 0
+        for number in range(15):
+            yield self.page(f"/{number}")
+            await asyncio.sleep(self.pause)
+        yield {"fetched before the end": self.number > 0}
+
+
+class WaitsOnSchedulerEmpty(Row):
+    async def start(self) -> Any:
+        for first in (0, 3, 6):
+            for number in range(first, first + 3):
+                yield self.page(f"/{number}")
+            await self.crawler.signals.wait_for(signals.scheduler_empty)
+
+
+class NeverEnds(Row):
+    custom_settings = {"CLOSESPIDER_ITEMCOUNT": 5}
+    is_endless = True
+
+    async def start(self) -> Any:
+        while True:
+            yield self.page("/1", dont_filter=True)
+            await asyncio.sleep(0.01)
+
+
+class NeverEndsAndIsSlow(NeverEnds):
+    async def start(self) -> Any:
+        while True:
+            yield self.page("/1", dont_filter=True)
+            await asyncio.sleep(0.1)
+
+
+class NeverYields(Row):
+    custom_settings = {"CLOSESPIDER_TIMEOUT": 1}
+
+    async def start(self) -> Any:
+        await asyncio.Event().wait()
+        yield
+
+
+class YieldsAndWaitsForEver(Row):
+    custom_settings = {"CLOSESPIDER_TIMEOUT": 2}
+
+    async def start(self) -> Any:
+        yield self.page("/1")
+        yield self.page("/2")
+        await asyncio.Event().wait()
+
+
+class ItemsFromStart(Row):
+    async def start(self) -> Any:
+        for path in FIVE:
+            yield {"item": path}
+            yield self.page(path)
+        yield {"item": "last"}
+
+
+class OnlyItemsFromStart(Row):
+    async def start(self) -> Any:
+        yield {"item": 1}
+        yield {"item": 2}
+
+
+class OldStartRequests(Row):
+    """As Scrapy's documentation has it for spiders that run on Scrapy before 2.13 too."""
+
+    async def start(self) -> Any:
+        for one in self.start_requests():
+            yield one
+
+    def start_requests(self) -> Any:
+        for path in FIVE:
+            yield self.page(path)
+
+
+class StartTwice(Row):
+    async def start(self) -> Any:
+        for path in (*FIVE, *FIVE):
+            yield self.page(path)
+
+
+class ManySeeds(Row):
+    custom_settings = {"LOG_LEVEL": "INFO"}
+    start_urls = urls(*(f"/{number}" for number in range(150)))
+
+
+class RequestsOnIdle(Row):
+    """As spiders that read a queue do, scrapy-redis's for one."""
+
+    @classmethod
+    def from_crawler(cls, crawler: Any, *args: Any, **kwargs: Any) -> Any:
+        spider = super().from_crawler(crawler, *args, **kwargs)
+        spider.left = list(FIVE)
+        crawler.signals.connect(spider.on_idle, signals.spider_idle)
+        return spider
+
+    def on_idle(self) -> None:
+        if self.left:
+            self.crawler.engine.crawl(self.page(self.left.pop()))
+            raise DontCloseSpider
+
+
+class RequestsWhileStarting(Row):
+    """Hands the engine a request in the middle of start()."""
+
+    async def start(self) -> Any:
+        yield self.page("/1")
+        self.crawler.engine.crawl(self.page("/2"))
+        yield self.page("/3")
+
+
+class DownloadsInStart(Row):
+    """Asks for a page on its own, past the scheduler, before the first start request."""
+
+    async def start(self) -> Any:
+        response = await self.crawler.engine.download_async(Request(url("/token")))
+        yield {"token": response.status}
+        for path in FIVE:
+            yield self.page(path)
+
+
+class Pauses(Row):
+    """Pauses the engine in a callback, and goes on a little later."""
+
+    start_urls = urls(*FIVE)
+
+    def parse(self, response: Any) -> Any:
+        if response.url.endswith("1"):
+            self.crawler.engine.pause()
+            asyncio.get_running_loop().call_later(0.2, self.crawler.engine.unpause)
+        yield facts(response)

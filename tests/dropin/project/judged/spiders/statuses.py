@@ -1,0 +1,272 @@
+"""What servers answer, and what goes wrong."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+from typing import Any
+
+from scrapy import Request
+from scrapy.downloadermiddlewares.retry import get_retry_request
+from scrapy.exceptions import CloseSpider, IgnoreRequest, StopDownload
+from scrapy.http import HtmlResponse
+from scrapy.signals import headers_received
+
+from ..base import Row, facts, url, urls
+
+FIVE = ("/1", "/2", "/3", "/4", "/5")
+
+
+class LinkChecker(Row):
+    """Yields what is broken, today and tomorrow."""
+
+    handle_httpstatus_list = [404, 410]
+    start_urls = urls("/1", "/status/404", "/status/410", "/status/404?again")
+    runs = ((), ())
+
+
+class NotFoundTwice(Row):
+    start_urls = urls("/1", "/status/404", "/status/410")
+    runs = ((), ())
+
+
+class SameCrawlTwice(Row):
+    start_urls = urls(*FIVE, "/links?to=/a")
+    runs = ((), ())
+
+
+class UnavailableForAnHour(Row):
+    start_urls = urls("/status/503?after=3600", *FIVE)
+
+
+class TooManyRequests(Row):
+    start_urls = urls("/flaky/429/1", *FIVE)
+
+
+class TooManyRequestsAndRetryAfter(Row):
+    start_urls = urls("/flaky/429/1?after=30", *FIVE)
+
+
+class RetryAfterOfOneHost(Row):
+    async def start(self) -> Any:
+        yield self.page("/flaky/503/1?after=20")
+        for path in FIVE:
+            yield self.page(path)
+            yield self.page(path, 2)
+
+
+class Retries(Row):
+    start_urls = urls("/flaky/500/1", "/flaky/503/2", "/status/500", "/1")
+
+
+class RetriesOfItsOwn(Row):
+    handle_httpstatus_list = [503]
+    start_urls = urls("/flaky/503/1?after=20", "/status/503", "/1")
+    custom_settings = {"RETRY_ENABLED": False}
+
+    def parse(self, response: Any) -> Any:
+        if response.status == 503:
+            again = get_retry_request(
+                response.request, spider=self, reason="busy", max_retry_times=1
+            )
+            yield again or {"given up": response.url}
+        else:
+            yield {"url": response.url}
+
+
+class DontRetry(Row):
+    async def start(self) -> Any:
+        yield self.page("/status/500", meta={"dont_retry": True})
+        yield self.page("/status/404", meta={"handle_httpstatus_all": True})
+        yield self.page("/redirect?to=/1", meta={"dont_redirect": True})
+
+
+class ConnectionsThatFail(Row):
+    custom_settings = {"RETRY_TIMES": 1}
+
+    async def start(self) -> Any:
+        yield Request("http://127.0.0.1:1/", errback=self.failed)
+        yield self.page("/broken", 2)  # a host of its own: a kept connection would be tried twice
+        yield self.page("/slow/3", meta={"download_timeout": 1, "dont_retry": True})
+        yield self.page("/1")
+
+
+class CallbackRaises(Row):
+    start_urls = urls(*FIVE)
+
+    def parse(self, response: Any) -> Any:
+        yield {"url": response.url}
+        if response.url.endswith("3"):
+            raise ValueError("three")
+
+
+class ErrbackRaises(Row):
+    start_urls = urls("/status/404", "/1")
+
+    def failed(self, failure: Any) -> Any:
+        raise ValueError("in the errback")
+
+
+class CallbackClosesTheSpider(Row):
+    custom_settings = {"CONCURRENT_REQUESTS": 1}
+    start_urls = urls(*FIVE)
+    is_endless = True
+
+    def parse(self, response: Any) -> Any:
+        raise CloseSpider("seen_one")
+
+
+class ClosedByErrorCount(Row):
+    custom_settings = {"CLOSESPIDER_ERRORCOUNT": 1, "CONCURRENT_REQUESTS": 1}
+    start_urls = urls(*FIVE)
+    is_endless = True
+
+    def parse(self, response: Any) -> Any:
+        raise ValueError(response.url)
+
+
+class ClosedByPageCount(Row):
+    custom_settings = {"CLOSESPIDER_PAGECOUNT": 2, "CONCURRENT_REQUESTS": 1}
+    start_urls = urls(*FIVE)
+    is_endless = True
+
+
+class Interrupted(Row):
+    """As by Ctrl-C: the second kills, the first lets it end."""
+
+    custom_settings = {"CONCURRENT_REQUESTS": 1}
+    start_urls = urls(*FIVE)
+    is_endless = True
+
+    def parse(self, response: Any) -> Any:
+        if response.url.endswith(("1", "2")) and not getattr(self, "is_told", False):
+            self.is_told = True
+            os.kill(os.getpid(), signal.SIGTERM)
+
+
+class FingerprintFails:
+    def fingerprint(self, request: Any) -> bytes:
+        if request.url.endswith(("2", "4")):
+            raise ValueError(f"no fingerprint of {request.url[-2:]}")
+        return request.url.encode()
+
+
+class FingerprinterRaises(Row):
+    custom_settings = {"REQUEST_FINGERPRINTER_CLASS": FingerprintFails}
+    start_urls = urls(*FIVE)
+    is_endless = True
+
+
+class FingerprinterRaisesForFollowUps(Row):
+    custom_settings = {"REQUEST_FINGERPRINTER_CLASS": FingerprintFails}
+    start_urls = urls("/links?to=/1&to=/2&to=/3", "/links?to=/5&to=/4&x")
+
+    def parse(self, response: Any) -> Any:
+        yield {"url": response.url}
+        yield from response.follow_all(css="a", errback=self.failed)
+
+
+class FilterFails:
+    @classmethod
+    def from_crawler(cls, crawler: Any) -> Any:
+        return cls()
+
+    def open(self) -> None:
+        pass
+
+    def close(self, reason: str) -> None:
+        pass
+
+    def log(self, request: Any, spider: Any) -> None:
+        pass
+
+    def request_seen(self, request: Any) -> bool:
+        if request.url.endswith("3"):
+            raise RuntimeError("the filter is away")
+        return False
+
+
+class FilterRaises(Row):
+    custom_settings = {"DUPEFILTER_CLASS": FilterFails}
+    start_urls = urls(*FIVE)
+    is_endless = True
+
+
+class Ignores:
+    def process_request(self, request: Any, spider: Any = None) -> None:
+        if request.url.endswith(("2", "3")):
+            raise IgnoreRequest("not wanted")
+
+
+class Answers:
+    def process_request(self, request: Any, spider: Any = None) -> Any:
+        if request.url.endswith(("2", "3")):
+            return HtmlResponse(request.url, body=b"<a href='/x'>made up</a>", request=request)
+        return None
+
+
+class Reschedules:
+    """Sends each request round once more, as middlewares that get a proxy or a session first do."""
+
+    def process_request(self, request: Any, spider: Any = None) -> Any:
+        if request.meta.get("is_round"):
+            return None
+        return request.replace(meta={**request.meta, "is_round": True}, dont_filter=True)
+
+
+class ReschedulesAnswers:
+    def process_response(self, request: Any, response: Any, spider: Any = None) -> Any:
+        if request.meta.get("is_round"):
+            return response
+        return request.replace(meta={**request.meta, "is_round": True}, dont_filter=True)
+
+
+class MiddlewareIgnores(Row):
+    custom_settings = {"DOWNLOADER_MIDDLEWARES": {Ignores: 100}}
+    start_urls = urls(*FIVE)
+
+
+class MiddlewareAnswers(Row):
+    custom_settings = {"DOWNLOADER_MIDDLEWARES": {Answers: 100}}
+    start_urls = urls(*FIVE)
+
+
+class MiddlewareReschedules(Row):
+    custom_settings = {"DOWNLOADER_MIDDLEWARES": {Reschedules: 100}}
+    start_urls = urls(*FIVE)
+    visits = 5
+
+
+class MiddlewareReschedulesAnswers(Row):
+    custom_settings = {"DOWNLOADER_MIDDLEWARES": {ReschedulesAnswers: 100}}
+    start_urls = urls(*FIVE)
+    visits = 5
+
+
+class StopsDownloads(Row):
+    """Wants the headers only."""
+
+    start_urls = urls(*FIVE)
+
+    @classmethod
+    def from_crawler(cls, crawler: Any, *args: Any, **kwargs: Any) -> Any:
+        spider = super().from_crawler(crawler, *args, **kwargs)
+        crawler.signals.connect(spider.stop, headers_received)
+        return spider
+
+    def stop(self, request: Any) -> None:
+        raise StopDownload(fail=request.url.endswith("3"))
+
+
+class LogsErrors(Row):
+    start_urls = urls(*FIVE)
+
+    def parse(self, response: Any) -> Any:
+        self.logger.error("an error of the spider's own")
+        logging.getLogger("elsewhere").warning("a warning")
+        yield facts(response)
+
+
+class MetaRefresh(Row):
+    start_urls = ["data:text/html,<meta http-equiv=refresh content='0;url=" + url("/1") + "'>"]

@@ -1,0 +1,11 @@
+"""Two crawls at once in one process."""
+
+from __future__ import annotations
+
+from scrapy.crawler import CrawlerProcess
+from scrapy.utils.project import get_project_settings
+
+process = CrawlerProcess(get_project_settings())
+process.crawl("start-urls")
+process.crawl("follows-rules")
+process.start()

@@ -1,0 +1,198 @@
+"""The site that judged spiders crawl: what it answers follows from the URL alone.
+
+| path                        | answer                                                          |
+|-----------------------------|-----------------------------------------------------------------|
+| `/links?to=/a&to=/b`        | a page with these links                                         |
+| `/status/404`               | that status; `?after=3600` adds a Retry-After                   |
+| `/flaky/503/2`              | that status twice, then a page; `?after=…` too                  |
+| `/redirect?to=/a`           | 302 to there                                                    |
+| `/slow/0.5`                 | a page, after so many seconds                                   |
+| `/broken`                   | a closed connection                                             |
+| `/echo`                     | method, body and cookies as JSON                                |
+| `/login`, `/account`        | a form with a CSRF token, and what only those see who sent it    |
+| `/scroll?page=0`            | JSON with three links and the number of the next page           |
+| `/sitemap.xml`, `/feed.xml` | what they are called; `/feed.csv` too                           |
+| `/file/a.txt`               | a text file                                                     |
+| `/robots.txt`               | disallows `/private`                                            |
+| anything else               | a page without links                                            |
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections import Counter
+from collections.abc import Mapping
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, NamedTuple, Self
+from urllib.parse import parse_qs, parse_qsl, urlsplit
+
+TOKEN = "5f2a"
+COOKIE = "session=9c1e"
+HTML = "text/html; charset=utf-8"
+
+
+class Asked(NamedTuple):
+    """One request as the site saw it, without the site's port."""
+
+    method: str
+    url: str
+    headers: tuple[tuple[str, str], ...]
+    body: str
+
+
+class Answer(NamedTuple):
+    body: str = ""
+    status: int = 200
+    content_type: str = HTML
+    headers: Mapping[str, str] = {}
+
+
+class JudgedSite:
+    """Serves every address of the loopback range, so that 127.0.0.2 is another host."""
+
+    def __init__(self) -> None:
+        self._asked: list[Asked] = []
+        self._times: Counter[str] = Counter()
+        self._lock = threading.Lock()
+        site = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+            disable_nagle_algorithm = True
+
+            def do_GET(self) -> None:
+                body = self.rfile.read(int(self.headers.get("Content-Length", 0))).decode()
+                site._note(self.command, self.path, dict(self.headers), body)
+                if urlsplit(self.path).path == "/broken":
+                    self.close_connection = True
+                    return
+                answer = site._answer(self.command, self.path, dict(self.headers), body)
+                self.send_response(answer.status)
+                self.send_header("Content-Type", answer.content_type)
+                self.send_header("Content-Length", str(len(answer.body.encode())))
+                for name, value in answer.headers.items():
+                    self.send_header(name, value)
+                self.end_headers()
+                if self.command != "HEAD":
+                    self.wfile.write(answer.body.encode())
+
+            do_HEAD = do_POST = do_PUT = do_GET  # noqa: N815 - http.server looks for these
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        class Server(ThreadingHTTPServer):
+            daemon_threads = True
+            request_queue_size = 100
+
+            def handle_error(self, *_: object) -> None:
+                """A client that was killed, or did not want to wait, is no news."""
+
+        self._server = Server(("0.0.0.0", 0), Handler)
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,))
+
+    @property
+    def port(self) -> int:
+        return self._server.server_address[1]
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def forget(self) -> None:
+        """Begin anew, as for one who never asked anything."""
+        with self._lock:
+            self._asked.clear()
+            self._times.clear()
+
+    def take_asked(self) -> list[Asked]:
+        """What was asked for since `forget`, in order."""
+        with self._lock:
+            return list(self._asked)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+    def _note(self, method: str, path: str, headers: dict[str, str], body: str) -> None:
+        port = f":{self.port}"
+        rest = {name: value.replace(port, "") for name, value in headers.items()}
+        url = f"http://{rest.pop('Host', '?')}{path}".replace(port, "")
+        with self._lock:
+            self._asked.append(Asked(method, url, tuple(sorted(rest.items())), body))
+
+    def _answer(  # noqa: C901, PLR0911, PLR0912 - a case for each path of the table above
+        self, method: str, path: str, headers: dict[str, str], body: str
+    ) -> Answer:
+        split = urlsplit(path)
+        query = parse_qs(split.query)
+        after = {"Retry-After": query["after"][0]} if "after" in query else {}
+        match split.path.strip("/").split("/"):
+            case ["links"]:
+                return _page(path, query.get("to", []))
+            case ["status", status]:
+                return Answer(f"<html><body>{status}</body></html>", int(status), HTML, after)
+            case ["flaky", status, times]:
+                with self._lock:
+                    self._times[path] += 1
+                    is_enough = self._times[path] > int(times)
+                return _page(path) if is_enough else Answer("not now", int(status), HTML, after)
+            case ["redirect"]:
+                return Answer("", 302, HTML, {"Location": query.get("to", ["/redirect"])[0]})
+            case ["slow", seconds]:
+                time.sleep(float(seconds))
+                return _page(path)
+            case ["echo"]:
+                return _json({"method": method, "body": body, "cookie": headers.get("Cookie")})
+            case ["login"]:
+                return _login(method, body)
+            case ["account"]:
+                is_known = headers.get("Cookie") == COOKIE
+                return _page(path, ["/account/1", "/account/2"] if is_known else ["/login"])
+            case ["scroll"]:
+                number = int(query["page"][0])
+                found = {"links": [f"/item/{number}/{n}" for n in range(3)]}
+                return _json({**found, "next": number + 1 if number < 4 else None})
+            case ["sitemap.xml"]:
+                return Answer(self._sitemap(), 200, "application/xml")
+            case ["feed.xml"]:
+                entries = "".join(f"<entry><id>{n}</id></entry>" for n in range(3))
+                return Answer(f"<feed>{entries}</feed>", 200, "application/xml")
+            case ["feed.csv"]:
+                return Answer("id,link\n1,/csv/1\n2,/csv/2\n", 200, "text/csv")
+            case ["file", name]:
+                return Answer(f"the file {name}", 200, "text/plain")
+            case ["robots.txt"]:
+                return Answer("User-agent: *\nDisallow: /private\n", 200, "text/plain")
+            case _:
+                return _page(path)
+
+    def _sitemap(self) -> str:
+        urls = "".join(f"<url><loc>{self.url}/map/{n}</loc></url>" for n in range(4))
+        space = "http://www.sitemaps.org/schemas/sitemap/0.9"
+        return f'<?xml version="1.0"?><urlset xmlns="{space}">{urls}</urlset>'
+
+
+def _page(title: str, links: list[str] | None = None) -> Answer:
+    anchors = "".join(f'<p><a href="{link}">{link}</a></p>' for link in links or [])
+    return Answer(f"<html><head><title>{title}</title></head><body>page{anchors}</body></html>")
+
+
+def _json(content: Any) -> Answer:
+    return Answer(json.dumps(content), 200, "application/json")
+
+
+def _login(method: str, body: str) -> Answer:
+    if method != "POST":
+        form = f'<input type="hidden" name="token" value="{TOKEN}"><input name="user">'
+        return Answer(f'<html><body><form method="post">{form}</form></body></html>')
+    if dict(parse_qsl(body)) != {"token": TOKEN, "user": "ada"}:
+        return Answer("who are you?", 403)
+    return Answer("", 302, HTML, {"Location": "/account", "Set-Cookie": f"{COOKIE}; Path=/"})

@@ -1,0 +1,154 @@
+"""A table of spiders and commands: run without and with the add-on, each does the same.
+
+A row is a spider of `project/judged/spiders`, or one of the commands below.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from pkgutil import iter_modules
+
+import pytest
+from scrapy.utils.spider import iter_spider_classes
+
+from dropin.judge import Case, Command, judge
+from dropin.project.judged import spiders
+from dropin.project.judged.base import Judged
+from dropin.site import JudgedSite
+
+LONGEST_SECONDS = 90.0
+LONGEST_SECONDS_OF_A_FAULT = 10.0
+
+COMMANDS: dict[str, tuple[Command, ...]] = {
+    "check": (("scrapy", "check"),),
+    "fetch": (("scrapy", "fetch", "SITE/1"), ("scrapy", "fetch", "--nolog", "SITE/redirect?to=/2")),
+    "fetch of nothing": (("scrapy", "fetch", "SITE/status/404"),),
+    "fetch by a spider": (("scrapy", "fetch", "--spider=start-urls", "SITE/1"),),
+    "list": (("scrapy", "list"),),
+    "parse": (("scrapy", "parse", "--spider=checked", "--depth=2", "SITE/links?to=/a&to=/b"),),
+    "parse by a rule": (
+        ("scrapy", "parse", "--spider=follows-rules", "--rules", "SITE/links?to=/page/1"),
+    ),
+    "parse of several URLs": (("scrapy", "parse", "--spider=checked", "SITE/1", "SITE/2"),),
+    "runspider": (("scrapy", "runspider", "scripts/alone.py", "-O", "-:jsonlines"),),
+    "shell": (("scrapy", "shell", "-c", "response.status", "SITE/1"),),
+    "shell without a URL": (("scrapy", "shell", "-c", "1 + 1"),),
+    "shell of a file": (("scrapy", "shell", "-c", "len(response.body) > 0", "./scrapy.cfg"),),
+    "shell by a spider": (
+        ("scrapy", "shell", "--spider=start-urls", "-c", "response.url", "SITE/1"),
+    ),
+    "shell that fetches more": (
+        (
+            "scrapy",
+            "shell",
+            "-c",
+            "[fetch(response.urljoin(n)) for n in '23'] and response.url",
+            "SITE/1",
+        ),
+    ),
+    "two crawls at once": (("python", "scripts/two_at_once.py"),),
+    "two crawls one after the other": (("python", "scripts/one_after_the_other.py"),),
+    "a notebook": (("python", "scripts/notebook.py"),),
+    "without asyncio": (
+        (
+            "scrapy",
+            "crawl",
+            "start-urls",
+            "-s",
+            "TWISTED_REACTOR=twisted.internet.selectreactor.SelectReactor",
+        ),
+    ),
+    "without a reactor": (
+        ("scrapy", "crawl", "start-urls", "-s", "TWISTED_REACTOR_ENABLED=False"),
+    ),
+    "no such spider": (("scrapy", "crawl", "no-such-spider"),),
+}
+
+FAULTS: dict[str, str] = {
+    "bad-url-among-start-urls": "issue point 1",
+    "closed-near-the-engine": "issue point 1",
+    "cut-short-near-the-engine": "issue point 1",
+    "middleware-raises-near-the-engine": "issue point 1",
+    "middleware-raises-near-the-spider": "issue point 1",
+    "start-raises-after-a-while": "issue point 1",
+    "start-raises-after-some": "issue point 1",
+    "shell": "issue point 2",
+    "shell by a spider": "issue point 2",
+    "shell of a file": "issue point 2",
+    "shell that fetches more": "issue point 2",
+    "callbacks-fill-a-queue": "issue point 3",
+    "never-ends": "issue point 3",
+    "never-ends-and-is-slow": "issue point 3",
+    "slow-source": "issue point 3",
+    "start-raises-close-spider": "issue point 3",
+    "waits-for-all-its-callbacks": "issue point 3",
+    "waits-for-its-callback": "issue point 3",
+    "yields-and-waits-for-ever": "issue point 3",
+    "yields-every-tenth-of-a-second": "issue point 3",
+    "dont-filter": "issue point 4",
+    "fingerprint-of-a-header": "issue point 4",
+    "no-filter": "issue point 4",
+    "offsite": "issue point 4",
+    "same-for-an-archive": "issue point 4",
+    "same-for-scrapy": "issue point 4",
+    "start-twice": "issue point 4",
+    "follow-ups-of-high-priority": "issue point 5",
+    "priorities-of-seeds": "issue point 5",
+    "seeds-before-follow-ups": "issue point 5",
+    "redirect-loop": "issue point 6",
+    "redirects-to-a-seed": "issue point 6",
+    "redirects-to-one-page": "issue point 6",
+    "link-checker": "issue point 7",
+    "not-found-twice": "issue point 7",
+    "middleware-reschedules": "issue point 8",
+    "middleware-reschedules-answers": "issue point 8",
+    "retries-of-its-own": "issue point 8",
+    "retry-after-of-one-host": "issue point 8",
+    "too-many-requests": "issue point 8",
+    "too-many-requests-and-retry-after": "issue point 8",
+    "unavailable-for-an-hour": "issue point 8",
+    "filter-raises": "issue point 10",
+    "fingerprinter-raises": "issue point 10",
+    "copies-meta": "issue point 11",
+    "feed-of-meta": "issue point 11",
+    "copies-meta-of-a-post": "issue point 12",
+}
+"""Rows that fail today, and which point of the issue says why."""
+
+
+def spider_cases() -> Iterator[tuple[str, Case]]:
+    for module in iter_modules(spiders.__path__, f"{spiders.__name__}."):
+        for spider in iter_spider_classes(import_module(module.name)):
+            assert issubclass(spider, Judged)
+            commands = tuple(("scrapy", "crawl", spider.name, *run) for run in spider.runs)
+            yield (
+                spider.name,
+                Case(commands, spider.in_order, spider.is_endless, spider.adds_up, spider.visits),
+            )
+
+
+CASES = {**dict(spider_cases()), **{name: Case(commands) for name, commands in COMMANDS.items()}}
+
+
+def rows() -> Iterator[object]:
+    assert not FAULTS.keys() - CASES.keys()
+    for name, case in CASES.items():
+        fault = FAULTS.get(name)
+        marks = [pytest.mark.xfail(strict=True, reason=fault)] if fault else []
+        seconds = LONGEST_SECONDS_OF_A_FAULT if fault else LONGEST_SECONDS
+        yield pytest.param(case, seconds, marks=marks, id=name)
+
+
+@pytest.fixture(scope="module")
+def judged_site() -> Iterator[JudgedSite]:
+    with JudgedSite() as site:
+        yield site
+
+
+@pytest.mark.parametrize(("case", "seconds"), list(rows()))
+def test_the_add_on_changes_nothing_but_the_order_of(
+    case: Case, seconds: float, judged_site: JudgedSite, tmp_path: Path
+) -> None:
+    judge(case, judged_site, tmp_path, seconds)
