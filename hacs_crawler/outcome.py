@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import InitVar, dataclass
 from datetime import UTC, datetime
 
 from hacs_crawler.links import canonical_link, link_fingerprint
@@ -19,7 +19,7 @@ class NotObserved:
     """A reason of the stat `hacs/not_observed/<reason>`, or "gone"."""
 
 
-@dataclass(slots=True)
+@dataclass
 class Outcome:
     """A visit's outcome. Rates are in 1/day, times in UTC.
 
@@ -28,6 +28,9 @@ class Outcome:
     update as it was when the request was scheduled (for a request that was not ranked: when the
     response came). `is_known` is False where the store could not be reached: then nothing is known
     beyond the visit itself.
+
+    It is a dataclass item whose fields Scrapy's JSON encoder can write, so that a feed of
+    `response.meta` works. `after` is no field of it.
     """
 
     url: str
@@ -36,21 +39,31 @@ class Outcome:
     is_known: bool
     is_first: bool
     is_update: bool
-    new_links: frozenset[int]
+    new_links: set[int]
     p: float
     rate_before_per_day: float
-    after: Page
-    estimate: Callable[[Page], float]
+    page: InitVar[Page]
+    estimate: InitVar[Callable[[Page], float]]
+
+    def __post_init__(self, page: Page, estimate: Callable[[Page], float]) -> None:
+        """Keep what is no field."""
+        self._after = page
+        self._estimate = estimate
+
+    @property
+    def after(self) -> Page:
+        """The page's record with this visit; not to be changed."""
+        return self._after
 
     @property
     def rate_after_per_day(self) -> float:
         """The rate with this visit taken into account; estimated when asked for."""
-        return self.estimate(self.after)
+        return self._estimate(self._after)
 
     @property
     def last_update(self) -> datetime | None:
         """Tau: when the last update was found, this visit's included."""
-        second = self.after.last_update
+        second = self._after.last_update
         return None if second is None else datetime.fromtimestamp(second, UTC)
 
     def is_new(self, url: str) -> bool:

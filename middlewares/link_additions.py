@@ -124,10 +124,10 @@ class LinkAdditionsMiddleware:
             is_known=recorded.is_known,
             is_first=not page.visits,
             is_update=recorded.updated and recorded.is_known,
-            new_links=recorded.new_links if recorded.is_known else frozenset(),
+            new_links=set(recorded.new_links) if recorded.is_known else set(),
             p=p,
             rate_before_per_day=rate,
-            after=recorded.after,
+            page=recorded.after,
             estimate=session.state.estimation.rate_per_day,
         )
 

@@ -35,7 +35,7 @@ SOURCES = {
 }
 TEST_COMMAND = "pip install -r requirements.txt && pytest"
 CRAWL_COMMAND = "pip install -r requirements.txt && scrapy crawl scholar -a seeds=seeds/scholar.txt"
-SCRAPYS_OWN_META = {"is_start_request", "download_slot", "dont_retry", "dont_redirect"}
+SCRAPYS_OWN_META = {"is_start_request", "depth", "download_slot", "dont_retry", "dont_redirect"}
 
 
 def in_code(pattern: str) -> set[str]:
@@ -43,6 +43,12 @@ def in_code(pattern: str) -> set[str]:
     matches = [match for text in SOURCES.values() for match in re.finditer(pattern, text)]
     assert matches, pattern
     return {group for match in matches for group in match.groups() if group is not None}
+
+
+def in_harvest(pattern: str) -> set[str]:
+    """The same, of the folder that asks archives alone."""
+    texts = [text for path, text in SOURCES.items() if path.parent.name == "harvest"]
+    return {found for text in texts for found in re.findall(pattern, text)}
 
 
 def section(page: str, heading: str) -> str:
@@ -89,7 +95,7 @@ def stats_in_code() -> set[str]:
         | {f"hacs/dropped/{reason}" for reason in dropped}
         | {f"hacs/not_observed/{reason}" for reason in not_observed}
         | {f"hacs/{name}".replace("{arm}", "<arm>") for name in families if "{arm}" in name}
-        | {f"hacs/archive/{name}" for name in in_code(r'self\._count\("(\w+)"\)') | {"captures"}}
+        | {f"hacs/archive/{name}" for name in in_harvest(r'self\._count\("(\w+)"\)') | {"captures"}}
         | {f"hacs/archive/seeds/{status}" for status in in_code(r'status = "(\w+)"(?: if|\n)')}
         | {f"hacs/archive/seeds/{status}" for status in ("none", "blocked")}
         | {"hacs/archive/dropped/<kind>", "hacs/archive/mementos_failed/<reason>"}
@@ -121,7 +127,8 @@ def test_every_meta_key_is_documented_and_every_documented_key_exists() -> None:
 
 
 def test_the_outcomes_fields_are_documented() -> None:
-    public = {name for name in dir(Outcome) if not name.startswith("_")}
+    named = {*dir(Outcome), *(field.name for field in fields(Outcome))}
+    public = {name for name in named if not name.startswith("_")}
     assert set(first_column("docs/reference.md", "## Outcome")) == public
 
 

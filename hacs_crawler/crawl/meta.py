@@ -109,5 +109,5 @@ def forget_copied_meta(request: Request) -> None:
     if request.url == outcome.requested_url:
         meta["hacs"] = True
         return
-    for key in ("hacs", "hacs_page", "hacs_planned", "is_start_request"):
+    for key in ("hacs", "hacs_page", "hacs_planned"):
         meta.pop(key, None)

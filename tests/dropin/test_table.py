@@ -66,57 +66,6 @@ COMMANDS: dict[str, tuple[Command, ...]] = {
     "no such spider": (("scrapy", "crawl", "no-such-spider"),),
 }
 
-FAULTS: dict[str, str] = {
-    "bad-url-among-start-urls": "issue point 1",
-    "closed-near-the-engine": "issue point 1",
-    "cut-short-near-the-engine": "issue point 1",
-    "middleware-raises-near-the-engine": "issue point 1",
-    "middleware-raises-near-the-spider": "issue point 1",
-    "start-raises-after-a-while": "issue point 1",
-    "start-raises-after-some": "issue point 1",
-    "shell": "issue point 2",
-    "shell by a spider": "issue point 2",
-    "shell of a file": "issue point 2",
-    "shell that fetches more": "issue point 2",
-    "callbacks-fill-a-queue": "issue point 3",
-    "never-ends": "issue point 3",
-    "never-ends-and-is-slow": "issue point 3",
-    "slow-source": "issue point 3",
-    "start-raises-close-spider": "issue point 3",
-    "waits-for-all-its-callbacks": "issue point 3",
-    "waits-for-its-callback": "issue point 3",
-    "yields-and-waits-for-ever": "issue point 3",
-    "yields-every-tenth-of-a-second": "issue point 3",
-    "dont-filter": "issue point 4",
-    "fingerprint-of-a-header": "issue point 4",
-    "no-filter": "issue point 4",
-    "offsite": "issue point 4",
-    "same-for-an-archive": "issue point 4",
-    "same-for-scrapy": "issue point 4",
-    "start-twice": "issue point 4",
-    "follow-ups-of-high-priority": "issue point 5",
-    "priorities-of-seeds": "issue point 5",
-    "seeds-before-follow-ups": "issue point 5",
-    "redirect-loop": "issue point 6",
-    "redirects-to-a-seed": "issue point 6",
-    "redirects-to-one-page": "issue point 6",
-    "link-checker": "issue point 7",
-    "not-found-twice": "issue point 7",
-    "middleware-reschedules": "issue point 8",
-    "middleware-reschedules-answers": "issue point 8",
-    "retries-of-its-own": "issue point 8",
-    "retry-after-of-one-host": "issue point 8",
-    "too-many-requests": "issue point 8",
-    "too-many-requests-and-retry-after": "issue point 8",
-    "unavailable-for-an-hour": "issue point 8",
-    "filter-raises": "issue point 10",
-    "fingerprinter-raises": "issue point 10",
-    "copies-meta": "issue point 11",
-    "feed-of-meta": "issue point 11",
-    "copies-meta-of-a-post": "issue point 12",
-}
-"""Rows that fail today, and which point of the issue says why."""
-
 
 def spider_cases() -> Iterator[tuple[str, Case]]:
     for module in iter_modules(spiders.__path__, f"{spiders.__name__}."):
@@ -133,12 +82,8 @@ CASES = {**dict(spider_cases()), **{name: Case(commands) for name, commands in C
 
 
 def rows() -> Iterator[object]:
-    assert not FAULTS.keys() - CASES.keys()
     for name, case in CASES.items():
-        fault = FAULTS.get(name)
-        marks = [pytest.mark.xfail(strict=True, reason=fault)] if fault else []
-        seconds = LONGEST_SECONDS_OF_A_FAULT if fault else LONGEST_SECONDS
-        yield pytest.param(case, seconds, marks=marks, id=name)
+        yield pytest.param(case, id=name)
 
 
 @pytest.fixture(scope="module")
@@ -147,8 +92,8 @@ def judged_site() -> Iterator[JudgedSite]:
         yield site
 
 
-@pytest.mark.parametrize(("case", "seconds"), list(rows()))
+@pytest.mark.parametrize("case", list(rows()))
 def test_the_add_on_changes_nothing_but_the_order_of(
-    case: Case, seconds: float, judged_site: JudgedSite, tmp_path: Path
+    case: Case, judged_site: JudgedSite, tmp_path: Path
 ) -> None:
-    judge(case, judged_site, tmp_path, seconds)
+    judge(case, judged_site, tmp_path, LONGEST_SECONDS)
