@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Self
 
 
@@ -49,7 +50,8 @@ class SlowProxy:
         except OSError:  # the server is away
             writer.close()
             return
-        await asyncio.gather(self._pump(reader, back), self._pump(there, writer))
+        with suppress(asyncio.CancelledError):  # at the end
+            await asyncio.gather(self._pump(reader, back), self._pump(there, writer))
 
     async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:

@@ -12,12 +12,13 @@ from typing import Any, Final, ParamSpec, Protocol, TypeVar
 
 from scrapy import Request, Spider
 from scrapy.crawler import Crawler
+from scrapy.exceptions import IgnoreRequest
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
 from hacs_crawler.crawl.loop import Worker, call_later, sleep
 from hacs_crawler.crawl.meta import check_ranked
-from hacs_crawler.crawl.scrapy_internals import Downloads, being_parsed
+from hacs_crawler.crawl.scrapy_internals import Downloads
 from hacs_crawler.exceptions import StateError, StateUnavailableError
 from hacs_crawler.fleet import serializer
 from hacs_crawler.fleet.board import Board, partition_of
@@ -37,6 +38,10 @@ LOOK_SECONDS: Final = 0.1
 RETRY_SECONDS: Final = 2.0
 P = ParamSpec("P")
 T = TypeVar("T")
+
+
+class LeftToOthersError(IgnoreRequest):
+    """The request waited in the downloader when another worker of the fleet got its host."""
 
 
 class Ranker(Protocol):
@@ -277,10 +282,13 @@ class Crew:
             return
         if assignment.has_lost:
             self._holdings.life += 1
+            waited = len(self._ranker.take_ranked()) + Downloads(self._crawler).recall_all(
+                LeftToOthersError("left to another worker")
+            )
             logger.warning(
                 "The fleet's board was not reached for so long that other workers have this one's part; "
-                "%d seeds that waited here are left to them",
-                len(self._ranker.take_ranked()),
+                "%d requests that waited here are left to them",
+                waited,
             )
         self._holdings.partitions = assignment.partitions
         self._assignment = assignment
@@ -288,7 +296,11 @@ class Crew:
             self._end()
             return
         self._stop_timer()  # of a beat that came meanwhile
-        self._cancel = call_later(assignment.tick_seconds, lambda: deferred_from_coro(self._beat()))
+        self._cancel = call_later(assignment.tick_seconds, self._beat_in_time)
+
+    def _beat_in_time(self) -> None:
+        beat: Deferred[None] = deferred_from_coro(self._beat())
+        beat.addErrback(lambda failure: self._record.fail(f"the fleet was left: {failure.value!r}"))
 
     def _tick(self) -> Deferred[Assignment]:
         """Renew the lease, by what is under way now: a try that failed may have been long ago."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections import deque
 from collections.abc import AsyncIterator, Callable
 from types import SimpleNamespace
 from typing import Any
@@ -11,9 +12,10 @@ from typing import Any
 import pytest
 from scrapy import Request, Spider
 from scrapy.utils.test import get_crawler
+from twisted.internet.defer import Deferred
 
 from hacs_crawler.crawl import fleet_member
-from hacs_crawler.crawl.fleet_member import Crew
+from hacs_crawler.crawl.fleet_member import Crew, LeftToOthersError
 from hacs_crawler.fleet import serializer
 from hacs_crawler.fleet.member import FleetWorker
 from hacs_crawler.fleet.partitions import Holdings
@@ -39,6 +41,9 @@ class Ranker:
         return False
 
     def ranked_seeds(self) -> list[Request]:
+        return []
+
+    def take_ranked(self) -> list[Request]:
         return []
 
 
@@ -67,7 +72,8 @@ class Observed:
     lease_seconds = LEASE_SECONDS
 
     def __init__(self) -> None:
-        self.board = SQLiteBoard(None, lease_seconds=LEASE_SECONDS)
+        self.now = 0.0
+        self.board = SQLiteBoard(None, lease_seconds=LEASE_SECONDS, clock=lambda: self.now)
         self.said: list[int | None] = []
         self.takes = 0
         self.is_done = False
@@ -114,7 +120,8 @@ class World:
         self.record = Record()
         crawler = get_crawler(Spider, {"EXTENSIONS_BASE": {}})
         self.under_way: set[Request] = set()
-        downloader = SimpleNamespace(active=self.under_way)
+        self.slot = SimpleNamespace(queue=deque())
+        downloader = SimpleNamespace(active=self.under_way, slots={"a.example": self.slot})
         crawler.engine = SimpleNamespace(  # type: ignore[assignment]
             downloader=downloader, scraper=SimpleNamespace(slot=None)
         )
@@ -209,3 +216,28 @@ def test_seeds_that_ended_without_a_word_keep_nobody_waiting(
     run(drop_all)
     assert timers
     assert world.record.gave_up == 1
+
+
+def test_what_waits_in_the_downloader_is_left_to_others_when_the_lease_has_run_out(
+    world: World, timers: list[Callable[[], object]]
+) -> None:
+    world.board.put("http://a.example/")
+    recalled: list[BaseException] = []
+
+    async def stand_still() -> None:
+        async for seed in world.seeds():
+            sent = Deferred[Any]()
+            sent.addErrback(lambda failure: recalled.append(failure.value))
+            world.under_way.add(seed)
+            world.slot.queue.append((seed, sent))
+            for _ in range(5):
+                world.board.now += LEASE_SECONDS / 4
+                world.board.board.renew("another")
+            timers[-1]()  # it goes on, and renews its lease
+            while not recalled:
+                await asyncio.sleep(0)
+            return
+
+    run(stand_still)
+    assert [type(error) for error in recalled] == [LeftToOthersError]
+    assert not world.slot.queue
