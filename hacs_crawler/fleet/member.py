@@ -100,7 +100,8 @@ class FleetWorker:
         self.name = name
         self._forever = forever
         self._round_seconds = round_seconds
-        self._next_round_at = float("-inf")
+        self._round_due_at = float("-inf")
+        """By this worker's own clock, for when the board's is behind."""
         self._resume = resume
         self._has_joined = False
         self._round = 0
@@ -261,21 +262,25 @@ class FleetWorker:
             return Task.CRAWL
         if self._round and not self._forever:
             return Task.OVER
-        is_early = view.is_over and now < self._next_round_at
+        is_due = view.age_seconds >= self._round_seconds or now >= self._round_due_at
+        is_early = view.is_over and not is_due
         number = 0 if is_early else self._begin(now, anew=is_left)
         return self._lead(number) if number else Task.WAIT
 
     def _note_round(self, view: View, now: float) -> None:
         if view.round > self._seen:
-            # by this worker's own clock from now on: the board's stands still while nobody reaches it
-            self._next_round_at = now - view.age_seconds + self._round_seconds
+            self._note_beginning(now - view.age_seconds)
         self._seen = max(self._seen, view.round)
 
     def _begin(self, now: float, *, anew: bool) -> int:
         number = self._board.begin(self.name, anew=anew, above=self._seen)
         if number:
-            self._next_round_at = now + self._round_seconds
+            self._note_beginning(now)
         return number
+
+    def _note_beginning(self, at: float) -> None:
+        # the board's time stays behind where nobody reached it for more than a quarter of a lease
+        self._round_due_at = at + self._round_seconds + self._board.lease_seconds / 4
 
     def _is_past(self, view: View) -> bool:
         """Whether the one round that this worker takes part in is over, and another has begun."""
