@@ -10,6 +10,7 @@ from scrapy.crawler import Crawler
 from scrapy.exceptions import IgnoreRequest
 from scrapy.http import Response
 
+from hacs_crawler.crawl.fleet_member import LeftToOthersError
 from hacs_crawler.crawl.meta import forget_copied_meta, page_url, prediction_of
 from hacs_crawler.crawl.page_cache import PageCache
 from hacs_crawler.crawl.session import Session
@@ -67,6 +68,9 @@ class PageMemoryMiddleware:
         if url is None or not self._session.is_open:
             return
         request.meta.pop("hacs_claimed", None)
+        if isinstance(exception, LeftToOthersError):
+            self._session.pages.drop(url)
+            return
         reason = "refused" if isinstance(exception, IgnoreRequest) else "error"
         self._session.stats.count_not_observed(reason)
         self._session.record_failure(url, prediction_of(request))

@@ -22,7 +22,7 @@ from hacs_crawler.fleet.board import (
 )
 from hacs_crawler.state.sqlite import APPLICATION_ID, BUSY_SECONDS, naming_errors, transaction
 
-_NUMBERS = ("time", "clock", "round", "epoch", "total", "done", "repeats", "lost")
+_NUMBERS = ("time", "clock", "round", "began", "over", "epoch", "total", "done", "repeats", "lost")
 """What is kept of a board beside its tables; with the texts "phase", "leader" and "format"."""
 
 
@@ -66,7 +66,12 @@ class SQLiteBoard:
             raise
 
     def renew(
-        self, worker: str, *, released: Iterable[int] = (), idle_since: int | None = None
+        self,
+        worker: str,
+        *,
+        released: Iterable[int] = (),
+        idle_since: int | None = None,
+        was_busy: bool = False,
     ) -> View:
         """See `Board.renew`."""
         with self._step() as facts:
@@ -81,9 +86,9 @@ class SQLiteBoard:
                 self._free_partition(worker, partition)
             share = share_of(worker, {*workers, worker}, self._partitions)
             given = self._give_partitions(worker, share)
-            if idle_since == -1:
+            is_idle = idle_since == facts["epoch"] and not is_new and not given
+            if given or was_busy:
                 self._forget_idleness(facts)
-            is_idle = idle_since in {-1, facts["epoch"]} and not is_new and not given
             self._db.execute(
                 f"UPDATE {self._workers} SET idle = ? WHERE name = ?",
                 (is_idle, worker),
@@ -93,6 +98,7 @@ class SQLiteBoard:
                 (worker,),
             )
             taken = self._number_in(self._plan, "worker IS NOT NULL")
+            facts["over"] = int(self._is_over(facts))
             return View(
                 is_new=is_new,
                 partitions=frozenset(partition for (partition,) in held),
@@ -101,7 +107,8 @@ class SQLiteBoard:
                 round=facts["round"],
                 leader=facts["leader"],
                 epoch=facts["epoch"],
-                is_over=self._is_over(facts),
+                is_over=bool(facts["over"]),
+                age_seconds=facts["time"] - facts["began"],
                 workers=self._number_in(self._workers),
                 held=self._number_in(self._plan, "worker = ?", worker),
                 waiting=facts["total"] - facts["done"] - taken,
@@ -124,6 +131,7 @@ class SQLiteBoard:
             self._db.execute(f"DELETE FROM {self._plan}")
             self._forget_idleness(facts)
             facts.update(phase="ranking", leader=worker, total=0, done=0, repeats=0)
+            facts.update(over=0, began=facts["time"])
             facts["round"] = max(facts["round"], above) + 1
             return int(facts["round"])
 
@@ -341,9 +349,10 @@ class SQLiteBoard:
         facts["epoch"] += 1
 
     def _is_over(self, facts: dict[str, Any]) -> bool:
+        if facts["phase"] != "open" or facts["over"]:
+            return bool(facts["phase"] == "open")
         return (
-            facts["phase"] == "open"
-            and not self._has_entries()
+            not self._has_entries()
             and self._number_in(self._owners) == self._partitions
             and self._number_in(self._workers, "NOT idle") == 0
         )

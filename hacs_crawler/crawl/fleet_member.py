@@ -5,7 +5,6 @@ The board is asked in a thread of its own, so that neither ranking nor the state
 
 from __future__ import annotations
 
-import gc
 import logging
 import time
 from collections.abc import AsyncIterator, Callable, Iterable
@@ -13,17 +12,18 @@ from typing import Any, Final, ParamSpec, Protocol, TypeVar
 
 from scrapy import Request, Spider
 from scrapy.crawler import Crawler
+from scrapy.exceptions import IgnoreRequest
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
 from hacs_crawler.crawl.loop import Worker, call_later, sleep
 from hacs_crawler.crawl.meta import check_ranked
-from hacs_crawler.crawl.scrapy_internals import Downloads, being_parsed
+from hacs_crawler.crawl.scrapy_internals import Downloads
 from hacs_crawler.exceptions import StateError, StateUnavailableError
 from hacs_crawler.fleet import serializer
 from hacs_crawler.fleet.board import Board, partition_of
-from hacs_crawler.fleet.member import Assignment, FleetWorker, Task
-from hacs_crawler.fleet.partitions import Holdings
+from hacs_crawler.fleet.member import SOON_SHARE, Assignment, FleetWorker, Task
+from hacs_crawler.fleet.partitions import Holdings, under_way
 from hacs_crawler.fleet.serializer import SerializerError
 from hacs_crawler.links import page_id_of
 
@@ -34,10 +34,14 @@ BATCH: Final = 16
 SLICE: Final = 1_000
 """Seeds published at once."""
 LOOK_SECONDS: Final = 0.1
-"""How often it is looked whether there is room for more seeds."""
+"""How often it is looked whether there is room for more seeds, and whether all is done here."""
 RETRY_SECONDS: Final = 2.0
 P = ParamSpec("P")
 T = TypeVar("T")
+
+
+class LeftToOthersError(IgnoreRequest):
+    """The request waited in the downloader when another worker of the fleet got its host."""
 
 
 class Ranker(Protocol):
@@ -89,10 +93,7 @@ class Record(Protocol):
 
 
 class Crew:
-    """One crawl's part in its fleet. All methods are called from the event loop.
-
-    With `forever` it takes part in all rounds, which begin `round_seconds` apart at least.
-    """
+    """One crawl's part in its fleet. All methods are called from the event loop."""
 
     def __init__(
         self,
@@ -101,21 +102,22 @@ class Crew:
         record: Record,
         board: Board,
         worker: FleetWorker,
-        round_seconds: float,
     ) -> None:
         self._crawler = crawler
         self._ranker = ranker
         self._record = record
         self._board = board
         self._worker = worker
-        self._round_seconds = round_seconds
         self._holdings = Holdings.of(crawler)
         self._holdings.may_send = lambda: worker.may_send(time.monotonic())
         self._thread = Worker()
         self._assignment: Assignment | None = None
-        self._round_began = float("-inf")
         self._round = self._led = 0
-        self._is_yielding = False
+        self._is_in_round = False
+        self._emptied: Assignment | None = None
+        """Under which nothing waited in the partitions held: nothing does before the next."""
+        self._is_beating = False
+        self._beat_at = 0.0
         self._cancel: Callable[[], object] | None = None
         self._is_over = False
 
@@ -139,17 +141,33 @@ class Crew:
                     yield item
                 start = again()
                 await self._beat()
-            elif assignment.task is Task.CRAWL and len(self._ranker.ranked_seeds()) < BATCH:
+            elif self._may_take(assignment):
                 await self._enter(assignment.round)
-                self._is_yielding = True
                 seeds = await self._take()
                 for seed in seeds:
                     yield seed
-                self._is_yielding = False
                 if not seeds:
-                    await maybe_deferred_to_future(sleep(LOOK_SECONDS))
+                    self._emptied = assignment
+            elif self._is_in_round and assignment.view.is_over:
+                await self._leave_round()
+            elif self._is_resting():
+                await self._give_up()
+                await self._beat()
             else:
                 await maybe_deferred_to_future(sleep(LOOK_SECONDS))
+
+    def _may_take(self, assignment: Assignment) -> bool:
+        return (
+            assignment.task is Task.CRAWL
+            and assignment is not self._emptied
+            and len(self._ranker.ranked_seeds()) < BATCH
+        )
+
+    def _is_resting(self) -> bool:
+        """Whether nothing is under way here, and the board is to hear of it: all may wait for that."""
+        soon = self._beat_at + SOON_SHARE * self._board.lease_seconds
+        is_quiet = not (self._is_beating or self._ranker.ranked_seeds() or under_way(self._crawler))
+        return is_quiet and time.monotonic() >= soon
 
     def done(self, page_ids: Iterable[int]) -> None:
         """Say that visits are recorded: nobody is to make them again in this round."""
@@ -173,18 +191,19 @@ class Crew:
         """Begin a round here, if that was not done yet."""
         if number == self._round:
             return
-        if self._round:
-            await self._record.end_round()
-        self._round, self._round_began = number, time.monotonic()
+        await self._leave_round()
+        self._round, self._is_in_round = number, True
         await self._record.begin_round()
+
+    async def _leave_round(self) -> None:
+        if self._is_in_round:
+            self._is_in_round = False
+            await self._record.end_round()
 
     async def _lead(self, start: AsyncIterator[Any]) -> AsyncIterator[Any]:
         """Rank the spider's seeds for the whole fleet and publish them; yield items among them."""
         ranker = self._ranker
-        if self._round:
-            await self._record.end_round()
-        await self._record.begin_round()
-        self._round, self._round_began = self._led, time.monotonic()
+        await self._enter(self._led)
         ranker.begin_round()
         async for entry in start:
             if not isinstance(entry, Request):
@@ -254,59 +273,63 @@ class Crew:
 
     async def _beat(self) -> None:
         """Renew the lease, take up what comes of that, and come again in time."""
-        if self._cancel is not None:
-            self._cancel()
-        if self._worker.held() and self._is_idle(self._busy()):
-            await self._give_up()
+        self._stop_timer()
+        self._is_beating = True
         assignment = await self._patiently(self._tick)
+        self._is_beating = False
+        self._beat_at = time.monotonic()
         if assignment is None or self._has_ended():
             return
         if assignment.has_lost:
             self._holdings.life += 1
+            waited = len(self._ranker.take_ranked()) + Downloads(self._crawler).recall_all(
+                LeftToOthersError("left to another worker")
+            )
             logger.warning(
                 "The fleet's board was not reached for so long that other workers have this one's part; "
-                "%d seeds that waited here are left to them",
-                len(self._ranker.take_ranked()),
+                "%d requests that waited here are left to them",
+                waited,
             )
         self._holdings.partitions = assignment.partitions
         self._assignment = assignment
         if assignment.task is Task.OVER:
             self._end()
             return
-        self._cancel = call_later(assignment.tick_seconds, lambda: deferred_from_coro(self._beat()))
+        self._stop_timer()  # of a beat that came meanwhile
+        self._cancel = call_later(assignment.tick_seconds, self._beat_in_time)
+
+    def _beat_in_time(self) -> None:
+        beat: Deferred[None] = deferred_from_coro(self._beat())
+        beat.addErrback(lambda failure: self._record.fail(f"the fleet was left: {failure.value!r}"))
 
     def _tick(self) -> Deferred[Assignment]:
         """Renew the lease, by what is under way now: a try that failed may have been long ago."""
-        now, busy = time.monotonic(), self._busy()
+        busy = self._busy()
         return self._thread.run(
             self._worker.tick,
-            now,
+            time.monotonic(),
             busy=busy,
             is_idle=self._is_idle(busy),
             has_begun=self._holdings.take_has_begun(),
-            may_begin=now - self._round_began >= self._round_seconds,
         )
 
     def _is_idle(self, busy: frozenset[int]) -> bool:
-        return not (busy or self._is_yielding or self._ranker.has_pending_requests())
+        return not (busy or self._ranker.has_pending_requests())
 
     async def _give_up(self) -> None:
-        """Say of seeds that ended without a word, as after too many redirects, that they are done."""
+        """Say of seeds that ended without a word, as after too many redirects, that they are done.
+
+        Called where no seed is on its way from the board to the scheduler.
+        """
         held = [entry.page_id for entry in self._worker.held()]
-        await self._record.give_up()
-        await self._ask(self._worker.done, held)
+        if held and self._is_idle(self._busy()):
+            await self._record.give_up()
+            await self._ask(self._worker.done, held)
 
     def _busy(self) -> frozenset[int]:
         """Return the partitions whose hosts are asked, or will be by what waits or is parsed here."""
-        requests = self._ranker.ranked_seeds()
-        requests += Downloads(self._crawler).active
-        requests += being_parsed(self._crawler)
-        seen = {partition_of(request.url) for request in requests}
-        busy = self._holdings.busy()
-        if not busy <= seen:
-            gc.collect()  # a request that has ended may wait in a cycle to be let go of
-            busy = self._holdings.busy()
-        return busy | seen
+        requests = under_way(self._crawler).union(self._ranker.ranked_seeds())
+        return self._holdings.busy().union(partition_of(request.url) for request in requests)
 
     def _has_ended(self) -> bool:
         """Whether this worker has nothing more to do; one that has failed leaves the rest to others."""
@@ -317,6 +340,9 @@ class Crew:
     def _end(self) -> None:
         self._is_over = True
         self._holdings.partitions = frozenset()
+        self._stop_timer()
+
+    def _stop_timer(self) -> None:
         if self._cancel is not None:
             self._cancel()
 

@@ -59,6 +59,15 @@ class Downloads:
             found.queue.remove(waiting)
             waiting[1].errback(error)
 
+    def recall_all(self, error: Exception) -> int:
+        """Take out all requests that are not sent yet; returns how many these were."""
+        engine = _engine_of(self._crawler)
+        slots = {} if engine is None else dict(engine.downloader.slots)
+        number = sum(len(slot.queue) for slot in slots.values())
+        for slot in slots:
+            self.recall(slot, lambda _: True, error)
+        return number
+
 
 def wake(crawler: Crawler) -> None:
     """Have the engine ask the scheduler soon: else it does so only when something ends, or every 5 s."""

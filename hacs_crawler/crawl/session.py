@@ -207,9 +207,9 @@ class Session:
         except (ConfigError, StateError) as error:
             self.fail(str(error))
             return
-        worker = FleetWorker(board, new_name(), forever=forever)
         seconds = config.round_minutes * MINUTE if forever else 0.0
-        self.crew = Crew(self._crawler, ranker, self, board, worker, seconds)
+        worker = FleetWorker(board, new_name(), forever=forever, round_seconds=seconds)
+        self.crew = Crew(self._crawler, ranker, self, board, worker)
         async for entry in self.crew.seeds(start, again):
             if self.failure is not None:
                 return

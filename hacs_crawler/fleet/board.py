@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 
 from hacs_crawler.links import fingerprint
 
-FORMAT: Final = 1
+FORMAT: Final = 2
 """Version of what a board holds and of its steps."""
 PARTITIONS: Final = 256
 """Into which hosts fall: some for each of 50 workers, few enough to look at each in every step."""
@@ -51,9 +51,10 @@ class View:
     `is_new` says that the board did not know the worker: it has joined, or its lease had run out and
     all that it had is gone. `partitions` are held by it, `share` is how many it should hold. `epoch`
     is to be given back when the worker says that it is idle. `held` entries are this worker's, by the
-    board's account. Of the round: `waiting` and `taken`
-    entries, how many were published (`total`) and `done`, and `repeats`, visits of entries that were
-    done already. `lost` counts the entries that ever came back because a lease ran out.
+    board's account. Of the round: whether it `is_over` (see `Board.begin`) and how long ago, in the
+    board's time, it was begun (`age_seconds`); `waiting` and `taken` entries, how many were published
+    (`total`) and `done`, and `repeats`, visits of entries that were done already. `lost` counts the
+    entries that ever came back because a lease ran out.
     """
 
     is_new: bool
@@ -64,6 +65,7 @@ class View:
     leader: str
     epoch: int
     is_over: bool
+    age_seconds: float
     workers: int
     held: int
     waiting: int
@@ -84,14 +86,23 @@ class Board(Protocol):
     lease_seconds: float
 
     def renew(
-        self, worker: str, *, released: Iterable[int] = (), idle_since: int | None = None
+        self,
+        worker: str,
+        *,
+        released: Iterable[int] = (),
+        idle_since: int | None = None,
+        was_busy: bool = False,
     ) -> View:
         """Prolong the worker's lease, let it join if it has none, and give it its share of partitions.
 
         `released` partitions are given up. Only those that nobody holds are given; a worker that has
         more than its share is not made to give any up. `idle_since` is the epoch of the view after
-        which the worker found that it has nothing under way and nothing waiting in its partitions;
-        -1 says that there was something under way since it said so last; None that there is now.
+        which the worker found that it has nothing under way and nothing waiting in its partitions, None
+        where it has. `was_busy` says that there was something under way since it last said that it is
+        idle: then others may have got something to do by it, and are to look again.
+
+        An epoch ends whenever that is so, a worker is gone, or partitions are given: what was found
+        before the last epoch began counts for nothing.
         """
 
     def begin(self, worker: str, *, anew: bool = False, above: int = 0) -> int:
@@ -101,8 +112,8 @@ class Board(Protocol):
 
         A round is over when nothing of it waits or is under way, every partition is held, and every
         worker is idle, each by what it found after the last of them had something under way; or when
-        nothing of it waits and its last worker is gone. With `anew` a worker that is alone gives up
-        what is left of a round.
+        nothing of it waits and its last worker is gone. It then stays so, whoever leaves or joins.
+        With `anew` a worker that is alone gives up what is left of a round.
         """
 
     def publish(

@@ -81,17 +81,27 @@ class Assignment:
 class FleetWorker:
     """A worker on a board. `now` is in seconds of a clock that is never set, as `time.monotonic`.
 
-    A worker takes part in one round, or in all that come if it goes on `forever`. A round that was
-    left when its fleet ended is gone on with if `resume`, else the first to come begins a new one.
+    A worker takes part in one round, or in all that come if it goes on `forever`: the next begins when
+    the one before is over, and `round_seconds` after that began. A round that was left when its fleet
+    ended is gone on with if `resume`, else the first to come begins a new one.
     Methods raise StateError; after a StateUnavailableError they can be called again.
     """
 
     def __init__(
-        self, board: Board, name: str, *, forever: bool = False, resume: bool = True
+        self,
+        board: Board,
+        name: str,
+        *,
+        forever: bool = False,
+        round_seconds: float = 0.0,
+        resume: bool = True,
     ) -> None:
         self._board = board
         self.name = name
         self._forever = forever
+        self._round_seconds = round_seconds
+        self._round_due_at = float("-inf")
+        """By this worker's own clock, for when the board's is behind."""
         self._resume = resume
         self._has_joined = False
         self._round = 0
@@ -125,19 +135,22 @@ class FleetWorker:
         busy: Set[int] = frozenset(),
         is_idle: bool = True,
         has_begun: bool = False,
-        may_begin: bool = True,
     ) -> Assignment:
         """Renew the lease and find out what to do; see the module's text for the arguments.
 
-        `now` is the time before the call. Without `may_begin` no round is begun by this worker.
+        `now` is the time before the call.
         """
         self._was_busy = self._was_busy or has_begun  # whether or not the rest succeeds
         self._settle()
         busy = busy | {entry.partition for entry in self._held.values()}
         is_idle = is_idle and not busy
         self._was_busy = self._was_busy or not is_idle
-        since = None if not is_idle else -1 if self._was_busy else self._epoch
-        view = self._board.renew(self.name, released=self._leaving - busy, idle_since=since)
+        view = self._board.renew(
+            self.name,
+            released=self._leaving - busy,
+            idle_since=self._epoch if is_idle else None,
+            was_busy=is_idle and self._was_busy,
+        )
         self._sends_until = now + SENDING_SHARE * self._board.lease_seconds
         has_lost = view.is_new and self._has_joined
         if view.is_new:
@@ -150,7 +163,7 @@ class FleetWorker:
         self._has_joined = True
         self._leaving = self._to_leave(view, busy)
         self._partitions = view.partitions - self._leaving
-        task = self._task(view, may_begin=may_begin)
+        task = self._task(view, now)
         self._resume = True  # what there is from now on is this worker's own
         is_waiting = is_idle or view.is_new or task is not Task.CRAWL
         is_moving = bool(self._leaving) or len(view.partitions) < view.share
@@ -232,27 +245,42 @@ class FleetWorker:
         )
         return frozenset(order[:surplus])
 
-    def _task(self, view: View, *, may_begin: bool) -> Task:
-        self._seen = max(self._seen, view.round)
-        if view.phase == "ranking":
-            if view.leader == self.name:
-                return self._lead(view.round)
-            return Task.OVER if self._is_past(view) else Task.WAIT
+    def _task(self, view: View, now: float) -> Task:
+        self._note_round(view, now)
+        if view.phase == "ranking" and view.leader == self.name:
+            return self._lead(view.round)
         is_left = view.workers == 1 and not self._resume
-        if view.phase == "open" and not view.is_over and not is_left:
-            if self._is_past(view):
-                return Task.OVER
+        is_open = view.phase == "open" and not view.is_over and not is_left
+        if (view.phase == "ranking" or is_open) and self._is_past(view):
+            return Task.OVER
+        if view.phase == "ranking":
+            return Task.WAIT
+        if is_open:
             if self._round != view.round:
                 self._round = view.round
                 self._late.clear()
             return Task.CRAWL
         if self._round and not self._forever:
             return Task.OVER
-        number = self._begin(anew=is_left) if may_begin else 0
+        is_due = view.age_seconds >= self._round_seconds or now >= self._round_due_at
+        is_early = view.is_over and not is_due
+        number = 0 if is_early else self._begin(now, anew=is_left)
         return self._lead(number) if number else Task.WAIT
 
-    def _begin(self, *, anew: bool) -> int:
-        return self._board.begin(self.name, anew=anew, above=self._seen)
+    def _note_round(self, view: View, now: float) -> None:
+        if view.round > self._seen:
+            self._note_beginning(now - view.age_seconds)
+        self._seen = max(self._seen, view.round)
+
+    def _begin(self, now: float, *, anew: bool) -> int:
+        number = self._board.begin(self.name, anew=anew, above=self._seen)
+        if number:
+            self._note_beginning(now)
+        return number
+
+    def _note_beginning(self, at: float) -> None:
+        # the board's time stays behind where nobody reached it for more than a quarter of a lease
+        self._round_due_at = at + self._round_seconds + self._board.lease_seconds / 4
 
     def _is_past(self, view: View) -> bool:
         """Whether the one round that this worker takes part in is over, and another has begun."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import weakref
-from collections import Counter
 from collections.abc import Callable
 
 from scrapy import Request
@@ -22,10 +20,10 @@ class Holdings:
         self.life = 0
         """Another number each time that a lease ran out: what was taken before is others' now."""
         self.may_send: Callable[[], bool] = lambda: True
-        self.settle: Callable[[], None] = lambda: None
-        """Has the shared queue told what has ended, so that nobody gets it with the partition."""
+        self.busy: Callable[[], frozenset[int]] = frozenset
+        """Returns the partitions of which the shared queue has something here. What has ended counts
+        until its server knows, so that nobody gets it with the partition."""
         self._has_begun = False
-        self._under_way: Counter[int] = Counter()
 
     @classmethod
     def of(cls, crawler: Crawler) -> Holdings:
@@ -46,28 +44,23 @@ class Holdings:
         self._partitions = partitions
         self.is_of_fleet = True
 
-    def begin(self, partition: int) -> None:
-        """Note that something of a partition waits or is under way in this process."""
-        self._under_way[partition] += 1
+    def note_begun(self) -> None:
+        """Note that something waits here now, or is under way, which is no visit of the plan."""
         self._has_begun = True
-
-    def end(self, partition: int) -> None:
-        """Note that it has ended."""
-        self._under_way[partition] -= 1
-        if not self._under_way[partition]:
-            del self._under_way[partition]
 
     def take_has_begun(self) -> bool:
         """Return whether anything was begun since this was asked last."""
         has_begun, self._has_begun = self._has_begun, False
         return has_begun
 
-    def follow(self, request: Request, partition: int) -> None:
-        """Note that a request is under way until Scrapy has let go of it, however that ends."""
-        self.begin(partition)
-        weakref.finalize(request, self.end, partition).atexit = False
 
-    def busy(self) -> frozenset[int]:
-        """Return the partitions in which something waits or is under way in this process."""
-        self.settle()
-        return frozenset(self._under_way)
+def under_way(crawler: Crawler) -> set[Request]:
+    """Return the requests that Scrapy's engine has taken from its scheduler and is not done with.
+
+    Each is with the downloader, or with the scraper until all that its callback yields is dealt with;
+    between the two, and between scheduler and downloader, it is handed over in one step.
+    """
+    engine = crawler.engine
+    assert engine is not None  # noqa: S101 - there is one while crawling
+    slot = engine.scraper.slot
+    return engine.downloader.active | (slot.active if slot is not None else set())

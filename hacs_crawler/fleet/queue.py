@@ -1,8 +1,8 @@
 """The queue that the crawls of a fleet share, for scrapy-redis's SCHEDULER_QUEUE_CLASS.
 
 A request waits in its host's partition, and a crawl takes only from the partitions that it holds
-(`Holdings`). What was taken is kept until Scrapy has let go of the request; if that process dies, it
-returns when the fleet's board gives the partition to another.
+(`Holdings`). What was taken is kept until Scrapy is done with the request and with all that its callback
+yielded; if that process dies, it returns when the fleet's board gives the partition to another.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import logging
 import secrets
 import time
-import weakref
 from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
@@ -20,7 +19,7 @@ from scrapy import Request, Spider, signals
 
 from hacs_crawler.exceptions import StateError
 from hacs_crawler.fleet.board import partition_of
-from hacs_crawler.fleet.partitions import Holdings
+from hacs_crawler.fleet.partitions import Holdings, under_way
 from hacs_crawler.fleet.serializer import SerializerError, dumps, read_request
 from hacs_crawler.state.redis_connection import may_pass
 
@@ -129,9 +128,8 @@ class PartitionQueue:
         self._name = _new_name()
         self._known: frozenset[int] = frozenset()
         """Partitions of which this process has what former holders left."""
-        self._ended: list[str] = []
-        self._given: dict[str, int] = {}
-        """What was taken, with its partition, until the server knows that it has ended."""
+        self._given: dict[str, Request] = {}
+        """What was taken, until the server knows that it has ended."""
         self._taken: deque[tuple[str, Request]] = deque()
         self._local: deque[Request] = deque()
         self._unsent: list[tuple[str, bytes]] = []
@@ -139,7 +137,7 @@ class PartitionQueue:
         self._next_try = 0.0
         self._is_away = False
         self._has_warned = False
-        self._holdings.settle = self._acknowledge
+        self._holdings.busy = self._busy
         spider.crawler.signals.connect(self._settle, signals.spider_closed)
 
     def __len__(self) -> int:
@@ -157,7 +155,7 @@ class PartitionQueue:
         """Put a request where the crawl that holds its host's partition finds it."""
         partition = partition_of(request.url)
         if _is_planned(request):
-            self._keep(request, partition)
+            self._keep(request)
             return
         try:
             body = dumps(request.to_dict(spider=self._spider))
@@ -182,9 +180,7 @@ class PartitionQueue:
             self._take()
         if not self._taken:
             return None
-        member, request = self._taken.popleft()
-        weakref.finalize(request, self._ended.append, member).atexit = False
-        return request
+        return self._taken.popleft()[1]
 
     def clear(self) -> None:
         """Empty the queue if SCHEDULER_FLUSH_ON_START asks for it; it is not this crawl's alone."""
@@ -200,7 +196,7 @@ class PartitionQueue:
     def _take(self) -> None:
         self._send()
         held = self._holdings.partitions
-        ended = self._ended[:]
+        ended = self._ended()
         new = held - self._known if self._holdings.is_of_fleet else frozenset()
         order = sorted(held)
         self._turn = (self._turn + 1) % max(len(order), 1)
@@ -221,7 +217,7 @@ class PartitionQueue:
     def _read(self, member: bytes, body: bytes) -> Request | None:
         """Return a request; one that cannot be read is put aside with an error line."""
         try:
-            partition = int(member[:3])
+            _partition(_text(member))
             request = read_request(body, self._spider)
         except (SerializerError, ValueError) as error:
             logger.error(
@@ -233,20 +229,28 @@ class PartitionQueue:
             self._count("scheduler/damaged")
             self._ask(_QUARANTINE, member, body)
             return None
-        self._holdings.begin(partition)
-        self._given[_text(member)] = partition
+        self._holdings.note_begun()
+        self._given[_text(member)] = request
         return request
 
-    def _acknowledge(self) -> None:
-        """Tell the server what has ended."""
-        ended = self._ended[:]
+    def _ended(self) -> list[str]:
+        """Return what was handed out and is not under way any more."""
+        here = under_way(self._spider.crawler).union(request for _, request in self._taken)
+        return [member for member, request in self._given.items() if request not in here]
+
+    def _busy(self) -> frozenset[int]:
+        """Tell the server what has ended; return the partitions of the rest, and of what waits here."""
+        self._acknowledge(self._ended())
+        local = (partition_of(request.url) for request in self._local)
+        return frozenset(map(_partition, self._given)).union(local)
+
+    def _acknowledge(self, ended: Sequence[str]) -> None:
         if ended and self._ask(_POP, self._name, 0, len(ended), 0, *ended) is not None:
             self._forget(ended)
 
-    def _forget(self, ended: Sequence[str]) -> None:
-        del self._ended[: len(ended)]
+    def _forget(self, ended: Iterable[str]) -> None:
         for member in ended:
-            self._holdings.end(self._given.pop(member))
+            del self._given[member]
 
     def _send(self) -> None:
         """Send what was pushed; while the server is away it waits here."""
@@ -286,8 +290,8 @@ class PartitionQueue:
         self._is_away = False
         return answer
 
-    def _keep(self, request: Request, partition: int) -> None:
-        self._holdings.follow(request, partition)
+    def _keep(self, request: Request) -> None:
+        self._holdings.note_begun()
         self._local.append(request)
 
     def _keep_unshared(self, request: Request, partition: int, error: object) -> None:
@@ -303,15 +307,14 @@ class PartitionQueue:
                 error,
             )
         self._has_warned = True
-        self._keep(request, partition)
+        self._keep(request)
 
     def _begin_anew(self) -> None:
         """Drop what was taken under a lease that ran out: others have it."""
         self._life = self._holdings.life
         self._name = _new_name()
         self._known = frozenset()
-        for member, _ in self._taken:
-            self._holdings.end(self._given.pop(member))
+        self._forget(member for member, _ in self._taken)
         self._taken.clear()
         local = [request for request in self._local if not _is_planned(request)]
         self._local.clear()
@@ -324,8 +327,7 @@ class PartitionQueue:
         left = [member for member, _ in self._taken]
         self._taken.clear()
         self._ask(_GIVE_BACK, *left)
-        self._ended = [*self._given.keys() - left]
-        self._acknowledge()
+        self._acknowledge([*self._given.keys() - left])
         if self._unsent:
             logger.error("%d requests could not be put into %s", len(self._unsent), self._prefix)
 
@@ -347,6 +349,10 @@ def _is_planned(request: Request) -> bool:
 
 def _text(member: bytes) -> str:
     return member.decode("ascii", "replace")
+
+
+def _partition(member: str) -> int:
+    return int(member[:3])
 
 
 def _names(partitions: Iterable[int]) -> list[str]:

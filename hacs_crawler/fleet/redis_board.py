@@ -34,7 +34,8 @@ for i, key in ipairs(KEYS) do
   end
 end
 local me, lease, partitions = ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
-local numbers = {'time', 'clock', 'round', 'epoch', 'total', 'done', 'repeats', 'lost'}
+local numbers = {'time', 'clock', 'round', 'began', 'over', 'epoch', 'total', 'done', 'repeats',
+  'lost'}
 local found = redis.call('HMGET', board, unpack(numbers))
 local facts = {}
 for i, name in ipairs(numbers) do
@@ -129,7 +130,8 @@ for _, worker in ipairs(dead) do
 end
 
 local function is_over()
-  return phase == 'open' and redis.call('ZCARD', waiting) == 0
+  if phase ~= 'open' or facts.over == 1 then return phase == 'open' end
+  return redis.call('ZCARD', waiting) == 0
     and redis.call('HLEN', taken) == 0
     and redis.call('HLEN', owners) == partitions
     and redis.call('SCARD', idle) == redis.call('ZCARD', workers)
@@ -139,13 +141,14 @@ local function is_mine(number)
   return leader == me and facts.round == tonumber(number)
 end
 """
-# 6: what the worker says of idleness, see Board.renew ('' for None); 7...: partitions given up
+# 6: the epoch since which the worker is idle ('' where it is not); 7: whether it was busy before that;
+# 8...: partitions given up
 _RENEW = """
 local is_new = not redis.call('ZSCORE', workers, me)
 redis.call('ZADD', workers, string.format('%.6f', facts.time + lease), me)
-if #ARGV > 6 then
+if #ARGV > 7 then
   local given_up = {}
-  for i = 7, #ARGV do
+  for i = 8, #ARGV do
     if redis.call('HGET', owners, ARGV[i]) == me then
       redis.call('HDEL', owners, ARGV[i])
       given_up[ARGV[i]] = true
@@ -178,22 +181,24 @@ for i = 0, partitions - 1 do
   end
 end
 
-local since = tonumber(ARGV[6])
-if since == -1 then
-  forget_idleness()
-  since = facts.epoch
-end
-if since == facts.epoch and not is_new and given == 0 then
+local is_idle = tonumber(ARGV[6]) == facts.epoch and not is_new and given == 0
+if given > 0 or ARGV[7] == '1' then forget_idleness() end
+if is_idle then
   redis.call('SADD', idle, me)
 else
   redis.call('SREM', idle, me)
+end
+if is_over() then
+  facts.over = 1
+  set('over', 1)
 end
 local mine = 0
 for _, owner in ipairs(redis.call('HVALS', taken)) do
   if owner == me then mine = mine + 1 end
 end
 return {is_new and 1 or 0, held, share, phase, facts.round, leader, facts.epoch,
-  is_over() and 1 or 0, #names, mine, redis.call('ZCARD', waiting), redis.call('HLEN', taken),
+  is_over() and 1 or 0, string.format('%.6f', facts.time - facts.began), #names, mine,
+  redis.call('ZCARD', waiting), redis.call('HLEN', taken),
   facts.total, facts.done, facts.repeats, facts.lost}
 """
 # 6: whether to begin anew; 7: a number below the round's
@@ -207,7 +212,7 @@ add('total', -facts.total)
 add('done', -facts.done)
 add('repeats', -facts.repeats)
 add('round', math.max(tonumber(ARGV[7]) - facts.round, 0) + 1)
-set('phase', 'ranking', 'leader', me)
+set('phase', 'ranking', 'leader', me, 'over', 0, 'began', string.format('%.6f', facts.time))
 return facts.round
 """
 # 6: round; 7: rank of the first; 8...: partition, then page and request of each
@@ -328,10 +333,16 @@ class RedisBoard:
         self._keys = [f"{tag}:{name}" for name in _KEYS]
 
     def renew(
-        self, worker: str, *, released: Iterable[int] = (), idle_since: int | None = None
+        self,
+        worker: str,
+        *,
+        released: Iterable[int] = (),
+        idle_since: int | None = None,
+        was_busy: bool = False,
     ) -> View:
         """See `Board.renew`."""
-        answer = self._step(_RENEW, worker, "" if idle_since is None else idle_since, *released)
+        since = "" if idle_since is None else idle_since
+        answer = self._step(_RENEW, worker, since, int(was_busy), *released)
         return View(
             is_new=bool(answer[0]),
             partitions=frozenset(answer[1]),
@@ -341,14 +352,15 @@ class RedisBoard:
             leader=answer[5].decode(errors="replace"),
             epoch=answer[6],
             is_over=bool(answer[7]),
-            workers=answer[8],
-            held=answer[9],
-            waiting=answer[10],
-            taken=answer[11],
-            total=answer[12],
-            done=answer[13],
-            repeats=answer[14],
-            lost=answer[15],
+            age_seconds=float(answer[8]),
+            workers=answer[9],
+            held=answer[10],
+            waiting=answer[11],
+            taken=answer[12],
+            total=answer[13],
+            done=answer[14],
+            repeats=answer[15],
+            lost=answer[16],
         )
 
     def begin(self, worker: str, *, anew: bool = False, above: int = 0) -> int:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from hacs_crawler.exceptions import StateError, StateUnavailableError
-from hacs_crawler.fleet.board import PARTITIONS, Board, Entry, partition_of, share_of
+from hacs_crawler.fleet.board import PARTITIONS, Board, Entry, View, partition_of, share_of
 from hacs_crawler.fleet.redis_board import RedisBoard
 from sqlite_board import SQLiteBoard
 
@@ -89,12 +89,18 @@ def plan(number: int, partitions: int = 4) -> list[tuple[int, int, bytes]]:
 
 def lead(board: Board, worker: str = "a", entries: int = 8) -> int:
     """Let a worker join, rank and open a round."""
-    board.renew(worker, idle_since=-1)
+    look(board, worker)
     number = board.begin(worker)
     assert number
     assert board.publish(worker, number, 0, plan(entries))
     assert board.open(worker, number, entries)
     return number
+
+
+def look(board: Board, worker: str, *, was_busy: bool = True) -> View:
+    """Let a worker find that it has nothing to do, after it was busy or not."""
+    epoch = board.renew(worker).epoch
+    return board.renew(worker, idle_since=epoch, was_busy=was_busy)
 
 
 def ranks(entries: list[Entry]) -> list[int]:
@@ -359,30 +365,30 @@ def test_a_round_is_over_when_all_is_done_and_every_worker_idle(board: Board) ->
     board.done("a", number, board.take("a", range(4), 1))
     assert not board.renew("a").is_over
     assert board.begin("a") == 0
-    assert board.renew("a", idle_since=-1).is_over
+    assert look(board, "a").is_over
     assert board.begin("a") == number + 1
-    assert not board.renew("a", idle_since=-1).is_over
+    assert not look(board, "a").is_over
 
 
 def test_a_round_is_not_over_while_entries_wait_or_are_under_way(board: Board) -> None:
     lead(board, entries=1)
-    assert not board.renew("a", idle_since=-1).is_over
+    assert not look(board, "a").is_over
     board.take("a", range(4), 1)
-    assert not board.renew("a", idle_since=-1).is_over
+    assert not look(board, "a").is_over
 
 
 def test_an_empty_plan_is_over_at_once(board: Board) -> None:
     lead(board, entries=0)
-    assert board.renew("a", idle_since=-1).is_over
+    assert look(board, "a").is_over
 
 
 def test_a_worker_that_was_busy_has_the_others_look_again(board: Board) -> None:
     lead(board, entries=0)
     board.renew("a", released=[0, 1])
     board.renew("b")
-    assert not board.renew("b", idle_since=-1).is_over
+    assert not look(board, "b").is_over
     epoch = board.renew("b").epoch
-    assert not board.renew("a", idle_since=-1).is_over  # a may have left b something to do
+    assert not look(board, "a").is_over  # a may have left b something to do
     assert not board.renew("b", idle_since=epoch).is_over  # b looked before a was through
     assert board.renew("b", idle_since=board.renew("b").epoch).is_over
 
@@ -390,17 +396,67 @@ def test_a_worker_that_was_busy_has_the_others_look_again(board: Board) -> None:
 def test_a_round_is_not_over_when_a_partition_has_just_changed_hands(board: Board) -> None:
     lead(board, entries=0)
     board.renew("b")
-    board.renew("b", idle_since=-1)
-    board.renew("a", released=[0, 1], idle_since=-1)
-    view = board.renew("b", idle_since=board.renew("a").epoch)
+    look(board, "b")
+    view = board.renew("a", released=[0, 1], idle_since=look(board, "a").epoch)
+    view = board.renew("b", idle_since=view.epoch)
     assert view.partitions == {0, 1}
     assert not view.is_over
+
+
+def test_what_a_worker_found_before_it_was_given_partitions_counts_for_nothing(
+    board: Board,
+) -> None:
+    """As where the answer that gave them got lost, so that it has not looked there."""
+    lead(board, entries=0)
+    board.renew("b")
+    epoch = look(board, "a").epoch
+    board.renew("a", released=[0, 1], idle_since=epoch)
+    assert board.renew("b", idle_since=epoch).partitions == {0, 1}
+    assert not board.renew("b", idle_since=epoch).is_over
+    look(board, "a")
+    assert look(board, "b", was_busy=False).is_over
+
+
+def test_what_a_worker_found_before_another_was_busy_counts_for_nothing(board: Board) -> None:
+    """As where it was long on its way, and the other has left it something to do meanwhile."""
+    lead(board, entries=0)
+    board.renew("a", released=[0, 1])
+    before = board.renew("b").epoch
+    after = look(board, "a").epoch  # was busy until now
+    board.renew("b", idle_since=before, was_busy=True)
+    assert not look(board, "a", was_busy=False).is_over
+    assert after > before
+
+
+def test_a_round_that_is_over_stays_so_whoever_leaves_or_joins(board: Board) -> None:
+    number = lead(board, entries=0)
+    board.renew("a", released=[0, 1])
+    board.renew("b")
+    look(board, "a")
+    assert look(board, "b", was_busy=False).is_over
+    board.leave("b")
+    assert board.renew("a").is_over
+    assert board.renew("c").is_over
+    assert board.begin("c") == number + 1
+    assert not board.renew("a").is_over
+
+
+def test_a_rounds_age_is_counted_in_the_boards_time(board: Board, clock: Clock) -> None:
+    board.renew("a")
+    clock.pass_(LEASE, lambda: board.renew("a"))
+    board.begin("a")
+    before = board.renew("a").age_seconds
+    clock.pass_(LEASE, lambda: board.renew("a"))
+    clock.now += 1e6  # set by somebody
+    age = board.renew("b").age_seconds
+    assert before <= BEAT
+    assert LEASE <= age <= 1.25 * LEASE + BEAT
 
 
 def test_a_worker_that_died_has_the_others_look_again(board: Board, clock: Clock) -> None:
     lead(board, entries=0)
     board.renew("b")
-    epoch = board.renew("b", idle_since=-1).epoch
+    epoch = look(board, "b").epoch
     clock.pass_(LEASE + BEAT, lambda: board.renew("b", idle_since=epoch))
     assert board.renew("b", idle_since=board.renew("b").epoch).is_over
 
@@ -564,6 +620,7 @@ class Fleet(RuleBasedStateMachine):
         self.partitions: dict[str, frozenset[int]] = {}
         self.held: dict[str, dict[int, Entry]] = {}
         self.visits: dict[int, int] = {}
+        self.epochs: dict[str, int] = {}
         self.number = 0
 
     def teardown(self) -> None:
@@ -574,7 +631,7 @@ class Fleet(RuleBasedStateMachine):
                 self.board.renew("last")
             while entries := self.board.take("last", range(4), 3):
                 self.visit("last", entries)
-            view = self.board.renew("last", idle_since=-1)
+            view = look(self.board, "last")
             assert view.is_over or view.phase == "none"
             assert view.done == view.total == len(self.visits)
             assert all(self.visits.values())
@@ -605,8 +662,13 @@ class Fleet(RuleBasedStateMachine):
     def renew(self, worker: str, gives: set[int], is_idle: bool) -> None:
         was_live = self.is_live(worker)
         released = [*gives]
-        idle_since = -1 if is_idle else None
-        view = self.board.renew(self.name(worker), released=released, idle_since=idle_since)
+        view = self.board.renew(
+            self.name(worker),
+            released=released,
+            idle_since=self.epochs.get(worker) if is_idle else None,
+            was_busy=is_idle,
+        )
+        self.epochs[worker] = view.epoch
         held = self.held.setdefault(worker, {})
         if view.is_new:
             assert not was_live

@@ -48,14 +48,14 @@ class World:
         self.board: Any = Flaky(SQLiteBoard(None, clock=lambda: self.now))
         self.workers: dict[str, FleetWorker] = {}
 
-    def worker(self, name: str, **options: bool) -> FleetWorker:
+    def worker(self, name: str, **options: Any) -> FleetWorker:
         return self.workers.setdefault(name, FleetWorker(self.board, name, **options))
 
-    def tick(self, name: str, *busy: int, is_idle: bool = True, **options: bool) -> Assignment:
+    def tick(self, name: str, *busy: int, is_idle: bool = True, **options: Any) -> Assignment:
         worker = self.worker(name, **options)
         return worker.tick(self.now, busy=frozenset(busy), is_idle=is_idle)
 
-    def lead(self, name: str, number: int = len(PLAN), **options: bool) -> None:
+    def lead(self, name: str, number: int = len(PLAN), **options: Any) -> None:
         assert self.tick(name, **options).task is Task.LEAD
         assert self.workers[name].publish(PLAN[:number])
         assert self.workers[name].open_round()
@@ -102,6 +102,49 @@ def test_one_that_goes_on_for_ever_leads_the_next_round(world: World) -> None:
     again = world.tick("a")
     assert (again.task, again.round) == (Task.LEAD, first + 1)
     assert world.tick("a").round == first + 1
+
+
+HOURLY = {"forever": True, "round_seconds": 3_600.0}
+
+
+def test_the_next_round_begins_when_its_time_has_come(world: World) -> None:
+    world.lead("a", **HOURLY)
+    world.finish("a")
+    world.pass_(3_590.0, "a")
+    assert world.tick("a").task is Task.WAIT
+    world.pass_(10.0)
+    assert world.tick("a").task is Task.LEAD
+
+
+def test_one_that_comes_between_two_rounds_begins_the_next_no_sooner_and_no_later(
+    world: World,
+) -> None:
+    world.lead("a", **HOURLY)
+    world.finish("a")
+    world.pass_(1_800.0, "a")
+    world.tick("b", **HOURLY)
+    world.workers["a"].leave()
+    world.pass_(1_790.0, "b")
+    assert world.tick("b").task is Task.WAIT
+    world.pass_(10.0)
+    assert world.tick("b").task is Task.LEAD
+
+
+def test_a_board_that_was_away_delays_a_round_by_a_quarter_of_a_lease_at_most(
+    world: World,
+) -> None:
+    world.lead("a", **HOURLY)
+    world.finish("a")
+    world.tick("a")
+    world.pass_(3_600.0 + world.board.lease_seconds / 4)
+    assert world.tick("a").task is Task.LEAD
+
+
+def test_a_round_whose_leader_died_is_begun_again_at_once(world: World) -> None:
+    assert world.tick("a", **HOURLY).task is Task.LEAD
+    world.tick("b", **HOURLY)
+    world.workers["a"].leave()
+    assert world.tick("b").task is Task.LEAD
 
 
 def test_others_wait_while_one_ranks(world: World) -> None:

@@ -16,6 +16,7 @@ import pytest
 
 from integration_support import QUICK, ROOT, Crawl, finish, read_until
 from servers import Site, redis_server
+from slow_proxy import SlowProxy
 
 HOSTS = [f"127.0.0.{number}" for number in range(1, 9)]
 PAGES = 4
@@ -58,10 +59,15 @@ class Fleet:
 
 
 @pytest.fixture
-def fleet(hosts: Site, tmp_path: Path) -> Iterator[Fleet]:
-    seeds = tmp_path / "seeds.txt"
+def seeds(hosts: Site, tmp_path: Path) -> Path:
     urls = [f"{hosts.url_of(host)}/~a{number}/" for number in range(PAGES) for host in HOSTS]
-    seeds.write_text("".join(f"{url}\n" for url in urls))
+    file = tmp_path / "seeds.txt"
+    file.write_text("".join(f"{url}\n" for url in urls))
+    return file
+
+
+@pytest.fixture
+def fleet(seeds: Path, tmp_path: Path) -> Iterator[Fleet]:
     with redis_server(tmp_path) as port:
         fleet = Fleet(f"redis://127.0.0.1:{port}/0", seeds)
         yield fleet
@@ -162,6 +168,21 @@ def test_rounds_of_a_fleet_follow_one_another(fleet: Fleet, hosts: Site) -> None
     # what was not visited for longest comes first: after four rounds of eight, each page once
     assert pages_of(hosts).most_common()[0][1] <= 2
     assert len(pages_of(hosts)) >= 24
+
+
+def test_a_round_ends_however_far_away_redis_is(seeds: Path, hosts: Site, tmp_path: Path) -> None:
+    with redis_server(tmp_path) as port, SlowProxy(port, 0.1) as proxy:
+        fleet = Fleet(f"redis://127.0.0.1:{proxy.port}/0", seeds)
+        try:
+            workers = [
+                fleet.start(name, "-a", "level=homepage") for name in ("one", "two", "three")
+            ]
+            for worker in workers:
+                check_clean(finish(worker))
+        finally:
+            fleet.kill()
+    homepages = {page for page in all_pages() if page[1].endswith("/")}
+    assert pages_of(hosts) == Counter(homepages)
 
 
 def test_a_fleet_needs_a_server(tmp_path: Path) -> None:
