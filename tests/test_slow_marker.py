@@ -10,7 +10,7 @@ import pytest
 
 import forks
 from hacs_crawler.demo.processes import Processes, Signals
-from hacs_crawler.links import page_id
+from hacs_crawler.links import page_surt
 from integration_support import Project
 from slow_marker import _starts
 
@@ -22,7 +22,7 @@ def test_code_that_starts_processes_is_known_wherever_it_is() -> None:
 
 
 def test_what_starts_none_is_let_be() -> None:
-    assert not _starts(lambda: page_id("http://example.edu/"))
+    assert not _starts(lambda: page_surt("http://example.edu/"))
 
 
 def test_a_process_that_nobody_has_foreseen_is_refused() -> None:
