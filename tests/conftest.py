@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import uuid
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+from twisted.internet import asyncioreactor
 
 import run_time
 import slow_marker
@@ -43,6 +45,15 @@ def sigint_reaches_what_tests_start() -> None:
     """
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, lambda *_: None)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def asyncio_reactor() -> Iterator[None]:
+    """Install what Scrapy runs on: before 2.15 it looks for a reactor even where a loop runs."""
+    loop = asyncio.new_event_loop()
+    asyncioreactor.install(loop)
+    yield
+    loop.close()
 
 
 @pytest.fixture(scope="session")

@@ -16,8 +16,8 @@ def pytest_report_header(config: pytest.Config) -> str | None:
     usual = USUAL_SECONDS.get(config.option.markexpr)
     if usual is None or not _is_of_all_tests(config):
         return None
-    assert config.cache is not None
-    last = config.cache.get(_key(config), None)
+    cache = getattr(config, "cache", None)  # it can be switched off
+    last = cache.get(_key(config), None) if cache else None
     if last is None:
         return f"this will take about {_text(usual)} on two idle cores"
     return f"this will take about {_text(last)}, as the last time"
@@ -28,9 +28,9 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     """Keep how long a run of all tests has taken."""
     config = session.config
     ended = exitstatus in {pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED}
-    if ended and _is_of_all_tests(config) and not hasattr(config, "workerinput"):
-        assert config.cache is not None
-        config.cache.set(_key(config), time.monotonic() - _begun)
+    cache = None if hasattr(config, "workerinput") else getattr(config, "cache", None)
+    if ended and cache and _is_of_all_tests(config):
+        cache.set(_key(config), time.monotonic() - _begun)
 
 
 def _is_of_all_tests(config: pytest.Config) -> bool:
