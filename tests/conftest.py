@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import signal
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+from twisted.internet import asyncioreactor
 
+import run_time
+import slow_marker
 from browser import CHROMIUM, Browser, running_browser
 from hacs_crawler.state.address import open_store
 from hacs_crawler.state.memory import MemoryStore
@@ -22,12 +27,33 @@ settings.register_profile("untimed", deadline=None, suppress_health_check=[Healt
 settings.load_profile("untimed")
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     """Refuse to skip the tests that need a browser where they have to run, as in CI."""
+    config.pluginmanager.register(slow_marker)
+    config.pluginmanager.register(run_time)
     if os.environ.get("HACS_TESTS_NEED_CHROMIUM") and CHROMIUM is None:
         raise pytest.UsageError(
             "HACS_TESTS_NEED_CHROMIUM is set, but there is no Chromium: install the package chromium"
         )
+
+
+@pytest.fixture(scope="session", autouse=True)
+def sigint_reaches_what_tests_start() -> None:
+    """Let SIGINT end the processes of tests where this one ignores it, as a background job does.
+
+    What a process ignores is ignored by those that it starts, but not what it handles by doing nothing.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, lambda *_: None)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def asyncio_reactor() -> Iterator[None]:
+    """Install what Scrapy runs on: before 2.15 it looks for a reactor even where a loop runs."""
+    loop = asyncio.new_event_loop()
+    asyncioreactor.install(loop)
+    yield
+    loop.close()
 
 
 @pytest.fixture(scope="session")

@@ -30,6 +30,8 @@ from pkgutil import iter_modules
 from scrapy.exceptions import ScrapyDeprecationWarning
 
 _STRICT = ("-W", "error::DeprecationWarning:hacs_crawler")
+FORKED = "hacs_tests.forked"
+"""The audit event of `run`: its forks are another process's, so Python says nothing of them here."""
 _LONGEST_MESSAGE_BYTES = 1 << 17
 _PRELOADED = (
     "hacs_crawler.addon",
@@ -66,6 +68,7 @@ def run(
 
     One that takes longer than the timeout is killed.
     """
+    sys.audit(FORKED, program, arguments)
     order = {
         "arguments": [program, *arguments],
         "environment": dict(os.environ if environment is None else environment),

@@ -7,12 +7,14 @@ import inspect
 import json
 import re
 from dataclasses import fields
+from itertools import chain
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 from typer.main import get_command
 
+from architecture import FLOORS
 from hacs_crawler.cli.app import app
 from hacs_crawler.config import DEFAULTS
 from hacs_crawler.crawl.stats import CrawlStats
@@ -27,7 +29,11 @@ from hacs_crawler.state.jsonl import to_line
 from hacs_crawler.state.page import Page
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+ABOUT_THE_CODE = ("docs/architecture.md", "CONTRIBUTING.md")
+PAGES = [
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")),
+    *sorted((ROOT / "docs").glob("*.md")),
+]
 SOURCES = {
     path: path.read_text()
     for folder in ("hacs_crawler", "middlewares", "spiders")
@@ -191,6 +197,30 @@ def test_the_readme_has_the_two_commands_and_ci_runs_that_of_the_tests() -> None
     if ci.exists():
         run = [line.replace(" --quiet", "").strip() for line in ci.read_text().splitlines()]
         assert TEST_COMMAND in run
+
+
+@pytest.mark.parametrize("page", ABOUT_THE_CODE)
+def test_what_is_said_of_a_file_is_said_of_one_that_exists(page: str) -> None:
+    named = set(re.findall(r"`([\w./-]+(?:/|\.\w+))`", (ROOT / page).read_text()))
+    files = {
+        name for name in named if "/" in name or name.endswith((".md", ".py", ".toml", ".ini"))
+    }
+    assert len(files) > 10
+    inside = (ROOT, ROOT / "hacs_crawler")
+    assert [name for name in files if not any((folder / name).exists() for folder in inside)] == []
+
+
+def test_every_room_of_the_house_is_described() -> None:
+    assert first_column("docs/architecture.md", "## Rooms") == list(chain(*FLOORS))
+
+
+@pytest.mark.parametrize("page", ABOUT_THE_CODE)
+def test_what_is_said_to_be_in_a_file_is_there(page: str) -> None:
+    place = re.compile(r"`(\w+)`(?: of| in)\s+`((?:hacs_crawler|tests)/[\w/]+\.\w+)`")
+    found = place.findall((ROOT / page).read_text())
+    assert len(found) > 3
+    for name, file in found:
+        assert re.search(rf"\b{name}\b", (ROOT / file).read_text()), (name, file)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

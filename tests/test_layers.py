@@ -2,89 +2,28 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
-from pathlib import Path
-from typing import NamedTuple
+from itertools import chain
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
-PACKAGE = "hacs_crawler"
-FLOORS = (
-    {"cli"},
-    {"doctor", "demo"},
-    {"spiders", "addon"},
-    {"middlewares"},
-    {"harvest"},
-    {"crawl"},
-    {"report"},
-    {"experiment"},
-    {"simulation"},
-    {"evaluation"},
-    {"config"},
-    {"outcome", "items"},
-    {"ranking"},
-    {"fleet"},
-    {"archive"},
-    {"state"},
-    {"model", "statistics"},
-    {"links"},
-    {"utils", "exceptions"},
+from architecture import (
+    FLOORS,
+    PACKAGE,
+    PICTURE,
+    PUBLIC,
+    SOURCES,
+    Import,
+    all_imports,
+    arrows,
+    drawing,
+    imports_of,
+    room,
 )
-"""From top to bottom; what shares a floor does not import each other."""
+
 BEHIND_AN_EXTRA = {"hacs_crawler.state.redis", "hacs_crawler.state.redis_connection"}
 """A face cannot import these: redis-py need not be installed."""
-PUBLIC = {"settings", "policies", "urls", "scheduler"}
-"""`hacs_crawler.settings`, and old paths of what users import; nothing in the package does."""
-
-
-class Import(NamedTuple):
-    importer: str
-    imported: str
-    line: int
-
-
-def module_name(path: Path) -> str:
-    """The dotted name of a source; middlewares/ and spiders/ lie at the top for their users."""
-    parts = path.relative_to(ROOT).with_suffix("").parts
-    if parts[0] != PACKAGE:
-        parts = (PACKAGE, *parts)
-    return ".".join(parts).removesuffix(".__init__")
-
-
-SOURCES = {
-    module_name(path): path
-    for folder in (PACKAGE, "middlewares", "spiders")
-    for path in sorted((ROOT / folder).rglob("*.py"))
-}
-
-
-def imports_of(module: str, text: str, *, is_package: bool = False) -> Iterator[Import]:
-    """What a module imports of the package, wherever in it, by absolute or relative names."""
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.Import):
-            found = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            base = node.module or ""
-            if node.level:
-                above = module.split(".")[: len(module.split(".")) - node.level + is_package]
-                base = ".".join([*above, *filter(None, [node.module])])
-            found = [
-                name if (name := f"{base}.{alias.name}") in SOURCES else base
-                for alias in node.names
-            ]
-        else:
-            continue
-        for name in found:
-            if name == PACKAGE or name.startswith(f"{PACKAGE}."):
-                yield Import(module, name, node.lineno)
-
-
-def room(module: str) -> str:
-    """The folder, or the single module, right below the package."""
-    return [*module.split("."), ""][1]
 
 
 def floor(name: str) -> int:
@@ -114,14 +53,9 @@ def faults(found: Iterator[Import]) -> list[str]:
     return wrong
 
 
-def all_imports() -> Iterator[Import]:
-    for module, path in SOURCES.items():
-        yield from imports_of(module, path.read_text(), is_package=path.name == "__init__.py")
-
-
 def test_every_room_has_its_floor() -> None:
     rooms = {room(module) for module in SOURCES} - {""} - PUBLIC
-    assert rooms == set().union(*FLOORS)
+    assert rooms == set(chain(*FLOORS))
 
 
 def test_no_import_runs_up_or_past_a_face() -> None:
@@ -180,3 +114,8 @@ def test_a_right_import_is_let_be(module: str, text: str) -> None:
 def test_a_circle_would_be_found() -> None:
     with pytest.raises(CycleError):
         TopologicalSorter({"a": {"b"}, "b": {"a"}}).prepare()
+
+
+def test_the_picture_of_the_house_is_up_to_date() -> None:
+    """If not: `python docs/architecture.py` draws it anew."""
+    assert PICTURE.read_text() == drawing(arrows(all_imports()))

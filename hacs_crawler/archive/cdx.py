@@ -104,6 +104,8 @@ class _Dialects:
 
     def rows(self, line: str) -> Iterable[Mapping[str, Any]]:
         """Return the rows of a line by name; raises ValueError if it is in no known dialect."""
+        # With showResumeKey the Wayback Machine's server ends with an empty row and then the key,
+        # which in JSON looks like a row.
         is_after_gap, self._is_after_gap = self._is_after_gap, line in {"", "[],"}
         if line in {"", "[", "]", "[],", "[]"} or line[0] in "!@":  # CDXJ's own headers
             return ()
@@ -137,6 +139,7 @@ class _Dialects:
         return row
 
     def _server_row(self, values: Sequence[Any]) -> Mapping[str, Any]:
+        # The row of names: a file that was joined from several answers has it more than once.
         if "timestamp" in values:
             self._names = [_ALIASES.get(str(key), str(key)) for key in values]
             return {}

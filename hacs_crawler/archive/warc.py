@@ -78,6 +78,7 @@ def _visit(record: Any, place: str, rules: LinkRules | None) -> Visit | str:
         or not (record.rec_headers.get_header("Content-Length") or "").isdecimal()
     ):
         raise ArchiveError(f"{place}: damaged or truncated: no WARC-Type or no Content-Length")
+    # One byte more than is used says that there is more.
     block = record.raw_stream.read(MAX_BODY_BYTES + 1)
     _finish(record.raw_stream, place)
     if record.rec_type not in {"response", "revisit"}:
@@ -99,6 +100,7 @@ def _visit(record: Any, place: str, rules: LinkRules | None) -> Visit | str:
 
 
 def _page_and_time(headers: Any) -> Visit | str:
+    # The grammar of WARC 1.0 has it in angle brackets, and wget follows that.
     url = (headers.get_header("WARC-Target-URI") or "").strip("<>")
     _surt, problem = key_of(url)
     if problem:
@@ -118,6 +120,7 @@ def _finish(raw: Any, place: str) -> None:
     """Read what is left of a record, and see whether it is as long as it said."""
     while raw.read(_BLOCK_BYTES):
         pass
+    # What is left of the length that the record gave: warcio does not complain of an early end.
     missing = getattr(raw, "limit", 0)
     if missing:
         raise ArchiveError(f"{place}: truncated, {missing} bytes are missing")

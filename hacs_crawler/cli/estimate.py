@@ -146,7 +146,9 @@ def _signals() -> Iterator[Callable[[], int]]:
         signal.signal(number, before[number])
 
     numbers: tuple[int, ...] = (signal.SIGINT, signal.SIGTERM)
-    before = {number: signal.signal(number, ask) for number in numbers}
+    # a job in the background is started with SIGINT ignored, so that Ctrl-C ends only others
+    heard = [number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, ask) for number in heard}
     try:
         yield lambda: asked
     finally:

@@ -40,6 +40,7 @@ local found = redis.call('HMGET', board, unpack(numbers))
 local facts = {}
 for i, name in ipairs(numbers) do
   local value = tonumber(found[i] or '0')
+  -- numbers of Lua are doubles: beyond 2^53 adding 1 changes nothing
   if not value or not (math.abs(value) < 2^53) then
     return redis.error_reply('ERR the field ' .. name .. ' of the key ' .. board ..
       ' is no number: delete that key')
@@ -54,6 +55,8 @@ if not now then
   local server = redis.call('TIME')
   now = server[1] + server[2] / 1e6
 end
+-- the board's own time: never back, and never so far ahead that leases end because a clock was set
+-- or because nobody reached the server
 facts.time = facts.time + math.min(math.max(now - facts.clock, 0), lease / 4)
 
 local format = redis.call('HGET', board, 'format') or ARGV[5]
@@ -72,6 +75,7 @@ local function set(...) redis.call('HSET', board, ...) end
 set('format', ARGV[5], 'time', string.format('%.6f', facts.time),
   'clock', string.format('%.6f', now))
 
+-- '%.0f', as tostring writes large numbers with an exponent
 local function add(name, number)
   facts[name] = facts[name] + number
   set(name, string.format('%.0f', facts[name]))
@@ -160,6 +164,7 @@ if #ARGV > 7 then
 end
 
 local names = redis.call('ZRANGE', workers, 0, -1)
+-- they come in the order of their leases; each worker has to find the same one among them
 table.sort(names)
 local share = math.floor(partitions / #names)
 local more = partitions % #names

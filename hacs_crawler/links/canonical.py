@@ -103,6 +103,7 @@ def join_link(base: str, href: str) -> str | None:
     scheme = _SCHEME(href)
     if scheme is not None and scheme[1].lower() not in {"http", "https"}:
         return None
+    # Browsers take a backslash for a slash, but not in a query or a fragment.
     if "\\" in href:
         end = re.search("[?#]", href)
         path_end = len(href) if end is None else end.start()

@@ -17,6 +17,7 @@ from tldextract import TLDExtract
 from hacs_crawler.links.canonical import Resolver, canonical_url, join_link
 from hacs_crawler.links.urls import fingerprint
 
+# A smart string of lxml knows its element, and keeps the whole document alive.
 _hrefs: Final = etree.XPath("//a/@href | //area/@href", smart_strings=False)
 _text: Final = etree.XPath("string()", smart_strings=False)
 _base_hrefs: Final = etree.XPath("//base/@href", smart_strings=False)

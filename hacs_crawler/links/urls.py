@@ -103,6 +103,7 @@ def _check_parts(url: str) -> str | None:
         return "no host"
     if bad_host(host):
         return f"impossible host {host!r}"
+    # A UnicodeError, which is a ValueError, of what is no host in any script.
     if not host.isascii():
         host.encode("idna")
     if parts.port == 0:

@@ -123,6 +123,7 @@ class Posterior:
 
     def log_density(self, x: FloatArray) -> FloatArray:
         """Log density, up to a constant, at x of shape (n_pages, n_nodes)."""
+        # In place throughout: fresh arrays of this size would leave the core's cache.
         rate = np.exp(x)
         out: FloatArray = (x - self.prior.log_median) / self.prior.log_sd
         out *= out
@@ -261,6 +262,7 @@ def _quadrature(
     """
     distance, dx_dz = _nodes(left, right, n_nodes)
     log_density = posterior.log_density(mode[:, None] + distance)
+    # Of a page with many gaps exp() would be 0 at every node.
     log_density -= log_density.max(axis=1, keepdims=True)
     mass = np.exp(log_density) * dx_dz
     mean: FloatArray = np.exp(mode) * (mass * np.exp(distance)).sum(axis=1) / mass.sum(axis=1)

@@ -89,7 +89,9 @@ def fit_prior(
         method="L-BFGS-B",
         bounds=[_LOG_MEDIAN_BOUNDS, tuple(math.log(b) for b in LOG_SD_BOUNDS)],
     )
-    return LogNormalPrior(float(best.x[0]), float(np.exp(best.x[1])))
+    # exp(log(bound)) may lie beyond the bound by a rounding
+    log_sd = min(max(math.exp(best.x[1]), LOG_SD_BOUNDS[0]), LOG_SD_BOUNDS[1])
+    return LogNormalPrior(float(best.x[0]), log_sd)
 
 
 def _take(gaps: Gaps, pages: IndexArray) -> Gaps:

@@ -57,6 +57,7 @@ def overview(page_ids: Ids, rows: Rows, now: float, limit: int) -> Overview:
     is_evident = rows["visits"] > 1
     has_update = rows["updates"] > 0
     is_listed = is_evident & ~is_waiting
+    # Rows hold unsigned numbers, of which a negative difference would be a large one.
     quiet_seconds = rows["last_visit"].astype(np.int64) - rows["last_update"]
     with np.errstate(divide="ignore"):
         interval_days = 1.0 / rows["rate"][is_evident]

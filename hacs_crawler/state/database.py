@@ -129,6 +129,7 @@ class State:
             after: dict[int, Page] = {}
             for page_id, present in base.items():
                 page = present or Page(url=visits[by_page[page_id][0]].url)
+                # In time order: of a link that two of them show, the earlier one has it as new.
                 for index in sorted(by_page[page_id], key=lambda index: visits[index].at):
                     before, page = page, copy_of(page)
                     recorded[index] = merged(before, page, visits[index])
@@ -236,6 +237,7 @@ class State:
         Returns those that are left, as `outcomes` does.
         """
         outcomes = self.outcomes()
+        # Forgetting rewrites what is kept: not at each crawl for a few records.
         if len(outcomes) <= 1.1 * most:
             return outcomes
         first = int(outcomes["at"][-most])

@@ -275,6 +275,7 @@ def _note_absence(page: Page, visit: Visit) -> None:
     page.last_news = visit.at
     if visit.news is News.GONE:
         wait = min(FIRST_WAIT_GONE << min(page.gone, 10), LONGEST_WAIT_GONE)
+        # Both are kept in a byte.
         page.gone, page.failures = min(page.gone + 1, 255), 0
         page.not_before = min(visit.at + wait, MAX_SECOND)
     else:
@@ -335,6 +336,8 @@ def _thin(times: array[int]) -> None:
     old = len(times) - RECENT_VISITS
     if old <= 0:
         return
+    # Which times stay depends on times alone, never on what was found then: so the order in which
+    # visits come makes no difference, and what is left is not skewed.
     kept = [
         at
         for at, following in pairwise(times[: old + 1])

@@ -127,6 +127,8 @@ class RedisStore:
                 field = _field(change.page_id)
                 args = (field, seen, change.body, change.row, *_records(change.outcomes))
                 self._server.add_call(pipe, _WRITE, keys, *args)
+            # Last before the pipeline is sent: a server that came back empty would take every
+            # write.
             if changes:
                 self._check_identity()
             first_keys = [self._key(change.page_id, "pages") for change in changes]
@@ -226,6 +228,7 @@ class RedisStore:
 
     def _check_schema(self) -> None:
         with self._server.naming_errors("open"):
+            # Of several processes that open a new state at once, the first decides.
             self._redis.hsetnx(self._meta_key, "schema", SCHEMA)
             self._redis.hsetnx(self._meta_key, "identity", token_hex(8))
             schema, self._identity = self._redis.hmget(self._meta_key, "schema", "identity")
@@ -282,6 +285,7 @@ class RedisStore:
 
     def _gather_rows(self, keys: list[str], fields: list[bytes]) -> bytes:
         unknown = UNKNOWN_ROW.tobytes()
+        # Keys of one script have to be in one slot of a cluster.
         if not self._is_cluster:
             return bytes(self._redis.eval(_GATHER_ROWS, len(keys), *keys, *fields, unknown))
         with self._redis.pipeline(transaction=False) as pipe:

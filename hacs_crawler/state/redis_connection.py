@@ -63,11 +63,15 @@ class RedisServer:
             if self.is_cluster:
                 self.client: Any = RedisCluster.from_url(url.replace("+cluster", "", 1), **options)
             else:
+                # A connection that the server closed while it was idle shows that only when it is
+                # used: once more, at once. Waiting longer is up to whoever asks, redis-py would
+                # block meanwhile.
                 options["retry"] = Retry(NoBackoff(), 1)
                 self.client = redis.Redis.from_url(url, **options)
 
     def add_call(self, pipe: Any, script: str, keys: Sequence[str], *args: object) -> None:
         """Add a script's call with keys of one slot to a pipeline."""
+        # Not EVALSHA: a server that was restarted, or a replica that took over, has no scripts.
         pipe.execute_command("EVAL", script, len(keys), *keys, *args, **self._node(keys[0]))
 
     def call(self, script: str, keys: Sequence[str], *args: object) -> Any:

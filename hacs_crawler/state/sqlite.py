@@ -23,6 +23,7 @@ BUSY_SECONDS = 10.0
 """How long a writer waits for another."""
 APPLICATION_ID: Final = int.from_bytes(b"HACS")
 _PASSING = ("SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_FULL", "SQLITE_IOERR")
+# SQLite before 3.32 takes 999 parameters in a statement at most.
 _BATCH = 500
 _ROW_BATCH = 50_000
 
@@ -30,11 +31,15 @@ _ROW_BATCH = 50_000
 @contextmanager
 def transaction(db: sqlite3.Connection) -> Iterator[None]:
     """Begin a transaction that writes, and commit it, or roll it back at an exception."""
+    # A plain BEGIN takes the lock at the first write; if another process has written since the
+    # first read, SQLite then refuses at once, however long a writer may wait.
     db.execute("BEGIN IMMEDIATE")
     try:
         yield
         db.execute("COMMIT")
     except BaseException:
+        # After some errors, such as a full disk, SQLite has rolled back by itself, and ROLLBACK
+        # fails.
         if db.in_transaction:
             db.execute("ROLLBACK")
         raise
@@ -69,12 +74,16 @@ class SQLiteStore:
         self._meta = f'"{namespace}.meta"'
         with self._naming_errors("open"):
             path.parent.mkdir(parents=True, exist_ok=True)
+            # With an isolation level the module begins transactions of its own. The store is
+            # opened in the event loop's thread and then used in another one, never in two at a
+            # time.
             self._db = sqlite3.connect(
                 path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
             )
         try:
             with self._naming_errors("open"):
                 self._db.execute("PRAGMA journal_mode = WAL")
+                # In WAL mode NORMAL forgets what was committed last when the power fails.
                 self._db.execute("PRAGMA synchronous = FULL")
                 self._create_or_check()
                 self._place = _place_of(path)
@@ -85,6 +94,7 @@ class SQLiteStore:
     def load(self, page_ids: Sequence[int]) -> dict[int, bytes]:
         """See `Store.load`."""
         with self._naming_errors("read"):
+            # Damage may have made it text, which the module would decode, or fail to.
             return self._by_id("CAST(body AS BLOB)", page_ids)
 
     def write(self, changes: Sequence[Change]) -> dict[int, bytes]:
@@ -110,6 +120,7 @@ class SQLiteStore:
     def rows(self, page_ids: Ids) -> Rows:
         """See `Store.rows`."""
         query = (
+            # One parameter for any number of ids; `key` is the place in the list.
             f"SELECT j.key, r.row FROM json_each(?) AS j "  # noqa: S608
             f"JOIN {self._rows} AS r ON r.id = j.value"
         )
@@ -205,6 +216,7 @@ class SQLiteStore:
             msg = f"{self._path} is another program's database: use another HACS_STATE"
             raise StateError(msg)
         self._refuse_newer(schema)
+        # Rows are apart from pages, whose bodies are many times as long: a ranking reads all rows.
         wanted = {
             self._meta: "key TEXT PRIMARY KEY, value TEXT NOT NULL",
             self._pages: "id INTEGER PRIMARY KEY, version INTEGER NOT NULL, body BLOB NOT NULL",

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from hacs_crawler.utils.arrays import FloatArray
 
+# 16 MB of weights at a time.
 _CELLS_A_CHUNK: Final = 2_000_000
 
 
@@ -176,6 +177,7 @@ def _line(residual: FloatArray, excess: FloatArray) -> tuple[FloatArray, FloatAr
     squares = np.einsum("...i,...i->...", excess, excess)
     slope = _share(np.einsum("...i,...i->...", residual, excess), squares)
     leverage = _share(excess**2, np.broadcast_to(squares[..., None], excess.shape))
+    # A cluster that has all of the excess would have its residual divided by 0.
     return slope, np.minimum(leverage, 0.999)
 
 

@@ -96,6 +96,7 @@ def detecting_error(ratio: float, alpha: float, freedom: float, power: float = 0
     """
     from scipy.special import ndtri  # noqa: PLC0415 - as above
 
+    # What is needed grows with the error.
     low, high = 0.0, _MOST_ERROR
     for _ in range(_BISECTIONS):
         middle = (low + high) / 2.0

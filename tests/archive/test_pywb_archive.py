@@ -309,6 +309,7 @@ def test_a_half_made_environment_is_made_again(
     assert [command[2] for command in commands] == ["venv", "pip"] * 2
 
 
+@pytest.mark.slow
 def test_a_failed_installation_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(
         RuntimeError, match=r"no pywb .* -m nothing failed:\n.*No module named nothing"

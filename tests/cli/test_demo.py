@@ -78,6 +78,7 @@ def test_ctrl_c_during_a_round_leaves_nothing(tmp_path: Path) -> None:
     assert not list((tmp_path / "tmp").iterdir())
 
 
+@pytest.mark.slow
 def test_a_child_that_fails_ends_it_with_a_line_and_the_end_of_the_childs_log(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -170,6 +170,18 @@ def test_a_signal_stops_it_between_two_writes(
     store.close()
 
 
+def test_a_signal_that_is_ignored_stops_nothing(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        stop_after(monkeypatch, 3, send(signal.SIGINT))
+        assert on_sqlite(folder).exit_code == 0
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 @pytest.mark.parametrize(
     "change", ["HACS_ESTIMATOR=cho", "HACS_FADE_DAYS=30", "HACS_LINK_BYTES=64", "the prior"]
 )

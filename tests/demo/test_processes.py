@@ -10,10 +10,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from hacs_crawler.demo.processes import Interruption, Processes, Signals
+from hacs_crawler.demo.processes import SIGNALS, Interruption, Processes, Signals
 from hacs_crawler.exceptions import HacsError
 
-WAITING = "import sys; print('ready', flush=True); sys.stdin.read()"
+WAITING = "import os, sys; print(os.getpid(), flush=True); sys.stdin.read()"
 STUBBORN = (
     "import signal, subprocess, sys, time\n"
     "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
@@ -25,8 +25,12 @@ STUBBORN = (
 
 @pytest.fixture
 def signals() -> Iterator[Signals]:
+    """Signals of which none is ignored, as SIGHUP would be under nohup."""
+    before = {number: signal.signal(number, signal.SIG_DFL) for number in SIGNALS}
     with Signals() as noted:
         yield noted
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 @pytest.fixture
@@ -62,16 +66,15 @@ def test_a_server_that_cannot_start_is_named_with_the_end_of_its_log(processes: 
 
 
 def test_a_server_that_ends_while_it_is_needed_is_an_error(processes: Processes) -> None:
-    processes.serve("server", "-c", "print('ready', flush=True); input()")
-    code = f"import os, time; os.kill({_only_child()}, 9); time.sleep(600)"
+    server = int(processes.serve("server", "-c", WAITING))
+    code = f"import os, time; os.kill({server}, 9); time.sleep(600)"
     with pytest.raises(HacsError, match=r"server has failed \(SIGKILL\)"):
         processes.run("job", "-c", code)
 
 
 def test_what_runs_at_the_end_of_the_block_is_ended(tmp_path: Path, signals: Signals) -> None:
     with Processes(tmp_path, signals) as processes:
-        assert processes.serve("server", "-c", WAITING) == "ready\n"
-        pid = _only_child()
+        pid = int(processes.serve("server", "-c", WAITING))
     assert not psutil.pid_exists(pid)
 
 
@@ -88,11 +91,12 @@ def test_what_will_not_end_is_killed_with_all_that_it_started(
 def test_a_signal_ends_the_waiting_for_a_process(
     tmp_path: Path, signals: Signals, number: signal.Signals
 ) -> None:
+    before = psutil.Process().children()  # servers of other tests
     code = f"import os, time; os.kill({os.getpid()}, {int(number)}); time.sleep(600)"
     with pytest.raises(Interruption) as interruption, Processes(tmp_path, signals) as processes:
         processes.run("job", "-c", code)
     assert interruption.value.exit_status == 128 + number
-    assert not psutil.Process().children()
+    assert set(psutil.Process().children()) <= set(before)
 
 
 def test_signals_do_again_what_they_did_when_the_block_is_over() -> None:
@@ -110,8 +114,3 @@ def test_a_signal_that_was_ignored_stays_so() -> None:
             signals.check()
     finally:
         signal.signal(signal.SIGHUP, before)
-
-
-def _only_child() -> int:
-    (child,) = psutil.Process().children()
-    return child.pid

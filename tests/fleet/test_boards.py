@@ -10,11 +10,11 @@ from typing import Protocol
 
 import pytest
 import redis
-from conftest import KINDS, address
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
+from conftest import KINDS, address
 from hacs_crawler.exceptions import StateError, StateUnavailableError
 from hacs_crawler.fleet.board import PARTITIONS, Board, Entry, View, partition_of, share_of
 from hacs_crawler.fleet.redis_board import RedisBoard

@@ -6,6 +6,7 @@ from contextlib import closing
 
 from parsel import Selector
 
+from clocks import DAY, START
 from hacs_crawler.links.extract import link_fingerprints
 from hacs_crawler.state.database import State
 from hacs_crawler.state.estimation import Estimation
@@ -14,7 +15,6 @@ from hacs_crawler.state.page import Visit
 from integration_support import Project
 from reliability_support import fill, record, visits_of, whole_pages
 from servers import Site
-from tests.clocks import DAY, START
 
 
 def test_visits_out_of_order_leave_the_state_that_the_right_order_would_have_left(

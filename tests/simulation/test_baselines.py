@@ -159,6 +159,7 @@ def binary_cost(rate: Floats, f: Floats) -> float:
     return float(np.sum(rate / (rate + f)))
 
 
+@pytest.mark.filterwarnings("ignore:Values in x were outside bounds")  # SciPy before 1.15
 @pytest.mark.parametrize(
     ("demand", "cost"),
     [

@@ -189,6 +189,7 @@ def test_a_history_found_costs_no_visit_and_is_the_same_for_all(extract: Scenari
     assert len(totals) == 1
 
 
+@pytest.mark.slow
 def test_the_number_of_processes_changes_nothing(extract: Scenario) -> None:
     names = ["hacs", "random", "brute-force"]
     short = replace(extract, end=extract.start + 20 * DAY)

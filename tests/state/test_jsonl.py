@@ -286,7 +286,7 @@ def test_lines_that_are_no_pages(line: bytes) -> None:
 @pytest.mark.parametrize("key", json.loads(to_line(example())))
 @given(
     value=st.recursive(
-        st.none() | st.booleans() | st.floats() | st.text() | st.integers(), st.lists
+        st.none() | st.booleans() | st.floats() | st.text() | st.integers(), st.lists, max_leaves=4
     )
 )
 def test_whatever_stands_there_is_a_page_or_refused(key: str, value: object) -> None:

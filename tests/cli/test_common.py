@@ -1,0 +1,107 @@
+"""What commands share: the project's settings, its state, and how they end."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+import typer
+
+from hacs_crawler.cli.common import (
+    BROKEN_PIPE_STATUS,
+    ending_in_a_line,
+    opened,
+    project_settings,
+    writing_to_stdout,
+)
+from hacs_crawler.exceptions import HacsError, StateError
+from hacs_crawler.state import State
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder outside of any Scrapy project."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("SCRAPY_SETTINGS_MODULE", raising=False)
+    return tmp_path
+
+
+def test_settings_of_the_command_line_win() -> None:
+    settings = project_settings(["HACS_BUDGET=7", "BOT_NAME=a=b"])
+    assert settings.getint("HACS_BUDGET") == 7
+    assert settings["BOT_NAME"] == "a=b"
+    assert project_settings(None).get("HACS_BUDGET") is None
+
+
+def test_a_setting_without_a_value_is_a_wrong_argument() -> None:
+    with pytest.raises(typer.BadParameter, match="NAME=VALUE"):
+        project_settings(["HACS_BUDGET"])
+
+
+def test_the_state_that_the_settings_name_is_open_until_the_end(folder: Path) -> None:
+    with opened([f"HACS_STATE=sqlite:///{folder}/kept.db"]) as (config, state):
+        assert isinstance(state, State)
+        assert state.store.count() == 0
+        assert config.state.endswith("kept.db")
+    assert (folder / "kept.db").exists()
+    with pytest.raises(StateError):
+        state.store.count()
+
+
+def test_a_state_is_closed_where_a_command_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    closed: list[State] = []
+    close = State.close
+
+    def noted(state: State) -> None:
+        closed.append(state)
+        close(state)
+
+    monkeypatch.setattr(State, "close", noted)
+    with pytest.raises(ZeroDivisionError), opened(["HACS_STATE=sqlite:///kept.db"]) as (_, state):
+        raise ZeroDivisionError
+    assert closed == [state]
+
+
+def test_a_wrong_setting_ends_a_command_with_one_line(caplog: pytest.LogCaptureFixture) -> None:
+    with pytest.raises(typer.Exit) as end, opened(["HACS_BUDGET=many"]):
+        pytest.fail("opened")
+    assert end.value.exit_code == 1
+    (message,) = caplog.messages
+    assert message.startswith("HACS_BUDGET = 'many'")
+
+
+def test_only_errors_that_are_meant_for_users_become_a_line(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with pytest.raises(typer.Exit), ending_in_a_line():
+        raise HacsError("what is wrong")
+    assert caplog.messages == ["what is wrong"]
+    with pytest.raises(ZeroDivisionError), ending_in_a_line():
+        raise ZeroDivisionError
+
+
+def test_a_reader_that_has_enough_ends_a_command_quietly(monkeypatch: pytest.MonkeyPatch) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "w") as stdout:
+        monkeypatch.setattr("sys.stdout", stdout)
+        with pytest.raises(typer.Exit) as end, writing_to_stdout():
+            print("to nobody")  # noqa: T201
+        assert end.value.exit_code == BROKEN_PIPE_STATUS
+
+
+def test_a_full_disk_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    with Path("/dev/full").open("w") as stdout:
+        monkeypatch.setattr("sys.stdout", stdout)
+        with (
+            pytest.raises(HacsError, match="cannot write to standard output: No space left"),
+            writing_to_stdout(),
+        ):
+            print("too much")  # noqa: T201
+
+
+def test_a_closed_standard_output_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdout", None)
+    with pytest.raises(HacsError, match="standard output: it is closed"), writing_to_stdout():
+        pytest.fail("begun")

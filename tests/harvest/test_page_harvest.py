@@ -1,0 +1,145 @@
+"""One page's captures become visits: what is fetched, and what an archive's failures leave to do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from hacs_crawler.archive import REVISIT, Capture
+from hacs_crawler.harvest.client import BlockedError, Memento
+from hacs_crawler.harvest.page import MEMENTO_TRIES, HarvestOptions, PageHarvest
+from hacs_crawler.harvest.site import Site
+from harvest_support import BY_LINKS, DAY, URL, Archive, Crawl, capture, failing, links_of
+
+BY_DIGEST = replace(BY_LINKS, by_digest=True)
+
+
+def recorded(
+    crawl: Crawl,
+    archive: Archive,
+    options: HarvestOptions = BY_LINKS,
+    captures: Sequence[Capture] | None = None,
+) -> PageHarvest:
+    """Record an archive's captures of a page, or some of them."""
+    site = Site(URL, has_subpages=False)
+
+    async def record(session) -> PageHarvest:  # type: ignore[no-untyped-def]
+        harvest = PageHarvest(session, archive, options, site)  # type: ignore[arg-type]
+        await harvest.record(archive.rows if captures is None else captures, crawl.page())
+        return harvest
+
+    return crawl.run(record)
+
+
+def test_each_content_is_fetched_once_and_shown_again_without_asking() -> None:
+    crawl, archive = Crawl(), Archive([capture(1), capture(2), capture(3, "B"), capture(4)])
+    harvest = recorded(crawl, archive)
+    assert archive.fetched == [1, 3]
+    assert crawl.visited_days() == [1, 2, 3, 4]
+    assert harvest.counts == {"visits": 4, "mementos": 2, "mementos_saved": 2}
+    page = crawl.page()
+    assert page is not None
+    assert set(page.links) == links_of("A") | links_of("B")
+
+
+def test_by_digest_nothing_is_fetched_and_another_digest_is_an_update() -> None:
+    crawl, archive = Crawl(), Archive([capture(1), capture(2), capture(3, "B")])
+    recorded(crawl, archive, BY_DIGEST)
+    assert archive.fetched == []
+    assert crawl.visited_days() == [1, 2, 3]
+    assert crawl.stats == {}
+    page = crawl.page()
+    assert page is not None
+    assert page.last_update == 3 * DAY
+
+
+def test_a_revisit_of_what_was_never_seen_is_no_visit() -> None:
+    crawl = Crawl()
+    archive = Archive([capture(1), capture(2, "unseen", REVISIT), capture(3)])
+    recorded(crawl, archive, BY_DIGEST)
+    assert crawl.visited_days() == [1, 3]
+
+
+def test_what_is_recorded_is_not_recorded_again() -> None:
+    crawl, archive = Crawl(), Archive([capture(1), capture(2, "B")])
+    recorded(crawl, archive)
+    assert recorded(crawl, archive).counts == {}
+    assert archive.fetched == [1, 2]
+
+
+def test_a_failure_between_visits_is_missed_and_one_behind_them_is_where_to_go_on() -> None:
+    crawl = Crawl()
+    archive = Archive([capture(day, str(day)) for day in (1, 2, 3, 4, 5)])
+    archive.instead = {2: failing(2), 4: failing(4), 5: failing(5)}
+    harvest = recorded(crawl, archive)
+    assert crawl.visited_days() == [1, 3]
+    assert [one.at for one in harvest.missed] == [2 * DAY]
+    assert harvest.retry_from == 4 * DAY
+    assert crawl.stats["archive/mementos_failed/status"] == 3
+
+
+def test_what_the_archive_will_never_show_is_not_left_to_do() -> None:
+    archive = Archive([capture(1), capture(2, "B")])
+    archive.instead = {2: Memento(2 * DAY, problem="not_html")}
+    harvest = recorded(Crawl(), archive)
+    assert (harvest.missed, harvest.retry_from) == ([], 0)
+
+
+def test_content_that_fails_again_and_again_is_asked_for_no_more() -> None:
+    days = range(1, MEMENTO_TRIES + 4)
+    archive = Archive([capture(day) for day in days], {day: failing(day) for day in days})
+    crawl = Crawl()
+    recorded(crawl, archive)
+    assert archive.fetched == list(days[:MEMENTO_TRIES])
+    assert crawl.stats["archive/mementos_failed/like_others"] == 3
+
+
+def test_a_capture_of_a_time_that_was_not_asked_for_is_no_visit() -> None:
+    archive = Archive([capture(1)], {1: Memento(200 * DAY, links=links_of("A"))})
+    crawl = Crawl()
+    recorded(crawl, archive)
+    assert crawl.visited_days() == []
+    assert crawl.stats["archive/mementos_failed/moved"] == 1
+
+
+def test_at_most_so_many_captures_are_recorded_spread_over_time() -> None:
+    crawl, archive = Crawl(), Archive([capture(day) for day in range(1, 10)])
+    recorded(crawl, archive, replace(BY_LINKS, max_captures=3))
+    assert crawl.visited_days() == [1, 5, 9]
+
+
+def test_a_page_that_is_blocked_ends_its_harvest() -> None:
+    archive = Archive([capture(day, str(day)) for day in range(1, 30)])
+
+    async def blocked(_: Capture) -> Memento:
+        raise BlockedError("by robots.txt")
+
+    archive.memento = blocked  # type: ignore[method-assign]
+    with pytest.raises(BlockedError):
+        recorded(Crawl(), archive)
+
+
+@pytest.mark.parametrize(
+    ("shown", "is_done", "days"),
+    [
+        (Memento(2 * DAY, links=links_of("B")), True, [2]),
+        (failing(2), False, []),
+        (Memento(2 * DAY, problem="not_html"), True, []),
+        (Memento(200 * DAY, links=links_of("B")), True, []),
+    ],
+    ids=["shown", "failing", "never", "moved"],
+)
+def test_a_capture_that_was_missed_is_tried_until_it_is_clear_what_it_is(
+    shown: Memento, is_done: bool, days: list[int]
+) -> None:
+    crawl, archive = Crawl(), Archive([capture(2, "B")], {2: shown})
+    site = Site(URL, has_subpages=False)
+
+    async def retry(session) -> bool:  # type: ignore[no-untyped-def]
+        harvest = PageHarvest(session, archive, BY_LINKS, site)  # type: ignore[arg-type]
+        return await harvest.retry(archive.rows[0])
+
+    assert crawl.run(retry) is is_done
+    assert crawl.visited_days() == days

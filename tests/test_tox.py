@@ -1,0 +1,35 @@
+"""`tox -e min` runs with the oldest of everything that pyproject.toml allows."""
+
+from __future__ import annotations
+
+import tomllib
+from configparser import ConfigParser
+from itertools import chain
+from pathlib import Path
+
+from packaging.requirements import Requirement
+from packaging.version import Version
+
+ROOT = Path(__file__).parents[1]
+NOT_RUN_THERE = {"mypy", "ruff"}
+
+
+def lower_bounds() -> dict[str, Version]:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"].values()
+    required = map(Requirement, chain(project["dependencies"], *extras))
+    return {
+        one.name: Version(bound.version)
+        for one in required
+        for bound in one.specifier
+        if one.name not in NOT_RUN_THERE
+    }
+
+
+def test_the_oldest_versions_of_tox_are_the_lower_bounds_of_the_project() -> None:
+    tox = ConfigParser()
+    tox.read(ROOT / "tox.ini")
+    pins = [Requirement(line) for line in tox["testenv:min"]["deps"].split("\n") if line]
+    pinned = {one.name: Version(str(one.specifier).removeprefix("==")) for one in pins}
+    assert lower_bounds().items() <= pinned.items()
+    assert pinned.keys() - lower_bounds().keys() == {"click", "twisted"}
