@@ -5,12 +5,14 @@ from hacs_crawler.archive.capture import (
     ArchiveError,
     Capture,
     Cleaning,
+    has_digest,
     is_html,
     key_of,
     parse_http_date,
     parse_timestamp,
 )
 from hacs_crawler.archive.cdx import read_cdx, visits_by_digest
+from hacs_crawler.archive.memento_uri import Rewriting, original_of, timestamp_of
 from hacs_crawler.archive.payload import payload_links
 from hacs_crawler.archive.source import Source, open_source, read_lines
 from hacs_crawler.archive.timelines import (
@@ -29,14 +31,17 @@ __all__ = [
     "Capture",
     "Cleaning",
     "Memento",
+    "Rewriting",
     "Seconds",
     "Source",
     "TimelineError",
     "Timelines",
+    "has_digest",
     "is_html",
     "is_timemap",
     "key_of",
     "open_source",
+    "original_of",
     "parse_day",
     "parse_http_date",
     "parse_timestamp",
@@ -46,5 +51,6 @@ __all__ = [
     "read_timelines",
     "read_timemap",
     "read_warc",
+    "timestamp_of",
     "visits_by_digest",
 ]

@@ -1,5 +1,7 @@
 """What a web archive says about one visit it made, and why a row of it may be no capture."""
 
+import base64
+import hashlib
 import re
 from collections import Counter
 from dataclasses import dataclass
@@ -93,6 +95,12 @@ def parse_digest(text: str) -> str:
     """Return a digest without its algorithm ("sha1:"), "" if it is none."""
     match = _DIGEST(text)
     return "" if match is None else match[1]
+
+
+def has_digest(body: bytes, digest: str) -> bool:
+    """Whether a digest, as an index names it, is the SHA-1 of these bytes."""
+    sha1 = hashlib.sha1(body, usedforsecurity=False).digest()
+    return digest.upper() in {base64.b32encode(sha1).decode(), sha1.hex().upper()}
 
 
 def key_of(url: str) -> tuple[str, str]:
