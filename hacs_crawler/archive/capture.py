@@ -41,6 +41,9 @@ _EARLIEST: Final = "00000101000000"
 _DIGEST = re.compile(r"(?:[A-Za-z0-9-]+:)?([A-Z2-7]{26,104}=*|[0-9a-fA-F]{32,128})").fullmatch
 
 
+_BASE32 = re.compile(r"[A-Z2-7]{26,104}=*").fullmatch
+
+
 class ArchiveError(HacsError):
     """A source of captures cannot be read, at all or to its end; the message names file and place."""
 
@@ -97,10 +100,19 @@ def parse_digest(text: str) -> str:
     return "" if match is None else match[1]
 
 
+def digest_bytes(text: str) -> bytes:
+    """Return the bytes of a digest that `parse_digest` returned, in base 32 or hexadecimal."""
+    try:
+        if _BASE32(text):
+            return base64.b32decode(text.rstrip("=") + "=" * (-len(text.rstrip("=")) % 8))
+        return bytes.fromhex(text)
+    except ValueError:  # of a length that no digest has
+        return text.encode()
+
+
 def has_digest(body: bytes, digest: str) -> bool:
     """Whether a digest, as an index names it, is the SHA-1 of these bytes."""
-    sha1 = hashlib.sha1(body, usedforsecurity=False).digest()
-    return digest.upper() in {base64.b32encode(sha1).decode(), sha1.hex().upper()}
+    return digest_bytes(digest) == hashlib.sha1(body, usedforsecurity=False).digest()
 
 
 def key_of(url: str) -> tuple[str, str]:

@@ -28,6 +28,7 @@ from hacs_crawler.exceptions import HacsError, StateError
 from hacs_crawler.links import LinkRules
 from hacs_crawler.state import (
     LONGEST_LINE_BYTES,
+    News,
     OutcomeMerger,
     Page,
     State,
@@ -75,19 +76,32 @@ class Importer:
             elif is_timemap(beginning):
                 self._import_timemap(source)
             else:
-                captures = read_cdx(read_lines(source), source.name, self.dropped)
+                lines = read_lines(source)
+                captures = read_cdx(lines, source.name, self.dropped, is_sorted=False)
                 self._import_visits(visits_by_digest(captures), source, progress)
 
     def _import_visits(self, visits: Iterable[Visit], source: Source, progress: Progress) -> None:
-        number = updates = 0
+        number = updates = waiting = 0
         for batch in _batches(self._not_in_future(visits)):
             recorded = self.state.record(batch)
-            number += len(recorded)
+            unknown = sum(
+                one.visit.news is News.REPEATED and one.visit.at not in one.after.visits
+                for one in recorded
+            )
+            number += len(recorded) - unknown
+            waiting += unknown
             updates += sum(one.updated for one in recorded)
             progress.update(f"{number} visits, {updates} updates")
         logger.info(
             "%s: %d visits recorded, %d of them with an update", source.name, number, updates
         )
+        if waiting:
+            logger.info(
+                "%s: %d revisit records repeat what is not known: they count as visits once an index "
+                "or a part of it is imported that names what they repeat",
+                source.name,
+                waiting,
+            )
 
     def _not_in_future(self, visits: Iterable[Visit]) -> Iterator[Visit]:
         latest = self.clock() + DAY
