@@ -6,7 +6,6 @@ show fewer links than it had, and the next visit would seem to have found new on
 
 import logging
 import re
-import zlib
 from collections.abc import Callable
 from functools import cache
 from typing import Final
@@ -15,6 +14,7 @@ from lxml import etree
 from parsel import Selector
 from scrapy.http import HtmlResponse
 
+from hacs_crawler.archive.codecs import MissingCodecError, decoded, say_missing
 from hacs_crawler.archive.memento_uri import Rewriting, without_toolbar
 from hacs_crawler.links import UNREADABLE, LinkRules, is_binary, link_fingerprints
 
@@ -36,8 +36,9 @@ def payload_links(
 ) -> frozenset[int] | None:
     """Return the fingerprints of the links of an HTML payload, None if it cannot be read whole.
 
-    `header` looks up a header of the response by its name, `url` is where the page was found. Where
-    its links are rewritten as `rewriting` knows them, that is undone, and said once.
+    `header` looks up a header of the response by its name, of a repeated Content-Encoding all, `url` is
+    where the page was found. Links that are rewritten as `rewriting` knows it are put right, and it is
+    said once.
     """
     content = _content(body, header)
     if content is None or not content.strip():
@@ -73,34 +74,17 @@ def _say_rewritten(place: str) -> None:
 
 
 def _content(body: bytes, header: Header) -> bytes | None:
-    """Undo transfer and content encoding; None if that is impossible or gives too much.
-
-    Archives store many payloads unpacked under their old headers: what does not look packed is plain.
-    """
+    """Undo transfer and content encoding; None if that is impossible or gives too much."""
     if (header("Transfer-Encoding") or "").strip().lower() == "chunked":
         joined = _unchunked(body)
         if joined is None:
             return None
         body = joined
-    encoding = (header("Content-Encoding") or "").strip().lower()
-    if encoding in {"", "identity", "none"} or not body or body.lstrip()[:1] == b"<":
-        return body
-    if encoding in {"gzip", "x-gzip"}:
-        return _inflate(body, 16 + zlib.MAX_WBITS) if body[:2] == b"\x1f\x8b" else body
-    if encoding == "deflate":
-        content = _inflate(body, zlib.MAX_WBITS)
-        return _inflate(body, -zlib.MAX_WBITS) if content is None else content
-    return None
-
-
-def _inflate(packed: bytes, window: int) -> bytes | None:
     try:
-        unpacker = zlib.decompressobj(window)
-        content = unpacker.decompress(packed, MAX_BODY_BYTES)
-    except zlib.error:
+        return decoded(body, header("Content-Encoding") or "", MAX_BODY_BYTES)
+    except MissingCodecError as error:
+        say_missing(str(error))
         return None
-    is_whole = unpacker.eof and not unpacker.unused_data.startswith(b"\x1f\x8b")
-    return content if is_whole else None
 
 
 def _unchunked(body: bytes) -> bytes | None:

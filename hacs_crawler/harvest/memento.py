@@ -92,10 +92,11 @@ def is_blocked(response: Response) -> bool:
 
 
 def header_of(response: Response, name: str) -> str | None:
-    """Return a header's value, None if there is none."""
-    value = response.headers.get(name)
-    if value is None:
+    """Return a header's value, of a repeated Content-Encoding all; None if there is none."""
+    values = response.headers.getlist(name)
+    if not values:
         return None
+    value = b", ".join(values) if name == "Content-Encoding" else values[-1]
     # "Content-Encoding: , gzip" (edgi web-monitoring-db issue 433)
     return str(value.decode("latin-1")).strip(" ,")
 
