@@ -2,7 +2,8 @@
 
 Sources: https://iipc.github.io/warc-specifications/specifications/cdx-format/cdx-2015/ (columns and
 their letters), https://specs.webrecorder.net/cdxj/0.1.0/ (CDXJ), and the CDX servers of the Wayback
-Machine (an array of arrays, the first of them the names) and of pywb (one object a line).
+Machine (an array of arrays, the first of them the names) and of pywb (one object a line). CDXJ of
+InterPlanetary Wayback (ipwb) has other names, and addresses of content in place of digests.
 """
 
 import json
@@ -39,7 +40,17 @@ _COLUMNS: Final = {  # of files without a header, by their number
     7: "NbamskS",  # what the Wayback Machine's server answers as text
 }
 _SERVER_COLUMNS: Final = ("urlkey", "timestamp", "url", "mime", "status", "digest", "length")
-_ALIASES: Final = {"original": "url", "mimetype": "mime", "statuscode": "status"}
+_ALIASES: Final = {
+    "original": "url",
+    "original_uri": "url",  # this and those with _ are of ipwb
+    "mimetype": "mime",
+    "mime_type": "mime",
+    "statuscode": "status",
+    "status_code": "status",
+}
+_IPFS: Final = re.compile("urn:ipfs/[^/]*/([1-9A-HJ-NP-Za-km-z]{46})").fullmatch
+_BASE58: Final = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
+_SURT: Final = re.compile(r"([^\s():]+)(:[0-9]+)?,?\)(/\S*)").fullmatch
 
 _STATUS: Final = re.compile("[0-9]{3}").fullmatch
 _cached_key = lru_cache(maxsize=1024)(key_of)  # captures of a page follow each other
@@ -125,7 +136,7 @@ class _Dialects:
             return ()
         if len(fields) > 2 and fields[2].startswith("{"):
             values = _named(json.loads(line.split(" ", 2)[2]))
-            return ({**values, "timestamp": fields[1]},)
+            return ({"url": _url_of_surt(fields[0]), **values, "timestamp": fields[1]},)
         return (self._text_row(fields),)
 
     def _text_row(self, fields: Sequence[str]) -> Mapping[str, Any]:
@@ -162,7 +173,26 @@ def _json_rows(line: str) -> list[list[Any]]:
 def _named(values: Any) -> dict[str, Any]:
     if not isinstance(values, dict):
         raise _MalformedRowError
-    return {_ALIASES.get(str(key), str(key)): value for key, value in values.items()}
+    named = {_ALIASES.get(str(key), str(key)): value for key, value in values.items()}
+    locator = _IPFS(str(named.get("locator")))
+    if locator is not None:  # the address of the content is its digest
+        named.setdefault("digest", _from_base58(locator[1]).hex())
+    return named
+
+
+def _from_base58(text: str) -> bytes:
+    number = 0
+    for letter in text:
+        number = number * 58 + _BASE58.index(letter)
+    return number.to_bytes(34, "big")
+
+
+def _url_of_surt(key: str) -> str | None:
+    """Return a URL that has a key; older indexes of ipwb name no other."""
+    found = _SURT(key)
+    if found is None:
+        return None
+    return f"http://{'.'.join(reversed(found[1].split(',')))}{found[2] or ''}{found[3]}"
 
 
 class _Repeated:

@@ -9,13 +9,13 @@ from collections.abc import Iterator
 from typing import IO, Any, Final
 
 from hacs_crawler.archive.capture import ArchiveError
+from hacs_crawler.archive.codecs import GZIP_MAGIC
 
 LONGEST_LINE_BYTES: Final = 1 << 20
 """What lies beyond this in a line is left out; it bounds the memory that a damaged file takes."""
 BEGINNING_BYTES: Final = 1 << 16
 """How much of a file is looked at to tell what it is."""
 _BLOCK_BYTES: Final = 1 << 16
-_GZIP_MAGIC: Final = b"\x1f\x8b"
 
 
 def open_source(path: str) -> Source:
@@ -27,10 +27,15 @@ def open_source(path: str) -> Source:
     name = "standard input" if path == "-" else path
     try:
         file = io.BufferedReader(io.FileIO(0 if path == "-" else path, closefd=path != "-"))
-        is_gzip = file.peek(2)[:2] == _GZIP_MAGIC
+        return source_of(file, name)
     except (OSError, ValueError) as error:  # ValueError: NUL in the path
         raise ArchiveError(f"{name}: cannot read: {_reason(error)}") from error
-    return _Gunzip(file, name) if is_gzip else Source(file, name)
+
+
+def source_of(file: IO[bytes], name: str) -> Source:
+    """Return what reads a file that has `peek`, and unpacks it if it begins as gzip does."""
+    beginning = file.peek(2)[:2]  # type: ignore[attr-defined]
+    return _Gunzip(file, name) if beginning == GZIP_MAGIC else Source(file, name)
 
 
 def read_lines(source: str | Source, longest_bytes: int = LONGEST_LINE_BYTES) -> Iterator[bytes]:

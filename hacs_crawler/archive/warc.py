@@ -14,6 +14,12 @@ from hacs_crawler.links import LinkRules
 from hacs_crawler.state import Visit
 
 
+def is_warc(beginning: bytes, name: str) -> bool:
+    """Whether a file that begins like this, or is called so, holds WARC or ARC records."""
+    is_known = beginning.startswith((b"WARC/", b"filedesc:"))
+    return is_known or name.endswith((".warc", ".warc.gz", ".arc", ".arc.gz"))
+
+
 def read_warc(
     source: str | Source, dropped: Cleaning | None = None, rules: LinkRules | None = None
 ) -> Iterator[Visit]:

@@ -12,16 +12,20 @@ from itertools import islice
 from typing import Final, TypeVar
 
 from hacs_crawler.archive import (
+    ZIP_MAGIC,
+    ArchiveError,
     Cleaning,
     Memento,
     Source,
     is_timemap,
+    is_warc,
     open_source,
     read_cdx,
     read_lines,
     read_timemap,
     read_warc,
     visits_by_digest,
+    warcs_of,
 )
 from hacs_crawler.config import Clock
 from hacs_crawler.exceptions import HacsError, StateError
@@ -67,7 +71,9 @@ class Importer:
         """
         with closing(open_source(path)) as source, Progress(source.name) as progress:
             beginning = source.beginning()
-            if beginning.startswith(b"WARC/") or path.endswith((".warc", ".warc.gz")):
+            if beginning.startswith(ZIP_MAGIC):
+                self._import_wacz(path, progress)
+            elif is_warc(beginning, path):
                 self._import_visits(read_warc(source, self.dropped, self.rules), source, progress)
             elif is_outcomes(beginning):
                 self._import_outcomes(source, progress)
@@ -79,6 +85,16 @@ class Importer:
                 lines = read_lines(source)
                 captures = read_cdx(lines, source.name, self.dropped, is_sorted=False)
                 self._import_visits(visits_by_digest(captures), source, progress)
+
+    def _import_wacz(self, path: str, progress: Progress) -> None:
+        errors: list[ArchiveError] = []
+        for warc in warcs_of(path):
+            try:
+                self._import_visits(read_warc(warc, self.dropped, self.rules), warc, progress)
+            except ArchiveError as error:  # those after it may be whole
+                errors.append(error)
+        if errors:
+            raise ArchiveError("; ".join(map(str, errors)))
 
     def _import_visits(self, visits: Iterable[Visit], source: Source, progress: Progress) -> None:
         number = updates = waiting = 0

@@ -213,6 +213,24 @@ def changes(*captures: Capture) -> list[tuple[int, bool]]:
     return [(at, at in page.update_times) for at in page.visits]
 
 
+def test_an_index_of_ipwb_names_contents_by_their_addresses() -> None:
+    one, other = (f"urn:ipfs/Qm{'x' * 44}/Qm{letter * 44}" for letter in "ab")
+    rows = [
+        f'org,a)/ 200109090146{second} {{"locator": "{locator}", "original_uri": "{URL}", '
+        '"mime_type": "text/html", "status_code": "200"}'
+        for second, locator in ((40, one), (41, one), (42, other))
+    ]
+    captures = read('!context ["https://tools.ietf.org/html/rfc7089"]', *rows)
+    assert [(at - AT, is_change) for at, is_change in changes(*captures)] == [
+        (0, False), (1, False), (2, True)]  # fmt: skip
+
+
+def test_a_row_without_a_url_is_of_the_page_that_its_key_names() -> None:
+    locator = f"urn:ipfs/Qm{'x' * 44}/Qm{'a' * 44}"
+    (found,) = read(f'org,a,www:8080)/b?c 2001 {{"locator": "{locator}", "status_code": "200"}}')
+    assert (found.url, found.surt) == ("http://www.a.org:8080/b?c", "org,a:8080)/b?c")
+
+
 def test_a_differing_digest_is_a_change_and_the_first_row_is_none() -> None:
     found = changes(capture(1, A), capture(2, A), capture(3, B), capture(4, B), capture(5, A))
     assert found == [(1, False), (2, False), (3, True), (4, False), (5, True)]
