@@ -40,9 +40,10 @@ class NewPublication:
 class SeedHistory:
     """What an archive has of a seed. Times are in UTC, None where there is no capture.
 
-    `status` is "history", "none", "blocked" (the archive will not show it), or "unanswered" (the next
-    run goes on with it). The numbers count this run only: `pages` with captures, `captures`, `visits`
-    recorded, `mementos` fetched and `mementos_saved`.
+    `status` is "history", "unread" (it has captures, of which not one could be recorded), "none",
+    "blocked" (the archive will not show it), or "unanswered" (the next run goes on with it). The numbers
+    count this run only: `pages` with captures, `captures`, `visits` recorded, `mementos` fetched,
+    `mementos_saved`, and `missed`, captures that the archive failed to show.
     """
 
     url: str
@@ -52,6 +53,7 @@ class SeedHistory:
     visits: int
     mementos: int
     mementos_saved: int
+    missed: int
     first_capture: datetime | None
     last_capture: datetime | None
     type: str = "history"

@@ -113,7 +113,6 @@ class WaybackSpider(Spider):
         client = ArchiveClient(self.crawler, session, session.config)
         try:
             harvester = self._harvester(session, session.config, client)
-            await client.open()
             seeds = await self._unique_seeds(session)
             with Progress("wayback") as self._progress:
                 async for history in at_once(harvester.harvest, each(seeds), SEEDS_AT_ONCE):
@@ -184,18 +183,21 @@ class WaybackSpider(Spider):
     def _log_summary(self) -> None:
         found, none = self._stat("seeds/history"), self._stat("seeds/none")
         blocked, unanswered = self._stat("seeds/blocked"), self._stat("seeds/unanswered")
-        known = found + none + blocked
+        unread = self._stat("seeds/unread")
+        known = found + none + blocked + unread
         fetched, saved = self._stat("mementos"), self._stat("mementos_saved")
         failed = self._stat("mementos_failed")
         logger.info(
             "HACS asked the archive about %d seeds: %d have a history, %d have none, %d are blocked "
-            "(archival rate %s), %d were not answered to the end; %d captures, %d visits written; "
-            "%d mementos fetched, %d not needed (%s), %d could not be read",
-            found + none + blocked + unanswered,
+            "(archival rate %s), of %d not one capture could be read, %d were not answered to the "
+            "end; %d captures, %d visits written; %d mementos fetched, %d not needed (%s), %d could "
+            "not be read",
+            known + unanswered,
             found,
             none,
             blocked,
             _share(found, known),
+            unread,
             unanswered,
             self._stat("captures"),
             int(self.crawler.stats.get_value("hacs/visits", 0) or 0),

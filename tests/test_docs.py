@@ -18,6 +18,7 @@ from architecture import FLOORS
 from hacs_crawler.cli.app import app
 from hacs_crawler.config import DEFAULTS
 from hacs_crawler.crawl.stats import CrawlStats
+from hacs_crawler.harvest.journal import Journal
 from hacs_crawler.items import NewPublication, PageVisit, SeedHistory
 from hacs_crawler.outcome import Outcome
 from hacs_crawler.ranking.policies import POLICIES
@@ -92,6 +93,8 @@ def stats_in_code() -> set[str]:
         re.findall(r'^\s+\("(\w+)", ', inspect.getsource(CrawlStats.count_recorded), re.MULTILINE)
     )
     assert recorded
+    assert isinstance(Journal.status, property)
+    statuses = set(re.findall(r'[^.]"(\w+)"', inspect.getsource(Journal.status.fget)))  # type: ignore[arg-type]
     return (
         {
             f"hacs/{name}"
@@ -102,8 +105,7 @@ def stats_in_code() -> set[str]:
         | {f"hacs/not_observed/{reason}" for reason in not_observed}
         | {f"hacs/{name}".replace("{arm}", "<arm>") for name in families if "{arm}" in name}
         | {f"hacs/archive/{name}" for name in in_harvest(r'self\._count\("(\w+)"\)') | {"captures"}}
-        | {f"hacs/archive/seeds/{status}" for status in in_code(r'status = "(\w+)"(?: if|\n)')}
-        | {f"hacs/archive/seeds/{status}" for status in ("none", "blocked")}
+        | {f"hacs/archive/seeds/{status}" for status in statuses | {"unanswered"}}
         | {"hacs/archive/dropped/<kind>", "hacs/archive/mementos_failed/<reason>"}
     )
 

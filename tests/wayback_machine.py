@@ -54,6 +54,16 @@ TOO_MANY: Final = b"""<html><body><h1>429 Too Many Requests</h1>
 You have sent too many requests in a given amount of time.
 </body></html>"""
 
+EXCLUDED: Final = b"".join(
+    # 200, and not to be taken for the page: cassette test_get_memento_raises_blocked_error, 57,794 bytes
+    # of which 56,700 and 116 links come before these words
+    [
+        b"<!DOCTYPE html><html><body>",
+        *(b"<a href='https://archive.org/%d'>%s</a>\n" % (one, b"x" * 440) for one in range(116)),
+        b"<p>This URL has been excluded from the Wayback Machine.</p></body></html>",
+    ]
+)
+
 # Odd kinds of Content-Encoding in replay: what the header says, whether the body is packed, and whether
 # `Accept-Encoding: identity` avoids it
 GARBLED: Final[Mapping[str, tuple[str, bool, bool]]] = {
@@ -122,7 +132,8 @@ class WaybackMachine:
     Attributes to set: `repeat`, how often every row is given; `overlap`, how many rows of the chunk
     before a chunk begins with; `loop_keys`, resume keys given out round and round in place of true ones;
     `hollow`, how many chunks have no rows, only a key; `nearest`, whether a memento that is not there
-    redirects to the nearest one.
+    redirects to the nearest one; `rewrites`, whether mementos come as people see them, `id_` or not;
+    `names_times`, whether they have a Memento-Datetime and what else replay adds.
     """
 
     def __init__(self) -> None:
@@ -132,6 +143,8 @@ class WaybackMachine:
         self.loop_keys: Sequence[str] = ()  # hahwul/urx#361 has seen A, B, A, B
         self.hollow = 0  # hahwul/urx#361
         self.nearest = True
+        self.rewrites = False
+        self.names_times = True
         self._lock = threading.RLock()
         self._rows: list[tuple[str, int, tuple[str, ...]]] = []
         self._payloads: dict[str, dict[str, _Payload]] = defaultdict(dict)
@@ -238,6 +251,11 @@ class WaybackMachine:
         fault = _Fault(kind, status, headers or {}, body, only_if, refuse_for, times)
         with self._lock:
             self._faults.append(fault)
+
+    def forgive(self) -> None:
+        """Forget all faults that were asked for."""
+        with self._lock:
+            self._faults.clear()
 
     def refuse(self, seconds: float = math.inf) -> None:
         """Cut all connections and refuse new ones for a time, at the longest until `accept`."""
@@ -425,6 +443,10 @@ class WaybackMachine:
         location = payload.headers.get("Location")
         if location:  # relative: cassette test_get_memento_with_path_based_redirects
             headers["Location"] = f"/web/{at}id_/{urljoin(payload.url, location)}"
+        if not self.names_times:
+            headers = {"Content-Type": payload.headers["Content-Type"]}
+        if self.rewrites:
+            return _Answer(payload.status, rewritten(payload.body, at, payload.url), headers)
         encoding, is_packed, is_avoidable = GARBLED.get(payload.garbled, ("", False, True))
         if not payload.garbled or (is_avoidable and not asked.accepts_gzip):
             return _Answer(payload.status, payload.body, headers)
@@ -595,11 +617,24 @@ def _blocked_memento(why: str) -> _Answer:
     if why == ROBOTS:  # 403 in 2016: github.com/mk-pmb/apt-wayback-php, doc/example-responses.md
         error = why.rpartition("exception.")[2]
         return _Answer(403, b"", {"Content-Type": "text/html", RUNTIME_ERROR: error})
-    # 200, and not to be taken for the page: cassette test_get_memento_raises_blocked_error
-    html = (
-        b"<!DOCTYPE html><html><p>This URL has been excluded from the Wayback Machine.</p></html>"
+    return _Answer(200, EXCLUDED, {"Content-Type": "text/html; charset=utf-8"})
+
+
+def rewritten(body: bytes, at: str, url: str) -> bytes:
+    """A page as the Wayback Machine shows it: links to its own mementos, below a bar of its own.
+
+    After cassette test_get_memento_with_mode.
+    """
+    text = body.decode()
+    for href in re.findall('href="([^"]*)"', text):
+        text = text.replace(f'href="{href}"', f'href="/web/{at}/{urljoin(url, href)}"', 1)
+    bar = (
+        "<!-- BEGIN WAYBACK TOOLBAR INSERT --><a href='/web/'>x</a><a href='https://archive.org/x'>x</a>"
+        f"<a href='/web/{at}*/{url}'>x</a><a href='/web/{at}/http://web.archive.org/screenshot/{url}'>x"
+        "</a><!-- END WAYBACK TOOLBAR INSERT -->"
     )
-    return _Answer(200, html, {"Content-Type": "text/html; charset=utf-8"})
+    more = "<a href='https://archive.org/donate'>x</a>"
+    return text.replace("<body>", f"<body>{bar}").replace("</body>", f"{more}</body>").encode()
 
 
 def _error_page(status: int) -> bytes:

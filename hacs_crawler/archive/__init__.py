@@ -5,13 +5,16 @@ from hacs_crawler.archive.capture import (
     ArchiveError,
     Capture,
     Cleaning,
+    has_digest,
     is_html,
     key_of,
     parse_http_date,
     parse_timestamp,
 )
 from hacs_crawler.archive.cdx import read_cdx, visits_by_digest
-from hacs_crawler.archive.payload import payload_links
+from hacs_crawler.archive.codecs import GZIP_MAGIC, decoded
+from hacs_crawler.archive.memento_uri import Rewriting, original_of, timestamp_of
+from hacs_crawler.archive.payload import MAX_BODY_BYTES, payload_links
 from hacs_crawler.archive.source import Source, open_source, read_lines
 from hacs_crawler.archive.timelines import (
     Seconds,
@@ -21,22 +24,31 @@ from hacs_crawler.archive.timelines import (
     read_timelines,
 )
 from hacs_crawler.archive.timemap import Memento, is_timemap, read_timemap
-from hacs_crawler.archive.warc import read_warc
+from hacs_crawler.archive.wacz import ZIP_MAGIC, warcs_of
+from hacs_crawler.archive.warc import is_warc, read_warc
 
 __all__ = [
+    "GZIP_MAGIC",
+    "MAX_BODY_BYTES",
     "REVISIT",
+    "ZIP_MAGIC",
     "ArchiveError",
     "Capture",
     "Cleaning",
     "Memento",
+    "Rewriting",
     "Seconds",
     "Source",
     "TimelineError",
     "Timelines",
+    "decoded",
+    "has_digest",
     "is_html",
     "is_timemap",
+    "is_warc",
     "key_of",
     "open_source",
+    "original_of",
     "parse_day",
     "parse_http_date",
     "parse_timestamp",
@@ -46,5 +58,7 @@ __all__ = [
     "read_timelines",
     "read_timemap",
     "read_warc",
+    "timestamp_of",
     "visits_by_digest",
+    "warcs_of",
 ]

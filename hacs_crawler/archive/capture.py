@@ -1,5 +1,7 @@
 """What a web archive says about one visit it made, and why a row of it may be no capture."""
 
+import base64
+import hashlib
 import re
 from collections import Counter
 from dataclasses import dataclass
@@ -37,6 +39,9 @@ EMPTY: Final = frozenset(  # SHA-1 of nothing, as archives write it
 _TIMESTAMP = re.compile(r"[0-9]{4}(?:[0-9]{2}){0,5}|[0-9]{17}").fullmatch
 _EARLIEST: Final = "00000101000000"
 _DIGEST = re.compile(r"(?:[A-Za-z0-9-]+:)?([A-Z2-7]{26,104}=*|[0-9a-fA-F]{32,128})").fullmatch
+
+
+_BASE32 = re.compile(r"[A-Z2-7]{26,104}=*").fullmatch
 
 
 class ArchiveError(HacsError):
@@ -93,6 +98,21 @@ def parse_digest(text: str) -> str:
     """Return a digest without its algorithm ("sha1:"), "" if it is none."""
     match = _DIGEST(text)
     return "" if match is None else match[1]
+
+
+def digest_bytes(text: str) -> bytes:
+    """Return the bytes of a digest that `parse_digest` returned, in base 32 or hexadecimal."""
+    try:
+        if _BASE32(text):
+            return base64.b32decode(text.rstrip("=") + "=" * (-len(text.rstrip("=")) % 8))
+        return bytes.fromhex(text)
+    except ValueError:  # of a length that no digest has
+        return text.encode()
+
+
+def has_digest(body: bytes, digest: str) -> bool:
+    """Whether a digest, as an index names it, is the SHA-1 of these bytes."""
+    return digest_bytes(digest) == hashlib.sha1(body, usedforsecurity=False).digest()
 
 
 def key_of(url: str) -> tuple[str, str]:

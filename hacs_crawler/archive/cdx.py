@@ -2,15 +2,14 @@
 
 Sources: https://iipc.github.io/warc-specifications/specifications/cdx-format/cdx-2015/ (columns and
 their letters), https://specs.webrecorder.net/cdxj/0.1.0/ (CDXJ), and the CDX servers of the Wayback
-Machine (an array of arrays, the first of them the names) and of pywb (one object a line).
+Machine (an array of arrays, the first of them the names) and of pywb (one object a line). CDXJ of
+InterPlanetary Wayback (ipwb) has other names, and addresses of content in place of digests.
 """
 
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from itertools import groupby
-from operator import attrgetter
 from typing import Any, Final
 
 from hacs_crawler.archive.capture import (
@@ -19,12 +18,13 @@ from hacs_crawler.archive.capture import (
     ArchiveError,
     Capture,
     Cleaning,
+    digest_bytes,
     is_html,
     key_of,
     parse_digest,
     parse_timestamp,
 )
-from hacs_crawler.state import Visit
+from hacs_crawler.state import News, Visit, digest_number
 
 _LETTERS: Final[dict[str, str]] = {
     "b": "timestamp",
@@ -40,7 +40,17 @@ _COLUMNS: Final = {  # of files without a header, by their number
     7: "NbamskS",  # what the Wayback Machine's server answers as text
 }
 _SERVER_COLUMNS: Final = ("urlkey", "timestamp", "url", "mime", "status", "digest", "length")
-_ALIASES: Final = {"original": "url", "mimetype": "mime", "statuscode": "status"}
+_ALIASES: Final = {
+    "original": "url",
+    "original_uri": "url",  # this and those with _ are of ipwb
+    "mimetype": "mime",
+    "mime_type": "mime",
+    "statuscode": "status",
+    "status_code": "status",
+}
+_IPFS: Final = re.compile("urn:ipfs/[^/]*/([1-9A-HJ-NP-Za-km-z]{46})").fullmatch
+_BASE58: Final = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
+_SURT: Final = re.compile(r"([^\s():]+)(:[0-9]+)?,?\)(/\S*)").fullmatch
 
 _STATUS: Final = re.compile("[0-9]{3}").fullmatch
 _cached_key = lru_cache(maxsize=1024)(key_of)  # captures of a page follow each other
@@ -50,14 +60,17 @@ class _MalformedRowError(ValueError):
     """A row that is in no known dialect."""
 
 
-def read_cdx(lines: Iterable[bytes], name: str, dropped: Cleaning) -> Iterator[Capture]:
+def read_cdx(
+    lines: Iterable[bytes], name: str, dropped: Cleaning, *, is_sorted: bool = True
+) -> Iterator[Capture]:
     """Yield the captures among the rows of an index, in its order, reading as they are asked for.
 
     Every row may be in another dialect. Revisit rows are captures, unless they repeat what is known to
-    be none. Rows that are none are counted in `dropped`. Raises ArchiveError, with `name` and a line
-    number, where reading fails, and at the end if there were rows but not one in a known dialect.
+    be none, which is only found out where `is_sorted` says that a page's rows follow each other. Rows
+    that are none are counted in `dropped`. Raises ArchiveError, with `name` and a line number, where
+    reading fails, and at the end if there were rows but not one in a known dialect.
     """
-    parse, repeated = _Dialects().rows, _Repeated()
+    parse, repeated = _Dialects().rows, _Repeated() if is_sorted else None
     previous: Capture | None = None
     rows = well_formed = 0
     for line in _readable(lines, name):
@@ -125,7 +138,7 @@ class _Dialects:
             return ()
         if len(fields) > 2 and fields[2].startswith("{"):
             values = _named(json.loads(line.split(" ", 2)[2]))
-            return ({**values, "timestamp": fields[1]},)
+            return ({"url": _url_of_surt(fields[0]), **values, "timestamp": fields[1]},)
         return (self._text_row(fields),)
 
     def _text_row(self, fields: Sequence[str]) -> Mapping[str, Any]:
@@ -163,7 +176,26 @@ def _json_rows(line: str) -> list[list[Any]]:
 def _named(values: Any) -> dict[str, Any]:
     if not isinstance(values, dict):
         raise _MalformedRowError
-    return {_ALIASES.get(str(key), str(key)): value for key, value in values.items()}
+    named = {_ALIASES.get(str(key), str(key)): value for key, value in values.items()}
+    locator = _IPFS(str(named.get("locator")))
+    if locator is not None:  # the address of the content is its digest
+        named.setdefault("digest", _from_base58(locator[1]).hex())
+    return named
+
+
+def _from_base58(text: str) -> bytes:
+    number = 0
+    for letter in text:
+        number = number * 58 + _BASE58.index(letter)
+    return number.to_bytes(34, "big")
+
+
+def _url_of_surt(key: str) -> str | None:
+    """Return a URL that has a key; older indexes of ipwb name no other."""
+    found = _SURT(key)
+    if found is None:
+        return None
+    return f"http://{'.'.join(reversed(found[1].split(',')))}{found[2] or ''}{found[3]}"
 
 
 class _Repeated:
@@ -194,7 +226,7 @@ class _Repeated:
         return self._kinds
 
 
-def _capture(row: Mapping[str, Any], repeated: _Repeated) -> Capture | str:
+def _capture(row: Mapping[str, Any], repeated: _Repeated | None) -> Capture | str:
     """Return the capture that a row tells of, or the kind under which it is dropped."""
     url, timestamp = row.get("url"), row.get("timestamp")
     if not isinstance(url, str) or timestamp is None:
@@ -211,7 +243,9 @@ def _capture(row: Mapping[str, Any], repeated: _Repeated) -> Capture | str:
         status = "-"
     digest = parse_digest(str(row.get("digest") or ""))
     problem = _problem(status, mime, digest)
-    if mime != REVISIT:
+    if repeated is None:
+        pass
+    elif mime != REVISIT:
         repeated.note(surt, digest, problem)
     elif status == "-":
         problem = problem or repeated.problem(surt, digest)
@@ -233,34 +267,17 @@ def _problem(status: str, mime: str, digest: str) -> str:
 
 
 def visits_by_digest(captures: Iterable[Capture]) -> Iterator[Visit]:
-    """Yield the visits that captures stand for, judged by their digests alone.
+    """Yield the visits that captures stand for, in their order, to be judged by their digests alone.
 
-    A page's captures have to follow each other, as they do in a sorted index; within a page any order
-    will do. A visit has found a change if its digest differs from the one before it. Revisit records
-    and equal digests are visits without one, and so is the first of a page. Captures of one second
-    are one visit. A capture with neither digest nor revisit record is no evidence and is left out.
-    Where a page comes back later in the index, its first capture there is not compared. Where reading
-    the captures ends with an ArchiveError, it is raised after the visits of the captures before it.
+    Which of them found a change is for the page's state to say (`state.digests`), which knows captures
+    of other files too. A revisit record without a status repeats an answer that may have been an error:
+    it counts where the page is known to have had that content. A capture with neither digest nor revisit
+    record is no evidence and is left out.
     """
-    errors: list[ArchiveError] = []
-    for _surt, run in groupby(_until_error(captures, errors), key=attrgetter("surt")):
-        previous = ""
-        in_time_order = sorted(run, key=attrgetter("at"))
-        for at, same_second in groupby(in_time_order, key=attrgetter("at")):
-            rows = [row for row in same_second if row.digest or row.is_revisit]
-            if not rows:
-                continue
-            digests = [row.digest for row in rows if row.digest]
-            is_same = not previous or previous in digests or any(row.is_revisit for row in rows)
-            yield Visit(rows[0].url, at, changed=not is_same)
-            if digests and previous not in digests:
-                previous = digests[-1]
-    if errors:
-        raise errors[0]
-
-
-def _until_error(captures: Iterable[Capture], errors: list[ArchiveError]) -> Iterator[Capture]:
-    try:
-        yield from captures
-    except ArchiveError as error:
-        errors.append(error)
+    for capture in captures:
+        digest = digest_number(digest_bytes(capture.digest)) if capture.digest else 0
+        if not digest and not capture.is_revisit:
+            continue
+        is_unsure = capture.is_revisit and capture.status is None and digest
+        news = News.REPEATED if is_unsure else News.SEEN
+        yield Visit(capture.url, capture.at, news, digest=digest, repeats=capture.is_revisit)

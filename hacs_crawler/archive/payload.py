@@ -4,15 +4,21 @@ The same bytes have to give the same links as in a live visit, or none at all: a
 show fewer links than it had, and the next visit would seem to have found new ones.
 """
 
+import logging
 import re
-import zlib
 from collections.abc import Callable
+from functools import cache
 from typing import Final
 
+from lxml import etree
 from parsel import Selector
 from scrapy.http import HtmlResponse
 
+from hacs_crawler.archive.codecs import MissingCodecError, decoded, say_missing
+from hacs_crawler.archive.memento_uri import Rewriting, without_toolbar
 from hacs_crawler.links import UNREADABLE, LinkRules, is_binary, link_fingerprints
+
+logger = logging.getLogger(__name__)
 
 MAX_BODY_BYTES: Final = 32 << 20
 """A longer payload, or one that unpacks to more, is not looked at; this bounds the memory it takes."""
@@ -22,11 +28,17 @@ _CHUNK_SIZE = re.compile(rb"([0-9a-fA-F]{1,8})[ \t]*(?:;[^\r\n]*)?\r?\n")
 
 
 def payload_links(
-    body: bytes, header: Header, url: str, rules: LinkRules | None = None
+    body: bytes,
+    header: Header,
+    url: str,
+    rules: LinkRules | None = None,
+    rewriting: Rewriting | None = None,
 ) -> frozenset[int] | None:
     """Return the fingerprints of the links of an HTML payload, None if it cannot be read whole.
 
-    `header` looks up a header of the response by its name, `url` is where the page was found.
+    `header` looks up a header of the response by its name, of a repeated Content-Encoding all, `url` is
+    where the page was found. Links that are rewritten as `rewriting` knows it are put right, and it is
+    said once.
     """
     content = _content(body, header)
     if content is None or not content.strip():
@@ -36,43 +48,43 @@ def payload_links(
         response = HtmlResponse(url, headers=headers, body=content)
         if is_binary(content, response.encoding):
             return None
-        # Not response.selector: that and the response refer to each other, so pages would pile up
-        # until the garbage collector runs.
-        root = Selector(response.text, type="html", base_url=url).root
+        root = _parsed(response.text, url)
+        if rewriting is not None and rewriting.is_in(root):
+            _say_rewritten(rewriting.place)
+            root = _parsed(without_toolbar(response.text), url)
+            rewriting.undo(root)
         return link_fingerprints(root, url, rules)
     except UNREADABLE:
         return None
 
 
-def _content(body: bytes, header: Header) -> bytes | None:
-    """Undo transfer and content encoding; None if that is impossible or gives too much.
+def _parsed(text: str, url: str) -> etree._Element:
+    # Not response.selector: that and the response refer to each other, so pages would pile up
+    # until the garbage collector runs.
+    return Selector(text, type="html", base_url=url).root
 
-    Archives store many payloads unpacked under their old headers: what does not look packed is plain.
-    """
+
+@cache
+def _say_rewritten(place: str) -> None:
+    logger.warning(
+        "%s answers with pages whose links it has rewritten, although asked for them as they were "
+        "archived; that is undone",
+        place,
+    )
+
+
+def _content(body: bytes, header: Header) -> bytes | None:
+    """Undo transfer and content encoding; None if that is impossible or gives too much."""
     if (header("Transfer-Encoding") or "").strip().lower() == "chunked":
         joined = _unchunked(body)
         if joined is None:
             return None
         body = joined
-    encoding = (header("Content-Encoding") or "").strip().lower()
-    if encoding in {"", "identity", "none"} or not body or body.lstrip()[:1] == b"<":
-        return body
-    if encoding in {"gzip", "x-gzip"}:
-        return _inflate(body, 16 + zlib.MAX_WBITS) if body[:2] == b"\x1f\x8b" else body
-    if encoding == "deflate":
-        content = _inflate(body, zlib.MAX_WBITS)
-        return _inflate(body, -zlib.MAX_WBITS) if content is None else content
-    return None
-
-
-def _inflate(packed: bytes, window: int) -> bytes | None:
     try:
-        unpacker = zlib.decompressobj(window)
-        content = unpacker.decompress(packed, MAX_BODY_BYTES)
-    except zlib.error:
+        return decoded(body, header("Content-Encoding") or "", MAX_BODY_BYTES)
+    except MissingCodecError as error:
+        say_missing(str(error))
         return None
-    is_whole = unpacker.eof and not unpacker.unused_data.startswith(b"\x1f\x8b")
-    return content if is_whole else None
 
 
 def _unchunked(body: bytes) -> bytes | None:

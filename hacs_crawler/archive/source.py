@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import io
 import zlib
+from collections import deque
 from collections.abc import Iterator
 from typing import IO, Any, Final
 
 from hacs_crawler.archive.capture import ArchiveError
+from hacs_crawler.archive.codecs import GZIP_MAGIC
 
 LONGEST_LINE_BYTES: Final = 1 << 20
 """What lies beyond this in a line is left out; it bounds the memory that a damaged file takes."""
 BEGINNING_BYTES: Final = 1 << 16
 """How much of a file is looked at to tell what it is."""
 _BLOCK_BYTES: Final = 1 << 16
-_GZIP_MAGIC: Final = b"\x1f\x8b"
 
 
 def open_source(path: str) -> Source:
@@ -26,10 +27,15 @@ def open_source(path: str) -> Source:
     name = "standard input" if path == "-" else path
     try:
         file = io.BufferedReader(io.FileIO(0 if path == "-" else path, closefd=path != "-"))
-        is_gzip = file.peek(2)[:2] == _GZIP_MAGIC
+        return source_of(file, name)
     except (OSError, ValueError) as error:  # ValueError: NUL in the path
         raise ArchiveError(f"{name}: cannot read: {_reason(error)}") from error
-    return _Gunzip(file, name) if is_gzip else Source(file, name)
+
+
+def source_of(file: IO[bytes], name: str) -> Source:
+    """Return what reads a file that has `peek`, and unpacks it if it begins as gzip does."""
+    beginning = file.peek(2)[:2]  # type: ignore[attr-defined]
+    return _Gunzip(file, name) if beginning == GZIP_MAGIC else Source(file, name)
 
 
 def read_lines(source: str | Source, longest_bytes: int = LONGEST_LINE_BYTES) -> Iterator[bytes]:
@@ -57,7 +63,8 @@ class Source(io.RawIOBase):
         self.name = name
         self._file = file
         self._read_bytes = 0
-        self._ahead = b""
+        self._member = 0
+        self._ahead: deque[tuple[int, bytes]] = deque()
         self._damage: ArchiveError | None = None
 
     def beginning(self, size: int = BEGINNING_BYTES) -> bytes:
@@ -65,12 +72,14 @@ class Source(io.RawIOBase):
 
         Reading then starts with them all the same, and comes to the damage in its place.
         """
+        missing = size
         try:
-            while len(self._ahead) < size and (data := self._next(size - len(self._ahead))):
-                self._ahead += data
+            while missing > 0 and (data := self._next(missing)):
+                self._ahead.append((self._member, data))
+                missing -= len(data)
         except ArchiveError as error:
             self._damage = error
-        return self._ahead
+        return b"".join(data for _, data in self._ahead)
 
     def readable(self) -> bool:
         """Return True."""
@@ -79,13 +88,21 @@ class Source(io.RawIOBase):
     def readinto(self, target: Any, /) -> int:
         """Read some bytes into `target` and return how many; 0 at the end."""
         view = memoryview(target).cast("B")
-        data = self._ahead[: len(view)]
-        self._ahead = self._ahead[len(data) :]
-        if not data and self._damage is not None:
-            raise self._damage
-        data = data or self._next(len(view))
+        _, data = self.read_of_member(len(view))
         view[: len(data)] = data
         return len(data)
+
+    def read_of_member(self, size: int = _BLOCK_BYTES) -> tuple[int, bytes]:
+        """Return some bytes, and the number of the gzip member that they are of; b"" at the end."""
+        if self._ahead:
+            member, data = self._ahead.popleft()
+            if len(data) > size:
+                self._ahead.appendleft((member, data[size:]))
+            return member, data[:size]
+        if self._damage is not None:
+            raise self._damage
+        data = self._next(size)
+        return self._member, data
 
     def close(self) -> None:
         """Close the file."""
@@ -93,6 +110,7 @@ class Source(io.RawIOBase):
         super().close()
 
     def _next(self, size: int) -> bytes:
+        """Return some bytes, of one gzip member only, which `_member` then names."""
         try:
             data = self._file.read(size)
         except OSError as error:
@@ -115,7 +133,7 @@ class _Gunzip(Source):
         self._held = b""
         self._checked = b""
         self._member_at = 0
-        self._member = zlib.decompressobj(zlib.MAX_WBITS | 16)
+        self._unpacker = zlib.decompressobj(zlib.MAX_WBITS | 16)
         self._is_inside = False
 
     def _next(self, size: int) -> bytes:
@@ -140,7 +158,8 @@ class _Gunzip(Source):
                 return False
             self._packed = block.lstrip(b"\0")
         self._member_at = self._read_bytes - len(self._packed)
-        self._member = zlib.decompressobj(zlib.MAX_WBITS | 16)
+        self._member += 1
+        self._unpacker = zlib.decompressobj(zlib.MAX_WBITS | 16)
         self._is_inside = True
         return True
 
@@ -150,11 +169,11 @@ class _Gunzip(Source):
             self._packed = super()._next(_BLOCK_BYTES)
         is_end = not self._packed
         try:
-            piece = self._member.decompress(self._packed, size)
+            piece = self._unpacker.decompress(self._packed, size)
         except zlib.error as error:
             raise ArchiveError(f"{place}: damaged: {error}") from error
-        if is_end and not piece and not self._member.eof:
+        if is_end and not piece and not self._unpacker.eof:
             raise ArchiveError(f"{place}: truncated at byte {self._read_bytes}")
-        self._packed = self._member.unused_data or self._member.unconsumed_tail
-        self._is_inside = not self._member.eof
+        self._packed = self._unpacker.unused_data or self._unpacker.unconsumed_tail
+        self._is_inside = not self._unpacker.eof
         return piece

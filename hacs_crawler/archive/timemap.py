@@ -12,7 +12,13 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import IO, Any, Final
 
-from hacs_crawler.archive.capture import ArchiveError, Cleaning, key_of, parse_http_date
+from hacs_crawler.archive.capture import (
+    ArchiveError,
+    Cleaning,
+    key_of,
+    parse_http_date,
+    parse_timestamp,
+)
 from hacs_crawler.utils.times import parse_iso
 
 MAX_TIMEMAP_BYTES: Final = 64 << 20
@@ -20,7 +26,8 @@ MAX_TIMEMAP_BYTES: Final = 64 << 20
 
 _BEGINNING = re.compile(
     rb"\A(?:\xef\xbb\xbf)?[\s,]*+"
-    rb'(?:<[^<>\s]++>\s*+;\s*+[^\s=;,"<>]|\{.*?"(?:original_uri|mementos)"\s*:)',
+    rb'(?:<[^<>\s]++>\s*+;\s*+[^\s=;,"<>]|\{.*?"(?:original_uri|mementos)"\s*:'
+    rb'|(?:[!@][a-z]++ [^\n]*+\n)*?[!@]meta \{"original_uri"\s*:)',
     re.DOTALL,
 )
 _LINK = re.compile(  # possessive throughout: it never looks at a character twice
@@ -40,12 +47,14 @@ class Memento:
 
 
 def is_timemap(beginning: bytes) -> bool:
-    """Whether a file that begins like this is a TimeMap, in link format or JSON."""
+    """Whether a file that begins like this is a TimeMap, in link format, JSON or CDXJ."""
     return _BEGINNING.match(beginning) is not None
 
 
 def read_timemap(source: bytes | IO[bytes], name: str, dropped: Cleaning) -> Iterator[Memento]:
-    """Yield a TimeMap's mementos in its order, each once; link format or JSON, told by its beginning.
+    """Yield a TimeMap's mementos in its order, each once.
+
+    It may be in link format, or in MemGator's JSON or CDXJ, told by its beginning.
 
     Those that cannot be used are counted in `dropped`. Raises ArchiveError, with `name` and an offset
     in characters, where the TimeMap is damaged (after the mementos before it), longer than
@@ -55,7 +64,10 @@ def read_timemap(source: bytes | IO[bytes], name: str, dropped: Cleaning) -> Ite
     if len(data) > MAX_TIMEMAP_BYTES:
         raise ArchiveError(f"{name}, byte {MAX_TIMEMAP_BYTES}: longer than a TimeMap may be")
     text = data.decode(errors="replace").lstrip("\ufeff \t\r\n")
-    url, rows = _json(text, name) if text.startswith("{") else _link_format(text, name)
+    if text[:1] in {"!", "@"}:
+        url, rows = _cdxj(text, name)
+    else:
+        url, rows = _json(text, name) if text.startswith("{") else _link_format(text, name)
     _surt, problem = key_of(url)
     if problem:
         raise ArchiveError(f"{name}, character 0: the page is no http(s) URL: {url[:200]!r}")
@@ -112,6 +124,24 @@ def _json(text: str, name: str) -> tuple[str, _Rows]:
         raise ArchiveError(f"{name}, character {error.pos}: {error.msg}") from error
     except (LookupError, TypeError) as error:
         raise ArchiveError(f"{name}, character 0: no JSON TimeMap: {error!r}") from error
+
+
+def _cdxj(text: str, name: str) -> tuple[str, _Rows]:
+    """Read MemGator's CDXJ: headers that begin with "!", then a timestamp and an object a line."""
+    url = ""
+    rows: list[tuple[str, int | None]] = []
+    position = 0
+    try:
+        for line in text.splitlines(keepends=True):
+            key, _, rest = line.strip().partition(" ")
+            if key in {"!meta", "@meta"}:
+                url = str(json.loads(rest).get("original_uri", url))
+            elif key and key[0] not in "!@":
+                rows.append((str(json.loads(rest)["uri"]), parse_timestamp(key)))
+            position += len(line)
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        raise ArchiveError(f"{name}, character {position}: no CDXJ: {error}") from error
+    return url, iter(rows)
 
 
 def _json_row(row: Any) -> tuple[str, int | None]:

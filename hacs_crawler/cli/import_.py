@@ -12,22 +12,27 @@ from itertools import islice
 from typing import Final, TypeVar
 
 from hacs_crawler.archive import (
+    ZIP_MAGIC,
+    ArchiveError,
     Cleaning,
     Memento,
     Source,
     is_timemap,
+    is_warc,
     open_source,
     read_cdx,
     read_lines,
     read_timemap,
     read_warc,
     visits_by_digest,
+    warcs_of,
 )
 from hacs_crawler.config import Clock
 from hacs_crawler.exceptions import HacsError, StateError
 from hacs_crawler.links import LinkRules
 from hacs_crawler.state import (
     LONGEST_LINE_BYTES,
+    News,
     OutcomeMerger,
     Page,
     State,
@@ -66,7 +71,9 @@ class Importer:
         """
         with closing(open_source(path)) as source, Progress(source.name) as progress:
             beginning = source.beginning()
-            if beginning.startswith(b"WARC/") or path.endswith((".warc", ".warc.gz")):
+            if beginning.startswith(ZIP_MAGIC):
+                self._import_wacz(path, progress)
+            elif is_warc(beginning, path):
                 self._import_visits(read_warc(source, self.dropped, self.rules), source, progress)
             elif is_outcomes(beginning):
                 self._import_outcomes(source, progress)
@@ -75,19 +82,42 @@ class Importer:
             elif is_timemap(beginning):
                 self._import_timemap(source)
             else:
-                captures = read_cdx(read_lines(source), source.name, self.dropped)
+                lines = read_lines(source)
+                captures = read_cdx(lines, source.name, self.dropped, is_sorted=False)
                 self._import_visits(visits_by_digest(captures), source, progress)
 
+    def _import_wacz(self, path: str, progress: Progress) -> None:
+        errors: list[ArchiveError] = []
+        for warc in warcs_of(path):
+            try:
+                self._import_visits(read_warc(warc, self.dropped, self.rules), warc, progress)
+            except ArchiveError as error:  # those after it may be whole
+                errors.append(error)
+        if errors:
+            raise ArchiveError("; ".join(map(str, errors)))
+
     def _import_visits(self, visits: Iterable[Visit], source: Source, progress: Progress) -> None:
-        number = updates = 0
+        number = updates = waiting = 0
         for batch in _batches(self._not_in_future(visits)):
             recorded = self.state.record(batch)
-            number += len(recorded)
+            unknown = sum(
+                one.visit.news is News.REPEATED and one.visit.at not in one.after.visits
+                for one in recorded
+            )
+            number += len(recorded) - unknown
+            waiting += unknown
             updates += sum(one.updated for one in recorded)
             progress.update(f"{number} visits, {updates} updates")
         logger.info(
             "%s: %d visits recorded, %d of them with an update", source.name, number, updates
         )
+        if waiting:
+            logger.info(
+                "%s: %d revisit records repeat what is not known: they count as visits once an index "
+                "or a part of it is imported that names what they repeat",
+                source.name,
+                waiting,
+            )
 
     def _not_in_future(self, visits: Iterable[Visit]) -> Iterator[Visit]:
         latest = self.clock() + DAY

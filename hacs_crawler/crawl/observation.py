@@ -6,6 +6,7 @@ from typing import Final, NamedTuple
 
 from scrapy.http import HtmlResponse, Response
 
+from hacs_crawler.archive import GZIP_MAGIC, MAX_BODY_BYTES, decoded
 from hacs_crawler.links import UNREADABLE, LinkRules, is_binary, link_fingerprints
 from hacs_crawler.state import News, Prediction, Visit
 
@@ -67,6 +68,9 @@ def _links(response: Response, rules: LinkRules) -> tuple[frozenset[int] | None,
         return None, "status"
     if not isinstance(response, HtmlResponse):
         return None, "not_html"
+    if response.body.startswith(GZIP_MAGIC):  # packed twice, and said once
+        body = decoded(response.body, "", MAX_BODY_BYTES)
+        response = response.replace(body=response.body if body is None else body)
     if not response.body.strip():
         return None, "empty"
     if is_binary(response.body, response.encoding):

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from typing import Final
-from urllib.parse import urljoin, urlsplit
 
 from scrapy import Request, signals
 from scrapy.crawler import Crawler
@@ -14,32 +12,23 @@ from scrapy.exceptions import IgnoreRequest
 from scrapy.http import Response
 from scrapy.utils.defer import maybe_deferred_to_future
 
-from hacs_crawler.archive import (
-    ArchiveError,
-    Capture,
-    is_html,
-    key_of,
-    parse_http_date,
-    payload_links,
-)
+from hacs_crawler.archive import ArchiveError, Capture
 from hacs_crawler.config import Config
 from hacs_crawler.crawl.backoff import HostPausedError
 from hacs_crawler.crawl.loop import Worker, call_later
 from hacs_crawler.crawl.scrapy_internals import Downloads, is_closing
 from hacs_crawler.crawl.session import Session
 from hacs_crawler.exceptions import HacsError
-from hacs_crawler.harvest.query import (
-    BLOCKED,
-    Answer,
-    Span,
-    memento_url,
-    original_of,
-    query_url,
-    read_answer,
-    timestamp_of,
+from hacs_crawler.harvest.memento import (
+    BlockedError,
+    Memento,
+    first_line,
+    is_blocked,
+    other_capture,
+    read_memento,
 )
+from hacs_crawler.harvest.query import Answer, Span, memento_url, query_url, read_answer
 from hacs_crawler.harvest.site import Site
-from hacs_crawler.links import LinkRules, fingerprint
 
 logger = logging.getLogger(__name__)
 
@@ -60,10 +49,6 @@ RECALL_SECONDS: Final = 0.5
 """How soon after the crawl began to close requests are given up that were not sent yet."""
 
 
-class BlockedError(HacsError):
-    """The archive will never show this URL."""
-
-
 class UnansweredError(HacsError):
     """The archive did not answer; asking for less may help where `is_narrowable`."""
 
@@ -80,20 +65,6 @@ class StoppedError(HacsError):
     """The crawl is closing, so nothing more is asked for."""
 
 
-@dataclass(frozen=True, slots=True)
-class Memento:
-    """What was found where a capture's memento should be.
-
-    `links` are the page's link fingerprints at second `at`, or None where `problem` says why there are
-    none; `is_passing` that asking again another day may help.
-    """
-
-    at: int
-    links: frozenset[int] | None = None
-    problem: str = ""
-    is_passing: bool = False
-
-
 class ArchiveClient:
     """Asks a CDX server for captures and an archive for mementos. Used from the event loop."""
 
@@ -105,20 +76,11 @@ class ArchiveClient:
         self._rules = config.link_rules
         self._worker = Worker()
         self._errors_in_a_row = 0
-        self._names_times = False
         self._has_shown = False
-        self._note_key = f"mementos/{fingerprint(config.memento_url):016x}"
         self._cancel_recall = call_later(RECALL_SECONDS, self._recall)
         crawler.signals.connect(self.close, signals.spider_closed)
         self.is_keyless: bool | None = None
         """Whether the CDX server knows no resume keys; None until an answer shows it."""
-
-    async def open(self) -> None:
-        """Read from the state what earlier runs learned of the archive; raises StateError."""
-        note = await self._session.pages.patiently(
-            lambda state: state.store.read_meta(self._note_key)
-        )
-        self._names_times = note is not None
 
     def close(self) -> None:
         """Release the thread that reads answers; called when the spider has closed."""
@@ -169,10 +131,13 @@ class ArchiveClient:
         failed at too many in a row, RefusedError, StoppedError.
         """
         memento = await self._follow(capture)
-        self._errors_in_a_row = self._errors_in_a_row + 1 if memento.is_passing else 0
+        if not memento.is_passing:
+            self._errors_in_a_row = 0
+        elif memento.problem == "error" or not self._has_shown:  # else only this one is missing
+            self._errors_in_a_row += 1
         if self._errors_in_a_row >= MOST_ERRORS:
             self._errors_in_a_row = 0
-            msg = f"{self._memento_url} failed {MOST_ERRORS} times in a row"
+            msg = f"{self._memento_url} failed {MOST_ERRORS} times in a row: {memento.reason}"
             raise UnansweredError(msg, is_narrowable=False)
         return memento
 
@@ -189,31 +154,22 @@ class ArchiveClient:
                 raise
             except Exception as error:  # noqa: BLE001 - whatever the network does
                 logger.debug("%s: %s", url, _said(error))
-                return Memento(capture.at, problem="error", is_passing=True)
-            url = _other_capture(response)
+                return Memento(
+                    capture.at, problem="error", is_passing=True, reason=type(error).__name__
+                )
+            url = other_capture(response)
             if not url:
                 return await self._read(response, capture)
         return Memento(capture.at, problem="moved")
 
     async def _read(self, response: Response, capture: Capture) -> Memento:
-        """Read a memento; an archive that has named the time of one names it of all."""
-        is_named = bool(_header(response, "Memento-Datetime"))
-        if is_named and not self._names_times:
-            self._names_times = True
-            await self._session.pages.patiently(
-                lambda state: state.store.write_meta(self._note_key, {"names_times": True})
-            )
-        if self._names_times and response.status == 200 and not is_named:
-            return _no_memento(response, capture)
         if len(response.body) > LARGE_BODY_BYTES:
             memento = await maybe_deferred_to_future(
-                self._worker.run(_read_memento, response, capture, self._rules)
+                self._worker.run(read_memento, response, capture, self._rules)
             )
         else:
-            memento = _read_memento(response, capture, self._rules)
+            memento = read_memento(response, capture, self._rules)
         self._has_shown = self._has_shown or memento.links is not None
-        if memento.problem == "missing" and not self._names_times:  # maybe this is no archive
-            return replace(memento, is_passing=True)
         return memento
 
     async def _get(self, url: str, slot: str) -> Response:
@@ -242,87 +198,19 @@ def _index(response: Response) -> bytes:
     """Return the rows that a CDX server answered; raises what its answer means where it is none."""
     body: bytes = response.body.strip()
     is_json = body[:1] in {b"[", b"{"}
-    if (not is_json or len(body) < 1_000) and _is_blocked(response):
-        raise BlockedError(f"{response.url}: {_first_line(response)}")
+    if (not is_json or len(body) < 1_000) and is_blocked(response):
+        raise BlockedError(f"{response.url}: {first_line(response)}")
     if response.status == 404 and b"no captures" in body[:2_000].lower():
         return b""
     if response.status != 200:
         is_narrowable = response.status >= 500 or response.status in {408, 413}
-        msg = f"{response.url} answered {response.status}: {_first_line(response)}"
+        msg = f"{response.url} answered {response.status}: {first_line(response)}"
         raise UnansweredError(msg, is_narrowable=is_narrowable)
     if body[:1] == b"<":
         raise UnansweredError(f"{response.url} answered with HTML", is_narrowable=True)
     if body[:1] == b"[" and body[-1:] != b"]":
         raise UnansweredError(f"{response.url}: the answer is cut off", is_narrowable=True)
     return response.body
-
-
-def _other_capture(response: Response) -> str:
-    """Return the memento to which the archive itself redirects, "" if it does not."""
-    location = response.headers.get(b"Location")
-    if (
-        not 300 <= response.status < 400
-        or location is None
-        or _header(response, "Memento-Datetime")
-    ):
-        return ""
-    url = urljoin(response.url, location.decode("latin-1"))
-    is_inside = urlsplit(url).netloc == urlsplit(response.url).netloc
-    return url if is_inside and original_of(url) else ""
-
-
-def _read_memento(response: Response, capture: Capture, rules: LinkRules) -> Memento:
-    named = _header(response, "Memento-Datetime")
-    at = parse_http_date(named) if named else timestamp_of(response.url)
-    if not named and (response.status != 200 or at is None or _is_blocked(response)):
-        return _no_memento(response, capture)
-    if at is None:
-        return Memento(capture.at, problem="missing")
-    problem = _problem(response, capture)
-    if problem:
-        return Memento(at, problem=problem)
-
-    def header(name: str) -> str | None:  # what follows is about the body as it was archived
-        return None if name == "Transfer-Encoding" else _header(response, name)
-
-    links = payload_links(response.body, header, capture.url, rules)
-    return Memento(at, links, "" if links is not None else "unreadable")
-
-
-def _no_memento(response: Response, capture: Capture) -> Memento:
-    """Say what an answer means that is the archive's own, and not an archived one."""
-    if _is_blocked(response):
-        raise BlockedError(f"{response.url}: {_first_line(response)}")
-    if response.status < 500 and response.status not in {200, 408, 429}:
-        return Memento(capture.at, problem="missing")
-    return Memento(capture.at, problem="error", is_passing=True)
-
-
-def _problem(response: Response, capture: Capture) -> str:
-    if not 200 <= response.status < 300:
-        return "status"
-    original = original_of(response.url)
-    if original and key_of(original)[0] not in {"", capture.surt}:
-        return "moved"
-    return "" if is_html(_header(response, "Content-Type") or "") else "not_html"
-
-
-def _is_blocked(response: Response) -> bool:
-    error = response.headers.get(b"X-Archive-Wayback-Runtime-Error") or b""
-    return BLOCKED.search(error + b"\n" + response.body[:20_000]) is not None
-
-
-def _header(response: Response, name: str) -> str | None:
-    value = response.headers.get(name)
-    if value is None:
-        return None
-    # "Content-Encoding: , gzip" (edgi web-monitoring-db issue 433)
-    return str(value.decode("latin-1")).strip(" ,")
-
-
-def _first_line(response: Response) -> str:
-    text = response.body[:2_000].decode("utf-8", "replace").strip()
-    return repr(text.partition("\n")[0][:200])
 
 
 def _said(error: Exception) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
@@ -15,7 +15,8 @@ from twisted.internet.defer import Deferred
 from hacs_crawler.archive import Capture
 from hacs_crawler.crawl.loop import begin
 from hacs_crawler.crawl.session import Session
-from hacs_crawler.harvest.client import MEMENTO_SLOT, REQUESTS_AT_ONCE, ArchiveClient, Memento
+from hacs_crawler.harvest.client import MEMENTO_SLOT, REQUESTS_AT_ONCE, ArchiveClient
+from hacs_crawler.harvest.memento import Memento
 from hacs_crawler.harvest.site import Site
 from hacs_crawler.links import fingerprint
 from hacs_crawler.state import Harvest, Page, Visit
@@ -78,6 +79,15 @@ def steps(captures: Iterable[Capture], harvest: Harvest | None) -> Iterator[Step
         previous, is_first = digest, False
 
 
+def steps_again(captures: Iterable[Capture]) -> Iterator[Step]:
+    """Yield the steps of captures that were missed; between them there may be others."""
+    seen = {0}
+    for capture in captures:
+        digest = _fingerprint(capture.digest) if capture.digest else 0
+        yield Step(capture, digest, digest not in seen or not digest, changed=False)
+        seen.add(digest)
+
+
 @lru_cache(maxsize=4_096)
 def _fingerprint(digest: str) -> int:
     return fingerprint(digest)
@@ -101,9 +111,9 @@ class PageHarvest:
     """One page on the way from captures to visits.
 
     A visit is recorded when those before it are, so the page's `Harvest` says truly that everything
-    up to it is recorded. What could not be read because the archive failed is to be tried again: the
-    captures in `missed`, and those after the last visit, the earliest of them at `retry_from` (0 for
-    none). `counts` are the visits, the mementos fetched and those not needed.
+    up to it is recorded, but for `missed`: captures that the archive failed to show, which are to be
+    asked for again, and others of the same content. `counts` are the visits, the mementos fetched and
+    those not needed, `reasons` why captures were missed.
     """
 
     def __init__(
@@ -115,29 +125,32 @@ class PageHarvest:
         self._site = site
         self._shown: set[int] = set()
         self._failed: Counter[int] = Counter()
+        self._passing: set[int] = set()
         self._redirected: set[int] = set()
-        self._trailing: list[Capture] = []
+        self._is_again = False
         self.missed: list[Capture] = []
         self.counts: Counter[str] = Counter()
+        self.reasons: Counter[str] = Counter()
 
-    @property
-    def retry_from(self) -> int:
-        """Time of the first capture after the last visit that the archive failed to show, 0 for none."""
-        return self._trailing[0].at if self._trailing else 0
+    async def retry(self, captures: Sequence[Capture]) -> None:
+        """Record the visits of captures that were missed, which come in time order.
 
-    async def retry(self, capture: Capture) -> bool:
-        """Record the visit of one capture that was missed; return whether the archive showed it."""
-        memento = await self._client.memento(capture)
-        if memento.links is None or not self._is_wanted(memento):
-            return not memento.is_passing
-        self._count("mementos")
-        await self._record(Visit(self._site.url_of(capture), memento.at, links=memento.links))
-        return True
+        Raises as `record`.
+        """
+        self._is_again = True
+        await self._record_links(steps_again(captures))
 
-    async def record(self, captures: Sequence[Capture], page: Page | None) -> None:
+    async def record(
+        self,
+        captures: Sequence[Capture],
+        page: Page | None,
+        missed: Collection[tuple[str, int]] = (),
+    ) -> None:
         """Record the visits of captures, which come in time order; `page` is what is known of it.
 
-        Raises BlockedError where the archive shows no mementos of the page, StoppedError.
+        Those of which `missed` has URL and time are left out.
+        Raises BlockedError where the archive shows no mementos of the page, UnansweredError where it
+        failed at too many in a row, RefusedError, StoppedError.
         """
         known = None if page is None else page.harvests.get(self._options.source)
         if known is not None and known.digest:
@@ -145,6 +158,7 @@ class PageHarvest:
         if self._options.max_captures is not None:
             # what is recorded already included, so that a killed harvest goes on with the same ones
             captures = thinned(captures, self._options.max_captures)
+        captures = [one for one in captures if (one.url, one.at) not in missed]
         if self._options.by_digest:
             is_known = known is not None
             for step in steps(captures, known):
@@ -186,6 +200,8 @@ class PageHarvest:
         else:
             self._count("mementos_failed")
             self._session.stats.count("archive/mementos_failed/like_others")
+            if step.digest in self._passing:
+                self._miss(step.capture, "as others of the same content")
             return
         await self._take(step, memento)
 
@@ -206,7 +222,8 @@ class PageHarvest:
         self._count("mementos_failed")
         self._session.stats.count(f"archive/mementos_failed/{memento.problem}")
         if memento.is_passing:
-            self._trailing.append(step.capture)
+            self._passing.add(step.digest)
+            self._miss(step.capture, memento.reason)
 
     def _is_wanted(self, memento: Memento) -> bool:
         """Whether it is of the time asked for, where the archive has shown another capture."""
@@ -218,15 +235,20 @@ class PageHarvest:
         capture = step.capture
         is_shown = self._options.by_digest or step.digest in self._shown
         harvest = Harvest(self._options.source, capture.at, step.digest if is_shown else 0)
-        url = self._site.url_of(capture)
-        self.missed += self._trailing
-        self._trailing = []
-        await self._record(Visit(url, at, links=links, changed=changed, harvest=harvest))
-
-    async def _record(self, visit: Visit) -> None:
+        visit = Visit(
+            self._site.url_of(capture),
+            at,
+            links=links,
+            changed=changed,
+            harvest=None if self._is_again else harvest,
+        )
         await self._session.pages.make_room()
         self._session.pages.record(visit)
         self.counts["visits"] += 1
+
+    def _miss(self, capture: Capture, reason: str) -> None:
+        self.missed.append(capture)
+        self.reasons[reason] += 1
 
     def _count(self, name: str) -> None:
         self.counts[name] += 1

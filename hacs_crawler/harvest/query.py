@@ -18,7 +18,7 @@ from json import loads
 from typing import Final
 from urllib.parse import quote, urlencode
 
-from hacs_crawler.archive import Capture, Cleaning, parse_timestamp, read_cdx
+from hacs_crawler.archive import Capture, Cleaning, read_cdx
 from hacs_crawler.harvest.site import Site
 
 BLOCKED: Final = re.compile(
@@ -27,7 +27,6 @@ BLOCKED: Final = re.compile(
 """What the Wayback Machine says, in a header or a body, where it will never show a URL."""
 
 _JSON_KEY = re.compile(rb',?\s*\[\s*\]\s*,\s*\[\s*("(?:[^"\\]|\\.)*")\s*\]\s*,?\s*\]\s*\Z')
-_MEMENTO = re.compile(r"/([0-9]{4,17})(?:[a-z]{2}_)?/(https?:/.+|[^/:]+\..+)\Z", re.DOTALL)
 _TEXT_KEY = re.compile(rb"(?:\A|\n)[ \t]*\r?\n([^\s\[{]+)\s*\Z")
 
 
@@ -132,15 +131,3 @@ def memento_url(template: str, capture: Capture) -> str:
     if "{timestamp}" in template:
         return template.replace("{timestamp}", time).replace("{url}", url)
     return f"{template.rstrip('/')}/{time}id_/{url}"
-
-
-def timestamp_of(uri: str) -> int | None:
-    """Return the second that a memento's URI names, None if it names none."""
-    found = _MEMENTO.search(uri)
-    return None if found is None else parse_timestamp(found[1])
-
-
-def original_of(uri: str) -> str:
-    """Return the URL of which a memento's URI says it is one, "" if it does not say."""
-    found = _MEMENTO.search(uri)
-    return "" if found is None else found[2]

@@ -5,19 +5,22 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import astuple, dataclass, field, replace
+from contextlib import suppress
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Final
 
 from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import DeferredLock
 
-from hacs_crawler.archive import Capture, key_of
+from hacs_crawler.archive import Capture
 from hacs_crawler.crawl.loop import at_once, begin, each
 from hacs_crawler.crawl.session import Session
-from hacs_crawler.exceptions import HacsError, StateError
-from hacs_crawler.harvest.client import ArchiveClient, BlockedError, StoppedError, UnansweredError
+from hacs_crawler.exceptions import HacsError
+from hacs_crawler.harvest.client import ArchiveClient, StoppedError, UnansweredError
 from hacs_crawler.harvest.index import IndexReader
+from hacs_crawler.harvest.journal import MOST_TRIES, Journal, Missed
+from hacs_crawler.harvest.memento import BlockedError
 from hacs_crawler.harvest.page import HarvestOptions, PageHarvest
 from hacs_crawler.harvest.query import Answer, Span
 from hacs_crawler.harvest.site import Site
@@ -28,9 +31,6 @@ from hacs_crawler.utils.times import DAY
 
 logger = logging.getLogger(__name__)
 
-MOST_MISSED: Final = 1_000
-MOST_TRIES: Final = 3
-"""In how many runs a capture is asked for that the archive fails to show."""
 PAGES_AT_ONCE: Final = 64
 BATCH: Final = 1_000
 """Pages read from the state at once."""
@@ -38,71 +38,6 @@ UNANSWERED_AT_FIRST: Final = 3
 """After so many seeds without an answer, and none with one, the archive's address is wrong."""
 UNANSWERED_IN_A_ROW: Final = 10
 _Pages = list[tuple[str, list[Capture]]]
-
-
-@dataclass(frozen=True, slots=True)
-class Missed:
-    """A capture that the archive failed to show, at second `at`, in `tries` runs so far."""
-
-    url: str
-    at: int
-    tries: int = 1
-
-
-@dataclass(slots=True)
-class Journal:
-    """How far a seed's captures are recorded; times are seconds since 1970 UTC, 0 for none.
-
-    `todo` are the spans of a harvest that has not come to its end, `latest` is the latest capture known,
-    `retry_from` the earliest one behind which a page has no visit because the archive failed. `missed`
-    are captures with visits behind them, which the archive failed to show.
-    """
-
-    todo: list[Span] = field(default_factory=list)
-    latest: int = 0
-    retry_from: int = 0
-    is_blocked: bool = False
-    missed: list[Missed] = field(default_factory=list)
-
-    def plan(self, since: int, until: int, *, at_least: int) -> None:
-        """Add what is newer than all that was asked for, if that is `at_least` seconds."""
-        if self.todo:
-            last = max(span.until for span in self.todo)
-            if until - last >= at_least:
-                self.todo.append(Span(last, until))
-        else:
-            start = max(since, self.retry_from or self.latest)
-            self.retry_from = 0
-            if until >= start:
-                self.todo.append(Span(start, until))
-
-    def to_note(self) -> dict[str, Any]:
-        """Return it as JSON values."""
-        return {
-            "todo": [astuple(span) for span in self.todo],
-            "latest": self.latest,
-            "retry_from": self.retry_from,
-            "is_blocked": self.is_blocked,
-            "missed": [astuple(one) for one in self.missed[:MOST_MISSED]],
-        }
-
-    @classmethod
-    def from_note(cls, note: Any, key: str) -> Journal:
-        """Return the journal of a note, an empty one for None; raises StateError if it is damaged."""
-        if note is None:
-            return cls()
-        try:
-            todo = [
-                Span(int(since), int(until), str(after)) for since, until, after in note["todo"]
-            ]
-            latest, retry_from = int(note["latest"]), int(note["retry_from"])
-            missed = [
-                Missed(str(url), int(at), int(tries)) for url, at, tries in note.get("missed", [])
-            ]
-            return cls(todo, latest, retry_from, bool(note["is_blocked"]), missed)
-        except (LookupError, TypeError, ValueError) as error:
-            msg = f"the note {key!r} in the state is damaged, remove it: {note!r}"
-            raise StateError(msg) from error
 
 
 @dataclass(slots=True)
@@ -120,6 +55,14 @@ class _Seed:
     is_split: bool = False
     counts: Counter[str] = field(default_factory=Counter)
     first: int = 0
+    reasons: Counter[str] = field(default_factory=Counter)
+
+    def note(self, harvest: PageHarvest) -> None:
+        """Add what was recorded of a page, and what was not."""
+        self.counts.update(harvest.counts)
+        self.counts["missed"] += len(harvest.missed)
+        self.reasons.update(harvest.reasons)
+        self.journal.has_visits |= harvest.counts["visits"] > 0
 
     def whole_pages(self, answer: Answer, left: Sequence[Span]) -> _Pages:
         """Return the pages whose captures are all there; hold the rest."""
@@ -164,21 +107,23 @@ class Harvester:
         key = f"harvest/{level}/{self._options.source:08x}/{fingerprint(site.surt) % 2**64:016x}"
         note = await self._session.pages.patiently(lambda state: state.store.read_meta(key))
         seed = _Seed(site, Journal.from_note(note, key), key)
-        status = "unanswered"
+        is_answered = False
         try:
             await self._go_through(seed)
+            is_answered = True
         except BlockedError as error:
             logger.warning("%s is blocked: %s", homepage, error)
-            seed.journal.is_blocked = True
+            seed.journal.is_blocked = is_answered = True
             seed.journal.todo.clear()
             await self._write(seed)
         except UnansweredError as error:
             self._note_unanswered(homepage, str(error))
+            with suppress(StoppedError):
+                await self._write(seed)
         except StoppedError:
             pass
-        else:
-            status = "history" if seed.journal.latest else "none"
-        return self._result(seed, "blocked" if seed.journal.is_blocked else status)
+        self._say_missed(seed)
+        return self._result(seed, seed.journal.status if is_answered else "unanswered")
 
     async def _go_through(self, seed: _Seed) -> None:
         if seed.journal.is_blocked:
@@ -202,17 +147,33 @@ class Harvester:
 
     async def _retry_missed(self, seed: _Seed) -> None:
         """Ask once more for captures that the archive failed to show in an earlier run."""
-        harvest = PageHarvest(self._session, self._client, self._options, seed.site)
-        left: list[Missed] = []
-        for missed in seed.journal.missed:
-            surt, _ = key_of(missed.url)
-            capture = Capture(surt, missed.url, missed.at, None, "text/html", "")
-            if not await harvest.retry(capture) and missed.tries + 1 < MOST_TRIES:
-                left.append(replace(missed, tries=missed.tries + 1))
-        if seed.journal.missed:
-            seed.journal.missed = left
-            seed.counts.update(harvest.counts)
-            await self._write(seed)
+        asked = [one for one in seed.journal.missed if one.is_open]
+        if not asked:
+            return
+        pages: dict[str, list[Missed]] = {}
+        for one in sorted(asked, key=lambda one: one.at):
+            pages.setdefault(one.capture.surt, []).append(one)
+        given_up = 0
+        for missed in pages.values():
+            harvest = PageHarvest(self._session, self._client, self._options, seed.site)
+            is_answered = True
+            try:
+                await harvest.retry([one.capture for one in missed])
+            except UnansweredError:
+                is_answered = False  # what is newer may be shown all the same
+            finally:
+                seed.note(harvest)
+            given_up += seed.journal.note_tried(missed, harvest.missed, all_were_asked=is_answered)
+            if not is_answered:
+                break
+        if given_up:
+            logger.warning(
+                "%s: %d mementos were not shown in %d runs: given up",
+                seed.site.homepage,
+                given_up,
+                MOST_TRIES,
+            )
+        await self._write(seed)
 
     async def _take(self, seed: _Seed, answer: Answer, todo: list[Span], left: list[Span]) -> None:
         """Record what an answer tells, and then note from where to go on after a break."""
@@ -257,21 +218,19 @@ class Harvester:
     ) -> None:
         harvest = PageHarvest(self._session, self._client, self._options, seed.site)
         try:
-            await harvest.record(captures, page)
+            await harvest.record(captures, page, seed.journal.missed_before)
         except BlockedError as error:
             self._session.stats.count("archive/pages_blocked")
             if not seed.site.has_subpages:
                 raise
             logger.warning("%s: its mementos are blocked: %s", captures[-1].url, error)
         finally:
-            seed.counts.update(harvest.counts)
+            seed.note(harvest)
+            seed.journal.note_missed(harvest.missed)
         journal = seed.journal
         journal.latest = max(journal.latest, captures[-1].at)
         seed.counts["pages"] += 1
         seed.first = min(seed.first or captures[0].at, captures[0].at)
-        journal.missed += [Missed(one.url, one.at) for one in harvest.missed]
-        if harvest.retry_from:
-            journal.retry_from = min(journal.retry_from or harvest.retry_from, harvest.retry_from)
 
     def _note_answer(self, seed: _Seed, answer: Answer) -> None:
         self._unanswered, self._has_answered = 0, True
@@ -304,8 +263,26 @@ class Harvester:
         """Note how far the seed is, once all its visits are in the state."""
         if not await self._session.pages.settle():
             raise StoppedError
+        too_many = seed.journal.forget()
+        if too_many:
+            logger.warning(
+                "%s: %d more mementos were not shown than are remembered: not asked for again",
+                seed.site.homepage,
+                too_many,
+            )
         note = seed.journal.to_note()
         await self._session.pages.patiently(lambda state: state.store.write_meta(seed.key, note))
+
+    def _say_missed(self, seed: _Seed) -> None:
+        left = sum(one.is_open for one in seed.journal.missed)
+        if seed.reasons:
+            logger.warning(
+                "%s: %d mementos were not shown (%s); %d are asked for in the next run",
+                seed.site.homepage,
+                seed.reasons.total(),
+                ", ".join(f"{reason}: {number}" for reason, number in seed.reasons.most_common()),
+                left,
+            )
 
     def _result(self, seed: _Seed, status: str) -> SeedHistory:
         self._session.stats.count("archive/seeds")
@@ -319,6 +296,7 @@ class Harvester:
             visits=counts["visits"],
             mementos=counts["mementos"],
             mementos_saved=counts["mementos_saved"],
+            missed=counts["missed"],
             first_capture=_time(seed.first),
             last_capture=_time(seed.journal.latest),
         )

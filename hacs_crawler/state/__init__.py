@@ -11,6 +11,7 @@ from hacs_crawler.state.address import (
 )
 from hacs_crawler.state.codec import ROW, decode_page
 from hacs_crawler.state.database import PAGES_A_CALL, Recorded, State, merged
+from hacs_crawler.state.digests import digest_number
 from hacs_crawler.state.estimation import Estimation, histories
 from hacs_crawler.state.jsonl import (
     LONGEST_LINE_BYTES,
@@ -67,6 +68,7 @@ __all__ = [
     "copy_of",
     "decode_page",
     "describe",
+    "digest_number",
     "export_outcomes",
     "histories",
     "is_export",

@@ -21,6 +21,7 @@ from typing import Any, Final, TypeVar
 
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.links import page_id_of, page_surt
+from hacs_crawler.state import digests
 from hacs_crawler.state.link_sample import COARSEST, kept, new_array
 from hacs_crawler.state.page import RECENT_VISITS, Harvest, Page, merge_pages
 from hacs_crawler.utils.times import parse_iso
@@ -30,11 +31,14 @@ T = TypeVar("T")
 LAYOUT: Final = 1
 NARROW_LAYOUT: Final = 2
 """Of pages that do not keep everything of their links, so that older versions refuse them."""
+DIGEST_LAYOUT: Final = 3
+"""Of pages of which digests are known; these may keep less of their links too."""
 LONGEST_LINE_BYTES: Final = 1 << 28
 """A longer line is refused; 14 million links fit. It bounds the memory that a damaged file takes."""
 
 _LONGEST_TEXT_BYTES: Final = 65_535
 _MOST_ATTEMPTS: Final = 255
+_MAX_DIGEST: Final = 2**31 - 1
 _MAX_SOURCE: Final = 2**32 - 1
 _BEGINNING: Final = re.compile(rb'\A(?:\xef\xbb\xbf)?\s*\{(?:.*[{,])?\s*"hacs"\s*:')
 to_json: Final = json.JSONEncoder(allow_nan=False).encode
@@ -59,7 +63,7 @@ def to_line(page: Page) -> bytes:
         for index, at in enumerate(page.visits)
     ]
     fields = {
-        "hacs": NARROW_LAYOUT if page.link_level else LAYOUT,
+        "hacs": _layout(page),
         "url": page.url,
         "surt": page_surt(page.url),
         "rate_per_day": page.rate,
@@ -74,6 +78,10 @@ def to_line(page: Page) -> bytes:
         "last_modified": page.last_modified,
         "visits": visits,
         "content_changes": [iso(at) for at in page.content_changes],
+        "digests": [
+            {"at": iso(at), "number": mark >> 1, "repeats": bool(mark & 1)}
+            for at, mark in digests.pairs(page.digests)
+        ],
         "links_since": iso(page.links_since),
         "link_level": page.link_level,
         "links": [
@@ -92,13 +100,13 @@ def from_line(line: bytes) -> Page:
     """Return the page of a line; raises ValueError that says what is wrong with it."""
     fields = Fields(parsed(line))
     layout = fields.count("hacs", sys.maxsize)
-    if layout not in {LAYOUT, NARROW_LAYOUT}:
-        raise ValueError(f"'hacs' is layout {layout}, this version of hacs-crawler knows 1 and 2")
+    if layout not in {LAYOUT, NARROW_LAYOUT, DIGEST_LAYOUT}:
+        raise ValueError(f"'hacs' is layout {layout}, this version of hacs-crawler knows 1 to 3")
     page = Page(
         url=_url(fields.text("url")),
         visits=_ascending("visits", [one.second("at") for one in fields.objects("visits")]),
         content_changes=_ascending("content_changes", fields.seconds("content_changes")),
-        link_level=fields.count("link_level", COARSEST) if layout == NARROW_LAYOUT else 0,
+        link_level=fields.count("link_level", COARSEST) if layout > LAYOUT else 0,
         links_since=fields.second_or_0("links_since"),
         last_news=fields.second_or_0("last_news"),
         gone=fields.count("gone_in_a_row", _MOST_ATTEMPTS),
@@ -108,12 +116,13 @@ def from_line(line: bytes) -> Page:
         etag=fields.text("etag"),
         last_modified=fields.text("last_modified"),
         harvests=_harvests(fields),
+        digests=_digests(fields) if layout == DIGEST_LAYOUT else array("I"),
     )
     _add_links(page, fields.objects("links"))
     if page.visits and page.last_news < page.visits[-1]:
         raise ValueError("'last_news' is before the last of 'visits'")
     is_long = max(len(page.visits), len(page.content_changes)) > RECENT_VISITS
-    return merge_pages(page, page) if is_long else page  # merging thins
+    return merge_pages(page, page) if is_long or page.digests else page  # merging thins
 
 
 def read_export(lines: Iterable[bytes], name: str) -> Iterator[Page]:
@@ -217,6 +226,20 @@ def _add_links(page: Page, runs: list[Fields]) -> None:
         page.links.extend(sorted(links))
     if len(set(page.links)) < len(page.links):
         raise ValueError("a fingerprint is twice in 'links'")
+
+
+def _layout(page: Page) -> int:
+    if page.digests:
+        return DIGEST_LAYOUT
+    return NARROW_LAYOUT if page.link_level else LAYOUT
+
+
+def _digests(fields: Fields) -> array[int]:
+    found = array("I")
+    for one in fields.objects("digests"):
+        number = one.count("number", _MAX_DIGEST)
+        digests.add(found, one.second("at"), number, repeats=one.switch("repeats"))
+    return found
 
 
 def _harvests(fields: Fields) -> dict[int, Harvest]:

@@ -10,6 +10,9 @@ recorded, so that archived captures that arrive after live visits lead to the sa
   the same result, and what is left is what a crawler with fewer visits would have seen: two gaps
   become one, and every estimator stays as unbiased as it was.
 
+Digests that an archive's index names are kept for the same reason: that a capture found another content
+than the one before it is only known when both are.
+
 What an attempt other than a visit told (gone, failed), the URL as seen and the validators follow the
 latest news; older news than that is ignored. Of each archive's captures the page remembers up to which
 one they were recorded, in the same write as their visits.
@@ -26,6 +29,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from itertools import pairwise
 
+from hacs_crawler.state import digests
 from hacs_crawler.state.link_sample import kept, level_within, narrowed, new_array, unseen
 from hacs_crawler.state.outcome_log import Prediction
 from hacs_crawler.utils.times import DAY, MAX_SECOND
@@ -45,6 +49,8 @@ class News(Enum):
     """404 or 410."""
     FAILED = "failed"
     """No observation: an error, a timeout, a refusal."""
+    REPEATED = "repeated"
+    """An archive was answered as once before, by the page or with an error: its digest tells which."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +72,9 @@ class Visit:
 
     `at` is in whole seconds since 1970 UTC. `links` are the fingerprints of the page's links, or None
     where the visit did not show them (304, an archive's revisit record). `changed` marks a visit that
-    is known to have found changed content although its links are not known. `harvest` is set where
+    is known to have found changed content although its links are not known. `digest` is the
+    `digest_number` of the content, 0 where it is not known, `repeats` marks a visit of which an archive
+    says that it found again what was there before. `harvest` is set where
     the visit came from an archive that is to be asked for later captures only, `prediction` where its
     seed was ranked. `bytes` is the size of the answer's body.
     """
@@ -76,6 +84,8 @@ class Visit:
     news: News = News.SEEN
     links: frozenset[int] | None = None
     changed: bool = False
+    digest: int = 0
+    repeats: bool = False
     etag: str = ""
     last_modified: str = ""
     harvest: Harvest | None = None
@@ -91,7 +101,8 @@ class Page:
     visit that showed them first: `runs` lists (time, number of links) in time order. `link_level` says
     how much of them is kept, see `state.links`; 0 is everything. `links_since` is
     the earliest visit that showed links: its links are the baseline, not additions. `content_changes`
-    are the times of visits known to have found changed content without showing links. `last_news` is
+    are the times of visits known to have found changed content without showing links; others follow
+    from `digests` (see `state.digests`), of which the same times are kept as of visits. `last_news` is
     the time of the latest attempt of any kind. `gone` counts the 404s and 410s since the page was last
     seen, `failures` the attempts since then (or since it was last gone) that told nothing. `rate` is
     the estimate in 1/day, `version` grows with every write. `harvests` are the archives' harvests by
@@ -103,6 +114,7 @@ class Page:
     runs: array[int] = field(default_factory=lambda: array("I"))
     links: array[int] = field(default_factory=lambda: array("q"))
     content_changes: array[int] = field(default_factory=lambda: array("I"))
+    digests: array[int] = field(default_factory=lambda: array("I"))
     link_level: int = 0
     links_since: int = 0
     last_news: int = 0
@@ -124,9 +136,9 @@ class Page:
     def update_times(self) -> array[int]:
         """Seconds at which updates were found, ascending, of whatever age."""
         added = array("I", (at for at in self.runs[::2] if at != self.links_since))
-        return (
-            array("I", sorted({*added, *self.content_changes})) if self.content_changes else added
-        )
+        if not self.content_changes and not self.digests:
+            return added
+        return array("I", sorted({*added, *self.content_changes, *digests.changes(self.digests)}))
 
     @property
     def last_update(self) -> int | None:
@@ -161,6 +173,7 @@ def copy_of(page: Page) -> Page:
         runs=page.runs[:],
         links=page.links[:],
         content_changes=page.content_changes[:],
+        digests=page.digests[:],
         harvests=page.harvests.copy(),
     )
 
@@ -178,6 +191,10 @@ def merge(page: Page, visit: Visit) -> frozenset[int]:
         raise ValueError(msg)
     if visit.harvest is not None:
         note_harvest(page, visit.harvest)
+    if visit.digest:
+        _note_digest(page, visit)
+    if visit.news is News.REPEATED:
+        return frozenset()
     if visit.news is not News.SEEN:
         _note_absence(page, visit)
         return frozenset()
@@ -186,8 +203,7 @@ def merge(page: Page, visit: Visit) -> frozenset[int]:
         _insert(page.content_changes, visit.at)
         _thin(page.content_changes)
     if visit.at >= page.last_news:
-        page.gone = page.failures = page.not_before = 0
-        page.last_news = visit.at
+        _note_presence(page, visit.at)
         page.url = visit.url
         if visit.links is not None:
             page.etag, page.last_modified = visit.etag, visit.last_modified
@@ -231,6 +247,7 @@ def merge_pages(page: Page, other: Page) -> Page:
         url=shown.url,
         visits=_union(page.visits, other.visits),
         content_changes=_union(page.content_changes, other.content_changes),
+        digests=_thinned_digests(digests.union(page.digests, other.digests)),
         link_level=max(page.link_level, other.link_level),
         links_since=min(filter(None, (page.links_since, other.links_since)), default=0),
         last_news=latest.last_news,
@@ -249,6 +266,7 @@ def merge_pages(page: Page, other: Page) -> Page:
     for link, at in narrowed(other.first_seen(), result.link_level).items():
         seen[link] = min(at, seen.get(link, at))
     _set_first_seen(result, seen)
+    _see_repeated(result)
     return result
 
 
@@ -266,6 +284,33 @@ def _union(times: array[int], others: array[int]) -> array[int]:
     union = array("I", sorted({*times, *others}))
     _thin(union)
     return union
+
+
+def _note_digest(page: Page, visit: Visit) -> None:
+    repeats = visit.repeats or visit.news is News.REPEATED
+    digests.add(page.digests, visit.at, visit.digest, repeats=repeats)
+    page.digests = _thinned_digests(page.digests)
+    _see_repeated(page)
+
+
+def _see_repeated(page: Page) -> None:
+    """Take captures for visits that are now known to repeat what the page had."""
+    for at in digests.repeated(page.digests):
+        if at >= page.last_news:
+            _note_presence(page, at)
+        _insert(page.visits, at)
+    _thin(page.visits)
+
+
+def _thinned_digests(found: array[int]) -> array[int]:
+    times = found[::2]
+    _thin(times)
+    return found if 2 * len(times) == len(found) else digests.only(found, times)
+
+
+def _note_presence(page: Page, at: int) -> None:
+    page.gone = page.failures = page.not_before = 0
+    page.last_news = at
 
 
 def _note_absence(page: Page, visit: Visit) -> None:

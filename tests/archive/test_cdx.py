@@ -5,6 +5,7 @@ import json
 import random
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 from hacs_crawler.archive import ArchiveError, Capture, read_cdx, visits_by_digest
 from hacs_crawler.archive.capture import REVISIT, parse_timestamp
 from hacs_crawler.links.urls import page_surt
-from hacs_crawler.state.page import Visit
+from hacs_crawler.state.page import Page, merge
 
 A, B = "A" * 32, "B" * 32
 PNG = "image/png"
@@ -200,8 +201,34 @@ def capture(at: int, digest: str, mime: str = "text/html", url: str = URL) -> Ca
     return Capture(page_surt(url), url, at, None, mime, digest)
 
 
+def page_of(*captures: Capture) -> Page:
+    page = Page(URL)
+    for one in visits_by_digest(captures):
+        merge(page, one)
+    return page
+
+
 def changes(*captures: Capture) -> list[tuple[int, bool]]:
-    return [(visit.at, visit.changed) for visit in visits_by_digest(captures)]
+    page = page_of(*captures)
+    return [(at, at in page.update_times) for at in page.visits]
+
+
+def test_an_index_of_ipwb_names_contents_by_their_addresses() -> None:
+    one, other = (f"urn:ipfs/Qm{'x' * 44}/Qm{letter * 44}" for letter in "ab")
+    rows = [
+        f'org,a)/ 200109090146{second} {{"locator": "{locator}", "original_uri": "{URL}", '
+        '"mime_type": "text/html", "status_code": "200"}'
+        for second, locator in ((40, one), (41, one), (42, other))
+    ]
+    captures = read('!context ["https://tools.ietf.org/html/rfc7089"]', *rows)
+    assert [(at - AT, is_change) for at, is_change in changes(*captures)] == [
+        (0, False), (1, False), (2, True)]  # fmt: skip
+
+
+def test_a_row_without_a_url_is_of_the_page_that_its_key_names() -> None:
+    locator = f"urn:ipfs/Qm{'x' * 44}/Qm{'a' * 44}"
+    (found,) = read(f'org,a,www:8080)/b?c 2001 {{"locator": "{locator}", "status_code": "200"}}')
+    assert (found.url, found.surt) == ("http://www.a.org:8080/b?c", "org,a:8080)/b?c")
 
 
 def test_a_differing_digest_is_a_change_and_the_first_row_is_none() -> None:
@@ -210,27 +237,52 @@ def test_a_differing_digest_is_a_change_and_the_first_row_is_none() -> None:
 
 
 def test_a_revisit_is_a_visit_without_change() -> None:
-    found = changes(capture(1, A), capture(2, "", REVISIT), capture(3, A), capture(4, B, REVISIT))
+    sure = replace(capture(4, B, REVISIT), status=200)
+    found = changes(capture(1, A), capture(2, "", REVISIT), capture(3, A), sure)
     assert found == [(1, False), (2, False), (3, False), (4, False)]
+
+
+def test_a_revisit_of_what_is_not_known_counts_once_it_is() -> None:
+    revisits = capture(2, A, REVISIT), capture(4, B, REVISIT)
+    assert changes(*revisits) == []
+    assert changes(*revisits, capture(1, A)) == [(1, False), (2, False)]
+    found = changes(*revisits, capture(1, A), capture(3, B))
+    assert found == [(1, False), (2, False), (3, True), (4, False)]
 
 
 def test_pages_are_not_compared_with_each_other() -> None:
     visits = list(visits_by_digest([capture(1, A), capture(2, B, url="http://b.org/")]))
-    assert visits == [Visit(URL, 1), Visit("http://b.org/", 2)]
+    assert [(one.url, one.at) for one in visits] == [(URL, 1), ("http://b.org/", 2)]
 
 
 def test_captures_of_one_second_are_one_visit() -> None:
-    assert changes(capture(1, A), capture(2, B), capture(2, A), capture(3, B)) == [
-        (1, False), (2, False), (3, True)]  # fmt: skip
+    found = changes(capture(1, A), capture(2, B), capture(2, A), capture(3, B))
+    assert [at for at, _ in found] == [1, 2, 3]
+    assert sum(is_change for _, is_change in found) == 1
 
 
 def test_a_capture_without_digest_is_no_evidence() -> None:
     assert changes(capture(1, A), capture(2, ""), capture(3, B)) == [(1, False), (3, True)]
 
 
-def test_a_page_that_comes_back_is_not_compared_with_its_earlier_rows() -> None:
-    other = capture(1, A, url="http://b.org/")
-    assert changes(capture(1, A), other, capture(2, B)) == [(1, False), (1, False), (2, False)]
+def test_rows_of_another_page_between_them_change_nothing() -> None:
+    rows = [row("20010909014640"), row("20010909014640", url="http://b.org/"),
+            row("20010909014650", digest=B)]  # fmt: skip
+    visits = [one for one in visits_by_digest(read(*rows)) if one.url == URL]
+    page = Page(URL)
+    for one in visits:
+        merge(page, one)
+    assert list(page.update_times) == [AT + 10]
+
+
+def test_digests_of_other_algorithms_are_not_compared() -> None:
+    md5, sha1 = "0" * 32, "00" * 20
+    same = "A" * 32  # 20 bytes of 0 in base 32
+    assert [is_change for _, is_change in changes(capture(1, sha1), capture(2, same))] == [
+        False
+    ] * 2
+    found = changes(capture(1, A), capture(2, md5), capture(3, A), capture(4, "1" * 32))
+    assert [at for at, is_change in found if is_change] == [4]
 
 
 HISTORIES = st.dictionaries(

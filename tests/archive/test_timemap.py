@@ -46,6 +46,33 @@ def test_json_of_memgator() -> None:
     assert read(text) == [FIRST, LAST]
 
 
+def as_cdxj(*lines: str) -> str:
+    head = [
+        '!context ["https://oduwsdl.github.io/contexts/memento"]',
+        '!id {"uri": "http://localhost:1208/timemap/cdxj/http://a.org/"}',
+        '!keys ["memento_datetime_YYYYMMDDhhmmss"]',
+        f'!meta {{"original_uri": "{URL}"}}',
+        '!meta {"timegate_uri": "http://localhost:1208/timegate/http://a.org/"}',
+    ]
+    return "".join(f"{line}\n" for line in (*head, *lines))
+
+
+def test_cdxj_of_memgator() -> None:
+    rows = (
+        f'20000620180259 {{"uri": "{FIRST.uri}", "rel": "first memento", "datetime": "x"}}',
+        f'20091028004103 {{"uri": "{LAST.uri}", "rel": "last memento", "datetime": "x"}}',
+    )
+    assert is_timemap(as_cdxj().encode())
+    assert read(as_cdxj(*rows)) == [FIRST, LAST]
+    with pytest.raises(ArchiveError, match=r"x\.link, character \d+: no CDXJ"):
+        read(as_cdxj(rows[0][:-9]))
+
+
+def test_a_cdxj_index_is_no_timemap() -> None:
+    index = '!context ["x"]\n!meta {"generator": "InterPlanetary Wayback"}\norg,a)/ 2001 {"a": 1}\n'
+    assert not is_timemap(index.encode())
+
+
 def test_a_stream_is_read_like_bytes() -> None:
     assert list(read_timemap(io.BytesIO(LINKS.encode()), "x", Counter())) == [FIRST, LAST]
 

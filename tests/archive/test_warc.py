@@ -8,16 +8,19 @@ import tracemalloc
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 from lxml.html import fromstring
 
-from hacs_crawler.archive import ArchiveError, payload, read_warc, warc
+from hacs_crawler.archive import ArchiveError, codecs, payload, read_warc, warc
 from hacs_crawler.links.extract import LinkRules, link_fingerprints
 from hacs_crawler.state.page import Visit
 from hacs_crawler.utils.times import parse_iso
 
+brotli = pytest.importorskip("brotli")
+zstd = pytest.importorskip("backports.zstd" if sys.version_info < (3, 14) else "compression.zstd")
 StatusAndHeaders = pytest.importorskip("warcio.statusandheaders").StatusAndHeaders
 WARCWriter = pytest.importorskip("warcio.warcwriter").WARCWriter
 
@@ -162,6 +165,14 @@ def test_revisits_of_errors_are_no_captures(archive: Warc) -> None:
         ("deflate", lambda body: zlib.compress(body)[2:-4]),
         ("gzip", bytes),  # unpacked by the archive, its header kept
         ("br", bytes),
+        ("zstd", bytes),
+        ("br", brotli.compress),
+        ("zstd", zstd.compress),
+        ("zstd", lambda body: zstd.compress(body[:9]) + zstd.compress(body[9:])),
+        ("br, gzip", lambda body: gzip.compress(brotli.compress(body))),
+        ("gzip, gzip", lambda body: gzip.compress(gzip.compress(body))),
+        ("gzip", lambda body: gzip.compress(gzip.compress(body))),
+        ("", gzip.compress),
     ],
 )
 @pytest.mark.parametrize("split", [chunked, bytes])
@@ -183,6 +194,11 @@ def test_encodings_are_undone(
         ("gzip", gzip.compress(PAGE, mtime=0)[:20] + b"\0" * 30),
         ("deflate", b"\0\1\2"),
         ("br", b"\x8b\x03"),
+        ("br", brotli.compress(PAGE)[:-3]),
+        ("zstd", zstd.compress(PAGE)[:-3]),
+        ("zstd", zstd.compress(PAGE)[:9] + b"\0" * 9),
+        ("gzip" + ", gzip" * 9, gzip.compress(PAGE, mtime=0)),
+        ("compress", b"\x1f\x9d\0"),
         ("", b""),
         ("", b" \r\n"),
         ("", b"<a\0b>"),
@@ -206,8 +222,59 @@ def test_a_payload_of_too_many_bytes_shows_nothing(
     monkeypatch.setattr(warc, "MAX_BODY_BYTES", 9_999)
     monkeypatch.setattr(payload, "MAX_BODY_BYTES", 9_999)
     archive.add(b" " * 20_000)
-    archive.add(gzip.compress(b" " * 20_000), HTML, ("Content-Encoding", "gzip"))
+    for encoding, pack in (
+        ("gzip", gzip.compress),
+        ("br", brotli.compress),
+        ("zstd", zstd.compress),
+    ):
+        archive.add(pack(b" " * 20_000), HTML, ("Content-Encoding", encoding))
+    assert archive.dropped() == {"unreadable": 4}
+
+
+def test_an_encoding_named_in_two_headers_is_undone(archive: Warc) -> None:
+    twice = gzip.compress(brotli.compress(PAGE))
+    archive.add(twice, HTML, ("Content-Encoding", "br"), ("Content-Encoding", "gzip"))
+    assert archive.read() == [Visit(URL, AT, links=LINKS)]
+
+
+@pytest.mark.parametrize(
+    ("encoding", "modules", "hint"),
+    [
+        ("br", ["brotli", "brotlicffi"], "'br' needs a codec: pip install brotli"),
+        (
+            "zstd",
+            ["compression.zstd", "backports.zstd"],
+            "'zstd' needs a codec: pip install backports",
+        ),
+    ],
+)
+def test_a_codec_that_is_not_installed_is_named(
+    archive: Warc, encoding: str, modules: list[str], hint: str,
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture,
+) -> None:  # fmt: skip
+    codecs.say_missing.cache_clear()
+    for name in modules:
+        monkeypatch.setitem(sys.modules, name, None)
+    for _ in range(2):
+        packed = {"br": brotli, "zstd": zstd}[encoding].compress(PAGE)
+        archive.add(packed, HTML, ("Content-Encoding", encoding))
     assert archive.dropped() == {"unreadable": 2}
+    (line,) = caplog.messages
+    assert hint in line
+
+
+def test_an_old_brotli_that_cannot_be_bounded_is_named(
+    archive: Warc, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Decompressor:
+        def process(self, data: bytes) -> bytes:
+            raise NotImplementedError
+
+    codecs.say_missing.cache_clear()
+    monkeypatch.setattr(brotli, "Decompressor", Decompressor)
+    archive.add(b"\x8b", HTML, ("Content-Encoding", "br"))
+    assert archive.dropped() == {"unreadable": 1}
+    assert "pip install 'brotli>=1.2'" in caplog.text
 
 
 def test_charset_of_the_header_is_used(archive: Warc) -> None:
@@ -296,6 +363,71 @@ def test_wrong_length_is_damage(tmp_path: Path, length: bytes) -> None:
     ]
 
 
+LENGTHS = [b"3", b"99999", b"-1", b"x"]
+
+
+@pytest.mark.parametrize("length", LENGTHS)
+def test_after_a_record_of_wrong_length_the_next_gzip_member_is_read(
+    tmp_path: Path, length: bytes, capfd: pytest.CaptureFixture[str]
+) -> None:
+    plain = Warc(tmp_path / "plain.warc", packed=False)
+    for _ in range(4):
+        plain.add()
+    plain.close()
+    whole = plain.path.read_bytes()
+    edges = [*plain.offsets, len(whole)]
+    records = [whole[start:end] for start, end in pairwise(edges)]
+    for place in (1, 2):
+        head, _, rest = records[place].partition(b"Content-Length: ")
+        records[place] = head + b"Content-Length: " + length + rest[rest.index(b"\r\n") :]
+    packed = tmp_path / "x.warc.gz"
+    packed.write_bytes(b"".join(map(gzip.compress, records)))
+    visits: list[Visit] = []
+    with pytest.raises(
+        ArchiveError, match=r"x\.warc\.gz, record at byte \d+: .*; 1 more are damaged$"
+    ):
+        visits.extend(read_warc(str(packed)))
+    assert visits == [Visit(URL, AT, links=LINKS)] * 2
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("fold", [b"\r\n ", b"\r\n\t"])
+def test_folded_headers_are_read(tmp_path: Path, fold: bytes) -> None:
+    archive = Warc(tmp_path / "x.warc", packed=False)
+    archive.add()
+    archive.close()
+    whole = archive.path.read_bytes()
+    for name in (b"WARC-Target-URI:", b"WARC-Date:"):
+        whole = whole.replace(name + b" ", name + fold)
+    archive.path.write_bytes(whole.replace(b"http://a", b"http:" + fold + b"//a", 1))
+    assert archive.read() == [Visit(URL, AT, links=LINKS)]
+
+
+def arc_record(url: str, body: bytes, at: str = "20010909014640", more: str = "") -> bytes:
+    http = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n" + body
+    return f"{url} 127.0.0.1 {at} text/html {more}{len(http)}\n".encode() + http + b"\n"
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("more", ["", "200 - - 0 x.arc "])  # the second version of the format
+def test_an_arc_file_is_read_as_a_warc_file_is(tmp_path: Path, packed: bool, more: str) -> None:
+    version = b"1 0 Internet Archive\nURL IP-address Archive-date Content-type Archive-length\n"
+    records = [
+        b"filedesc://x.arc 0.0.0.0 20010909014640 text/plain %d\n%s\n" % (len(version), version),
+        arc_record(URL, PAGE, more=more),
+        arc_record("http://a.org/a b", PAGE, more=more),
+        arc_record("dns:a.org", b"", more=more),
+        arc_record(URL, PAGE, at="20010009014640", more=more),
+    ]
+    path = tmp_path / "x.arc"
+    path.write_bytes(b"".join(gzip.compress(one) if packed else one for one in records))
+    counts: Counter[str] = Counter()
+    visits = list(read_warc(str(path), counts))
+    assert [(one.url, one.at) for one in visits] == [(URL, AT), ("http://a.org/a b", AT)]
+    assert visits[0].links == LINKS
+    assert counts == {"not_http": 1, "invalid_date": 1}
+
+
 def test_file_that_is_no_warc(tmp_path: Path) -> None:
     path = tmp_path / "x.warc"
     path.write_bytes(b"<html><p>not a WARC file at all")
@@ -308,10 +440,13 @@ def test_missing_file(tmp_path: Path) -> None:
         list(read_warc(str(tmp_path / "none.warc")))
 
 
-def test_without_warcio_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "warcio.exceptions", None)
+def test_without_warcio_the_error_says_what_to_install(
+    archive: Warc, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    archive.add()
+    monkeypatch.setitem(sys.modules, "warcio.statusandheaders", None)
     with pytest.raises(ArchiveError, match=r"pip install 'hacs-crawler\[archive\]'"):
-        next(read_warc("x.warc"))
+        next(read_warc(str(archive.path)))
 
 
 def test_memory_does_not_grow_with_the_file(archive: Warc) -> None:

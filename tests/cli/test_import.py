@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import subprocess
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -89,3 +90,68 @@ def test_what_is_wrong_is_named(arguments: tuple[str, ...], message: str, tmp_pa
     assert done.returncode != 0
     assert message in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def warc(url: str, body: bytes, at: str = "2020-01-01T00:00:00Z") -> bytes:
+    http = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n" + body
+    head = (
+        f"WARC/1.0\r\nWARC-Type: response\r\nWARC-Target-URI: {url}\r\nWARC-Date: {at}\r\n"
+        f"Content-Length: {len(http)}\r\n\r\n"
+    )
+    return head.encode() + http + b"\r\n\r\n"
+
+
+def wacz(path: Path, **files: bytes) -> None:
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, body in files.items():
+            archive.writestr(name.replace("__", "/").replace("_", "."), body)
+
+
+def test_the_warc_files_in_a_wacz_file_are_imported(tmp_path: Path) -> None:
+    one, two = (warc(URL, b"<a href='x'>", f"2020-01-0{day}T00:00:00Z") for day in (1, 2))
+    wacz(
+        tmp_path / "x.wacz", archive__a_warc=one, archive__b_warc_gz=gzip.compress(two), pages_x=b""
+    )
+    done = hacs(tmp_path, "import", "x.wacz")
+    assert done.returncode == 0, done.stderr
+    assert len(known(tmp_path).visits) == 2
+
+
+def test_of_a_wacz_file_with_a_damaged_warc_file_the_others_are_imported(tmp_path: Path) -> None:
+    one = warc(URL, b"<a href='x'>")
+    wacz(tmp_path / "x.wacz", archive__a_warc=one[:-40], archive__b_warc=one)
+    done = hacs(tmp_path, "import", "x.wacz")
+    assert done.returncode == 1
+    assert "x.wacz, archive/a.warc, record at byte 0: truncated" in done.stderr
+    assert len(known(tmp_path).visits) == 1
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (None, "no WACZ: there is no WARC file in archive/"),
+        (b"PK\3\4 and no more", "cannot read: "),
+    ],
+)
+def test_a_zip_file_that_is_no_wacz_is_named(
+    body: bytes | None, message: str, tmp_path: Path
+) -> None:
+    if body is None:
+        wacz(tmp_path / "x.wacz", data_txt=b"x")
+    else:
+        (tmp_path / "x.wacz").write_bytes(body)
+    done = hacs(tmp_path, "import", "x.wacz")
+    assert done.returncode == 1
+    assert f"x.wacz: {message}" in done.stderr.replace("a ZIP file, but ", "")
+    assert "Traceback" not in done.stderr
+
+
+def test_an_arc_file_is_imported(tmp_path: Path) -> None:
+    http = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n<a href='x'>"
+    record = f"{URL} 127.0.0.1 20200101000000 text/html {len(http)}\n".encode() + http + b"\n"
+    version = b"1 0 x\nURL IP-address Archive-date Content-type Archive-length\n"
+    first = b"filedesc://x.arc 0.0.0.0 20200101000000 text/plain %d\n" % len(version) + version
+    (tmp_path / "x").write_bytes(first + b"\n" + record)
+    done = hacs(tmp_path, "import", "x")
+    assert done.returncode == 0, done.stderr
+    assert len(known(tmp_path).visits) == 1

@@ -9,12 +9,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hacs_crawler.exceptions import StateError
+from hacs_crawler.harvest.journal import MOST_MISSED, MOST_TRIES, Journal, Missed
 from hacs_crawler.harvest.query import Span
-from hacs_crawler.harvest.seed import Journal
 
 SECONDS = st.integers(0, 2**32)
 SPANS = st.builds(Span, SECONDS, SECONDS, st.text(max_size=9))
-JOURNALS = st.builds(Journal, st.lists(SPANS, max_size=4), SECONDS, SECONDS, st.booleans())
+URL = "http://a.org/"
+MISSED = st.builds(Missed, st.just(URL), SECONDS, st.integers(1, MOST_TRIES), st.text(max_size=9))
+JOURNALS = st.builds(
+    Journal,
+    st.lists(SPANS, max_size=4),
+    SECONDS,
+    st.booleans(),
+    st.lists(MISSED, max_size=4),
+    st.booleans(),
+)
 
 
 def planned(journal: Journal, since: int = 10, until: int = 100) -> list[Span]:
@@ -48,10 +57,45 @@ def test_a_later_harvest_asks_from_the_latest_capture_on() -> None:
     assert planned(Journal(latest=50)) == [Span(50, 100)]
 
 
-def test_what_the_archive_failed_to_give_is_asked_for_again_once() -> None:
-    journal = Journal(latest=50, retry_from=30)
+def test_a_note_of_an_earlier_version_is_read() -> None:
+    note = {
+        "todo": [],
+        "latest": 50,
+        "retry_from": 30,
+        "is_blocked": False,
+        "missed": [[URL, 5, 2]],
+    }
+    journal = Journal.from_note(note, "key")
+    assert journal == Journal(latest=30, missed=[Missed(URL, 5, 2)], has_visits=True)
     assert planned(journal) == [Span(30, 100)]
-    assert journal.retry_from == 0
+
+
+def missed(*tries: int) -> list[Missed]:
+    """Captures of the seconds 1, 2 and so on, asked for so often."""
+    return [Missed(URL, at, number) for at, number in enumerate(tries, 1)]
+
+
+def test_of_captures_asked_for_again_those_that_failed_are_counted_once_more() -> None:
+    journal = Journal(missed=missed(1, 2, 1))
+    failed = [one.capture for one in journal.missed[:2]]
+    assert journal.note_tried(journal.missed, failed, all_were_asked=True) == 1
+    assert [one.tries for one in journal.missed] == [2, MOST_TRIES, MOST_TRIES]
+
+
+def test_captures_that_were_not_asked_for_any_more_are_left_for_the_next_run() -> None:
+    journal = Journal(missed=missed(1, 1))
+    journal.note_tried(journal.missed, [journal.missed[0].capture], all_were_asked=False)
+    assert [one.tries for one in journal.missed] == [2, 1]
+
+
+def test_a_capture_given_up_is_kept_while_the_index_may_name_it_again() -> None:
+    journal = Journal(latest=2, missed=missed(MOST_TRIES, MOST_TRIES, 1))
+    assert journal.forget() == 0
+    assert [one.at for one in journal.missed] == [2, 3]
+
+
+def test_captures_missed_beyond_what_is_kept_are_counted() -> None:
+    assert Journal(missed=missed(*[1] * (MOST_MISSED + 7))).forget() == 7
 
 
 def test_nothing_is_asked_for_outside_the_bounds() -> None:

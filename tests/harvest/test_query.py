@@ -9,16 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hacs_crawler.archive import ArchiveError, Capture
+from hacs_crawler.archive import ArchiveError, Capture, original_of, timestamp_of
 from hacs_crawler.harvest.query import (
     BLOCKED,
     Span,
     memento_url,
-    original_of,
     query_url,
     read_answer,
     timestamp,
-    timestamp_of,
 )
 from hacs_crawler.harvest.site import Site
 
@@ -205,9 +203,3 @@ def test_a_mementos_url_tells_its_time_and_its_page(at: int) -> None:
     uri = memento_url(WEB, capture("http://a.org/?x=1", at))
     assert timestamp_of(uri) == at
     assert original_of(uri) == "http://a.org/?x=1"
-
-
-@pytest.mark.parametrize("uri", ["http://archive.example/429.html", "http://archive.example/web/"])
-def test_other_urls_tell_neither(uri: str) -> None:
-    assert timestamp_of(uri) is None
-    assert original_of(uri) == ""

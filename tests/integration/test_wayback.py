@@ -18,7 +18,7 @@ import pytest
 
 from hacs_crawler.state.page import RECENT_VISITS, Harvest, Page, Visit
 from integration_support import Crawl, Project
-from wayback_machine import ROBOTS, Asked, WaybackMachine
+from wayback_machine import EXCLUDED, ROBOTS, Asked, WaybackMachine
 from wayback_support import (
     Bootstrap,
     described,
@@ -31,7 +31,6 @@ from wayback_support import (
 
 T1, T2, T3, T4, T5 = months(5)
 OWN_PAGE = b"<html><a href='http://archive.example/donate'>We are down for maintenance</a></html>"
-EXCLUDED = b"<html><p>This URL has been excluded from the Wayback Machine.</p></html>"
 GARBLED_KINDS = ("blank", "comma", "plain", "packed")
 SPELLINGS = [
     "http://spelt.edu/~a/",
@@ -306,6 +305,7 @@ def test_items_tell_what_the_archive_has_of_each_seed(world: World) -> None:
         "visits": 5,
         "mementos": 2,
         "mementos_saved": 3,
+        "missed": 0,
         "first_capture": "2010-01-15T12:00:00+00:00",
         "last_capture": "2010-05-15T12:00:00+00:00",
     }

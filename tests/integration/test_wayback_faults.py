@@ -208,7 +208,7 @@ def test_mementos_that_the_archive_fails_to_give_are_asked_for_in_the_next_run(
     assert crawl.stat("hacs/visits") == len(times) - 1
     bootstrap.forget()
     bootstrap.run([URL])
-    assert bootstrap.asked() == ["cdx", f"{times[-1]} {URL}"]
+    assert bootstrap.asked() == [f"{times[-1]} {URL}", "cdx"]
     assert_complete(bootstrap, times)
 
 

@@ -24,8 +24,9 @@ from typing import Any
 
 import pytest
 
+from hacs_crawler.archive import original_of, timestamp_of
 from hacs_crawler.cli.import_ import Importer
-from hacs_crawler.harvest.query import original_of, timestamp, timestamp_of
+from hacs_crawler.harvest.query import timestamp
 from hacs_crawler.links.canonical import canonical_link
 from hacs_crawler.links.extract import LinkRules, link_fingerprint
 from hacs_crawler.links.urls import page_surt

@@ -22,6 +22,9 @@ pages = st.builds(
     url=st.text(max_size=50),
     visits=st.lists(seconds, unique=True, max_size=5).map(lambda x: array("I", sorted(x))),
     content_changes=st.lists(seconds, unique=True, max_size=3).map(lambda x: array("I", sorted(x))),
+    digests=st.dictionaries(seconds, seconds, max_size=3).map(
+        lambda found: array("I", [value for pair in sorted(found.items()) for value in pair])
+    ),
     links_since=seconds,
     last_news=seconds,
     gone=st.integers(0, 255),
@@ -80,7 +83,23 @@ def test_only_pages_that_keep_less_of_links_have_the_layout_that_older_versions_
     assert encode_page(page)[:4] == bytes([2, 0, 1, 2])
 
 
-@pytest.mark.parametrize(("layout", "level"), [(1, 1), (2, 0), (2, 19), (2, 255)])
+def test_only_pages_with_digests_have_the_layout_of_these() -> None:
+    page = example_page()
+    merge(page, Visit(page.url, 400, digest=5))
+    assert encode_page(page)[0] == 3
+    bound_links(page, 8)
+    assert decode_page(encode_page(page)) == page
+
+
+@pytest.mark.parametrize("rest", [b"", b"1234", bytes(16)])
+def test_digests_that_are_cut_or_in_disorder_are_refused(rest: bytes) -> None:
+    body = bytearray(encode_page(example_page()))
+    body[0] = 3
+    with pytest.raises(StateError, match="damaged"):
+        decode_page(bytes(body) + rest)
+
+
+@pytest.mark.parametrize(("layout", "level"), [(1, 1), (2, 0), (2, 19), (2, 255), (3, 19)])
 def test_a_level_of_links_that_does_not_exist_is_refused(layout: int, level: int) -> None:
     body = bytearray(encode_page(example_page()))
     body[0], body[3] = layout, level

@@ -39,6 +39,8 @@ histories = st.lists(
         news=st.sampled_from(News),
         links=st.none() | st.frozensets(st.integers(1, 5) | numbers, max_size=5),
         changed=st.booleans(),
+        digest=st.integers(0, 3) | st.integers(0, 2**31 - 1),
+        repeats=st.booleans(),
         etag=st.text(max_size=9),
         last_modified=st.text(max_size=9),
         harvest=st.none()
@@ -91,6 +93,7 @@ def test_the_layout() -> None:
             {"at": "2026-02-03T12:00:00Z", "updated": False, "new_links": 0},
         ],
         "content_changes": ["2026-02-02T12:00:00Z"],
+        "digests": [],
         "links_since": "2026-01-31T12:00:00Z",
         "link_level": 0,
         "links": [
@@ -105,6 +108,18 @@ def test_the_layout() -> None:
         ],
         "harvests": [{"source": 9, "until": "2026-01-31T12:00:00Z", "digest": "f" * 16}],
     }
+
+
+def test_of_a_page_with_digests_the_layout_is_one_that_older_versions_refuse() -> None:
+    page = page_after(
+        Visit(URL, 1_769_860_800, digest=5), Visit(URL, 1_769_860_801, repeats=True, digest=9)
+    )
+    fields = json.loads(to_line(page))
+    assert fields["hacs"] == 3
+    assert fields["digests"] == [
+        {"at": "2026-01-31T12:00:00Z", "number": 5, "repeats": False},
+        {"at": "2026-01-31T12:00:01Z", "number": 9, "repeats": True},
+    ]
 
 
 def test_of_a_page_never_seen_times_are_null() -> None:
@@ -223,7 +238,7 @@ def broken(path: str, value: object) -> bytes:
 @pytest.mark.parametrize(
     ("path", "value", "message"),
     [
-        ("hacs", 3, "'hacs' is layout 3"),
+        ("hacs", 4, "'hacs' is layout 4"),
         ("hacs", True, "'hacs' is no whole number"),
         ("url", "missing", "no 'url'"),
         ("url", 5, "'url' is no text: 5"),

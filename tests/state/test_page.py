@@ -149,6 +149,8 @@ visits = st.lists(
         at=st.integers(1, 40),
         links=st.none() | st.frozensets(st.integers(1, 8), max_size=5),
         changed=st.booleans(),
+        digest=st.integers(0, 3) | st.integers(4, 7),
+        repeats=st.booleans(),
     ),
     max_size=12,
     unique_by=lambda one: one.at,
@@ -166,7 +168,15 @@ def test_the_order_of_recording_does_not_matter(history: list[Visit], random: ob
 @given(st.lists(st.integers(1, 3000), unique=True, min_size=150, max_size=260), st.integers(0, 9))
 def test_the_order_does_not_matter_where_visits_are_thinned(days: list[int], shift: int) -> None:
     history = [
-        visit(day * DAY, *range(day // 60), day % (3 + shift), changed=day % 7 == 0) for day in days
+        visit(
+            day * DAY,
+            *range(day // 60),
+            day % (3 + shift),
+            changed=day % 7 == 0,
+            digest=day % 5,
+            repeats=day % 3 == 0,
+        )
+        for day in days
     ]
     in_order = sorted(history, key=lambda one: one.at)
     assert encode_page(page_after(*history)) == encode_page(page_after(*in_order))
@@ -243,7 +253,10 @@ def test_where_all_visits_show_links_their_validators_follow_too(
 
 @given(st.lists(st.integers(1, 3000), unique=True, min_size=250, max_size=330), st.data())
 def test_merging_thins_as_recording_does(days: list[int], data: st.DataObject) -> None:
-    history = [visit(day * DAY, day % 9, changed=day % 7 == 0) for day in days]
+    history = [
+        visit(day * DAY, day % 9, changed=day % 7 == 0, digest=day % 5, repeats=day % 3 == 0)
+        for day in days
+    ]
     cut = data.draw(st.integers(0, len(days)))
     one, other = page_after(*history[: cut + 60]), page_after(*history[cut:])
     assert encode_page(merge_pages(one, other)) == encode_page(page_after(*history))
@@ -257,6 +270,8 @@ attempts = st.lists(
         news=st.sampled_from(News),
         links=st.none() | st.frozensets(st.integers(1, 5), max_size=3),
         changed=st.booleans(),
+        digest=st.integers(0, 5),
+        repeats=st.booleans(),
         etag=st.sampled_from(["", "a", "b"]),
         last_modified=st.sampled_from(["", "c"]),
         harvest=st.none()

@@ -1,0 +1,226 @@
+"""WARC and ARC files taken apart into records (ISO 28500; the ARC format of the Internet Archive).
+
+What a record says of its length is checked against where it ends. One that is wrong would show a page
+with fewer links than it had, and the next visit would seem to have found new ones. In a file that is
+gzipped record by record, as archives ship them, the records after a damaged one are read all the same.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib import import_module
+from types import ModuleType
+from typing import Any, Final
+
+from hacs_crawler.archive.capture import ArchiveError, parse_timestamp
+from hacs_crawler.archive.source import LONGEST_LINE_BYTES, Source
+from hacs_crawler.utils.times import parse_iso
+
+MOST_HEADERS_BYTES: Final = 1 << 20
+_WARC: Final = b"WARC/"
+_ARC_LINE: Final = re.compile(
+    rb"(?P<url>\S.*) (?P<ip>\S+) (?P<at>[0-9]{8,17}) (?P<mime>\S+)(?: .*)? (?P<length>[0-9]{1,12})\s*\Z"
+)
+_TIME_OF_ARC: Final = 14
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One record: `block` is what it holds, up to as many bytes as were asked for.
+
+    `at` is in seconds since 1970 UTC, None where there is no such time; `is_cut` says that the record
+    does not hold all that was answered, or that the block is longer.
+    """
+
+    kind: str
+    url: str
+    at: int | None
+    block: bytes
+    is_cut: bool
+
+
+class _DamagedError(Exception):
+    pass
+
+
+def read_records(source: Source, most_bytes: int) -> Iterator[Record]:
+    """Yield the records of a WARC or ARC file, in its order, reading as they are asked for.
+
+    Raises ArchiveError, with the source's name and offset, at the first place where it cannot go on,
+    after the records before it, and at the end if some were damaged; also without warcio. Offsets of
+    records are those in the unpacked data, offsets of gzip members those in the file.
+    """
+    stream = _Stream(source)
+    damage: list[str] = []
+    while True:
+        try:
+            record = _next_record(stream, most_bytes)
+        except _DamagedError as error:
+            damage.append(f"record at byte {stream.record_at}: {error}")
+            if not stream.next_member():
+                break
+            continue
+        if record is not None:
+            yield record
+        elif not stream.next_member():
+            break
+    if damage:
+        more = f"; {len(damage) - 1} more are damaged" if len(damage) > 1 else ""
+        raise ArchiveError(f"{source.name}, {damage[0]}{more}")
+
+
+def headers_parser() -> Any:
+    """Return what takes headers apart; raises ArchiveError where warcio is not installed."""
+    return _warcio("statusandheaders").StatusAndHeadersParser([], verify=False)
+
+
+def header_errors() -> tuple[type[Exception], ...]:
+    """Return what parsing headers may raise."""
+    headers: type[Exception] = _warcio("statusandheaders").StatusAndHeadersParserException
+    return headers, ValueError, EOFError
+
+
+def _warcio(module: str) -> ModuleType:
+    try:
+        return import_module(f"warcio.{module}")
+    except ImportError as error:
+        msg = "reading WARC files needs warcio: pip install 'hacs-crawler[archive]'"
+        raise ArchiveError(msg) from error
+
+
+def _next_record(stream: _Stream, most_bytes: int) -> Record | None:
+    """Return the next record of a gzip member, or of a file that is not packed; None at its end."""
+    line = stream.after_blank_lines()
+    if not line:
+        return None
+    if line.startswith(_WARC):
+        return _warc_record(stream, line, most_bytes)
+    arc = _ARC_LINE.match(line)
+    if arc is None:
+        raise _DamagedError(f"damaged: neither WARC nor ARC begins with {line[:60]!r}")
+    block, is_cut = stream.block(int(arc["length"]), most_bytes)
+    url = arc["url"].decode("utf-8", "replace")
+    kind = "filedesc" if url.startswith("filedesc:") else "response"
+    return Record(kind, url, parse_timestamp(arc["at"].decode()[:_TIME_OF_ARC]), block, is_cut)
+
+
+def _warc_record(stream: _Stream, line: bytes, most_bytes: int) -> Record:
+    lines = [line]
+    for one in stream.lines_to_blank():
+        if (
+            one[:1] in b" \t" and one.strip()
+        ):  # folded: none of what is read here has a blank inside
+            lines[-1] = lines[-1].rstrip() + one.lstrip()
+        else:
+            lines.append(one)
+    try:
+        headers = headers_parser().parse(io.BytesIO(b"".join(lines)))
+    except header_errors() as error:
+        raise _DamagedError(f"damaged: {' '.join(str(error).split())}") from error
+    kind = headers.get_header("WARC-Type")
+    length = (headers.get_header("Content-Length") or "").strip()
+    if not kind or not (length.isascii() and length.isdecimal()) or lines[-1].strip():
+        raise _DamagedError("damaged or truncated: no WARC-Type or no Content-Length")
+    block, is_cut = stream.block(int(length), most_bytes)
+    url = (headers.get_header("WARC-Target-URI") or "").strip("<>").replace(" ", "%20")
+    at = parse_iso(headers.get_header("WARC-Date") or "")
+    is_cut = is_cut or headers.get_header("WARC-Truncated") is not None
+    return Record(kind.strip().lower(), url, at, block, is_cut)
+
+
+class _Stream:
+    """Reads a source by lines and blocks, never past the end of a gzip member unless told to."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._buffer = b""
+        self._position = 0
+        self._offset = 0
+        self._member = -1
+        self._pending: tuple[int, bytes] | None = None
+        self.record_at = 0
+        self.next_member()
+
+    def next_member(self) -> bool:
+        """Go to where the next gzip member begins; return whether there is one."""
+        while self._fill():
+            self._drop(len(self._buffer) - self._position)
+        self._drop(len(self._buffer) - self._position)
+        if self._pending is None:
+            return False
+        (self._member, self._buffer), self._pending, self._position = self._pending, None, 0
+        return True
+
+    def after_blank_lines(self) -> bytes:
+        """Return the next line that is not blank; b"" at the end."""
+        while True:
+            self.record_at = self._offset
+            line = self.line()
+            if not line or line.strip():
+                return line
+
+    def lines_to_blank(self) -> Iterator[bytes]:
+        """Yield lines up to a blank one, which is included."""
+        size = 0
+        while size < MOST_HEADERS_BYTES and (line := self.line()):
+            yield line
+            size += len(line)
+            if not line.strip():
+                return
+
+    def line(self) -> bytes:
+        """Return the next line with its end, without it at the end, b"" behind that."""
+        while (end := self._buffer.find(b"\n", self._position)) < 0:
+            if len(self._buffer) - self._position > LONGEST_LINE_BYTES or not self._fill():
+                end = len(self._buffer) - 1
+                break
+        return self._take(end + 1 - self._position)
+
+    def block(self, length: int, most_bytes: int) -> tuple[bytes, bool]:
+        """Return up to so many bytes of a block, and whether it is longer; raises _DamagedError.
+
+        Behind the block there has to be a blank line, or the end.
+        """
+        parts: list[bytes] = []
+        left, wanted = length, min(length, most_bytes)
+        while left:
+            if self._position == len(self._buffer) and not self._fill():
+                raise _DamagedError(f"truncated, {left} bytes are missing")
+            part = self._take(min(left, len(self._buffer) - self._position))
+            left -= len(part)
+            if wanted:
+                parts.append(part[:wanted])
+                wanted -= len(parts[-1])
+        if not self._ends_here():
+            raise _DamagedError("damaged: wrong length")
+        return b"".join(parts), length > most_bytes
+
+    def _ends_here(self) -> bool:
+        """Whether a blank line begins here, or nothing."""
+        while (end := self._buffer.find(b"\n", self._position)) < 0 and self._fill():
+            pass
+        return not self._buffer[self._position : end if end >= 0 else None].strip()
+
+    def _fill(self) -> bool:
+        """Read more of the present member into the buffer; return whether there was more."""
+        if self._pending is not None:
+            return False
+        member, data = self._source.read_of_member()
+        if member != self._member:
+            self._pending = (member, data) if data else None
+            return False
+        self._buffer = self._buffer[self._position :] + data
+        self._position = 0
+        return bool(data)
+
+    def _take(self, size: int) -> bytes:
+        data = self._buffer[self._position : self._position + size]
+        self._drop(len(data))
+        return data
+
+    def _drop(self, size: int) -> None:
+        self._position += size
+        self._offset += size

@@ -1,0 +1,139 @@
+"""How far a seed's captures are recorded, and which of them are to be asked for again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import astuple, dataclass, field, replace
+from typing import Any, Final
+
+from hacs_crawler.archive import Capture, key_of
+from hacs_crawler.exceptions import StateError
+from hacs_crawler.harvest.query import Span
+
+MOST_MISSED: Final = 1_000
+MOST_TRIES: Final = 3
+"""In how many runs a capture is asked for that the archive fails to show."""
+
+
+@dataclass(frozen=True, slots=True)
+class Missed:
+    """A capture that the archive failed to show, at second `at`, in `tries` runs so far.
+
+    One that was shown at last, or was asked for often enough, is kept with `MOST_TRIES` for as long as
+    the index may name it again.
+    """
+
+    url: str
+    at: int
+    tries: int = 1
+    digest: str = ""
+
+    @property
+    def capture(self) -> Capture:
+        """The capture, as far as it matters for its memento."""
+        return Capture(key_of(self.url)[0], self.url, self.at, None, "text/html", self.digest)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it is to be asked for again."""
+        return self.tries < MOST_TRIES
+
+
+@dataclass(slots=True)
+class Journal:
+    """How far a seed's captures are recorded; times are seconds since 1970 UTC, 0 for none.
+
+    `todo` are the spans of a harvest that has not come to its end, `latest` is the latest capture known,
+    `has_visits` says whether any became a visit. `missed` are captures that the archive failed to show.
+    """
+
+    todo: list[Span] = field(default_factory=list)
+    latest: int = 0
+    is_blocked: bool = False
+    missed: list[Missed] = field(default_factory=list)
+    has_visits: bool = False
+
+    @property
+    def status(self) -> str:
+        """What the archive has of the seed, as `SeedHistory.status` names it."""
+        if self.is_blocked:
+            return "blocked"
+        if self.latest:
+            return "history" if self.has_visits else "unread"
+        return "none"
+
+    def plan(self, since: int, until: int, *, at_least: int) -> None:
+        """Add what is newer than all that was asked for, if that is `at_least` seconds."""
+        if self.todo:
+            last = max(span.until for span in self.todo)
+            if until - last >= at_least:
+                self.todo.append(Span(last, until))
+        else:
+            start = max(since, self.latest)
+            if until >= start:
+                self.todo.append(Span(start, until))
+
+    @property
+    def missed_before(self) -> frozenset[tuple[str, int]]:
+        """URL and time of the captures that are asked for by themselves, or no more."""
+        return frozenset((one.url, one.at) for one in self.missed)
+
+    def note_missed(self, captures: Iterable[Capture]) -> None:
+        """Note captures that the archive failed to show for the first time."""
+        self.missed += [Missed(one.url, one.at, digest=one.digest) for one in captures]
+
+    def note_tried(
+        self, asked: Sequence[Missed], failed: Iterable[Capture], *, all_were_asked: bool
+    ) -> int:
+        """Note which missed captures failed again, and that the others did not if all were asked for.
+
+        Returns how many are given up.
+        """
+        again = {(one.url, one.at) for one in failed}
+        tried: dict[Missed, Missed] = {}
+        for one in asked:
+            if (one.url, one.at) in again:
+                tried[one] = replace(one, tries=one.tries + 1)
+            elif all_were_asked:
+                tried[one] = replace(one, tries=MOST_TRIES)
+        self.missed = [tried.get(one, one) for one in self.missed]
+        return sum(not one.is_open and (one.url, one.at) in again for one in tried.values())
+
+    def forget(self) -> int:
+        """Forget what the index will not name again; return how many are left out as too many."""
+        if not self.todo:
+            self.missed = [one for one in self.missed if one.is_open or one.at >= self.latest]
+        too_many = len(self.missed) - MOST_MISSED
+        del self.missed[MOST_MISSED:]
+        return max(0, too_many)
+
+    def to_note(self) -> dict[str, Any]:
+        """Return it as JSON values."""
+        return {
+            "todo": [astuple(span) for span in self.todo],
+            "latest": self.latest,
+            "is_blocked": self.is_blocked,
+            "missed": [astuple(one) for one in self.missed],
+            "has_visits": self.has_visits,
+        }
+
+    @classmethod
+    def from_note(cls, note: Any, key: str) -> Journal:
+        """Return the journal of a note, an empty one for None; raises StateError if it is damaged."""
+        if note is None:
+            return cls()
+        try:
+            todo = [
+                Span(int(since), int(until), str(after)) for since, until, after in note["todo"]
+            ]
+            # `retry_from` is of notes that did not name what was missed behind the last visit
+            latest = int(note.get("retry_from", 0)) or int(note["latest"])
+            missed = [
+                Missed(str(url), int(at), int(tries), *map(str, digest))
+                for url, at, tries, *digest in note.get("missed", [])
+            ]
+            has_visits = bool(note.get("has_visits", latest))
+            return cls(todo, latest, bool(note["is_blocked"]), missed, has_visits)
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
+            msg = f"the note {key!r} in the state is damaged, remove it: {note!r}"
+            raise StateError(msg) from error

@@ -1,0 +1,135 @@
+"""What an archive answers where a memento should be: the links of a page, or why there are none."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import urljoin, urlsplit
+
+from scrapy.http import Response
+
+from hacs_crawler.archive import (
+    Capture,
+    Rewriting,
+    has_digest,
+    is_html,
+    key_of,
+    original_of,
+    parse_http_date,
+    payload_links,
+    timestamp_of,
+)
+from hacs_crawler.exceptions import HacsError
+from hacs_crawler.harvest.query import BLOCKED
+from hacs_crawler.links import LinkRules
+
+_ORIGINAL_HEADERS: Final = b"x-archive-orig-"
+"""Wayback software puts this before the names of the headers that were archived."""
+
+
+class BlockedError(HacsError):
+    """The archive will never show this URL."""
+
+
+@dataclass(frozen=True, slots=True)
+class Memento:
+    """What was found where a capture's memento should be.
+
+    `links` are the page's link fingerprints at second `at`, or None where `problem` says why there are
+    none; `is_passing` that asking again another day may help, `reason` what to tell a person then.
+    """
+
+    at: int
+    links: frozenset[int] | None = None
+    problem: str = ""
+    is_passing: bool = False
+    reason: str = ""
+
+
+def other_capture(response: Response) -> str:
+    """Return the memento to which the archive itself redirects, "" if it does not."""
+    location = response.headers.get(b"Location")
+    if (
+        not 300 <= response.status < 400
+        or location is None
+        or header_of(response, "Memento-Datetime")
+    ):
+        return ""
+    url = urljoin(response.url, location.decode("latin-1"))
+    is_inside = urlsplit(url).netloc == urlsplit(response.url).netloc
+    return url if is_inside and original_of(url) else ""
+
+
+def read_memento(response: Response, capture: Capture, rules: LinkRules) -> Memento:
+    """Read an answer; raises BlockedError where it says that the archive will never show the page.
+
+    An archive's own page is no memento, whatever its status is: what counts as one has a
+    Memento-Datetime (RFC 7089), headers that only replay adds, or the digest that the index names.
+    """
+    named = header_of(response, "Memento-Datetime")
+    at = parse_http_date(named) if named else timestamp_of(response.url)
+    if at is None or not (named or _is_replayed(response, capture)):
+        return _no_memento(response, capture)
+    problem = _problem(response, capture)
+    if problem:
+        return Memento(at, problem=problem)
+
+    def header(name: str) -> str | None:  # what follows is about the body as it was archived
+        return None if name == "Transfer-Encoding" else header_of(response, name)
+
+    rewriting = Rewriting(response.url)
+    links = payload_links(response.body, header, capture.url, rules, rewriting)
+    return Memento(at, links, "" if links is not None else "unreadable")
+
+
+def is_blocked(response: Response) -> bool:
+    """Whether an answer of the archive's own says that it will never show what was asked for.
+
+    All of it is looked at: the Wayback Machine says so behind 56,000 bytes of its own page.
+    """
+    error = response.headers.get(b"X-Archive-Wayback-Runtime-Error") or b""
+    return BLOCKED.search(error) is not None or BLOCKED.search(response.body) is not None
+
+
+def header_of(response: Response, name: str) -> str | None:
+    """Return a header's value, of a repeated Content-Encoding all; None if there is none."""
+    values = response.headers.getlist(name)
+    if not values:
+        return None
+    value = b", ".join(values) if name == "Content-Encoding" else values[-1]
+    # "Content-Encoding: , gzip" (edgi web-monitoring-db issue 433)
+    return str(value.decode("latin-1")).strip(" ,")
+
+
+def first_line(response: Response) -> str:
+    """Return the beginning of an answer as text that can be shown."""
+    text = response.body[:2_000].decode("utf-8", "replace").strip()
+    return repr(text.partition("\n")[0][:200])
+
+
+def _is_replayed(response: Response, capture: Capture) -> bool:
+    """Whether an answer without Memento-Datetime is the capture all the same."""
+    if response.status != 200:
+        return False
+    has_headers = any(name.lower().startswith(_ORIGINAL_HEADERS) for name in response.headers)
+    return has_headers or has_digest(response.body, capture.digest)
+
+
+def _no_memento(response: Response, capture: Capture) -> Memento:
+    """Say what an answer means that is the archive's own, and not an archived one."""
+    if is_blocked(response):
+        raise BlockedError(f"{response.url}: {first_line(response)}")
+    is_failure = response.status >= 500 or response.status in {200, 401, 403, 408, 429}
+    status = "no Memento-Datetime" if response.status == 200 else str(response.status)
+    return Memento(
+        capture.at, problem="error" if is_failure else "missing", is_passing=True, reason=status
+    )
+
+
+def _problem(response: Response, capture: Capture) -> str:
+    if not 200 <= response.status < 300:
+        return "status"
+    original = original_of(response.url)
+    if original and key_of(original)[0] not in {"", capture.surt}:
+        return "moved"
+    return "" if is_html(header_of(response, "Content-Type") or "") else "not_html"

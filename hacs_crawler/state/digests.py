@@ -1,0 +1,85 @@
+"""Digests of a page's content, as archives' indexes name them, by the time of the capture.
+
+Which captures found a change follows from all of them, so that it does not matter in which order an
+index's rows are read, nor into how many files they are split. Kept are pairs of numbers in the order
+of time: the second, and twice the digest's number, plus 1 for a capture that repeats an earlier one (a
+revisit record). Numbers are made by `digest_number`; those of different algorithms are not compared.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left
+from collections.abc import Iterator
+from typing import Final
+
+from hacs_crawler.links import fingerprint
+
+_ALGORITHMS: Final = {20: 1, 16: 2, 32: 3}
+"""By the digest's bytes: SHA-1, MD5, SHA-256; 0 for others."""
+_ALGORITHM: Final = 3
+
+
+def digest_number(digest: bytes) -> int:
+    """Return a number of 31 bits by which a digest is known, its lowest two bits for the algorithm."""
+    number = fingerprint(digest.hex()) & 0x1FFF_FFFF or 1
+    return number << 2 | _ALGORITHMS.get(len(digest), 0)
+
+
+def add(digests: array[int], at: int, number: int, *, repeats: bool) -> None:
+    """Add what an index says of one capture, in place; of one second, content of its own goes first."""
+    mark = number << 1 | repeats
+    place = 2 * bisect_left(digests[::2], at)
+    if digests[place : place + 1] != array("I", [at]):
+        digests[place:place] = array("I", [at, mark])
+    else:
+        digests[place + 1] = min(digests[place + 1], mark, key=_precedence)
+
+
+def union(digests: array[int], others: array[int]) -> array[int]:
+    """Return the pairs of both."""
+    longer, shorter = sorted((digests, others), key=len, reverse=True)
+    result = longer[:]
+    for at, mark in pairs(shorter):
+        add(result, at, mark >> 1, repeats=bool(mark & 1))
+    return result
+
+
+def only(digests: array[int], times: array[int]) -> array[int]:
+    """Return the pairs of these times."""
+    kept = set(times)
+    return array("I", [value for pair in pairs(digests) if pair[0] in kept for value in pair])
+
+
+def pairs(digests: array[int]) -> Iterator[tuple[int, int]]:
+    """Yield the pairs."""
+    return zip(digests[::2], digests[1::2], strict=True)
+
+
+def changes(digests: array[int]) -> Iterator[int]:
+    """Yield the times at which the content was another than at the capture before.
+
+    A capture that repeats an earlier one is none of them. One that repeats the unknown says nothing.
+    """
+    known = _own(digests)
+    last: dict[int, int] = {}
+    for at, mark in pairs(digests):
+        number, repeats = mark >> 1, mark & 1
+        if number in known:
+            if last.get(number & _ALGORITHM, number) != number and not repeats:
+                yield at
+            last[number & _ALGORITHM] = number
+
+
+def repeated(digests: array[int]) -> Iterator[int]:
+    """Yield the times of captures that repeat content which the page itself is known to have had."""
+    known = _own(digests)
+    return (at for at, mark in pairs(digests) if mark & 1 and mark >> 1 in known)
+
+
+def _own(digests: array[int]) -> set[int]:
+    return {mark >> 1 for mark in digests[1::2] if not mark & 1}
+
+
+def _precedence(mark: int) -> tuple[int, int]:
+    return mark & 1, mark

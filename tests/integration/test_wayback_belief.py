@@ -1,0 +1,138 @@
+"""`scrapy crawl wayback`: what is believed to be a memento, and what is asked for once more."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+
+from hacs_crawler.harvest.journal import MOST_TRIES
+from integration_support import Project
+from wayback_machine import EXCLUDED, page
+from wayback_support import Bootstrap, known, months, recorded_directly, visit
+
+URL = "http://foo.edu/~bar/"
+TIMES = list(months(12))
+OWN_PAGE = b"<html><a href='http://archive.example/donate'>We are down for maintenance</a></html>"
+FOR_EVER = math.inf
+
+
+@pytest.fixture
+def bootstrap(project: Project) -> Iterator[Bootstrap]:
+    """An archive of one page that gains a link every other month."""
+    with Bootstrap(project) as bootstrap:
+        for number, at in enumerate(TIMES):
+            bootstrap.archive.capture(URL, at, *links(number))
+        yield bootstrap
+
+
+def links(number: int) -> list[str]:
+    outside = ["http://b.org/x?y=1", "https://www.c.org/", "mailto:a@b.org", "#top"]
+    return [*outside, *(f"/{one}" for one in range(number // 2 + 1)), "cv.html", "../~eve/"]
+
+
+def assert_complete(bootstrap: Bootstrap) -> None:
+    """Nothing of the archive is missing in the state, and nothing else is in it."""
+    visits = [visit(URL, at, *links(number)) for number, at in enumerate(TIMES)]
+    assert bootstrap.state() == known(recorded_directly(bootstrap.project.folder, visits))
+
+
+def test_the_page_that_says_a_url_is_excluded_is_read_to_its_end(bootstrap: Bootstrap) -> None:
+    assert EXCLUDED.index(b"excluded") > 50_000
+    bootstrap.archive.fail("memento", 200, times=FOR_EVER, body=EXCLUDED)
+    crawl = bootstrap.run([URL])
+    assert [item["status"] for item in crawl.items] == ["blocked"]
+    assert bootstrap.pages() == {}
+
+
+def test_a_page_of_the_archives_own_is_no_capture_although_no_memento_was_seen_before(
+    bootstrap: Bootstrap,
+) -> None:
+    bootstrap.archive.fail("memento", 200, times=FOR_EVER, body=OWN_PAGE)
+    crawl = bootstrap.run([URL])
+    assert bootstrap.pages() == {}
+    assert "12 mementos were not shown (no Memento-Datetime: 12" in crawl.log
+
+
+def test_a_seed_of_which_nothing_could_be_recorded_is_not_said_to_have_a_history(
+    bootstrap: Bootstrap,
+) -> None:
+    bootstrap.archive.fail("memento", 200, times=FOR_EVER, body=OWN_PAGE)
+    crawl = bootstrap.run([URL])
+    assert [item["status"] for item in crawl.items] == ["unread"]
+    assert "0 have a history" in crawl.log
+    assert "(archival rate 0 %), of 1 not one capture could be read" in crawl.log
+
+
+def test_an_archive_that_names_no_times_is_believed_where_the_digest_is_right(
+    bootstrap: Bootstrap,
+) -> None:
+    bootstrap.archive.names_times = False
+    other = page("/other")
+    bootstrap.archive.fail("memento", 200, body=other, only_if=lambda one: TIMES[0] in one.path)
+    bootstrap.run([URL])
+    assert len(bootstrap.pages()[URL].visits) == len(TIMES) - 1
+    bootstrap.run([URL])
+    assert_complete(bootstrap)
+
+
+def test_links_that_an_archive_has_rewritten_are_put_right_and_it_is_said_once(
+    bootstrap: Bootstrap,
+) -> None:
+    bootstrap.archive.rewrites = True
+    crawl = bootstrap.run([URL])
+    assert crawl.log.count("answers with pages whose links it has rewritten") == 1
+    assert_complete(bootstrap)
+
+
+@pytest.mark.parametrize("status", [403, 404, 451])
+def test_a_memento_refused_today_is_asked_for_in_the_next_run_and_that_is_said(
+    status: int, bootstrap: Bootstrap
+) -> None:
+    refused = (TIMES[0], TIMES[1], TIMES[6], TIMES[7], TIMES[10], TIMES[11])
+    bootstrap.archive.fail(
+        "memento", status, times=FOR_EVER, only_if=lambda one: one.params["timestamp"] in refused
+    )
+    crawl = bootstrap.run([URL])
+    assert f"6 mementos were not shown ({status}: 6); 6 are asked for in the next run" in crawl.log
+    assert crawl.items[0]["missed"] == 6
+    assert crawl.stat("hacs/visits") == len(TIMES) - 6
+    bootstrap.archive.forgive()
+    bootstrap.run([URL])
+    assert_complete(bootstrap)
+
+
+@pytest.mark.parametrize("status", [404, 500])
+@pytest.mark.parametrize("first", [0, 6])
+def test_a_memento_is_asked_for_in_three_runs_whatever_could_be_read_before_it(
+    first: int, status: int, bootstrap: Bootstrap
+) -> None:
+    bad = set(TIMES[first:])
+    bootstrap.archive.fail(
+        "memento", status, times=FOR_EVER, only_if=lambda one: one.params["timestamp"] in bad
+    )
+    quiet = {"RETRY_ENABLED": False}
+    runs: list[int] = []
+    for _ in range(MOST_TRIES + 2):
+        crawl = bootstrap.run([URL], **quiet)
+        asked = [one for one in bootstrap.asked() if one != "cdx"]
+        runs.append(sum(one.split()[0] in bad for one in asked))
+        assert max(Counter(asked).values(), default=0) <= 1
+        assert crawl.exit_status == 0
+    assert all(runs[:MOST_TRIES])
+    assert not any(runs[MOST_TRIES:])
+
+
+def test_what_comes_after_mementos_given_up_is_still_asked_for(bootstrap: Bootstrap) -> None:
+    bootstrap.archive.fail("memento", 404, times=FOR_EVER)
+    for _ in range(MOST_TRIES):
+        crawl = bootstrap.run([URL])
+    assert "12 mementos were not shown in 3 runs: given up" in crawl.log
+    bootstrap.archive.forgive()
+    bootstrap.archive.capture(URL, "20150101000000", "/later")
+    bootstrap.asked()
+    bootstrap.run([URL])
+    assert bootstrap.asked() == ["cdx", f"20150101000000 {URL}"]
+    assert len(bootstrap.pages()[URL].visits) == 1
