@@ -82,6 +82,7 @@ class HacsScheduler(BaseScheduler):
         self._rankings = 0
         self._releases = count()
         self._is_resumed = False
+        self._enqueued = self._dequeued = 0
         self._planned = count()
         self.watch = StartWatch(self._note_pause, time.monotonic)
         """Tells when what is held is to be ranked."""
@@ -133,10 +134,11 @@ class HacsScheduler(BaseScheduler):
         """Close the inner scheduler; one that keeps requests gets all that wait here, best first."""
         if self._session.crew is None and self._inner_keeps_requests():
             left = [*self._seeds.all(), *self._held]
-            self._count("enqueued", -len(left))  # the inner scheduler counts them again
+            self._enqueued -= len(left)  # the inner scheduler counts them again
             left += [request for waiting in self._paused.values() for request in waiting]
             for request in left:
                 enqueue_unfiltered(self._inner, request)
+        self._count_seeds()
         return self._inner.close(reason)
 
     def has_pending_requests(self) -> bool:
@@ -165,7 +167,7 @@ class HacsScheduler(BaseScheduler):
         if self._session.crew is None and self._is_filtered(request):
             return False
         request.meta.setdefault("hacs_page", request.url)
-        self._count("enqueued")
+        self._enqueued += 1
         self._held.append(request)
         self._held_ids.append(page_id)
         return True
@@ -182,9 +184,11 @@ class HacsScheduler(BaseScheduler):
         request = self._next()
         if request is not None:
             self.watch.end_starving()
-        elif self._held and not self._ranking_lock.locked:
+            return request
+        self._count_seeds()
+        if self._held and not self._ranking_lock.locked:
             self.watch.begin_starving()
-        return request
+        return None
 
     @property
     def wants_ranking(self) -> bool:
@@ -270,7 +274,7 @@ class HacsScheduler(BaseScheduler):
                 return request
         seed = self._seeds.take(slot)
         self._seeds.note_sent(seed, slot)
-        self._count("dequeued")
+        self._dequeued += 1
         self._note_room()
         return seed
 
@@ -430,11 +434,14 @@ class HacsScheduler(BaseScheduler):
         is_scrapys = type(self._inner) is Scheduler
         return not is_scrapys or bool(self._crawler.settings.get("JOBDIR"))
 
-    def _count(self, name: str, number: int = 1) -> None:
-        """Count a seed as Scrapy's scheduler counts requests."""
-        if number and self._crawler.stats is not None:
-            self._crawler.stats.inc_value(f"scheduler/{name}", number)
-            self._crawler.stats.inc_value(f"scheduler/{name}/memory", number)
+    def _count_seeds(self) -> None:
+        """Count seeds as Scrapy's scheduler counts requests, those of many calls at once."""
+        stats = self._crawler.stats
+        for name, number in (("enqueued", self._enqueued), ("dequeued", self._dequeued)):
+            if number and stats is not None:
+                stats.inc_value(f"scheduler/{name}", number)
+                stats.inc_value(f"scheduler/{name}/memory", number)
+        self._enqueued = self._dequeued = 0
 
 
 class _NoScheduler(BaseScheduler):

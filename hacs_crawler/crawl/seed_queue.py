@@ -132,10 +132,10 @@ class SeedQueue:
         """Forget requests that are no longer under way, so that their slots are free again."""
         active = self._downloads.active
         for slot in list(self._under_way):
-            requests = self._under_way[slot]
-            if not all(request in active for request in requests):
-                requests[:] = [request for request in requests if request in active]
-            if not requests:
+            left = [request for request in self._under_way[slot] if request in active]
+            if left:
+                self._under_way[slot] = left
+            else:
                 del self._under_way[slot]
                 self._offer(slot)
 
