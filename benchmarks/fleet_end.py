@@ -127,7 +127,7 @@ def measure_end(workers: int, delay: float, lease_seconds: float) -> tuple[float
         closed = max((at for at, line in fleet.lines() if line.startswith("Closing")), default=0.0)
         with redis.Redis(port=port) as client:
             epoch = int(client.hget(BOARD, "epoch") or 0)
-        last = fleet.site.last_request
+        last = fleet.site.times[-1]
         if ended == float("inf"):
             closed = ended
         return closed - last, ended - last, visits, epoch

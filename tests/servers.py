@@ -313,8 +313,8 @@ class Site:
         self.headers: list[dict[str, str]] = []
         self.requests: list[tuple[str, str, str]] = []
         """Host, path and user agent of each."""
-        self.last_request = 0.0
-        """When it was last asked, in seconds since 1970."""
+        self.times: list[float] = []
+        """When it was asked, in seconds since 1970."""
         site = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -323,7 +323,7 @@ class Site:
 
             def do_GET(self) -> None:
                 site.asked.append(self.path)
-                site.last_request = time.time()
+                site.times.append(time.time())
                 host = self.headers["Host"].partition(":")[0]
                 site.requests.append((host, self.path, self.headers.get("User-Agent", "")))
                 site.headers.append({name.lower(): value for name, value in self.headers.items()})
