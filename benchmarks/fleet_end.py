@@ -15,6 +15,7 @@ comes back for so long, each way. For each number of workers and each delay:
 import argparse
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -158,6 +159,7 @@ def main() -> None:
     parser.add_argument("--lease-seconds", type=float, default=60.0)
     parser.add_argument("--rounds", type=int, default=2, help="of the fleet that goes on")
     given = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # and not without the workers
     print(
         "| workers | ms each way | visits | spiders closed, s | processes ended, s | epochs | late, s |"
     )

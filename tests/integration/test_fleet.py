@@ -170,6 +170,11 @@ def test_rounds_of_a_fleet_follow_one_another(fleet: Fleet, hosts: Site) -> None
     assert len(pages_of(hosts)) >= 24
 
 
+def test_seeds_for_which_there_is_no_room_yet_are_sent_later(fleet: Fleet, hosts: Site) -> None:
+    check_clean(finish(fleet.start("one", "-a", "level=homepage", CONCURRENT_REQUESTS=2)))
+    assert pages_of(hosts) == Counter(page for page in all_pages() if page[1].endswith("/"))
+
+
 def test_a_round_ends_however_far_away_redis_is(seeds: Path, hosts: Site, tmp_path: Path) -> None:
     with redis_server(tmp_path) as port, SlowProxy(port, 0.1) as proxy:
         fleet = Fleet(f"redis://127.0.0.1:{proxy.port}/0", seeds)
