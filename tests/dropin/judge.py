@@ -21,11 +21,12 @@ KILLED = -9
 LOGGED = re.compile(r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d \[(.+?)\] (WARNING|ERROR|CRITICAL):", re.M)
 DOWNLOADS = "tldextract"
 """The logger of a library by which Scrapy's cookies fetch a list, or fail to, once a machine."""
+OUR_WARNING = "WARNING of hacs_crawler"
 ALWAYS_SENT = ("Accept", "Accept-Encoding", "Accept-Language")
 HACS_OWN = re.compile(r"^hacs")
 NOT_COMPARED = re.compile(
-    # where requests wait, how long a crawl takes and how much it logs below WARNING
-    r"^(hacs/|scheduler/|memusage/|elapsed_time|start_time|finish_time|log_count/|.*per_minute$)"
+    # where requests wait, how long they take, how many at once, and what is logged below WARNING
+    r"^(hacs/|scheduler/|memusage/|elapsed_time|start_time|finish_time|log_count/|.*per_minute$|.*_seconds$|.*max_concurrent$)"
 )
 
 Command = tuple[str, ...]
@@ -36,10 +37,18 @@ class Case:
     """What is run, one command after the other in one folder, and how it is compared."""
 
     commands: tuple[Command, ...]
+    may_not_crawl: bool = False
+    """Whether nothing is wrong where a command runs no spider, or none that gets to its start."""
     in_order: bool = False
     is_endless: bool = False
     adds_up: bool = False
     visits: int | None = None
+    settings: str = ""
+    """Lines added to the project's settings; below, those of one side only."""
+    settings_without: str = ""
+    settings_with: str = ""
+    warnings_of_ours: int = 0
+    """How many warnings the add-on is to log."""
 
 
 @dataclass
@@ -68,11 +77,11 @@ class Ran:
     log: str
 
 
-def run_all(case: Case, site: JudgedSite, folder: Path, timeout: float, line: str) -> list[Ran]:
-    """Run the commands in a new copy of the project, to whose settings a line is added."""
+def run_all(case: Case, site: JudgedSite, folder: Path, timeout: float, settings: str) -> list[Ran]:
+    """Run the commands in a new copy of the project, to whose settings these lines are added."""
     shutil.copytree(PROJECT, folder)
-    with (folder / "judged" / "settings.py").open("a") as settings:
-        settings.write(line)
+    with (folder / "judged" / "settings.py").open("a") as file:
+        file.write(settings)
     return [_run(command, site, folder, timeout) for command in case.commands]
 
 
@@ -94,7 +103,7 @@ def _run(command: Command, site: JudgedSite, folder: Path, timeout: float) -> Ra
         requests=[_request(asked) for asked in site.take_asked()],
         items=without_site(_item(item) for crawl in crawls for item in crawl["items"]),
         reasons=[str(crawl["reason"]) for crawl in crawls],
-        logged=[f"{level} of {name}" for name, level in LOGGED.findall(log) if name != DOWNLOADS],
+        logged=[_logged(*found) for found in LOGGED.findall(log) if found[0] != DOWNLOADS],
         stats=without_site(
             f"{name}: {value}"
             for crawl in crawls
@@ -116,6 +125,10 @@ class _Without:
     def __call__(self, texts: Iterable[str]) -> list[str]:
         port, folder = f":{self.site.port}", str(self.folder)
         return [text.replace(port, "").replace(folder, "FOLDER") for text in texts]
+
+
+def _logged(logger: str, level: str) -> str:
+    return f"{level} of {'hacs_crawler' if logger.startswith('hacs_crawler.') else logger}"
 
 
 def _request(asked: Asked) -> str:
@@ -141,7 +154,7 @@ def differences(plain: Seen, addon: Seen, case: Case) -> list[str]:
     compared: list[tuple[str, Sequence[str], Sequence[str]]] = [
         ("exit status", [*map(str, plain.exit_statuses)], [*map(str, addon.exit_statuses)]),
         ("finish reason", plain.reasons, addon.reasons),
-        ("log", plain.logged, addon.logged),
+        ("log", plain.logged + [OUR_WARNING] * case.warnings_of_ours, addon.logged),
     ]
     if not case.is_endless:
         compared.append(("request", plain.requests, addon.requests))
@@ -163,10 +176,12 @@ def _difference(name: str, plain: Sequence[str], addon: Sequence[str]) -> list[s
 
 def judge(case: Case, site: JudgedSite, folder: Path, timeout: float) -> None:
     """Fail where the add-on changes anything, or where either run hangs."""
-    plain = run_all(case, site, folder / "plain", timeout, "")
+    without, with_ = case.settings + case.settings_without, case.settings + case.settings_with
+    plain = run_all(case, site, folder / "plain", timeout, without)
     # without the add-on a spider that hangs shows nothing: then the row is at fault
     assert not any(KILLED in ran.seen.exit_statuses for ran in plain), plain[-1].log
-    addon = run_all(case, site, folder / "addon", timeout, ONE_LINE)
+    assert case.may_not_crawl or all(ran.seen.reasons for ran in plain), plain[-1].log
+    addon = run_all(case, site, folder / "addon", timeout, with_ + ONE_LINE)
     pairs = [(one.seen, other.seen) for one, other in zip(plain, addon, strict=True)]
     if case.adds_up:
         pairs = [

@@ -13,12 +13,14 @@
 | `/scroll?page=0`            | JSON with three links and the number of the next page           |
 | `/sitemap.xml`, `/feed.xml` | what they are called; `/feed.csv` too                           |
 | `/file/a.txt`               | a text file                                                     |
+| `/api/extract`              | a page as Zyte API answers it                                    |
 | `/robots.txt`               | disallows `/private`                                            |
 | anything else               | a page without links                                            |
 """
 
 from __future__ import annotations
 
+import base64
 import json
 import threading
 import time
@@ -169,6 +171,8 @@ class JudgedSite:
                 return Answer("id,link\n1,/csv/1\n2,/csv/2\n", 200, "text/csv")
             case ["file", name]:
                 return Answer(f"the file {name}", 200, "text/plain")
+            case ["api", "extract"]:
+                return _extract(json.loads(body))
             case ["robots.txt"]:
                 return Answer("User-agent: *\nDisallow: /private\n", 200, "text/plain")
             case _:
@@ -187,6 +191,24 @@ def _page(title: str, links: list[str] | None = None) -> Answer:
 
 def _json(content: Any) -> Answer:
     return Answer(json.dumps(content), 200, "application/json")
+
+
+def _extract(asked: dict[str, Any]) -> Answer:
+    if asked["url"].endswith("/status/503"):
+        return Answer('{"type": "/request/invalid"}', 400, "application/json")
+    page = _page(asked["url"], parse_qs(urlsplit(asked["url"]).query).get("to")).body
+    if "browserHtml" in asked:
+        return _json({"url": asked["url"], "browserHtml": page})
+    encoded = base64.b64encode(page.encode()).decode()
+    headers = [{"name": "content-type", "value": HTML}]
+    return _json(
+        {
+            "url": asked["url"],
+            "statusCode": 200,
+            "httpResponseBody": encoded,
+            "httpResponseHeaders": headers,
+        }
+    )
 
 
 def _login(method: str, body: str) -> Answer:

@@ -74,11 +74,20 @@ def spider_cases() -> Iterator[tuple[str, Case]]:
             commands = tuple(("scrapy", "crawl", spider.name, *run) for run in spider.runs)
             yield (
                 spider.name,
-                Case(commands, spider.in_order, spider.is_endless, spider.adds_up, spider.visits),
+                Case(
+                    commands,
+                    in_order=spider.in_order,
+                    is_endless=spider.is_endless,
+                    adds_up=spider.adds_up,
+                    visits=spider.visits,
+                ),
             )
 
 
-CASES = {**dict(spider_cases()), **{name: Case(commands) for name, commands in COMMANDS.items()}}
+CASES = {
+    **dict(spider_cases()),
+    **{name: Case(commands, may_not_crawl=True) for name, commands in COMMANDS.items()},
+}
 
 
 def rows() -> Iterator[object]:

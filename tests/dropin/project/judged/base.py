@@ -12,7 +12,7 @@ from scrapy.http import Response
 from twisted.python.failure import Failure
 
 SITE = os.environ.get("SITE", "http://127.0.0.1:1")
-TIMED = ("download_latency",)
+TIMED = ("cache_timestamp", "download_latency")
 SEEN = ("url", "method", "priority", "dont_filter", "cookies", "cb_kwargs", "flags")
 
 

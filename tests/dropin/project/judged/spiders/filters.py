@@ -111,14 +111,17 @@ class SamePageAsFollowUp(Row):
 
 
 class RedirectsToOnePage(Row):
+    """Which seed gets there first is the scheduler's to choose."""
+
+    custom_settings = {"REFERER_ENABLED": False}
     start_urls = urls("/redirect?to=/1", "/redirect?to=/1&x", "/redirect?to=/1&y")
-
-
-class RedirectsToASeed(Row):
-    start_urls = urls("/redirect?to=/1", "/1", "/redirect?to=/redirect?to=/1")
 
     def parse(self, response: Any) -> Any:
         yield {"url": response.url}
+
+
+class RedirectsToASeed(RedirectsToOnePage):
+    start_urls = urls("/redirect?to=/1", "/1", "/redirect?to=/redirect?to=/1")
 
 
 class RedirectLoop(Row):

@@ -270,3 +270,31 @@ class LogsErrors(Row):
 
 class MetaRefresh(Row):
     start_urls = ["data:text/html,<meta http-equiv=refresh content='0;url=" + url("/1") + "'>"]
+
+
+class CachesPages(Row):
+    """The second run asks nothing of the site."""
+
+    custom_settings = {"HTTPCACHE_ENABLED": True}
+    start_urls = urls("/links?to=/a&to=/b", "/1", "/status/404", "/redirect?to=/2")
+    runs = ((), ())
+
+    def parse(self, response: Any) -> Any:
+        yield facts(response)
+        yield from response.follow_all(css="a", errback=self.failed)
+
+
+class CachesAsServersSay(CachesPages):
+    custom_settings = {
+        "HTTPCACHE_ENABLED": True,
+        "HTTPCACHE_POLICY": "scrapy.extensions.httpcache.RFC2616Policy",
+    }
+
+
+class Throttled(Row):
+    custom_settings = {"AUTOTHROTTLE_ENABLED": True, "AUTOTHROTTLE_START_DELAY": 0.05}
+
+    async def start(self) -> Any:
+        for path in FIVE:
+            yield self.page(path)
+            yield self.page(path, 2, meta={"autothrottle_dont_adjust_delay": True})

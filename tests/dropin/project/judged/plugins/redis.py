@@ -1,0 +1,34 @@
+"""scrapy-redis: its scheduler, and its spider that reads seeds from a list in Redis."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from scrapy_redis.spiders import RedisSpider
+
+from ..base import Judged, Row, facts, urls
+
+
+class SharesItsQueue(Row):
+    start_urls = urls("/1", "/links?to=/a&to=/b", "/1", "/2")
+
+    def parse(self, response: Any) -> Any:
+        yield facts(response)
+        yield from response.follow_all(css="a", errback=self.failed)
+
+
+class ReadsSeedsFromRedis(Judged, RedisSpider):
+    """The seeds are there before it starts: this process puts them there."""
+
+    redis_key = "seeds"
+    max_idle_time = 1
+
+    def setup_redis(self, crawler: Any = None) -> None:
+        super().setup_redis(crawler)
+        for one in urls("/1", "/links?to=/a&to=/b", "/2"):
+            self.server.rpush(self.redis_key, json.dumps({"url": one}))
+
+    def parse(self, response: Any) -> Any:
+        yield facts(response)
+        yield from response.follow_all(css="a", errback=self.failed)

@@ -1,0 +1,90 @@
+"""Other people's plugins, each with and without the add-on: both keep doing what they do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from browser import CHROMIUM, needs_chromium
+from dropin.judge import Case, judge
+from dropin.site import JudgedSite
+
+LONGEST_SECONDS = 90.0
+REDIS = (
+    'SCHEDULER_FLUSH_ON_START = True\nDUPEFILTER_CLASS = "scrapy_redis.dupefilter.RFPDupeFilter"\n'
+)
+PLAYWRIGHT = f"""
+DOWNLOAD_HANDLERS = {{"http": "scrapy_playwright.handler.ScrapyPlaywrightDownloadHandler"}}
+PLAYWRIGHT_LAUNCH_OPTIONS = {{"executable_path": {CHROMIUM!r}, "args": ["--no-sandbox"]}}
+"""
+ZYTE_API = """
+from judged.base import SITE
+
+ADDONS["scrapy_zyte_api.Addon"] = 500
+ZYTE_API_KEY = "the site takes any"
+ZYTE_API_URL = f"{SITE}/api/"
+"""
+
+
+@pytest.fixture(scope="module")
+def judged_site() -> Iterator[JudgedSite]:
+    with JudgedSite() as site:
+        yield site
+
+
+def case(plugin: str, spider: str, settings: str = "", runs: int = 1) -> Case:
+    modules = f"SPIDER_MODULES=judged.plugins.{plugin}"
+    return Case((("scrapy", "crawl", spider, "-s", modules),) * runs, settings=settings)
+
+
+@pytest.mark.parametrize(
+    ("package", "case"),
+    [
+        pytest.param(
+            "scrapy_playwright",
+            case("playwright", "opens-a-browser", PLAYWRIGHT),
+            marks=needs_chromium,
+        ),
+        ("scrapy_poet", case("poet", "asks-for-pages", 'ADDONS["scrapy_poet.Addon"] = 300\n')),
+        ("scrapy_zyte_api", case("zyte", "goes-through-an-api", ZYTE_API)),
+        ("spidermon", case("spidermon", "is-monitored")),
+        ("scrapy_deltafetch", case("deltafetch", "skips-what-it-has", runs=2)),
+    ],
+)
+def test_a_plugin_does_what_it_did(
+    package: str, case: Case, judged_site: JudgedSite, tmp_path: Path
+) -> None:
+    pytest.importorskip(package)
+    judge(case, judged_site, tmp_path, LONGEST_SECONDS)
+
+
+@pytest.mark.parametrize("spider", ["shares-its-queue", "reads-seeds-from-redis"])
+def test_scrapy_redis_as_the_inner_scheduler_does_what_it_did_as_the_scheduler(
+    spider: str, judged_site: JudgedSite, redis_port: int, tmp_path: Path
+) -> None:
+    scheduler = '"scrapy_redis.scheduler.Scheduler"\n'
+    settings = f'{REDIS}REDIS_URL = "redis://127.0.0.1:{redis_port}/1"\n'
+    plain = case("redis", spider, settings)
+    judge(
+        replace(
+            plain,
+            settings_without=f"SCHEDULER = {scheduler}",
+            settings_with=f"HACS_INNER_SCHEDULER = {scheduler}",
+        ),
+        judged_site,
+        tmp_path,
+        LONGEST_SECONDS,
+    )
+
+
+@pytest.mark.parametrize("spider", ["shares-its-queue", "reads-seeds-from-redis"])
+def test_a_project_that_keeps_scrapy_redis_as_its_scheduler_gets_a_warning_and_nothing_else(
+    spider: str, judged_site: JudgedSite, redis_port: int, tmp_path: Path
+) -> None:
+    scheduler = 'SCHEDULER = "scrapy_redis.scheduler.Scheduler"\n'
+    settings = f'{REDIS}{scheduler}REDIS_URL = "redis://127.0.0.1:{redis_port}/1"\n'
+    kept = replace(case("redis", spider, settings), warnings_of_ours=1)
+    judge(kept, judged_site, tmp_path, LONGEST_SECONDS)
