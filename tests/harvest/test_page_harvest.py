@@ -69,22 +69,20 @@ def test_what_is_recorded_is_not_recorded_again() -> None:
     assert archive.fetched == [1, 2]
 
 
-def test_a_failure_between_visits_is_missed_and_one_behind_them_is_where_to_go_on() -> None:
+def test_what_the_archive_failed_to_show_is_missed() -> None:
     crawl = Crawl()
     archive = Archive([capture(day, str(day)) for day in (1, 2, 3, 4, 5)])
     archive.instead = {2: failing(2), 4: failing(4), 5: failing(5)}
     harvest = recorded(crawl, archive)
     assert crawl.visited_days() == [1, 3]
-    assert [one.at for one in harvest.missed] == [2 * DAY]
-    assert harvest.retry_from == 4 * DAY
+    assert [one.at for one in harvest.missed] == [2 * DAY, 4 * DAY, 5 * DAY]
     assert crawl.stats["archive/mementos_failed/status"] == 3
 
 
 def test_what_the_archive_will_never_show_is_not_left_to_do() -> None:
     archive = Archive([capture(1), capture(2, "B")])
     archive.instead = {2: Memento(2 * DAY, problem="not_html")}
-    harvest = recorded(Crawl(), archive)
-    assert (harvest.missed, harvest.retry_from) == ([], 0)
+    assert recorded(Crawl(), archive).missed == []
 
 
 def test_content_that_fails_again_and_again_is_asked_for_no_more() -> None:
@@ -137,9 +135,10 @@ def test_a_capture_that_was_missed_is_tried_until_it_is_clear_what_it_is(
     crawl, archive = Crawl(), Archive([capture(2, "B")], {2: shown})
     site = Site(URL, has_subpages=False)
 
-    async def retry(session) -> bool:  # type: ignore[no-untyped-def]
+    async def retry(session) -> PageHarvest:  # type: ignore[no-untyped-def]
         harvest = PageHarvest(session, archive, BY_LINKS, site)  # type: ignore[arg-type]
-        return await harvest.retry(archive.rows[0])
+        await harvest.retry(archive.rows)
+        return harvest
 
-    assert crawl.run(retry) is is_done
+    assert (crawl.run(retry).missed == []) is is_done
     assert crawl.visited_days() == days

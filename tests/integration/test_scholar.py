@@ -361,6 +361,7 @@ def test_what_shows_no_links_is_no_observation(  # noqa: PLR0917
         b"<a href='" + b"x" * 200_000 + b"'>long</a>",
         b"<p>" * 3000 + b"<a href=deep.html>deep</a>",
     ],
+    ids=["unclosed", "undecodable", "brackets", "zeros", "long", "deep"],
 )
 def test_broken_html_does_not_stop_a_crawl(body: bytes, site: Site, project: Project) -> None:
     site.pages["/broken"] = (200, {}, body)
