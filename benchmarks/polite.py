@@ -2,10 +2,10 @@
 
     python benchmarks/polite.py
 
-Crawls 25 pages on each of 8 hosts of this machine with a delay of 0.2 s, in processes of their own and in
-turns: Scrapy alone, with HACS on an empty state, and with HACS when every page is known, with siblings and
-without. The start requests come host by host (the worst order for a queue that does not look at hosts) or
-shuffled. Seconds are those between the first and the last request that the site saw.
+Crawls 25 pages on each of 8 hosts of this machine with a delay of 0.2 s, in processes of their own and
+in turns: Scrapy alone, with HACS on an empty state, and with HACS when every page is known, with
+siblings and without. The start requests come host by host (the worst order for a queue that does not
+look at hosts) or shuffled. Seconds are those between the first and the last request that the site saw.
 """
 
 from __future__ import annotations
