@@ -18,7 +18,7 @@ from hacs_crawler.crawl.seeds import planned_seeds, seeds_of
 from hacs_crawler.crawl.session import Session
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.items import NewPublication, PageVisit
-from hacs_crawler.links import page_links
+from hacs_crawler.links import is_inside, page_links, website_of
 from hacs_crawler.outcome import Outcome
 
 DEEPEST = 2
@@ -119,13 +119,13 @@ class ScholarSpider(Spider):
         yield _page_visit(outcome)
         if not isinstance(response, HtmlResponse):
             return
-        site: str = kwargs.get("site") or _site_of(response.url)
+        site: str = kwargs.get("site") or website_of(response.url)
         depth: int = kwargs.get("depth", 0)
         for url, text in page_links(response.selector.root, response.url):
             if _PUBLICATION.search(url):
                 if outcome.is_new(url):
                     yield NewPublication(url, text, outcome.url, outcome.visited_at)
-            elif self.level == "website" and depth < DEEPEST and _is_inside(url, site):
+            elif self.level == "website" and depth < DEEPEST and _is_followed(url, site):
                 yield Request(
                     url,
                     callback=self.parse,
@@ -153,16 +153,5 @@ def _page_visit(outcome: Outcome) -> PageVisit:
     )
 
 
-def _site_of(homepage: str) -> str:
-    """Return the host and folder below which a homepage's own site lies: `host/~author/`."""
-    parts = urlsplit(homepage)
-    folder, _, name = parts.path.rpartition("/")
-    if name and "." not in name:
-        folder = f"{folder}/{name}"
-    return f"{parts.netloc}{folder}/"
-
-
-def _is_inside(url: str, site: str) -> bool:
-    parts = urlsplit(url)
-    place = parts.netloc + (parts.path or "/")
-    return (place.startswith(site) or place + "/" == site) and not _OTHER_FILE.search(parts.path)
+def _is_followed(url: str, website: str) -> bool:
+    return is_inside(url, website) and not _OTHER_FILE.search(urlsplit(url).path)

@@ -13,7 +13,7 @@ import typer
 
 from hacs_crawler.cli.common import Set, opened, writing_to_stdout
 from hacs_crawler.exceptions import HacsError
-from hacs_crawler.experiment.answer import Answer, answer
+from hacs_crawler.experiment.answer import Verdict, answer
 from hacs_crawler.experiment.text import answer_text, paragraphs
 from hacs_crawler.state import export_outcomes
 from hacs_crawler.utils.files import replacing
@@ -77,5 +77,5 @@ def export(
         logger.info("%d outcome records exported", number)
 
 
-def _as_json(found: Answer) -> dict[str, Any]:
+def _as_json(found: Verdict) -> dict[str, Any]:
     return {**found.as_json(), "words": paragraphs(found)}

@@ -44,7 +44,7 @@ class LeftToOthersError(IgnoreRequest):
     """The request waited in the downloader when another worker of the fleet got its host."""
 
 
-class Ranker(Protocol):
+class SeedRanker(Protocol):
     """The scheduler, as far as a fleet's worker knows it."""
 
     @property
@@ -73,7 +73,7 @@ class Ranker(Protocol):
         """Return the ranked seeds that wait, and forget them."""
 
 
-class Record(Protocol):
+class CrawlSession(Protocol):
     """The session, as far as a fleet's worker knows it."""
 
     failure: str | None
@@ -89,7 +89,7 @@ class Record(Protocol):
         """Have everything written, and say in a sentence what the round did."""
 
     async def give_up(self) -> None:
-        """Record that requests which ended without a word told nothing, and have it written."""
+        """CrawlSession that requests which ended without a word told nothing, and have it written."""
 
 
 class Crew:
@@ -98,8 +98,8 @@ class Crew:
     def __init__(
         self,
         crawler: Crawler,
-        ranker: Ranker,
-        record: Record,
+        ranker: SeedRanker,
+        record: CrawlSession,
         board: Board,
         worker: FleetWorker,
     ) -> None:

@@ -16,8 +16,7 @@ from twisted.internet.defer import Deferred
 from hacs_crawler.config import Clock, Config, unknown_settings
 from hacs_crawler.crawl.aliases import Alias, Aliases
 from hacs_crawler.crawl.backoff import HostPauses
-from hacs_crawler.crawl.fleet_member import Crew
-from hacs_crawler.crawl.fleet_member import Ranker as FleetRanker
+from hacs_crawler.crawl.fleet_member import Crew, SeedRanker
 from hacs_crawler.crawl.loop import Worker, begin
 from hacs_crawler.crawl.meta import page_url, prediction_of
 from hacs_crawler.crawl.page_cache import PageCache
@@ -41,7 +40,7 @@ CLOSE_REASON = "hacs_error"
 MINUTE = 60.0
 
 
-class Ranker(FleetRanker, Protocol):
+class Ranker(SeedRanker, Protocol):
     """What ranks seeds: the scheduler, as far as the middlewares know it."""
 
     watch: StartWatch

@@ -26,7 +26,7 @@ HTML: Final = "text/html; charset=utf-8"
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Reply:
     """A status, a body and headers."""
 
     status: int
@@ -50,10 +50,10 @@ class Archive:
         )
         self._pages = {page.path: page for page in web.pages}
 
-    def index(self, query: Mapping[str, str], now: float) -> Answer:
-        """Answer a query of the index: rows of one page, or of all whose URL begins so."""
+    def index(self, query: Mapping[str, str], now: float) -> Reply:
+        """Reply a query of the index: rows of one page, or of all whose URL begins so."""
         if not query.get("url"):
-            return Answer(400, b"url parameter is required\n", {"Content-Type": "text/plain"})
+            return Reply(400, b"url parameter is required\n", {"Content-Type": "text/plain"})
         key, is_prefix = page_surt(query["url"]), query.get("matchType") == "prefix"
         since, until = query.get("from", ""), min(query.get("to") or "9", stamp(now))
         limit = int(query.get("limit", MOST_ROWS))
@@ -69,16 +69,16 @@ class Archive:
             rows.append(self._row(surt, timestamp, at, page))
         return _index(rows, None)
 
-    def memento(self, place: str, now: float) -> Answer:
-        """Answer a request for a memento; `place` is `{timestamp}id_/{url}`."""
+    def memento(self, place: str, now: float) -> Reply:
+        """Reply a request for a memento; `place` is `{timestamp}id_/{url}`."""
         timestamp, _, url = place.partition("/")
         page = self._pages.get(unquote(urlsplit(url).path))
         at = second_of(timestamp.removesuffix("id_"))
         if page is None or at is None or at > now or at not in page.captures:
-            return Answer(404, b"<p>not archived\n", {"Content-Type": HTML})
+            return Reply(404, b"<p>not archived\n", {"Content-Type": HTML})
         status, body = self._archived(page, at)
         moment = format_datetime(datetime.fromtimestamp(at, UTC), usegmt=True)
-        return Answer(status, body, {"Content-Type": HTML, "Memento-Datetime": moment})
+        return Reply(status, body, {"Content-Type": HTML, "Memento-Datetime": moment})
 
     def _row(self, surt: str, timestamp: str, at: int, page: WebPage) -> list[str]:
         status, body = self._archived(page, at)
@@ -104,10 +104,10 @@ def second_of(timestamp: str) -> int | None:
     return int(moment.replace(tzinfo=UTC).timestamp())
 
 
-def _index(rows: list[list[str]], resume_at: int | None) -> Answer:
+def _index(rows: list[list[str]], resume_at: int | None) -> Reply:
     answer: list[list[str]] = [list(NAMES), *rows] if rows else []
     if resume_at is not None:
         answer += [[], [str(resume_at)]]
     # a row a line, as the Wayback Machine writes it
     text = ",\n".join(json.dumps(row) for row in answer)
-    return Answer(200, f"[{text}]\n".encode(), {"Content-Type": "application/json"})
+    return Reply(200, f"[{text}]\n".encode(), {"Content-Type": "application/json"})

@@ -35,7 +35,7 @@ EXPERIMENT: Final = Experiment(tuple(Arm(name, POLICIES[name], 0.5) for name in 
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class RoundScore:
     """How far the arms are after a round at second `at`: visits, and those that found an update."""
 
     at: int
@@ -69,7 +69,7 @@ def read_archive(processes: Processes) -> None:
 
 def play(
     processes: Processes, folder: Path, web: Web, until: float, rounds: int | None
-) -> Iterator[Standing]:
+) -> Iterator[RoundScore]:
     """Crawl round by round, until that second of `time.monotonic` or so many rounds are over.
 
     There are two rounds at least. Raises HacsError, Interruption.
@@ -106,7 +106,7 @@ def to_be_found(web: Web, until: int) -> tuple[int, ...]:
     return tuple(np.bincount(arms, updates, len(ARMS)).astype(int).tolist())
 
 
-def _standing(folder: Path, at: int) -> Standing:
+def _standing(folder: Path, at: int) -> RoundScore:
     state = open_state(f"sqlite:///{STATE}", "hacs", folder, Estimation())
     try:
         outcomes = state.outcomes()
@@ -115,4 +115,4 @@ def _standing(folder: Path, at: int) -> Standing:
         state.close()
     visits = np.bincount(record.arms, minlength=len(ARMS))
     hits = np.bincount(record.arms[record.is_updated], minlength=len(ARMS))
-    return Standing(at, tuple(visits.tolist()), tuple(hits.tolist()))
+    return RoundScore(at, tuple(visits.tolist()), tuple(hits.tolist()))

@@ -7,7 +7,7 @@ from typing import Final
 
 from rich.console import Console
 
-from hacs_crawler.demo.rounds import DAYS, Standing, budget_of
+from hacs_crawler.demo.rounds import DAYS, RoundScore, budget_of
 from hacs_crawler.demo.web import Web
 
 BAR: Final = 20
@@ -57,7 +57,7 @@ class Screen:
         names = "".join(f"{name:<{COLUMN}}" for name in NAMES)
         self.console.print(f"  {'day':<12}{'visits':<12}{names}".rstrip(), style="dim")
 
-    def round(self, standing: Standing, most: float) -> None:
+    def round(self, standing: RoundScore, most: float) -> None:
         """Write the line of a round; a bar has its full length at `most` hits."""
         visits = " + ".join(map(str, standing.visits))
         line = f"  {day(standing.at):<12}{visits:<12}"
@@ -66,7 +66,7 @@ class Screen:
             line += f"[{style}]{text:<{COLUMN}}[/]"
         self.console.print(line, highlight=False)
 
-    def result(self, standing: Standing, to_be_found: tuple[int, ...]) -> None:
+    def result(self, standing: RoundScore, to_be_found: tuple[int, ...]) -> None:
         """Say which arm has found more, whichever it is, and how many updates each might have found."""
         self.console.print(f"\n[bold]{sentence(standing)}[/]", highlight=False)
         there = " and ".join(
@@ -79,7 +79,7 @@ class Screen:
         )
 
 
-def sentence(standing: Standing) -> str:
+def sentence(standing: RoundScore) -> str:
     """Return the result in a sentence."""
     found = [
         f"{name} found updates in {hits} of {visits} visits"

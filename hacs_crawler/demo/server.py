@@ -17,7 +17,7 @@ from typing import Final
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from hacs_crawler.demo import clock
-from hacs_crawler.demo.archive import HTML, Answer, Archive
+from hacs_crawler.demo.archive import HTML, Archive, Reply
 from hacs_crawler.demo.pages import GONE, render
 from hacs_crawler.demo.web import Web, WebPage, read_web
 
@@ -26,10 +26,10 @@ MEMENTO_PATH: Final = "/web"
 WEB_FILE: Final = "web.json"
 CLOCK_FILE: Final = "clock"
 TEXT: Final = {"Content-Type": "text/plain; charset=utf-8"}
-ROBOTS: Final = Answer(200, b"User-agent: *\nAllow: /\n", TEXT)
-NOT_FOUND: Final = Answer(404, GONE, {"Content-Type": HTML})
+ROBOTS: Final = Reply(200, b"User-agent: *\nAllow: /\n", TEXT)
+NOT_FOUND: Final = Reply(404, GONE, {"Content-Type": HTML})
 
-Site = Callable[[str], Answer]
+Site = Callable[[str], Reply]
 """Answers a request, given what follows the host in its URL."""
 
 
@@ -44,15 +44,15 @@ class LiveWeb:
             sites.setdefault(page.homepage, []).append(page.path)
         self._sites = {homepage: tuple(paths) for homepage, paths in sites.items()}
 
-    def answer(self, place: str) -> Answer:
-        """Answer a request for a page or robots.txt."""
+    def answer(self, place: str) -> Reply:
+        """Reply a request for a page or robots.txt."""
         path = unquote(urlsplit(place).path)
         if path == "/robots.txt":
             return ROBOTS
         page, now = self._pages.get(path), self._now()
         if page is None or page.is_gone(now):
             return NOT_FOUND
-        return Answer(200, self.show(page, now), {"Content-Type": HTML})
+        return Reply(200, self.show(page, now), {"Content-Type": HTML})
 
     def show(self, page: WebPage, at: float) -> bytes:
         """Return the HTML of a page at a second; a homepage links to the pages below it."""
@@ -62,7 +62,7 @@ class LiveWeb:
 def archive_site(archive: Archive, now: Callable[[], float]) -> Site:
     """Return what answers requests to an archive."""
 
-    def answer(place: str) -> Answer:
+    def answer(place: str) -> Reply:
         parts = urlsplit(place)
         if parts.path == CDX_PATH:
             return archive.index(dict(parse_qsl(parts.query)), now())
@@ -102,7 +102,7 @@ class _Server(ThreadingHTTPServer):
         """Pass over connections that a crawler has cut."""
 
     def begin(self, site: Site) -> None:
-        """Answer requests from now on, in a thread of its own."""
+        """Reply requests from now on, in a thread of its own."""
         self.site = site
         threading.Thread(target=self.serve_forever, daemon=True).start()
 

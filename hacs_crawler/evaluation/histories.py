@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hacs_crawler.archive import Timelines
-from hacs_crawler.links import group_by_site
+from hacs_crawler.links import group_by_website
 from hacs_crawler.state import PAGES_A_CALL, Page, histories
 from hacs_crawler.utils.arrays import BoolArray, FloatArray, IndexArray, page_of_value
 from hacs_crawler.utils.times import DAY
@@ -93,7 +93,7 @@ def from_pages(
     """Return the histories of both levels as a state knows them, read page by page.
 
     The truth are the updates that visits found, interpolated. `seeds` are the homepages, as for
-    `group_by_site`; `on_batch` is told how many pages are read.
+    `group_by_website`; `on_batch` is told how many pages are read.
     """
     urls: list[str] = []
     days, updated, counts = [np.zeros(0)], [np.zeros(0, np.bool_)], [np.zeros(0, np.int64)]
@@ -107,7 +107,7 @@ def from_pages(
         on_batch(len(urls))
     offsets = np.concatenate([[0], np.cumsum(np.concatenate(counts))]).astype(np.int64)
     seen = _with_own_truth(np.concatenate(days), np.concatenate(updated), offsets)
-    sites, homepages = group_by_site(urls, seeds)
+    sites, homepages = group_by_website(urls, seeds)
     return _both_levels(
         seen, _numbered(homepages, len(urls)), len(homepages), sites, len(homepages)
     )

@@ -11,9 +11,9 @@ import numpy as np
 from hacs_crawler.config import Config
 from hacs_crawler.experiment.comparison import ALPHA, Comparison, compare
 from hacs_crawler.experiment.data import (
-    Baseline,
+    ArmVisits,
     Counts,
-    Record,
+    Past,
     baseline_of,
     record_of,
     sites_of,
@@ -57,7 +57,7 @@ class ArmSummary:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Verdict:
     """What can be said of an experiment; times in seconds since 1970 UTC, None without visits."""
 
     experiment: int
@@ -81,7 +81,7 @@ class KnownPages:
     p: FloatArray
 
 
-def answer(config: Config, state: State, now: float) -> Answer:
+def answer(config: Config, state: State, now: float) -> Verdict:
     """Return what the state tells of the experiment that is on; `now` is in seconds since 1970 UTC.
 
     Loads every page known, for what the sites were like before. Raises StateError.
@@ -114,15 +114,15 @@ def known_pages(config: Config, state: State, now: float) -> KnownPages:
 
 
 def answer_of(
-    experiment: Experiment, record: Record, pages: KnownPages, baseline: Baseline
-) -> Answer:
+    experiment: Experiment, record: ArmVisits, pages: KnownPages, baseline: Past
+) -> Verdict:
     """Return the answer from what was read."""
     names = [arm.name for arm in experiment.arms]
     control = names.index(CONTROL) if CONTROL in names else 0
     others = [place for place in range(len(names)) if place != control]
     sites = sites_of(experiment, record, baseline)
     seconds = record.outcomes["at"]
-    return Answer(
+    return Verdict(
         experiment=experiment.number,
         control=names[control],
         first_visit=int(seconds[0]) if len(seconds) else None,
@@ -162,7 +162,7 @@ def delays_days(days_since_visit: FloatArray, p: FloatArray) -> FloatArray:
     return days_since_visit * np.where(r < 1e-3, 0.5 + r / 12.0, share)
 
 
-def _summary(name: str, share: float, record: Record, p: FloatArray) -> ArmSummary:
+def _summary(name: str, share: float, record: ArmVisits, p: FloatArray) -> ArmSummary:
     again = record.taken(~record.is_first)
     found = again.taken(again.is_updated)
     visits, updates = len(again.outcomes), len(found.outcomes)

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from hacs_crawler.experiment.data import Record, Sites
+from hacs_crawler.experiment.data import ArmVisits, Sites
 from hacs_crawler.statistics import (
     Difference,
     Rate,
@@ -152,7 +152,7 @@ class _Pair:
 
 
 def compare(
-    names: tuple[str, str], arms: tuple[int, int], record: Record, sites: Sites, alpha: float
+    names: tuple[str, str], arms: tuple[int, int], record: ArmVisits, sites: Sites, alpha: float
 ) -> Comparison:
     """Compare an arm with the control: names, and places in the experiment's arms, of both.
 
@@ -188,7 +188,7 @@ def compare(
 
 
 def _looked(
-    arms: tuple[int, int], record: Record, sites: Sites, alpha: float
+    arms: tuple[int, int], record: ArmVisits, sites: Sites, alpha: float
 ) -> tuple[_Pair, tuple[Look, ...], int | None]:
     """Return what is seen now, what each day showed, and since which day the verdict stands."""
     places, is_updated = sites.places(record), record.is_updated
@@ -236,7 +236,7 @@ def _look(at: int, visits: int, pair: _Pair, alpha: float) -> Look:
     return Look(at, visits, _ratio(arm, control), float(low), float(high))
 
 
-def _needed(arms: tuple[int, int], record: Record, pair: _Pair, alpha: float) -> Needed:
+def _needed(arms: tuple[int, int], record: ArmVisits, pair: _Pair, alpha: float) -> Needed:
     """Split the variance into what more visits would reduce and what only more sites would."""
     difference = pair.difference
     sought = detecting_error(SOUGHT_RATIO, alpha, float(difference.freedom)) ** 2

@@ -24,7 +24,7 @@ _BATCH: Final = 2_000
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class ArmVisits:
     """What was recorded of an experiment by its arms; arrays with one element a visit, by time.
 
     `arms` are places in the experiment's arms. `is_first` are visits to pages never seen before, which
@@ -49,23 +49,23 @@ class Record:
         """Whether the visit found new links on a page seen before."""
         return np.asarray((self.outcomes["flags"] & UPDATED) > 0) & ~self.is_first
 
-    def taken(self, places: NDArray[np.bool_] | slice) -> Record:
+    def taken(self, places: NDArray[np.bool_] | slice) -> ArmVisits:
         """Return a part of the record."""
-        return Record(self.outcomes[places], self.arms[places])
+        return ArmVisits(self.outcomes[places], self.arms[places])
 
 
-def record_of(experiment: Experiment, outcomes: Outcomes, labels: dict[int, Label]) -> Record:
+def record_of(experiment: Experiment, outcomes: Outcomes, labels: dict[int, Label]) -> ArmVisits:
     """Return what of the outcome records belongs to this experiment."""
     place_of = {arm.name: place for place, arm in enumerate(experiment.arms)}
     arms = np.full(len(outcomes), -1)
     for number, label in labels.items():
         if label.experiment == experiment.number and label.arm in place_of:
             arms[outcomes["label"] == number] = place_of[label.arm]
-    return Record(outcomes, arms).taken(arms >= 0)
+    return ArmVisits(outcomes, arms).taken(arms >= 0)
 
 
 @dataclass(frozen=True, slots=True)
-class Baseline:
+class Past:
     """What was known of sites before the first visit of an experiment, one element a site.
 
     `pages` counts a site's pages known then, `expected` the updates that a visit to each of them is
@@ -78,10 +78,10 @@ class Baseline:
     days: float
 
 
-NO_BASELINE: Final = Baseline(np.zeros(0, np.int64), np.zeros(0), np.zeros(0), 0.0)
+NO_BASELINE: Final = Past(np.zeros(0, np.int64), np.zeros(0), np.zeros(0), 0.0)
 
 
-def baseline_of(state: State, record: Record) -> Baseline:
+def baseline_of(state: State, record: ArmVisits) -> Past:
     """Return what the state's pages tell of the time before the first visit of the record.
 
     Only visits before it count, so that nothing depends on an arm. Loads every page known: some seconds
@@ -105,7 +105,7 @@ def baseline_of(state: State, record: Record) -> Baseline:
                 progress.update(f"{done} pages", done, total)
     _add(batch, state, start_day, days, sites, expected)
     numbers, place = np.unique(np.concatenate(sites), return_inverse=True)
-    return Baseline(
+    return Past(
         numbers,
         np.bincount(place, minlength=len(numbers)).astype(np.float64),
         np.bincount(place, np.concatenate(expected), len(numbers)).astype(np.float64),
@@ -138,19 +138,19 @@ def _add(
 
 @dataclass(frozen=True, slots=True)
 class Sites:
-    """The sites of each arm with their visits, updates and excess (see `model.clusters.excess_of`)."""
+    """The sites of each arm with their visits, updates and excess (see `statistics.excess_of`)."""
 
     arms: Counts
     sites: Counts
     excess: FloatArray
 
-    def places(self, record: Record) -> Counts:
+    def places(self, record: ArmVisits) -> Counts:
         """Return the place of each visit's site."""
         visited = _keys(record.arms, record.outcomes["site"])
         return np.searchsorted(_keys(self.arms, self.sites), visited)
 
 
-def sites_of(experiment: Experiment, record: Record, baseline: Baseline) -> Sites:
+def sites_of(experiment: Experiment, record: ArmVisits, baseline: Past) -> Sites:
     """Return the sites visited by each arm, and those known before that it might have visited."""
     visited = np.unique(_keys(record.arms, record.outcomes["site"]))
     known = _keys(experiment.assign(baseline.sites), baseline.sites)

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Final
 
-from hacs_crawler.experiment.answer import Answer, ArmSummary
+from hacs_crawler.experiment.answer import ArmSummary, Verdict
 from hacs_crawler.experiment.comparison import (
     MIN_UPDATED_SITES,
     SOUGHT_RATIO,
@@ -46,7 +46,7 @@ ROWS: Final[Mapping[str, Callable[[ArmSummary], str]]] = MappingProxyType(
 )
 
 
-def answer_text(answer: Answer) -> str:
+def answer_text(answer: Verdict) -> str:
     """Return the answer as it is printed: a table in Markdown, then a paragraph a comparison."""
     return "\n\n".join([table(answer.arms), *paragraphs(answer)])
 
@@ -58,7 +58,7 @@ def table(arms: Sequence[ArmSummary]) -> str:
     return "\n".join(f"| {' | '.join(cells)} |" for cells in zip(*aligned, strict=True))
 
 
-def paragraphs(answer: Answer) -> list[str]:
+def paragraphs(answer: Verdict) -> list[str]:
     """Return what can and cannot be concluded, one paragraph a comparison, and how visits count."""
     if answer.first_visit is None or answer.last_visit is None:
         return ["No visit of this experiment is recorded yet: crawl with its settings first."]

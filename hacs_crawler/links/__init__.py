@@ -9,7 +9,7 @@ from hacs_crawler.links.extract import (
     link_fingerprints,
     page_links,
 )
-from hacs_crawler.links.sites import group_by_site, site_id
+from hacs_crawler.links.sites import group_by_website, is_inside, site_id, website_of
 from hacs_crawler.links.urls import (
     LONGEST_URL,
     check_url,
@@ -26,13 +26,15 @@ __all__ = [
     "canonical_link",
     "check_url",
     "fingerprint",
-    "group_by_site",
+    "group_by_website",
     "is_binary",
+    "is_inside",
     "link_fingerprint",
     "link_fingerprints",
     "page_id_of",
     "page_links",
     "page_surt",
     "site_id",
+    "website_of",
     "without_login",
 ]

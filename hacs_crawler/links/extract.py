@@ -7,23 +7,18 @@ one to the other has not gained links, and archives hold captures under all of t
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Final, Literal
-from urllib.parse import urlsplit
 
 from lxml import etree
-from tldextract import TLDExtract
 
 from hacs_crawler.links.canonical import Resolver, canonical_url, join_link
+from hacs_crawler.links.sites import domain_of, domain_of_netloc
 from hacs_crawler.links.urls import fingerprint
 
 # A smart string of lxml knows its element, and keeps the whole document alive.
 _hrefs: Final = etree.XPath("//a/@href | //area/@href", smart_strings=False)
 _text: Final = etree.XPath("string()", smart_strings=False)
 _base_hrefs: Final = etree.XPath("//base/@href", smart_strings=False)
-_split_suffix: Final = TLDExtract(
-    suffix_list_urls=(), cache_dir=None, include_psl_private_domains=True
-)
 
 _WWW: Final = re.compile(r"^//www\d*\.(?=[^/]*\.)")
 UNREADABLE: Final = (ValueError, LookupError, RecursionError, etree.LxmlError)
@@ -53,8 +48,8 @@ class LinkRules:
         """Return those of the canonical `links` of the page at `page_url` that count."""
         kept = links
         if self.scope == "same-site":
-            own = site(page_url)
-            kept = [link for link in kept if _site_of_netloc(link.split("/", 3)[2]) == own]
+            own = domain_of(page_url)
+            kept = [link for link in kept if domain_of_netloc(link.split("/", 3)[2]) == own]
         if self.allow:
             kept = [link for link in kept if any(rule.search(link) for rule in self.allow)]
         if self.deny:
@@ -110,16 +105,3 @@ def _resolver(root: etree._Element, base_url: str) -> Resolver:
         if base is not None and canonical_url(base) is not None:
             return Resolver(base)
     return Resolver(base_url)
-
-
-def site(url: str) -> str:
-    """Return the registrable domain of a URL, its host if it has none, "" if it is no http(s)."""
-    link = canonical_url(url)
-    return "" if link is None else _site_of_netloc(link.split("/", 3)[2])
-
-
-@lru_cache(maxsize=4096)
-def _site_of_netloc(netloc: str) -> str:
-    host = urlsplit("//" + netloc).hostname or ""
-    parts = _split_suffix(host)
-    return f"{parts.domain}.{parts.suffix}" if parts.domain and parts.suffix else host

@@ -1,17 +1,28 @@
-"""Which pages are likely to be one author's: they tend to be updated together."""
+"""What pages belong together: an author's site, a homepage's website, a registrable domain.
+
+A *site* is what an author tends to update together: siblings and experiments go by it. A *website* is
+what a homepage's folder holds: the spider `scholar` follows it, and the paper's evaluations count it. A
+*domain* is what somebody registered: HACS_LINKS = "same-site" goes by it, as browsers do.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
+from typing import Final
 from urllib.parse import urlsplit
 
 import numpy as np
 from numpy.typing import NDArray
+from tldextract import TLDExtract
 
+from hacs_crawler.links.canonical import canonical_url
 from hacs_crawler.links.urls import fingerprint, page_surt
 
+_split_suffix: Final = TLDExtract(
+    suffix_list_urls=(), cache_dir=None, include_psl_private_domains=True
+)
 _USER = re.compile(r"/(?:~|%7[Ee])[^/]+")
 _WWW = re.compile(r"www\d*\.(?=[^.]+\.)")
 Places = NDArray[np.int64]
@@ -39,7 +50,42 @@ def site_id(url: str) -> int:
         return 1
 
 
-def group_by_site(urls: Sequence[str], seeds: Iterable[str] | None = None) -> tuple[Places, Places]:
+def domain_of(url: str) -> str:
+    """Return the registrable domain of a URL, its host if it has none, "" if it is no http(s).
+
+    Registrable is what browsers take for it: the Public Suffix List, its private part included.
+    """
+    link = canonical_url(url)
+    return "" if link is None else domain_of_netloc(link.split("/", 3)[2])
+
+
+@lru_cache(maxsize=4096)
+def domain_of_netloc(netloc: str) -> str:
+    """Return the registrable domain of a host with or without its port."""
+    host = urlsplit("//" + netloc).hostname or ""
+    parts = _split_suffix(host)
+    return f"{parts.domain}.{parts.suffix}" if parts.domain and parts.suffix else host
+
+
+def website_of(homepage: str) -> str:
+    """Return the host and folder below which a homepage's website lies: `host/~author/`."""
+    parts = urlsplit(homepage)
+    folder, _, name = parts.path.rpartition("/")
+    if name and "." not in name:
+        folder = f"{folder}/{name}"
+    return f"{parts.netloc}{folder}/"
+
+
+def is_inside(url: str, website: str) -> bool:
+    """Whether a URL lies in a website, as `website_of` names it."""
+    parts = urlsplit(url)
+    place = parts.netloc + (parts.path or "/")
+    return place.startswith(website) or place + "/" == website
+
+
+def group_by_website(
+    urls: Sequence[str], seeds: Iterable[str] | None = None
+) -> tuple[Places, Places]:
     """Return each page's website, numbered from 0 (-1: none), and each website's homepage.
 
     A website is a homepage and the pages in the homepage's folder on the same host, as the spider

@@ -14,7 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from hacs_crawler.cli.app import app
-from hacs_crawler.demo.rounds import Standing
+from hacs_crawler.demo.rounds import RoundScore
 from hacs_crawler.demo.screen import sentence
 
 ELSEWHERE = {
@@ -120,4 +120,4 @@ def test_what_cannot_be_is_said_in_a_line(
     ],
 )
 def test_whoever_is_ahead_is_named(hits: tuple[int, int], end: str) -> None:
-    assert sentence(Standing(0, (50, 50), hits)).endswith(end)
+    assert sentence(RoundScore(0, (50, 50), hits)).endswith(end)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from hacs_crawler.evaluation.histories import Captures, History, from_pages, history
 from hacs_crawler.evaluation.windows import estimated, window
-from hacs_crawler.links.sites import group_by_site
+from hacs_crawler.links.sites import group_by_website
 from hacs_crawler.model import estimate
 from hacs_crawler.state.page import Page, Visit, merge
 from hacs_crawler.utils.arrays import offsets_of
@@ -168,14 +168,14 @@ URLS = [
 
 
 def test_websites_are_folders() -> None:
-    sites, homepages = group_by_site(URLS)
+    sites, homepages = group_by_website(URLS)
     assert [URLS[place] for place in homepages] == [URLS[1], URLS[3], URLS[6]]
     assert sites.tolist() == [0, 0, 0, 1, 2, 2, 2]
 
 
 def test_seeds_say_which_pages_are_homepages() -> None:
     seeds = ["http://A.edu/~ada", "http://b.edu/people/j.smith/", "http://unknown.edu/"]
-    sites, homepages = group_by_site(URLS, seeds)
+    sites, homepages = group_by_website(URLS, seeds)
     assert [URLS[place] for place in homepages] == [URLS[1], URLS[4]]
     assert sites.tolist() == [0, 0, 0, -1, 1, 1, -1]
 
@@ -187,5 +187,5 @@ def test_a_page_belongs_to_the_innermost_seed() -> None:
         "http://a.edu/~ada/cv.html",
         "http://a.edu/x.html",
     ]
-    sites, _ = group_by_site(urls, urls[:2])
+    sites, _ = group_by_website(urls, urls[:2])
     assert sites.tolist() == [0, 1, 1, 0]

@@ -13,11 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import quad
 
-from hacs_crawler.experiment.answer import Answer, KnownPages, answer_of, delays_days
+from hacs_crawler.experiment.answer import KnownPages, Verdict, answer_of, delays_days
 from hacs_crawler.experiment.comparison import MIN_UPDATED_SITES, Comparison
 from hacs_crawler.experiment.data import (
     NO_BASELINE,
-    Baseline,
+    Past,
     baseline_of,
     record_of,
     sites_of,
@@ -73,8 +73,8 @@ def outcomes(experiment: Experiment, p: dict[str, Any], days: int = 60, seed: in
 
 
 def answered(
-    found: Outcomes, experiment: Experiment = HALVES, baseline: Baseline = NO_BASELINE
-) -> Answer:
+    found: Outcomes, experiment: Experiment = HALVES, baseline: Past = NO_BASELINE
+) -> Verdict:
     return answer_of(
         experiment, record_of(experiment, found, labels(experiment)), NO_PAGES, baseline
     )
@@ -244,7 +244,7 @@ def test_what_was_known_of_the_sites_before_makes_the_answer_sharper() -> None:
         mine = found["label"] == label(HALVES, name).number
         found["site"][mine] = known[arms == arm][found["site"][mine] - 1000]
     found = found[np.argsort(found["at"], kind="stable")]
-    baseline = Baseline(known, np.full(200, 2.0), 2.0 * p, 1.0)
+    baseline = Past(known, np.full(200, 2.0), 2.0 * p, 1.0)
     plain, sharp = (answered(found, baseline=one).comparisons[0] for one in (NO_BASELINE, baseline))
     assert (plain.is_adjusted, sharp.is_adjusted) == (False, True)
     assert sharp.relative_error < plain.relative_error / 2
@@ -284,7 +284,7 @@ def test_what_was_known_before_is_that_before_the_first_visit_of_the_experiment(
 def test_sites_known_before_belong_to_the_arm_that_would_visit_them() -> None:
     known = np.arange(1, 101)
     record = record_of(HALVES, outcomes(HALVES, {"hacs": [0.1], "last-obs": [0.1]}), labels(HALVES))
-    sites = sites_of(HALVES, record, Baseline(known, np.ones(100), known / 100, 1.0))
+    sites = sites_of(HALVES, record, Past(known, np.ones(100), known / 100, 1.0))
     assert len(sites.sites) == 102
     unvisited = sites.sites <= 100
     assert (sites.arms[unvisited] == HALVES.assign(sites.sites[unvisited])).all()
