@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from urllib.parse import quote
 
+from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
 from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
 from scrapy.utils.misc import load_object
 
@@ -14,6 +15,7 @@ from hacs_crawler.crawl.scheduler import HacsScheduler
 from hacs_crawler.middlewares.link_additions import LinkAdditionsMiddleware
 from hacs_crawler.middlewares.page_memory import PageMemoryMiddleware
 from hacs_crawler.middlewares.retry_after import RetryAfterMiddleware
+from hacs_crawler.middlewares.robotstxt import ObeyedRobotsTxtMiddleware
 from hacs_crawler.state import is_server
 
 logger = logging.getLogger(__name__)
@@ -59,6 +61,7 @@ class HacsAddon:
     def update_settings(self, settings: BaseSettings) -> None:
         """Wire scheduler and middlewares, and for a fleet the queue that its workers share."""
         self._set_scheduler(settings)
+        _set_robotstxt(settings)
         if settings.get("HACS_FLEET") and is_server(str(settings.get("HACS_STATE"))):
             for name, value in FLEET.items():
                 if (settings.getpriority(name) or 0) <= SETTINGS_PRIORITIES["addon"]:
@@ -85,6 +88,17 @@ class HacsAddon:
                 "remove SCHEDULER and set HACS_INNER_SCHEDULER to it instead",
                 scheduler,
             )
+
+
+def _set_robotstxt(settings: BaseSettings) -> None:
+    """Put our reading of robots.txt into the place of Scrapy's, if that is in use."""
+    name = "DOWNLOADER_MIDDLEWARES"
+    order = _order_of(settings, f"{name}_BASE", RobotsTxtMiddleware)
+    own = settings.getdict(name)
+    for key in [key for key in own if load_object(key) is RobotsTxtMiddleware]:
+        order = own.pop(key)
+    components = {**own, RobotsTxtMiddleware: None, ObeyedRobotsTxtMiddleware: order}
+    settings.set(name, components, settings.getpriority(name) or 0)
 
 
 def _order_of(settings: BaseSettings, name: str, component: type) -> int | None:

@@ -91,6 +91,7 @@ class LinkAdditionsMiddleware:
         assert session.config is not None  # noqa: S101 - the session is open
         at, prediction = int(session.clock()), prediction_of(request)
         request.meta.pop("hacs_claimed", None)
+        session.stats.answers += 1
         visit, reason = observe(response, url, at, session.config.link_rules, prediction)
         if visit is None:
             session.pages.drop(url)

@@ -73,7 +73,14 @@ class PageMemoryMiddleware:
             return
         reason = "refused" if isinstance(exception, IgnoreRequest) else "error"
         self._session.stats.count_not_observed(reason)
+        self._session.stats.count_cause(_cause(exception))
         self._session.record_failure(url, prediction_of(request))
+
+
+def _cause(exception: Exception) -> str:
+    """Return in a few words why a request had no response: without the host, to be counted."""
+    words = str(exception).partition(":")[0].strip(" .")
+    return words if words and not words.startswith(("[", "<")) else type(exception).__name__
 
 
 async def _wait(pages: PageCache, url: str, response: Response) -> Response:

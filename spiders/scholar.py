@@ -67,6 +67,7 @@ class ScholarSpider(Spider):
     async def start(self) -> AsyncIterator[Request]:
         """Yield a request for each seed."""
         session = Session.of(self.crawler)
+        session.needs_answers = True
         if not self.seeds:
             session.fail("scholar needs seeds: -a seeds=FILE, -a seeds=- or -a seeds=state")
         elif self.level not in LEVELS:

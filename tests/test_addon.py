@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
 from scrapy.settings import Settings
+from scrapy.utils.misc import load_object
 
 from hacs_crawler.addon import HacsAddon
+from hacs_crawler.middlewares.robotstxt import ObeyedRobotsTxtMiddleware
 
 STATE = "redis://localhost:6379/0"
 
@@ -46,3 +50,34 @@ def test_what_the_user_set_stays() -> None:
 def test_without_a_fleet_nothing_of_scrapy_redis_is_set() -> None:
     assert "REDIS_URL" not in settings_of()
     assert "SCHEDULER_QUEUE_KEY" not in settings_of()
+
+
+def robotstxt_of(settings: Settings) -> list[tuple[object, object]]:
+    """What is in use for robots.txt, and where."""
+    components = settings.get_component_priority_dict_with_base("DOWNLOADER_MIDDLEWARES")
+    return [
+        (load_object(key), order)
+        for key, order in components.items()
+        if order is not None and issubclass(load_object(key), RobotsTxtMiddleware)
+    ]
+
+
+def test_robotstxt_is_obeyed_by_a_class_that_does() -> None:
+    assert robotstxt_of(settings_of()) == [(ObeyedRobotsTxtMiddleware, 100)]
+
+
+@pytest.mark.parametrize(
+    "named", [RobotsTxtMiddleware, f"{RobotsTxtMiddleware.__module__}.RobotsTxtMiddleware"]
+)
+def test_robotstxt_is_obeyed_where_the_project_put_it(named: object) -> None:
+    settings = settings_of(DOWNLOADER_MIDDLEWARES={named: 7})
+    assert robotstxt_of(settings) == [(ObeyedRobotsTxtMiddleware, 7)]
+    assert robotstxt_of(settings_of(DOWNLOADER_MIDDLEWARES={named: None})) == []
+
+
+def test_a_project_s_own_reading_of_robotstxt_stays() -> None:
+    class Own(RobotsTxtMiddleware):
+        pass
+
+    settings = settings_of(DOWNLOADER_MIDDLEWARES={RobotsTxtMiddleware: None, Own: 100})
+    assert robotstxt_of(settings) == [(Own, 100)]

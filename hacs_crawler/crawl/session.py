@@ -70,6 +70,8 @@ class Session:
         self.clock: Clock = time.time
         self.run = 0
         """When this run began, in seconds since 1970 UTC."""
+        self.needs_answers = False
+        """Whether a crawl in which no page answers ends with status 1, as those of our own spiders."""
         self.labels: list[Label] = []
         """By which the visits of each arm are recorded."""
         self.correct: Correct | None = None
@@ -146,7 +148,7 @@ class Session:
         if self.ranker is not None:
             self.ranker.note_failure()
         self._crawler.signals.connect(self._close_spider, signals.spider_idle)
-        self._crawler.signals.connect(self._report_failure, signals.engine_stopped)
+        self._end_with_status_1()
 
     async def open(self) -> None:
         """Open the state, if that was not done yet; a failure is kept in `failure`."""
@@ -247,9 +249,13 @@ class Session:
             if lost := self._pages.lost:
                 self.stats.count("state/lost", lost)
                 logger.error("%d visits could not be written to the state", lost)
+                self._end_with_status_1()
             else:
                 await self._look_back()
             if self.failure is None:
+                if self.needs_answers and self.stats.has_seen_nothing:
+                    logger.error("not one page answered: %s", self.stats.causes())
+                    self._end_with_status_1()
                 self.log_summary()
             if self.crew is not None:
                 await self.crew.leave()
@@ -310,6 +316,9 @@ class Session:
 
     def _close_spider(self) -> None:
         raise CloseSpider(CLOSE_REASON)
+
+    def _end_with_status_1(self) -> None:
+        self._crawler.signals.connect(self._report_failure, signals.engine_stopped)
 
     def _report_failure(self) -> None:
         mark_as_failed(self._crawler)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 from array import array
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from scrapy.statscollectors import StatsCollector
@@ -17,6 +18,8 @@ from hacs_crawler.statistics import Expectation, summary
 
 logger = logging.getLogger(__name__)
 
+MOST_CAUSES: Final = 20
+
 
 @dataclass(slots=True)
 class CrawlStats:
@@ -24,6 +27,9 @@ class CrawlStats:
 
     collector: StatsCollector
     recorded: int = 0
+    answers: int = 0
+    """Responses of pages, whatever they showed."""
+    _causes: Counter[str] = field(default_factory=Counter)
     _p: array[float] = field(default_factory=lambda: array("f"))
     _found: bytearray = field(default_factory=bytearray)
     _before: dict[str, Any] = field(default_factory=dict)
@@ -31,6 +37,20 @@ class CrawlStats:
     def count(self, name: str, number: float = 1) -> None:
         """Add to the stat `hacs/<name>`."""
         self.collector.inc_value(f"hacs/{name}", number)  # type: ignore[arg-type]
+
+    def count_cause(self, cause: str) -> None:
+        """Count what kept a page from being seen, in words."""
+        known = cause in self._causes or len(self._causes) < MOST_CAUSES
+        self._causes[cause if known else "other"] += 1
+
+    def causes(self) -> str:
+        """Return what kept pages from being seen, the most frequent first."""
+        return ", ".join(f"{number} x {cause}" for cause, number in self._causes.most_common())
+
+    @property
+    def has_seen_nothing(self) -> bool:
+        """Whether pages were asked for, and none of them gave an answer of its own."""
+        return bool(self._causes) and not self.answers
 
     def count_not_observed(self, reason: str) -> None:
         """Count a request that brought no observation of its page."""
@@ -118,3 +138,7 @@ class CrawlStats:
             stat("dropped/gone"),
             stat("not_observed"),
         )
+        if self._causes:
+            failed = self._causes.total()
+            logger.warning("%d requests for pages got no answer: %s", failed, self.causes())
+            self._causes.clear()
