@@ -98,13 +98,13 @@ class Page:
     Times are whole seconds since 1970 UTC. `links` holds link fingerprints grouped by the time of the
     visit that showed them first: `runs` lists (time, number of links) in time order. `link_level` says
     how much of them is kept, see `state.links`; 0 is everything. `links_since` is the earliest visit
-    that showed links: its links are the baseline, not additions. `digests` and `contents` say which visits
-    found changed content without showing links (see `state.digests`); the former are thinned as visits
-    are. `content_changes` are the times of such visits that an earlier version recorded. `last_news` is
-    the time of the latest attempt of any kind. `gone` counts the 404s and 410s since the page was last
-    seen, `failures` the attempts since then (or since it was last gone) that told nothing. `rate` is
-    the estimate in 1/day, `version` grows with every write. `harvests` are the archives' harvests by
-    source.
+    that showed links: its links are the baseline, not additions. `digests` and `contents` say which
+    visits found changed content without showing links (see `state.digests`); the former are thinned as
+    visits are. `content_changes` are the times of such visits that an earlier version recorded.
+    `last_news` is the time of the latest attempt of any kind. `gone` counts the 404s and 410s since the
+    page was last seen, `failures` the attempts since then (or since it was last gone) that told nothing.
+    `rate` is the estimate in 1/day, `version` grows with every write. `harvests` are the archives'
+    harvests by source.
     """
 
     url: str

@@ -457,8 +457,9 @@ def test_homepages_in_redis_are_as_with_the_pages_below_in_sqlite(
 def test_digests_tell_the_same_as_an_import_of_the_index(
     digests: Harvested, imported: dict[str, Page]
 ) -> None:
-    """The import keeps digests of archived errors too, for other files may tell more: of more captures than
-    are kept it keeps other ones.
+    """The import keeps digests of archived errors too, for other files may tell more.
+
+    So of more captures than are kept it keeps others.
     """
     for surt, page in digests.pages.items():
         assert page.visits == imported[surt].visits
