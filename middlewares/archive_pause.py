@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Final, NoReturn
 from urllib.parse import urlsplit
 
+from protego import Protego
 from scrapy import Request, Spider
 from scrapy.crawler import Crawler
 from scrapy.exceptions import IgnoreRequest
@@ -46,7 +47,9 @@ CALM: Final = 10
 
 
 class ArchivePauseMiddleware:
-    """Holds all requests to the archive back after a 429 or a refused connection, longer each time.
+    """Holds all requests to the archive back when it has had enough, longer each time.
+
+    That is after a 429, a 503 with Retry-After, or a refused connection.
 
     The requests are sent again afterwards. An archived answer is none of the archive's own, whatever
     its status: it has a Memento-Datetime.
@@ -88,6 +91,8 @@ class ArchivePauseMiddleware:
         del spider
         if not self._is_meant(request):
             return response
+        if urlsplit(request.url).path == "/robots.txt":
+            self._note_crawl_delay(response)
         if response.headers.get(b"Memento-Datetime"):
             request.meta["dont_retry"] = True
         asked = retry_after(response, self._clock())
@@ -95,9 +100,8 @@ class ArchivePauseMiddleware:
             self._leave_alone(request, "has had too many requests", asked)
             return request.replace(dont_filter=True)
         if response.status == 503 and asked is not None and asked > 0:
-            host = urlsplit(request.url).netloc
-            self._refuse_to_wait_for_ever(host, asked)
-            self._wait(asked, f"{host} answered 503")
+            self._has_answered = True
+            self._leave_alone(request, "answered 503", asked)
         elif self._clock() >= self._until:
             self._has_answered = True
             self._pauses = 0
@@ -118,6 +122,28 @@ class ArchivePauseMiddleware:
             return None
         self._refuse_at_end()
         return request.replace(dont_filter=True)
+
+    def _note_crawl_delay(self, response: Response) -> None:
+        """Go no faster than robots.txt asks for, which Scrapy does not look at."""
+        if response.status != 200 or not self._crawler.settings.getbool("ROBOTSTXT_OBEY"):
+            return
+        settings = self._crawler.settings
+        agent = settings["ROBOTSTXT_USER_AGENT"] or settings["USER_AGENT"]
+        delay = Protego.parse(response.body.decode("utf-8", "replace")).crawl_delay(agent)
+        if not delay or delay < 0:
+            return
+        host = urlsplit(response.url).netloc
+        self._refuse_to_wait_for_ever(host, delay)
+        engine = self._crawler.engine
+        assert engine is not None  # noqa: S101 - there is one while crawling
+        for key in REQUESTS_AT_ONCE:
+            planned = engine.downloader.per_slot_settings.setdefault(key, {})
+            if planned.get("delay", 0.0) < delay:
+                logger.info("%s asks in robots.txt for %g s between requests", host, delay)
+                planned["delay"] = delay
+            slot = engine.downloader.slots.get(key)
+            if slot is not None:
+                slot.delay = max(slot.delay, delay)
 
     def _refuse_at_end(self) -> None:
         if self._session.failure is not None or is_closing(self._crawler):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final
 
@@ -12,7 +12,7 @@ import numpy as np
 from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
-from hacs_crawler.archive import Capture
+from hacs_crawler.archive import Capture, visits_by_digest
 from hacs_crawler.crawl.loop import begin
 from hacs_crawler.crawl.session import Session
 from hacs_crawler.harvest.client import MEMENTO_SLOT, REQUESTS_AT_ONCE, ArchiveClient
@@ -32,14 +32,12 @@ class Step:
     """One capture, in the order of time, on its way to becoming a visit.
 
     `digest` is the fingerprint of its content's digest, 0 where the archive names none. `is_new` says
-    that no capture before it, as far as they are known, had this content; `changed` that the one before
-    it is known to have had another, and that the archive itself does not call it a revisit.
+    that no capture before it, as far as they are known, had this content.
     """
 
     capture: Capture
     digest: int
     is_new: bool
-    changed: bool
 
 
 def thinned(captures: Sequence[Capture], most: int) -> list[Capture]:
@@ -73,8 +71,7 @@ def steps(captures: Iterable[Capture], harvest: Harvest | None) -> Iterator[Step
         if harvest is not None and capture.at <= harvest.until:
             continue
         digest = _fingerprint(capture.digest) if capture.digest else previous
-        changed = previous not in (0, digest) and not capture.is_revisit
-        yield Step(capture, digest, is_first or digest not in seen, changed)
+        yield Step(capture, digest, is_first or digest not in seen)
         seen.add(digest)
         previous, is_first = digest, False
 
@@ -84,7 +81,7 @@ def steps_again(captures: Iterable[Capture]) -> Iterator[Step]:
     seen = {0}
     for capture in captures:
         digest = _fingerprint(capture.digest) if capture.digest else 0
-        yield Step(capture, digest, digest not in seen or not digest, changed=False)
+        yield Step(capture, digest, digest not in seen or not digest)
         seen.add(digest)
 
 
@@ -160,12 +157,9 @@ class PageHarvest:
             captures = thinned(captures, self._options.max_captures)
         captures = [one for one in captures if (one.url, one.at) not in missed]
         if self._options.by_digest:
-            is_known = known is not None
             for step in steps(captures, known):
-                # a revisit of what was not seen here may be one of an archived error
-                if not (is_known and step.is_new and step.capture.is_revisit):
-                    await self._visit(step, step.capture.at, changed=step.changed)
-                is_known = True
+                for visit in visits_by_digest([step.capture]):
+                    await self._visit(step, visit)
         else:
             await self._record_links(steps(captures, known))
 
@@ -193,7 +187,7 @@ class PageHarvest:
             memento = await maybe_deferred_to_future(fetch)
         elif step.digest in self._shown:
             self._count("mementos_saved")
-            await self._visit(step, step.capture.at)
+            await self._visit(step, Visit(step.capture.url, step.capture.at))
             return
         elif self._failed[step.digest] < MEMENTO_TRIES:
             memento = await self._client.memento(step.capture)
@@ -216,7 +210,7 @@ class PageHarvest:
                 # others lead to the same capture: no need to ask all
                 self._failed[step.digest] += 1
             self._redirected.add(memento.at)
-            await self._visit(step, memento.at, memento.links)
+            await self._visit(step, Visit(step.capture.url, memento.at, links=memento.links))
             return
         self._failed[step.digest] += 1
         self._count("mementos_failed")
@@ -229,21 +223,18 @@ class PageHarvest:
         """Whether it is of the time asked for, where the archive has shown another capture."""
         return self._options.since <= memento.at <= self._options.until
 
-    async def _visit(
-        self, step: Step, at: int, links: frozenset[int] | None = None, *, changed: bool = False
-    ) -> None:
-        capture = step.capture
+    async def _visit(self, step: Step, visit: Visit) -> None:
         is_shown = self._options.by_digest or step.digest in self._shown
-        harvest = Harvest(self._options.source, capture.at, step.digest if is_shown else 0)
-        visit = Visit(
-            self._site.url_of(capture),
-            at,
-            links=links,
-            changed=changed,
-            harvest=None if self._is_again else harvest,
-        )
+        digest = step.digest if is_shown else 0
+        harvest = Harvest(self._options.source, step.capture.at, digest)
         await self._session.pages.make_room()
-        self._session.pages.record(visit)
+        self._session.pages.record(
+            replace(
+                visit,
+                url=self._site.url_of(step.capture),
+                harvest=None if self._is_again else harvest,
+            )
+        )
         self.counts["visits"] += 1
 
     def _miss(self, capture: Capture, reason: str) -> None:

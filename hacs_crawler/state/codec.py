@@ -3,8 +3,9 @@
 Both stores keep these bytes. Layout 1, little-endian: a header, the texts in UTF-8, then the visits'
 times (4 bytes each), the times of content changes (4), the runs of links (8), the links (8 each) and
 the harvests (16 each). Layout 2 is that of pages that keep less of their links: the header names the
-level, and links take 4 or 2 bytes each. Layout 3 is either, with the pairs of digests (8 bytes each) at
-the end. Versions that know only earlier layouts refuse them.
+level, and links take 4 or 2 bytes each. Layout 3 is either, with the number of pairs of digests, these
+(8 bytes each), and contents (4 bytes each) at the end. Versions that know only earlier layouts refuse
+it.
 A page of 100 links and 50 visits with 10 updates takes about 1.2 KB.
 """
 
@@ -85,10 +86,11 @@ def encode_page(page: Page) -> bytes:
     harvests = [
         _HARVEST.pack(one.source, one.until, one.digest) for _, one in sorted(page.harvests.items())
     ]
-    digests = _to_bytes(page.digests)
-    return b"".join(
-        (header, url, etag, last_modified, *map(_to_bytes, numbers), *harvests, digests)
-    )
+    parts = [header, url, etag, last_modified, *map(_to_bytes, numbers), *harvests]
+    if page.digests:
+        number = array("I", [len(page.digests) // 2])
+        parts.append(_to_bytes(number + page.digests + page.contents))
+    return b"".join(parts)
 
 
 def _layout(page: Page) -> int:
@@ -135,10 +137,10 @@ def _decode(body: memoryview) -> Page:
         arrays.append(numbers)
         at = end
     end = at + harvests * _HARVEST.size
-    digests = array("I")
-    if layout == 3 and end < len(body):
-        digests = _numbers(body[end:])
-    elif end != len(body) or layout == 3:
+    digests = contents = array("I")
+    if layout == 3:
+        digests, contents = _digests(_numbers(body[end:]))
+    elif end != len(body):
         msg = f"its counts ask for {end} bytes"
         raise ValueError(msg)
     visits, content_changes, runs, links = arrays
@@ -147,8 +149,6 @@ def _decode(body: memoryview) -> Page:
         raise ValueError(msg)
     if not all(map(lt, visits, visits[1:])):
         raise ValueError("its visits are not in the order of time")
-    if len(digests) % 2 or not all(map(lt, digests[::2], digests[2::2])):
-        raise ValueError("its digests are not in the order of time")
     return Page(
         url=parts[0],
         visits=visits,
@@ -170,6 +170,7 @@ def _decode(body: memoryview) -> Page:
             for source, until, digest in _HARVEST.iter_unpack(body[at:end])
         },
         digests=digests,
+        contents=contents,
     )
 
 
@@ -213,6 +214,17 @@ _ROW: Final = struct.Struct("<dIIIHHBII")
 def _visit_before(visits: array[int], at: int) -> int:
     place = bisect_left(visits, at)
     return visits[place - 1] if 0 < place < len(visits) else 0
+
+
+def _digests(numbers: array[int]) -> tuple[array[int], array[int]]:
+    end = 1 + 2 * numbers[0]
+    digests, contents = numbers[1:end], numbers[end:]
+    is_whole = numbers[0] > 0 and len(digests) == 2 * numbers[0]
+    if not is_whole or not all(map(lt, digests[::2], digests[2::2])):
+        raise ValueError("its digests are cut, or not in the order of time")
+    if not all(map(lt, contents, contents[1:])):
+        raise ValueError("its contents are not in order")
+    return digests, contents
 
 
 def _numbers(body: memoryview) -> array[int]:

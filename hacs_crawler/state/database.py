@@ -374,7 +374,7 @@ def _change(page_id: int, before: Page | None, after: Page, outcomes: bytes) -> 
 def merged(before: Page, page: Page, visit: Visit) -> Recorded:
     """Merge a visit into `page`, a copy of `before`, and say what it brought."""
     new_links = merge(page, visit)
-    updated = bool(before.visits) and (bool(new_links) or visit.changed)
+    updated = bool(before.visits) and bool(new_links)
     if visit.digest and not updated:
         updated = visit.at in page.update_times
     return Recorded(visit, new_links, updated, before, page)

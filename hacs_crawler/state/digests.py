@@ -1,9 +1,10 @@
 """Digests of a page's content, as archives' indexes name them, by the time of the capture.
 
 Which captures found a change follows from all of them, so that it does not matter in which order an
-index's rows are read, nor into how many files they are split. Kept are pairs of numbers in the order
-of time: the second, and twice the digest's number, plus 1 for a capture that repeats an earlier one (a
-revisit record). Numbers are made by `digest_number`; those of different algorithms are not compared.
+index's rows are read, nor into how many files they are split. Kept are pairs of numbers in the order of
+time: the second, and twice the digest's number, plus 1 for a capture that repeats an earlier one (a
+revisit record); and the numbers of the contents that the page itself had, for what is repeated may also
+have been an error. Numbers are made by `digest_number`; those of different algorithms are not compared.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from typing import Final
 
 from hacs_crawler.links import fingerprint
 
+MOST_CONTENTS: Final = 4_096
+"""Of more contents the least numbers are kept, whatever the order in which they came."""
 _ALGORITHMS: Final = {20: 1, 16: 2, 32: 3}
 """By the digest's bytes: SHA-1, MD5, SHA-256; 0 for others."""
 _ALGORITHM: Final = 3
@@ -34,6 +37,25 @@ def add(digests: array[int], at: int, number: int, *, repeats: bool) -> None:
         digests[place:place] = array("I", [at, mark])
     else:
         digests[place + 1] = min(digests[place + 1], mark, key=_precedence)
+
+
+def add_content(contents: array[int], number: int) -> None:
+    """Add the number of a content that the page had, in place."""
+    place = bisect_left(contents, number)
+    if contents[place : place + 1] != array("I", [number]):
+        contents.insert(place, number)
+        del contents[MOST_CONTENTS:]
+
+
+def union_of_contents(contents: array[int], others: array[int]) -> array[int]:
+    """Return the contents of both."""
+    return array("I", sorted({*contents, *others})[:MOST_CONTENTS])
+
+
+def repeated(digests: array[int], contents: array[int]) -> Iterator[int]:
+    """Yield the times of captures that repeat content which the page is known to have had."""
+    known = set(contents)
+    return (at for at, mark in pairs(digests) if mark & 1 and mark >> 1 in known)
 
 
 def union(digests: array[int], others: array[int]) -> array[int]:
@@ -56,29 +78,20 @@ def pairs(digests: array[int]) -> Iterator[tuple[int, int]]:
     return zip(digests[::2], digests[1::2], strict=True)
 
 
-def changes(digests: array[int]) -> Iterator[int]:
+def changes(digests: array[int], contents: array[int]) -> Iterator[int]:
     """Yield the times at which the content was another than at the capture before.
 
     A capture that repeats an earlier one is none of them. One that repeats the unknown says nothing.
     """
-    known = _own(digests)
+    known = set(contents)
     last: dict[int, int] = {}
     for at, mark in pairs(digests):
         number, repeats = mark >> 1, mark & 1
-        if number in known:
-            if last.get(number & _ALGORITHM, number) != number and not repeats:
-                yield at
-            last[number & _ALGORITHM] = number
-
-
-def repeated(digests: array[int]) -> Iterator[int]:
-    """Yield the times of captures that repeat content which the page itself is known to have had."""
-    known = _own(digests)
-    return (at for at, mark in pairs(digests) if mark & 1 and mark >> 1 in known)
-
-
-def _own(digests: array[int]) -> set[int]:
-    return {mark >> 1 for mark in digests[1::2] if not mark & 1}
+        if repeats and number not in known:
+            continue
+        if last.get(number & _ALGORITHM, number) != number and not repeats:
+            yield at
+        last[number & _ALGORITHM] = number
 
 
 def _precedence(mark: int) -> tuple[int, int]:

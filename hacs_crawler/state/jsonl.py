@@ -82,6 +82,7 @@ def to_line(page: Page) -> bytes:
             {"at": iso(at), "number": mark >> 1, "repeats": bool(mark & 1)}
             for at, mark in digests.pairs(page.digests)
         ],
+        "contents": list(page.contents),
         "links_since": iso(page.links_since),
         "link_level": page.link_level,
         "links": [
@@ -117,6 +118,7 @@ def from_line(line: bytes) -> Page:
         last_modified=fields.text("last_modified"),
         harvests=_harvests(fields),
         digests=_digests(fields) if layout == DIGEST_LAYOUT else array("I"),
+        contents=_contents(fields) if layout == DIGEST_LAYOUT else array("I"),
     )
     _add_links(page, fields.objects("links"))
     if page.visits and page.last_news < page.visits[-1]:
@@ -240,6 +242,13 @@ def _digests(fields: Fields) -> array[int]:
         number = one.count("number", _MAX_DIGEST)
         digests.add(found, one.second("at"), number, repeats=one.switch("repeats"))
     return found
+
+
+def _contents(fields: Fields) -> array[int]:
+    found = fields.list_("contents")
+    if not all(isinstance(one, int) and 0 <= one <= _MAX_DIGEST for one in found):
+        raise ValueError(f"'contents' are no whole numbers from 0 to {_MAX_DIGEST}")
+    return digests.union_of_contents(array("I", found), array("I"))
 
 
 def _harvests(fields: Fields) -> dict[int, Harvest]:

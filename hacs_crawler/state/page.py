@@ -71,8 +71,7 @@ class Visit:
     """One request for a page, live or archived, and what it told.
 
     `at` is in whole seconds since 1970 UTC. `links` are the fingerprints of the page's links, or None
-    where the visit did not show them (304, an archive's revisit record). `changed` marks a visit that
-    is known to have found changed content although its links are not known. `digest` is the
+    where the visit did not show them (304, an archive's revisit record). `digest` is the
     `digest_number` of the content, 0 where it is not known, `repeats` marks a visit of which an archive
     says that it found again what was there before. `harvest` is set where
     the visit came from an archive that is to be asked for later captures only, `prediction` where its
@@ -83,7 +82,6 @@ class Visit:
     at: int
     news: News = News.SEEN
     links: frozenset[int] | None = None
-    changed: bool = False
     digest: int = 0
     repeats: bool = False
     etag: str = ""
@@ -99,14 +97,14 @@ class Page:
 
     Times are whole seconds since 1970 UTC. `links` holds link fingerprints grouped by the time of the
     visit that showed them first: `runs` lists (time, number of links) in time order. `link_level` says
-    how much of them is kept, see `state.links`; 0 is everything. `links_since` is
-    the earliest visit that showed links: its links are the baseline, not additions. `content_changes`
-    are the times of visits known to have found changed content without showing links; others follow
-    from `digests` (see `state.digests`), of which the same times are kept as of visits. `last_news` is
-    the time of the latest attempt of any kind. `gone` counts the 404s and 410s since the page was last
-    seen, `failures` the attempts since then (or since it was last gone) that told nothing. `rate` is
-    the estimate in 1/day, `version` grows with every write. `harvests` are the archives' harvests by
-    source.
+    how much of them is kept, see `state.links`; 0 is everything. `links_since` is the earliest visit
+    that showed links: its links are the baseline, not additions. `digests` and `contents` say which
+    visits found changed content without showing links (see `state.digests`); the former are thinned as
+    visits are. `content_changes` are the times of such visits that an earlier version recorded.
+    `last_news` is the time of the latest attempt of any kind. `gone` counts the 404s and 410s since the
+    page was last seen, `failures` the attempts since then (or since it was last gone) that told nothing.
+    `rate` is the estimate in 1/day, `version` grows with every write. `harvests` are the archives'
+    harvests by source.
     """
 
     url: str
@@ -115,6 +113,7 @@ class Page:
     links: array[int] = field(default_factory=lambda: array("q"))
     content_changes: array[int] = field(default_factory=lambda: array("I"))
     digests: array[int] = field(default_factory=lambda: array("I"))
+    contents: array[int] = field(default_factory=lambda: array("I"))
     link_level: int = 0
     links_since: int = 0
     last_news: int = 0
@@ -138,7 +137,10 @@ class Page:
         added = array("I", (at for at in self.runs[::2] if at != self.links_since))
         if not self.content_changes and not self.digests:
             return added
-        return array("I", sorted({*added, *self.content_changes, *digests.changes(self.digests)}))
+        return array(
+            "I",
+            sorted({*added, *self.content_changes, *digests.changes(self.digests, self.contents)}),
+        )
 
     @property
     def last_update(self) -> int | None:
@@ -174,6 +176,7 @@ def copy_of(page: Page) -> Page:
         links=page.links[:],
         content_changes=page.content_changes[:],
         digests=page.digests[:],
+        contents=page.contents[:],
         harvests=page.harvests.copy(),
     )
 
@@ -191,7 +194,7 @@ def merge(page: Page, visit: Visit) -> frozenset[int]:
         raise ValueError(msg)
     if visit.harvest is not None:
         note_harvest(page, visit.harvest)
-    if visit.digest:
+    if visit.digest and visit.news in {News.SEEN, News.REPEATED}:
         _note_digest(page, visit)
     if visit.news is News.REPEATED:
         return frozenset()
@@ -199,9 +202,6 @@ def merge(page: Page, visit: Visit) -> frozenset[int]:
         _note_absence(page, visit)
         return frozenset()
     new = _merge_links(page, visit.at, visit.links) if visit.links is not None else frozenset[int]()
-    if visit.changed:
-        _insert(page.content_changes, visit.at)
-        _thin(page.content_changes)
     if visit.at >= page.last_news:
         _note_presence(page, visit.at)
         page.url = visit.url
@@ -247,7 +247,8 @@ def merge_pages(page: Page, other: Page) -> Page:
         url=shown.url,
         visits=_union(page.visits, other.visits),
         content_changes=_union(page.content_changes, other.content_changes),
-        digests=_thinned_digests(digests.union(page.digests, other.digests)),
+        digests=digests.union(page.digests, other.digests),
+        contents=digests.union_of_contents(page.contents, other.contents),
         link_level=max(page.link_level, other.link_level),
         links_since=min(filter(None, (page.links_since, other.links_since)), default=0),
         last_news=latest.last_news,
@@ -289,17 +290,19 @@ def _union(times: array[int], others: array[int]) -> array[int]:
 def _note_digest(page: Page, visit: Visit) -> None:
     repeats = visit.repeats or visit.news is News.REPEATED
     digests.add(page.digests, visit.at, visit.digest, repeats=repeats)
-    page.digests = _thinned_digests(page.digests)
+    if visit.news is News.SEEN:
+        digests.add_content(page.contents, visit.digest)
     _see_repeated(page)
 
 
 def _see_repeated(page: Page) -> None:
     """Take captures for visits that are now known to repeat what the page had."""
-    for at in digests.repeated(page.digests):
-        if at >= page.last_news:
+    for at in digests.repeated(page.digests, page.contents):
+        if at > page.last_news or (at == page.last_news and (page.gone or page.failures)):
             _note_presence(page, at)
         _insert(page.visits, at)
     _thin(page.visits)
+    page.digests = _thinned_digests(page.digests)
 
 
 def _thinned_digests(found: array[int]) -> array[int]:

@@ -179,7 +179,6 @@ visits = st.lists(
         at=st.integers(1, 30).map(lambda day: day * DAY) | st.integers(1, 2**32 - 1),
         news=st.sampled_from([News.SEEN, *News]),
         links=st.none() | st.frozensets(st.integers(1, 5) | numbers, max_size=5),
-        changed=st.booleans(),
         etag=st.text(max_size=5),
         harvest=st.none() | st.builds(Harvest, st.integers(0, 2**32 - 1), st.just(5), numbers),
     ),

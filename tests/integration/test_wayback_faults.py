@@ -306,6 +306,29 @@ def test_html_instead_of_a_chunk_of_the_index_is_asked_for_again(bootstrap: Boot
     assert_complete(bootstrap, times)
 
 
+def test_pauses_for_which_503_asks_grow_and_come_to_an_end(bootstrap: Bootstrap) -> None:
+    fill(bootstrap)
+    wait = {"Retry-After": "1"}
+    bootstrap.archive.fail("cdx", 503, times=FOR_EVER, headers=wait)
+    crawl = bootstrap.run([URL], HACS_ARCHIVE_PAUSE_SECONDS=0.05)
+    assert_one_clear_error(crawl, "answered 503, also after 7 pauses")
+    assert crawl.stat("hacs/archive/pauses") == 7
+    asked = [one.at for one in bootstrap.archive.asks("cdx")]
+    assert asked[-1] - asked[-2] > 0.05 * 2**6 - 0.05
+
+
+def test_the_crawl_delay_of_an_archives_robots_txt_is_kept_without_a_pace_too(
+    bootstrap: Bootstrap,
+) -> None:
+    times = fill(bootstrap, 4)
+    bootstrap.archive.fail("other", 200, body=b"User-agent: *\nCrawl-delay: 0.7\n")
+    crawl = bootstrap.run([URL])
+    first, *_, last = (one.at for one in bootstrap.archive.asks("memento"))
+    assert last - first > 3 * 0.7 - 0.1
+    assert "asks in robots.txt for 0.7 s between requests" in crawl.log
+    assert_complete(bootstrap, times)
+
+
 def test_an_archive_that_asks_for_years_is_left_to_another_run(bootstrap: Bootstrap) -> None:
     fill(bootstrap)
     bootstrap.archive.fail("cdx", 429, headers={"Retry-After": "99999999"})

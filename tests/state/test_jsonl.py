@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+from array import array
 from dataclasses import replace
 from hashlib import blake2b
 from typing import Any
@@ -38,7 +39,6 @@ histories = st.lists(
         at=st.integers(1, 9) | st.integers(1, 2**32 - 1),
         news=st.sampled_from(News),
         links=st.none() | st.frozensets(st.integers(1, 5) | numbers, max_size=5),
-        changed=st.booleans(),
         digest=st.integers(0, 3) | st.integers(0, 2**31 - 1),
         repeats=st.booleans(),
         etag=st.text(max_size=9),
@@ -61,12 +61,13 @@ def example() -> Page:
     page = page_after(
         Visit(URL, 1_769_860_800, links=frozenset({1, -2}), harvest=Harvest(9, 1_769_860_800, -1)),
         Visit(URL, 1_769_947_200, links=frozenset({1, 5, 7}), etag='"x"'),
-        Visit(URL, 1_770_033_600, changed=True),
+        Visit(URL, 1_770_033_600),
         Visit(URL, 1_770_120_000),
         Visit(URL, 1_770_206_400, News.GONE),
         Visit(URL, 1_770_292_800, News.FAILED),
         rate=0.25,
     )
+    page.content_changes = array("I", [1_770_033_600])
     page.version = 3
     return page
 
@@ -94,6 +95,7 @@ def test_the_layout() -> None:
         ],
         "content_changes": ["2026-02-02T12:00:00Z"],
         "digests": [],
+        "contents": [],
         "links_since": "2026-01-31T12:00:00Z",
         "link_level": 0,
         "links": [
@@ -120,6 +122,7 @@ def test_of_a_page_with_digests_the_layout_is_one_that_older_versions_refuse() -
         {"at": "2026-01-31T12:00:00Z", "number": 5, "repeats": False},
         {"at": "2026-01-31T12:00:01Z", "number": 9, "repeats": True},
     ]
+    assert fields["contents"] == [5, 9]
 
 
 def test_of_a_page_never_seen_times_are_null() -> None:

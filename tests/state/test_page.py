@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from dataclasses import replace
 
 import pytest
@@ -88,8 +89,14 @@ def test_a_visit_before_the_first_makes_the_old_baseline_an_update() -> None:
 
 
 def test_changed_content_is_an_update_though_its_links_are_unknown() -> None:
-    page = page_after(Visit(URL, 10), Visit(URL, 20, changed=True), Visit(URL, 30))
-    assert page.last_update == 20
+    visits = Visit(URL, 10, digest=1 << 2), Visit(URL, 20, digest=2 << 2), Visit(URL, 30)
+    assert page_after(*visits).last_update == 20
+
+
+def test_content_changes_that_an_earlier_version_recorded_are_updates() -> None:
+    page = page_after(Visit(URL, 10), Visit(URL, 20), Visit(URL, 30))
+    page.content_changes = array("I", [20])
+    assert merge_pages(page, Page(URL)).last_update == 20
 
 
 def test_a_gone_page_waits_longer_each_time_and_is_back_with_the_next_answer() -> None:
@@ -148,8 +155,7 @@ visits = st.lists(
         url=st.just(URL),
         at=st.integers(1, 40),
         links=st.none() | st.frozensets(st.integers(1, 8), max_size=5),
-        changed=st.booleans(),
-        digest=st.integers(0, 3) | st.integers(4, 7),
+        digest=st.integers(0, 7),
         repeats=st.booleans(),
     ),
     max_size=12,
@@ -172,7 +178,6 @@ def test_the_order_does_not_matter_where_visits_are_thinned(days: list[int], shi
             day * DAY,
             *range(day // 60),
             day % (3 + shift),
-            changed=day % 7 == 0,
             digest=day % 5,
             repeats=day % 3 == 0,
         )
@@ -198,7 +203,7 @@ def test_updates_are_what_a_plain_scan_of_the_visits_finds(history: list[Visit])
         counts.append(len(new))
         seen |= one.links or frozenset()
         baseline = baseline or one.links is not None
-    page = page_after(*(replace(one, changed=False) for one in history))
+    page = page_after(*(replace(one, digest=0) for one in history))
     assert page.new_links_by_visit() == counts
 
 
@@ -253,10 +258,7 @@ def test_where_all_visits_show_links_their_validators_follow_too(
 
 @given(st.lists(st.integers(1, 3000), unique=True, min_size=250, max_size=330), st.data())
 def test_merging_thins_as_recording_does(days: list[int], data: st.DataObject) -> None:
-    history = [
-        visit(day * DAY, day % 9, changed=day % 7 == 0, digest=day % 5, repeats=day % 3 == 0)
-        for day in days
-    ]
+    history = [visit(day * DAY, day % 9, digest=day % 5, repeats=day % 3 == 0) for day in days]
     cut = data.draw(st.integers(0, len(days)))
     one, other = page_after(*history[: cut + 60]), page_after(*history[cut:])
     assert encode_page(merge_pages(one, other)) == encode_page(page_after(*history))
@@ -267,9 +269,8 @@ attempts = st.lists(
         Visit,
         url=st.sampled_from([URL, "http://example.edu/%7Ea/", "https://www.example.edu/~a"]),
         at=st.integers(1, 9),
-        news=st.sampled_from(News),
+        news=st.sampled_from([News.SEEN, News.GONE, News.FAILED]),
         links=st.none() | st.frozensets(st.integers(1, 5), max_size=3),
-        changed=st.booleans(),
         digest=st.integers(0, 5),
         repeats=st.booleans(),
         etag=st.sampled_from(["", "a", "b"]),
@@ -293,10 +294,30 @@ def test_merging_pages_depends_on_neither_order_nor_grouping_nor_repetition(
     assert encode_page(merge_pages(a, Page(URL))) == encode_page(merge_pages(a, a))
 
 
+repeats = st.builds(
+    Visit,
+    url=st.just(URL),
+    at=st.integers(1, 9),
+    news=st.sampled_from(News),
+    digest=st.just(0),
+    repeats=st.booleans(),
+).map(lambda one: replace(one, digest=one.at % 3))  # an archive has one answer a second
+
+
+@given(st.lists(st.lists(repeats, max_size=8), min_size=3, max_size=3))
+def test_what_repeats_other_captures_depends_on_neither_order_nor_grouping(
+    histories: list[list[Visit]],
+) -> None:
+    a, b, c = (page_after(*history) for history in histories)
+    merged = encode_page(joined(a, b, c))
+    assert encode_page(joined(c, b, a)) == merged
+    assert encode_page(merge_pages(a, merge_pages(b, c))) == merged
+
+
 def test_merging_pages_leaves_them_as_they_are() -> None:
     one, other = page_after(visit(10, 1, 2)), page_after(visit(20, 2, 3))
     before = copy_of(one), copy_of(other)
-    merge(merge_pages(one, other), visit(30, 4, changed=True, harvest=Harvest(1, 30)))
+    merge(merge_pages(one, other), visit(30, 4, digest=4, harvest=Harvest(1, 30)))
     assert (one, other) == before
 
 
