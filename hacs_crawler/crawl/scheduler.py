@@ -269,7 +269,6 @@ class HacsScheduler(BaseScheduler):
             if request is not None:
                 return request
         seed = self._seeds.take(slot)
-        self._seeds.note_sent(seed, slot)
         self._count("dequeued")
         self._note_room()
         return seed
