@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC
 from email.utils import parsedate_to_datetime
 from typing import Final
 
@@ -51,6 +52,11 @@ def retry_after(response: Response, now: float) -> float | None:
     if text.isascii() and text.isdigit():
         return float(text[:12])
     try:
-        return parsedate_to_datetime(text).timestamp() - now
+        until = parsedate_to_datetime(text)
+        if (
+            until.tzinfo is None
+        ):  # as in the oldest form of an HTTP date, which is UTC (RFC 9110, 5.6.7)
+            until = until.replace(tzinfo=UTC)
+        return until.timestamp() - now
     except (ValueError, OverflowError):
         return None

@@ -70,7 +70,8 @@ def _links(response: Response, rules: LinkRules) -> tuple[frozenset[int] | None,
         return None, "not_html"
     if response.body.startswith(GZIP_MAGIC):  # packed twice, and said once
         body = decoded(response.body, "", MAX_BODY_BYTES)
-        response = response.replace(body=response.body if body is None else body)
+        if body is not None:  # it may name its encoding inside, where Scrapy could not look
+            response = response.replace(body=body, encoding=None)
     if not response.body.strip():
         return None, "empty"
     if is_binary(response.body, response.encoding):

@@ -273,7 +273,6 @@ class HacsScheduler(BaseScheduler):
             if request is not None:
                 return request
         seed = self._seeds.take(slot)
-        self._seeds.note_sent(seed, slot)
         self._dequeued += 1
         self._note_room()
         return seed

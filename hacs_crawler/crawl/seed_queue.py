@@ -58,7 +58,7 @@ class SeedQueue:
         self._offer(slot)
 
     def note_sent(self, request: Request, slot: str) -> None:
-        """Note that a request, seed or not, is about to be under way."""
+        """Note that a request from elsewhere is about to be under way."""
         self._under_way.setdefault(slot, []).append(request)
 
     def best(self, may_ask: Callable[[str], bool] | None = None) -> tuple[str, Key, int] | None:
@@ -99,12 +99,13 @@ class SeedQueue:
         return -entries[-1][0][0] if entries else None
 
     def take(self, slot: str) -> Request:
-        """Return the best seed of a slot, and forget it."""
+        """Return the best seed of a slot, which is about to be under way, and forget it."""
         entries = self._seeds[slot]
         _, seed = entries.pop()
         if not entries:
             del self._seeds[slot]
         self._number -= 1
+        self.note_sent(seed, slot)
         return seed
 
     def is_free(self, slot: str) -> bool:

@@ -1,0 +1,158 @@
+"""What one response tells of its page, without a crawl."""
+
+from __future__ import annotations
+
+import gzip
+import re
+from typing import Any
+
+import pytest
+from scrapy.http import HtmlResponse, Response, TextResponse, XmlResponse
+
+from hacs_crawler.crawl.observation import observe
+from hacs_crawler.links import LinkRules, canonical_link, link_fingerprint
+from hacs_crawler.state import News, Prediction, Visit
+
+PAGE = "http://a.example/"
+AT = 1_700_000_000
+RULES = LinkRules()
+TWO_LINKS = b'<a href="/one">1</a> <a href="http://b.example/two">2</a>'
+PREDICTION = Prediction(label=1, run=2, p=0.5, raw_p=0.5, rate_per_day=1.0, days_since_visit=1.0)
+
+
+def html(body: bytes = TWO_LINKS, url: str = PAGE, **more: Any) -> HtmlResponse:
+    return HtmlResponse(url, body=body, **more)
+
+
+def fingerprints(*links: str) -> frozenset[int]:
+    found = [canonical_link(PAGE, link) for link in links]
+    return frozenset(link_fingerprint(link) for link in found if link is not None)
+
+
+def seen(response: Response, rules: LinkRules = RULES) -> Visit:
+    """The visit, of a response that shows its page."""
+    visit, reason = observe(response, PAGE, AT, rules)
+    assert reason == ""
+    assert visit is not None
+    assert visit.news is News.SEEN
+    return visit
+
+
+def why_not_seen(response: Response) -> str:
+    """The reason, of a response that came over the network and told nothing."""
+    visit, reason = observe(response, PAGE, AT, RULES, PREDICTION)
+    size = len(response.body)
+    assert visit == Visit(PAGE, AT, News.FAILED, prediction=PREDICTION, bytes=size)
+    return reason
+
+
+def test_a_page_is_seen_with_its_links_validators_and_size() -> None:
+    headers = {"ETag": '"5f"', "Last-Modified": "Tue, 14 Nov 2023 22:13:20 GMT"}
+    assert observe(html(headers=headers), PAGE, AT, RULES, PREDICTION) == (
+        Visit(
+            PAGE,
+            AT,
+            News.SEEN,
+            links=fingerprints("/one", "http://b.example/two"),
+            etag='"5f"',
+            last_modified="Tue, 14 Nov 2023 22:13:20 GMT",
+            prediction=PREDICTION,
+            bytes=len(TWO_LINKS),
+        ),
+        "",
+    )
+
+
+@pytest.mark.parametrize("status", [200, 203, 206, 226, 299])
+def test_every_2xx_answer_shows_the_page(status: int) -> None:
+    assert seen(html(status=status)).links == fingerprints("/one", "http://b.example/two")
+
+
+def test_a_page_without_links_is_seen_without_links() -> None:
+    assert seen(html(b"<p>nothing yet")).links == frozenset()
+
+
+def test_the_visit_is_the_pages_though_the_answer_came_from_elsewhere() -> None:
+    visit = seen(html(b'<a href="one">1</a>', "http://b.example/moved/here"))
+    assert visit.url == PAGE
+    assert visit.links == fingerprints("http://b.example/moved/one")
+
+
+def test_links_are_those_that_the_rules_let_count() -> None:
+    assert seen(html(), LinkRules("same-site")).links == fingerprints("/one")
+    denied = LinkRules(deny=(re.compile("one"),))
+    assert seen(html(), denied).links == fingerprints("http://b.example/two")
+
+
+def test_a_304_is_a_visit_that_shows_no_links_and_leaves_the_validators_alone() -> None:
+    response = Response(PAGE, status=304, headers={"ETag": '"5f"'})
+    assert observe(response, PAGE, AT, RULES, PREDICTION) == (
+        Visit(PAGE, AT, News.SEEN, prediction=PREDICTION),
+        "",
+    )
+
+
+@pytest.mark.parametrize("status", [404, 410])
+def test_not_found_and_gone_say_that_the_page_is_gone(status: int) -> None:
+    response = html(b"no such page", status=status)
+    assert observe(response, PAGE, AT, RULES, PREDICTION) == (
+        Visit(PAGE, AT, News.GONE, prediction=PREDICTION, bytes=12),
+        "gone",
+    )
+
+
+@pytest.mark.parametrize("status", [200, 304, 404, 500])
+def test_an_answer_from_the_http_cache_is_no_visit_whatever_its_status(status: int) -> None:
+    assert observe(html(status=status, flags=["cached"]), PAGE, AT, RULES) == (None, "cached")
+
+
+@pytest.mark.parametrize("status", [301, 400, 403, 429, 500, 503, 999])
+def test_any_other_status_tells_nothing(status: int) -> None:
+    assert why_not_seen(html(status=status)) == "status"
+
+
+@pytest.mark.parametrize("kind", [Response, TextResponse, XmlResponse])
+def test_what_is_not_html_tells_nothing(kind: type[Response]) -> None:
+    assert why_not_seen(kind(PAGE, body=TWO_LINKS)) == "not_html"
+
+
+@pytest.mark.parametrize("body", [b"", b" \r\n\t\n"])
+def test_an_empty_page_tells_nothing(body: bytes) -> None:
+    assert why_not_seen(html(body)) == "empty"
+
+
+def test_what_claims_to_be_html_and_is_binary_tells_nothing() -> None:
+    assert why_not_seen(html(b"%PDF-1.7\n\x00\x00" + TWO_LINKS)) == "unreadable"
+
+
+def test_pages_in_utf_16_are_read_though_they_are_full_of_nul_bytes() -> None:
+    response = html(TWO_LINKS.decode().encode("utf-16"), encoding="utf-16")
+    assert seen(response).links == fingerprints("/one", "http://b.example/two")
+
+
+def test_what_the_parser_gives_up_tells_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise RecursionError("elements nested too deeply")
+
+    monkeypatch.setattr("hacs_crawler.crawl.observation.link_fingerprints", refuse)
+    assert why_not_seen(html()) == "unreadable"
+
+
+def test_a_page_that_was_packed_twice_and_says_so_once_is_read() -> None:
+    visit = seen(html(gzip.compress(TWO_LINKS)))
+    assert visit.links == fingerprints("/one", "http://b.example/two")
+    assert visit.bytes == len(gzip.compress(TWO_LINKS)), "the size of the answer, not of the page"
+
+
+def test_a_page_that_was_packed_twice_is_read_in_the_encoding_that_it_names_inside() -> None:
+    body = '<meta charset="utf-8"><a href="/über?für=Öl">1</a>'.encode()
+    assert seen(html(gzip.compress(body))).links == seen(html(body)).links
+
+
+def test_what_begins_as_a_packed_page_and_cannot_be_unpacked_tells_nothing() -> None:
+    assert why_not_seen(html(gzip.compress(TWO_LINKS)[:10] + b"\xff" * 40)) == "unreadable"
+
+
+def test_validators_go_back_as_they_came_also_where_they_are_not_ascii() -> None:
+    etag = '"é"'.encode()
+    assert seen(html(headers={"ETag": etag})).etag.encode("latin-1") == etag

@@ -1,0 +1,266 @@
+"""Which seed is next: by free slots, by priority, by rank."""
+
+from __future__ import annotations
+
+from functools import cache
+from itertools import count
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+from scrapy import Request
+
+from crawl_support import UnderWay
+from hacs_crawler.crawl.scrapy_internals import Downloads
+from hacs_crawler.crawl.seed_queue import Key, SeedQueue
+
+HOSTS = ("a", "b", "c")
+
+
+class World:
+    """A queue before a downloader in which each slot transfers so many requests at a time."""
+
+    def __init__(self, under_way: UnderWay) -> None:
+        self.under_way = under_way
+        self.under_way.clear()
+        self.seeds = SeedQueue(Downloads(under_way.crawler))
+
+    def add(self, *paths: str, priority: int = 0) -> None:
+        """Add seeds, in the order of their rank."""
+        seeds = [Request(f"http://{path}", priority=priority) for path in paths]
+        self.seeds.add(seeds, range(len(seeds)))
+
+    def send(self) -> str | None:
+        """Send the next seed; return host and path."""
+        best = self.seeds.best()
+        return None if best is None else self.send_of(best[0])
+
+    def send_of(self, slot: str) -> str:
+        seed = self.seeds.take(slot)
+        self.under_way.begin(seed)
+        return seed.url.removeprefix("http://")
+
+    def send_other(self, path: str) -> Request:
+        """Send a request that is no seed."""
+        request = Request(f"http://{path}")
+        self.seeds.note_sent(request, path.partition("/")[0])
+        self.under_way.begin(request)
+        return request
+
+
+@pytest.fixture(scope="module")
+def under_way(asyncio_reactor: None) -> UnderWay:
+    return UnderWay()
+
+
+@pytest.fixture
+def world(under_way: UnderWay) -> World:
+    return World(under_way)
+
+
+def paths(seeds: list[Request]) -> list[str]:
+    return [seed.url.removeprefix("http://") for seed in seeds]
+
+
+def test_an_empty_queue_has_no_seed(world: World) -> None:
+    assert len(world.seeds) == 0
+    assert world.seeds.best() is None
+    assert world.seeds.all() == []
+    assert world.seeds.priority_in("a") is None
+
+
+def test_a_slot_gives_its_seeds_by_priority_then_rank_then_arrival(world: World) -> None:
+    world.seeds.add([Request("http://a/2"), Request("http://a/1")], [0.5, 0.25])
+    world.seeds.add([Request("http://a/3")], [0.5])
+    world.seeds.add_one(Request("http://a/0", priority=1), 9.0)
+    world.seeds.add_one(Request("http://a/4", priority=-1), 0.0)
+    assert len(world.seeds) == 5
+    assert [world.send() for _ in range(5)] == ["a/0", "a/1", "a/2", "a/3", "a/4"]
+    assert world.send() is None
+    assert len(world.seeds) == 0
+
+
+def test_every_free_slot_has_a_turn_before_one_in_which_a_request_waits(world: World) -> None:
+    world.add("a/1", "a/2", "b/1", "c/1", "b/2")
+    assert [world.send() for _ in range(5)] == ["a/1", "b/1", "c/1", "a/2", "b/2"]
+
+
+def test_a_slot_in_which_a_request_of_others_is_under_way_is_not_free(world: World) -> None:
+    world.send_other("a/other")
+    world.add("a/1", "b/1")
+    assert not world.seeds.is_free("a")
+    assert world.seeds.is_free("b")
+    assert world.seeds.busy_slots() == ["a"]
+    assert [world.send(), world.send()] == ["b/1", "a/1"]
+
+
+def test_a_slot_is_free_again_when_its_requests_have_ended(world: World) -> None:
+    other = world.send_other("a/other")
+    world.add("a/1", "b/1")
+    world.under_way.end(other)
+    assert world.send() == "a/1"
+    assert world.seeds.busy_slots() == ["a"]
+
+
+def test_where_no_slot_is_free_the_one_with_the_fewest_waiting_requests_is_next(
+    world: World,
+) -> None:
+    for path in ("a/other", "a/another", "b/other"):
+        world.send_other(path)
+    world.add("a/1", "b/1", "b/2")
+    assert world.seeds.best() == ("b", (0, 1, 1), 1)
+    assert world.send() == "b/1"
+    assert world.send() == "a/1", "two are under way in each slot, and rank decides"
+
+
+def test_a_slot_with_room_for_several_is_free_until_it_is_full() -> None:
+    world = World(UnderWay(concurrency=3))
+    world.add("a/1", "a/2", "a/3", "a/4", "b/1")
+    assert [world.send() for _ in range(5)] == ["a/1", "a/2", "a/3", "b/1", "a/4"]
+
+
+def test_slots_that_may_not_be_asked_are_passed_over_and_keep_their_seeds(world: World) -> None:
+    world.add("a/1", "b/1", "b/2", "c/1")
+    best = world.seeds.best(lambda slot: slot != "a")
+    assert best is not None
+    assert best[0] == "b"
+    assert world.send_of("b") == "b/1"
+    best = world.seeds.best(lambda slot: slot == "b")
+    assert best is not None
+    assert best[0] == "b", "though it is busy"
+    assert world.seeds.best(lambda _: False) is None
+    assert [world.send() for _ in range(3)] == ["a/1", "c/1", "b/2"]
+
+
+def test_what_the_queue_says_of_the_next_seed_is_what_orders_it(world: World) -> None:
+    world.seeds.add_one(Request("http://a/1", priority=7), 0.5)
+    assert world.seeds.best() == ("a", (-7, 0.5, 0), 0)
+    assert world.seeds.priority_in("a") == 7
+
+
+def test_a_better_seed_that_comes_later_goes_first(world: World) -> None:
+    world.add("a/1", "b/1")
+    world.seeds.add_one(Request("http://b/0"), -1.0)
+    assert [world.send(), world.send()] == ["b/0", "a/1"]
+
+
+def test_taking_seeds_is_enough_to_get_the_next_of_the_same_slot(world: World) -> None:
+    """As in a fleet, whose seeds pass the queue that workers share."""
+    for path in ("a/1", "a/2", "a/3"):
+        world.seeds.add_one(Request(f"http://{path}"), 0.0)
+    taken = []
+    while (best := world.seeds.best()) is not None:
+        taken.append(world.seeds.take(best[0]))
+    assert paths(taken) == ["a/1", "a/2", "a/3"]
+
+
+def test_all_are_given_best_first_and_stay(world: World) -> None:
+    world.add("b/1", "a/1", "a/2")
+    world.add("c/1", priority=3)
+    assert paths(world.seeds.all()) == ["c/1", "b/1", "a/1", "a/2"]
+    assert len(world.seeds) == 4
+
+
+def test_a_cleared_queue_is_empty_and_can_be_filled_again(world: World) -> None:
+    world.add("a/1", "b/1")
+    world.send()
+    world.seeds.clear()
+    assert world.seeds.best() is None
+    assert len(world.seeds) == 0
+    world.add("b/9", "a/9")
+    assert [world.send(), world.send()] == ["b/9", "a/9"], "a/1 is still under way"
+
+
+@cache
+def downloader(concurrency: int) -> UnderWay:
+    return UnderWay(concurrency=concurrency)
+
+
+hosts, priorities, orders = st.sampled_from(HOSTS), st.integers(-1, 1), st.integers(0, 4)
+seeds = st.tuples(hosts, priorities, orders)
+
+
+class Story(RuleBasedStateMachine):
+    """A queue beside a model that looks at everything each time."""
+
+    @initialize(concurrency=st.integers(1, 3))
+    def begin(self, concurrency: int) -> None:
+        self.concurrency = concurrency
+        self.world = World(downloader(concurrency))
+        self.arrivals = count()
+        self.waiting: list[tuple[str, Key, Request]] = []
+        self.sent: list[tuple[str, Request]] = []
+        self.added: list[Request] = []
+        self.taken: list[Request] = []
+
+    @rule(some=st.lists(seeds, max_size=5))
+    def add(self, some: list[tuple[str, int, int]]) -> None:
+        self.world.seeds.add([self.new(*one) for one in some], [order for _, _, order in some])
+
+    @rule(seed=seeds)
+    def add_one(self, seed: tuple[str, int, int]) -> None:
+        self.world.seeds.add_one(self.new(*seed), seed[2])
+
+    @rule()
+    def send(self) -> None:
+        entries = [(self.busy(host), key, host) for host, key, _ in self.waiting]
+        best = self.world.seeds.best()
+        if not entries:
+            assert best is None
+            return
+        waiting, key, host = min(entries)
+        assert best == (host, key, waiting)
+        entry = next(one for one in self.waiting if one[1] == key)
+        assert self.world.seeds.priority_in(host) == entry[2].priority
+        self.taken.append(self.world.seeds.take(host))
+        assert self.taken[-1] is entry[2]
+        self.world.under_way.begin(entry[2])
+        self.waiting.remove(entry)
+        self.sent.append((host, entry[2]))
+
+    @rule(host=hosts)
+    def send_other(self, host: str) -> None:
+        self.sent.append((host, self.world.send_other(f"{host}/other")))
+
+    @precondition(lambda self: self.sent)
+    @rule(data=st.data())
+    def end(self, data: st.DataObject) -> None:
+        ended = data.draw(st.sampled_from(self.sent))
+        self.sent.remove(ended)
+        self.world.under_way.end(ended[1])
+
+    @invariant()
+    def says_what_waits(self) -> None:
+        found = self.world.seeds
+        assert len(found) == len(self.waiting)
+        assert found.all() == [seed for _, _, seed in sorted(self.waiting, key=lambda one: one[1])]
+        assert set(found.busy_slots()) == {host for host in HOSTS if self.busy(host)}
+
+    def teardown(self) -> None:
+        while self.waiting:
+            self.send()
+        assert self.world.seeds.best() is None
+        assert sorted(self.taken, key=id) == sorted(self.added, key=id)
+
+    def new(self, host: str, priority: int, order: int) -> Request:
+        seed = Request(f"http://{host}/{len(self.added)}", priority=priority)
+        self.added.append(seed)
+        self.waiting.append((host, (-priority, order, next(self.arrivals)), seed))
+        return seed
+
+    def busy(self, host: str) -> int:
+        """How many requests too many are under way for a slot to be free."""
+        number = sum(one == host for one, _ in self.sent)
+        return max(0, number + 1 - self.concurrency) if number else 0
+
+
+def test_the_best_seed_of_the_freest_slot_is_always_next_and_none_is_lost_or_sent_twice() -> None:
+    run_state_machine_as_test(Story, settings=settings(max_examples=30, stateful_step_count=30))

@@ -1,0 +1,103 @@
+"""Parts of a crawl without a crawl: Scrapy's own downloader, and timers, moved by the test."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from types import SimpleNamespace
+from typing import Any, TypeVar
+
+from scrapy import Request, Spider
+from scrapy.core.downloader import Downloader, Slot
+from scrapy.crawler import Crawler
+from scrapy.utils.test import get_crawler
+from twisted.internet.defer import Deferred
+
+T = TypeVar("T")
+
+
+def new_crawler(**settings: Any) -> Crawler:
+    """A crawler of any spider, without extensions."""
+    crawler = get_crawler(Spider, {"EXTENSIONS_BASE": {}, **settings})
+    crawler.spider = crawler._create_spider("any")
+    return crawler
+
+
+class UnderWay:
+    """Scrapy's own downloader, in which requests are under way from `begin` to `end`."""
+
+    def __init__(self, crawler: Crawler | None = None, *, concurrency: int = 1) -> None:
+        self.crawler = crawler or new_crawler()
+        self._concurrency = concurrency
+        self._downloader = Downloader(self.crawler)
+        self.crawler.engine = SimpleNamespace(  # type: ignore[assignment]
+            downloader=self._downloader, _slot=None, scraper=SimpleNamespace(slot=None)
+        )
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._downloader.active.clear()
+        self._downloader.slots.clear()
+
+    def begin(self, request: Request) -> None:
+        self._downloader.active.add(request)
+        slot = self._downloader.get_slot_key(request)
+        self._downloader.slots.setdefault(slot, Slot(self._concurrency, 0.0, 0))
+
+    def end(self, request: Request) -> None:
+        self._downloader.active.remove(request)
+
+
+class Timers:
+    """What is to happen later, which happens when a test lets time go on."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self._calls: list[tuple[float, int, Callable[[], object]]] = []
+        self._number = 0
+
+    def clock(self) -> float:
+        return self.now
+
+    @property
+    def waiting(self) -> list[float]:
+        """After how many seconds from now something will happen."""
+        return sorted(at - self.now for at, _, _ in self._calls)
+
+    def call_later(self, seconds: float, function: Callable[[], object]) -> Callable[[], object]:
+        """As in `hacs_crawler.crawl.loop`."""
+        self._number += 1
+        call = (self.now + seconds, self._number, function)
+        self._calls.append(call)
+        return lambda: self._calls.remove(call) if call in self._calls else None
+
+    def sleep(self, seconds: float) -> Deferred[None]:
+        """As in `hacs_crawler.crawl.loop`."""
+        deferred = Deferred[None]()
+        self.call_later(seconds, lambda: deferred.callback(None))
+        return deferred
+
+    def go_on(self, seconds: float) -> None:
+        """Let so much time pass, and what is due happen in its order."""
+        until = self.now + seconds
+        while due := sorted(call for call in self._calls if call[0] <= until):
+            self._calls.remove(due[0])
+            self.now = due[0][0]
+            due[0][2]()
+        self.now = until
+
+
+def run(scenario: Coroutine[Any, Any, T]) -> T:
+    """Run a test's coroutine; what never ends fails."""
+
+    async def guarded() -> T:
+        async with asyncio.timeout(60):
+            return await scenario
+
+    return asyncio.run(guarded())
+
+
+async def settled() -> None:
+    """Return when coroutines have gone on as far as they can without time, thread or network."""
+    for _ in range(20):
+        await asyncio.sleep(0)
