@@ -44,12 +44,20 @@ class LinkAdditionsMiddleware:
             async for entry in self._of_fleet(start):
                 yield entry
             return
-        async for entry in start if ranker is None else ranker.watch.entries(start):
-            if session.failure is not None:
-                return
-            yield entry
-            if ranker is not None and ranker.wants_ranking:
-                await ranker.rank()
+        if ranker is None:  # a scheduler of the project's own
+            async for entry in start:
+                yield entry
+            return
+        try:
+            async for entry in ranker.watch.entries(start):
+                if session.failure is not None:
+                    return
+                yield entry
+                if ranker.wants_ranking:
+                    await ranker.rank()
+        except Exception:
+            await ranker.send_what_can_be_sent()
+            raise
 
     def _of_fleet(self, start: AsyncIterator[Any]) -> AsyncIterator[Any]:
         """Yield what this worker of a fleet is to do, instead of all seeds."""

@@ -14,6 +14,7 @@ import numpy as np
 from scrapy import Request, Spider, signals
 from scrapy.core.scheduler import BaseScheduler, Scheduler
 from scrapy.crawler import Crawler
+from scrapy.pqueues import DownloaderAwarePriorityQueue, ScrapyPriorityQueue
 from scrapy.utils.defer import maybe_deferred_to_future
 from scrapy.utils.misc import build_from_crawler, load_object
 from twisted.internet.defer import Deferred, DeferredLock
@@ -82,6 +83,7 @@ class HacsScheduler(BaseScheduler):
         self._rankings = 0
         self._releases = count()
         self._is_resumed = False
+        self._is_scrapys_own = _is_scrapys_own(inner, crawler)
         self._enqueued = self._dequeued = 0
         self._planned = count()
         self.watch = StartWatch(self._note_pause, time.monotonic)
@@ -210,6 +212,14 @@ class HacsScheduler(BaseScheduler):
         if is_last or self._config.rank_window or not self._chunk:
             self._release()
 
+    async def send_what_can_be_sent(self) -> None:
+        """Return when the engine has as many of the seeds held as it can take.
+
+        Where `start()` raises, Scrapy has sent what came before, and may close the spider at once.
+        """
+        await self._rank_and_wake()
+        await maybe_deferred_to_future(sleep(0))  # the engine asks in the next turn of the loop
+
     def ranked_seeds(self) -> list[Request]:
         """Return the ranked seeds that wait here, best first."""
         return self._seeds.all()
@@ -273,9 +283,14 @@ class HacsScheduler(BaseScheduler):
             if request is not None:
                 return request
         seed = self._seeds.take(slot)
-        self._dequeued += 1
         self._note_room()
-        return seed
+        if self._is_scrapys_own:
+            self._dequeued += 1
+            return seed
+        self._enqueued -= 1  # the inner scheduler counts it
+        enqueue_unfiltered(self._inner, seed)
+        self._backlog.add(seed, slot)
+        return self._next_of_inner()
 
     def _is_for_follow_ups(self, priority: int, slot: str, waiting: int) -> bool:
         """Whether the inner scheduler is asked before the best seed, of that priority and slot, goes.
@@ -445,6 +460,15 @@ class HacsScheduler(BaseScheduler):
                 stats.inc_value(f"scheduler/{name}", number)
                 stats.inc_value(f"scheduler/{name}/memory", number)
         self._enqueued = self._dequeued = 0
+
+
+def _is_scrapys_own(inner: BaseScheduler, crawler: Crawler) -> bool:
+    """Whether the inner scheduler and its queue are Scrapy's: then seeds need not pass through it.
+
+    Another one may choose differently, or do something with each request.
+    """
+    queue = load_object(crawler.settings["SCHEDULER_PRIORITY_QUEUE"])
+    return type(inner) is Scheduler and queue in (DownloaderAwarePriorityQueue, ScrapyPriorityQueue)
 
 
 class _NoScheduler(BaseScheduler):

@@ -59,7 +59,9 @@ class SeedQueue:
 
     def note_sent(self, request: Request, slot: str) -> None:
         """Note that a request from elsewhere is about to be under way."""
-        self._under_way.setdefault(slot, []).append(request)
+        requests = self._under_way.setdefault(slot, [])
+        if request not in requests:
+            requests.append(request)
 
     def best(self, may_ask: Callable[[str], bool] | None = None) -> tuple[str, Key, int] | None:
         """Return the slot of the next seed, what orders that, and how many wait in the slot.

@@ -48,6 +48,9 @@ class Ranker(SeedRanker, Protocol):
     async def make_room(self) -> None:
         """Return when few ranked seeds wait, or the crawl has failed."""
 
+    async def send_what_can_be_sent(self) -> None:
+        """Return when the engine has as many of the seeds held as it can take."""
+
     def note_failure(self) -> None:
         """Let nothing wait any more: the crawl is about to close."""
 
