@@ -3,37 +3,32 @@
 from __future__ import annotations
 
 import logging
-import secrets
 import time
 from collections import deque
-from dataclasses import fields
 from itertools import count
 from typing import Final
 
-import numpy as np
 from scrapy import Request, Spider, signals
 from scrapy.core.scheduler import BaseScheduler, Scheduler
 from scrapy.crawler import Crawler
 from scrapy.pqueues import DownloaderAwarePriorityQueue, ScrapyPriorityQueue
 from scrapy.utils.defer import maybe_deferred_to_future
 from scrapy.utils.misc import build_from_crawler, load_object
-from twisted.internet.defer import Deferred, DeferredLock
+from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
 from hacs_crawler.config import Config
 from hacs_crawler.crawl.backlog import Backlog
 from hacs_crawler.crawl.fleet_member import Crew
+from hacs_crawler.crawl.held_seeds import HeldSeeds
 from hacs_crawler.crawl.loop import begin, sleep
 from hacs_crawler.crawl.meta import (
     forget_copied_meta,
-    mark_ranked,
     page_url,
     seed_key,
-    seed_url,
     take_put_back_mark,
     take_unsent_mark,
 )
-from hacs_crawler.crawl.page_cache import RETRY_SECONDS
 from hacs_crawler.crawl.scrapy_internals import (
     Downloads,
     empty_filter,
@@ -44,15 +39,10 @@ from hacs_crawler.crawl.scrapy_internals import (
 from hacs_crawler.crawl.seed_queue import SeedQueue
 from hacs_crawler.crawl.session import Session
 from hacs_crawler.crawl.start_watch import StartWatch
-from hacs_crawler.exceptions import ConfigError, StateError, StateUnavailableError
 from hacs_crawler.fleet.partitions import Holdings
-from hacs_crawler.ranking.selection import Selection
-from hacs_crawler.state import Rows
 
 logger = logging.getLogger(__name__)
 
-LEAST_CHUNK: Final = 1_000
-"""With a budget, seeds are ranked in chunks of at least this many, so that memory stays O(budget)."""
 MOST_WAITING: Final = 2_000
 """Of the seeds of a plan at most about so many wait as requests."""
 
@@ -74,14 +64,8 @@ class HacsScheduler(BaseScheduler):
         self._downloads = Downloads(crawler)
         self._backlog = Backlog()
         self._seeds = SeedQueue(self._downloads)
-        self._held: list[Request] = []
-        self._held_ids: list[int] = []
         self._paused: dict[str, deque[Request]] = {}
-        self._selection: Selection[Request] | None = None
         self._room: Deferred[None] | None = None
-        self._ranking_lock = DeferredLock()
-        self._rankings = 0
-        self._releases = count()
         self._is_resumed = False
         self._is_scrapys_own = _is_scrapys_own(inner, crawler)
         self._enqueued = self._dequeued = 0
@@ -89,9 +73,7 @@ class HacsScheduler(BaseScheduler):
         self.watch = StartWatch(self._note_pause, time.monotonic)
         """Tells when what is held is to be ranked."""
         if config is not None:
-            self._config = config
-            budget = config.ranking.budget
-            self._chunk = config.rank_window or (max(budget, LEAST_CHUNK) if budget else None)
+            self._held = HeldSeeds(session, config, self._seeds, self._drop)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> HacsScheduler:
@@ -134,8 +116,9 @@ class HacsScheduler(BaseScheduler):
 
     def close(self, reason: str) -> Deferred[None] | None:
         """Close the inner scheduler; one that keeps requests gets all that wait here, best first."""
-        if self._session.crew is None and self._inner_keeps_requests():
-            left = [*self._seeds.all(), *self._held]
+        is_alone = self._session.config is not None and self._session.crew is None
+        if is_alone and self._inner_keeps_requests():
+            left = [*self._seeds.all(), *self._held.all()]
             self._enqueued -= len(left)  # the inner scheduler counts them again
             left += [request for waiting in self._paused.values() for request in waiting]
             for request in left:
@@ -147,7 +130,8 @@ class HacsScheduler(BaseScheduler):
         """Whether anything waits here or in the inner scheduler."""
         if self._session.failure is not None:
             return False
-        waits = self._seeds or self._held or self._paused or self._ranking_lock.locked
+        is_ranking = len(self._held) or self._held.is_ranking
+        waits = len(self._seeds) or is_ranking or self._paused
         return bool(waits) or self._inner.has_pending_requests()
 
     def enqueue_request(self, request: Request) -> bool:
@@ -170,8 +154,7 @@ class HacsScheduler(BaseScheduler):
             return False
         request.meta.setdefault("hacs_page", request.url)
         self._enqueued += 1
-        self._held.append(request)
-        self._held_ids.append(page_id)
+        self._held.add(request, page_id)
         return True
 
     def next_request(self) -> Request | None:
@@ -188,14 +171,14 @@ class HacsScheduler(BaseScheduler):
             self.watch.end_starving()
             return request
         self._count_seeds()
-        if self._held and not self._ranking_lock.locked:
+        if len(self._held) and not self._held.is_ranking:
             self.watch.begin_starving()
         return None
 
     @property
     def wants_ranking(self) -> bool:
         """Whether a window, or a chunk of seeds under a budget, is full."""
-        return self._session.is_open and self._chunk is not None and len(self._held) >= self._chunk
+        return self._session.is_open and self._held.is_chunk
 
     async def make_room(self) -> None:
         """Return when few ranked seeds wait, so that a plan of any length takes little memory."""
@@ -205,12 +188,9 @@ class HacsScheduler(BaseScheduler):
 
     async def rank(self, *, is_last: bool = False) -> None:
         """Rank the seeds held; with a budget, release them when `is_last` or a window is full."""
-        if not self._session.is_open:
-            return
-        if self._held:
-            await self._rank_held()
-        if is_last or self._config.rank_window or not self._chunk:
-            self._release()
+        if self._session.is_open:
+            self.watch.reset()
+            await self._held.rank(is_last=is_last)
 
     async def send_what_can_be_sent(self) -> None:
         """Return when the engine has as many of the seeds held as it can take.
@@ -238,7 +218,7 @@ class HacsScheduler(BaseScheduler):
 
     def begin_round(self) -> None:
         """Give each arm its budget anew, and let pages be visited again."""
-        self._selection = None
+        self._held.begin_round()
         empty_filter(self._inner, self._crawler)
 
     def note_failure(self) -> None:
@@ -365,80 +345,6 @@ class HacsScheduler(BaseScheduler):
         if self._room is not None and (is_failed or len(self._seeds) < MOST_WAITING // 2):
             room, self._room = self._room, None
             room.callback(None)
-
-    async def _rank_held(self) -> None:
-        await maybe_deferred_to_future(self._ranking_lock.acquire())
-        try:
-            self.watch.reset()
-            held, self._held = self._held, []
-            ids, self._held_ids = self._held_ids, []
-            rows = await self._rows(ids)
-            if rows is None or not self._offer(held, ids, rows):
-                self._held, self._held_ids = held + self._held, ids + self._held_ids
-        finally:
-            self._ranking_lock.release()
-
-    async def _rows(self, ids: list[int]) -> Rows | None:
-        """Read ranking rows; once something was ranked, a state that is away is waited for."""
-        while True:
-            try:
-                return await self._session.pages.rows(ids)
-            except StateUnavailableError as error:
-                if not self._rankings:
-                    self._session.fail(str(error))
-                    return None
-                logger.warning("%s; ranking goes on when it is back", error)
-                await maybe_deferred_to_future(sleep(RETRY_SECONDS))
-            except StateError as error:
-                self._session.fail(str(error))
-                return None
-
-    def _offer(self, held: list[Request], ids: list[int], rows: Rows) -> bool:
-        """Have seeds scored; returns whether that could be done."""
-        started = time.perf_counter()
-        if self._selection is None:
-            options = self._config.ranking.seeded(secrets.randbits(63))
-            self._selection = Selection(options, self._session.correct, seed_url)
-        try:
-            dropped = self._selection.offer(
-                held,
-                np.array(ids, np.int64),
-                rows,
-                self._session.clock(),
-                self._session.prior_rate_per_day,
-            )
-        except ConfigError as error:
-            self._session.fail(str(error))
-            return False
-        except Exception as error:  # noqa: BLE001 - a policy is the user's own code
-            self._session.fail(
-                f"{self._config.policy_text} failed: {type(error).__name__}: {error}"
-            )
-            return False
-        for field in fields(dropped):
-            self._drop(getattr(dropped, field.name), field.name)
-        self._rankings += 1
-        self._session.stats.count("seeds", len(held))
-        self._session.stats.count("rank_seconds", time.perf_counter() - started)
-        return True
-
-    def _release(self) -> None:
-        """Let the chosen seeds be sent: by score, or window by window, all arms at the same pace."""
-        if self._selection is None:
-            return
-        chosen, others = self._selection.take()
-        self._drop(others, "budget")
-        run, release = self._session.run, next(self._releases)
-        is_by_score = len(chosen) == 1 and not self._config.rank_window
-        for best, label in zip(chosen, self._session.labels, strict=True):
-            number = len(best.entries)
-            predictions = best.predictions(label.number, run)
-            for seed, prediction in zip(best.entries, predictions, strict=True):
-                mark_ranked(seed, prediction, label.arm)
-            paces = release + (np.arange(number) + 0.5) / max(number, 1)
-            orders = -best.score if is_by_score else paces
-            self._seeds.add(best.entries, orders.tolist())
-            self._session.stats.count("ranked", number)
 
     def _drop(self, requests: list[Request], reason: str) -> None:
         if requests:

@@ -1,0 +1,164 @@
+"""Start requests that wait to be ranked: held, scored with what the state knows, and released."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import time
+from collections.abc import Callable
+from dataclasses import fields
+from itertools import count
+from typing import Final
+
+import numpy as np
+from scrapy import Request
+from scrapy.utils.defer import maybe_deferred_to_future
+from twisted.internet.defer import DeferredLock
+
+from hacs_crawler.config import Config
+from hacs_crawler.crawl.loop import sleep
+from hacs_crawler.crawl.meta import mark_ranked, seed_url
+from hacs_crawler.crawl.page_cache import RETRY_SECONDS
+from hacs_crawler.crawl.seed_queue import SeedQueue
+from hacs_crawler.crawl.session import Session
+from hacs_crawler.exceptions import ConfigError, StateError, StateUnavailableError
+from hacs_crawler.ranking.selection import Selection
+from hacs_crawler.state import Rows
+
+logger = logging.getLogger(__name__)
+
+LEAST_CHUNK: Final = 1_000
+"""With a budget, seeds are ranked in chunks of at least this many, so that memory stays O(budget)."""
+
+
+class HeldSeeds:
+    """Holds seeds until they are ranked, and puts those that are chosen into the queue.
+
+    `drop` is called with those that are left out, and the reason. What cannot be ranked fails the
+    session, and stays.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        config: Config,
+        queue: SeedQueue,
+        drop: Callable[[list[Request], str], None],
+    ) -> None:
+        self._session = session
+        self._config = config
+        self._queue = queue
+        self._drop = drop
+        self._held: list[Request] = []
+        self._page_ids: list[int] = []
+        self._lock = DeferredLock()
+        self._selection: Selection[Request] | None = None
+        self._has_ranked = False
+        self._releases = count()
+        budget = config.ranking.budget
+        self._chunk = config.rank_window or (max(budget, LEAST_CHUNK) if budget else None)
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    @property
+    def is_ranking(self) -> bool:
+        """Whether seeds are being ranked at the moment."""
+        return bool(self._lock.locked)
+
+    @property
+    def is_chunk(self) -> bool:
+        """Whether a window, or a chunk of seeds under a budget, is full."""
+        return self._chunk is not None and len(self._held) >= self._chunk
+
+    def add(self, seed: Request, page_id: int) -> None:
+        """Hold a seed, whose page has that id."""
+        self._held.append(seed)
+        self._page_ids.append(page_id)
+
+    def all(self) -> list[Request]:
+        """Return the seeds that are not ranked yet, as they came."""
+        return list(self._held)
+
+    async def rank(self, *, is_last: bool) -> None:
+        """Rank what is held; with a budget, release it when `is_last` or a window is full."""
+        if self._held:
+            await maybe_deferred_to_future(self._lock.acquire())
+            try:
+                await self._rank()
+            finally:
+                self._lock.release()
+        if is_last or self._config.rank_window or not self._chunk:
+            self._release()
+
+    def begin_round(self) -> None:
+        """Give each arm its budget anew."""
+        self._selection = None
+
+    async def _rank(self) -> None:
+        held, self._held = self._held, []
+        page_ids, self._page_ids = self._page_ids, []
+        rows = await self._rows(page_ids)
+        if rows is None or not self._offer(held, page_ids, rows):
+            self._held, self._page_ids = held + self._held, page_ids + self._page_ids
+
+    async def _rows(self, page_ids: list[int]) -> Rows | None:
+        """Read ranking rows; once something was ranked, a state that is away is waited for."""
+        while True:
+            try:
+                return await self._session.pages.rows(page_ids)
+            except StateUnavailableError as error:
+                if not self._has_ranked:
+                    self._session.fail(str(error))
+                    return None
+                logger.warning("%s; ranking goes on when it is back", error)
+                await maybe_deferred_to_future(sleep(RETRY_SECONDS))
+            except StateError as error:
+                self._session.fail(str(error))
+                return None
+
+    def _offer(self, held: list[Request], page_ids: list[int], rows: Rows) -> bool:
+        """Have seeds scored; returns whether that could be done."""
+        started = time.perf_counter()
+        session = self._session
+        if self._selection is None:
+            options = self._config.ranking.seeded(secrets.randbits(63))
+            self._selection = Selection(options, session.correct, seed_url)
+        try:
+            dropped = self._selection.offer(
+                held,
+                np.array(page_ids, np.int64),
+                rows,
+                session.clock(),
+                session.prior_rate_per_day,
+            )
+        except ConfigError as error:
+            session.fail(str(error))
+            return False
+        except Exception as error:  # noqa: BLE001 - a policy is the user's own code
+            session.fail(f"{self._config.policy_text} failed: {type(error).__name__}: {error}")
+            return False
+        for field in fields(dropped):
+            self._drop(getattr(dropped, field.name), field.name)
+        self._has_ranked = True
+        session.stats.count("seeds", len(held))
+        session.stats.count("rank_seconds", time.perf_counter() - started)
+        return True
+
+    def _release(self) -> None:
+        """Let the chosen seeds be sent: by score, or window by window, all arms at the same pace."""
+        if self._selection is None:
+            return
+        chosen, others = self._selection.take()
+        self._drop(others, "budget")
+        run, release = self._session.run, next(self._releases)
+        is_by_score = len(chosen) == 1 and not self._config.rank_window
+        for best, label in zip(chosen, self._session.labels, strict=True):
+            number = len(best.entries)
+            predictions = best.predictions(label.number, run)
+            for seed, prediction in zip(best.entries, predictions, strict=True):
+                mark_ranked(seed, prediction, label.arm)
+            paces = release + (np.arange(number) + 0.5) / max(number, 1)
+            orders = -best.score if is_by_score else paces
+            self._queue.add(best.entries, orders.tolist())
+            self._session.stats.count("ranked", number)
