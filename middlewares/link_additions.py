@@ -48,13 +48,15 @@ class LinkAdditionsMiddleware:
             async for entry in start:
                 yield entry
             return
+        if _is_list(self._crawler.spider):
+            ranker.expect_a_list()
         try:
             async for entry in ranker.watch.entries(start):
                 if session.failure is not None:
                     return
                 yield entry
                 if ranker.wants_ranking:
-                    await ranker.rank()
+                    await ranker.rank_ahead()
         except Exception:
             await ranker.send_what_can_be_sent()
             raise
@@ -139,6 +141,14 @@ class LinkAdditionsMiddleware:
             page=recorded.after,
             estimate=session.state.estimation.rate_per_day,
         )
+
+
+def _is_list(spider: Spider | None) -> bool:
+    """Whether a spider's start requests are its `start_urls`, read by Scrapy's own `start()`."""
+    return all(
+        getattr(type(spider), name, None) is getattr(Spider, name, None)
+        for name in ("start", "start_requests")
+    )
 
 
 def _arm_of(response: Response) -> object:

@@ -29,6 +29,9 @@ logger = logging.getLogger(__name__)
 
 LEAST_CHUNK: Final = 1_000
 """With a budget, seeds are ranked in chunks of at least this many, so that memory stays O(budget)."""
+MOST_AHEAD: Final = 2_000
+"""A `start()` that may never end is read so far ahead of what is sent: it may count up until a callback
+stops it, and each seed that was read is sent."""
 
 
 class HeldSeeds:
@@ -55,8 +58,9 @@ class HeldSeeds:
         self._selection: Selection[Request] | None = None
         self._has_ranked = False
         self._releases = count()
-        budget = config.ranking.budget
-        self._chunk = config.rank_window or (max(budget, LEAST_CHUNK) if budget else None)
+        self._budget = config.ranking.budget
+        self.ends_surely = False
+        """Whether what is held comes from a list, which can be ranked whole."""
 
     def __len__(self) -> int:
         return len(self._held)
@@ -68,8 +72,19 @@ class HeldSeeds:
 
     @property
     def is_chunk(self) -> bool:
-        """Whether a window, or a chunk of seeds under a budget, is full."""
-        return self._chunk is not None and len(self._held) >= self._chunk
+        """Whether so many seeds are held that they are to be ranked before more are read."""
+        if self._config.rank_window:
+            return len(self._held) >= self._config.rank_window
+        if self._budget:
+            return len(self._held) >= max(self._budget, LEAST_CHUNK)
+        return not self.ends_surely and len(self._held) >= MOST_AHEAD
+
+    @property
+    def most_ahead(self) -> int | None:
+        """How many ranked seeds may wait before more are read; None for any number."""
+        if self._config.rank_window:
+            return self._config.rank_window
+        return None if self._budget or self.ends_surely else MOST_AHEAD
 
     def add(self, seed: Request, page_id: int) -> None:
         """Hold a seed, whose page has that id."""
@@ -88,7 +103,7 @@ class HeldSeeds:
                 await self._rank()
             finally:
                 self._lock.release()
-        if is_last or self._config.rank_window or not self._chunk:
+        if is_last or self._config.rank_window or not self._budget:
             self._release()
 
     def begin_round(self) -> None:

@@ -66,6 +66,7 @@ class HacsScheduler(BaseScheduler):
         self._seeds = SeedQueue(self._downloads)
         self._paused: dict[str, deque[Request]] = {}
         self._room: Deferred[None] | None = None
+        self._enough_room = 0
         self._is_resumed = False
         self._is_scrapys_own = _is_scrapys_own(inner, crawler)
         self._enqueued = self._dequeued = 0
@@ -180,11 +181,28 @@ class HacsScheduler(BaseScheduler):
         """Whether a window, or a chunk of seeds under a budget, is full."""
         return self._session.is_open and self._held.is_chunk
 
-    async def make_room(self) -> None:
-        """Return when few ranked seeds wait, so that a plan of any length takes little memory."""
-        if len(self._seeds) >= MOST_WAITING and self._session.failure is None:
-            self._room = Deferred()
+    async def make_room(self, most: int | None = MOST_WAITING) -> None:
+        """Return when fewer ranked seeds wait than `most`, so that any number takes little memory."""
+        if most is not None and len(self._seeds) >= most and self._session.failure is None:
+            self._room, self._enough_room = Deferred(), max(1, most // 2)
             await maybe_deferred_to_future(self._room)
+
+    async def rank_ahead(self) -> None:
+        """Rank what is held, and return when more seeds may be read."""
+        await self.rank()
+        wake(self._crawler)
+        await self.make_room(self._held.most_ahead)
+
+    def expect_a_list(self) -> None:
+        """Note that the seeds come from a list: it is ranked whole, however long it is."""
+        if self._session.config is not None:
+            self._held.ends_surely = True
+
+    def __len__(self) -> int:
+        """Return how many requests wait; TypeError where the inner scheduler does not know it."""
+        own = sum(map(len, self._paused.values())) + len(self._seeds)
+        own += len(self._held) if self._session.config is not None else 0
+        return own + len(self._inner)  # type: ignore[arg-type]
 
     async def rank(self, *, is_last: bool = False) -> None:
         """Rank the seeds held; with a budget, release them when `is_last` or a window is full."""
@@ -342,7 +360,7 @@ class HacsScheduler(BaseScheduler):
 
     def _note_room(self) -> None:
         is_failed = self._session.failure is not None
-        if self._room is not None and (is_failed or len(self._seeds) < MOST_WAITING // 2):
+        if self._room is not None and (is_failed or len(self._seeds) < self._enough_room):
             room, self._room = self._room, None
             room.callback(None)
 

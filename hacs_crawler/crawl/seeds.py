@@ -67,6 +67,7 @@ async def seeds_of(session: Session, source: str) -> AsyncIterator[str]:
     worker = Worker()  # standard input may keep its reader waiting, and the state must not wait
     if session.ranker is not None:
         session.ranker.watch.is_reading = True
+        session.ranker.expect_a_list()
     try:
         is_state = source == "state"
         async for url in (

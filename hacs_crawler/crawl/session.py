@@ -48,6 +48,12 @@ class Ranker(SeedRanker, Protocol):
     async def make_room(self) -> None:
         """Return when few ranked seeds wait, or the crawl has failed."""
 
+    async def rank_ahead(self) -> None:
+        """Rank what is held, and return when more seeds may be read."""
+
+    def expect_a_list(self) -> None:
+        """Note that the seeds come from a list: it is ranked whole, however long it is."""
+
     async def send_what_can_be_sent(self) -> None:
         """Return when the engine has as many of the seeds held as it can take."""
 
