@@ -334,11 +334,7 @@ class HacsScheduler(BaseScheduler):
     def _next_of_fleet(self, crew: Crew) -> Request | None:
         """Return the best seed: not through the queue that workers share, for the board has it."""
         found = self._seeds.best() if crew.may_send() else None
-        if found is None:
-            return None
-        seed = self._seeds.take(found[0])
-        self._seeds.note_sent(seed, found[0])
-        return seed
+        return None if found is None else self._seeds.take(found[0])
 
     def _note_pause(self) -> None:
         """Rank what is held and have it sent: `start()` pauses, or is over."""
