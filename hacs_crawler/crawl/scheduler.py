@@ -6,7 +6,7 @@ import logging
 import time
 from collections import deque
 from itertools import count
-from typing import Final
+from typing import Any, Final
 
 from scrapy import Request, Spider, signals
 from scrapy.core.scheduler import BaseScheduler, Scheduler
@@ -197,6 +197,12 @@ class HacsScheduler(BaseScheduler):
         """Note that the seeds come from a list: it is ranked whole, however long it is."""
         if self._session.config is not None:
             self._held.ends_surely = True
+
+    def __getattr__(self, name: str) -> Any:
+        """Let code of the project find what it looks for in its own scheduler, such as `df`."""
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self._inner, name)
 
     def __len__(self) -> int:
         """Return how many requests wait; TypeError where the inner scheduler does not know it."""
