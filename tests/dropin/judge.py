@@ -26,7 +26,7 @@ ALWAYS_SENT = ("Accept", "Accept-Encoding", "Accept-Language")
 HACS_OWN = re.compile(r"^hacs")
 NOT_COMPARED = re.compile(
     # where requests wait, how long they take, how many at once, and what is logged below WARNING
-    r"^(hacs/|scheduler/|memusage/|elapsed_time|start_time|finish_time|log_count/|.*per_minute$|.*_seconds$|.*max_concurrent$)"
+    r"^(hacs/|scheduler/(en|de)queued|memusage/|elapsed_time|start_time|finish_time|log_count/|.*per_minute$|.*_seconds$|.*max_concurrent$)"
 )
 
 Command = tuple[str, ...]

@@ -60,11 +60,33 @@ COMMANDS: dict[str, tuple[Command, ...]] = {
             "TWISTED_REACTOR=twisted.internet.selectreactor.SelectReactor",
         ),
     ),
-    "without a reactor": (
-        ("scrapy", "crawl", "start-urls", "-s", "TWISTED_REACTOR_ENABLED=False"),
-    ),
+    **{
+        f"without a reactor: {spider}": (
+            ("scrapy", "crawl", spider, "-s", "TWISTED_REACTOR_ENABLED=False"),
+        )
+        for spider in (
+            "start-urls",
+            "slow-source",
+            "waits-for-its-callback",
+            "start-raises-after-some",
+            "polite-hosts-shuffled",
+            "retries",
+        )
+    },
     "no such spider": (("scrapy", "crawl", "no-such-spider"),),
 }
+
+
+FAULTS = {
+    "cleans-up": pytest.mark.xfail(
+        strict=False, reason="a ranking that is under way at the end reads a closed state"
+    ),
+    "looks-at-the-scheduler": pytest.mark.xfail(reason="the scheduler has no length"),
+    "middleware-ignores-all": pytest.mark.xfail(reason="warns where a project wants no answers"),
+    "paused-with-lambdas": pytest.mark.xfail(reason="what is held is not written to disk"),
+    "paused-with-warnings": pytest.mark.xfail(reason="what is held is not written to disk"),
+}
+"""Rows that fail today, and why."""
 
 
 def spider_cases() -> Iterator[tuple[str, Case]]:
@@ -91,8 +113,10 @@ CASES = {
 
 
 def rows() -> Iterator[object]:
+    assert not FAULTS.keys() - CASES.keys()
     for name, case in CASES.items():
-        yield pytest.param(case, id=name)
+        marks = [FAULTS[name]] if name in FAULTS else []
+        yield pytest.param(case, id=name, marks=marks)
 
 
 @pytest.fixture(scope="module")

@@ -30,6 +30,11 @@ from pathlib import Path
 HERE = Path(__file__).parent
 SECONDS_A_TEST = 60
 SECONDS_IN_ALL = 3 * 3600
+NEWER_PYTEST = (
+    "-Wignore::pytest.PytestDeprecationWarning",
+    "-Wignore:fixture:pytest.PytestWarning",
+)
+"""Scrapy's tests make errors of warnings, and a pytest that came after them warns of them."""
 CI = (
     "test_addons.py",
     "test_closespider.py",
@@ -64,6 +69,7 @@ class Outcomes:
 
 def main() -> int:
     arguments = _arguments()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was started is ended
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         sources = _sources(arguments.sources or folder, folder)
@@ -129,7 +135,7 @@ class _Suite:
         pytest += ["-p", "outcomes", f"--outcomes={file}", "-n", self.processes, "--no-summary"]
         pytest += [f"--timeout={SECONDS_A_TEST}", "--timeout-method=thread", "-r", "N"]
         process = subprocess.Popen(
-            [*pytest, "--max-worker-restart=1000", *tests],
+            [*pytest, *NEWER_PYTEST, "--max-worker-restart=1000", *tests],
             cwd=self.sources,
             env=self._environment(with_addon=with_addon),
             start_new_session=True,

@@ -1,15 +1,11 @@
 """Switches the add-on on in every Scrapy of a Python that has this folder in PYTHONPATH.
 
-It becomes a default of Scrapy's own, so that the subprocesses of Scrapy's tests have it too. Each set
-of settings gets a state of its own, in the folder that SCRAPY_TESTS_STATES names: no test learns of
-another.
+It becomes a default of Scrapy's own, so that the subprocesses of Scrapy's tests have it too.
 """
 
 from __future__ import annotations
 
-import os
 import sys
-import uuid
 from collections.abc import Sequence
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
@@ -18,18 +14,10 @@ from types import ModuleType
 DEFAULTS = "scrapy.settings.default_settings"
 
 
-class _WithOwnState(ModuleType):
-    @property
-    def HACS_STATE(self) -> str:  # noqa: N802 - the name of a setting
-        return f"sqlite:///{os.environ['SCRAPY_TESTS_STATES']}/{uuid.uuid4().hex}.db"
-
-
 class _Loader(SourceFileLoader):
     def exec_module(self, module: ModuleType) -> None:
         super().exec_module(module)
-        module.__dict__["ADDONS"] = {"hacs_crawler.addon.HacsAddon": 500}
-        module.__dict__["HACS_STATE"] = None  # only so that dir() names it
-        module.__class__ = _WithOwnState
+        module.__dict__["ADDONS"] = {"own_state.WithOwnState": 500}
 
 
 class _Finder(MetaPathFinder):

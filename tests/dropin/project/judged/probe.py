@@ -4,11 +4,26 @@ from __future__ import annotations
 
 import json
 import os
+from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from scrapy import Spider, signals
 from scrapy.crawler import Crawler
+
+COUNTED = (
+    "item_dropped",
+    "item_error",
+    "request_dropped",
+    "request_left_downloader",
+    "request_reached_downloader",
+    "request_scheduled",
+    "response_downloaded",
+    "response_received",
+    "spider_error",
+)
+"""Signals that others listen to: how often each was sent."""
 
 
 class Probe:
@@ -17,6 +32,8 @@ class Probe:
         self._items: list[Any] = []
         self._reason: str | None = None
         self._name: str | None = None
+        self._sent: Counter[str] = Counter()
+        self._listeners = [self._listen(name) for name in COUNTED]
         for handler, signal in (
             (self._note_item, signals.item_scraped),
             (self._note_end, signals.spider_closed),
@@ -27,6 +44,13 @@ class Probe:
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Probe:
         return cls(crawler)
+
+    def _listen(self, name: str) -> Callable[[], None]:
+        def note() -> None:
+            self._sent[name] += 1
+
+        self._crawler.signals.connect(note, getattr(signals, name))
+        return note
 
     def _note_item(self, item: Any) -> None:
         self._items.append(item)
@@ -39,7 +63,10 @@ class Probe:
             "spider": self._name,
             "items": self._items,
             "reason": self._reason,
-            "stats": self._crawler.stats.get_stats(),
+            "stats": {
+                **self._crawler.stats.get_stats(),
+                **{f"signals/{name}": times for name, times in self._sent.items()},
+            },
         }
         with Path(os.environ["JUDGED_FILE"]).open("a") as file:
             file.write(json.dumps(found, default=repr) + "\n")

@@ -130,3 +130,21 @@ class PausedByPriority(Row):
     async def start(self) -> Any:
         for number in range(10):
             yield self.page(f"/{number}", priority=number % 3, meta={"n": number})
+
+
+class PausedWithWarnings(PausedWithLambdas):
+    """What cannot be written to disk is said once, and counted."""
+
+    custom_settings = {"SCHEDULER_DEBUG": True}
+
+
+class PausedBeforeTheAddOn(Paused):
+    """Gone on with after the line was added."""
+
+    runs = ((*PAUSED, "-s", "ADDONS={}"), RESUMED)
+
+
+class PausedAfterTheAddOn(Paused):
+    """Gone on with after the line was taken out."""
+
+    runs = (PAUSED, (*RESUMED, "-s", "ADDONS={}"))

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from scrapy import Request, signals
+from scrapy import Request, Spider, signals
 from scrapy.exceptions import CloseSpider, DontCloseSpider
+from twisted.internet.defer import Deferred
+from twisted.internet.task import deferLater
 
 from ..base import Row, facts, url, urls
 
@@ -365,4 +367,156 @@ class Pauses(Row):
         if response.url.endswith("1"):
             self.crawler.engine.pause()
             asyncio.get_running_loop().call_later(0.2, self.crawler.engine.unpause)
+        yield facts(response)
+
+
+class OnlyStartRequests(Row):
+    """Scrapy before 2.19 calls it, with a warning; the newest does not know it."""
+
+    start = Spider.start
+
+    def start_requests(self) -> Any:
+        for path in FIVE:
+            yield self.page(path)
+
+
+class _ReadsAhead:
+    """Reads start() in a task of its own."""
+
+    async def process_start(self, start: Any) -> Any:
+        queue: asyncio.Queue[Any] = asyncio.Queue()
+
+        async def read() -> None:
+            async for one in start:
+                queue.put_nowait(one)
+            queue.put_nowait(None)
+
+        reading = asyncio.ensure_future(read())
+        while (one := await queue.get()) is not None:
+            yield one
+        await reading
+
+
+class ReadsAhead(_ReadsAhead):
+    pass
+
+
+class MiddlewareReadsAheadNearTheEngine(Row):
+    start_urls = urls(*FIVE)
+    custom_settings = {"SPIDER_MIDDLEWARES": {ReadsAhead: 10}}
+
+
+class MiddlewareReadsAheadNearTheSpider(Row):
+    start_urls = urls(*FIVE)
+    custom_settings = {"SPIDER_MIDDLEWARES": {ReadsAhead: 900}}
+
+
+class CleansUp(Row):
+    """A start() that is ended by the end of the crawl still gets to its finally."""
+
+    custom_settings = {"CLOSESPIDER_ITEMCOUNT": 3}
+    is_endless = True
+
+    async def start(self) -> Any:
+        try:
+            while True:
+                yield self.page("/1", dont_filter=True)
+                await asyncio.sleep(0.05)
+        finally:
+            self.logger.warning("cleaned up")
+
+
+class RequestsOnOpening(Row):
+    """Hands the engine requests before start() is read."""
+
+    start_urls = urls("/1", "/2")
+
+    @classmethod
+    def from_crawler(cls, crawler: Any, *args: Any, **kwargs: Any) -> Any:
+        spider = super().from_crawler(crawler, *args, **kwargs)
+        crawler.signals.connect(spider.on_opening, signals.spider_opened)
+        return spider
+
+    async def on_opening(self) -> None:
+        self.crawler.engine.crawl(self.page("/first"))
+        await asyncio.sleep(0.05)
+        self.crawler.engine.crawl(self.page("/second"))
+
+
+class ClosesOnIdle(RequestsOnIdle):
+    def on_idle(self) -> None:
+        if len(self.left) == 2:
+            raise CloseSpider("idle_long_enough")
+        super().on_idle()
+
+
+class SameObjectTwice(WaitsForItsCallback):
+    async def start(self) -> Any:
+        request = self.page("/1", dont_filter=True)
+        for _ in range(2):
+            self.has_come = asyncio.Event()
+            yield request
+            await self.has_come.wait()
+
+
+class OwnRequest(Request):
+    pass
+
+
+class KeepsItsRequests(Row):
+    """The request of a response is the very one that start() yielded."""
+
+    async def start(self) -> Any:
+        self.own = [OwnRequest(url(path)) for path in FIVE]
+        for one in self.own:
+            yield one
+
+    def parse(self, response: Any) -> Any:
+        is_own = any(response.request is one for one in self.own)
+        yield {"own": is_own, "class": type(response.request).__name__}
+
+
+class LooksAtTheScheduler(Row):
+    """Asks Scrapy's scheduler how much it has, as extensions do."""
+
+    custom_settings = {"CONCURRENT_REQUESTS": 1}
+    start_urls = urls(*FIVE)
+
+    def parse(self, response: Any) -> Any:
+        scheduler = self.crawler.engine._slot.scheduler
+        yield {
+            "is known": len(scheduler) <= len(FIVE),
+            "more": bool(scheduler.has_pending_requests),
+        }
+
+
+class SlowToTakeIn(Row):
+    """The scraper is full most of the time, so the engine backs out."""
+
+    custom_settings = {"SCRAPER_SLOT_MAX_ACTIVE_SIZE": 1, "CONCURRENT_REQUESTS": 2}
+    start_urls = urls(*FIVE)
+
+    async def parse(self, response: Any) -> Any:
+        await asyncio.sleep(0.05)
+        yield facts(response)
+
+
+class WithoutAsyncio(Row):
+    """Twisted's own reactor: start() waits for a Deferred."""
+
+    runs = (("-s", "TWISTED_REACTOR=twisted.internet.selectreactor.SelectReactor"),)
+
+    async def start(self) -> Any:
+        from twisted.internet import reactor
+
+        self.has_come: Deferred[None] = Deferred()
+        yield self.page("/1")
+        await self.has_come
+        yield self.page("/2")
+        await deferLater(reactor, 0.3, lambda: None)
+        yield self.page("/3")
+
+    def parse(self, response: Any) -> Any:
+        if not self.has_come.called:
+            self.has_come.callback(None)
         yield facts(response)

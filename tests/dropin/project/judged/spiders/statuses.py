@@ -298,3 +298,37 @@ class Throttled(Row):
         for path in FIVE:
             yield self.page(path)
             yield self.page(path, 2, meta={"autothrottle_dont_adjust_delay": True})
+
+
+class IgnoresAll:
+    def process_request(self, request: Any, spider: Any = None) -> None:
+        raise IgnoreRequest("nothing is wanted")
+
+
+class MiddlewareIgnoresAll(Row):
+    custom_settings = {"DOWNLOADER_MIDDLEWARES": {IgnoresAll: 100}}
+    start_urls = urls("/1")
+
+
+class RefusesInput:
+    def process_spider_input(self, response: Any, spider: Any = None) -> None:
+        if response.url.endswith(("2", "3")):
+            raise ValueError("not for the spider")
+
+
+class MiddlewareRefusesInput(Row):
+    custom_settings = {"SPIDER_MIDDLEWARES": {RefusesInput: 100}}
+    start_urls = urls(*FIVE)
+
+
+class MiddlewareRefusesInputNearTheEngine(Row):
+    custom_settings = {"SPIDER_MIDDLEWARES": {RefusesInput: 20}}
+    start_urls = urls(*FIVE)
+
+
+class TellsWhyItClosed(Row):
+    start_urls = urls(*FIVE)
+
+    def closed(self, reason: str) -> None:
+        self.logger.warning("closed: %s", reason)
+        self.crawler.stats.set_value("closed", reason)
