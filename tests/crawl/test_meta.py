@@ -109,10 +109,15 @@ def test_what_was_ranked_is_not_ranked_again_and_still_recorded() -> None:
     assert page_url(ranked) == URL
 
 
-@pytest.mark.parametrize("url", ["http://a.example:99999/", "http://[::1/"])
+@pytest.mark.parametrize("url", ["http://a.example:99999/", "http://a.example:http/"])
 def test_a_url_that_names_no_page_is_not_cared_for(url: str) -> None:
     assert seed_key(start(hacs_page=url)) is None
     assert page_url(start(hacs_page=url)) is None
+
+
+def test_an_impossible_ip_address_names_no_page_either() -> None:
+    assert seed_key(start("http://1.2.3.999/")) is None
+    assert page_url(start("http://1.2.3.999/")) is None
 
 
 def test_what_is_kept_of_a_page_has_no_login() -> None:
