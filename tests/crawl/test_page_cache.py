@@ -535,6 +535,7 @@ def test_past_the_limit_the_oldest_visits_are_given_up_and_counted(new_world: Ma
         world.road.close_for()
         for day in range(1, 6):
             world.pages.record(visit(A, day))
+            await world.end_of_work()
         assert (world.pages.waiting, world.pages.lost, world.pages.given_up) == (3, 2, 2)
         world.road.open()
         assert not await world.pages.settle(), "for some will never be written"
@@ -548,6 +549,7 @@ def test_a_visit_that_was_given_up_is_no_longer_known(new_world: Make) -> None:
         world = new_world(limit=1)
         world.road.close_for()
         world.pages.record(visit(A, 1))
+        await world.end_of_work()
         world.pages.record(visit(B, 1))
         world.road.open()
         third = await world.visit(A, 3)
