@@ -82,7 +82,7 @@ class Timers:
         until = self.now + seconds
         while due := sorted(call for call in self._calls if call[0] <= until):
             self._calls.remove(due[0])
-            self.now = due[0][0]
+            self.now = max(self.now, due[0][0])
             due[0][2]()
         self.now = until
 

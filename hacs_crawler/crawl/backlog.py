@@ -41,9 +41,9 @@ class Backlog:
         """Return the highest priority of all, None where nothing is known to wait."""
         return max(self._by_priority, default=None)
 
-    def lowest_in(self, slot: str) -> int | None:
-        """Return the lowest priority of a slot's requests, None where none is known to wait."""
-        return min(self._by_slot.get(slot, ()), default=None)
+    def highest_in(self, slot: str) -> int | None:
+        """Return the highest priority of a slot's requests, None where none is known to wait."""
+        return max(self._by_slot.get(slot, ()), default=None)
 
     def has_outside(self, slots: Collection[str]) -> bool:
         """Whether any request waits for another slot than these."""

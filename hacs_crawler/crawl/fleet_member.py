@@ -89,7 +89,7 @@ class CrawlSession(Protocol):
         """Have everything written, and say in a sentence what the round did."""
 
     async def give_up(self) -> None:
-        """CrawlSession that requests which ended without a word told nothing, and have it written."""
+        """Record that requests which ended without a word told nothing, and have it written."""
 
 
 class Crew:

@@ -87,19 +87,6 @@ def prediction_of(request: Request) -> Prediction | None:
     return cast(Prediction, prediction) if isinstance(prediction, dict) else None
 
 
-def _is_start(request: Request) -> bool:
-    """Whether `start()` yielded a request; a follow-up that copied such a one's meta has a depth."""
-    return bool(request.meta.get("is_start_request") and not request.meta.get("depth"))
-
-
-def _key(url: str) -> int | None:
-    """Return the page's id; a bad port or an impossible IP address has none."""
-    try:
-        return page_id_of(url)
-    except ValueError:
-        return None
-
-
 def forget_copied_meta(request: Request) -> None:
     """Remove what a spider copied from a response's meta, unless it asks for the same page again."""
     meta = request.meta
@@ -111,3 +98,16 @@ def forget_copied_meta(request: Request) -> None:
         return
     for key in ("hacs", "hacs_page", "hacs_planned"):
         meta.pop(key, None)
+
+
+def _is_start(request: Request) -> bool:
+    """Whether `start()` yielded a request; a follow-up that copied such a one's meta has a depth."""
+    return bool(request.meta.get("is_start_request") and not request.meta.get("depth"))
+
+
+def _key(url: str) -> int | None:
+    """Return the page's id; a bad port or an impossible IP address has none."""
+    try:
+        return page_id_of(url)
+    except ValueError:
+        return None

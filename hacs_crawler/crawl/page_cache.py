@@ -61,7 +61,7 @@ class PageCache:
     ) -> None:
         self._state = state
         self._worker = worker
-        self._count = count
+        self._count = min(count, max(1, limit // 2))  # else visits would be given up unasked
         self._seconds = seconds
         self._limit = limit
         self._on_recorded = on_recorded

@@ -286,6 +286,9 @@ class HacsScheduler(BaseScheduler):
             request = self._next_of_inner()
             if request is not None:
                 return request
+        return self._take_seed(slot)
+
+    def _take_seed(self, slot: str) -> Request:
         seed = self._seeds.take(slot)
         self._note_room()
         if self._is_scrapys_own:
@@ -299,27 +302,37 @@ class HacsScheduler(BaseScheduler):
     def _is_for_follow_ups(self, priority: int, slot: str, waiting: int) -> bool:
         """Whether the inner scheduler is asked before the best seed, of that priority and slot, goes.
 
-        Not where the seed has more priority than all follow-ups or than one for its slot, nor where all
+        Not where the seed has more priority than all follow-ups or than all for its slot, nor where all
         follow-ups are for slots in which requests wait, and the seed's is free.
         """
-        highest, lowest = self._backlog.highest(), self._backlog.lowest_in(slot)
+        highest, here = self._backlog.highest(), self._backlog.highest_in(slot)
         if highest is None:  # it may have requests of a job before, or of other crawls
             return True
-        if priority > highest or (lowest is not None and priority > lowest):
+        if priority > highest or (here is not None and priority > here):
             return False
         return bool(waiting) or self._backlog.has_outside(self._seeds.busy_slots())
 
     def _next_of_inner(self) -> Request | None:
-        """Return what the inner scheduler has for hosts that need not be left alone."""
+        """Return what the inner scheduler has for hosts that need not be left alone.
+
+        A request whose host has a seed of more priority goes back, and the seed goes in its place.
+        """
         while (request := self._inner.next_request()) is not None:
             slot = self._downloads.slot_of(request)
             self._backlog.remove(request, slot)
             if len(self._session.pauses) and self._session.pauses.holds(slot):
                 self._paused.setdefault(slot, deque()).append(request)
                 continue
+            if self._is_behind_seed(request, slot) and enqueue_unfiltered(self._inner, request):
+                self._backlog.add(request, slot)
+                return self._take_seed(slot)
             self._seeds.note_sent(request, slot)
             return request
         return None
+
+    def _is_behind_seed(self, request: Request, slot: str) -> bool:
+        priority = self._seeds.priority_in(slot)
+        return priority is not None and priority > request.priority
 
     def _next_after_pause(self) -> Request | None:
         """Return a request whose host wanted to be left alone, and may be asked again."""

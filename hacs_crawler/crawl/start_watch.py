@@ -15,9 +15,9 @@ PAUSE_SECONDS: Final = 0.2
 class StartWatch:
     """Passes on what `start()` yields, and measures how long it was suspended.
 
-    Time counts only while `is_starving` (the engine has asked, and there was nothing to send), so a
-    `start()` that computes, or that waits while requests are under way, does not pause. One that is
-    not asked for more, as where another middleware cuts it short, does.
+    Time counts only between `begin_starving` and `end_starving` (the engine has asked, and there was
+    nothing to send), so a `start()` that computes, or that waits while there is something to send, does
+    not pause. One that is not asked for more, as where another middleware cuts it short, does.
     """
 
     def __init__(self, on_pause: Callable[[], None], clock: Callable[[], float]) -> None:

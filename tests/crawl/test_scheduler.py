@@ -1,0 +1,187 @@
+"""What the scheduler decides between follow-ups and ranked seeds."""
+
+from __future__ import annotations
+
+from itertools import count
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+from scrapy import Request
+
+from crawl_support import UnderWay, new_crawler
+from hacs_crawler.crawl.meta import planned_meta
+from hacs_crawler.crawl.scheduler import HacsScheduler
+from hacs_crawler.state import Prediction
+
+HOSTS = ("a", "b", "c")
+PREDICTION = Prediction(label=1, run=2, p=0.5, raw_p=0.5, rate_per_day=1.0, days_since_visit=1.0)
+QUEUES = ("scrapy.pqueues.DownloaderAwarePriorityQueue", "scrapy.pqueues.ScrapyPriorityQueue")
+
+
+class World:
+    """A scheduler around Scrapy's own, before Scrapy's own downloader."""
+
+    def __init__(self, queue: str = QUEUES[0], **more: object) -> None:
+        self.crawler = new_crawler(SCHEDULER_PRIORITY_QUEUE=queue, **more)
+        self.under_way = UnderWay(self.crawler)
+        self.scheduler = HacsScheduler.from_crawler(self.crawler)
+        assert self.crawler.spider is not None
+        self.scheduler.open(self.crawler.spider)
+
+    def add_seed(self, path: str, priority: int = 0) -> None:
+        """Add a seed that was ranked; each comes after the ones before it."""
+        url = f"http://{path}"
+        meta = planned_meta(url, PREDICTION, "")
+        assert self.scheduler.enqueue_request(Request(url, priority=priority, meta=meta))
+
+    def add_follow_up(self, path: str, priority: int = 0) -> None:
+        assert self.scheduler.enqueue_request(Request(f"http://{path}", priority=priority))
+
+    def send(self) -> str | None:
+        """Send the next request; return host and path."""
+        request = self.scheduler.next_request()
+        if request is None:
+            return None
+        self.under_way.begin(request)
+        return request.url.removeprefix("http://")
+
+    def send_all(self) -> list[str]:
+        return list(iter(self.send, None))
+
+
+@pytest.fixture(params=QUEUES)
+def world(request: pytest.FixtureRequest, asyncio_reactor: None) -> World:
+    return World(request.param)
+
+
+def test_follow_ups_go_before_seeds_of_the_same_priority(world: World) -> None:
+    world.add_seed("a/seed")
+    world.add_follow_up("a/page")
+    assert world.send_all() == ["a/page", "a/seed"]
+
+
+def test_within_a_host_higher_priority_goes_first_whatever_it_is(world: World) -> None:
+    world.add_follow_up("a/page")
+    world.add_seed("a/seed", priority=1)
+    world.add_follow_up("a/other", priority=2)
+    assert world.send_all() == ["a/other", "a/seed", "a/page"]
+
+
+def test_a_seed_does_not_pass_an_urgent_follow_up_because_there_is_an_unimportant_one_too(
+    world: World,
+) -> None:
+    world.add_follow_up("a/later", priority=-5)
+    world.add_follow_up("a/now", priority=10)
+    world.add_seed("a/seed", priority=5)
+    assert world.send_all() == ["a/now", "a/seed", "a/later"]
+
+
+def test_a_seed_of_a_free_host_goes_before_follow_ups_of_busy_ones(world: World) -> None:
+    world.add_follow_up("a/1")
+    assert world.send() == "a/1"
+    world.add_follow_up("a/2")
+    world.add_seed("b/seed")
+    assert world.send_all() == ["b/seed", "a/2"]
+
+
+def test_a_follow_up_of_a_busy_host_does_not_pass_a_seed_of_that_host_with_more_priority(
+    world: World,
+) -> None:
+    for path in ("a/1", "b/1", "b/2"):
+        world.add_follow_up(path)
+    assert sorted(world.send_all()) == ["a/1", "b/1", "b/2"]
+    world.add_seed("a/seed")  # of all seeds the next: fewest wait for its host
+    world.add_seed("b/seed", priority=5)
+    world.add_follow_up("b/page")
+    sent = world.send_all()
+    assert sent.index("b/seed") < sent.index("b/page")
+
+
+def test_requests_of_a_host_that_is_to_be_left_alone_wait_and_others_go_on(world: World) -> None:
+    world.scheduler._session.pauses.pause("a", 60.0)
+    world.add_follow_up("a/page")
+    world.add_seed("a/seed")
+    world.add_seed("b/seed")
+    assert world.send_all() == ["b/seed"]
+    assert world.scheduler.has_pending_requests()
+
+
+def test_what_is_asked_for_twice_is_sent_once_as_the_projects_filter_has_it(world: World) -> None:
+    world.add_follow_up("a/page")
+    assert not world.scheduler.enqueue_request(Request("http://a/page"))
+    assert world.send_all() == ["a/page"]
+
+
+hosts, priorities = st.sampled_from(HOSTS), st.integers(-1, 2)
+
+
+class Story(RuleBasedStateMachine):
+    """A scheduler beside a plain list of what waits."""
+
+    @initialize(queue=st.sampled_from(QUEUES))
+    def begin(self, queue: str) -> None:
+        self.world = World(queue, DUPEFILTER_CLASS="scrapy.dupefilters.BaseDupeFilter")
+        self.numbers = count()
+        self.waiting: dict[str, tuple[str, int, bool]] = {}
+        """Host, priority, and whether it is a seed, by host and path in the order of arrival."""
+        self.sent: list[Request] = []
+
+    @rule(host=hosts, priority=priorities)
+    def add_seed(self, host: str, priority: int) -> None:
+        path = f"{host}/{next(self.numbers)}"
+        self.world.add_seed(path, priority)
+        self.waiting[path] = (host, priority, True)
+
+    @rule(host=hosts, priority=priorities)
+    def add_follow_up(self, host: str, priority: int) -> None:
+        path = f"{host}/{next(self.numbers)}"
+        self.world.add_follow_up(path, priority)
+        self.waiting[path] = (host, priority, False)
+
+    @rule()
+    def send(self) -> None:
+        request = self.world.scheduler.next_request()
+        if request is None:
+            assert not self.waiting
+            return
+        path = request.url.removeprefix("http://")
+        host, priority, is_seed = self.waiting[path]
+        here = {one: rest for one, rest in self.waiting.items() if rest[0] == host}
+        assert priority == max(other for _, other, _ in here.values())
+        equal = [one for one, (_, other, _) in here.items() if other == priority]
+        if is_seed:
+            assert equal[0] == path, "follow-ups go first, and seeds by their rank"
+            assert all(self.waiting[one][2] for one in equal)
+        del self.waiting[path]
+        self.world.under_way.begin(request)
+        self.sent.append(request)
+
+    @precondition(lambda self: self.sent)
+    @rule(data=st.data())
+    def end(self, data: st.DataObject) -> None:
+        ended = data.draw(st.sampled_from(self.sent))
+        self.sent.remove(ended)
+        self.world.under_way.end(ended)
+
+    @invariant()
+    def says_whether_anything_waits(self) -> None:
+        assert self.world.scheduler.has_pending_requests() == bool(self.waiting)
+
+    def teardown(self) -> None:
+        while self.waiting:
+            self.send()
+        assert self.world.scheduler.next_request() is None
+
+
+def test_within_a_host_priority_decides_then_follow_ups_then_rank_and_nothing_is_lost() -> None:
+    short = settings(max_examples=15, stateful_step_count=40, report_multiple_bugs=False)
+    run_state_machine_as_test(Story, settings=short)

@@ -1,0 +1,319 @@
+"""When a spider's `start()` pauses, by a clock that the test moves."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator
+from typing import Any
+
+import pytest
+from twisted.internet.defer import Deferred
+
+from crawl_support import Timers, run, settled
+from hacs_crawler.crawl import start_watch
+from hacs_crawler.crawl.start_watch import PAUSE_SECONDS, StartWatch
+
+
+class World:
+    """A watch, who reads what it passes on, and how often it said that `start()` pauses."""
+
+    def __init__(self, timers: Timers) -> None:
+        self.timers = timers
+        self.pauses = 0
+        self.watch = StartWatch(self._note_pause, timers.clock)
+        self.read: list[Any] = []
+        self.gates: list[asyncio.Future[None]] = []
+
+    async def wait(self) -> None:
+        """Called from a `start()`: suspend it until the test calls `go_on_with_start`."""
+        self.gates.append(asyncio.get_running_loop().create_future())
+        await self.gates[-1]
+
+    def begin(self, start: AsyncIterator[Any]) -> asyncio.Task[None]:
+        """Read all that a `start()` yields."""
+        return asyncio.ensure_future(self._read(start))
+
+    async def go_on_with_start(self) -> None:
+        self.gates[-1].set_result(None)
+        await settled()
+
+    async def _read(self, start: AsyncIterator[Any]) -> None:
+        async for entry in self.watch.entries(start):
+            self.read.append(entry)
+
+    def _note_pause(self) -> None:
+        self.pauses += 1
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch) -> World:
+    timers = Timers()
+    monkeypatch.setattr(start_watch, "call_later", timers.call_later)
+    return World(timers)
+
+
+async def numbers() -> AsyncIterator[int]:
+    for number in range(3):
+        yield number
+
+
+async def waits_after_each(world: World) -> AsyncIterator[int]:
+    for number in range(99):
+        yield number
+        await world.wait()
+
+
+def test_what_start_yields_passes_unchanged_and_in_order(world: World) -> None:
+    run(world._read(numbers()))
+    assert world.read == [0, 1, 2]
+
+
+def test_when_start_is_over_what_it_yielded_is_to_be_ranked(world: World) -> None:
+    assert not world.watch.is_over
+    run(world._read(numbers()))
+    assert world.watch.is_over
+    assert world.pauses == 1
+    world.timers.go_on(60.0)
+    assert world.pauses == 1
+
+
+def test_a_start_that_yields_in_one_go_never_pauses_however_long_it_computes(
+    world: World,
+) -> None:
+    async def computes() -> AsyncIterator[int]:
+        for number in range(5):
+            world.timers.now += 10 * PAUSE_SECONDS  # the loop has no turn meanwhile
+            yield number
+            world.watch.begin_starving()
+            world.timers.go_on(0.0)
+            assert world.pauses == 0
+
+    run(world._read(computes()))
+    assert world.read == [0, 1, 2, 3, 4]
+
+
+def test_a_start_that_waits_pauses_once_nothing_could_be_sent_for_a_while(world: World) -> None:
+    async def scenario() -> None:
+        reading = world.begin(waits_after_each(world))
+        await settled()
+        world.timers.go_on(60.0)
+        assert world.pauses == 0, "there was something to send"
+        world.watch.begin_starving()
+        world.timers.go_on(PAUSE_SECONDS - 0.01)
+        assert world.pauses == 0
+        world.timers.go_on(0.02)
+        assert world.pauses == 1
+        reading.cancel()
+
+    run(scenario())
+
+
+def test_a_start_that_waits_a_little_each_time_pauses_once_that_is_enough_in_all(
+    world: World,
+) -> None:
+    async def scenario() -> None:
+        reading = world.begin(waits_after_each(world))
+        await settled()
+        world.watch.begin_starving()
+        for _ in range(3):
+            world.timers.go_on(PAUSE_SECONDS / 4)
+            await world.go_on_with_start()
+        assert world.pauses == 0
+        world.timers.go_on(PAUSE_SECONDS / 4)
+        assert world.pauses == 1
+        assert world.read == [0, 1, 2, 3]
+        reading.cancel()
+
+    run(scenario())
+
+
+def test_time_in_which_something_could_be_sent_does_not_count(world: World) -> None:
+    async def scenario() -> None:
+        reading = world.begin(waits_after_each(world))
+        await settled()
+        for _ in range(3):
+            world.watch.begin_starving()
+            world.timers.go_on(PAUSE_SECONDS / 4)
+            world.watch.end_starving()
+            world.timers.go_on(60.0)
+            await world.go_on_with_start()
+            assert world.pauses == 0
+        world.watch.begin_starving()
+        world.timers.go_on(PAUSE_SECONDS / 4)
+        assert world.pauses == 1
+        reading.cancel()
+
+    run(scenario())
+
+
+def test_after_a_ranking_time_counts_anew(world: World) -> None:
+    async def scenario() -> None:
+        reading = world.begin(waits_after_each(world))
+        await settled()
+        world.watch.begin_starving()
+        world.timers.go_on(PAUSE_SECONDS)
+        assert world.pauses == 1
+        world.watch.reset()
+        world.timers.go_on(60.0)
+        assert world.pauses == 1, "all that is held was ranked"
+        await world.go_on_with_start()
+        world.watch.begin_starving()
+        world.timers.go_on(PAUSE_SECONDS - 0.01)
+        assert world.pauses == 1
+        world.timers.go_on(0.02)
+        assert world.pauses == 2
+        reading.cancel()
+
+    run(scenario())
+
+
+def test_that_nothing_can_be_sent_may_be_said_again_and_again(world: World) -> None:
+    async def scenario() -> None:
+        reading = world.begin(waits_after_each(world))
+        await settled()
+        for _ in range(4):
+            assert world.pauses == 0
+            world.watch.begin_starving()
+            assert len(world.timers.waiting) == 1
+            world.timers.go_on(PAUSE_SECONDS / 4)
+        assert world.pauses == 1
+        reading.cancel()
+
+    run(scenario())
+
+
+def test_a_start_that_nobody_asks_for_more_pauses(world: World) -> None:
+    """As where another middleware takes the first few entries and waits."""
+
+    async def scenario() -> None:
+        entries = world.watch.entries(numbers())
+        assert await anext(entries) == 0
+        world.watch.begin_starving()
+        world.timers.go_on(PAUSE_SECONDS)
+        assert world.pauses == 1
+        assert not world.watch.is_over
+        assert await anext(entries) == 1
+
+    run(scenario())
+
+
+def test_reading_this_packages_own_source_is_no_pause(world: World) -> None:
+    async def scenario() -> None:
+        reading = world.begin(waits_after_each(world))
+        await settled()
+        world.watch.is_reading = True
+        world.watch.begin_starving()
+        world.timers.go_on(60.0)
+        assert world.pauses == 0
+        world.watch.is_reading = False
+        world.timers.go_on(PAUSE_SECONDS)
+        assert world.pauses == 1
+        reading.cancel()
+
+    run(scenario())
+
+
+def test_a_start_that_raises_is_over_and_its_reader_sees_why(world: World) -> None:
+    async def fails() -> AsyncIterator[int]:
+        yield 1
+        raise KeyError("a seed")
+
+    with pytest.raises(KeyError, match="a seed"):
+        run(world._read(fails()))
+    assert world.read == [1]
+    assert world.watch.is_over
+    assert world.pauses == 1
+
+
+def test_a_start_whose_reader_closes_it_is_over(world: World) -> None:
+    async def scenario() -> None:
+        entries = world.watch.entries(numbers())
+        await anext(entries)
+        assert isinstance(entries, AsyncGenerator)
+        await entries.aclose()
+
+    run(scenario())
+    assert world.watch.is_over
+    assert world.pauses == 1
+
+
+def test_a_start_whose_reader_breaks_off_is_over(world: World) -> None:
+    async def scenario() -> None:
+        async for entry in world.watch.entries(numbers()):
+            world.read.append(entry)
+            break
+        await settled()
+        assert world.watch.is_over
+        assert world.pauses == 1
+
+    run(scenario())
+
+
+def test_a_start_that_is_cancelled_while_it_waits_sees_that_and_is_over(world: World) -> None:
+    seen: list[BaseException] = []
+
+    async def is_cancelled() -> AsyncIterator[int]:
+        try:
+            await world.wait()
+        except asyncio.CancelledError as error:
+            seen.append(error)
+            raise
+        yield 1
+
+    async def scenario() -> None:
+        reading = world.begin(is_cancelled())
+        await settled()
+        reading.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await reading
+
+    run(scenario())
+    assert len(seen) == 1
+    assert world.watch.is_over
+    assert world.pauses == 1
+
+
+def test_a_start_may_go_on_after_what_is_thrown_into_its_waiting(world: World) -> None:
+    async def gives_up_waiting() -> AsyncIterator[str]:
+        try:
+            async with asyncio.timeout(0):
+                await world.wait()
+        except TimeoutError:
+            yield "too late"
+        await asyncio.sleep(0)
+        yield "later"
+
+    run(world._read(gives_up_waiting()))
+    assert world.read == ["too late", "later"]
+
+
+def test_a_start_may_wait_for_deferreds_where_twisted_runs_it(world: World) -> None:
+    slow = Deferred[int]()
+
+    async def waits_for_twisted() -> AsyncIterator[int]:
+        yield await slow
+
+    reading = Deferred.fromCoroutine(world._read(waits_for_twisted()))
+    world.watch.begin_starving()
+    world.timers.go_on(PAUSE_SECONDS)
+    assert world.pauses == 1
+    slow.callback(7)
+    assert reading.called
+    assert world.read == [7]
+
+
+def test_an_iterator_that_is_no_generator_is_a_start_too(world: World) -> None:
+    class Once:
+        entries = iter([1, 2])
+
+        def __aiter__(self) -> Once:
+            return self
+
+        async def __anext__(self) -> int:
+            try:
+                return next(self.entries)
+            except StopIteration:
+                raise StopAsyncIteration from None
+
+    run(world._read(Once()))
+    assert world.read == [1, 2]
