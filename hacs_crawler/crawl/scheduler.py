@@ -288,7 +288,7 @@ class HacsScheduler(BaseScheduler):
                 return request
         return self._take_seed(slot)
 
-    def _take_seed(self, slot: str) -> Request:
+    def _take_seed(self, slot: str) -> Request | None:
         seed = self._seeds.take(slot)
         self._note_room()
         if self._is_scrapys_own:
