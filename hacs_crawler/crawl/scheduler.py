@@ -402,12 +402,14 @@ class HacsScheduler(BaseScheduler):
 
 
 def _is_scrapys_own(inner: BaseScheduler, crawler: Crawler) -> bool:
-    """Whether the inner scheduler and its queue are Scrapy's: then seeds need not pass through it.
+    """Whether the inner scheduler and its queue are Scrapy's, in memory: seeds need not pass through it.
 
-    Another one may choose differently, or do something with each request.
+    Another one may choose differently, or do something with each request, as a job's does on disk.
     """
     queue = load_object(crawler.settings["SCHEDULER_PRIORITY_QUEUE"])
-    return type(inner) is Scheduler and queue in (DownloaderAwarePriorityQueue, ScrapyPriorityQueue)
+    is_on_disk = bool(crawler.settings.get("JOBDIR"))
+    is_plain = queue in (DownloaderAwarePriorityQueue, ScrapyPriorityQueue)
+    return type(inner) is Scheduler and is_plain and not is_on_disk
 
 
 class _NoScheduler(BaseScheduler):
