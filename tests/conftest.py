@@ -48,11 +48,11 @@ def sigint_reaches_what_tests_start() -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def asyncio_reactor() -> Iterator[None]:
+def asyncio_reactor() -> Iterator[asyncio.AbstractEventLoop]:
     """Install what Scrapy runs on: before 2.15 it looks for a reactor even where a loop runs."""
     loop = asyncio.new_event_loop()
     asyncioreactor.install(loop)
-    yield
+    yield loop
     loop.close()
 
 

@@ -135,7 +135,10 @@ def empty_filter(scheduler: BaseScheduler, crawler: Crawler) -> None:
 
 def _engine_of(crawler: Crawler) -> Any:
     """Return the engine, None before it is made, as in `from_crawler` of a scheduler."""
-    return crawler.engine
+    try:
+        return crawler.engine
+    except RuntimeError:  # what was None until then raises since Scrapy 2.19
+        return None
 
 
 class _NoFilter:

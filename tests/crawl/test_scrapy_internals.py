@@ -1,0 +1,429 @@
+"""What HACS uses of Scrapy's inside is there, and does what HACS takes it to do.
+
+Each test crawls a few `data:` URLs with Scrapy's own engine. Where one fails, its message says what this
+version of Scrapy has changed; `hacs_crawler/crawl/scrapy_internals.py` is the only place to mend.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+import scrapy
+from scrapy import Request, Spider, signals
+from scrapy.core.downloader.handlers.datauri import DataURIDownloadHandler
+from scrapy.core.scheduler import Scheduler
+from scrapy.crawler import Crawler, CrawlerRunner
+from scrapy.http import Response
+from scrapy.utils.defer import maybe_deferred_to_future
+from twisted.internet.defer import Deferred
+from twisted.python.failure import Failure
+
+from crawl_support import new_crawler, settled
+from hacs_crawler.crawl.loop import begin
+from hacs_crawler.crawl.scrapy_internals import (
+    Downloads,
+    being_parsed,
+    empty_filter,
+    enqueue_unfiltered,
+    filter_of,
+    is_closing,
+    is_parsing,
+    mark_as_failed,
+    wake,
+)
+
+Act = Callable[["TinyCrawl"], Coroutine[Any, Any, None]]
+
+
+@contextmanager
+def relying_on(what: str) -> Iterator[None]:
+    """Say in a sentence what Scrapy has changed if the test fails in here."""
+    try:
+        yield
+    except (AssertionError, AttributeError, KeyError, TypeError, ValueError) as error:
+        pytest.fail(f"Scrapy {scrapy.__version__} has changed {what}.\n{error!r}", pytrace=False)
+
+
+def page(name: object, slot: str = "a", **more: Any) -> Request:
+    return Request(f"data:text/html,{name}", meta={"download_slot": slot}, **more)
+
+
+class AskedScheduler(Scheduler):
+    """Counts how often the engine asks."""
+
+    asked = 0
+
+    def next_request(self) -> Request | None:
+        self.asked += 1
+        return super().next_request()
+
+
+class TinyCrawl:
+    """A crawl whose answers come when a test says so, on the loop of Scrapy's reactor."""
+
+    def __init__(self, *requests: Request, **more: Any) -> None:
+        crawl = self
+        self.sent: list[tuple[str, Deferred[None]]] = []
+        self.errors: list[BaseException] = []
+        self.waiting = 0
+        """How many requests have come as far as their slot's queue."""
+        self.in_callback: Callable[[], Coroutine[Any, Any, Any]] | None = None
+        self.in_pipeline: Callable[[], Coroutine[Any, Any, Any]] | None = None
+
+        class TinySpider(Spider):
+            name = "tiny"
+
+            async def start(self) -> AsyncIterator[Any]:
+                for request in requests:
+                    yield request.replace(errback=self.note_error)
+
+            async def parse(self, response: Response) -> AsyncIterator[Any]:
+                if crawl.in_callback is not None:
+                    await crawl.in_callback()
+                yield {"url": response.url}
+
+            def note_error(self, failure: Failure) -> None:
+                assert failure.value is not None
+                crawl.errors.append(failure.value)
+
+        class Pipeline:
+            async def process_item(self, item: Any, spider: Spider | None = None) -> Any:
+                if crawl.in_pipeline is not None:
+                    await crawl.in_pipeline()
+                return item
+
+        settings = {
+            "EXTENSIONS_BASE": {},
+            "DOWNLOADER_MIDDLEWARES_BASE": {},
+            "DOWNLOAD_HANDLERS_BASE": {},
+            "DOWNLOAD_HANDLERS": {"data": _handler(self)},
+            "CONCURRENT_REQUESTS_PER_DOMAIN": 1,
+            "DOWNLOAD_DELAY": 0.0,
+            "ITEM_PIPELINES": {Pipeline: 100},
+            "SCHEDULER": AskedScheduler,
+            **more,
+        }
+        self.crawler = Crawler(TinySpider, settings)
+        self.crawler.signals.connect(self._note_waiting, signals.request_reached_downloader)
+        self.downloads = Downloads(self.crawler)
+        self.runner = CrawlerRunner()
+
+    @property
+    def scheduler(self) -> AskedScheduler:
+        assert self.crawler.engine is not None
+        assert self.crawler.engine._slot is not None
+        found = self.crawler.engine._slot.scheduler
+        assert isinstance(found, AskedScheduler)
+        return found
+
+    def answer(self, request: Request) -> None:
+        """Let a request that was sent be answered."""
+        next(answer for url, answer in self.sent if url == request.url).callback(None)
+
+    def send(self, request: Request) -> Deferred[None]:
+        """Called by the download handler: the Deferred fires when the answer may come."""
+        self.sent.append((request.url, Deferred()))
+        return self.sent[-1][1]
+
+    def stop(self) -> Deferred[Any]:
+        """Begin to close the crawl."""
+        if hasattr(self.crawler, "stop_async"):  # since Scrapy 2.14
+            return begin(self.crawler.stop_async())
+        stopping: Deferred[Any] = self.crawler.stop()
+        return stopping
+
+    async def until(self, is_so: Callable[[], bool]) -> None:
+        """Return when the crawl has got that far."""
+        while not is_so():
+            await asyncio.sleep(0)
+
+    def _note_waiting(self) -> None:
+        self.waiting += 1
+
+    async def crawl(self, act: Act) -> None:
+        """Crawl, do something meanwhile, then answer everything and wait for the end."""
+        done = self.runner.crawl(self.crawler)
+        ended = asyncio.ensure_future(maybe_deferred_to_future(done))
+        try:
+            await act(self)
+        finally:
+            self.in_callback = self.in_pipeline = None
+            while not ended.done():
+                for _, answer in self.sent:
+                    if not answer.called:
+                        answer.callback(None)
+                await asyncio.sleep(0)
+            ended.result()
+
+
+def _handler(crawl: TinyCrawl) -> type[Any]:
+    """A download handler that waits; before Scrapy 2.14 they returned a Deferred."""
+    if inspect.iscoroutinefunction(DataURIDownloadHandler.download_request):
+
+        class Handler(DataURIDownloadHandler):
+            lazy = False
+
+            async def download_request(self, request: Request) -> Response:
+                await maybe_deferred_to_future(crawl.send(request))
+                return await super().download_request(request)
+
+        return Handler
+
+    class OldHandler(DataURIDownloadHandler):
+        lazy = False
+
+        def download_request(self, request: Request, spider: Spider) -> Deferred[Response]:
+            answer = super().download_request
+            return crawl.send(request).addCallback(lambda _: answer(request, spider))
+
+        async def close(self) -> None: ...
+
+    return OldHandler
+
+
+Run = Callable[[TinyCrawl, Act], None]
+
+
+@pytest.fixture
+def crawling(asyncio_reactor: asyncio.AbstractEventLoop) -> Run:
+    def run(crawl: TinyCrawl, act: Act) -> None:
+        async def guarded() -> None:
+            async with asyncio.timeout(60):
+                await crawl.crawl(act)
+
+        asyncio_reactor.run_until_complete(guarded())
+
+    return run
+
+
+def test_the_engine_is_none_until_it_is_made() -> None:
+    crawler = new_crawler()
+    with relying_on("`Crawler.engine`, which was None before the engine is made"):
+        assert Downloads(crawler).active == set()
+        assert Downloads(crawler).waiting_in("a", 2) == 1
+        assert is_closing(crawler)
+        assert being_parsed(crawler) == []
+        assert not is_parsing(crawler)
+        wake(crawler)
+
+
+def test_the_downloader_has_a_set_of_the_requests_under_way(crawling: Run) -> None:
+    requests = [page(1), page(2), page(3, "b")]
+
+    async def act(crawl: TinyCrawl) -> None:
+        with relying_on("`Downloader.active`, the set of all requests under way, sent or not"):
+            await crawl.until(lambda: len(crawl.downloads.active) == 3)
+            assert {one.url for one in crawl.downloads.active} == {one.url for one in requests}
+            crawl.answer(requests[0])
+            await crawl.until(lambda: len(crawl.downloads.active) == 2)
+
+    crawling(TinyCrawl(*requests), act)
+
+
+def test_the_downloader_says_in_which_slot_a_request_will_wait(crawling: Run) -> None:
+    async def act(crawl: TinyCrawl) -> None:
+        await crawl.until(lambda: bool(crawl.sent))
+        with relying_on("`Downloader.get_slot_key`, which names the slot that a request waits in"):
+            assert crawl.downloads.slot_of(page(2, "mine")) == "mine"
+            assert crawl.downloads.slot_of(Request("http://A.example:8080/x")) == "a.example"
+
+    crawling(TinyCrawl(page(1)), act)
+
+
+def test_a_slot_of_the_downloader_knows_how_many_transfers_it_may_have(crawling: Run) -> None:
+    async def act(crawl: TinyCrawl) -> None:
+        await crawl.until(lambda: crawl.waiting == 3)
+        with relying_on("`Downloader.slots`, or `Slot.concurrency` and `Slot.delay` in it"):
+            assert (
+                crawl.downloads.waiting_in("a", 3) == 2
+            )  # of three two transfer: 1, and 1 as it is full
+            assert crawl.downloads.waiting_in("a", 1) == 0
+            assert crawl.downloads.waiting_in("never asked", 2) == 1
+
+    requests = page(1), page(2), page(3)
+    crawling(TinyCrawl(*requests, CONCURRENT_REQUESTS_PER_DOMAIN=2), act)
+
+
+def test_a_slot_with_a_delay_knows_which_requests_are_being_transferred(crawling: Run) -> None:
+    async def act(crawl: TinyCrawl) -> None:
+        await crawl.until(lambda: crawl.waiting == 3)
+        with relying_on("`Slot.transferring`, the requests that a downloader's slot has sent"):
+            assert crawl.downloads.waiting_in("a", 3) == 2
+            assert crawl.downloads.recall_all(RuntimeError("enough")) == 2
+
+    crawling(TinyCrawl(page(1), page(2), page(3), DOWNLOAD_DELAY=60.0), act)
+
+
+def test_requests_are_taken_out_of_a_slots_queue_and_end_with_an_error(crawling: Run) -> None:
+    error = RuntimeError("not now")
+    requests = [page(number) for number in range(4)]
+
+    async def act(crawl: TinyCrawl) -> None:
+        await crawl.until(lambda: crawl.waiting == 4)
+        with relying_on("`Slot.queue`, the pairs of request and Deferred that a slot has not sent"):
+            crawl.downloads.recall("a", lambda one: one.url == requests[2].url, error)
+            crawl.downloads.recall("never asked", lambda _: True, error)
+            await crawl.until(lambda: bool(crawl.errors))
+            assert crawl.errors == [error]
+            assert len(crawl.downloads.active) == 3
+
+    crawl = TinyCrawl(*requests)
+    crawling(crawl, act)
+    with relying_on("`Slot.queue`: what is taken out of it is sent all the same"):
+        assert sorted(url for url, _ in crawl.sent) == [
+            requests[0].url,
+            requests[1].url,
+            requests[3].url,
+        ]
+
+
+def test_all_requests_that_are_not_sent_are_taken_out_and_counted(crawling: Run) -> None:
+    requests = [page(1), page(2), page(3), page(4, "b")]
+
+    async def act(crawl: TinyCrawl) -> None:
+        await crawl.until(lambda: crawl.waiting == 4)
+        with relying_on("`Downloader.slots`, all slots by name, or `Slot.queue` in them"):
+            assert crawl.downloads.recall_all(RuntimeError("enough")) == 2
+            await crawl.until(lambda: len(crawl.errors) == 2)
+
+    crawling(TinyCrawl(*requests), act)
+
+
+def test_the_engine_can_be_woken(crawling: Run) -> None:
+    async def act(crawl: TinyCrawl) -> None:
+        await crawl.until(lambda: bool(crawl.sent))
+        await settled()
+        asked = crawl.scheduler.asked
+        await settled()
+        assert crawl.scheduler.asked == asked, "the engine asks although nothing has happened"
+        with relying_on("`ExecutionEngine._slot.nextcall`, which has the scheduler asked soon"):
+            wake(crawl.crawler)
+            await settled()
+            assert crawl.scheduler.asked > asked
+
+    crawling(TinyCrawl(page(1)), act)
+
+
+def test_a_crawl_says_that_it_is_closing(crawling: Run) -> None:
+    async def act(crawl: TinyCrawl) -> None:
+        await crawl.until(lambda: bool(crawl.sent))
+        with relying_on("`ExecutionEngine._slot.closing`, which is set while a crawl closes"):
+            assert not is_closing(crawl.crawler)
+            stopping = crawl.stop()
+            await settled()
+            assert is_closing(crawl.crawler)
+            crawl.answer(page(1))
+            await maybe_deferred_to_future(stopping)
+            assert is_closing(crawl.crawler)
+
+    crawling(TinyCrawl(page(1)), act)
+
+
+def test_the_scraper_knows_which_requests_are_in_their_callbacks(crawling: Run) -> None:
+    async def act(crawl: TinyCrawl) -> None:
+        loop = asyncio.get_running_loop()
+        inside, go_on = loop.create_future(), loop.create_future()
+
+        async def wait() -> None:
+            inside.set_result(None)
+            await go_on
+
+        crawl.in_callback = wait
+        await crawl.until(lambda: bool(crawl.sent))
+        with relying_on(
+            "`Scraper.slot.active`, the requests whose responses are in their callbacks"
+        ):
+            assert being_parsed(crawl.crawler) == []
+            crawl.answer(page(1))
+            await inside
+            assert [one.url for one in being_parsed(crawl.crawler)] == [page(1).url]
+        with relying_on("`Scraper.slot.is_idle()`, which was False during a callback"):
+            assert is_parsing(crawl.crawler)
+        go_on.set_result(None)
+
+    crawling(TinyCrawl(page(1)), act)
+
+
+def test_the_scraper_is_not_idle_while_a_pipeline_has_an_item(crawling: Run) -> None:
+    async def act(crawl: TinyCrawl) -> None:
+        loop = asyncio.get_running_loop()
+        inside, go_on = loop.create_future(), loop.create_future()
+
+        async def wait() -> None:
+            inside.set_result(None)
+            await go_on
+
+        crawl.in_pipeline = wait
+        await crawl.until(lambda: bool(crawl.sent))
+        with relying_on("`Scraper.slot.is_idle()`, which was False while a pipeline had an item"):
+            assert not is_parsing(crawl.crawler)
+            crawl.answer(page(1))
+            await inside
+            assert is_parsing(crawl.crawler)
+        go_on.set_result(None)
+
+    crawling(TinyCrawl(page(1)), act)
+
+
+@pytest.mark.parametrize("is_marked", [True, False])
+def test_a_crawler_without_a_spider_counts_as_failed(crawling: Run, is_marked: bool) -> None:
+    async def act(crawl: TinyCrawl) -> None:
+        if is_marked:
+            crawl.crawler.signals.connect(mark, signals.engine_stopped)
+
+    def mark() -> None:
+        mark_as_failed(crawl.crawler)
+
+    crawl = TinyCrawl(page(1))
+    crawling(crawl, act)
+    with relying_on(
+        "`CrawlerRunner.bootstrap_failed`, which was set for a crawler without a spider"
+    ):
+        assert crawl.runner.bootstrap_failed == is_marked
+
+
+def test_the_scheduler_has_its_filter_where_it_was(crawling: Run) -> None:
+    async def act(crawl: TinyCrawl) -> None:
+        await crawl.until(lambda: bool(crawl.sent))
+        scheduler = crawl.scheduler
+        with relying_on("`Scheduler.df`, the duplicate filter that a scheduler asks"):
+            assert filter_of(scheduler) is not None
+            assert filter_of(scheduler).request_seen(page(1))
+            assert not scheduler.enqueue_request(page(1))
+        with relying_on("`Scheduler.df`, which could be exchanged for one request"):
+            seen = filter_of(scheduler)
+            assert enqueue_unfiltered(scheduler, page(1))
+            assert filter_of(scheduler) is seen
+            assert not scheduler.enqueue_request(page(1))
+        with relying_on("`Scheduler.df`, which could be exchanged for one that has seen nothing"):
+            empty_filter(scheduler, crawl.crawler)
+            assert type(filter_of(scheduler)) is type(seen)
+            assert scheduler.enqueue_request(page(1))
+            assert not scheduler.enqueue_request(page(1))
+
+    crawling(TinyCrawl(page(1)), act)
+
+
+def test_the_filter_of_scrapy_redis_can_be_emptied() -> None:
+    dupefilter = pytest.importorskip("scrapy_redis.dupefilter")
+    with relying_on("`RFPDupeFilter.clear` of scrapy-redis, which makes it forget all requests"):
+        assert callable(dupefilter.RFPDupeFilter.clear)
+
+
+def test_a_scheduler_without_a_filter_takes_every_request() -> None:
+    class Plain:
+        taken: list[Request]
+
+        def enqueue_request(self, request: Request) -> bool:
+            return True
+
+    scheduler: Any = Plain()
+    assert filter_of(scheduler) is None
+    assert enqueue_unfiltered(scheduler, page(1))
+    assert not hasattr(scheduler, "df")
+    empty_filter(scheduler, new_crawler())
