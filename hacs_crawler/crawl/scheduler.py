@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import secrets
 import time
 from collections import deque
@@ -15,6 +14,7 @@ from scrapy import Request, Spider, signals
 from scrapy.core.scheduler import BaseScheduler, Scheduler
 from scrapy.crawler import Crawler
 from scrapy.utils.defer import maybe_deferred_to_future
+from scrapy.utils.log import failure_to_exc_info
 from scrapy.utils.misc import build_from_crawler, load_object
 from twisted.internet.defer import Deferred, DeferredLock
 from twisted.python.failure import Failure
@@ -47,8 +47,9 @@ from hacs_crawler.exceptions import ConfigError, StateError, StateUnavailableErr
 from hacs_crawler.fleet.partitions import Holdings
 from hacs_crawler.ranking.selection import Selection
 from hacs_crawler.state import Rows
+from hacs_crawler.utils.text import safe_logger
 
-logger = logging.getLogger(__name__)
+logger = safe_logger(__name__)
 
 LEAST_CHUNK: Final = 1_000
 """With a budget, seeds are ranked in chunks of at least this many, so that memory stays O(budget)."""
@@ -343,7 +344,9 @@ class HacsScheduler(BaseScheduler):
         wake(self._crawler)
 
     def _note_error(self, failure: Failure) -> None:
-        self._session.fail(f"the seeds could not be ranked: {failure.getTraceback()}")
+        logger.debug("Ranking failed", exc_info=failure_to_exc_info(failure))
+        error = failure.value
+        self._session.fail(f"the seeds could not be ranked: {type(error).__name__}: {error}")
         wake(self._crawler)
 
     def _note_room(self) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import logging
 import re
 import sys
 import time
@@ -21,8 +20,9 @@ from hacs_crawler.exceptions import HacsError
 from hacs_crawler.links import check_url, without_login
 from hacs_crawler.ranking.plan import make_plan
 from hacs_crawler.state import PAGES_A_CALL, State
+from hacs_crawler.utils.text import safe_logger
 
-logger = logging.getLogger(__name__)
+logger = safe_logger(__name__)
 
 LONGEST_LINE_BYTES = 65_536
 """A longer line is malformed; this bounds the memory that a file without line ends takes."""
