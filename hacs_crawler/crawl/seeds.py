@@ -72,6 +72,9 @@ async def seeds_of(session: Session, source: str) -> AsyncIterator[str]:
         async for url in (
             session.pages.urls() if is_state else in_batches(worker, read_seeds(source))
         ):
+            if is_state and (problem := check_url(url)):
+                logger.warning("a page of the state cannot be visited: %s: %s", problem, url[:200])
+                continue
             yield url
     finally:
         worker.close()
@@ -102,7 +105,7 @@ async def planned_seeds(session: Session) -> AsyncIterator[tuple[str, dict[str, 
                 continue
             url = pages[page_id].url
             if problem := check_url(url):
-                logger.error("the page with id %d cannot be visited: %s", page_id, problem)
+                logger.warning("a page of the state cannot be visited: %s: %s", problem, url[:200])
                 continue
             if session.ranker is not None:
                 await session.ranker.make_room()
