@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from urllib.parse import quote
 
 from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
@@ -17,8 +16,9 @@ from hacs_crawler.middlewares.page_memory import PageMemoryMiddleware
 from hacs_crawler.middlewares.retry_after import RetryAfterMiddleware
 from hacs_crawler.middlewares.robotstxt import ObeyedRobotsTxtMiddleware
 from hacs_crawler.state import is_server
+from hacs_crawler.utils.text import safe_logger
 
-logger = logging.getLogger(__name__)
+logger = safe_logger(__name__)
 
 SPIDERS = "hacs_crawler.spiders"
 COMPONENTS = (

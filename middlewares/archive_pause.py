@@ -6,7 +6,6 @@ refused, for an hour at first (its staff in edgi-govdata-archiving/wayback issue
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable
 from typing import Final, NoReturn
@@ -26,6 +25,7 @@ from hacs_crawler.crawl.loop import sleep
 from hacs_crawler.crawl.scrapy_internals import Downloads, is_closing
 from hacs_crawler.crawl.session import Session
 from hacs_crawler.harvest.client import REQUESTS_AT_ONCE
+from hacs_crawler.utils.text import safe_logger
 
 try:
     from scrapy.exceptions import DownloadConnectionRefusedError
@@ -34,7 +34,7 @@ except ImportError:  # before Scrapy 2.14
 else:
     REFUSED = (TwistedConnectionRefusedError, DownloadConnectionRefusedError)
 
-logger = logging.getLogger(__name__)
+logger = safe_logger(__name__)
 
 PAUSES_WITHOUT_ANSWER: Final = 2
 """How often an archive is left alone that has not answered anything yet: its address may be wrong."""

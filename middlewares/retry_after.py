@@ -6,7 +6,6 @@ as the spider `wayback` asks them are left to `ArchivePauseMiddleware`.
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable
 
@@ -19,8 +18,9 @@ from hacs_crawler.crawl.backoff import LONGEST_WAIT_SECONDS, HostPausedError, re
 from hacs_crawler.crawl.loop import call_later
 from hacs_crawler.crawl.scrapy_internals import Downloads, wake
 from hacs_crawler.crawl.session import Session
+from hacs_crawler.utils.text import safe_logger
 
-logger = logging.getLogger(__name__)
+logger = safe_logger(__name__)
 
 STATUSES = (429, 503)
 DEFAULT_PAUSE_SECONDS = 60.0

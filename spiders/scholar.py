@@ -20,6 +20,7 @@ from hacs_crawler.exceptions import HacsError
 from hacs_crawler.items import NewPublication, PageVisit
 from hacs_crawler.links import is_inside, page_links, website_of
 from hacs_crawler.outcome import Outcome
+from hacs_crawler.utils.text import printable
 
 DEEPEST = 2
 LEVELS = ("website", "homepage")
@@ -138,7 +139,11 @@ class ScholarSpider(Spider):
     def note_failure(self, failure: Failure) -> None:
         """Say in one line why a page could not be visited; the middlewares have recorded it."""
         request: Request = failure.request  # type: ignore[attr-defined]
-        self.logger.warning("%s was not seen: %s", request.url, failure.getErrorMessage())
+        self.logger.warning(
+            "%s was not seen: %s",
+            printable(request.url),
+            printable(failure.getErrorMessage()),
+        )
 
 
 def _page_visit(outcome: Outcome) -> PageVisit:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
@@ -26,9 +25,10 @@ from hacs_crawler.items import SeedHistory
 from hacs_crawler.links import fingerprint
 from hacs_crawler.middlewares.archive_pause import ArchivePauseMiddleware
 from hacs_crawler.utils.progress import Progress
+from hacs_crawler.utils.text import safe_logger
 from hacs_crawler.utils.times import DAY
 
-logger = logging.getLogger(__name__)
+logger = safe_logger(__name__)
 
 SEEDS_AT_ONCE = 16
 LEVELS = ("homepage", "website")

@@ -1,6 +1,5 @@
 """Content encodings of HTTP, undone within bounds."""
 
-import logging
 import zlib
 from collections.abc import Callable, Mapping
 from functools import cache
@@ -9,8 +8,9 @@ from types import ModuleType
 from typing import Final
 
 from hacs_crawler.exceptions import HacsError
+from hacs_crawler.utils.text import safe_logger
 
-logger = logging.getLogger(__name__)
+logger = safe_logger(__name__)
 
 GZIP_MAGIC: Final = b"\x1f\x8b"
 _ZSTD_MAGIC: Final = b"\x28\xb5\x2f\xfd"

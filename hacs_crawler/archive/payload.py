@@ -4,7 +4,6 @@ The same bytes have to give the same links as in a live visit, or none at all: a
 show fewer links than it had, and the next visit would seem to have found new ones.
 """
 
-import logging
 import re
 from collections.abc import Callable
 from functools import cache
@@ -17,8 +16,9 @@ from scrapy.http import HtmlResponse
 from hacs_crawler.archive.codecs import MissingCodecError, decoded, say_missing
 from hacs_crawler.archive.memento_uri import Rewriting, without_toolbar
 from hacs_crawler.links import UNREADABLE, LinkRules, is_binary, link_fingerprints
+from hacs_crawler.utils.text import safe_logger
 
-logger = logging.getLogger(__name__)
+logger = safe_logger(__name__)
 
 MAX_BODY_BYTES: Final = 32 << 20
 """A longer payload, or one that unpacks to more, is not looked at; this bounds the memory it takes."""

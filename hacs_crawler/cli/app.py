@@ -24,8 +24,9 @@ from hacs_crawler.cli.rank import rank
 from hacs_crawler.cli.report import report
 from hacs_crawler.cli.show import show
 from hacs_crawler.cli.simulate import simulate
+from hacs_crawler.utils.text import safe_logger
 
-logger = logging.getLogger(__name__)
+logger = safe_logger(__name__)
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 import math
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Final
 
 import typer
 
-from hacs_crawler.cli.common import Set, opened, writing_to_stdout
+from hacs_crawler.cli.common import Set, opened, say, writing_to_stdout
 from hacs_crawler.config import Config
 from hacs_crawler.ranking.calibration import (
     FOLDS,
@@ -27,8 +26,9 @@ from hacs_crawler.ranking.calibration import (
 from hacs_crawler.state import Outcomes, State
 from hacs_crawler.statistics import Expectation, reliability
 from hacs_crawler.utils.progress import Progress
+from hacs_crawler.utils.text import safe_logger
 
-logger = logging.getLogger(__name__)
+logger = safe_logger(__name__)
 
 BINS: Final = 10
 SCORES: Final = ("predicted", "found", "Brier", "skill", "log loss", "skill")
@@ -59,7 +59,7 @@ def calibrate(
             progress.update("reading what visits found")
             lines = list(_compared(config, state, progress, keeps=not dry_run))
         for line in lines:
-            typer.echo(line)
+            say(line)
 
 
 def _compared(config: Config, state: State, progress: Progress, *, keeps: bool) -> Iterator[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import sys
 from collections.abc import Iterator
@@ -17,8 +16,9 @@ from scrapy.utils.project import get_project_settings
 from hacs_crawler.config import Config
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.state import State, open_state
+from hacs_crawler.utils.text import printable, safe_logger
 
-logger = logging.getLogger(__name__)
+logger = safe_logger(__name__)
 
 BROKEN_PIPE_STATUS = 141
 """What a shell reports of a command that was ended by SIGPIPE."""
@@ -66,6 +66,11 @@ def writing_to_stdout() -> Iterator[None]:
             raise typer.Exit(BROKEN_PIPE_STATUS) from None
         msg = f"cannot write to standard output: {error.strerror or error}"
         raise HacsError(msg) from error
+
+
+def say(line: str) -> None:
+    """Print a line that may hold foreign text."""
+    typer.echo(printable(line))
 
 
 def project_settings(pairs: list[str] | None) -> Settings:

@@ -22,6 +22,7 @@ from hacs_crawler.doctor.sqlite import sqlite_checks
 from hacs_crawler.doctor.state import state_checks
 from hacs_crawler.exceptions import ConfigError, StateError
 from hacs_crawler.state import describe, open_store, sqlite_path
+from hacs_crawler.utils.text import printable
 
 _COLOURS: Final = {Status.OK: "green", Status.WARNING: "yellow", Status.FAILURE: "red"}
 
@@ -91,6 +92,6 @@ def _store_checks(config: Config) -> Iterator[Check]:
 def _print(check: Check) -> None:
     colour = _COLOURS[check.status]
     status = typer.style(f"{check.status.value:8}", fg=colour)
-    typer.echo(f"{status} {check.name:12} {check.found}")
+    typer.echo(f"{status} {check.name:12} {printable(check.found)}")
     if check.advice:
-        typer.echo(f"{'':8} {'':12} -> {check.advice}")
+        typer.echo(f"{'':8} {'':12} -> {printable(check.advice)}")

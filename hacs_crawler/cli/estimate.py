@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,8 +16,9 @@ from hacs_crawler.cli.common import Set, opened
 from hacs_crawler.exceptions import StateError
 from hacs_crawler.state import PAGES_A_CALL, State
 from hacs_crawler.utils.progress import Progress
+from hacs_crawler.utils.text import safe_logger
 
-logger = logging.getLogger(__name__)
+logger = safe_logger(__name__)
 
 NOTE: Final = "estimate"
 """Under which key the state remembers how far a run has come."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 from pathlib import Path
 from typing import Annotated
 
@@ -20,9 +19,10 @@ from hacs_crawler.evaluation.tables import as_json, ordering_csv, selection_csv,
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.utils.files import replacing
 from hacs_crawler.utils.progress import Progress
+from hacs_crawler.utils.text import safe_logger
 from hacs_crawler.utils.times import DAY
 
-logger = logging.getLogger(__name__)
+logger = safe_logger(__name__)
 
 _File = typer.Option(help="CSV; see docs/evaluation.md")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import sys
 from contextlib import nullcontext
 from pathlib import Path
@@ -18,8 +17,9 @@ from hacs_crawler.experiment.text import answer_text, paragraphs
 from hacs_crawler.state import export_outcomes
 from hacs_crawler.utils.files import replacing
 from hacs_crawler.utils.progress import Progress
+from hacs_crawler.utils.text import safe_logger
 
-logger = logging.getLogger(__name__)
+logger = safe_logger(__name__)
 
 NOT_SET = (
     "no experiment is set: add one to the project's settings, such as "

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import sys
 from contextlib import nullcontext
 from pathlib import Path
@@ -11,8 +10,9 @@ from hacs_crawler.exceptions import StateError
 from hacs_crawler.state import PAGES_A_CALL, ExportError, Page, State, to_line
 from hacs_crawler.utils.files import Writable, replacing
 from hacs_crawler.utils.progress import Progress
+from hacs_crawler.utils.text import safe_logger
 
-logger = logging.getLogger(__name__)
+logger = safe_logger(__name__)
 
 
 def export_pages(state: State, target: Path | None) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import logging
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import closing
@@ -43,13 +42,14 @@ from hacs_crawler.state import (
     read_outcomes,
 )
 from hacs_crawler.utils.progress import Progress
+from hacs_crawler.utils.text import safe_logger
 from hacs_crawler.utils.times import DAY
 
 T = TypeVar("T")
 
 BATCH: Final = 1_000
 
-logger = logging.getLogger(__name__)
+logger = safe_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import json
-import logging
 import math
 from collections.abc import Iterator
 from typing import Annotated, Any
 
 import typer
 
-from hacs_crawler.cli.common import Set, opened, writing_to_stdout
+from hacs_crawler.cli.common import Set, opened, say, writing_to_stdout
 from hacs_crawler.cli.text import days_text, interval_text
 from hacs_crawler.ranking.plan import Plan, make_plan
 from hacs_crawler.state import PAGES_A_CALL, State
 from hacs_crawler.utils.progress import Progress
+from hacs_crawler.utils.text import safe_logger
 
-logger = logging.getLogger(__name__)
+logger = safe_logger(__name__)
 
 ROWS_SHOWN = 20
 """How many pages are shown where neither a limit nor a budget is set."""
@@ -44,7 +44,7 @@ def rank(
             return
         lines = _json_lines(plan, state) if json_ else _table(plan, state)
         for line in lines:
-            typer.echo(line)
+            say(line)
         logger.info("%s", summary(plan))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import webbrowser
 from pathlib import Path
 from typing import Annotated
@@ -14,8 +13,9 @@ from hacs_crawler.exceptions import HacsError
 from hacs_crawler.report.data import report_data
 from hacs_crawler.report.html import html
 from hacs_crawler.utils.files import replacing
+from hacs_crawler.utils.text import safe_logger
 
-logger = logging.getLogger(__name__)
+logger = safe_logger(__name__)
 
 
 def report(

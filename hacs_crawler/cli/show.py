@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final
 import numpy as np
 import typer
 
-from hacs_crawler.cli.common import Set, opened, writing_to_stdout
+from hacs_crawler.cli.common import Set, opened, say, writing_to_stdout
 from hacs_crawler.cli.rank import Json
 from hacs_crawler.cli.text import days_text, interval_text
 from hacs_crawler.config import Config
@@ -73,7 +73,7 @@ def show(
             typer.echo(json.dumps(_as_json(report), indent=2))
             return
         for line in _text(report, config, now):
-            typer.echo(line)
+            say(line)
 
 
 def report_of(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -24,9 +23,10 @@ from hacs_crawler.simulation.tournament import Standing, compare
 from hacs_crawler.state import Estimation
 from hacs_crawler.utils.files import replacing
 from hacs_crawler.utils.progress import Progress
+from hacs_crawler.utils.text import safe_logger
 from hacs_crawler.utils.times import DAY
 
-logger = logging.getLogger(__name__)
+logger = safe_logger(__name__)
 
 DEFAULT: Final = Estimation()
 DEFAULT_PLOT: Final = Path("curves.svg")

@@ -5,7 +5,6 @@ The board is asked in a thread of its own, so that neither ranking nor the state
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import AsyncIterator, Callable, Iterable
 from typing import Any, Final, ParamSpec, Protocol, TypeVar
@@ -26,8 +25,9 @@ from hacs_crawler.fleet.member import SOON_SHARE, Assignment, FleetWorker, Task
 from hacs_crawler.fleet.partitions import Holdings, under_way
 from hacs_crawler.fleet.serializer import SerializerError
 from hacs_crawler.links import page_id_of
+from hacs_crawler.utils.text import safe_logger
 
-logger = logging.getLogger(__name__)
+logger = safe_logger(__name__)
 
 BATCH: Final = 16
 """Seeds taken at once: a worker that dies keeps no more from the others than these, for a lease."""

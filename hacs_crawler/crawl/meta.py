@@ -106,7 +106,9 @@ def _is_start(request: Request) -> bool:
 
 
 def _key(url: str) -> int | None:
-    """Return the page's id; a bad port or an impossible IP address has none."""
+    """Return the page's id; what no plan could visit again has none: other schemes, a bad port."""
+    if not url[:8].lower().startswith(("http://", "https://")):
+        return None
     try:
         return page_id_of(url)
     except ValueError:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Concatenate, Final, ParamSpec, TypeVar
 
 import numpy as np
 from scrapy.utils.defer import maybe_deferred_to_future
+from scrapy.utils.log import failure_to_exc_info
 from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
@@ -16,8 +16,9 @@ from hacs_crawler.crawl.loop import Worker, call_later, in_batches, sleep
 from hacs_crawler.exceptions import StateError, StateUnavailableError
 from hacs_crawler.links import page_id_of
 from hacs_crawler.state import Page, Prediction, Recorded, Rows, State, Visit, copy_of, merged
+from hacs_crawler.utils.text import safe_logger
 
-logger = logging.getLogger(__name__)
+logger = safe_logger(__name__)
 
 GATHER_SECONDS: Final = 0.005
 """How long pages are gathered into one read: less than any answer from the network takes."""
@@ -322,7 +323,8 @@ class PageCache:
     def _fail_to_write(self, failure: Failure) -> None:
         error = failure.value
         if not isinstance(error, StateError):
-            error = StateError(f"visits could not be recorded: {failure.getTraceback()}")
+            logger.debug("Recording failed", exc_info=failure_to_exc_info(failure))
+            error = StateError(f"visits could not be recorded: {type(error).__name__}: {error}")
         self._written = None
         self._on_error(error)
         if not isinstance(error, StateUnavailableError):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from typing import Final
 
@@ -12,8 +11,9 @@ from scrapy.utils.defer import maybe_deferred_to_future
 from hacs_crawler.crawl.loop import sleep
 from hacs_crawler.crawl.scrapy_internals import Downloads, is_parsing
 from hacs_crawler.crawl.session import MINUTE, Session
+from hacs_crawler.utils.text import safe_logger
 
-logger = logging.getLogger(__name__)
+logger = safe_logger(__name__)
 
 LOOK_SECONDS: Final = 0.25
 """How often it is looked whether a round is done."""

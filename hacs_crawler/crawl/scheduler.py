@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections import deque
 from itertools import count
@@ -13,6 +12,7 @@ from scrapy.core.scheduler import BaseScheduler, Scheduler
 from scrapy.crawler import Crawler
 from scrapy.pqueues import DownloaderAwarePriorityQueue, ScrapyPriorityQueue
 from scrapy.utils.defer import maybe_deferred_to_future
+from scrapy.utils.log import failure_to_exc_info
 from scrapy.utils.misc import build_from_crawler, load_object
 from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
@@ -40,8 +40,9 @@ from hacs_crawler.crawl.seed_queue import SeedQueue
 from hacs_crawler.crawl.session import Session
 from hacs_crawler.crawl.start_watch import StartWatch
 from hacs_crawler.fleet.partitions import Holdings
+from hacs_crawler.utils.text import safe_logger
 
-logger = logging.getLogger(__name__)
+logger = safe_logger(__name__)
 
 MOST_WAITING: Final = 2_000
 """Of the seeds of a plan at most about so many wait as requests."""
@@ -370,7 +371,9 @@ class HacsScheduler(BaseScheduler):
         wake(self._crawler)
 
     def _note_error(self, failure: Failure) -> None:
-        self._session.fail(f"the seeds could not be ranked: {failure.getTraceback()}")
+        logger.debug("Ranking failed", exc_info=failure_to_exc_info(failure))
+        error = failure.value
+        self._session.fail(f"the seeds could not be ranked: {type(error).__name__}: {error}")
         wake(self._crawler)
 
     def _note_room(self) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import logging
 import re
 import sys
 import time
@@ -21,8 +20,9 @@ from hacs_crawler.exceptions import HacsError
 from hacs_crawler.links import check_url, without_login
 from hacs_crawler.ranking.plan import make_plan
 from hacs_crawler.state import PAGES_A_CALL, State
+from hacs_crawler.utils.text import safe_logger
 
-logger = logging.getLogger(__name__)
+logger = safe_logger(__name__)
 
 LONGEST_LINE_BYTES = 65_536
 """A longer line is malformed; this bounds the memory that a file without line ends takes."""
@@ -73,6 +73,9 @@ async def seeds_of(session: Session, source: str) -> AsyncIterator[str]:
         async for url in (
             session.pages.urls() if is_state else in_batches(worker, read_seeds(source))
         ):
+            if is_state and (problem := check_url(url)):
+                logger.warning("a page of the state cannot be visited: %s: %s", problem, url[:200])
+                continue
             yield url
     finally:
         worker.close()
@@ -103,7 +106,7 @@ async def planned_seeds(session: Session) -> AsyncIterator[tuple[str, dict[str, 
                 continue
             url = pages[page_id].url
             if problem := check_url(url):
-                logger.error("the page with id %d cannot be visited: %s", page_id, problem)
+                logger.warning("a page of the state cannot be visited: %s: %s", problem, url[:200])
                 continue
             if session.ranker is not None:
                 await session.ranker.make_room()

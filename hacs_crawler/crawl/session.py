@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any, Protocol
@@ -32,9 +31,10 @@ from hacs_crawler.ranking.candidates import Correct
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.plan import correction_of
 from hacs_crawler.state import Label, News, Prediction, Recorded, State, Visit, open_state
+from hacs_crawler.utils.text import safe_logger
 from hacs_crawler.utils.times import MAX_SECOND
 
-logger = logging.getLogger(__name__)
+logger = safe_logger(__name__)
 
 CLOSE_REASON = "hacs_error"
 MINUTE = 60.0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from array import array
 from collections import Counter
 from collections.abc import Sequence
@@ -15,8 +14,9 @@ from scrapy.statscollectors import StatsCollector
 from hacs_crawler.ranking.plan import Plan
 from hacs_crawler.state import News, Recorded
 from hacs_crawler.statistics import Expectation, summary
+from hacs_crawler.utils.text import safe_logger
 
-logger = logging.getLogger(__name__)
+logger = safe_logger(__name__)
 
 MOST_CAUSES: Final = 20
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import logging
-
 import redis
 from scrapy import Request
 from scrapy_redis.dupefilter import RFPDupeFilter
 
 from hacs_crawler.state.redis_connection import may_pass
+from hacs_crawler.utils.text import safe_logger
 
-logger = logging.getLogger(__name__)
+logger = safe_logger(__name__)
 
 
 class SharedDupeFilter(RFPDupeFilter):  # type: ignore[misc]  # scrapy-redis has no types

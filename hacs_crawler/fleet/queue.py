@@ -7,7 +7,6 @@ yielded; if that process dies, it returns when the fleet's board gives the parti
 
 from __future__ import annotations
 
-import logging
 import secrets
 import time
 from collections import deque
@@ -22,8 +21,9 @@ from hacs_crawler.fleet.board import partition_of
 from hacs_crawler.fleet.partitions import Holdings, under_way
 from hacs_crawler.fleet.serializer import SerializerError, dumps, read_request
 from hacs_crawler.state.redis_connection import may_pass
+from hacs_crawler.utils.text import safe_logger
 
-logger = logging.getLogger(__name__)
+logger = safe_logger(__name__)
 
 BATCH: Final = 16
 """Requests taken at once, at most one of each partition."""

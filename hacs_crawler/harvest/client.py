@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from typing import Final
 
@@ -29,8 +28,9 @@ from hacs_crawler.harvest.memento import (
 )
 from hacs_crawler.harvest.query import Answer, Span, memento_url, query_url, read_answer
 from hacs_crawler.harvest.site import Site
+from hacs_crawler.utils.text import safe_logger
 
-logger = logging.getLogger(__name__)
+logger = safe_logger(__name__)
 
 CDX_SLOT: Final = "hacs-cdx"
 MEMENTO_SLOT: Final = "hacs-mementos"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
@@ -11,8 +10,9 @@ from hacs_crawler.harvest.client import ArchiveClient, UnansweredError
 from hacs_crawler.harvest.query import Answer, Span
 from hacs_crawler.harvest.site import Site
 from hacs_crawler.links import fingerprint
+from hacs_crawler.utils.text import safe_logger
 
-logger = logging.getLogger(__name__)
+logger = safe_logger(__name__)
 
 LIMIT: Final = 5_000
 """Rows a request, at first: some 1 MB, and a few seconds of the Wayback Machine's time."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -27,9 +26,10 @@ from hacs_crawler.harvest.site import Site
 from hacs_crawler.items import SeedHistory
 from hacs_crawler.links import fingerprint
 from hacs_crawler.state import Page, State
+from hacs_crawler.utils.text import safe_logger
 from hacs_crawler.utils.times import DAY
 
-logger = logging.getLogger(__name__)
+logger = safe_logger(__name__)
 
 PAGES_AT_ONCE: Final = 64
 BATCH: Final = 1_000

@@ -10,13 +10,17 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from hacs_crawler.links import check_url
 from hacs_crawler.ranking.calibration import read_correction
 from hacs_crawler.ranking.candidates import Correct, Places, candidates_from, taken
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.policies import Candidates, Floats
 from hacs_crawler.ranking.selection import best_places, explored, scored
-from hacs_crawler.state import ROW, Ids, Label, Prediction, Rows, State, predictions
+from hacs_crawler.state import PAGES_A_CALL, ROW, Ids, Label, Prediction, Rows, State, predictions
 from hacs_crawler.utils.progress import Progress
+from hacs_crawler.utils.text import safe_logger
+
+logger = safe_logger(__name__)
 
 Counts = NDArray[np.int64]
 
@@ -85,9 +89,52 @@ def make_plan(
     `now` is in seconds since 1970 UTC. With `limit` only that many pages of the beginning are returned.
     Every page is ranked at once; HACS_RANK_WINDOW does not count. Takes memory in proportion to the
     pages known, and makes no Python object of any. Raises StateError, and ConfigError where a
-    policy does not return one number a page.
+    policy does not return one number a page. Pages that no crawl could visit leave their places to those
+    behind them, and are logged.
     """
-    return plan_of(*read_rows(state, progress), state, options, now, limit)
+    page_ids, rows = read_rows(state, progress)
+    options = options.seeded(secrets.randbits(63))  # the same each time
+    look, unusable = options, _Unusable()
+    while True:
+        plan = plan_of(page_ids, rows, state, options, now, limit)
+        if not plan.left_out or not unusable.add(plan, state):
+            break
+        # so that many such pages are found in few steps
+        look = replace(look, budget=look.budget and 2 * look.budget)
+        ahead = limit and 2 * limit * (look.budget or 1) // (options.budget or 1)
+        unusable.add(plan_of(page_ids, rows, state, look, now, ahead), state)
+        is_usable = ~np.isin(page_ids, list(unusable.page_ids))
+        page_ids, rows = page_ids[is_usable], rows[is_usable]
+    unusable.log()
+    return replace(plan, known=plan.known + len(unusable.page_ids))
+
+
+class _Unusable:
+    """Pages in a state that no crawl could visit, such as versions before let an import bring there."""
+
+    def __init__(self) -> None:
+        self.page_ids: set[int] = set()
+        self._example = ""
+
+    def add(self, plan: Plan, state: State) -> bool:
+        """Look for such pages in a plan; return whether there are any."""
+        found = len(self.page_ids)
+        for start in range(0, len(plan), PAGES_A_CALL):
+            ids = plan.page_ids[start : start + PAGES_A_CALL].tolist()
+            for page_id, page in state.load(ids).items():
+                if problem := check_url(page.url):
+                    self.page_ids.add(page_id)
+                    self._example = self._example or f"{page.url[:200]}: {problem}"
+        return len(self.page_ids) > found
+
+    def log(self) -> None:
+        """Say how many there are."""
+        if self.page_ids:
+            logger.warning(
+                "%d pages of the state cannot be visited and are passed over, such as %s",
+                len(self.page_ids),
+                self._example,
+            )
 
 
 def read_rows(state: State, progress: Progress | None = None) -> tuple[Ids, Rows]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from math import isclose
@@ -24,8 +23,9 @@ from hacs_crawler.state.outcome_log import (
 )
 from hacs_crawler.state.page import News, Page, Visit, bound_links, copy_of, merge, merge_pages
 from hacs_crawler.state.store import DAMAGED_OUTCOMES, Change, Ids, Rows, Store
+from hacs_crawler.utils.text import safe_logger
 
-logger = logging.getLogger(__name__)
+logger = safe_logger(__name__)
 
 _TRIES = 100
 _SAME_RATE = 1e-9

@@ -20,11 +20,14 @@ from itertools import pairwise
 from typing import Any, Final, TypeVar
 
 from hacs_crawler.exceptions import HacsError
-from hacs_crawler.links import page_id_of, page_surt
+from hacs_crawler.links import check_url, page_id_of, page_surt, without_login
 from hacs_crawler.state import digests
 from hacs_crawler.state.link_sample import COARSEST, kept, new_array
 from hacs_crawler.state.page import RECENT_VISITS, Harvest, Page, merge_pages
+from hacs_crawler.utils.text import safe_logger
 from hacs_crawler.utils.times import parse_iso
+
+logger = safe_logger(__name__)
 
 T = TypeVar("T")
 
@@ -35,6 +38,8 @@ DIGEST_LAYOUT: Final = 3
 """Of pages of which digests are known; these may keep less of their links too."""
 LONGEST_LINE_BYTES: Final = 1 << 28
 """A longer line is refused; 14 million links fit. It bounds the memory that a damaged file takes."""
+REFUSALS_SHOWN: Final = 10
+"""So many lines of a file are named that are passed over; the others are counted."""
 
 _LONGEST_TEXT_BYTES: Final = 65_535
 _MOST_ATTEMPTS: Final = 255
@@ -43,6 +48,10 @@ _MAX_SOURCE: Final = 2**32 - 1
 _BEGINNING: Final = re.compile(rb'\A(?:\xef\xbb\xbf)?\s*\{(?:.*[{,])?\s*"hacs"\s*:')
 to_json: Final = json.JSONEncoder(allow_nan=False).encode
 _HAS_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:").match
+
+
+class UnvisitableError(ValueError):
+    """A line is sound, but no crawl could visit its page."""
 
 
 class ExportError(HacsError):
@@ -130,10 +139,35 @@ def from_line(line: bytes) -> Page:
 def read_export(lines: Iterable[bytes], name: str) -> Iterator[Page]:
     """Yield the pages of an export, reading as they are asked for.
 
-    Raises ExportError, with `name` and a line number, at the first line that is no page, and passes on
-    what reading raises.
+    A line whose page no crawl could visit is passed over; the first of these are logged, and how many
+    there are. Raises ExportError, with `name` and a line number, at the first line that is no page, and
+    passes on what reading raises.
     """
-    return read_objects(lines, name, from_line)
+    number = refused = 0
+
+    def numbered() -> Iterator[bytes]:
+        nonlocal number
+        for line in lines:
+            number += 1
+            yield line
+
+    for found in read_objects(numbered(), name, _page_or_problem):
+        if isinstance(found, Page):
+            yield found
+            continue
+        refused += 1
+        if refused <= REFUSALS_SHOWN:
+            logger.warning("%s, line %d: %s; skipped", name, number, found)
+    if refused > REFUSALS_SHOWN:
+        logger.warning("%s: %d lines are skipped, whose pages cannot be visited", name, refused)
+
+
+def _page_or_problem(line: bytes) -> Page | str:
+    """Return the page of a line, or why no crawl could visit it."""
+    try:
+        return from_line(line)
+    except UnvisitableError as error:
+        return str(error)
 
 
 def read_objects(lines: Iterable[bytes], name: str, from_line: Callable[[bytes], T]) -> Iterator[T]:
@@ -204,6 +238,8 @@ def _url(url: str) -> str:
         page_id_of(url)
     except ValueError as error:
         raise ValueError(f"'url' is impossible: {url[:200]!r}: {error}") from error
+    if problem := check_url(url):
+        raise UnvisitableError(f"{problem}: {without_login(url)[:200]!r}")
     return url
 
 

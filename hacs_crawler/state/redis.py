@@ -10,7 +10,6 @@ million pages stay in Redis's compact encoding (at most 512 fields a hash), see 
 from __future__ import annotations
 
 import json
-import logging
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from functools import cache
@@ -27,8 +26,9 @@ from hacs_crawler.state.codec import ROW, UNKNOWN_ROW, VERSION_OFFSET, row_of, u
 from hacs_crawler.state.outcome_log import OUTCOME, Outcomes
 from hacs_crawler.state.redis_connection import RedisServer
 from hacs_crawler.state.store import DAMAGED_OUTCOMES, DAMAGED_ROWS, SCHEMA, Change, Ids, Rows, note
+from hacs_crawler.utils.text import safe_logger
 
-logger = logging.getLogger(__name__)
+logger = safe_logger(__name__)
 
 BUCKETS: Final = 65_536
 _BUCKETS_A_TRIP = 4_096

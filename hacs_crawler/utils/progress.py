@@ -13,7 +13,9 @@ from typing import Final, Self, TextIO
 from rich import progress as bars
 from rich.console import Console
 
-logger = logging.getLogger(__name__)
+from hacs_crawler.utils.text import safe_logger
+
+logger = safe_logger(__name__)
 
 LOG_SECONDS: Final = 10.0
 """How far apart log lines are at least."""

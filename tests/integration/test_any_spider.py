@@ -80,6 +80,28 @@ def ranked(site: Site, write_state: Callable[..., None]) -> None:
         )
 
 
+def test_what_is_no_page_of_the_web_is_sent_whatever_the_budget(
+    spider: Callable[[str], Spider], site: Site
+) -> None:
+    code = """
+        import scrapy
+
+        class Mixed(scrapy.Spider):
+            name = "mixed"
+
+            def __init__(self, site, **kwargs):
+                super().__init__(**kwargs)
+                self.start_urls = ["data:text/html,1", "data:text/html,2", f"{site}/0", f"{site}/1"]
+
+            def parse(self, response):
+                self.logger.info("parsed %s", response.url)
+    """
+    crawl = spider(code).run(HACS_BUDGET=1)
+    assert crawl.log.count("parsed data:") == 2
+    assert crawl.log.count("parsed http:") == 1
+    assert crawl.stat("hacs/visits") == 1
+
+
 @pytest.mark.usefixtures("ranked")
 def test_start_urls_are_ranked(spider: Callable[[str], Spider], site: Site) -> None:
     crawl = spider(START_URLS).run()

@@ -239,6 +239,34 @@ def broken(path: str, value: object) -> bytes:
 
 
 @pytest.mark.parametrize(
+    ("url", "problem"),
+    [
+        ("file:///etc/passwd", "scheme 'file' is not http or https: 'file:///etc/passwd'"),
+        ("javascript:alert(1)", "scheme 'javascript' is not http or https"),
+        ("ftp://example.edu/", "scheme 'ftp' is not http or https"),
+        ("http://carla:s3cr3t@example.edu/", "a user or password in it"),
+        ("http://example.edu/\nERROR: lost", "space or control character U+000A"),
+    ],
+)
+def test_a_line_whose_page_no_crawl_could_visit_is_skipped_and_named(
+    url: str, problem: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    lines = [to_line(example()), broken("url", url), to_line(example())]
+    assert len(list(read_export(lines, "pages.jsonl"))) == 2
+    assert f"pages.jsonl, line 2: {problem}" in caplog.messages[0]
+    assert "s3cr3t" not in caplog.text
+    assert len(caplog.messages) == 1
+
+
+def test_of_many_such_lines_some_are_named_and_all_counted(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    assert not list(read_export([broken("url", "ftp://example.edu/")] * 30, "pages.jsonl"))
+    assert caplog.messages[-1].startswith("pages.jsonl: 30 lines are skipped")
+    assert len(caplog.messages) == 11
+
+
+@pytest.mark.parametrize(
     ("path", "value", "message"),
     [
         ("hacs", 4, "'hacs' is layout 4"),

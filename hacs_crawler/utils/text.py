@@ -1,0 +1,42 @@
+"""Foreign text, made safe to be shown: URLs and messages that others wrote."""
+
+from __future__ import annotations
+
+import logging
+import re
+from typing import Final
+
+_LOGIN: Final = re.compile(r"(:[/\\]{2,})[^\s/?#\\]*@")
+_BARE_LOGIN: Final = re.compile(r"\b(?!mailto:)[\w.%+-]+:[^\s/?#@]+@")
+"""As in what Scrapy says of a host that it refuses."""
+
+
+def printable(text: object) -> str:
+    """Return a text on one line that no terminal takes for more than letters, without any login.
+
+    Control characters, line ends, marks that turn the direction of writing, lone surrogates and
+    whatever else Unicode calls neither letter, sign nor space are escaped as in Python. The user
+    and the password before a host are left out, anywhere in the text.
+    """
+    shown = str(text)
+    if "@" in shown:
+        shown = _BARE_LOGIN.sub("", _LOGIN.sub(r"\1", shown))
+    if shown.isprintable():
+        return shown
+    return "".join([one if one.isprintable() else _escaped(one) for one in shown])
+
+
+def safe_logger(name: str) -> logging.Logger:
+    """Return the logger of that name, whose messages are made `printable`."""
+    logger = logging.getLogger(name)
+    logger.addFilter(_make_printable)  # added once, however often
+    return logger
+
+
+def _escaped(character: str) -> str:
+    return character.encode("unicode_escape").decode()
+
+
+def _make_printable(record: logging.LogRecord) -> bool:
+    record.msg, record.args = printable(record.getMessage()), ()
+    return True
