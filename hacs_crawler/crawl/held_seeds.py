@@ -100,7 +100,8 @@ class HeldSeeds:
         if self._held:
             await maybe_deferred_to_future(self._lock.acquire())
             try:
-                await self._rank()
+                if self._session.is_open:
+                    await self._rank()
             finally:
                 self._lock.release()
         if is_last or self._config.rank_window or not self._budget:

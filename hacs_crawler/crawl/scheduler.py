@@ -372,6 +372,8 @@ class HacsScheduler(BaseScheduler):
 
     def _note_error(self, failure: Failure) -> None:
         logger.debug("Ranking failed", exc_info=failure_to_exc_info(failure))
+        if not self._session.is_open:  # the crawl was closed meanwhile
+            return
         error = failure.value
         self._session.fail(f"the seeds could not be ranked: {type(error).__name__}: {error}")
         wake(self._crawler)

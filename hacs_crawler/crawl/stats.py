@@ -140,5 +140,5 @@ class CrawlStats:
         )
         if self._causes:
             failed = self._causes.total()
-            logger.warning("%d requests for pages got no answer: %s", failed, self.causes())
+            logger.info("%d requests for pages got no answer: %s", failed, self.causes())
             self._causes.clear()

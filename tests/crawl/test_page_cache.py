@@ -581,7 +581,7 @@ def test_an_error_in_writing_that_no_store_should_have_comes_with_its_place(worl
         world.pages.record(visit(A, 1))
         await world.wait(SECONDS)
         (error,) = world.errors
-        assert str(error).startswith("visits could not be recorded: Traceback")
+        assert str(error).startswith("visits could not be recorded: KeyError")
         assert "no such thing" in str(error)
 
     run(scenario())

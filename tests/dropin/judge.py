@@ -90,7 +90,9 @@ def _run(command: Command, site: JudgedSite, folder: Path, timeout: float) -> Ra
     told.unlink(missing_ok=True)
     site.forget()
     program, *arguments = (part.replace("SITE", site.url) for part in command)
-    environment = {**os.environ, "SITE": site.url, "JUDGED_FILE": str(told)}
+    own = {"SITE": site.url, "JUDGED_FILE": str(told)}
+    # what a command that was tested in this process has set is not for the judged project
+    environment = {key: value for key, value in os.environ.items() if "SCRAPY" not in key} | own
     done = forks.run(program, arguments, folder, environment=environment, timeout=timeout)
     crawls = [json.loads(line) for line in told.read_text().splitlines()] if told.exists() else []
     crawls.sort(key=lambda crawl: str(crawl["spider"]))

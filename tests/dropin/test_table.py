@@ -77,18 +77,6 @@ COMMANDS: dict[str, tuple[Command, ...]] = {
 }
 
 
-FAULTS = {
-    "cleans-up": pytest.mark.xfail(
-        strict=False, reason="a ranking that is under way at the end reads a closed state"
-    ),
-    "looks-at-the-scheduler": pytest.mark.xfail(reason="the scheduler has no length"),
-    "middleware-ignores-all": pytest.mark.xfail(reason="warns where a project wants no answers"),
-    "paused-with-lambdas": pytest.mark.xfail(reason="what is held is not written to disk"),
-    "paused-with-warnings": pytest.mark.xfail(reason="what is held is not written to disk"),
-}
-"""Rows that fail today, and why."""
-
-
 def spider_cases() -> Iterator[tuple[str, Case]]:
     for module in iter_modules(spiders.__path__, f"{spiders.__name__}."):
         for spider in iter_spider_classes(import_module(module.name)):
@@ -113,10 +101,8 @@ CASES = {
 
 
 def rows() -> Iterator[object]:
-    assert not FAULTS.keys() - CASES.keys()
     for name, case in CASES.items():
-        marks = [FAULTS[name]] if name in FAULTS else []
-        yield pytest.param(case, id=name, marks=marks)
+        yield pytest.param(case, id=name)
 
 
 @pytest.fixture(scope="module")
