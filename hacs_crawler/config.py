@@ -234,10 +234,10 @@ class _Reader:
         return _converted(name, value, int, "a whole number, or nothing for a new one each run")
 
     def switch(self, name: str) -> bool:
-        try:
-            return self._settings.getbool(name, DEFAULTS[name])
-        except ValueError as error:
-            raise _wrong(name, self.value(name), "True or False") from error
+        value = self.value(name)
+        if str(value).lower() not in {"true", "false", "1", "0"}:  # getbool takes 2 for True
+            raise _wrong(name, value, "True or False")
+        return self._settings.getbool(name, DEFAULTS[name])
 
     def patterns(self, name: str) -> tuple[re.Pattern[str], ...]:
         value = self.value(name)

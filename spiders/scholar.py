@@ -54,6 +54,7 @@ class ScholarSpider(Spider):
         **kwargs: Any,
     ) -> None:
         super().__init__(*args, **kwargs)
+        self._unknown = sorted(kwargs)
         self.seeds = seeds
         self.level = level
         self.forever = forever
@@ -69,6 +70,9 @@ class ScholarSpider(Spider):
         """Yield a request for each seed."""
         session = Session.of(self.crawler)
         session.needs_answers = True
+        if self._unknown:
+            names = ", ".join(self._unknown)
+            self.logger.warning("scholar has no argument %s; it is not used", printable(names))
         if not self.seeds:
             session.fail("scholar needs seeds: -a seeds=FILE, -a seeds=- or -a seeds=state")
         elif self.level not in LEVELS:

@@ -51,6 +51,8 @@ def test_an_empty_budget_means_no_limit() -> None:
     [
         ("HACS_STATE", "", "non-empty"),
         ("HACS_STATE", "mongodb://x", "sqlite:///PATH"),
+        ("HACS_STATE", "sqlite://x", "sqlite:///PATH"),
+        ("HACS_CALIBRATION", 2, "True or False"),
         ("HACS_NAMESPACE", "a:b", "letters, digits"),
         ("HACS_POLICY", "best", "hacs, last-obs, random, brute-force"),
         ("HACS_POLICY", "no.such.module", "no.such.module"),

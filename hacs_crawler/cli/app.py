@@ -53,7 +53,7 @@ def import_(
     changes nothing. Of a damaged file what could be read is kept.
     """
     dropped: Cleaning = Counter()
-    with opened(settings) as (config, state):
+    with opened(settings, creates=True) as (config, state):
         importer = Importer(state, config.link_rules, dropped, config.clock)
         try:
             for file in files:

@@ -13,9 +13,9 @@ from scrapy.settings import Settings
 from scrapy.utils.conf import arglist_to_dict
 from scrapy.utils.project import get_project_settings
 
-from hacs_crawler.config import Config
+from hacs_crawler.config import Config, unknown_settings
 from hacs_crawler.exceptions import HacsError
-from hacs_crawler.state import State, open_state
+from hacs_crawler.state import State, describe, open_state, sqlite_path
 from hacs_crawler.utils.text import printable, safe_logger
 
 logger = safe_logger(__name__)
@@ -27,15 +27,32 @@ Set = Annotated[list[str] | None, typer.Option("-s", "--set", help="a setting: N
 
 
 @contextmanager
-def opened(pairs: list[str] | None) -> Iterator[tuple[Config, State]]:
-    """Open the state that the project and `-s` name; errors end the command with one line."""
+def opened(pairs: list[str] | None, *, creates: bool = False) -> Iterator[tuple[Config, State]]:
+    """Open the state that the project and `-s` name; errors end the command with one line.
+
+    A file that does not exist is such an error, unless the command `creates` it.
+    """
     with ending_in_a_line():
-        config = Config.from_settings(project_settings(pairs))
+        settings = project_settings(pairs)
+        config = Config.from_settings(settings)
+        for name, similar in unknown_settings(settings).items():
+            hint = f"; did you mean {similar}?" if similar else ""
+            logger.warning("%s is not a setting of hacs-crawler%s", name, hint)
+        path = sqlite_path(config.state, config.base)
+        if path is not None and not creates and not (path.exists() and path.stat().st_size):
+            msg = f"there is no state at {path}: HACS_STATE names it, a crawl or `hacs import` makes it"
+            raise HacsError(msg)
         state = open_state(*config.state_arguments)
         try:
             yield config, state
         finally:
             state.close()
+
+
+def place_of(config: Config) -> str:
+    """Return where the state is kept, as it may be shown."""
+    path = sqlite_path(config.state, config.base)
+    return describe(config.state) if path is None else str(path)
 
 
 @contextmanager

@@ -71,6 +71,9 @@ class Importer:
         """
         with closing(open_source(path)) as source, Progress(source.name) as progress:
             beginning = source.beginning()
+            if not beginning.strip():
+                logger.warning("%s: there is nothing in it", source.name)
+                return
             if beginning.startswith(ZIP_MAGIC):
                 self._import_wacz(path, progress)
             elif is_warc(beginning, path):

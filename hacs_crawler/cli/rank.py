@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from hacs_crawler.cli.common import Set, opened, say, writing_to_stdout
+from hacs_crawler.cli.common import Set, opened, place_of, say, writing_to_stdout
 from hacs_crawler.cli.text import days_text, interval_text
 from hacs_crawler.ranking.plan import Plan, make_plan
 from hacs_crawler.state import PAGES_A_CALL, State
@@ -40,7 +40,7 @@ def rank(
         with Progress("rank") as progress:
             plan = make_plan(state, config.ranking, config.clock(), shown, progress)
         if not plan.known:
-            logger.info("%s", NO_PAGES)
+            logger.info(NO_PAGES, place_of(config))
             return
         lines = _json_lines(plan, state) if json_ else _table(plan, state)
         for line in lines:
@@ -49,7 +49,7 @@ def rank(
 
 
 NO_PAGES = (
-    "the state knows no page yet: `scrapy crawl scholar -a seeds=FILE` visits a list of pages, "
+    "the state in %s knows no page yet: `scrapy crawl scholar -a seeds=FILE` visits a list of pages, "
     "`scrapy crawl wayback -a seeds=FILE` records what archives know of them"
 )
 

@@ -20,7 +20,7 @@ def check_state(url: str, namespace: str) -> None:
     """Raise ConfigError where the address or the namespace is malformed; opens nothing."""
     scheme, separator, rest = url.partition("://")
     if scheme == "sqlite":
-        if not rest.lstrip("/") or not separator:
+        if not rest.startswith("/") or not rest.strip("/"):
             msg = f"HACS_STATE = {url!r}: allowed is sqlite:///PATH (sqlite:////PATH from the root)"
             raise ConfigError(msg)
     elif scheme not in REDIS_SCHEMES or not separator:

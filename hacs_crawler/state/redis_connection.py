@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from inspect import signature
 from typing import Any
+from urllib.parse import parse_qsl, urlsplit
 
 import redis
 from redis.backoff import NoBackoff
@@ -139,6 +141,21 @@ def check_address(url: str) -> None:
             f"password '/', '?', '#', '@' and '%' are written as %2F, %3F, %23, %40 and %25"
         )
         raise ConfigError(msg) from None
+    known = parameters_of_connections()
+    query = urlsplit(url).query
+    unknown = sorted({name for name, _ in parse_qsl(query)} - known - {"replicas", "db"})
+    if unknown:
+        msg = f"HACS_STATE = {describe(url)!r}: its query has no parameter {unknown[0][:50]!r}"
+        raise ConfigError(msg)
+
+
+def parameters_of_connections() -> set[str]:
+    """Return what redis-py takes in the query of an address."""
+    kinds = (redis.Connection, redis.SSLConnection, redis.UnixDomainSocketConnection)
+    classes = {base for kind in kinds for base in kind.__mro__ if base is not object}
+    return {
+        name for kind in (*classes, redis.ConnectionPool) for name in signature(kind).parameters
+    }
 
 
 def may_pass(error: Exception) -> bool:

@@ -40,7 +40,7 @@ def test_a_setting_without_a_value_is_a_wrong_argument() -> None:
 
 
 def test_the_state_that_the_settings_name_is_open_until_the_end(folder: Path) -> None:
-    with opened([f"HACS_STATE=sqlite:///{folder}/kept.db"]) as (config, state):
+    with opened([f"HACS_STATE=sqlite:///{folder}/kept.db"], creates=True) as (config, state):
         assert isinstance(state, State)
         assert state.store.count() == 0
         assert config.state.endswith("kept.db")
@@ -58,7 +58,8 @@ def test_a_state_is_closed_where_a_command_fails(monkeypatch: pytest.MonkeyPatch
         close(state)
 
     monkeypatch.setattr(State, "close", noted)
-    with pytest.raises(ZeroDivisionError), opened(["HACS_STATE=sqlite:///kept.db"]) as (_, state):
+    kept = opened(["HACS_STATE=sqlite:///kept.db"], creates=True)
+    with pytest.raises(ZeroDivisionError), kept as (_, state):
         raise ZeroDivisionError
     assert closed == [state]
 

@@ -174,7 +174,7 @@ def test_a_truth_of_one_class_leaves_no_number_undefined_without_a_word(
         ((*FILES, "--seeds", "seeds.txt"), "--seeds and --set are about a state"),
         (("--pages", "none.csv", *FILES[2:]), "none.csv: cannot read"),
         (("-s", "HACS_STATE=mysql://x"), "HACS_STATE"),
-        (("-s", "HACS_STATE=sqlite:///empty.db"), "no capture of any page"),
+        (("-s", "HACS_STATE=sqlite:///empty.db"), "there is no state at"),
         ((*FILES, "--json", "pages.csv/all.json"), "pages.csv/all.json: cannot write"),
     ],
 )

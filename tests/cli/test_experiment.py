@@ -142,6 +142,7 @@ def test_without_an_experiment_one_line_says_what_to_set(
 
 
 def test_before_the_first_visit_it_says_so(empty: Path) -> None:
+    state_in(empty).close()
     done = run("experiment", "status", *naming(empty), *ON)
     assert done.exit_code == 0, done.output
     assert "No visit of this experiment is recorded yet" in done.stdout

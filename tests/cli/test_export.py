@@ -109,6 +109,7 @@ def test_every_page_is_a_line_on_standard_output(tmp_path: Path) -> None:
 
 
 def test_of_an_empty_state_nothing_is_exported(tmp_path: Path) -> None:
+    fill(tmp_path, [])
     done = hacs(tmp_path, "export")
     assert "0 pages exported" in said(done)
     assert done.stdout == b""
@@ -338,6 +339,7 @@ def test_a_damaged_timemap_is_named_and_its_page_kept(tmp_path: Path) -> None:
 
 
 def test_a_closed_standard_output_is_named(tmp_path: Path) -> None:
+    fill(tmp_path, [])
     command = subprocess.list2cmdline(COMMAND)
     done = subprocess.run(
         ["sh", "-c", f"{command} export >&-"], cwd=tmp_path, capture_output=True, check=False

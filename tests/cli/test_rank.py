@@ -133,6 +133,7 @@ def test_an_experiment_shows_each_pages_arm(folder: Path) -> None:
 def test_of_an_empty_state_it_says_what_to_do(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
+    fill(tmp_path, [])
     assert hacs(tmp_path, "rank").stdout == ""
     (said,) = (record.message for record in caplog.records)
     assert "knows no page yet: `scrapy crawl scholar -a seeds=FILE`" in said
