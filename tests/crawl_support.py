@@ -17,8 +17,10 @@ T = TypeVar("T")
 
 
 def new_crawler(**settings: Any) -> Crawler:
-    """A crawler of any spider, without extensions."""
-    crawler = get_crawler(Spider, {"EXTENSIONS_BASE": {}, **settings})
+    """A crawler of any spider, without extensions and downloader middlewares."""
+    crawler = get_crawler(
+        Spider, {"EXTENSIONS_BASE": {}, "DOWNLOADER_MIDDLEWARES_BASE": {}, **settings}
+    )
     crawler.spider = crawler._create_spider("any")
     return crawler
 

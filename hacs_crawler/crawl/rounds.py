@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Final
 
 from scrapy.crawler import Crawler
@@ -22,10 +23,11 @@ LOOK_SECONDS: Final = 0.25
 class Rounds:
     """The rounds of one crawl; `next` is called from the spider's `start()` when its seeds are over."""
 
-    def __init__(self, crawler: Crawler) -> None:
+    def __init__(self, crawler: Crawler, clock: Callable[[], float] = time.monotonic) -> None:
         self._crawler = crawler
         self._session = Session.of(crawler)
-        self._began = time.monotonic()
+        self._clock = clock
+        self._began = clock()
 
     async def next(self) -> bool:
         """End a round and return when the next one begins; False where the crawl has failed.
@@ -41,11 +43,11 @@ class Rounds:
         await session.end_round()
         if session.failure is not None or session.config is None:
             return False
-        rest = self._began + session.config.round_minutes * MINUTE - time.monotonic()
+        rest = self._began + session.config.round_minutes * MINUTE - self._clock()
         if rest > 0:
             logger.info("The next round begins in %.1f minutes", rest / MINUTE)
             await maybe_deferred_to_future(sleep(rest))
-        self._began = time.monotonic()
+        self._began = self._clock()
         await session.begin_round()
         if session.ranker is not None:
             session.ranker.begin_round()

@@ -241,6 +241,7 @@ class Session:
             self.fail(str(error))
             return
         self.run = int(self.clock())
+        self.aliases = Aliases()  # what was shown in the last round is asked for again in this one
         self.stats.begin_round()
 
     async def give_up(self) -> None:
@@ -251,6 +252,8 @@ class Session:
     async def close(self, spider: Spider, reason: str) -> None:
         """Write what waits, refit the prior, and say in a sentence what the crawl did."""
         del spider, reason
+        if self._opening is not None:  # a state that is still opening would be open for ever
+            await self.open()
         if self._pages is not None:
             started = time.monotonic()
             self._note_unfinished()

@@ -130,6 +130,22 @@ def test_pages_in_utf_16_are_read_though_they_are_full_of_nul_bytes() -> None:
     assert seen(response).links == fingerprints("/one", "http://b.example/two")
 
 
+@pytest.mark.parametrize(
+    ("body", "links"),
+    [
+        (b"<a href=x.pdf>" * 2000, ["/x.pdf"]),
+        (b"<html><a href='\xfc.html'>\xff</a><a href=http://[>", ["/\xfc.html"]),
+        (b"<" * 5000, []),
+        (b"<a href='/" + b"x" * 200_000 + b"'>long</a>", ["/" + "x" * 200_000]),
+        (b"<p>" * 200 + b"<a href=deep.html>deep</a>", ["/deep.html"]),
+        (b"<a href=/one<a href='/two", []),
+    ],
+    ids=["unclosed", "undecodable", "brackets", "long", "deep", "cut off"],
+)
+def test_of_broken_html_the_links_are_those_that_can_be_read(body: bytes, links: list[str]) -> None:
+    assert seen(html(body)).links == fingerprints(*links)
+
+
 def test_what_the_parser_gives_up_tells_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> None:
         raise RecursionError("elements nested too deeply")

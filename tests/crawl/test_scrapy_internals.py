@@ -45,7 +45,14 @@ def relying_on(what: str) -> Iterator[None]:
     """Say in a sentence what Scrapy has changed if the test fails in here."""
     try:
         yield
-    except (AssertionError, AttributeError, KeyError, TypeError, ValueError) as error:
+    except (
+        AssertionError,
+        AttributeError,
+        LookupError,
+        TimeoutError,
+        TypeError,
+        ValueError,
+    ) as error:
         pytest.fail(f"Scrapy {scrapy.__version__} has changed {what}.\n{error!r}", pytrace=False)
 
 
@@ -139,8 +146,9 @@ class TinyCrawl:
 
     async def until(self, is_so: Callable[[], bool]) -> None:
         """Return when the crawl has got that far."""
-        while not is_so():
-            await asyncio.sleep(0)
+        async with asyncio.timeout(10):
+            while not is_so():
+                await asyncio.sleep(0)
 
     def _note_waiting(self) -> None:
         self.waiting += 1
@@ -193,7 +201,7 @@ Run = Callable[[TinyCrawl, Act], None]
 def crawling(asyncio_reactor: asyncio.AbstractEventLoop) -> Run:
     def run(crawl: TinyCrawl, act: Act) -> None:
         async def guarded() -> None:
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(20):
                 await crawl.crawl(act)
 
         asyncio_reactor.run_until_complete(guarded())

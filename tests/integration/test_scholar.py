@@ -316,60 +316,38 @@ def test_a_redirect_without_end_is_no_observation(site: Site, project: Project) 
     assert page.failures == 1
 
 
-@pytest.mark.parametrize(
-    ("name", "status", "headers", "body", "reason"),
-    [
-        ("binary-as-html", 200, {}, bytes(range(256)) * 20, "unreadable"),
-        ("error", 500, {}, b"<a href=x>x</a>", "status"),
-        ("forbidden", 403, {}, b"no", "status"),
-        (
-            "binary",
-            200,
-            {"Content-Type": "application/octet-stream"},
-            bytes(range(256)) * 16,
-            "not_html",
-        ),
-        ("pdf", 200, {"Content-Type": "application/pdf"}, b"%PDF-1.4", "not_html"),
-        ("empty", 200, {}, b"", "empty"),
-        ("blank", 200, {}, b" \n ", "empty"),
-    ],
-)
-def test_what_shows_no_links_is_no_observation(  # noqa: PLR0917
-    name: str,
-    status: int,
-    headers: dict[str, str],
-    body: bytes,
-    reason: str,
-    site: Site,
-    project: Project,
-) -> None:
-    site.pages[f"/{name}"] = (status, headers, body)
-    crawl = project.crawl([f"{site.url}/{name}"], RETRY_ENABLED=False)
+def test_what_shows_no_links_is_no_observation(site: Site, project: Project) -> None:
+    """Each case by itself: tests/crawl/test_observation.py."""
+    rubbish = bytes(range(256)) * 20
+    site.pages |= {
+        "/binary-as-html": (200, {}, rubbish),
+        "/error": (500, {}, b"<a href=x>x</a>"),
+        "/binary": (200, {"Content-Type": "application/octet-stream"}, rubbish),
+        "/pdf": (200, {"Content-Type": "application/pdf"}, b"%PDF-1.4"),
+        "/empty": (200, {}, b""),
+    }
+    crawl = project.crawl([f"{site.url}{path}" for path in site.pages], RETRY_ENABLED=False)
     assert crawl.exit_status == 0
-    assert crawl.stat(f"hacs/not_observed/{reason}") == 1
+    for reason, number in {"unreadable": 1, "status": 1, "not_html": 2, "empty": 1}.items():
+        assert crawl.stat(f"hacs/not_observed/{reason}") == number
     assert crawl.stat("hacs/visits") == 0
     assert "Traceback" not in crawl.log
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        b"<a href=x.pdf>" * 2000,
+def test_broken_html_does_not_stop_a_crawl(site: Site, project: Project) -> None:
+    """Other kinds of it: tests/crawl/test_observation.py."""
+    site.pages["/undecodable"] = (
+        200,
+        {},
         b"<html><a href='\xff\xfe\x00x.html'>\xff</a><a href=http://[>",
-        b"<" * 5000,
-        b"\x00" * 5000 + b"<a href=x>",
-        b"<a href='" + b"x" * 200_000 + b"'>long</a>",
-        b"<p>" * 3000 + b"<a href=deep.html>deep</a>",
-    ],
-    ids=["unclosed", "undecodable", "brackets", "zeros", "long", "deep"],
-)
-def test_broken_html_does_not_stop_a_crawl(body: bytes, site: Site, project: Project) -> None:
-    site.pages["/broken"] = (200, {}, body)
+    )
+    site.pages["/deep"] = (200, {}, b"<p>" * 3000 + b"<a href=deep.html>deep</a>")
     site.set("/fine")
-    crawl = project.crawl([f"{site.url}/broken", f"{site.url}/fine"], "-a", "level=homepage")
+    urls = [f"{site.url}{path}" for path in site.pages]
+    crawl = project.crawl(urls, "-a", "level=homepage")
     assert crawl.exit_status == 0
     assert "Traceback" not in crawl.log
-    assert crawl.stat("hacs/visits") + crawl.stat("hacs/not_observed") == 2
+    assert crawl.stat("hacs/visits") + crawl.stat("hacs/not_observed") == 3
 
 
 def test_a_host_that_asks_to_be_left_alone_is(site: Site, project: Project) -> None:

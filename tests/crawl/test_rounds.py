@@ -1,0 +1,202 @@
+"""Rounds of a crawl that goes on: when one is over, and when the next begins."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from scrapy import Request, Spider
+
+from crawl_support import Timers, UnderWay, new_crawler, run, settled
+from hacs_crawler.crawl import rounds as rounds_module
+from hacs_crawler.crawl.rounds import LOOK_SECONDS, Rounds
+from hacs_crawler.crawl.session import MINUTE, Session
+
+ROUND_MINUTES = 10.0
+PAGE = Request("http://a.example/")
+
+
+class Ranker:
+    """A scheduler as far as rounds know it; it says what it was asked for."""
+
+    def __init__(self, told: list[str]) -> None:
+        self._told = told
+        self.is_waiting = False
+
+    def has_pending_requests(self) -> bool:
+        return self.is_waiting
+
+    async def end_round(self) -> None:
+        self._told.append("the last seeds are ranked")
+
+    def begin_round(self) -> None:
+        self._told.append("pages may be visited again")
+
+    def note_failure(self) -> None: ...
+
+
+class World:
+    """A crawl with nothing to do but what the test puts there."""
+
+    def __init__(self, timers: Timers, folder: Path) -> None:
+        self.timers = timers
+        settings = {
+            "HACS_STATE": f"sqlite:///{folder}/state.db",
+            "HACS_ROUND_MINUTES": ROUND_MINUTES,
+        }
+        crawler = new_crawler(**settings)
+        self.under_way = UnderWay(crawler)
+        self.set_scraper(is_idle=True)
+        self.session = Session.of(crawler)
+        self.told: list[str] = []
+        self.ranker: Any = Ranker(self.told)
+        self.session.ranker = self.ranker
+        self.session.log_summary = lambda: self.told.append("summed up")
+        self.rounds = Rounds(crawler, timers.clock)
+
+    def set_scraper(self, *, is_idle: bool) -> None:
+        engine: Any = self.under_way.crawler.engine
+        engine.scraper.slot = SimpleNamespace(is_idle=lambda: is_idle)
+
+    async def begin(self) -> asyncio.Task[bool]:
+        """Begin to wait for the next round."""
+        await self.session.open()
+        task = asyncio.ensure_future(self.rounds.next())
+        await self.end_of_work()
+        return task
+
+    async def wait(self, seconds: float) -> None:
+        self.timers.go_on(seconds)
+        await self.end_of_work()
+
+    async def end_of_work(self) -> None:
+        for _ in range(5):
+            await self.session.pages.once(int_of)
+            await settled()
+
+    async def close(self) -> None:
+        await self.session.close(Spider("any"), "finished")
+
+
+def int_of(state: object) -> int:
+    return 0
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> World:
+    timers = Timers()
+    monkeypatch.setattr(rounds_module, "sleep", timers.sleep)
+    return World(timers, tmp_path)
+
+
+def test_a_round_ends_with_its_seeds_and_the_next_begins_when_its_time_has_come(
+    world: World,
+) -> None:
+    async def scenario() -> None:
+        begun = await world.begin()
+        assert world.told == ["the last seeds are ranked", "summed up"]
+        assert world.timers.waiting == [ROUND_MINUTES * MINUTE]
+        await world.wait(ROUND_MINUTES * MINUTE)
+        assert begun.done()
+        assert begun.result()
+        assert world.told[2:] == ["pages may be visited again"]
+        await world.close()
+
+    run(scenario())
+
+
+def has_seeds(world: World, is_so: bool) -> None:
+    world.ranker.is_waiting = is_so
+
+
+def is_asking(world: World, is_so: bool) -> None:
+    (world.under_way.begin if is_so else world.under_way.end)(PAGE)
+
+
+def is_parsing(world: World, is_so: bool) -> None:
+    world.set_scraper(is_idle=not is_so)
+
+
+@pytest.mark.parametrize("be_busy", [has_seeds, is_asking, is_parsing])
+def test_a_round_is_over_when_nothing_waits_is_under_way_or_is_parsed(
+    world: World, be_busy: Callable[[World, bool], None]
+) -> None:
+    async def scenario() -> None:
+        be_busy(world, True)
+        begun = await world.begin()
+        for _ in range(3):
+            assert world.told == ["the last seeds are ranked"]
+            assert world.timers.waiting == [LOOK_SECONDS]
+            await world.wait(LOOK_SECONDS)
+        be_busy(world, False)
+        await world.wait(LOOK_SECONDS)
+        assert "summed up" in world.told
+        assert world.timers.waiting == [ROUND_MINUTES * MINUTE - 4 * LOOK_SECONDS]
+        await world.wait(ROUND_MINUTES * MINUTE)
+        assert begun.done()
+        await world.close()
+
+    run(scenario())
+
+
+def test_after_a_round_that_took_longer_than_its_time_the_next_begins_at_once(
+    world: World,
+) -> None:
+    async def scenario() -> None:
+        world.timers.now += ROUND_MINUTES * MINUTE + 1.0
+        begun = await world.begin()
+        assert begun.done()
+        assert begun.result()
+        again = await world.begin()
+        assert world.timers.waiting == [ROUND_MINUTES * MINUTE], "counted from when it began"
+        await world.wait(ROUND_MINUTES * MINUTE)
+        assert again.result()
+        await world.close()
+
+    run(scenario())
+
+
+def test_a_round_records_what_ended_without_a_word(world: World) -> None:
+    async def scenario() -> None:
+        await world.session.open()
+        world.session.pages.claim(PAGE.url)
+        begun = await world.begin()
+        assert world.session.waiting_visits == 0
+        found = world.session.stats.collector.get_value("hacs/not_observed/unfinished")
+        assert found == 1
+        await world.wait(ROUND_MINUTES * MINUTE)
+        assert begun.result()
+        await world.close()
+
+    run(scenario())
+
+
+def test_a_crawl_that_fails_in_a_round_has_no_other(world: World) -> None:
+    async def scenario() -> None:
+        world.ranker.is_waiting = True
+        begun = await world.begin()
+        world.session.fail("the disk is on fire")
+        await world.wait(LOOK_SECONDS)
+        assert not begun.result()
+        assert "summed up" not in world.told
+        assert world.timers.waiting == []
+        await world.close()
+
+    run(scenario())
+
+
+def test_where_another_scheduler_ranks_nothing_a_round_is_over_all_the_same(
+    world: World,
+) -> None:
+    async def scenario() -> None:
+        world.session.ranker = None
+        begun = await world.begin()
+        await world.wait(ROUND_MINUTES * MINUTE)
+        assert begun.result()
+        await world.close()
+
+    run(scenario())

@@ -1,0 +1,369 @@
+"""A crawl's link to its state: opened once, failed once, closed with everything written."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from scrapy import Request, Spider, signals
+from scrapy.exceptions import CloseSpider
+from scrapy.utils.defer import maybe_deferred_to_future
+
+from crawl_support import new_crawler, run, settled
+from hacs_crawler.crawl import session as session_module
+from hacs_crawler.crawl.session import CLOSE_REASON, Session
+from hacs_crawler.exceptions import StateError, StateUnavailableError
+from hacs_crawler.links import page_id_of
+from hacs_crawler.state import Estimation, Page, Prediction, State, Visit, open_store
+
+URL = "http://a.example/"
+NOW = 1_700_000_000
+PREDICTION = Prediction(label=1, run=2, p=0.5, raw_p=0.5, rate_per_day=1.0, days_since_visit=1.0)
+New = Callable[..., Session]
+
+
+@pytest.fixture
+def new_session(tmp_path: Path) -> New:
+    """Makes sessions of crawls that share a state."""
+
+    def new(**settings: Any) -> Session:
+        given = {"HACS_STATE": f"sqlite:///{tmp_path}/state.db", **settings}
+        session = Session.of(new_crawler(**given))
+        session.clock = lambda: float(NOW)
+        return session
+
+    return new
+
+
+@pytest.fixture
+def session(new_session: New) -> Session:
+    return new_session()
+
+
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch) -> list[State]:
+    """The states that were opened."""
+    states: list[State] = []
+    open_state = session_module.open_state
+
+    def noted(*arguments: Any) -> State:
+        states.append(open_state(*arguments))
+        return states[-1]
+
+    monkeypatch.setattr(session_module, "open_state", noted)
+    return states
+
+
+def known(tmp_path: Path) -> Page | None:
+    """What the state knows of the page."""
+    store = open_store(f"sqlite:///{tmp_path}/state.db", "hacs", Path())
+    try:
+        return State(store, Estimation()).load([page_id_of(URL)]).get(page_id_of(URL))
+    finally:
+        store.close()
+
+
+def errors_of(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [one.getMessage() for one in caplog.records if one.levelno == logging.ERROR]
+
+
+def close(session: Session) -> Any:
+    return session.close(Spider("any"), "finished")
+
+
+def is_closed(state: State) -> bool:
+    try:
+        state.urls().__next__()
+    except StopIteration:
+        return False
+    except Exception:  # noqa: BLE001 - whatever a closed store says
+        return True
+    return False
+
+
+def test_a_crawler_has_one_session(session: Session) -> None:
+    assert Session.of(session._crawler) is session
+    assert Session.of(new_crawler()) is not session
+
+
+def test_a_session_is_not_open_before_it_is_opened(session: Session) -> None:
+    assert not session.is_open
+    assert session.failure is None
+    assert session.waiting_visits == 0
+
+
+def test_a_session_that_is_asked_to_open_twice_at_once_opens_once(
+    session: Session, opened: list[State]
+) -> None:
+    async def scenario() -> None:
+        await asyncio.gather(session.open(), session.open())
+        await session.open()
+        assert session.is_open
+        assert session.run == NOW
+        assert session.state is opened[0]
+        await close(session)
+
+    run(scenario())
+    assert len(opened) == 1
+
+
+def test_closing_writes_what_waits_and_closes_the_state(
+    session: Session, opened: list[State], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scenario() -> None:
+        await session.open()
+        session.pages.record(Visit(URL, NOW, links=frozenset({1})))
+        assert session.waiting_visits == 1
+        await close(session)
+        assert not session.is_open
+        assert session.waiting_visits == 0
+
+    with caplog.at_level(logging.INFO):
+        run(scenario())
+    page = known(tmp_path)
+    assert page is not None
+    assert list(page.visits) == [NOW]
+    assert is_closed(opened[0])
+    (summary,) = (text for text in caplog.messages if text.startswith("HACS visited"))
+    assert summary.startswith("HACS visited 1 pages")
+
+
+def test_a_session_that_was_never_opened_closes_without_a_word(
+    session: Session, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.INFO):
+        run(close(session))
+    assert caplog.messages == []
+
+
+def test_a_session_that_is_closed_while_it_opens_leaves_no_state_open(
+    session: Session, opened: list[State]
+) -> None:
+    """As where Ctrl-C comes while a server is slow to answer."""
+
+    async def scenario() -> None:
+        is_there = threading.Event()
+        session._worker.run(is_there.wait, 60.0)
+        opening = asyncio.ensure_future(session.open())
+        await settled()
+        closing = asyncio.ensure_future(close(session))
+        await settled()
+        is_there.set()
+        await asyncio.gather(opening, closing)
+        assert not session.is_open
+
+    run(scenario())
+    assert [is_closed(state) for state in opened] == [True]
+
+
+def test_a_page_whose_request_ended_without_a_word_has_failed(
+    session: Session, tmp_path: Path
+) -> None:
+    async def scenario() -> None:
+        await session.open()
+        session.pages.claim(URL, PREDICTION)
+        await close(session)
+
+    run(scenario())
+    page = known(tmp_path)
+    assert page is not None
+    assert (page.failures, list(page.visits)) == (1, [])
+    assert session.stats.collector.get_value("hacs/not_observed/unfinished") == 1
+
+
+def test_a_session_fails_once_and_says_why_in_one_line(
+    session: Session, caplog: pytest.LogCaptureFixture
+) -> None:
+    told: list[str | None] = []
+    session.ranker = SimpleNamespace(note_failure=lambda: told.append(session.failure))  # type: ignore[assignment]
+    session.fail("the disk is on fire")
+    session.fail("and so is the house")
+    assert session.failure == "the disk is on fire"
+    assert errors_of(caplog) == ["the disk is on fire"]
+    assert told == ["the disk is on fire"], "who waits for the ranker goes on"
+
+
+def test_a_crawl_that_failed_closes_with_a_reason_of_its_own(session: Session) -> None:
+    session.fail("the disk is on fire")
+    ((_, found),) = session._crawler.signals.send_catch_log(
+        signals.spider_idle, dont_log=CloseSpider
+    )
+    assert isinstance(found.value, CloseSpider)
+    assert found.value.reason == CLOSE_REASON
+
+
+def test_a_session_that_failed_is_not_opened(session: Session, opened: list[State]) -> None:
+    session.fail("the disk is on fire")
+    run(session.open())
+    assert not session.is_open
+    assert opened == []
+
+
+def test_a_wrong_setting_is_a_failure_from_the_beginning(
+    new_session: New, caplog: pytest.LogCaptureFixture
+) -> None:
+    session = new_session(HACS_BUDGET="many")
+    assert session.failure is not None
+    assert "HACS_BUDGET" in session.failure
+    assert errors_of(caplog) == [session.failure]
+    run(session.open())
+    assert not session.is_open
+
+
+def test_a_setting_that_nothing_reads_is_pointed_out(
+    new_session: New, caplog: pytest.LogCaptureFixture
+) -> None:
+    new_session(HACS_BUDGETS=5)
+    assert caplog.messages == [
+        "HACS_BUDGETS is not a setting of hacs-crawler; did you mean HACS_BUDGET?"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (StateError("state.db: not a database"), "state.db: not a database"),
+        (StateUnavailableError("the server is away"), "the server is away"),
+        (KeyError("sqlite"), "cannot open the state: KeyError: 'sqlite'"),
+    ],
+)
+def test_a_state_that_cannot_be_opened_is_a_failure_and_not_tried_again(
+    session: Session,
+    error: Exception,
+    message: str,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    tries: list[object] = []
+
+    def refuse(*arguments: object) -> State:
+        tries.append(arguments)
+        raise error
+
+    monkeypatch.setattr(session_module, "open_state", refuse)
+
+    async def scenario() -> None:
+        await session.open()
+        await session.open()
+        await close(session)
+
+    run(scenario())
+    assert session.failure == message
+    assert errors_of(caplog) == [message]
+    assert len(tries) == 1
+
+
+def test_a_state_that_cannot_be_used_once_it_is_open_is_closed_again(
+    session: Session, opened: list[State], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise StateError("the correction is damaged")
+
+    monkeypatch.setattr(session_module, "correction_of", refuse)
+    run(session.open())
+    assert session.failure == "the correction is damaged"
+    assert is_closed(opened[0])
+
+
+def test_a_clock_outside_of_what_can_be_recorded_is_a_failure(
+    session: Session, opened: list[State]
+) -> None:
+    session.clock = lambda: -5.0
+    run(session.open())
+    assert session.failure is not None
+    assert session.failure.startswith("HACS_CLOCK, or this machine's clock, says second -5")
+    assert opened == []
+
+
+def test_a_state_that_breaks_during_the_crawl_is_a_failure_and_one_that_is_away_is_not(
+    session: Session,
+) -> None:
+    session._note_state_error(StateUnavailableError("the server is away"))
+    assert session.failure is None
+    session._note_state_error(StateError("the file is damaged"))
+    assert session.failure == "the file is damaged"
+    assert session.stats.collector.get_value("hacs/state/errors") == 2
+
+
+def redirected_to(target: str) -> Request:
+    """The request that a redirect of the page's request leads to."""
+    return Request(target, meta={"hacs": PREDICTION, "hacs_page": URL, "hacs_claimed": True})
+
+
+def test_a_redirect_that_the_filter_drops_shares_the_visit_of_its_target(
+    session: Session, tmp_path: Path
+) -> None:
+    target = Request("http://b.example/")
+    shown = Visit(target.url, NOW, links=frozenset({1}))
+
+    async def scenario() -> None:
+        await session.open()
+        session.pages.claim(URL, PREDICTION)
+        session.note_filtered(redirected_to(target.url))
+        assert session.waiting_visits == 0, "the target was not visited yet"
+        (visit,) = session.aliases.take(target.url, shown)
+        assert (visit.url, visit.prediction, visit.links) == (URL, PREDICTION, shown.links)
+        session.pages.record(visit)
+        session.pages.claim(URL, PREDICTION)
+        session.note_filtered(redirected_to(target.url))
+        assert session.waiting_visits == 2
+        await close(session)
+
+    run(scenario())
+    page = known(tmp_path)
+    assert page is not None
+    assert (list(page.visits), page.failures) == ([NOW], 0)
+
+
+def test_a_dropped_request_that_is_for_no_page_or_was_never_sent_is_nothing(
+    session: Session,
+) -> None:
+    async def scenario() -> None:
+        await session.open()
+        session.aliases.take("http://b.example/", Visit("http://b.example/", NOW))
+        session.note_filtered(Request("http://b.example/"))
+        session.note_filtered(Request("http://b.example/", meta={"hacs": True}))
+        assert session.waiting_visits == 0
+        await close(session)
+
+    run(scenario())
+
+
+def test_what_a_page_showed_in_one_round_is_nothing_new_in_the_next(session: Session) -> None:
+    shown = Visit("http://b.example/", NOW, links=frozenset({1}))
+
+    async def scenario() -> None:
+        await session.open()
+        session.note_filtered(redirected_to("http://c.example/"))
+        session.aliases.take(shown.url, shown)
+        await session.end_round()
+        await session.begin_round()
+        session.note_filtered(redirected_to(shown.url))
+        assert session.waiting_visits == 0, "it is visited again in this round"
+        assert session.aliases.take("http://c.example/", shown) == []
+        await close(session)
+
+    run(scenario())
+
+
+def test_a_round_begins_with_the_time_and_the_prior_of_now(session: Session) -> None:
+    async def scenario() -> None:
+        await session.open()
+        session.clock = lambda: NOW + 60.0
+        prior = session.prior_rate_per_day
+        other = {"log_median": 1.0, "log_sd": 0.5}
+        await maybe_deferred_to_future(
+            session._worker.run(session.state.store.write_meta, "prior", other)
+        )
+        await session.begin_round()
+        assert session.run == NOW + 60
+        assert session.prior_rate_per_day != prior
+        await close(session)
+
+    run(scenario())
