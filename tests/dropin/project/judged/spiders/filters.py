@@ -169,6 +169,6 @@ class Offsite(Row):
 
 
 class ObeysRobots(Row):
-    # one at a time: requests that wait together for robots.txt get past it in Scrapy 2.19, not with the add-on
+    # one at a time: those that wait together for robots.txt get past it in Scrapy 2.19
     custom_settings = {"ROBOTSTXT_OBEY": True, "CONCURRENT_REQUESTS": 1}
     start_urls = urls("/1", "/private/1", "/2", "/private/2")
