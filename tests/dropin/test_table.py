@@ -11,6 +11,7 @@ from pathlib import Path
 from pkgutil import iter_modules
 
 import pytest
+import scrapy
 from scrapy.utils.spider import iter_spider_classes
 
 from dropin.judge import Case, Command, judge
@@ -26,7 +27,6 @@ COMMANDS: dict[str, tuple[Command, ...]] = {
     "fetch": (("scrapy", "fetch", "SITE/1"), ("scrapy", "fetch", "--nolog", "SITE/redirect?to=/2")),
     "fetch of nothing": (("scrapy", "fetch", "SITE/status/404"),),
     "fetch by a spider": (("scrapy", "fetch", "--spider=start-urls", "SITE/1"),),
-    "list": (("scrapy", "list"),),
     "parse": (("scrapy", "parse", "--spider=checked", "--depth=2", "SITE/links?to=/a&to=/b"),),
     "parse by a rule": (
         ("scrapy", "parse", "--spider=follows-rules", "--rules", "SITE/links?to=/page/1"),
@@ -81,6 +81,8 @@ def spider_cases() -> Iterator[tuple[str, Case]]:
     for module in iter_modules(spiders.__path__, f"{spiders.__name__}."):
         for spider in iter_spider_classes(import_module(module.name)):
             assert issubclass(spider, Judged)
+            if scrapy.version_info < spider.since:
+                continue
             commands = tuple(("scrapy", "crawl", spider.name, *run) for run in spider.runs)
             yield (
                 spider.name,
@@ -100,18 +102,13 @@ CASES = {
 }
 
 
-def rows() -> Iterator[object]:
-    for name, case in CASES.items():
-        yield pytest.param(case, id=name)
-
-
 @pytest.fixture(scope="module")
 def judged_site() -> Iterator[JudgedSite]:
     with JudgedSite() as site:
         yield site
 
 
-@pytest.mark.parametrize("case", list(rows()))
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_the_add_on_changes_nothing_but_the_order_of(
     case: Case, judged_site: JudgedSite, tmp_path: Path
 ) -> None:

@@ -20,12 +20,13 @@ import subprocess
 import sys
 import tarfile
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Protocol
 
 HERE = Path(__file__).parent
 SECONDS_A_TEST = 60
@@ -67,6 +68,12 @@ class Outcomes:
     failed: Mapping[str, str]
 
 
+class Runs(Protocol):
+    """What runs tests."""
+
+    def run(self, tests: Iterable[str], *, with_addon: bool) -> Outcomes: ...
+
+
 def main() -> int:
     arguments = _arguments()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was started is ended
@@ -74,7 +81,12 @@ def main() -> int:
         folder = Path(name)
         sources = _sources(arguments.sources or folder, folder)
         files = _files(sources / "tests", ["*"] if arguments.all else arguments.files or CI)
-        return _judge(_Suite(sources, folder, arguments.processes), files, is_all=arguments.all)
+        expected = read_expected(HERE / "expected_failures.txt")
+        print(
+            f"Scrapy {version('scrapy')}, {len(files)} files of tests, with the add-on:", flush=True
+        )
+        suite = _Suite(sources, folder, arguments.processes)
+        return judge(suite, files, expected, is_all=arguments.all)
 
 
 def _arguments() -> argparse.Namespace:
@@ -167,16 +179,15 @@ def _read(file: Path) -> Outcomes:
     return Outcomes(frozenset(line["test"] for line in lines), failed)
 
 
-def _judge(suite: _Suite, files: list[str], *, is_all: bool) -> int:
-    expected = _expected(HERE / "expected_failures.txt")
-    print(f"Scrapy {version('scrapy')}, {len(files)} files of tests, with the add-on:", flush=True)
+def judge(suite: Runs, files: Sequence[str], expected: Collection[str], *, is_all: bool) -> int:
+    """Run the files, say what the add-on changes, and return the exit status."""
     first = suite.run(files, with_addon=True)
     failed = set(first.failed)
     plain: set[str] = set()
     if failed:
         print(f"{len(failed)} failed; the same without the add-on:", flush=True)
         plain = set(suite.run(sorted(failed), with_addon=False).failed)
-    new = failed - plain - expected.keys()
+    new = failed - plain - set(expected)
     unsteady: set[str] = set()
     if new:
         print(f"{len(new)} failed unexpectedly; once more:", flush=True)
@@ -189,7 +200,7 @@ def _judge(suite: _Suite, files: list[str], *, is_all: bool) -> int:
     print()
     _say("failed without the add-on too", plain)
     _say("failed, but not when run again", unsteady)
-    _say("failed as expected", failed & expected.keys() - plain)
+    _say("failed as expected", (failed - plain).intersection(expected))
     _say("named in expected_failures.txt, but passed: take it out", mended)
     _say("named in expected_failures.txt, but there is no such test", gone)
     _say("failed unexpectedly", new)
@@ -203,7 +214,7 @@ def _say(what: str, tests: Iterable[str]) -> None:
         print(f"{what}: {test}")
 
 
-def _expected(file: Path) -> dict[str, str]:
+def read_expected(file: Path) -> dict[str, str]:
     """Read the names of tests and, after `  # `, why they are expected to fail."""
     expected = {}
     for number, line in enumerate(file.read_text().splitlines(), 1):

@@ -50,6 +50,8 @@ class Judged:
     """Whether the number of requests depends on how fast the machine is."""
     adds_up: ClassVar[bool] = False
     """Whether only all runs together do the same: where one is paused differs."""
+    since: ClassVar[tuple[int, int]] = (2, 13)
+    """With which Scrapy it makes sense."""
     visits: ClassVar[int | None] = None
     """How many visits the add-on is to record in each run, and no failure."""
 

@@ -34,8 +34,9 @@ class FeedOfRequests(Row):
     start_urls = urls("/1", "/2")
 
     def parse(self, response: Any) -> Any:
-        response.meta.pop("download_latency")
-        yield response.request.to_dict(spider=self)
+        request = response.request.to_dict(spider=self)
+        del request["headers"]  # bytes, which feeds do not take
+        yield {**request, "meta": {k: v for k, v in request["meta"].items() if k not in TIMED}}
 
 
 class CopiesMeta(Row):
