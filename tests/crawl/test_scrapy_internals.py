@@ -60,16 +60,6 @@ def page(name: object, slot: str = "a", **more: Any) -> Request:
     return Request(f"data:text/html,{name}", meta={"download_slot": slot}, **more)
 
 
-class AskedScheduler(Scheduler):
-    """Counts how often the engine asks."""
-
-    asked = 0
-
-    def next_request(self) -> Request | None:
-        self.asked += 1
-        return super().next_request()
-
-
 class TinyCrawl:
     """A crawl whose answers come when a test says so, on the loop of Scrapy's reactor."""
 
@@ -77,6 +67,9 @@ class TinyCrawl:
         crawl = self
         self.sent: list[tuple[str, Deferred[None]]] = []
         self.errors: list[BaseException] = []
+        self.scheduler: Scheduler
+        self.asked = 0
+        """How often the engine has asked the scheduler for a request."""
         self.waiting = 0
         """How many requests have come as far as their slot's queue."""
         self.in_callback: Callable[[], Coroutine[Any, Any, Any]] | None = None
@@ -104,6 +97,15 @@ class TinyCrawl:
                     await crawl.in_pipeline()
                 return item
 
+        class AskedScheduler(Scheduler):
+            def __init__(self, *arguments: Any, **more: Any) -> None:
+                super().__init__(*arguments, **more)
+                crawl.scheduler = self
+
+            def next_request(self) -> Request | None:
+                crawl.asked += 1
+                return super().next_request()
+
         settings = {
             "EXTENSIONS_BASE": {},
             "DOWNLOADER_MIDDLEWARES_BASE": {},
@@ -119,14 +121,6 @@ class TinyCrawl:
         self.crawler.signals.connect(self._note_waiting, signals.request_reached_downloader)
         self.downloads = Downloads(self.crawler)
         self.runner = CrawlerRunner()
-
-    @property
-    def scheduler(self) -> AskedScheduler:
-        assert self.crawler.engine is not None
-        assert self.crawler.engine._slot is not None
-        found = self.crawler.engine._slot.scheduler
-        assert isinstance(found, AskedScheduler)
-        return found
 
     def answer(self, request: Request) -> None:
         """Let a request that was sent be answered."""
@@ -262,6 +256,7 @@ def test_a_slot_with_a_delay_knows_which_requests_are_being_transferred(crawling
         await crawl.until(lambda: crawl.waiting == 3)
         with relying_on("`Slot.transferring`, the requests that a downloader's slot has sent"):
             assert crawl.downloads.waiting_in("a", 3) == 2
+        with relying_on("`Slot.queue`, what a slot has not sent: the end of this crawl takes a minute"):
             assert crawl.downloads.recall_all(RuntimeError("enough")) == 2
 
     crawling(TinyCrawl(page(1), page(2), page(3), DOWNLOAD_DELAY=60.0), act)
@@ -306,13 +301,13 @@ def test_the_engine_can_be_woken(crawling: Run) -> None:
     async def act(crawl: TinyCrawl) -> None:
         await crawl.until(lambda: bool(crawl.sent))
         await settled()
-        asked = crawl.scheduler.asked
+        asked = crawl.asked
         await settled()
-        assert crawl.scheduler.asked == asked, "the engine asks although nothing has happened"
+        assert crawl.asked == asked, "the engine asks although nothing has happened"
         with relying_on("`ExecutionEngine._slot.nextcall`, which has the scheduler asked soon"):
             wake(crawl.crawler)
             await settled()
-            assert crawl.scheduler.asked > asked
+            assert crawl.asked > asked
 
     crawling(TinyCrawl(page(1)), act)
 
