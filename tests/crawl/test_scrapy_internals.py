@@ -256,7 +256,9 @@ def test_a_slot_with_a_delay_knows_which_requests_are_being_transferred(crawling
         await crawl.until(lambda: crawl.waiting == 3)
         with relying_on("`Slot.transferring`, the requests that a downloader's slot has sent"):
             assert crawl.downloads.waiting_in("a", 3) == 2
-        with relying_on("`Slot.queue`, what a slot has not sent: the end of this crawl takes a minute"):
+        with relying_on(
+            "`Slot.queue`, what a slot has not sent: the end of this crawl takes a minute"
+        ):
             assert crawl.downloads.recall_all(RuntimeError("enough")) == 2
 
     crawling(TinyCrawl(page(1), page(2), page(3), DOWNLOAD_DELAY=60.0), act)
