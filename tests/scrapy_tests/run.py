@@ -158,6 +158,8 @@ class _Suite:
             with suppress(ProcessLookupError):  # a worker that was killed leaves its servers
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
+        if process.returncode not in (0, 1):  # 1: tests failed
+            sys.exit(f"pytest did not come to its end: exit status {process.returncode}")
         return _read(file)
 
     def _environment(self, *, with_addon: bool) -> dict[str, str]:
