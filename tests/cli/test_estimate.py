@@ -249,8 +249,14 @@ def test_links_are_brought_within_their_bound(folder: Path) -> None:
 def test_of_an_empty_state_nothing_is_estimated(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
+    open_store(f"sqlite:///{tmp_path}/state.db", "hacs", tmp_path).close()
     assert on_sqlite(tmp_path).exit_code == 0
     assert caplog.messages[-1] == "0 pages estimated, 0 of them changed"
+
+
+def test_where_there_is_no_state_none_is_made(tmp_path: Path) -> None:
+    assert on_sqlite(tmp_path).exit_code == 1
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_without_all_it_says_what_to_add(folder: Path) -> None:
