@@ -97,7 +97,10 @@ def _set_robotstxt(settings: BaseSettings) -> None:
     own = settings.getdict(name)
     for key in [key for key in own if load_object(key) is RobotsTxtMiddleware]:
         order = own.pop(key)
-    components = {**own, RobotsTxtMiddleware: None, ObeyedRobotsTxtMiddleware: order}
+    # by the keys that Scrapy has it by: 2.13 does not see that a class and its path are one
+    base = settings.getdict(f"{name}_BASE")
+    scrapys = {key: None for key in base if load_object(key) is RobotsTxtMiddleware}
+    components = {**own, **scrapys, ObeyedRobotsTxtMiddleware: order}
     settings.set(name, components, settings.getpriority(name) or 0)
 
 
