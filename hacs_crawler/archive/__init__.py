@@ -23,7 +23,7 @@ from hacs_crawler.archive.timelines import (
     parse_day,
     read_timelines,
 )
-from hacs_crawler.archive.timemap import Memento, is_timemap, read_timemap
+from hacs_crawler.archive.timemap import TimeMapEntry, is_timemap, read_timemap
 from hacs_crawler.archive.wacz import ZIP_MAGIC, warcs_of
 from hacs_crawler.archive.warc import is_warc, read_warc
 
@@ -35,10 +35,10 @@ __all__ = [
     "ArchiveError",
     "Capture",
     "Cleaning",
-    "Memento",
     "Rewriting",
     "Seconds",
     "Source",
+    "TimeMapEntry",
     "TimelineError",
     "Timelines",
     "decoded",

@@ -38,7 +38,7 @@ _PARAMETER = re.compile(r';\s*([^\s=;,"<>]+)(?:\s*=\s*(?:"((?:[^"\\]|\\.)*+)"|([
 
 
 @dataclass(frozen=True, slots=True)
-class Memento:
+class TimeMapEntry:
     """That the page at `url` was archived at second `at` (since 1970 UTC), and is found at `uri`."""
 
     url: str
@@ -51,7 +51,7 @@ def is_timemap(beginning: bytes) -> bool:
     return _BEGINNING.match(beginning) is not None
 
 
-def read_timemap(source: bytes | IO[bytes], name: str, dropped: Cleaning) -> Iterator[Memento]:
+def read_timemap(source: bytes | IO[bytes], name: str, dropped: Cleaning) -> Iterator[TimeMapEntry]:
     """Yield a TimeMap's mementos in its order, each once.
 
     It may be in link format, or in MemGator's JSON or CDXJ, told by its beginning.
@@ -79,7 +79,7 @@ def read_timemap(source: bytes | IO[bytes], name: str, dropped: Cleaning) -> Ite
             dropped["duplicate"] += 1
         else:
             seen.add((at, uri))
-            yield Memento(url, at, uri)
+            yield TimeMapEntry(url, at, uri)
 
 
 _Rows = Iterator[tuple[str, int | None]]

@@ -14,8 +14,8 @@ from hacs_crawler.archive import (
     ZIP_MAGIC,
     ArchiveError,
     Cleaning,
-    Memento,
     Source,
+    TimeMapEntry,
     is_timemap,
     is_warc,
     open_source,
@@ -154,7 +154,7 @@ class Importer:
 
     def _import_timemap(self, source: Source) -> None:
         """Make the page known: when it was archived does not tell whether it had changed."""
-        mementos: list[Memento] = []
+        mementos: list[TimeMapEntry] = []
         try:
             with io.BufferedReader(source) as stream:
                 mementos.extend(read_timemap(stream, source.name, self.dropped))

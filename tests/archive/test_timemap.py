@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hacs_crawler.archive import ArchiveError, Memento, is_timemap, read_timemap
+from hacs_crawler.archive import ArchiveError, TimeMapEntry, is_timemap, read_timemap
 
 URL = "http://a.org/"
-FIRST = Memento(URL, 961_524_179, "http://arxiv.example.net/web/20000620180259/http://a.org/")
-LAST = Memento(URL, 1_256_690_463, "http://arxiv.example.net/web/20091028004103/http://a.org/")
+FIRST = TimeMapEntry(URL, 961_524_179, "http://arxiv.example.net/web/20000620180259/http://a.org/")
+LAST = TimeMapEntry(URL, 1_256_690_463, "http://arxiv.example.net/web/20091028004103/http://a.org/")
 LINKS = """<http://a.org/>;rel="original",
 <http://arxiv.example.net/timemap/http://a.org/>
   ; rel="self";type="application/link-format"
@@ -28,7 +28,7 @@ LINKS = """<http://a.org/>;rel="original",
 """  # after RFC 7089, figure 28
 
 
-def read(text: str) -> list[Memento]:
+def read(text: str) -> list[TimeMapEntry]:
     return list(read_timemap(text.encode(), "x.link", Counter()))
 
 
@@ -85,7 +85,7 @@ def test_the_original_may_come_last() -> None:
 @pytest.mark.parametrize("uri", ["http://b.org/a,b;c=d", 'http://b.org/?x="y"'])
 def test_uris_may_hold_delimiters(uri: str) -> None:
     text = f'<{URL}>; rel=original, <{uri}>; rel=memento; datetime="Sun, 09 Sep 2001 01:46:40 GMT",'
-    assert read(text) == [Memento(URL, 1_000_000_000, uri)]
+    assert read(text) == [TimeMapEntry(URL, 1_000_000_000, uri)]
 
 
 def test_mementos_without_a_date_are_counted() -> None:
