@@ -22,12 +22,17 @@ from dropin.site import JudgedSite
 LONGEST_SECONDS = 90.0
 LONGEST_SECONDS_OF_A_FAULT = 10.0
 
+IN_ORDER = ("-s", "CONCURRENT_REQUESTS=1")
+"""Else what two answers bring is printed in the order in which they happen to come."""
+
 COMMANDS: dict[str, tuple[Command, ...]] = {
     "check": (("scrapy", "check"),),
     "fetch": (("scrapy", "fetch", "SITE/1"), ("scrapy", "fetch", "--nolog", "SITE/redirect?to=/2")),
     "fetch of nothing": (("scrapy", "fetch", "SITE/status/404"),),
     "fetch by a spider": (("scrapy", "fetch", "--spider=start-urls", "SITE/1"),),
-    "parse": (("scrapy", "parse", "--spider=checked", "--depth=2", "SITE/links?to=/a&to=/b"),),
+    "parse": (
+        ("scrapy", "parse", "--spider=checked", "--depth=2", *IN_ORDER, "SITE/links?to=/a&to=/b"),
+    ),
     "parse by a rule": (
         ("scrapy", "parse", "--spider=follows-rules", "--rules", "SITE/links?to=/page/1"),
     ),
