@@ -14,6 +14,7 @@ from hacs_crawler.crawl.fleet_member import LeftToOthersError
 from hacs_crawler.crawl.meta import forget_copied_meta, page_url, prediction_of
 from hacs_crawler.crawl.page_cache import PageCache
 from hacs_crawler.crawl.session import Session
+from hacs_crawler.outcome import NotObserved
 
 
 class PageMemoryMiddleware:
@@ -75,6 +76,7 @@ class PageMemoryMiddleware:
         self._session.stats.count_not_observed(reason)
         self._session.stats.count_cause(_cause(exception))
         self._session.record_failure(url, prediction_of(request))
+        request.meta["hacs"] = NotObserved(request.url, reason)  # an errback may copy it
 
 
 def _cause(exception: Exception) -> str:

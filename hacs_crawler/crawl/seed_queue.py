@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from bisect import insort
-from collections.abc import Callable, Iterable
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from itertools import count
 
@@ -13,7 +14,27 @@ from hacs_crawler.crawl.scrapy_internals import Downloads
 
 Key = tuple[int, float, int]
 """What orders seeds, the least first: priority (negated), place in the ranking, arrival."""
-_Entry = tuple[Key, Request]
+
+
+@dataclass(slots=True)
+class _Line:
+    """The seeds that wait for one slot, the best last.
+
+    Two lists: a tuple a seed would have Python's garbage collector look at each again and again.
+    """
+
+    keys: list[Key] = field(default_factory=list)
+    seeds: list[Request] = field(default_factory=list)
+
+    def sort(self) -> None:
+        places = sorted(range(len(self.keys)), key=self.keys.__getitem__, reverse=True)
+        self.keys = [self.keys[place] for place in places]
+        self.seeds = [self.seeds[place] for place in places]
+
+    def insert(self, key: Key, seed: Request) -> None:
+        place = bisect_left(self.keys, _reversed(key), key=_reversed)
+        self.keys.insert(place, key)
+        self.seeds.insert(place, seed)
 
 
 class SeedQueue:
@@ -27,8 +48,7 @@ class SeedQueue:
         self._downloads = downloads
         self._arrivals = count()
         self._number = 0
-        # by slot, the best last
-        self._seeds: dict[str, list[_Entry]] = {}
+        self._lines: dict[str, _Line] = {}
         # the best of each slot in which nothing is under way; entries may be outdated
         self._idle: list[tuple[Key, str]] = []
         self._under_way: dict[str, list[Request]] = {}
@@ -36,24 +56,27 @@ class SeedQueue:
     def __len__(self) -> int:
         return self._number
 
-    def add(self, seeds: Iterable[Request], orders: Iterable[float]) -> None:
+    def add(self, seeds: Sequence[Request], orders: Sequence[float]) -> None:
         """Take seeds with their places in the ranking: the lower, the sooner."""
-        changed: set[str] = set()
+        changed: dict[str, _Line] = {}
+        slot_of, arrivals = self._downloads.slot_of, self._arrivals
         for seed, order in zip(seeds, orders, strict=True):
-            slot = self._downloads.slot_of(seed)
-            key = (-seed.priority, order, next(self._arrivals))
-            self._seeds.setdefault(slot, []).append((key, seed))
-            changed.add(slot)
-            self._number += 1
-        for slot in changed:
-            self._seeds[slot].sort(key=_key, reverse=True)
+            slot = slot_of(seed)
+            line = changed.get(slot)
+            if line is None:
+                line = changed[slot] = self._lines.setdefault(slot, _Line())
+            line.keys.append((-seed.priority, order, next(arrivals)))
+            line.seeds.append(seed)
+        self._number += len(seeds)
+        for slot, line in changed.items():
+            line.sort()
             self._offer(slot)
 
     def add_one(self, seed: Request, order: float) -> None:
         """Take one seed."""
         slot = self._downloads.slot_of(seed)
-        entries = self._seeds.setdefault(slot, [])
-        insort(entries, ((-seed.priority, order, next(self._arrivals)), seed), key=_backwards)
+        line = self._lines.setdefault(slot, _Line())
+        line.insert((-seed.priority, order, next(self._arrivals)), seed)
         self._number += 1
         self._offer(slot)
 
@@ -75,8 +98,8 @@ class SeedQueue:
         left_out: list[tuple[Key, str]] = []
         while self._idle:
             key, slot = self._idle[0]
-            entries = self._seeds.get(slot)
-            if slot in self._under_way or not entries or entries[-1][0] != key:
+            line = self._lines.get(slot)
+            if slot in self._under_way or line is None or line.keys[-1] != key:
                 heappop(self._idle)
             elif may_ask is not None and not may_ask(slot):
                 left_out.append(heappop(self._idle))
@@ -86,26 +109,27 @@ class SeedQueue:
         for entry in left_out:
             heappush(self._idle, entry)
         for slot, requests in self._under_way.items():
-            entries = self._seeds.get(slot)
-            if not entries or (may_ask is not None and not may_ask(slot)):
+            line = self._lines.get(slot)
+            if line is None or (may_ask is not None and not may_ask(slot)):
                 continue
             waiting = self._downloads.waiting_in(slot, len(requests))
-            found = (waiting, entries[-1][0], slot)
+            found = (waiting, line.keys[-1], slot)
             if chosen is None or found < chosen:
                 chosen = found
         return None if chosen is None else (chosen[2], chosen[1], chosen[0])
 
     def priority_in(self, slot: str) -> int | None:
         """Return the highest priority of the seeds that wait for a slot, None if there are none."""
-        entries = self._seeds.get(slot)
-        return -entries[-1][0][0] if entries else None
+        line = self._lines.get(slot)
+        return None if line is None else -line.keys[-1][0]
 
     def take(self, slot: str) -> Request:
         """Return the best seed of a slot, which is about to be under way, and forget it."""
-        entries = self._seeds[slot]
-        _, seed = entries.pop()
-        if not entries:
-            del self._seeds[slot]
+        line = self._lines[slot]
+        line.keys.pop()
+        seed = line.seeds.pop()
+        if not line.seeds:
+            del self._lines[slot]
         self._number -= 1
         self.note_sent(seed, slot)
         return seed
@@ -122,12 +146,16 @@ class SeedQueue:
 
     def all(self) -> list[Request]:
         """Return the seeds that wait, best first."""
-        entries = [entry for some in self._seeds.values() for entry in some]
-        return [seed for _, seed in sorted(entries, key=_key)]
+        everything = _Line()
+        for line in self._lines.values():
+            everything.keys += line.keys
+            everything.seeds += line.seeds
+        everything.sort()
+        return everything.seeds[::-1]
 
     def clear(self) -> None:
         """Forget all seeds."""
-        self._seeds.clear()
+        self._lines.clear()
         self._idle.clear()
         self._number = 0
 
@@ -143,14 +171,10 @@ class SeedQueue:
                 self._offer(slot)
 
     def _offer(self, slot: str) -> None:
-        entries = self._seeds.get(slot)
-        if entries and slot not in self._under_way:
-            heappush(self._idle, (entries[-1][0], slot))
+        line = self._lines.get(slot)
+        if line is not None and slot not in self._under_way:
+            heappush(self._idle, (line.keys[-1], slot))
 
 
-def _key(entry: _Entry) -> Key:
-    return entry[0]
-
-
-def _backwards(entry: _Entry) -> tuple[float, ...]:
-    return tuple(-part for part in entry[0])
+def _reversed(key: Key) -> tuple[float, ...]:
+    return tuple(-part for part in key)

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Final, TypeVar
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hacs_crawler.ranking.policies import Policy, scramble
-
-T = TypeVar("T")
 
 _UNIT: Final = 2.0**-53
 
@@ -82,22 +79,6 @@ class Experiment:
 def without_experiment(policy: Policy) -> Experiment:
     """Return what holds where no experiment is on: one arm without a name, which has every site."""
     return Experiment((Arm("", policy, 1.0),))
-
-
-def interleaved(parts: Sequence[Sequence[T]]) -> list[T]:
-    """Merge the arms' lists, each in its order, so that all are used up at the same pace.
-
-    Whatever stops a run half-way then stops every arm half-way.
-    """
-    if len(parts) == 1:
-        return list(parts[0])
-    placed = [
-        ((index + 0.5) / len(part), arm, entry)
-        for arm, part in enumerate(parts)
-        for index, entry in enumerate(part)
-    ]
-    placed.sort(key=lambda one: one[:2])
-    return [entry for _, _, entry in placed]
 
 
 def _uniform(numbers: NDArray[np.uint64], key: str) -> NDArray[np.float64]:

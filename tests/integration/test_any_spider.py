@@ -328,6 +328,31 @@ def test_meta_copied_from_a_response_that_showed_nothing_does_no_harm_either(
     assert len(page.visits) == 0
 
 
+def test_meta_copied_from_a_request_that_failed_does_no_harm_either(
+    spider: Callable[[str], Spider], site: Site, project: Project
+) -> None:
+    code = """
+        import scrapy
+
+        class Mirror(scrapy.Spider):
+            name = "mirror"
+
+            async def start(self):
+                yield scrapy.Request("http://127.0.0.1:1/0", self.end, errback=self.again)
+
+            def again(self, failure):
+                meta = {k: v for k, v in failure.request.meta.items() if k != "download_slot"}
+                yield scrapy.Request(f"{self.site}/1", self.end, meta=meta)
+
+            def end(self, response):
+                self.logger.info("reached %s", response.url)
+    """
+    crawl = spider(code).run(RETRY_ENABLED=False)
+    assert f"reached {site.url}/1" in crawl.log
+    page = project.page("http://127.0.0.1:1/0")
+    assert page is None or not page.visits
+
+
 def test_a_page_requested_twice_at_once_is_known_both_times(
     spider: Callable[[str], Spider], site: Site
 ) -> None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hacs_crawler.ranking.arms import Arm, Experiment, interleaved, without_experiment
+from hacs_crawler.ranking.arms import Arm, Experiment, without_experiment
 from hacs_crawler.ranking.policies import hacs
 
 SITES = np.random.default_rng(0).integers(1, 2**32, 10_000, np.uint32)
@@ -100,15 +100,3 @@ def test_budgets_add_up_and_are_less_than_one_from_their_share(
 
 def test_without_a_budget_no_arm_has_one() -> None:
     assert experiment(0.5, 0.5).budgets(None) == [None, None]
-
-
-@given(st.lists(st.integers(0, 40), min_size=1, max_size=4))
-def test_every_beginning_has_the_arms_in_proportion(sizes: list[int]) -> None:
-    parts = [[(arm, index) for index in range(size)] for arm, size in enumerate(sizes)]
-    merged = interleaved(parts)
-    assert sorted(merged) == sorted(entry for part in parts for entry in part)
-    for arm, size in enumerate(sizes):
-        assert [entry for entry in merged if entry[0] == arm] == parts[arm]
-        for length in range(1, len(merged) + 1):
-            got = sum(entry[0] == arm for entry in merged[:length])
-            assert abs(got - size * length / len(merged)) <= len(sizes) / 2

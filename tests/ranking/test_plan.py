@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import fields, replace
+from typing import TypeVar
 
 import numpy as np
 import pytest
@@ -12,7 +14,6 @@ from scrapy.settings import Settings
 
 from hacs_crawler.config import Config
 from hacs_crawler.ranking import plan as plan_module
-from hacs_crawler.ranking.arms import interleaved
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.plan import Plan, make_plan, plan_of
 from hacs_crawler.ranking.policies import POLICIES, Candidates, Floats
@@ -26,6 +27,7 @@ from hacs_crawler.state.store import Ids, Rows
 from hacs_crawler.utils.times import DAY
 
 NOW = 1000 * DAY
+T = TypeVar("T")
 ARMS = {"hacs": 0.5, "last-obs": 0.5}
 
 
@@ -84,12 +86,40 @@ def _two_visits(url: str) -> list[Visit]:
     return [Visit(url, int(NOW - days * DAY), links=frozenset({1})) for days in (20, 10)]
 
 
+def interleaved(parts: Sequence[Sequence[T]]) -> list[T]:
+    """Merge the arms' lists, each in its order, so that all are used up at the same pace.
+
+    Whatever stops a run half-way then stops every arm half-way.
+    """
+    if len(parts) == 1:
+        return list(parts[0])
+    placed = [
+        ((index + 0.5) / len(part), arm, entry)
+        for arm, part in enumerate(parts)
+        for index, entry in enumerate(part)
+    ]
+    placed.sort(key=lambda one: one[:2])
+    return [entry for _, _, entry in placed]
+
+
 def ranked_by_the_scheduler(ids: Ids, rows: Rows, chosen: RankingOptions) -> list[int]:
     """The page ids in the order of `Selection`."""
     selection: Selection[int] = Selection(chosen.seeded(0))
     selection.offer(ids.tolist(), ids, rows, NOW, Estimation().prior.mean_rate)
     arms, _ = selection.take()
     return interleaved([arm.entries for arm in arms])
+
+
+@given(st.lists(st.integers(0, 40), min_size=1, max_size=4))
+def test_every_beginning_has_the_arms_in_proportion(sizes: list[int]) -> None:
+    parts = [[(arm, index) for index in range(size)] for arm, size in enumerate(sizes)]
+    merged = interleaved(parts)
+    assert sorted(merged) == sorted(entry for part in parts for entry in part)
+    for arm, size in enumerate(sizes):
+        assert [entry for entry in merged if entry[0] == arm] == parts[arm]
+        for length in range(1, len(merged) + 1):
+            got = sum(entry[0] == arm for entry in merged[:length])
+            assert abs(got - size * length / len(merged)) <= len(sizes) / 2
 
 
 def plan(ids: Ids, rows: Rows, chosen: RankingOptions, limit: int | None = None) -> Plan:
