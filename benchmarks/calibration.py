@@ -84,8 +84,7 @@ class Crawl:
             )
             selection = Selection(options, correct)
             rows = state.rows(world.page_ids)
-            mean_rate = state.estimation.prior.mean_rate
-            selection.offer(places.tolist(), world.page_ids, rows, now, mean_rate)
+            selection.offer(places.tolist(), world.page_ids, rows, now, state.estimation)
             ((chosen,), _) = selection.take()
             pages = np.array(chosen.entries, np.int64)
             found = world.visit(pages, now)

@@ -127,8 +127,7 @@ def in_memory(web: Web, rounds: int, days: int) -> tuple[int, int, int]:
             policy = EXPERIMENT.arms[arm].policy
             options = RankingOptions(without_experiment(policy), budget=budget)
             selection: Selection[int] = Selection(options)
-            prior = state.estimation.prior.mean_rate
-            selection.offer(own.tolist(), ids[own], rows[own], now, prior)
+            selection.offer(own.tolist(), ids[own], rows[own], now, state.estimation)
             chosen += selection.take()[0][0].entries
         for place, one in zip(
             chosen, state.record([visit(place, now) for place in chosen]), strict=True

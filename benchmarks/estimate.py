@@ -23,15 +23,14 @@ from pathlib import Path
 import numpy as np
 import store as stores  # its neighbour: a Redis, and how tables are printed
 
-from hacs_crawler.cli.estimate import Run, advanced, new_run
 from hacs_crawler.links.urls import page_id_of
+from hacs_crawler.state import Run, advanced, new_run
 from hacs_crawler.state.address import open_store
 from hacs_crawler.state.codec import VERSION_OFFSET, decode_page, encode_page, encode_row
 from hacs_crawler.state.database import PAGES_A_CALL, State
 from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.state.page import Page
 from hacs_crawler.state.store import Change, Store
-from hacs_crawler.utils.progress import Progress
 from hacs_crawler.utils.times import DAY
 
 VISITS, UPDATES, LINKS = 30, 8, 60
@@ -59,7 +58,9 @@ def fill(store: Store, number: int, name: str) -> None:
     for start in range(0, number, PAGES_A_CALL):
         stores.tell(f"{name}: {start:,} of {number:,} pages written")
         pages = [page_of(index, rng) for index in range(start, min(start + PAGES_A_CALL, number))]
-        for page, rate in zip(pages, Estimation().rates_per_day(pages).tolist(), strict=True):
+        for page, rate in zip(
+            pages, Estimation().rates_with_spread(pages)[0].tolist(), strict=True
+        ):
             page.rate = rate
         store.write(
             [Change(page_id_of(page.url), 0, encode_page(page), encode_row(page)) for page in pages]
@@ -97,7 +98,7 @@ def peak_mib() -> float:
 
 def estimated(store: Store, fade_days: float) -> Run:
     state = State(store, Estimation(fade_days=fade_days))
-    run, is_whole = advanced(state, new_run(state), Progress("estimate"), lambda: 0)
+    run, is_whole = advanced(state, new_run(state), lambda *_: None)
     if not is_whole:
         raise RuntimeError("not all pages were estimated")
     return run

@@ -281,8 +281,7 @@ def _fill_all(number: int, addresses: dict[str, str], folder: Path) -> dict[str,
             before = state.store.size_bytes()
             if name == "SQLite":
                 winners = plan_of(ids, rows, state, config(), NOW).page_ids
-                prior = state.estimation.prior.mean_rate
-                p = candidates_from(ids, rows, NOW, prior, config()).p
+                p = candidates_from(ids, rows, NOW, state.estimation, config()).p
                 np.save(folder / "p.npy", p)
         fill(address, ids, rows)
         with knowing(address) as state:

@@ -14,9 +14,9 @@ from scrapy.http import Response
 from hacs_crawler.crawl.meta import page_url, prediction_of
 from hacs_crawler.crawl.observation import observe
 from hacs_crawler.crawl.session import Session
-from hacs_crawler.model import elapsed_days, update_probability
+from hacs_crawler.model import elapsed_days, predictive_probability
 from hacs_crawler.outcome import NotObserved, Outcome
-from hacs_crawler.state import Page, Prediction, Recorded
+from hacs_crawler.state import Prediction, Recorded
 from hacs_crawler.utils.times import DAY
 
 
@@ -121,9 +121,12 @@ class LinkAdditionsMiddleware:
     ) -> None:
         session, page, visit = self._session, recorded.before, recorded.visit
         session.stats.count_for_arm(request.meta.get("hacs_arm"), recorded)
-        rate = page.rate if page.visits else session.prior_rate_per_day
+        estimation = session.state.estimation
+        rate, log_sd = page.rate, page.log_sd
+        if not page.visits:
+            rate, log_sd = estimation.prior.mean_rate, estimation.prior_log_sd
         if prediction is None:
-            p = _p(page, rate, visit.at)
+            p = _p(page.last_visit, rate, log_sd, visit.at)
         else:
             p = prediction["p"]
             if math.isfinite(prediction["days_since_visit"]) and recorded.is_known:
@@ -139,7 +142,7 @@ class LinkAdditionsMiddleware:
             p=p,
             rate_before_per_day=rate,
             page=recorded.after,
-            estimate=session.state.estimation.rate_per_day,
+            estimate=estimation.rate_per_day,
         )
 
 
@@ -161,8 +164,8 @@ def _of_arm(entry: Any, arm: object) -> Any:
     return entry
 
 
-def _p(page: Page, rate_per_day: float, at: int) -> float:
-    if page.last_visit is None:
+def _p(last_visit: int | None, rate_per_day: float, log_sd: float, at: int) -> float:
+    if last_visit is None:
         return 1.0
-    elapsed = elapsed_days(at / DAY, page.last_visit / DAY, 0.0)
-    return float(update_probability(rate_per_day, elapsed))
+    elapsed = elapsed_days(at / DAY, last_visit / DAY, 0.0)
+    return float(predictive_probability(rate_per_day, log_sd, elapsed))

@@ -24,6 +24,8 @@ from hacs_crawler.cli.rank import rank
 from hacs_crawler.cli.report import report
 from hacs_crawler.cli.show import show
 from hacs_crawler.cli.simulate import simulate
+from hacs_crawler.state import follow_prior
+from hacs_crawler.utils.progress import Progress
 from hacs_crawler.utils.text import safe_logger
 
 logger = safe_logger(__name__)
@@ -58,7 +60,11 @@ def import_(
         try:
             for file in files:
                 importer.import_file(str(file))
-            state.refit_prior()
+            with Progress("estimate") as progress:
+                follow_prior(
+                    state,
+                    lambda run, total: progress.update(f"{run.pages} pages", run.pages, total),
+                )
         finally:
             for kind, number in sorted(dropped.items()):
                 logger.info("%d captures left out: %s", number, kind)

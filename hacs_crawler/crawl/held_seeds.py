@@ -146,7 +146,7 @@ class HeldSeeds:
                 np.array(page_ids, np.int64),
                 rows,
                 session.clock(),
-                session.prior_rate_per_day,
+                session.state.estimation,
             )
         except ConfigError as error:
             session.fail(str(error))

@@ -30,7 +30,17 @@ from hacs_crawler.ranking.calibration import Drift, drift_of
 from hacs_crawler.ranking.candidates import Correct
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.plan import correction_of
-from hacs_crawler.state import Label, News, Prediction, Recorded, State, Visit, open_state
+from hacs_crawler.state import (
+    Label,
+    News,
+    Prediction,
+    Recorded,
+    Run,
+    State,
+    Visit,
+    follow_prior,
+    open_state,
+)
 from hacs_crawler.utils.text import safe_logger
 from hacs_crawler.utils.times import MAX_SECOND
 
@@ -38,6 +48,7 @@ logger = safe_logger(__name__)
 
 CLOSE_REASON = "hacs_error"
 MINUTE = 60.0
+PROGRESS_SECONDS = 10.0
 
 
 class Ranker(SeedRanker, Protocol):
@@ -130,11 +141,6 @@ class Session:
     def waiting_visits(self) -> int:
         """How many visits wait in memory to be written."""
         return self._pages.waiting if self._pages is not None else 0
-
-    @property
-    def prior_rate_per_day(self) -> float:
-        """The rate expected of a page of which nothing is known."""
-        return self.state.estimation.prior.mean_rate
 
     @property
     def state(self) -> State:
@@ -305,14 +311,18 @@ class Session:
         if not self.stats.recorded or config is None:
             return
         try:
-            await self.pages.once(State.refit_prior)
+            run = await self.pages.once(follow_prior, _log_progress())
+            if run is not None:
+                logger.info(
+                    "%d pages estimated anew, for the prior or its use has changed", run.pages
+                )
             if self.stats.predicted:
                 drift = await self.pages.once(_bound_and_judge, config)
                 if drift is not None:
                     logger.warning("p is off: %s", drift)
         except StateError as error:
             self._note_state_error(error)
-            logger.warning("The prior was not fitted anew: %s", error)
+            logger.warning("The prior was not fitted anew, or not all pages follow it: %s", error)
 
     def _note_recorded(self, recorded: Sequence[Recorded]) -> None:
         self.stats.count_recorded(recorded)
@@ -334,6 +344,25 @@ class Session:
 
     def _report_failure(self) -> None:
         mark_as_failed(self._crawler)
+
+
+def _log_progress() -> Callable[[Run, int], None]:
+    """Return what logs every now and then how far the pages are estimated anew."""
+    next_at = time.monotonic() + PROGRESS_SECONDS
+
+    def log(run: Run, total: int) -> None:
+        nonlocal next_at
+        if time.monotonic() < next_at:
+            return
+        next_at = time.monotonic() + PROGRESS_SECONDS
+        logger.info(
+            "Estimating pages anew with the prior fitted to them: %d of %d (if this is ended, the next "
+            "crawl goes on from there)",
+            run.pages,
+            total,
+        )
+
+    return log
 
 
 def _open_state(config: Config) -> tuple[State, Correct | None]:

@@ -106,7 +106,7 @@ def known_pages(config: Config, state: State, now: float) -> KnownPages:
         ids,
         rows,
         now,
-        state.estimation.prior.mean_rate,
+        state.estimation,
         options,
         correction_of(state, options),
     )

@@ -1,8 +1,18 @@
 """The mathematics of recrawling: change rates from visits, and update probabilities from rates."""
 
 from hacs_crawler.model.bayes import bayes, bayes_quantiles
-from hacs_crawler.model.estimators import ESTIMATORS, Estimator, Visits, cho, estimate, mle, naive
+from hacs_crawler.model.estimators import (
+    ESTIMATORS,
+    Estimator,
+    Visits,
+    cho,
+    estimate,
+    estimate_with_spread,
+    mle,
+    naive,
+)
 from hacs_crawler.model.gaps import Gaps, gaps_between, interpolated_gaps
+from hacs_crawler.model.predictive import predictive_probability
 from hacs_crawler.model.prior import DEFAULT_PRIOR, MIN_PAGES_TO_FIT, LogNormalPrior, fit_prior
 from hacs_crawler.model.probability import (
     Sightings,
@@ -25,11 +35,13 @@ __all__ = [
     "cho",
     "elapsed_days",
     "estimate",
+    "estimate_with_spread",
     "fit_prior",
     "gaps_between",
     "interpolated_gaps",
     "mle",
     "naive",
+    "predictive_probability",
     "sibling_evidence",
     "update_probability",
 ]

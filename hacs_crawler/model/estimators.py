@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from hacs_crawler.model.bayes import bayes
+from hacs_crawler.model.bayes import bayes, bayes_with_spread
 from hacs_crawler.model.gaps import Gaps, gaps_between, interpolated_gaps
 from hacs_crawler.model.prior import DEFAULT_PRIOR, LogNormalPrior
 from hacs_crawler.utils.arrays import (
@@ -146,11 +146,17 @@ class Visits:
 class Estimator:
     """A function of visits and prior, and what is asked of it elsewhere.
 
-    `has_posterior`: rates come from the posterior under the prior, which has quantiles and fades.
+    `with_spread` is there where rates come from the posterior under the prior, which has quantiles and
+    fades: it returns the log_sd of each rate as well, see `bayes_with_spread`.
     """
 
     rates_per_day: Callable[[Visits, LogNormalPrior], FloatArray]
-    has_posterior: bool = False
+    with_spread: Callable[[Visits, LogNormalPrior], tuple[FloatArray, FloatArray]] | None = None
+
+    @property
+    def has_posterior(self) -> bool:
+        """Whether rates come from the posterior under the prior."""
+        return self.with_spread is not None
 
 
 ESTIMATORS: Mapping[str, Estimator] = MappingProxyType(
@@ -159,7 +165,10 @@ ESTIMATORS: Mapping[str, Estimator] = MappingProxyType(
         "cho": Estimator(lambda visits, _prior: cho(visits.gaps())),
         "mle": Estimator(lambda visits, _prior: mle(visits.gaps())),
         "mle-interpolated": Estimator(lambda visits, _: mle(visits.interpolated(), visits.gaps())),
-        "bayes": Estimator(lambda visits, prior: bayes(visits.gaps(), prior), has_posterior=True),
+        "bayes": Estimator(
+            lambda visits, prior: bayes(visits.gaps(), prior),
+            lambda visits, prior: bayes_with_spread(visits.gaps(), prior),
+        ),
     }
 )
 """By name. A further estimator is one further entry."""
@@ -183,3 +192,23 @@ def estimate(
         raise ValueError(f"unknown estimator {name!r}; known are {', '.join(ESTIMATORS)}")
     visits = Visits(visit_days, updated, offsets, fade_days)
     return ESTIMATORS[name].rates_per_day(visits, prior)
+
+
+def estimate_with_spread(
+    name: str,
+    visit_days: FloatArray,
+    updated: BoolArray,
+    offsets: IndexArray,
+    *,
+    prior: LogNormalPrior = DEFAULT_PRIOR,
+    fade_days: float = math.inf,
+) -> tuple[FloatArray, FloatArray]:
+    """Rates per day as `estimate`, and the log_sd of each; shape (n_pages,) each.
+
+    The log_sd is 0 where the estimator has no posterior: the rate is then taken for known.
+    """
+    with_spread = ESTIMATORS[name].with_spread if name in ESTIMATORS else None
+    if with_spread is not None:
+        return with_spread(Visits(visit_days, updated, offsets, fade_days), prior)
+    rates = estimate(name, visit_days, updated, offsets, prior=prior, fade_days=fade_days)
+    return rates, np.zeros(len(rates))

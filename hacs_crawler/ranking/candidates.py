@@ -8,10 +8,10 @@ from dataclasses import fields
 import numpy as np
 from numpy.typing import NDArray
 
-from hacs_crawler.model import Sightings, elapsed_days, sibling_evidence, update_probability
+from hacs_crawler.model import Sightings, elapsed_days, predictive_probability, sibling_evidence
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.policies import Candidates, Floats
-from hacs_crawler.state import Ids, Rows
+from hacs_crawler.state import Estimation, Ids, Rows
 from hacs_crawler.utils.times import DAY
 
 Correct = Callable[[Floats], Floats]
@@ -23,17 +23,20 @@ def candidates_from(
     page_ids: Ids,
     rows: Rows,
     now: float,
-    prior_rate_per_day: float,
+    estimation: Estimation,
     options: RankingOptions,
     correct: Correct | None = None,
 ) -> Candidates:
     """Return what policies look at, from ranking rows (dtype `state.ROW`) of whole sites.
 
-    `now` is in seconds since 1970 UTC. `correct` is applied to the p of pages that were visited.
+    `now` is in seconds since 1970 UTC. Pages of which the state has no gap get the rate that
+    `estimation` expects of them. `correct` is applied to the p of pages that were visited.
     """
     is_visited = rows["visits"] > 0
-    # a page seen once has no gap to learn from, and its rate in the row is of an older prior
-    rate = np.where(rows["visits"] > 1, rows["rate"], prior_rate_per_day)
+    # a page seen once has no gap to learn from, and its rate in the row may be of an older prior
+    has_gap = rows["visits"] > 1
+    rate = np.where(has_gap, rows["rate"], estimation.prior.mean_rate)
+    log_sd = np.where(has_gap, rows["log_sd"], estimation.prior_log_sd)
     last_visit = np.where(is_visited, rows["last_visit"] / DAY, np.nan)
     last_update = np.where(is_visited, rows["last_update"] / DAY, np.nan)
     now_day = now / DAY
@@ -52,7 +55,7 @@ def candidates_from(
             np.where(has_update, rows["before_update"] / DAY, np.nan),
         )
     )
-    alone = update_probability(rate, np.maximum(elapsed - quiet_days, 0.0))
+    alone = predictive_probability(rate, log_sd, np.maximum(elapsed - quiet_days, 0.0))
     raw_p = 1.0 - (1.0 - alone) * (1.0 - shared)
     return Candidates(
         page_ids=page_ids,

@@ -71,10 +71,10 @@ def outlook_of(
 
     is_sibling = rows["site"] == row["site"]
     siblings = page_ids[is_sibling], rows[is_sibling]
-    correct, prior_rate = correction_of(state, options), state.estimation.prior.mean_rate
+    correct, estimation = correction_of(state, options), state.estimation
 
     def at_age(days: float) -> Candidates:
-        return candidates_from(*siblings, now + days * DAY, prior_rate, options, correct)
+        return candidates_from(*siblings, now + days * DAY, estimation, options, correct)
 
     own = int(np.flatnonzero(siblings[0] == page_id)[0])
     present = at_age(0.0)

@@ -169,9 +169,7 @@ def plan_of(
     judged = _judged(page_ids, rows, state, options, now)
     winners = _winners(judged, rows, options, limit)
     ids, few = page_ids[winners], np.take(rows, winners)
-    best = candidates_from(
-        ids, few, now, state.estimation.prior.mean_rate, replace(options, siblings=False)
-    )
+    best = candidates_from(ids, few, now, state.estimation, replace(options, siblings=False))
     return Plan(
         page_ids=ids,
         arms=judged.arms[winners].astype(np.int64),
@@ -210,14 +208,14 @@ def _judged(
     page_ids: Ids, rows: Rows, state: State, options: RankingOptions, now: float
 ) -> _Judged:
     """Score every page, some whole sites at a time."""
-    correct, prior_rate = correction_of(state, options), state.estimation.prior.mean_rate
+    correct, estimation = correction_of(state, options), state.estimation
     p = np.empty(len(rows))
     raw_p = p if correct is None else np.empty(len(rows))
     judged = _Judged(np.full(len(rows), _NO_ARM, np.int8), p, raw_p, np.empty(len(rows)))
     thresholds = np.array(options.thresholds())
     for places in _blocks(rows["site"], options):
         some = np.take(rows, places)
-        candidates = candidates_from(page_ids[places], some, now, prior_rate, options, correct)
+        candidates = candidates_from(page_ids[places], some, now, estimation, options, correct)
         arms = options.experiment.assign(some["site"])
         is_waiting = some["not_before"] > now
         is_low = ~is_waiting & (candidates.p < thresholds[arms])

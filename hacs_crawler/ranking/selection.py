@@ -22,7 +22,7 @@ from hacs_crawler.ranking.candidates import (
 )
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.policies import Candidates, Floats, Policy
-from hacs_crawler.state import Ids, Prediction, Rows, predictions
+from hacs_crawler.state import Estimation, Ids, Prediction, Rows, predictions
 
 T = TypeVar("T")
 
@@ -131,7 +131,7 @@ class Selection(Generic[T]):
         page_ids: Ids,
         rows: Rows,
         now: float,
-        prior_rate_per_day: float,
+        estimation: Estimation,
     ) -> Dropped[T]:
         """Score entries and keep those that may be chosen.
 
@@ -139,9 +139,7 @@ class Selection(Generic[T]):
         wait come last where there is neither budget nor threshold, and are left out else. Raises
         ConfigError where a policy does not return one number an entry.
         """
-        candidates = candidates_from(
-            page_ids, rows, now, prior_rate_per_day, self._options, self._correct
-        )
+        candidates = candidates_from(page_ids, rows, now, estimation, self._options, self._correct)
         dropped: Dropped[T] = Dropped([], [], [])
         arms, thresholds = self._options.experiment.arms, self._options.thresholds()
         for number, places in enumerate(self._places_by_arm(entries, rows)):

@@ -99,8 +99,8 @@ def chances(
     """
     ids, rows = known
     is_near = np.isin(rows["site"], rows["site"][np.isin(ids, page_ids)])
-    prior_rate, correct = state.estimation.prior.mean_rate, correction_of(state, options)
-    near = candidates_from(ids[is_near], rows[is_near], now, prior_rate, options, correct)
+    correct = correction_of(state, options)
+    near = candidates_from(ids[is_near], rows[is_near], now, state.estimation, options, correct)
     return dict(zip(near.page_ids.tolist(), near.p.tolist(), strict=True))
 
 

@@ -21,7 +21,7 @@ from hacs_crawler.ranking.arms import without_experiment
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.policies import Candidates, Floats, Policy
 from hacs_crawler.ranking.selection import Selection
-from hacs_crawler.state import Estimation, MemoryStore, State, Visit
+from hacs_crawler.state import Estimation, MemoryStore, State, Visit, follow_prior
 from hacs_crawler.utils.times import DAY, MAX_SECOND
 
 Places = NDArray[np.int64]
@@ -223,7 +223,7 @@ def simulate(
         state.record(world.history[start : start + BATCH])
     for day, now in enumerate(scenario.days()):
         if day % REFIT_DAYS == 0:
-            state.refit_prior()
+            follow_prior(state, lambda *_: None)
             state = State(store, scenario.estimation)  # the next crawl reads it
         world.now = now
         pages = _picked(contender, world, state, day)
@@ -253,7 +253,7 @@ def _picked(contender: Contender, world: World, state: State, day: int) -> Place
         world.page_ids,
         rows,
         world.now,
-        state.estimation.prior.mean_rate,
+        state.estimation,
     )
     ((chosen,), _) = selection.take()
     return np.array(chosen.entries, np.int64)

@@ -38,6 +38,7 @@ from hacs_crawler.state.outcome_log import (
     sorted_outcomes,
 )
 from hacs_crawler.state.page import Harvest, News, Page, Visit, copy_of
+from hacs_crawler.state.reestimation import Run, advanced, follow_prior, new_run, stopped_run
 from hacs_crawler.state.store import SCHEMA, Ids, Rows, Store
 
 __all__ = [
@@ -60,9 +61,11 @@ __all__ = [
     "Prediction",
     "Recorded",
     "Rows",
+    "Run",
     "State",
     "Store",
     "Visit",
+    "advanced",
     "check_prediction",
     "check_state",
     "copy_of",
@@ -70,11 +73,13 @@ __all__ = [
     "describe",
     "digest_number",
     "export_outcomes",
+    "follow_prior",
     "histories",
     "is_export",
     "is_outcomes",
     "is_server",
     "merged",
+    "new_run",
     "open_state",
     "open_store",
     "predictions",
@@ -83,5 +88,6 @@ __all__ = [
     "sorted_outcomes",
     "split_replicas",
     "sqlite_path",
+    "stopped_run",
     "to_line",
 ]

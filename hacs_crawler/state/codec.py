@@ -4,8 +4,8 @@ Both stores keep these bytes. Layout 1, little-endian: a header, the texts in UT
 times (4 bytes each), the times of content changes (4), the runs of links (8), the links (8 each) and
 the harvests (16 each). Layout 2 is that of pages that keep less of their links: the header names the
 level, and links take 4 or 2 bytes each. Layout 3 is either, with the number of pairs of digests, these
-(8 bytes each), and contents (4 bytes each) at the end. Versions that know only earlier layouts refuse
-it.
+(8 bytes each), and contents (4 bytes each) at the end. Layout 4, the one that is written, is as layout 3
+with the rate's log_sd after the rate. Versions that know only earlier layouts refuse it.
 A page of 100 links and 50 visits with 10 updates takes about 1.2 KB.
 """
 
@@ -27,8 +27,9 @@ from hacs_crawler.links import site_id
 from hacs_crawler.state.link_sample import COARSEST, new_array
 from hacs_crawler.state.page import Harvest, Page
 
-LAYOUTS: Final = 1, 2, 3
-_HEADER: Final = struct.Struct("<BBBBIIIIdHHHHIIII")
+LAYOUTS: Final = 1, 2, 3, 4
+_HEADER: Final = struct.Struct("<BBBBIIIIdfHHHHIIII")
+_HEADER_UP_TO_3: Final = struct.Struct("<BBBBIIIIdHHHHIIII")
 _HARVEST: Final = struct.Struct("<IIq")
 VERSION_OFFSET: Final = 4
 """Where the four bytes of a page's version stand in its bytes; the Redis script compares them."""
@@ -46,9 +47,10 @@ ROW: Final = np.dtype(
         ("failures", "u1"),
         ("before_update", "<u4"),
         ("site", "<u4"),
+        ("log_sd", "<f4"),
     ]
 )
-"""What ranking needs of a page: the rate in 1/day, times in seconds since 1970 UTC, counts.
+"""What ranking needs of a page: rate in 1/day and its log_sd, times in seconds since 1970 UTC, counts.
 
 `last_visit` is 0 where the page was never seen. `last_update` is the first visit where no update is
 known (`updates` is 0): from then on the page is known not to have changed. `before_update` is the visit
@@ -64,7 +66,7 @@ def encode_page(page: Page) -> bytes:
         for text in (page.url, page.etag, page.last_modified)
     )
     header = _HEADER.pack(
-        _layout(page),
+        LAYOUTS[-1],
         page.gone,
         page.failures,
         page.link_level,
@@ -73,6 +75,7 @@ def encode_page(page: Page) -> bytes:
         page.last_news,
         page.not_before,
         page.rate,
+        page.log_sd,
         len(url),
         len(etag),
         len(last_modified),
@@ -86,17 +89,10 @@ def encode_page(page: Page) -> bytes:
     harvests = [
         _HARVEST.pack(one.source, one.until, one.digest) for _, one in sorted(page.harvests.items())
     ]
-    parts = [header, url, etag, last_modified, *map(_to_bytes, numbers), *harvests]
-    if page.digests:
-        number = array("I", [len(page.digests) // 2])
-        parts.append(_to_bytes(number + page.digests + page.contents))
+    number = array("I", [len(page.digests) // 2])
+    contents = _to_bytes(number + page.digests + page.contents)
+    parts = [header, url, etag, last_modified, *map(_to_bytes, numbers), *harvests, contents]
     return b"".join(parts)
-
-
-def _layout(page: Page) -> int:
-    if page.digests:
-        return 3
-    return 2 if page.link_level else 1
 
 
 def decode_page(body: bytes) -> Page:
@@ -106,7 +102,7 @@ def decode_page(body: bytes) -> Page:
     """
     if not body or body[0] not in LAYOUTS:
         found = f"layout {body[0]}" if body else "nothing"
-        msg = f"a stored page is damaged or newer than this version: found {found}, not 1 to 3"
+        msg = f"a stored page is damaged or newer than this version: found {found}, not 1 to 4"
         raise StateError(msg)
     try:
         return _decode(memoryview(body))
@@ -116,13 +112,16 @@ def decode_page(body: bytes) -> Page:
 
 
 def _decode(body: memoryview) -> Page:
-    fields = _HEADER.unpack_from(body)
-    (layout, gone, failures, level, version, since, news, not_before, rate, *sizes) = fields
+    header = _HEADER if body[0] == LAYOUTS[-1] else _HEADER_UP_TO_3
+    (layout, gone, failures, level, version, since, news, not_before, rate, *rest) = (
+        header.unpack_from(body)
+    )
+    log_sd, *sizes = rest if layout == LAYOUTS[-1] else (0.0, *rest)
     if (layout < 3 and (level > 0) != (layout > 1)) or level > COARSEST:
         msg = f"layout {layout} with level {level} of links"
         raise ValueError(msg)
     texts, harvests, counts = sizes[:3], sizes[3], sizes[4:]
-    at = _HEADER.size
+    at = header.size
     parts: list[str] = []
     for size in texts:
         parts.append(str(body[at : at + size], "utf-8", "replace"))
@@ -138,14 +137,18 @@ def _decode(body: memoryview) -> Page:
         at = end
     end = at + harvests * _HARVEST.size
     digests = contents = array("I")
-    if layout == 3:
-        digests, contents = _digests(_numbers(body[end:]))
+    if layout >= 3:
+        digests, contents = _digests(_numbers(body[end:]), may_be_none=layout > 3)
     elif end != len(body):
         msg = f"its counts ask for {end} bytes"
         raise ValueError(msg)
     visits, content_changes, runs, links = arrays
-    if sum(runs[1::2]) != len(links) or not 0.0 <= rate < math.inf or version >= _LAST_VERSION:
-        msg = f"its numbers cannot be: {len(links)} links, rate {rate}, version {version}"
+    is_rate = 0.0 <= rate < math.inf and 0.0 <= log_sd < math.inf
+    if sum(runs[1::2]) != len(links) or not is_rate or version >= _LAST_VERSION:
+        msg = (
+            f"its numbers cannot be: {len(links)} links, rate {rate}, log_sd {log_sd}, "
+            f"version {version}"
+        )
         raise ValueError(msg)
     if not all(map(lt, visits, visits[1:])):
         raise ValueError("its visits are not in the order of time")
@@ -162,6 +165,7 @@ def _decode(body: memoryview) -> Page:
         failures=failures,
         not_before=not_before,
         rate=rate,
+        log_sd=log_sd,
         version=version,
         etag=parts[1],
         last_modified=parts[2],
@@ -190,14 +194,16 @@ def encode_row(page: Page) -> bytes:
         page.failures,
         _visit_before(visits, times[-1]) if times else 0,
         site_id(page.url),
+        page.log_sd,
     )
     return _ROW.pack(*row)
 
 
 def unsound(rows: NDArray[np.void]) -> NDArray[np.intp]:
-    """Return the places of ranking rows whose rate is no rate."""
-    rates = rows["rate"]
-    return np.flatnonzero(~((rates >= 0.0) & (rates < math.inf)))
+    """Return the places of ranking rows whose rate is no rate, or its log_sd none."""
+    rates, spreads = rows["rate"], rows["log_sd"]
+    is_rate = (rates >= 0.0) & (rates < math.inf)
+    return np.flatnonzero(~(is_rate & (spreads >= 0.0) & (spreads < math.inf)))
 
 
 def row_of(body: bytes) -> bytes:
@@ -208,7 +214,7 @@ def row_of(body: bytes) -> bytes:
         return UNKNOWN_ROW.tobytes()
 
 
-_ROW: Final = struct.Struct("<dIIIHHBII")
+_ROW: Final = struct.Struct("<dIIIHHBIIf")
 
 
 def _visit_before(visits: array[int], at: int) -> int:
@@ -216,10 +222,10 @@ def _visit_before(visits: array[int], at: int) -> int:
     return visits[place - 1] if 0 < place < len(visits) else 0
 
 
-def _digests(numbers: array[int]) -> tuple[array[int], array[int]]:
+def _digests(numbers: array[int], *, may_be_none: bool) -> tuple[array[int], array[int]]:
     end = 1 + 2 * numbers[0]
     digests, contents = numbers[1:end], numbers[end:]
-    is_whole = numbers[0] > 0 and len(digests) == 2 * numbers[0]
+    is_whole = (numbers[0] > 0 or may_be_none) and len(digests) == 2 * numbers[0]
     if not is_whole or not all(map(lt, digests[::2], digests[2::2])):
         raise ValueError("its digests are cut, or not in the order of time")
     if not all(map(lt, contents, contents[1:])):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from math import isclose
+from math import isclose, log
 
 import numpy as np
 
@@ -30,6 +30,8 @@ logger = safe_logger(__name__)
 _TRIES = 100
 _SAME_RATE = 1e-9
 """Up to which relative difference a rate is the same: sums of other batches are rounded otherwise."""
+SAME_PRIOR = 0.05
+"""Up to which difference of log_sd, and relative one of the mean rate, a prior is the same."""
 PAGES_A_CALL = 1_000
 PAGES_TO_FIT = 5_000
 """How many pages at most the prior is fitted to: its error is far below its spread by then."""
@@ -150,11 +152,11 @@ class State:
     def restore(self, pages: Iterable[Page]) -> Restored:
         """Merge pages as another state, or this one at another time, knew them into the store.
 
-        A page that the store does not know is kept as it is, with its rate. One to which its visits
-        or links are added is estimated anew, any other stays as it is. Takes one round trip, and a
+        A page that is new to the store, or to which visits or links are added, is estimated with this
+        state's prior; any other stays as it is. Takes one round trip, and a
         further one for the pages that the store knows. Raises as `record`.
         """
-        given, outdated = _by_id(pages)
+        given = _by_id(pages)
         is_new: dict[int, bool] = {}  # of the pages that were written
 
         def advance(base: _Base) -> dict[int, Page]:
@@ -165,16 +167,11 @@ class State:
                     if present is None
                     else merge_pages(present, given[page_id])
                 )
-                if self._bound_links(page):
-                    outdated.add(page_id)
+                self._bound_links(page)
                 is_new.pop(page_id, None)
                 if page != present:
                     after[page_id], is_new[page_id] = page, present is None
-            self._estimate(
-                page
-                for page_id, page in after.items()
-                if page_id in outdated or not is_new[page_id]
-            )
+            self._estimate(after.values())
             return after
 
         damaged = self._write(dict.fromkeys(given), advance)
@@ -266,11 +263,20 @@ class State:
         self.store.write_meta(f"label/{label.number}", asdict(label))
 
     def refit_prior(self) -> LogNormalPrior:
-        """Fit the prior to a sample of the store's own pages and keep it there for the next run."""
+        """Fit the prior to a sample of the store's own pages and keep it there for the next run.
+
+        One that is the same as the one kept, to within `SAME_PRIOR`, is not kept in its place: every
+        page would have to be estimated anew for next to nothing. Returns the one that is kept.
+        """
+        self.read_prior()
         ids = self._sample(PAGES_TO_FIT)
         visit_days, updated, offsets = histories(list(self.load(ids).values()))
         gaps = gaps_between(visit_days, updated, offsets, self.estimation.fade_days)
         prior = fit_prior(gaps, DEFAULT_PRIOR)
+        kept = self.estimation.prior
+        moved = abs(log(prior.mean_rate / kept.mean_rate)), abs(prior.log_sd - kept.log_sd)
+        if max(moved) <= SAME_PRIOR:
+            return kept
         self.store.write_meta("prior", asdict(prior))
         return prior
 
@@ -325,8 +331,9 @@ class State:
 
     def _estimate(self, pages: Iterable[Page]) -> None:
         pages = list(pages)
-        for page, rate in zip(pages, self.estimation.rates_per_day(pages).tolist(), strict=True):
-            page.rate = rate
+        rates, spreads = self.estimation.rates_with_spread(pages)
+        for page, rate, log_sd in zip(pages, rates.tolist(), spreads.tolist(), strict=True):
+            page.rate, page.log_sd = rate, log_sd
 
     def _sample(self, size: int) -> list[int]:
         """Return ids of up to `size` pages with a gap between visits; ids are hashes, so any do."""
@@ -338,17 +345,14 @@ class State:
         return chosen
 
 
-def _by_id(pages: Iterable[Page]) -> tuple[dict[int, Page], set[int]]:
-    """Return pages by id, those of one id merged, and the ids whose rate is then outdated."""
+def _by_id(pages: Iterable[Page]) -> dict[int, Page]:
+    """Return pages by id, those of one id merged."""
     by_id: dict[int, Page] = {}
-    outdated: set[int] = set()
     for page in pages:
         page_id = page_id_of(page.url)
         first = by_id.get(page_id)
         by_id[page_id] = page if first is None else merge_pages(first, page)
-        if first is not None and by_id[page_id] != first:
-            outdated.add(page_id)
-    return by_id, outdated
+    return by_id
 
 
 def _with_acknowledged(page: Page | None, ours: Page | None) -> tuple[Page | None, bool]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hacs_crawler.model import DEFAULT_PRIOR, ESTIMATORS, LogNormalPrior, estimate
+from hacs_crawler.model import DEFAULT_PRIOR, ESTIMATORS, LogNormalPrior, estimate_with_spread
 from hacs_crawler.state.page import Page
 from hacs_crawler.utils.times import DAY
 
@@ -26,10 +26,19 @@ class Estimation:
         """Whether rates come from a posterior, which has quantiles."""
         return ESTIMATORS[self.estimator].has_posterior
 
-    def rates_per_day(self, pages: Sequence[Page]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-        """Return the estimated rate of each page, in 1/day."""
+    @property
+    def prior_log_sd(self) -> float:
+        """The spread of the rate of a page of which nothing is known; see `rates_with_spread`."""
+        return self.prior.log_sd if self.has_posterior else 0.0
+
+    def rates_with_spread(
+        self, pages: Sequence[Page]
+    ) -> tuple[
+        np.ndarray[tuple[int], np.dtype[np.float64]], np.ndarray[tuple[int], np.dtype[np.float64]]
+    ]:
+        """Return each page's estimated rate in 1/day, and its log_sd (`model.bayes_with_spread`)."""
         visit_days, updated, offsets = histories(pages)
-        return estimate(
+        return estimate_with_spread(
             self.estimator,
             visit_days,
             updated,
@@ -40,7 +49,7 @@ class Estimation:
 
     def rate_per_day(self, page: Page) -> float:
         """Return the estimated rate of one page, in 1/day."""
-        return float(self.rates_per_day([page])[0])
+        return float(self.rates_with_spread([page])[0][0])
 
 
 def histories(

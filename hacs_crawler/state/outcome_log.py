@@ -56,6 +56,7 @@ _LABEL_KINDS: Final[dict[str, type | tuple[type, ...]]] = {
     "elapsed_from": str,
     "horizon_days": (float, int),
     "siblings": bool,
+    "is_predictive": bool,
 }
 
 Floats = NDArray[np.float64]
@@ -77,6 +78,8 @@ class Label:
     elapsed_from: str
     horizon_days: float
     siblings: bool
+    is_predictive: bool = True
+    """Whether p takes into account how uncertain the rate is; not so in labels of versions before."""
 
     @property
     def number(self) -> int:
@@ -90,18 +93,25 @@ class Label:
         fading = f" fade {self.fade_days:g}" if known and known.has_posterior else ""
         horizon = f" horizon {self.horizon_days:g}" if self.horizon_days else ""
         siblings = " siblings" if self.siblings and self.elapsed_from == "visit" else ""
-        return f"{self.estimator}{fading} since {self.elapsed_from}{horizon}{siblings}"
+        predictive = " predictive" if fading and self.is_predictive else ""
+        return f"{self.estimator}{fading}{predictive} since {self.elapsed_from}{horizon}{siblings}"
 
 
 @cache  # asked of every seed, and a crawl has one label an arm
 def _number_of(label: Label) -> int:
-    text = json.dumps(asdict(label), sort_keys=True)
+    fields = asdict(label)
+    if not label.is_predictive:  # as the versions numbered them that had no such field
+        del fields["is_predictive"]
+    text = json.dumps(fields, sort_keys=True)
     return (fingerprint(text) & 0xFFFF_FFFF) or 1
 
 
 def label_of(fields: object) -> Label | None:
     """Return the label that a note holds, None where it is damaged or has parts not known here."""
-    if not isinstance(fields, dict) or fields.keys() != _LABEL_KINDS.keys():
+    if not isinstance(fields, dict):
+        return None
+    fields = {"is_predictive": False} | fields
+    if fields.keys() != _LABEL_KINDS.keys():
         return None
     are_of_kind = (isinstance(fields[name], kind) for name, kind in _LABEL_KINDS.items())
     return Label(**fields) if all(are_of_kind) else None

@@ -108,8 +108,8 @@ class Page:
     visits are. `content_changes` are the times of such visits that an earlier version recorded.
     `last_news` is the time of the latest attempt of any kind. `gone` counts the 404s and 410s since the
     page was last seen, `failures` the attempts since then (or since it was last gone) that told nothing.
-    `rate` is the estimate in 1/day, `version` grows with every write. `harvests` are the archives'
-    harvests by source.
+    `rate` is the estimate in 1/day, `log_sd` its spread (see `Estimation.rates_with_spread`), `version`
+    grows with every write. `harvests` are the archives' harvests by source.
     """
 
     url: str
@@ -126,6 +126,7 @@ class Page:
     failures: int = 0
     not_before: int = 0
     rate: float = 0.0
+    log_sd: float = 0.0
     version: int = 0
     etag: str = ""
     last_modified: str = ""

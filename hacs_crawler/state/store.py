@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from hacs_crawler.state.outcome_log import Outcomes
 
-SCHEMA = 2
+SCHEMA = 3
 """Version of everything a store holds: tables or keys, page bytes, ranking rows.
 
 In 1, ranking rows had neither `before_update` nor `site`; they are made anew from the pages.

@@ -12,9 +12,8 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner, Result
 
-from hacs_crawler.cli import estimate as estimate_command
 from hacs_crawler.cli.app import app
-from hacs_crawler.cli.estimate import NOTE
+from hacs_crawler.state import reestimation
 from hacs_crawler.state.address import open_store
 from hacs_crawler.state.codec import ROW
 from hacs_crawler.state.database import Reestimated, State
@@ -29,7 +28,7 @@ PAGES = 100
 @pytest.fixture(autouse=True)
 def _small_steps(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO")
-    monkeypatch.setattr(estimate_command, "PAGES_A_CALL", 10)
+    monkeypatch.setattr(reestimation, "PAGES_A_CALL", 10)
 
 
 def history() -> list[Visit]:
@@ -71,7 +70,8 @@ def assert_all_estimated(store: Store, estimator: str = "bayes") -> None:
     estimation = State(store, Estimation(estimator)).estimation
     pages = list(pages_of(store).values())
     assert len(pages) == PAGES
-    assert [page.rate for page in pages] == pytest.approx(estimation.rates_per_day(pages).tolist())
+    expected, _ = estimation.rates_with_spread(pages)
+    assert [page.rate for page in pages] == pytest.approx(expected.tolist())
 
 
 def stop_after(
@@ -225,13 +225,13 @@ def test_damaged_pages_are_left_out_and_end_it_with_an_error(
     assert done.exit_code == 1
     assert caplog.messages[-1] == f"{PAGES} pages estimated, 1 damaged ones left out"
     assert_all_estimated(store)
-    assert store.read_meta(NOTE) is None
+    assert store.read_meta(reestimation.NOTE) is None
     store.close()
 
 
 def test_a_damaged_note_is_named(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
     store = sqlite_state(folder)
-    store.write_meta(NOTE, {"how": {}, "far": 7})
+    store.write_meta(reestimation.NOTE, {"how": {}, "far": 7})
     store.close()
     assert on_sqlite(folder).exit_code == 1
     assert "the note 'estimate' in the state is damaged, remove it" in caplog.messages[-1]

@@ -199,8 +199,8 @@ def test_nothing_is_lost_from_sqlite_to_another_store_and_back(
     State(first, Estimation()).record(history)
     between = new_store()
     for source, target in ((first, between), (between, last), (first, last)):
-        export_pages(State(source, Estimation("mle")), folder / "pages.jsonl")
-        importer = Importer(State(target, Estimation("mle")), LinkRules(), Counter())
+        export_pages(State(source, Estimation()), folder / "pages.jsonl")
+        importer = Importer(State(target, Estimation()), LinkRules(), Counter())
         importer.import_file(str(folder / "pages.jsonl"))
     assert contents(between) == contents(first)
     assert contents(last) == contents(first)

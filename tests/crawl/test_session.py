@@ -356,14 +356,14 @@ def test_a_round_begins_with_the_time_and_the_prior_of_now(session: Session) -> 
     async def scenario() -> None:
         await session.open()
         session.clock = lambda: NOW + 60.0
-        prior = session.prior_rate_per_day
+        prior = session.state.estimation.prior
         other = {"log_median": 1.0, "log_sd": 0.5}
         await maybe_deferred_to_future(
             session._worker.run(session.state.store.write_meta, "prior", other)
         )
         await session.begin_round()
         assert session.run == NOW + 60
-        assert session.prior_rate_per_day != prior
+        assert session.state.estimation.prior != prior
         await close(session)
 
     run(scenario())

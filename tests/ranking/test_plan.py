@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from scrapy.settings import Settings
 
 from hacs_crawler.config import Config
+from hacs_crawler.model import predictive_probability
 from hacs_crawler.ranking import plan as plan_module
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.plan import Plan, make_plan, plan_of
@@ -105,7 +106,7 @@ def interleaved(parts: Sequence[Sequence[T]]) -> list[T]:
 def ranked_by_the_scheduler(ids: Ids, rows: Rows, chosen: RankingOptions) -> list[int]:
     """The page ids in the order of `Selection`."""
     selection: Selection[int] = Selection(chosen.seeded(0))
-    selection.offer(ids.tolist(), ids, rows, NOW, Estimation().prior.mean_rate)
+    selection.offer(ids.tolist(), ids, rows, NOW, Estimation())
     arms, _ = selection.take()
     return interleaved([arm.entries for arm in arms])
 
@@ -233,7 +234,9 @@ def test_a_page_is_shown_with_what_ranked_it() -> None:
     assert found.failures.tolist() == [1]
     assert found.days_since_visit.tolist() == [10.0]
     assert found.days_since_update.tolist() == [20.0]
-    assert found.p[0] == pytest.approx(1 - np.exp(-10 * found.rate_per_day[0]))
+    page = next(state.pages())
+    assert page is not None
+    assert found.p[0] == pytest.approx(float(predictive_probability(page.rate, page.log_sd, 10.0)))
 
 
 def test_an_empty_state_has_an_empty_plan() -> None:

@@ -11,12 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hacs_crawler.exceptions import ConfigError
+from hacs_crawler.model import DEFAULT_PRIOR
 from hacs_crawler.ranking.arms import without_experiment
 from hacs_crawler.ranking.candidates import candidates_from
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.policies import POLICIES, Candidates, Policy
 from hacs_crawler.ranking.selection import Selection
 from hacs_crawler.state.codec import ROW
+from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.state.store import Rows
 from hacs_crawler.utils.times import DAY
 
@@ -40,7 +42,7 @@ def options(policy: Policy | str = "hacs", **settings: object) -> RankingOptions
 def order(table: Rows, policy: str = "hacs", **settings: object) -> list[int]:
     """The places of the pages in the order in which they would be visited."""
     selection: Selection[int] = Selection(options(policy, **settings))
-    selection.offer(range(len(table)), np.arange(len(table)), table, NOW, 0.01)
+    selection.offer(range(len(table)), np.arange(len(table)), table, NOW, Estimation())
     return entries(selection)
 
 
@@ -56,7 +58,7 @@ def test_the_page_most_likely_to_have_changed_comes_first() -> None:
 def test_a_page_never_visited_is_sure_to_be_new() -> None:
     table = rows({"rate": 5.0}, {"visits": 0, "last_visit": 0, "rate": 0})
     selection: Selection[int] = Selection(options())
-    selection.offer([0, 1], np.arange(2), table, NOW, 0.01)
+    selection.offer([0, 1], np.arange(2), table, NOW, Estimation())
     ((chosen,), _) = selection.take()
     assert chosen.entries == [1, 0]
     first, second = chosen.predictions(7, 8)
@@ -65,7 +67,7 @@ def test_a_page_never_visited_is_sure_to_be_new() -> None:
         "run": 8,
         "p": 1.0,
         "raw_p": 1.0,
-        "rate_per_day": 0.01,
+        "rate_per_day": DEFAULT_PRIOR.mean_rate,
         "days_since_visit": math.inf,
     }
     assert second["p"] < 1.0
@@ -86,7 +88,7 @@ def test_elapsed_time_runs_from_the_last_visit_unless_told_otherwise() -> None:
 
 def test_p_is_the_paper_s_formula() -> None:
     table = rows({"rate": 0.1, "last_visit": 993 * DAY})
-    facts = candidates_from(np.arange(1), table, NOW, 1.0, options(horizon_days=3.0))
+    facts = candidates_from(np.arange(1), table, NOW, Estimation(), options(horizon_days=3.0))
     assert facts.p[0] == pytest.approx(1 - np.exp(-0.1 * 10))
 
 
@@ -131,14 +133,14 @@ def test_a_page_that_keeps_failing_falls_behind_but_is_not_dropped() -> None:
 
 def test_several_seeds_of_one_page_are_all_chosen() -> None:
     selection: Selection[str] = Selection(options())
-    selection.offer(["a", "b", "c"], np.array([7, 7, 8]), rows({}, {}, {}), NOW, 0.01)
+    selection.offer(["a", "b", "c"], np.array([7, 7, 8]), rows({}, {}, {}), NOW, Estimation())
     assert entries(selection) == ["a", "b", "c"]
 
 
 def test_every_entry_is_either_taken_or_dropped_for_a_reason() -> None:
     table = rows({"not_before": NOW + 1}, {"rate": 0.0001}, {"rate": 1.0}, {"rate": 2.0}, {})
     selection: Selection[str] = Selection(options(threshold=0.01, budget=1))
-    dropped = selection.offer(list("abcde"), np.array([1, 2, 3, 4, 4]), table, NOW, 0.01)
+    dropped = selection.offer(list("abcde"), np.array([1, 2, 3, 4, 4]), table, NOW, Estimation())
     ((taken,), others) = selection.take()
     assert (dropped.gone, dropped.threshold) == (["a"], ["b"])
     assert sorted(dropped.budget + others) == ["c", "e"]
@@ -158,7 +160,7 @@ def test_the_budget_holds_over_several_windows() -> None:
     taken: list[int] = []
     for start in (0, 2, 4):
         ids = np.arange(start, start + 2)
-        selection.offer(ids.tolist(), ids, rows({}, {}), NOW, 0.01)
+        selection.offer(ids.tolist(), ids, rows({}, {}), NOW, Estimation())
         taken += entries(selection)
     assert taken == [0, 1, 2]
 
@@ -178,7 +180,7 @@ def test_offering_in_chunks_chooses_what_offering_at_once_does(
         selection: Selection[int] = Selection(options(budget=budget, explore=explore))
         for start in range(0, len(table), size):
             ids = np.arange(start, min(start + size, len(table)))
-            selection.offer(ids.tolist(), ids, table[ids], NOW, 0.01)
+            selection.offer(ids.tolist(), ids, table[ids], NOW, Estimation())
             assert len(selection._pools[0]._entries) <= 2 * budget
         return entries(selection)
 
@@ -191,4 +193,4 @@ def test_a_policy_that_does_not_score_every_page_is_named() -> None:
 
     selection: Selection[int] = Selection(options(Policy("broken", broken)))
     with pytest.raises(ConfigError, match=r"HACS_POLICY: .*broken.* allowed is one number a page"):
-        selection.offer([0, 1], np.arange(2), rows({}, {}), NOW, 0.01)
+        selection.offer([0, 1], np.arange(2), rows({}, {}), NOW, Estimation())

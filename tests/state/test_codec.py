@@ -28,6 +28,7 @@ pages = st.builds(
     failures=st.integers(0, 255),
     not_before=seconds,
     rate=st.floats(0, 1e6),
+    log_sd=st.floats(0, 4, width=32),
     version=st.integers(1, 2**32 - 2),  # the last one could not be followed by another write
     etag=st.text(max_size=20),
     last_modified=st.text(max_size=20),
@@ -42,8 +43,23 @@ def example_page() -> Page:
     merge(page, Visit(page.url, 100, links=frozenset({1, -2, 2**63 - 1}), etag='"x"'))
     merge(page, Visit(page.url, 200, links=frozenset({1, 5})))
     merge(page, Visit(page.url, 300, News.FAILED))
-    page.rate, page.version = 0.25, 7
+    page.rate, page.log_sd, page.version = 0.25, 0.5, 7
     return page
+
+
+OLDER_LAYOUTS = {
+    1: "0100010007000000640000002c01000000000000000000000000d03f160000000000000002000000000000000200"
+    "000004000000687474703a2f2f6578616d706c652e6564752f7e612f64000000c80000006400000003000000c8000000"
+    "01000000feffffffffffffff0100000000000000ffffffffffffff7f0500000000000000",
+    2: "0200010207000000640000002c01000000000000000000000000d03f160000000000000002000000000000000200"
+    "000004000000687474703a2f2f6578616d706c652e6564752f7e612f64000000c80000006400000003000000c8000000"
+    "010000000100feffffff0500",
+    3: "0300000007000000640000009001000000000000000000000000d03f160000000000000003000000000000000200"
+    "000004000000687474703a2f2f6578616d706c652e6564752f7e612f64000000c8000000900100006400000003000000"
+    "c800000001000000feffffffffffffff0100000000000000ffffffffffffff7f05000000000000000100000090010000"
+    "0a00000005000000",
+}
+"""The example page as versions before wrote it: plain, keeping less of its links, with digests."""
 
 
 @given(pages)
@@ -73,17 +89,19 @@ def test_a_layout_of_a_later_version_is_refused() -> None:
         decode_page(bytes(body))
 
 
-def test_only_pages_that_keep_less_of_links_have_the_layout_that_older_versions_refuse() -> None:
-    page = example_page()
-    assert encode_page(page)[:4] == bytes([1, 0, 1, 0])
-    bound_links(page, 8)
-    assert encode_page(page)[:4] == bytes([2, 0, 1, 2])
+def test_pages_of_older_layouts_are_read_and_have_no_spread() -> None:
+    plain, narrowed, with_digests = example_page(), example_page(), example_page()
+    bound_links(narrowed, 8)
+    merge(with_digests, Visit(with_digests.url, 400, digest=5))
+    for layout, page in enumerate((plain, narrowed, with_digests), start=1):
+        page.log_sd = 0.0
+        assert decode_page(bytes.fromhex(OLDER_LAYOUTS[layout])) == page
+        assert encode_page(page)[0] == 4
 
 
-def test_only_pages_with_digests_have_the_layout_of_these() -> None:
+def test_a_page_that_keeps_less_of_its_links_and_has_digests_comes_back() -> None:
     page = example_page()
     merge(page, Visit(page.url, 400, digest=5))
-    assert encode_page(page)[0] == 3
     bound_links(page, 8)
     assert decode_page(encode_page(page)) == page
 
@@ -92,16 +110,17 @@ def test_only_pages_with_digests_have_the_layout_of_these() -> None:
     "rest", [b"", b"1234", bytes(16), b"\2\0\0\0" + bytes(16), b"\1\0\0\0" + bytes(16)]
 )
 def test_digests_that_are_cut_or_in_disorder_are_refused(rest: bytes) -> None:
-    body = bytearray(encode_page(example_page()))
+    body = bytearray.fromhex(OLDER_LAYOUTS[1])
     body[0] = 3
     with pytest.raises(StateError, match="damaged"):
         decode_page(bytes(body) + rest)
 
 
-@pytest.mark.parametrize(("layout", "level"), [(1, 1), (2, 0), (2, 19), (2, 255), (3, 19)])
+@pytest.mark.parametrize(("layout", "level"), [(1, 1), (2, 0), (2, 19), (2, 255), (3, 19), (4, 19)])
 def test_a_level_of_links_that_does_not_exist_is_refused(layout: int, level: int) -> None:
-    body = bytearray(encode_page(example_page()))
-    body[0], body[3] = layout, level
+    older = OLDER_LAYOUTS.get(layout)
+    body = bytearray(encode_page(example_page()) if older is None else bytes.fromhex(older))
+    body[3] = level
     with pytest.raises(StateError, match=f"layout {layout} with level {level}"):
         decode_page(bytes(body))
 
@@ -114,7 +133,7 @@ def test_rubbish_is_refused_or_is_a_page(body: bytes) -> None:
 
 def test_the_row_holds_what_ranking_needs() -> None:
     row = np.frombuffer(encode_row(example_page()), ROW)[0]
-    assert row.tolist() == (0.25, 200, 200, 0, 2, 1, 1, 100, site_id("http://example.edu/~a/"))
+    assert row.tolist() == (0.25, 200, 200, 0, 2, 1, 1, 100, site_id("http://example.edu/~a/"), 0.5)
 
 
 def test_where_no_update_is_known_the_row_names_the_first_visit() -> None:

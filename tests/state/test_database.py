@@ -190,13 +190,16 @@ def page_of(*visits: Visit, rate: float) -> Page:
     return page
 
 
-def test_a_restored_page_keeps_its_rate_where_it_is_new(store: Store) -> None:
+def test_a_restored_page_is_estimated_with_the_prior_of_this_state(store: Store) -> None:
     counting = CountingStore(store)
-    page = page_of(visit(URLS[0], 1, 1), visit(URLS[0], 2, 1, 2), rate=0.125)
-    assert State(counting, Estimation()).restore([page]) == Restored(1, 0, 0)
+    page = page_of(visit(URLS[0], 1, 1), visit(URLS[0], 2, 1, 2), rate=99.0)
+    state = State(counting, Estimation())
+    assert state.restore([page]) == Restored(1, 0, 0)
     assert counting.calls == ["read_meta", "write"]
-    assert store.rows(np.array([page_id_of(URLS[0])]))["rate"].tolist() == [0.125]
-    page.version = 1
+    rates, spreads = state.estimation.rates_with_spread([page])
+    row = store.rows(np.array([page_id_of(URLS[0])]))[0]
+    assert (row["rate"], row["log_sd"]) == (rates[0], spreads[0].astype(np.float32))
+    page.version, page.rate, page.log_sd = 1, float(rates[0]), float(spreads[0].astype(np.float32))
     assert loaded(store, URLS[0]) == page
 
 

@@ -1,0 +1,133 @@
+"""The rates of all pages anew, in batches: a run that is stopped goes on where it was."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+
+from hacs_crawler.exceptions import StateError
+from hacs_crawler.state.database import PAGES_A_CALL, State
+from hacs_crawler.utils.text import safe_logger
+
+logger = safe_logger(__name__)
+
+NOTE: Final = "estimate"
+"""Under which key the state remembers how far a run has come."""
+FOLLOWED: Final = "estimated"
+"""Under which key the state remembers what all its pages were last estimated with."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """How far a run has come, and what it estimates with (`how`; see `how_of`).
+
+    The store's batches up to the one that ends with the page `after` are done, of the next one the pages
+    whose ids are not above `done`. The numbers are of pages.
+    """
+
+    how: dict[str, Any]
+    after: int | None = None
+    done: int | None = None
+    pages: int = 0
+    changed: int = 0
+    damaged: int = 0
+
+
+def how_of(state: State) -> dict[str, Any]:
+    """Return what pages are estimated with, as it is noted in the state."""
+    return asdict(state.estimation) | {"link_bytes": state.link_bytes}
+
+
+def stopped_run(state: State) -> Run | None:
+    """Return the run to go on with, if one was stopped that estimated as this one is to.
+
+    Raises StateError where the note of it is damaged.
+    """
+    noted = state.store.read_meta(NOTE)
+    if noted is None:
+        return None
+    damaged = StateError(f"the note {NOTE!r} in the state is damaged, remove it: {noted!r}")
+    try:
+        run = Run(**noted)
+    except TypeError as error:
+        raise damaged from error
+    numbers: tuple[object, ...] = (
+        run.pages,
+        run.changed,
+        run.damaged,
+        run.after or 0,
+        run.done or 0,
+    )
+    if not all(isinstance(one, int) and -(2**63) <= one < 2**63 for one in numbers):
+        raise damaged
+    if run.how != how_of(state):
+        logger.info(
+            "beginning anew: the run that was stopped after %d pages had another estimator, fading, "
+            "prior or HACS_LINK_BYTES",
+            run.pages,
+        )
+        return None
+    logger.info("going on after the %d pages of the run that was stopped", run.pages)
+    return run
+
+
+def new_run(state: State) -> Run:
+    """Fit the prior, use it from now on, and return a run that begins."""
+    state.estimation = replace(state.estimation, prior=state.refit_prior())
+    return Run(how_of(state))
+
+
+def advanced(
+    state: State,
+    run: Run,
+    on_progress: Callable[[Run, int], None],
+    is_asked_to_stop: Callable[[], bool] = lambda: False,
+) -> tuple[Run, bool]:
+    """Estimate until all pages are done or it is asked to stop; return how far, and whether all.
+
+    `on_progress` gets the run as far as it has come, and how many pages there are.
+    """
+    store = state.store
+    total = store.count()
+    for ids, _ in store.all_rows(run.after):
+        left = np.sort(ids if run.done is None else ids[ids > run.done])
+        for start in range(0, len(left), PAGES_A_CALL):
+            if is_asked_to_stop():
+                return run, False
+            some = left[start : start + PAGES_A_CALL].tolist()
+            found = state.reestimate(some)
+            run = replace(
+                run,
+                done=some[-1],
+                pages=run.pages + len(some),
+                changed=run.changed + found.changed,
+                damaged=run.damaged + found.damaged,
+            )
+            store.write_meta(NOTE, asdict(run))
+            on_progress(run, total)
+        run = replace(run, after=int(ids[-1]), done=None)
+    store.write_meta(NOTE, None)
+    store.write_meta(FOLLOWED, asdict(state.estimation))
+    return run, True
+
+
+def is_followed(state: State) -> bool:
+    """Whether all pages were estimated with what this state estimates with, when that was last done."""
+    return bool(state.store.read_meta(FOLLOWED) == asdict(state.estimation))
+
+
+def follow_prior(state: State, on_progress: Callable[[Run, int], None]) -> Run | None:
+    """Fit the prior; where it, the estimator or its fading changed, estimate every page anew with it.
+
+    What is the same to within `State.refit_prior`'s tolerance is no change. Returns the run, None where
+    there was nothing to do. Raises StateError.
+    """
+    before = state.estimation
+    state.estimation = replace(before, prior=state.refit_prior())
+    if state.estimation == before and is_followed(state):
+        return None
+    run, _ = advanced(state, stopped_run(state) or Run(how_of(state)), on_progress)
+    return run

@@ -1,0 +1,123 @@
+"""All pages follow the prior: estimated anew where it changed, in a run that goes on after a kill."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from hacs_crawler.model import DEFAULT_PRIOR
+from hacs_crawler.state import reestimation
+from hacs_crawler.state.database import State
+from hacs_crawler.state.estimation import Estimation
+from hacs_crawler.state.page import Visit
+from hacs_crawler.state.reestimation import NOTE, Run, follow_prior
+from hacs_crawler.state.store import Store
+from hacs_crawler.utils.times import DAY
+
+PAGES = 120
+VISITS = 8
+
+
+def filled(store: Store, estimation: Estimation | None = None) -> State:
+    """A state of pages that change far more often than the default prior expects."""
+    random = np.random.default_rng(2)
+    state = State(store, estimation or Estimation())
+    state.record(
+        [
+            Visit(f"http://example.edu/{number}", at, links=frozenset({number, at}))
+            for number in range(PAGES)
+            for at in (np.sort(random.choice(np.arange(1, 90), VISITS, False)) * DAY).tolist()
+        ]
+    )
+    return state
+
+
+def nothing(run: Run, total: int) -> None:
+    del run, total
+
+
+def assert_followed(state: State) -> None:
+    """Every page's rate, in its bytes and in its row, is what this state estimates."""
+    pages = [page for page in state.pages() if page is not None]
+    rates, spreads = state.estimation.rates_with_spread(pages)
+    assert len(pages) == PAGES
+    assert [page.rate for page in pages] == pytest.approx(rates.tolist())
+    assert [page.log_sd for page in pages] == pytest.approx(spreads.tolist(), rel=1e-6)
+    for ids, rows in state.store.all_rows():
+        loaded = state.load(ids.tolist())
+        expected = [loaded[page_id].rate for page_id in ids.tolist()]
+        assert rows["rate"].tolist() == expected
+
+
+def test_pages_that_were_not_visited_follow_a_prior_that_changed(store: Store) -> None:
+    state = filled(store)
+    run = follow_prior(state, nothing)
+    assert run is not None
+    assert (run.pages, run.changed) == (PAGES, PAGES)
+    assert state.estimation.prior.mean_rate > 2 * DEFAULT_PRIOR.mean_rate
+    assert_followed(state)
+
+
+def test_a_prior_that_stays_the_same_costs_nothing(store: Store) -> None:
+    state = filled(store)
+    follow_prior(state, nothing)
+    assert follow_prior(state, nothing) is None
+    assert follow_prior(State(store, Estimation()), nothing) is None
+
+
+def test_a_prior_that_moved_by_next_to_nothing_is_not_kept(store: Store) -> None:
+    state = filled(store)
+    follow_prior(state, nothing)
+    kept = state.estimation.prior
+    near = replace(kept, log_median=kept.log_median + 0.01)
+    store.write_meta("prior", {"log_median": near.log_median, "log_sd": near.log_sd})
+    assert State(store, Estimation()).refit_prior() == near
+
+
+@pytest.mark.parametrize("changed", [Estimation(fade_days=90.0), Estimation("mle")])
+def test_another_estimator_or_fading_takes_hold_of_every_page(
+    store: Store, changed: Estimation
+) -> None:
+    follow_prior(filled(store), nothing)
+    state = State(store, changed)
+    run = follow_prior(state, nothing)
+    assert run is not None
+    assert run.pages == PAGES
+    assert_followed(state)
+
+
+def test_a_run_that_was_killed_goes_on_at_the_next_end_of_a_crawl(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reestimation, "PAGES_A_CALL", 10)
+    state = filled(store)
+
+    def kill(run: Run, total: int) -> None:
+        assert total == PAGES
+        if run.pages >= 50:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        follow_prior(state, kill)
+    noted = store.read_meta(NOTE)["pages"]
+    assert 50 <= noted < PAGES
+    counts = []
+    again = State(store, Estimation())
+    follow_prior(again, lambda run, _: counts.append(run.pages))
+    assert counts[0] > noted
+    assert counts[-1] == PAGES
+    assert store.read_meta(NOTE) is None
+    assert_followed(again)
+
+
+def test_pages_that_a_crawl_with_an_older_prior_wrote_meanwhile_follow_at_its_end(
+    store: Store,
+) -> None:
+    filled(store)
+    late = State(store, Estimation())
+    follow_prior(State(store, Estimation()), nothing)
+    late.record([Visit("http://example.edu/1", 95 * DAY, links=frozenset({1}))])
+    assert follow_prior(late, nothing) is not None
+    assert_followed(late)
