@@ -30,7 +30,7 @@ class SeedsBeforeFollowUps(Row):
     in_order = True
 
     async def start(self) -> Any:
-        yield self.page("/links?to=/a&to=/b", priority=200)
+        yield self.page("/links?to=/a", priority=200)
         for priority in (102, 104, 103, 101):
             yield self.page(f"/high/{priority}", priority=priority)
         yield self.page("/low", priority=-100)
