@@ -213,9 +213,10 @@ def simulate(
     name: str,
     make: Callable[[World], Contender],
     on_day: Callable[[], None] = lambda: None,
+    make_world: Callable[[Scenario], World] = World,
 ) -> Score:
     """Run one contender from start to end; `on_day` is called after every simulated day."""
-    world = World(scenario)
+    world = make_world(scenario)
     contender = make(world)
     store = MemoryStore()
     state = State(store, scenario.estimation)
