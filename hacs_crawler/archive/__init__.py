@@ -16,6 +16,7 @@ from hacs_crawler.archive.cdx import read_cdx, visits_by_digest
 from hacs_crawler.archive.codecs import GZIP_MAGIC, decoded
 from hacs_crawler.archive.memento_uri import Rewriting, original_of, raw_uri, timestamp_of
 from hacs_crawler.archive.payload import MAX_BODY_BYTES, payload_links
+from hacs_crawler.archive.records import headers_parser
 from hacs_crawler.archive.source import Source, open_source, read_lines, source_of
 from hacs_crawler.archive.timelines import (
     Seconds,
@@ -53,6 +54,7 @@ __all__ = [
     "addresses_of",
     "decoded",
     "has_digest",
+    "headers_parser",
     "is_html",
     "is_timemap",
     "is_warc",

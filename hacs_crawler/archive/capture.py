@@ -68,6 +68,11 @@ class Capture:
     place: str = field(default="", compare=False)
 
     @property
+    def key(self) -> tuple[str, int, str]:
+        """What it is told by among the captures of an archive: URL, time and place."""
+        return self.url, self.at, self.place
+
+    @property
     def is_revisit(self) -> bool:
         """Whether the archive found what it already had, and kept no second copy."""
         return self.mime == REVISIT
