@@ -177,7 +177,11 @@ class ArchivePauseMiddleware:
             return
         archive = self._archive(request)
         if host.pauses >= (PAUSES if host.has_answered else PAUSES_WITHOUT_ANSWER):
-            hint = "" if host.has_answered or archive is None else f" (is {archive.setting} right?)"
+            hint = (
+                ""
+                if host.has_answered or archive is None
+                else f" (is {archive.setting_of(request.url)} right?)"
+            )
             self._give_up(request, f"{name} {reason}, also after {host.pauses} pauses{hint}")
         first = DEFAULTS["HACS_ARCHIVE_PAUSE_SECONDS"] if archive is None else archive.pause_seconds
         host.last_seconds = max(asked or 0.0, first * 2**host.doublings)

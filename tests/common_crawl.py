@@ -1,10 +1,10 @@
 """Common Crawl, played by a local server: a double, because the real one cannot be had in a test.
 
-Its index servers are pywb, but with ZipNum indexes of a whole crawl and a list of crawls before them, and
-its WARC files lie on Amazon's S3. Every answer has the form of a recorded one:
+Its index servers are pywb, but with ZipNum indexes of a whole crawl and a list of crawls before them,
+and its WARC files lie on Amazon's S3. Every answer has the form of a recorded one:
 
-- collinfo.json, rows, "No Captures found", 504: github.com/cocrawler/cdx_toolkit, tests/data/mock_responses,
-  recorded in September 2025
+- collinfo.json, rows, "No Captures found", 504: recorded in September 2025,
+  github.com/cocrawler/cdx_toolkit, tests/data/mock_responses
 - SlowDown: docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html
 - robots.txt of both hosts, as quoted in public repositories in 2026: all but the lists is disallowed
 

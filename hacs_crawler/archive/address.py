@@ -12,6 +12,8 @@ from urllib.parse import urlsplit
 from hacs_crawler.exceptions import ConfigError
 from hacs_crawler.links import check_url, without_login
 
+SETTING: Final = "HACS_ARCHIVES"
+
 
 class ArchiveKind(Enum):
     """How an archive is asked which captures it has, by the key that names where."""
@@ -54,10 +56,12 @@ class ArchiveAddress:
         """Whether its index says where mementos are, which may be in any archive."""
         return self.kind in {ArchiveKind.TIMEMAP, ArchiveKind.TIMEGATE}
 
-    @property
-    def setting(self) -> str:
-        """Where a person mends the address."""
-        return f"HACS_ARCHIVES, {self.name!r}" if self.name else "HACS_CDX_URL"
+    def setting_of(self, url: str) -> str:
+        """Return where a person mends the address of which a URL is."""
+        if self.name:
+            return f"{SETTING}, {self.name!r}"
+        is_index = urlsplit(url).netloc == urlsplit(self.index_url).netloc
+        return "HACS_CDX_URL" if is_index else "HACS_MEMENTO_URL"
 
     @property
     def shown_as(self) -> str:
@@ -65,7 +69,6 @@ class ArchiveAddress:
         return self.name or urlsplit(self.index_url).netloc
 
 
-SETTING: Final = "HACS_ARCHIVES"
 _KINDS: Final = {kind.value: kind for kind in ArchiveKind}
 _MEMENTO_KEYS: Final = {ArchiveKind.CDX: "memento_url", ArchiveKind.COLLINFO: "warc_url"}
 _NUMBERS: Final = {
@@ -85,7 +88,13 @@ def addresses_of(value: object, one: ArchiveAddress) -> tuple[ArchiveAddress, ..
     if not isinstance(value, Mapping) or not value:
         allowed = 'archives by name, such as {"wayback": {}, "mine": {"timemap_url": "http://…/"}}'
         raise ConfigError(f"{SETTING} = {value!r}: allowed is {allowed}")
-    return tuple(_address(str(name), entry, one) for name, entry in value.items())
+    found = tuple(_address(str(name), entry, one) for name, entry in value.items())
+    names: dict[str, str] = {}
+    for address in found:
+        other = names.setdefault(address.index_url, address.name)
+        if other != address.name:
+            raise _wrong(address.name, "", address.index_url, f"another archive than {other!r}")
+    return found
 
 
 def _address(name: str, entry: object, one: ArchiveAddress) -> ArchiveAddress:

@@ -285,7 +285,8 @@ class Harvester:
     def check(self) -> None:
         """Raise HacsError if seeds were asked about and none was answered."""
         if self._unanswered and not self._has_answered:
-            setting = self._client.address.setting
+            address = self._client.address
+            setting = address.setting_of(address.index_url)
             msg = f"no index at {setting} that answers: {self._last_problem}"
             raise HacsError(msg)
 
