@@ -97,7 +97,7 @@ class Asker:
             own["dont_redirect"] = True
         meta = own | meta
         if not self.address.obeys_robots and self.is_of_address(url):
-            meta["dont_obey_robotstxt"] = True
+            meta |= {"dont_obey_robotstxt": True}
         sent = {"Accept-Encoding": "identity", **(headers or {})}
         request = Request(url, meta=meta, headers=sent)
         try:

@@ -332,15 +332,15 @@ def test_a_slot_is_planned_before_and_slowed_after_its_first_request(crawling: R
         crawl.downloads.plan("b", 1.0, 3)
         crawl.downloads.plan("b", 0.5, 5)
         await crawl.until(lambda: crawl.waiting == 1)
-        with relying_on(
-            "`Downloader.per_slot_settings`, or `Slot.delay`: archives are asked too fast"
-        ):
-            assert crawl.crawler.engine is not None
+        engine = crawl.crawler.engine
+        assert engine is not None
+        with relying_on("`Downloader.per_slot_settings` or `Slot.delay`: archives are asked too fast"):
             crawl.downloads.plan("a", 7.0, 1)
-            slots = crawl.crawler.engine.downloader.slots
+            engine.crawl(page(2, "b"))
+            await crawl.until(lambda: crawl.waiting == 2)
+            slots = engine.downloader.slots
             assert slots["a"].delay == 7.0
-            slot = crawl.crawler.engine.downloader._get_slot(page(2, "b"), crawl.crawler.spider)[1]
-            assert (slot.delay, slot.concurrency, slot.randomize_delay) == (1.0, 3, False)
+            assert (slots["b"].delay, slots["b"].concurrency) == (1.0, 3)
 
     crawling(TinyCrawl(page(1)), act)
 
