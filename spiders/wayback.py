@@ -119,10 +119,11 @@ class WaybackSpider(Spider):
             seeds = await self._unique_seeds(session)
             archives = session.config.archives
             self._total = len(seeds) * len(archives)
+            self._found = {one.shown_as: Counter() for one in archives}
             histories = [self._histories(session, one, options, seeds) for one in archives]
             with Progress("wayback") as self._progress:
                 async for history in merged(histories):
-                    self._found.setdefault(history.archive, Counter()).update(_numbers(history))
+                    self._found[history.archive].update(_numbers(history))
                     self._show_progress()
                     yield history
             if self._failures:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final, ParamSpec, TypeVar
+from urllib.parse import urlsplit
 
 from scrapy import Request
 from scrapy.crawler import Crawler
@@ -114,7 +115,7 @@ class Asker:
 
     def is_of_address(self, url: str) -> bool:
         """Whether a URL is at a host that the archive's address names."""
-        return any(url.split("/", 3)[2] == host for host in self.address.hosts)
+        return urlsplit(url).netloc in self.address.hosts
 
     def _recall(self) -> None:
         """Take back what waits to be sent when the crawl closes: it would take minutes."""

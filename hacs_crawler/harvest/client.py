@@ -10,6 +10,8 @@ from urllib.parse import urlsplit
 from scrapy import signals
 from scrapy.crawler import Crawler
 from scrapy.http import Response
+from scrapy.utils.defer import maybe_deferred_to_future
+from twisted.internet.defer import DeferredLock
 
 from hacs_crawler.archive import ArchiveAddress, ArchiveKind, Capture, headers_parser
 from hacs_crawler.config import Config
@@ -57,6 +59,7 @@ class ArchiveClient:
         self._shown: set[str] = set()
         self._refused: set[str] = set()
         self._crawls: list[CrawlIndex] | None = None
+        self._listing = DeferredLock()
         crawler.signals.connect(self._asker.close, signals.spider_closed)
         self.is_keyless: bool | None = False if address.names_mementos else None
         """Whether the CDX server knows no resume keys; None until an answer shows it."""
@@ -72,10 +75,14 @@ class ArchiveClient:
         """
         if self.address.kind is not ArchiveKind.COLLINFO or all(span.index for span in todo):
             return list(todo)
-        if self._crawls is None:
-            headers_parser()  # its captures are WARC records: say so where they cannot be read
-            self._session.stats.count("archive/cdx_requests")
-            self._crawls = await crawl_indexes(self._asker)
+        await maybe_deferred_to_future(self._listing.acquire())
+        try:
+            if self._crawls is None:
+                headers_parser()  # its captures are WARC records: say so where they cannot be read
+                self._session.stats.count("archive/cdx_requests")
+                self._crawls = await crawl_indexes(self._asker)
+        finally:
+            self._listing.release()
         return spread(todo, self._crawls)
 
     async def captures(self, site: Site, span: Span, limit: int) -> Answer:

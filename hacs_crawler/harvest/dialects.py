@@ -33,6 +33,7 @@ from hacs_crawler.harvest.memento import BlockedError, first_line, is_blocked
 from hacs_crawler.harvest.pace import CDX_SLOT
 from hacs_crawler.harvest.query import Answer, Span, query_url, read_answer
 from hacs_crawler.harvest.site import Site
+from hacs_crawler.links import check_url
 from hacs_crawler.utils.text import safe_logger
 from hacs_crawler.utils.times import parse_iso
 
@@ -137,10 +138,10 @@ async def timegate_answer(asker: Asker, site: Site, span: Span) -> Answer:
         return _answer([], site, span, Cleaning())
     try:
         timemaps = timemaps_in(links)
-        if timemaps:
-            return await timemap_answer(asker, urljoin(url, timemaps[0]), site, span)
+        if timemaps and check_url(timemap := urljoin(url, timemaps[0])) is None:
+            return await timemap_answer(asker, timemap, site, span)
         dropped = Cleaning()
-        return _answer(_captures(links, f"{url}, Link header", dropped), site, span, dropped)
+        return _answer(_captures(links, url, dropped), site, span, dropped)
     except ArchiveError as error:
         msg = f"{url} is no TimeGate: {error}"
         raise UnansweredError(msg, is_narrowable=False) from error
@@ -203,22 +204,21 @@ def _timemap(response: Response) -> bytes:
 
 def _read_part(body: bytes, url: str, dropped: Cleaning) -> tuple[list[Capture], list[str]]:
     """Return the captures that a part of a TimeMap names, and the other parts."""
-    return _captures(body, url, dropped), [urljoin(url, one) for one in parts_of(body)]
+    parts = [urljoin(url, one) for one in parts_of(body)]
+    return _captures(body, url, dropped), [one for one in parts if check_url(one) is None]
 
 
 def _captures(timemap: bytes, name: str, dropped: Cleaning) -> list[Capture]:
-    return [
-        Capture(
-            key_of(one.url)[0],
-            one.url,
-            one.at,
-            None,
-            "text/html",
-            "",
-            raw_uri(urljoin(name, one.uri)),
-        )
-        for one in read_timemap(timemap, name, dropped)
-    ]
+    """Return the captures that a TimeMap names, but for those that could not be asked for."""
+    found = []
+    for one in read_timemap(timemap, name, dropped):
+        place = raw_uri(urljoin(name, one.uri))
+        if check_url(place) is None:
+            surt = key_of(one.url)[0]
+            found.append(Capture(surt, one.url, one.at, None, "text/html", "", place))
+        else:
+            dropped["not_http"] += 1
+    return found
 
 
 def _answer(found: list[Capture], site: Site, span: Span, dropped: Cleaning) -> Answer:

@@ -34,6 +34,8 @@ from hacs_crawler.utils.times import DAY
 logger = safe_logger(__name__)
 
 PAGES_AT_ONCE: Final = 64
+HOSTS_AT_ONCE: Final = 16
+"""Of those where a TimeMap says that a page's mementos are."""
 BATCH: Final = 1_000
 """Pages read from the state at once."""
 UNANSWERED_AT_FIRST: Final = 3
@@ -225,7 +227,7 @@ class Harvester:
             by_host.setdefault(self._host_of(one), []).append(one)
         jobs = [(seed, host, found, page) for host, found in by_host.items()]
         failures = [
-            one async for one in at_once(self._record_at_host, each(jobs), len(jobs)) if one
+            one async for one in at_once(self._record_at_host, each(jobs), HOSTS_AT_ONCE) if one
         ]
         if failures:
             raise failures[0]

@@ -334,7 +334,9 @@ def test_a_slot_is_planned_before_and_slowed_after_its_first_request(crawling: R
         await crawl.until(lambda: crawl.waiting == 1)
         engine = crawl.crawler.engine
         assert engine is not None
-        with relying_on("`Downloader.per_slot_settings` or `Slot.delay`: archives are asked too fast"):
+        with relying_on(
+            "`Downloader.per_slot_settings` or `Slot.delay`: archives are asked too fast"
+        ):
             crawl.downloads.plan("a", 7.0, 1)
             engine.crawl(page(2, "b"))
             await crawl.until(lambda: crawl.waiting == 2)

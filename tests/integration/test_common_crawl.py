@@ -79,6 +79,15 @@ def test_of_each_content_only_the_part_of_the_file_with_one_record_is_fetched(
     assert crawl.stat("hacs/archive/mementos_saved") == 2
 
 
+def test_the_list_of_crawls_is_asked_for_once(project: Project, crawls: CommonCrawl) -> None:
+    file = seeds(project)
+    file.write_text("".join(f"http://foo{number}.edu/\n" for number in range(20)))
+    archives = json.dumps({"commoncrawl": crawls.settings})
+    crawl = project.run("crawl", "wayback", "-a", f"seeds={file}", HACS_ARCHIVES=archives)
+    assert [one.path for one in crawls.asked].count("/collinfo.json") == 1
+    assert crawl.stat("hacs/archive/seeds/none") == 20
+
+
 def test_only_crawls_of_the_time_asked_for_are_asked(project: Project, crawls: CommonCrawl) -> None:
     run(project, crawls, "since=2023-12-01", "until=2023-12-31")
     assert crawls.indexes_asked() == ["CC-MAIN-2024-10"]

@@ -141,6 +141,18 @@ def test_a_timemap_in_parts_is_read_to_its_end(
     assert known_of(project)[0] == [0, 1, 2, 3, 4, 5]
 
 
+def test_mementos_that_are_not_on_the_web_are_not_asked_for(
+    project: Project, memgator: MemGator, real: PywbArchive
+) -> None:
+    memgator.know(
+        URL, [*of_pywb(real), (T + DAY, f"file:///etc/2011/{URL}"), (T + 3 * DAY, "data:,x")]
+    )
+    crawl = run(project, {"all": {"timemap_url": memgator.timemap_url("link"), **QUICK}})
+    assert crawl.stat("hacs/archive/dropped/not_http") == 2
+    assert known_of(project)[0] == [0, 2, 4]
+    assert crawl.stat("downloader/request_count") < 9
+
+
 def test_a_page_that_no_archive_has_is_none(project: Project, memgator: MemGator) -> None:
     memgator.site.pages.clear()
     crawl = run(project, {"all": {"timemap_url": memgator.timemap_url("link"), **QUICK}})
