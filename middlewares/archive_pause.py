@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, NoReturn
+from typing import Final
 from urllib.parse import urlsplit
 
 from protego import Protego
@@ -93,10 +93,9 @@ class ArchivePauseMiddleware:
             return
         host = self._host(request)
         while (wait := host.until - self._clock()) > 0:
-            self._refuse_at_end(host)
+            self._refuse_at_end(request)
             await maybe_deferred_to_future(sleep(min(wait, 1.0)))
-        if host.given_up:
-            raise GivenUpError(host.given_up)
+        self._refuse_given_up(request)
 
     def process_response(
         self, request: Request, response: Response, spider: Spider | None = None
@@ -135,7 +134,7 @@ class ArchivePauseMiddleware:
             self._leave_alone(request, "refuses connections", None)
         elif not isinstance(exception, HostPausedError):
             return None
-        self._refuse_at_end(self._host(request))
+        self._refuse_at_end(request)
         return request.replace(dont_filter=True)
 
     def _note_crawl_delay(self, request: Request, response: Response) -> None:
@@ -153,9 +152,15 @@ class ArchivePauseMiddleware:
         for kind, slot in slots_of(host).items():
             Downloads(self._crawler).plan(slot, delay, REQUESTS_AT_ONCE[kind])
 
-    def _refuse_at_end(self, host: _Host) -> None:
-        if host.given_up:
+    def _refuse_given_up(self, request: Request) -> None:
+        host = self._host(request)
+        if host.given_up and "hacs_archive" in request.meta:
             raise GivenUpError(host.given_up)
+        if host.given_up:  # Scrapy 2.13 logs any other class as a failure of robots.txt
+            raise IgnoreRequest(host.given_up)
+
+    def _refuse_at_end(self, request: Request) -> None:
+        self._refuse_given_up(request)
         if self._session.failure is not None or is_closing(self._crawler):
             raise IgnoreRequest("the crawl is closing")
 
@@ -197,11 +202,11 @@ class ArchivePauseMiddleware:
             name = urlsplit(request.url).netloc
             self._give_up(request, f"{name} asks to be left alone for {asked:.0f} s")
 
-    def _give_up(self, request: Request, reason: str) -> NoReturn:
+    def _give_up(self, request: Request, reason: str) -> None:
         host = self._host(request)
         host.given_up = f"{reason}; started again, the spider goes on where it was"
         self._recall(urlsplit(request.url).netloc)
-        raise GivenUpError(host.given_up)
+        self._refuse_given_up(request)
 
     def _recall(self, host: str) -> None:
         for slot in slots_of(host).values():

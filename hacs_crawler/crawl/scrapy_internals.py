@@ -70,7 +70,7 @@ class Downloads:
         planned = engine.downloader.per_slot_settings.setdefault(slot, {})
         planned["delay"] = max(planned.get("delay", 0.0), delay)
         planned["concurrency"] = min(planned.get("concurrency", concurrency), concurrency)
-        planned["jitter"] = 0.0
+        planned |= {"jitter": 0.0, "randomize_delay": False}  # the latter before Scrapy knew jitter
         found = engine.downloader.slots.get(slot)
         if found is not None:
             found.delay = max(found.delay, delay)
