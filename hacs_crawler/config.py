@@ -14,6 +14,7 @@ from scrapy.settings import BaseSettings
 from scrapy.utils.conf import closest_scrapy_cfg
 from scrapy.utils.misc import load_object
 
+from hacs_crawler.archive import ArchiveAddress, ArchiveKind, addresses_of
 from hacs_crawler.exceptions import ConfigError
 from hacs_crawler.fleet.board import LEASE_SECONDS
 from hacs_crawler.links import LinkRules, check_url, without_login
@@ -59,6 +60,7 @@ DEFAULTS: Final[dict[str, Any]] = {
     "HACS_OUTCOMES": 1_000_000,
     "HACS_CLOCK": "time.time",
     "HACS_METRICS": None,
+    "HACS_ARCHIVES": None,
     "HACS_CDX_URL": "https://web.archive.org/cdx/search/cdx",
     "HACS_MEMENTO_URL": "https://web.archive.org/web",
     "HACS_CDX_PER_MINUTE": 24.0,
@@ -73,7 +75,8 @@ MIN_LINK_BYTES: Final = 64
 class Config:
     """The settings of one crawl; field `x` is setting `HACS_X`. Times are in days where so named.
 
-    `estimation` and `ranking` hold those of λ and of p.
+    `estimation` and `ranking` hold those of λ and of p, `archives` those of HACS_CDX_URL and of what
+    belongs to it where HACS_ARCHIVES names no other.
     """
 
     state: str
@@ -95,11 +98,7 @@ class Config:
     outcomes: int
     clock: Clock
     metrics: tuple[str, int] | None
-    cdx_url: str
-    memento_url: str
-    cdx_per_minute: float
-    mementos_per_minute: float
-    archive_pause_seconds: float
+    archives: tuple[ArchiveAddress, ...]
     base: Path
     """Where a relative SQLite path starts: the project's folder, else the working folder."""
 
@@ -152,11 +151,7 @@ class Config:
             outcomes=read.required_count("HACS_OUTCOMES"),
             clock=read.clock(),
             metrics=read.address("HACS_METRICS"),
-            cdx_url=read.url("HACS_CDX_URL"),
-            memento_url=read.url("HACS_MEMENTO_URL"),
-            cdx_per_minute=read.number("HACS_CDX_PER_MINUTE"),
-            mementos_per_minute=read.number("HACS_MEMENTOS_PER_MINUTE"),
-            archive_pause_seconds=read.number("HACS_ARCHIVE_PAUSE_SECONDS", at_most=86_400.0),
+            archives=read.archives(),
             base=Path(cfg).parent if cfg else Path.cwd(),
         )
 
@@ -261,6 +256,25 @@ class _Reader:
             explore=self.number("HACS_EXPLORE", at_most=1.0),
             random_seed=self.seed("HACS_RANDOM_SEED"),
         )
+
+    def archives(self) -> tuple[ArchiveAddress, ...]:
+        one = ArchiveAddress(
+            name="",
+            kind=ArchiveKind.CDX,
+            index_url=self.url("HACS_CDX_URL"),
+            memento_url=self.url("HACS_MEMENTO_URL"),
+            cdx_per_minute=self.number("HACS_CDX_PER_MINUTE"),
+            mementos_per_minute=self.number("HACS_MEMENTOS_PER_MINUTE"),
+            pause_seconds=self.number("HACS_ARCHIVE_PAUSE_SECONDS", at_most=86_400.0),
+        )
+        value = self.value("HACS_ARCHIVES")
+        if not value:
+            return (one,)
+        try:
+            value = self._settings.getdict("HACS_ARCHIVES")
+        except (ValueError, TypeError) as error:
+            raise _wrong("HACS_ARCHIVES", value, f"archives by name, in JSON ({error})") from error
+        return addresses_of(value, one)
 
     def experiment(self, budget: int | None) -> Experiment | None:
         value = self.value("HACS_EXPERIMENT")

@@ -40,13 +40,15 @@ class NewPublication:
 class SeedHistory:
     """What an archive has of a seed. Times are in UTC, None where there is no capture.
 
-    `status` is "history", "unread" (it has captures, of which not one could be recorded), "none",
-    "blocked" (the archive will not show it), or "unanswered" (the next run goes on with it). The numbers
-    count this run only: `pages` with captures, `captures`, `visits` recorded, `mementos` fetched,
-    `mementos_saved`, and `missed`, captures that the archive failed to show.
+    `archive` is its name in HACS_ARCHIVES, or the host of HACS_CDX_URL. `status` is "history", "unread"
+    (it has captures, of which not one could be recorded), "none", "blocked" (the archive will not show
+    it), or "unanswered" (the next run goes on with it). The numbers count this run only: `pages` with
+    captures, `captures`, `visits` recorded, `mementos` fetched, `mementos_saved`, and `missed`, captures
+    that the archive failed to show.
     """
 
     url: str
+    archive: str
     status: str
     pages: int
     captures: int

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Final, NoReturn
+from dataclasses import dataclass
+from typing import Final
 from urllib.parse import urlsplit
 
 from protego import Protego
@@ -19,12 +20,13 @@ from scrapy.http import Response
 from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.error import ConnectionRefusedError as TwistedConnectionRefusedError
 
-from hacs_crawler.config import Config
+from hacs_crawler.archive import ArchiveAddress
+from hacs_crawler.config import DEFAULTS
 from hacs_crawler.crawl.backoff import HostPausedError, retry_after
 from hacs_crawler.crawl.loop import sleep
 from hacs_crawler.crawl.scrapy_internals import Downloads, is_closing
 from hacs_crawler.crawl.session import Session
-from hacs_crawler.harvest.client import REQUESTS_AT_ONCE
+from hacs_crawler.harvest.pace import REQUESTS_AT_ONCE, GivenUpError, slots_of
 from hacs_crawler.utils.text import safe_logger
 
 try:
@@ -44,12 +46,26 @@ LONGEST_SECONDS: Final = 3 * 3600.0
 """An archive that asks for more is asked again in another run."""
 CALM: Final = 10
 """After so many times the last pause without another one the next begins with the shortest again."""
+_SLOW_DOWN: Final = b"<Code>SlowDown</Code>"
+"""What Amazon's S3, where Common Crawl's files are, answers with 503 and no Retry-After."""
+
+
+@dataclass(slots=True)
+class _Host:
+    """How a host of an archive is left alone: until when, and how often and long before."""
+
+    until: float = 0.0
+    last_seconds: float = 0.0
+    doublings: int = 0
+    pauses: int = 0
+    has_answered: bool = False
+    given_up: str = ""
 
 
 class ArchivePauseMiddleware:
-    """Holds all requests to the archive back when it has had enough, longer each time.
+    """Holds all requests to a host of an archive back when it has had enough, longer each time.
 
-    That is after a 429, a 503 with Retry-After, or a refused connection.
+    That is after a 429, a 503 with Retry-After or SlowDown, or a refused connection.
 
     The requests are sent again afterwards. An archived answer is none of the archive's own, whatever
     its status: it has a Memento-Datetime.
@@ -62,51 +78,49 @@ class ArchivePauseMiddleware:
         self._session = session
         self._clock = clock
         config = session.config
-        self._hosts = _hosts(config) if config is not None else frozenset[str]()
-        self._pause_seconds = config.archive_pause_seconds if config is not None else 0.0
-        self._until = 0.0
-        self._last_seconds = 0.0
-        self._doublings = 0
-        self._pauses = 0
-        self._has_answered = False
+        self._archives = {} if config is None else {one.name: one for one in config.archives}
+        self._hosts: dict[str, _Host] = {}
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> ArchivePauseMiddleware:
-        """Read HACS_CDX_URL, HACS_MEMENTO_URL and HACS_ARCHIVE_PAUSE_SECONDS."""
+        """Read HACS_ARCHIVES, or HACS_CDX_URL and what belongs to it."""
         return cls(crawler, Session.of(crawler))
 
     async def process_request(self, request: Request, spider: Spider | None = None) -> None:
-        """Wait while the archive is to be left alone."""
+        """Wait while the host is to be left alone."""
         del spider
-        if not self._is_meant(request):
+        if not _is_meant(request):
             return
-        while (wait := self._until - self._clock()) > 0:
-            self._refuse_at_end()
+        host = self._host(request)
+        while (wait := host.until - self._clock()) > 0:
+            self._refuse_at_end(request)
             await maybe_deferred_to_future(sleep(min(wait, 1.0)))
+        self._refuse_given_up(request)
 
     def process_response(
         self, request: Request, response: Response, spider: Spider | None = None
     ) -> Request | Response:
-        """Note when the archive has had enough, and have the request sent again."""
+        """Note when the host has had enough, and have the request sent again."""
         del spider
-        if not self._is_meant(request):
+        if not _is_meant(request):
             return response
         if urlsplit(request.url).path == "/robots.txt":
-            self._note_crawl_delay(response)
+            self._note_crawl_delay(request, response)
         if response.headers.get(b"Memento-Datetime"):
             request.meta["dont_retry"] = True
         asked = retry_after(response, self._clock())
         if _is_too_many(response):
             self._leave_alone(request, "has had too many requests", asked)
             return request.replace(dont_filter=True)
+        host = self._host(request)
         if response.status == 503 and asked is not None and asked > 0:
-            self._has_answered = True
+            host.has_answered = True
             self._leave_alone(request, "answered 503", asked)
-        elif self._clock() >= self._until:
-            self._has_answered = True
-            self._pauses = 0
-            if self._clock() >= self._until + CALM * self._last_seconds:
-                self._doublings = 0
+        elif self._clock() >= host.until:
+            host.has_answered = True
+            host.pauses = 0
+            if self._clock() >= host.until + CALM * host.last_seconds:
+                host.doublings = 0
         return response
 
     def process_exception(
@@ -114,16 +128,16 @@ class ArchivePauseMiddleware:
     ) -> Request | None:
         """Have a request sent again that was refused or called back."""
         del spider
-        if not self._is_meant(request):
+        if not _is_meant(request):
             return None
         if isinstance(exception, REFUSED):
             self._leave_alone(request, "refuses connections", None)
         elif not isinstance(exception, HostPausedError):
             return None
-        self._refuse_at_end()
+        self._refuse_at_end(request)
         return request.replace(dont_filter=True)
 
-    def _note_crawl_delay(self, response: Response) -> None:
+    def _note_crawl_delay(self, request: Request, response: Response) -> None:
         """Go no faster than robots.txt asks for, which Scrapy does not look at."""
         if response.status != 200 or not self._crawler.settings.getbool("ROBOTSTXT_OBEY"):
             return
@@ -132,65 +146,82 @@ class ArchivePauseMiddleware:
         delay = Protego.parse(response.body.decode("utf-8", "replace")).crawl_delay(agent)
         if not delay or delay < 0:
             return
+        self._refuse_to_wait_for_ever(request, delay)
         host = urlsplit(response.url).netloc
-        self._refuse_to_wait_for_ever(host, delay)
-        engine = self._crawler.engine
-        assert engine is not None  # noqa: S101 - there is one while crawling
-        for key in REQUESTS_AT_ONCE:
-            planned = engine.downloader.per_slot_settings.setdefault(key, {})
-            if planned.get("delay", 0.0) < delay:
-                logger.info("%s asks in robots.txt for %g s between requests", host, delay)
-                planned["delay"] = delay
-            slot = engine.downloader.slots.get(key)
-            if slot is not None:
-                slot.delay = max(slot.delay, delay)
+        logger.info("%s asks in robots.txt for %g s between requests", host, delay)
+        for kind, slot in slots_of(host).items():
+            Downloads(self._crawler).plan(slot, delay, REQUESTS_AT_ONCE[kind])
 
-    def _refuse_at_end(self) -> None:
+    def _refuse_given_up(self, request: Request) -> None:
+        host = self._host(request)
+        if host.given_up and "hacs_archive" in request.meta:
+            raise GivenUpError(host.given_up)
+        if host.given_up:  # Scrapy 2.13 logs any other class as a failure of robots.txt
+            raise IgnoreRequest(host.given_up)
+
+    def _refuse_at_end(self, request: Request) -> None:
+        self._refuse_given_up(request)
         if self._session.failure is not None or is_closing(self._crawler):
             raise IgnoreRequest("the crawl is closing")
 
-    def _is_meant(self, request: Request) -> bool:
-        return "hacs_archive" in request.meta or urlsplit(request.url).netloc in self._hosts
+    def _host(self, request: Request) -> _Host:
+        return self._hosts.setdefault(urlsplit(request.url).netloc, _Host())
+
+    def _archive(self, request: Request) -> ArchiveAddress | None:
+        """Return the archive at whose address a request is, else the one that asked."""
+        host = urlsplit(request.url).netloc
+        there = [one for one in self._archives.values() if host in one.hosts]
+        return there[0] if there else self._archives.get(request.meta.get("hacs_archive", ""))
 
     def _leave_alone(self, request: Request, reason: str, asked: float | None) -> None:
-        """Begin a pause, or make one longer if asked to; raises IgnoreRequest if there were too many."""
-        host = urlsplit(request.url).netloc
-        self._refuse_to_wait_for_ever(host, asked or 0.0)
-        if self._clock() < self._until:
-            self._until = max(self._until, self._clock() + (asked or 0.0))
+        """Begin a pause, or make one longer if asked to; raises GivenUpError if there were too many."""
+        self._refuse_to_wait_for_ever(request, asked or 0.0)
+        host, name = self._host(request), urlsplit(request.url).netloc
+        if self._clock() < host.until:
+            host.until = max(host.until, self._clock() + (asked or 0.0))
             return
-        if self._pauses >= (PAUSES if self._has_answered else PAUSES_WITHOUT_ANSWER):
-            hint = "" if self._has_answered else " (are HACS_CDX_URL and HACS_MEMENTO_URL right?)"
-            self._give_up(f"{host} {reason}, also after {self._pauses} pauses{hint}")
-        seconds = max(asked or 0.0, self._pause_seconds * 2**self._doublings)
-        self._last_seconds = seconds
-        self._doublings = min(self._doublings + 1, PAUSES)
-        self._pauses += 1
-        self._wait(seconds, f"{host} {reason}")
-
-    def _refuse_to_wait_for_ever(self, host: str, asked: float) -> None:
-        if asked > LONGEST_SECONDS:
-            self._give_up(f"{host} asks to be left alone for {asked:.0f} s")
-
-    def _give_up(self, reason: str) -> NoReturn:
-        self._session.fail(f"{reason}; started again, the spider goes on where it was")
-        raise IgnoreRequest(self._session.failure)
-
-    def _wait(self, seconds: float, reason: str) -> None:
-        logger.warning("%s: left alone for %.0f s", reason, seconds)
-        self._until = max(self._until, self._clock() + seconds)
+        archive = self._archive(request)
+        if host.pauses >= (PAUSES if host.has_answered else PAUSES_WITHOUT_ANSWER):
+            hint = (
+                ""
+                if host.has_answered or archive is None
+                else f" (is {archive.setting_of(request.url)} right?)"
+            )
+            self._give_up(request, f"{name} {reason}, also after {host.pauses} pauses{hint}")
+        first = DEFAULTS["HACS_ARCHIVE_PAUSE_SECONDS"] if archive is None else archive.pause_seconds
+        host.last_seconds = max(asked or 0.0, first * 2**host.doublings)
+        host.doublings = min(host.doublings + 1, PAUSES)
+        host.pauses += 1
+        host.until = max(host.until, self._clock() + host.last_seconds)
+        logger.warning("%s %s: left alone for %.0f s", name, reason, host.last_seconds)
         self._session.stats.count("archive/pauses")
-        for slot_key in REQUESTS_AT_ONCE:
-            Downloads(self._crawler).recall(slot_key, self._is_meant, HostPausedError(slot_key))
+        self._recall(name)
+
+    def _refuse_to_wait_for_ever(self, request: Request, asked: float) -> None:
+        if asked > LONGEST_SECONDS:
+            name = urlsplit(request.url).netloc
+            self._give_up(request, f"{name} asks to be left alone for {asked:.0f} s")
+
+    def _give_up(self, request: Request, reason: str) -> None:
+        host = self._host(request)
+        host.given_up = f"{reason}; started again, the spider goes on where it was"
+        self._recall(urlsplit(request.url).netloc)
+        self._refuse_given_up(request)
+
+    def _recall(self, host: str) -> None:
+        for slot in slots_of(host).values():
+            Downloads(self._crawler).recall(slot, _is_meant, HostPausedError(slot))
 
 
-def _hosts(config: Config) -> frozenset[str]:
-    return frozenset(urlsplit(url).netloc for url in (config.cdx_url, config.memento_url))
+def _is_meant(request: Request) -> bool:
+    """Whether a request is for an archive: for its robots.txt Scrapy asks."""
+    return "hacs_archive" in request.meta or urlsplit(request.url).path == "/robots.txt"
 
 
 def _is_too_many(response: Response) -> bool:
-    """Whether this is the archive's own 429, or its redirect to the page that says so."""
+    """Whether the archive itself says 429 or SlowDown, or redirects to the page that says so."""
     if response.headers.get(b"Memento-Datetime"):
         return False
     target = response.headers.get(b"Location") or b""
-    return response.status == 429 or target.endswith(b"/429.html")
+    is_slow = response.status == 503 and _SLOW_DOWN in response.body[:2_000]
+    return response.status == 429 or is_slow or target.endswith(b"/429.html")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -11,18 +13,18 @@ from scrapy import Spider
 from scrapy.crawler import Crawler
 from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
 
-from hacs_crawler.archive import parse_timestamp
-from hacs_crawler.config import DEFAULTS, Config
-from hacs_crawler.crawl.loop import at_once, each
+from hacs_crawler.archive import ArchiveAddress, parse_timestamp
+from hacs_crawler.config import Config
+from hacs_crawler.crawl.loop import at_once, each, merged
 from hacs_crawler.crawl.seeds import seeds_of
 from hacs_crawler.crawl.session import Session
 from hacs_crawler.exceptions import HacsError
-from hacs_crawler.harvest.client import CDX_SLOT, MEMENTO_SLOT, REQUESTS_AT_ONCE, ArchiveClient
-from hacs_crawler.harvest.page import HarvestOptions
+from hacs_crawler.harvest.client import ArchiveClient
+from hacs_crawler.harvest.pace import REQUESTS_AT_ONCE
+from hacs_crawler.harvest.page import HarvestOptions, source_of
 from hacs_crawler.harvest.seed import Harvester
 from hacs_crawler.harvest.site import Site
 from hacs_crawler.items import SeedHistory
-from hacs_crawler.links import fingerprint
 from hacs_crawler.middlewares.archive_pause import ArchivePauseMiddleware
 from hacs_crawler.utils.progress import Progress
 from hacs_crawler.utils.text import safe_logger
@@ -39,6 +41,8 @@ UNSUITABLE = (
     "AUTOTHROTTLE_ENABLED",  # would go faster than an archive allows
     "COMPRESSION_ENABLED",  # mementos come encoded as they were archived, which may be wrongly
 )
+STATUSES = ("history", "none", "blocked", "unread", "unanswered")
+NUMBERS = ("captures", "visits", "mementos", "mementos_saved", "missed")
 EARLIEST = 631_152_000
 """The second at which 1990 began, before the first page was archived."""
 
@@ -50,7 +54,7 @@ class WaybackSpider(Spider):
     At level `homepage` (the default) it harvests the seeds themselves, at level `website` also the
     pages below them to depth 2. `since` and `until` (dates or archive timestamps) and `max_captures` a
     page bound what is taken; `mode=digest` fetches no mementos and takes a changed digest for an
-    update. Yields a `SeedHistory` for each seed.
+    update. Yields a `SeedHistory` for each seed and archive.
     """
 
     name = "wayback"
@@ -76,10 +80,12 @@ class WaybackSpider(Spider):
         self.mode = mode
         self._progress = Progress("wayback")
         self._total = 0
+        self._failures: dict[str, str] = {}
+        self._found: dict[str, Counter[str]] = {}
 
     @classmethod
     def update_settings(cls, settings: BaseSettings) -> None:
-        """Set the pace of each kind of request, and have the archive left alone when it asks for it."""
+        """Have archives asked no faster than they allow, and left alone when they ask for it."""
         super().update_settings(settings)
         settings.set("HACS_FLUSH_VISITS", 1_000, "default")
         for name in UNSUITABLE:
@@ -88,13 +94,11 @@ class WaybackSpider(Spider):
         settings.set("HTTPCACHE_IGNORE_HTTP_CODES", [408, 429, *range(500, 600)], "spider")
         # how many connections are kept open; how many requests there are at once, the slots say
         settings.set("CONCURRENT_REQUESTS_PER_DOMAIN", max(REQUESTS_AT_ONCE.values()), "spider")
-        for name, entries in (
-            ("DOWNLOAD_SLOTS", _slots(settings)),
-            ("DOWNLOADER_MIDDLEWARES", {ArchivePauseMiddleware: PAUSE_ORDER}),
-        ):
-            # at the default priority of the latter, `scrapy crawl` would overwrite them
-            priority = max(settings.getpriority(name) or 0, SETTINGS_PRIORITIES["spider"])
-            settings.set(name, {**entries, **settings.getdict(name)}, priority)
+        name = "DOWNLOADER_MIDDLEWARES"
+        # at its default priority `scrapy crawl` would overwrite them
+        priority = max(settings.getpriority(name) or 0, SETTINGS_PRIORITIES["spider"])
+        entries = {ArchivePauseMiddleware: PAUSE_ORDER, **settings.getdict(name)}
+        settings.set(name, entries, priority)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> WaybackSpider:
@@ -110,19 +114,51 @@ class WaybackSpider(Spider):
         if session.config is None or not session.is_open:
             return
         session.log_summary = self._log_summary
-        client = ArchiveClient(self.crawler, session, session.config)
         try:
-            harvester = self._harvester(session, session.config, client)
+            options = self._options(int(session.clock()), session.config)
             seeds = await self._unique_seeds(session)
+            archives = session.config.archives
+            self._total = len(seeds) * len(archives)
+            self._found = {one.shown_as: Counter() for one in archives}
+            histories = [self._histories(session, one, options, seeds) for one in archives]
             with Progress("wayback") as self._progress:
-                async for history in at_once(harvester.harvest, each(seeds), SEEDS_AT_ONCE):
+                async for history in merged(histories):
+                    self._found[history.archive].update(_numbers(history))
                     self._show_progress()
                     yield history
-            harvester.check()
+            if self._failures:
+                failures = "; ".join(self._failures.values())
+                session.fail(
+                    failures if len(archives) == 1 else f"not asked to the end: {failures}"
+                )
         except HacsError as error:
             session.fail(str(error))
 
-    def _harvester(self, session: Session, config: Config, client: ArchiveClient) -> Harvester:
+    async def _histories(
+        self, session: Session, archive: ArchiveAddress, options: HarvestOptions, seeds: list[str]
+    ) -> AsyncIterator[SeedHistory]:
+        """Harvest the seeds from one archive, whatever becomes of the others."""
+        assert session.config is not None  # noqa: S101 - it was read
+        client = ArchiveClient(self.crawler, session, session.config, archive)
+        facts = (archive.index_url, self.mode, options.since, options.max_captures)
+        harvester = Harvester(
+            session,
+            client,
+            replace(options, source=source_of(facts)),
+            has_subpages=self.level == "website",
+            on_page=self._show_progress,
+        )
+        try:
+            async for history in at_once(harvester.harvest, each(seeds), SEEDS_AT_ONCE):
+                yield history
+            harvester.check()
+        except HacsError as error:
+            client.end()
+            self._failures[archive.name] = str(error)
+            if len(session.config.archives) > 1:
+                logger.error("%s: %s; the other archives are asked on", archive.name, error)
+
+    def _options(self, now: int, config: Config) -> HarvestOptions:
         """Check the arguments; raises HacsError that names the first one that is wrong."""
         if self._unknown:
             logger.warning("wayback has no argument %s; it is not used", ", ".join(self._unknown))
@@ -130,26 +166,21 @@ class WaybackSpider(Spider):
             if getattr(self, name) not in allowed:
                 msg = f"{name} = {getattr(self, name)!r}: allowed is {' or '.join(allowed)}"
                 raise HacsError(msg)
-        now = int(session.clock())
         since = _time("since", self.since, is_end=False) if self.since else EARLIEST
         until = _time("until", self.until, is_end=True) if self.until else now
         if since > until:
             raise HacsError(f"since = {self.since!r} is later than until = {self.until or 'now'!r}")
         most = _count("max_captures", self.max_captures) if self.max_captures else None
-        facts = (config.cdx_url, self.mode, since, most)
-        options = HarvestOptions(
-            source=fingerprint(repr(facts)) & 0xFFFF_FFFF,
+        by_digest = self.mode == "digest"
+        if by_digest and (len(config.archives) > 1 or config.archives[0].names_mementos):
+            # what one archive takes the digest of, another unpacks first
+            raise HacsError("mode = 'digest': allowed is one archive, with a CDX server, at a time")
+        return HarvestOptions(
+            source=0,
             since=since,
             until=min(until, now),
-            by_digest=self.mode == "digest",
+            by_digest=by_digest,
             max_captures=most,
-        )
-        return Harvester(
-            session,
-            client,
-            options,
-            has_subpages=self.level == "website",
-            on_page=self._show_progress,
         )
 
     async def _unique_seeds(self, session: Session) -> list[str]:
@@ -165,13 +196,13 @@ class WaybackSpider(Spider):
             raise HacsError(f"seeds = {self.seeds!r}: there is no usable seed in it")
         if number > len(seeds):
             session.stats.count("archive/seeds/second_homepage", number - len(seeds))
-        self._total = len(seeds)
         return list(seeds.values())
 
     def _show_progress(self) -> None:
         done = self._stat("seeds")
+        what = "seeds" if len(self._found) < 2 else "histories of seeds"
         text = (
-            f"{done} of {self._total} seeds, {self._stat('captures')} captures, "
+            f"{done} of {self._total} {what}, {self._stat('captures')} captures, "
             f"{self._stat('mementos')} mementos fetched, {self._stat('mementos_saved')} not needed"
         )
         self._progress.update(text, completed=done, total=self._total)
@@ -181,6 +212,15 @@ class WaybackSpider(Spider):
         return int(self.crawler.stats.get_value(f"hacs/archive/{name}", 0) or 0)
 
     def _log_summary(self) -> None:
+        for name, numbers in self._found.items():
+            if len(self._found) > 1:
+                logger.info(
+                    "%s: %d seeds have a history, %d have none, %d are blocked, of %d not one capture "
+                    "could be read, %d were not answered to the end; %d captures, %d visits, "
+                    "%d mementos fetched, %d not needed, %d missed",
+                    name,
+                    *(numbers[key] for key in (*STATUSES, *NUMBERS)),
+                )
         found, none = self._stat("seeds/history"), self._stat("seeds/none")
         blocked, unanswered = self._stat("seeds/blocked"), self._stat("seeds/unanswered")
         unread = self._stat("seeds/unread")
@@ -188,10 +228,11 @@ class WaybackSpider(Spider):
         fetched, saved = self._stat("mementos"), self._stat("mementos_saved")
         failed = self._stat("mementos_failed")
         logger.info(
-            "HACS asked the archive about %d seeds: %d have a history, %d have none, %d are blocked "
+            "HACS asked %s about %d seeds: %d have a history, %d have none, %d are blocked "
             "(archival rate %s), of %d not one capture could be read, %d were not answered to the "
             "end; %d captures, %d visits written; %d mementos fetched, %d not needed (%s), %d could "
             "not be read",
+            "the archive" if len(self._found) < 2 else f"{len(self._found)} archives",
             known + unanswered,
             found,
             none,
@@ -208,20 +249,8 @@ class WaybackSpider(Spider):
         )
 
 
-def _slots(settings: BaseSettings) -> dict[str, dict[str, float]]:
-    slots = {}
-    for slot, setting in (
-        (CDX_SLOT, "HACS_CDX_PER_MINUTE"),
-        (MEMENTO_SLOT, "HACS_MEMENTOS_PER_MINUTE"),
-    ):
-        try:
-            per_minute = settings.getfloat(setting, DEFAULTS[setting])
-        except (TypeError, ValueError):  # the session says what is wrong with it
-            per_minute = DEFAULTS[setting]
-        # not 0: Scrapy then sends a burst without regard to the slot's concurrency
-        delay = 60.0 / per_minute if per_minute > 0 else 0.001
-        slots[slot] = {"delay": delay, "concurrency": REQUESTS_AT_ONCE[slot], "jitter": 0.0}
-    return slots
+def _numbers(history: SeedHistory) -> dict[str, int]:
+    return {history.status: 1, **{name: getattr(history, name) for name in NUMBERS}}
 
 
 def _time(name: str, text: str, *, is_end: bool) -> int:

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any, TypeVar
 
-from hacs_crawler.archive import Capture, Cleaning
+from hacs_crawler.archive import ArchiveAddress, ArchiveKind, Capture, Cleaning
 from hacs_crawler.crawl.loop import Worker
 from hacs_crawler.crawl.page_cache import PageCache
-from hacs_crawler.harvest.client import Memento
+from hacs_crawler.harvest.memento import Memento
 from hacs_crawler.harvest.page import HarvestOptions
 from hacs_crawler.harvest.query import Answer, Span
 from hacs_crawler.harvest.site import Site
@@ -25,6 +25,7 @@ URL = "http://foo.edu/"
 SURT = "edu,foo)/"
 DAY = 86_400
 SOURCE = 7
+ADDRESS = ArchiveAddress("", ArchiveKind.CDX, "http://archive/cdx", "http://archive/web")
 BY_LINKS = HarvestOptions(SOURCE, since=0, until=100 * DAY, by_digest=False, max_captures=None)
 
 
@@ -47,6 +48,10 @@ class Archive:
     queries: list[Span] = field(default_factory=list)
     fetched: list[int] = field(default_factory=list)
     is_keyless: bool | None = None
+    address: ArchiveAddress = ADDRESS
+
+    async def spread(self, todo: Sequence[Span]) -> list[Span]:
+        return list(todo)
 
     async def captures(self, site: Site, span: Span, limit: int) -> Answer:
         self.queries.append(span)

@@ -107,6 +107,67 @@ def test_a_wrong_value_is_named_with_what_is_allowed(
     assert allowed in str(caught.value)
 
 
+CDX = {"cdx_url": "http://a.org/cdx", "memento_url": "http://a.org/web"}
+
+
+def test_without_other_archives_there_is_that_of_the_single_settings() -> None:
+    (found,) = config(HACS_CDX_URL="http://a.org/cdx", HACS_CDX_PER_MINUTE=3).archives
+    assert (found.index_url, found.cdx_per_minute, found.mementos_per_minute) == (
+        "http://a.org/cdx",
+        3,
+        480,
+    )
+
+
+def test_archives_are_named_with_their_addresses_and_rates() -> None:
+    one, two = config(
+        HACS_ARCHIVES='{"wayback": {"mementos_per_minute": 5}, "x": {"timemap_url": "http://a.org/t/"}}',
+        HACS_ARCHIVE_PAUSE_SECONDS=7,
+        HACS_CDX_PER_MINUTE=3,
+    ).archives
+    assert (one.name, one.index_url, one.cdx_per_minute, one.mementos_per_minute) == (
+        "wayback",
+        DEFAULTS["HACS_CDX_URL"],
+        3,
+        5,
+    )
+    assert (two.name, two.index_url, two.cdx_per_minute, two.pause_seconds, two.obeys_robots) == (
+        "x",
+        "http://a.org/t/",
+        24,
+        7,
+        True,
+    )
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ("{", "archives by name, in JSON"),
+        ("[1]", "archives by name"),
+        ({"a": 3}, "'a' = 3: allowed is a name, and an object"),
+        ({"a": {**CDX, "timemap_url": "http://a.org/"}}, "one of cdx_url, timemap_url"),
+        ({"a": {"cdx_url": "http://a.org/cdx"}}, "'a', memento_url = None"),
+        ({"a": {"collinfo_url": "http://a.org/c.json"}}, "'a', warc_url = None"),
+        ({"a": {"timemap_url": "a.org"}}, "'a', timemap_url = 'a.org': allowed is the URL"),
+        ({"a": {"timemap_url": "http://u:secret@a.org/"}}, "timemap_url = 'http://a.org/'"),
+        ({"a": {"timemap_url": "http://a.org/", "memento_url": "x"}}, "'a' = 'memento_url'"),
+        ({"a": {"cdx_per_minut": 3}}, "'a' = 'cdx_per_minut': allowed is archive_pause_seconds"),
+        ({"a": {**CDX, "cdx_per_minute": -1}}, "cdx_per_minute = -1: allowed is a number"),
+        ({"a": {**CDX, "cdx_per_minute": True}}, "cdx_per_minute = True: allowed is a number"),
+        ({"a": {**CDX, "archive_pause_seconds": 1e9}}, "at most 86400"),
+        ({"a": {**CDX, "robotstxt_obey": "no"}}, "robotstxt_obey = 'no': allowed is true or false"),
+        ({"a": CDX, "b": CDX}, "'b' = 'http://a.org/cdx': allowed is another archive than 'a'"),
+    ],
+)
+def test_a_wrong_archive_is_named(value: object, text: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        config(HACS_ARCHIVES=value)
+    assert str(caught.value).startswith("HACS_ARCHIVES")
+    assert text in str(caught.value)
+    assert "secret" not in str(caught.value)
+
+
 def test_a_password_in_a_wrong_address_is_not_repeated() -> None:
     with pytest.raises(ConfigError) as caught:
         config(HACS_STATE="mysql://user:secret@host/db")

@@ -1,5 +1,6 @@
 """Reading what web archives hold: capture indexes, WARC files and TimeMaps."""
 
+from hacs_crawler.archive.address import ArchiveAddress, ArchiveKind, addresses_of
 from hacs_crawler.archive.capture import (
     REVISIT,
     ArchiveError,
@@ -13,9 +14,10 @@ from hacs_crawler.archive.capture import (
 )
 from hacs_crawler.archive.cdx import read_cdx, visits_by_digest
 from hacs_crawler.archive.codecs import GZIP_MAGIC, decoded
-from hacs_crawler.archive.memento_uri import Rewriting, original_of, timestamp_of
+from hacs_crawler.archive.memento_uri import Rewriting, original_of, raw_uri, timestamp_of
 from hacs_crawler.archive.payload import MAX_BODY_BYTES, payload_links
-from hacs_crawler.archive.source import Source, open_source, read_lines
+from hacs_crawler.archive.records import headers_parser
+from hacs_crawler.archive.source import Source, open_source, read_lines, source_of
 from hacs_crawler.archive.timelines import (
     Seconds,
     TimelineError,
@@ -23,7 +25,13 @@ from hacs_crawler.archive.timelines import (
     parse_day,
     read_timelines,
 )
-from hacs_crawler.archive.timemap import TimeMapEntry, is_timemap, read_timemap
+from hacs_crawler.archive.timemap import (
+    TimeMapEntry,
+    is_timemap,
+    parts_of,
+    read_timemap,
+    timemaps_in,
+)
 from hacs_crawler.archive.wacz import ZIP_MAGIC, warcs_of
 from hacs_crawler.archive.warc import is_warc, read_warc
 
@@ -32,7 +40,9 @@ __all__ = [
     "MAX_BODY_BYTES",
     "REVISIT",
     "ZIP_MAGIC",
+    "ArchiveAddress",
     "ArchiveError",
+    "ArchiveKind",
     "Capture",
     "Cleaning",
     "Rewriting",
@@ -41,8 +51,10 @@ __all__ = [
     "TimeMapEntry",
     "TimelineError",
     "Timelines",
+    "addresses_of",
     "decoded",
     "has_digest",
+    "headers_parser",
     "is_html",
     "is_timemap",
     "is_warc",
@@ -52,12 +64,16 @@ __all__ = [
     "parse_day",
     "parse_http_date",
     "parse_timestamp",
+    "parts_of",
     "payload_links",
+    "raw_uri",
     "read_cdx",
     "read_lines",
     "read_timelines",
     "read_timemap",
     "read_warc",
+    "source_of",
+    "timemaps_in",
     "timestamp_of",
     "visits_by_digest",
     "warcs_of",

@@ -4,7 +4,7 @@ import base64
 import hashlib
 import re
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Final
@@ -54,7 +54,9 @@ class Capture:
 
     `surt` is the page's key as the state knows it (`page_surt` of the URL), whatever key the archive
     sorts by. `at` is in whole seconds since 1970 UTC. `status` is None where the archive does not say
-    ("-"), `digest` is without its algorithm, "" where a revisit record has none.
+    ("-"), `digest` is without its algorithm, "" where a revisit record or a TimeMap has none. `place` is
+    where the archived page is found if the index names that: a memento's URI, or a part of a WARC file,
+    `URL#bytes=FIRST-LAST`.
     """
 
     surt: str
@@ -63,6 +65,12 @@ class Capture:
     status: int | None
     mime: str
     digest: str
+    place: str = field(default="", compare=False)
+
+    @property
+    def key(self) -> tuple[str, int, str]:
+        """What it is told by among the captures of an archive: URL, time and place."""
+        return self.url, self.at, self.place
 
     @property
     def is_revisit(self) -> bool:

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final
+from urllib.parse import quote
 
 from hacs_crawler.archive.capture import (
     EMPTY,
@@ -61,14 +62,20 @@ class _MalformedRowError(ValueError):
 
 
 def read_cdx(
-    lines: Iterable[bytes], name: str, dropped: Cleaning, *, is_sorted: bool = True
+    lines: Iterable[bytes],
+    name: str,
+    dropped: Cleaning,
+    *,
+    is_sorted: bool = True,
+    warc_url: str = "",
 ) -> Iterator[Capture]:
     """Yield the captures among the rows of an index, in its order, reading as they are asked for.
 
     Every row may be in another dialect. Revisit rows are captures, unless they repeat what is known to
-    be none, which is only found out where `is_sorted` says that a page's rows follow each other. Rows
-    that are none are counted in `dropped`. Raises ArchiveError, with `name` and a line number, where
-    reading fails, and at the end if there were rows but not one in a known dialect.
+    be none, which is only found out where `is_sorted` says that a page's rows follow each other. Where
+    the WARC files that rows name lie below `warc_url`, captures have a place. Rows that are none are
+    counted in `dropped`. Raises ArchiveError, with `name` and a line number, where reading fails, and at
+    the end if there were rows but not one in a known dialect.
     """
     parse, repeated = _Dialects().rows, _Repeated() if is_sorted else None
     previous: Capture | None = None
@@ -82,7 +89,7 @@ def read_cdx(
             continue
         for fields in found:
             rows += 1
-            capture = _capture(fields, repeated)
+            capture = _capture(fields, repeated, warc_url)
             if isinstance(capture, str):
                 dropped[capture] += 1
             elif capture == previous:
@@ -226,7 +233,7 @@ class _Repeated:
         return self._kinds
 
 
-def _capture(row: Mapping[str, Any], repeated: _Repeated | None) -> Capture | str:
+def _capture(row: Mapping[str, Any], repeated: _Repeated | None, warc_url: str) -> Capture | str:
     """Return the capture that a row tells of, or the kind under which it is dropped."""
     url, timestamp = row.get("url"), row.get("timestamp")
     if not isinstance(url, str) or timestamp is None:
@@ -249,7 +256,20 @@ def _capture(row: Mapping[str, Any], repeated: _Repeated | None) -> Capture | st
         repeated.note(surt, digest, problem)
     elif status == "-":
         problem = problem or repeated.problem(surt, digest)
-    return problem or Capture(surt, url, at, None if status == "-" else int(status), mime, digest)
+    if problem:
+        return problem
+    place = _place(row, warc_url) if warc_url else ""
+    number = None if status == "-" else int(status)
+    return Capture(surt, url, at, number, mime, digest, place)
+
+
+def _place(row: Mapping[str, Any], warc_url: str) -> str:
+    """Return which part of which WARC file a row names, "" if it names none."""
+    first, length = str(row.get("offset")), str(row.get("length"))
+    if not (row.get("filename") and first.isdecimal() and length.isdecimal() and int(length)):
+        return ""
+    last = int(first) + int(length) - 1
+    return f"{warc_url.rstrip('/')}/{quote(str(row['filename']))}#bytes={first}-{last}"
 
 
 def _problem(status: str, mime: str, digest: str) -> str:

@@ -33,6 +33,14 @@ def original_of(uri: str) -> str:
     return "" if found is None else found[2]
 
 
+def raw_uri(uri: str) -> str:
+    """Return the URI of the same memento as it was archived, where its form is Wayback's."""
+    found = _MEMENTO.search(uri)
+    if found is None:
+        return uri
+    return f"{uri[: found.start()]}/{found[1]}id_/{found[2]}"
+
+
 def without_toolbar(text: str) -> str:
     """Return a page without the bar that Wayback software puts on top of it."""
     return _TOOLBAR.sub("", text)

@@ -24,6 +24,8 @@ from hacs_crawler.utils.times import parse_iso
 MAX_TIMEMAP_BYTES: Final = 64 << 20
 """Some 400,000 mementos; archives serve longer TimeMaps in pages."""
 
+LINK_FORMAT: Final = "application/link-format"
+
 _BEGINNING = re.compile(
     rb"\A(?:\xef\xbb\xbf)?[\s,]*+"
     rb'(?:<[^<>\s]++>\s*+;\s*+[^\s=;,"<>]|\{.*?"(?:original_uri|mementos)"\s*:'
@@ -49,6 +51,26 @@ class TimeMapEntry:
 def is_timemap(beginning: bytes) -> bool:
     """Whether a file that begins like this is a TimeMap, in link format, JSON or CDXJ."""
     return _BEGINNING.match(beginning) is not None
+
+
+def timemaps_in(links: bytes) -> list[str]:
+    """Return the TimeMaps that a Link header names, those in link format first.
+
+    An answer that is a part of a longer TimeMap names the other parts, with the time that each is of; a
+    TimeMap in another format of the same answer has no time. Raises ArchiveError as `read_timemap`.
+    """
+    found = [
+        one for one in _links(links.decode(errors="replace"), "the Link header") if one.is_timemap
+    ]
+    return [one.uri for one in sorted(found, key=lambda one: one.type not in {LINK_FORMAT, ""})]
+
+
+def parts_of(timemap: bytes) -> list[str]:
+    """Return the other parts of a TimeMap in link format that is paged, or an index of parts."""
+    if timemap.lstrip()[:1] != b"<":
+        return []
+    links = _links(timemap.decode(errors="replace"), "the TimeMap")
+    return [one.uri for one in links if one.is_timemap and one.has_bounds]
 
 
 def read_timemap(source: bytes | IO[bytes], name: str, dropped: Cleaning) -> Iterator[TimeMapEntry]:
@@ -88,16 +110,29 @@ _Rows = Iterator[tuple[str, int | None]]
 def _link_format(text: str, name: str) -> tuple[str, _Rows]:
     links = _links(text, name)
     ahead: list[tuple[str, int | None]] = []
-    for uri, relations, at in links:  # the original usually comes first, but need not
-        if "original" in relations:
-            rest = ((uri, at) for uri, relations, at in links if "memento" in relations)
-            return uri, chain(ahead, rest)
-        if "memento" in relations:
-            ahead.append((uri, at))
+    for link in links:  # the original usually comes first, but need not
+        if "original" in link.relations:
+            rest = ((one.uri, one.at) for one in links if "memento" in one.relations)
+            return link.uri, chain(ahead, rest)
+        if "memento" in link.relations:
+            ahead.append((link.uri, link.at))
     raise ArchiveError(f"{name}, character {len(text)}: ends without a link of rel=original")
 
 
-def _links(text: str, name: str) -> Iterator[tuple[str, list[str], int | None]]:
+@dataclass(frozen=True, slots=True)
+class _Link:
+    uri: str
+    relations: list[str]
+    at: int | None
+    type: str
+    has_bounds: bool
+
+    @property
+    def is_timemap(self) -> bool:
+        return "timemap" in self.relations
+
+
+def _links(text: str, name: str) -> Iterator[_Link]:
     position, end = 0, len(text.rstrip(" \t\r\n,"))
     while position < end:
         match = _LINK.match(text, position)
@@ -106,10 +141,12 @@ def _links(text: str, name: str) -> Iterator[tuple[str, list[str], int | None]]:
         values: dict[str, str] = {}
         for key, quoted, token in _PARAMETER.findall(match[2]):
             values.setdefault(key.lower(), quoted or token)
-        yield (
+        yield _Link(
             match[1].strip(),
             values.get("rel", "").split(),
             parse_http_date(values.get("datetime")),
+            values.get("type", ""),
+            "from" in values or "until" in values,
         )
         position = match.end()
 

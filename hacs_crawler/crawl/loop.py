@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import islice
 from typing import Any, ParamSpec, TypeVar
@@ -110,6 +110,29 @@ async def at_once(
             yield _result(await maybe_deferred_to_future(ended.get()))
     for _ in range(running):
         yield _result(await maybe_deferred_to_future(ended.get()))
+
+
+async def merged(sources: Sequence[AsyncIterator[T]]) -> AsyncIterator[T]:
+    """Yield what several iterators yield, as it comes; each is read by itself, whatever the others do.
+
+    The first exception ends the iteration; the others are then read on, and what they yield is lost.
+    """
+    found: DeferredQueue[T | Failure | None] = DeferredQueue()
+    for source in sources:
+        begin(_poured(source, found.put)).addErrback(found.put)
+    left = len(sources)
+    while left:
+        item = await maybe_deferred_to_future(found.get())
+        if item is None:
+            left -= 1
+        else:
+            yield _result(item)
+
+
+async def _poured(source: AsyncIterator[T], put: Callable[[T | None], object]) -> None:
+    async for item in source:
+        put(item)
+    put(None)
 
 
 async def each(items: Iterable[T]) -> AsyncIterator[T]:

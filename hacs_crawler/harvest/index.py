@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from hacs_crawler.harvest.client import ArchiveClient, UnansweredError
+from hacs_crawler.harvest.asking import UnansweredError
+from hacs_crawler.harvest.client import ArchiveClient
 from hacs_crawler.harvest.query import Answer, Span
 from hacs_crawler.harvest.site import Site
 from hacs_crawler.links import fingerprint

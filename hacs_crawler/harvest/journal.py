@@ -20,18 +20,25 @@ class Missed:
     """A capture that the archive failed to show, at second `at`, in `tries` runs so far.
 
     One that was shown at last, or was asked for often enough, is kept with `MOST_TRIES` for as long as
-    the index may name it again.
+    the index may name it again. `place` is the capture's.
     """
 
     url: str
     at: int
     tries: int = 1
     digest: str = ""
+    place: str = ""
+
+    @property
+    def key(self) -> tuple[str, int, str]:
+        """What it is told by; see `Capture.key`."""
+        return self.url, self.at, self.place
 
     @property
     def capture(self) -> Capture:
         """The capture, as far as it matters for its memento."""
-        return Capture(key_of(self.url)[0], self.url, self.at, None, "text/html", self.digest)
+        surt = key_of(self.url)[0]
+        return Capture(surt, self.url, self.at, None, "text/html", self.digest, self.place)
 
     @property
     def is_open(self) -> bool:
@@ -74,13 +81,15 @@ class Journal:
                 self.todo.append(Span(start, until))
 
     @property
-    def missed_before(self) -> frozenset[tuple[str, int]]:
-        """URL and time of the captures that are asked for by themselves, or no more."""
-        return frozenset((one.url, one.at) for one in self.missed)
+    def missed_before(self) -> frozenset[tuple[str, int, str]]:
+        """The keys of the captures that are asked for by themselves, or no more."""
+        return frozenset(one.key for one in self.missed)
 
     def note_missed(self, captures: Iterable[Capture]) -> None:
         """Note captures that the archive failed to show for the first time."""
-        self.missed += [Missed(one.url, one.at, digest=one.digest) for one in captures]
+        self.missed += [
+            Missed(one.url, one.at, digest=one.digest, place=one.place) for one in captures
+        ]
 
     def note_tried(
         self, asked: Sequence[Missed], failed: Iterable[Capture], *, all_were_asked: bool
@@ -89,15 +98,15 @@ class Journal:
 
         Returns how many are given up.
         """
-        again = {(one.url, one.at) for one in failed}
+        again = {one.key for one in failed}
         tried: dict[Missed, Missed] = {}
         for one in asked:
-            if (one.url, one.at) in again:
+            if one.key in again:
                 tried[one] = replace(one, tries=one.tries + 1)
             elif all_were_asked:
                 tried[one] = replace(one, tries=MOST_TRIES)
         self.missed = [tried.get(one, one) for one in self.missed]
-        return sum(not one.is_open and (one.url, one.at) in again for one in tried.values())
+        return sum(not one.is_open and one.key in again for one in tried.values())
 
     def forget(self) -> int:
         """Forget what the index will not name again; return how many are left out as too many."""
@@ -124,7 +133,8 @@ class Journal:
             return cls()
         try:
             todo = [
-                Span(int(since), int(until), str(after)) for since, until, after in note["todo"]
+                Span(int(since), int(until), *map(str, place))
+                for since, until, *place in note["todo"]
             ]
             # `retry_from` is of notes that did not name what was missed behind the last visit
             latest = int(note.get("retry_from", 0)) or int(note["latest"])

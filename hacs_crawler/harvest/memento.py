@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urljoin, urlsplit
@@ -9,7 +10,9 @@ from urllib.parse import urljoin, urlsplit
 from scrapy.http import Response
 
 from hacs_crawler.archive import (
+    ArchiveError,
     Capture,
+    Cleaning,
     Rewriting,
     has_digest,
     is_html,
@@ -17,12 +20,19 @@ from hacs_crawler.archive import (
     original_of,
     parse_http_date,
     payload_links,
+    read_warc,
+    source_of,
     timestamp_of,
 )
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.harvest.query import BLOCKED
 from hacs_crawler.links import LinkRules
+from hacs_crawler.utils.text import safe_logger
 
+logger = safe_logger(__name__)
+
+_PROBLEMS: Final = {"bad_status": "status", "not_html": "not_html"}
+"""What it means for a capture that its record is dropped."""
 _ORIGINAL_HEADERS: Final = b"x-archive-orig-"
 """Wayback software puts this before the names of the headers that were archived."""
 
@@ -80,6 +90,27 @@ def read_memento(response: Response, capture: Capture, rules: LinkRules) -> Meme
     rewriting = Rewriting(response.url)
     links = payload_links(response.body, header, capture.url, rules, rewriting)
     return Memento(at, links, "" if links is not None else "unreadable")
+
+
+def read_range(response: Response, capture: Capture, rules: LinkRules) -> Memento:
+    """Read the part of a WARC file that a capture is: one record, gzipped by itself."""
+    if response.status != 206:
+        status = "all of a WARC file" if response.status == 200 else str(response.status)
+        return Memento(capture.at, problem="error", is_passing=True, reason=status)
+    dropped = Cleaning()
+    file = io.BufferedReader(io.BytesIO(response.body))
+    try:
+        visits = list(read_warc(source_of(file, response.url), dropped, rules))
+    except (ArchiveError, ValueError) as error:
+        logger.debug("%s: %s", response.url, error)
+        return Memento(capture.at, problem="error", is_passing=True, reason="a damaged record")
+    if not visits:
+        kind = next(iter(dropped), "")
+        return Memento(capture.at, problem=_PROBLEMS.get(kind, "unreadable"))
+    (visit, *_) = visits
+    if key_of(visit.url)[0] != capture.surt:
+        return Memento(visit.at, problem="moved")
+    return Memento(visit.at, visit.links, "" if visit.links is not None else "unreadable")
 
 
 def is_blocked(response: Response) -> bool:

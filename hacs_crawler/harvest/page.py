@@ -15,8 +15,9 @@ from twisted.internet.defer import Deferred
 from hacs_crawler.archive import Capture, visits_by_digest
 from hacs_crawler.crawl.loop import begin
 from hacs_crawler.crawl.session import Session
-from hacs_crawler.harvest.client import MEMENTO_SLOT, REQUESTS_AT_ONCE, ArchiveClient
+from hacs_crawler.harvest.client import ArchiveClient
 from hacs_crawler.harvest.memento import Memento
+from hacs_crawler.harvest.pace import MEMENTO_SLOT, REQUESTS_AT_ONCE
 from hacs_crawler.harvest.site import Site
 from hacs_crawler.links import fingerprint
 from hacs_crawler.state import Harvest, Page, Visit
@@ -31,7 +32,8 @@ MEMENTO_TRIES: Final = 3
 class Step:
     """One capture, in the order of time, on its way to becoming a visit.
 
-    `digest` is the fingerprint of its content's digest, 0 where the archive names none. `is_new` says
+    `digest` is the fingerprint of its content's digest, or where the archive names none of its place,
+    0 where it names neither. `is_new` says
     that no capture before it, as far as they are known, had this content.
     """
 
@@ -70,7 +72,7 @@ def steps(captures: Iterable[Capture], harvest: Harvest | None) -> Iterator[Step
     for capture in captures:
         if harvest is not None and capture.at <= harvest.until:
             continue
-        digest = _fingerprint(capture.digest) if capture.digest else previous
+        digest = _content(capture) or previous
         yield Step(capture, digest, is_first or digest not in seen)
         seen.add(digest)
         previous, is_first = digest, False
@@ -80,14 +82,25 @@ def steps_again(captures: Iterable[Capture]) -> Iterator[Step]:
     """Yield the steps of captures that were missed; between them there may be others."""
     seen = {0}
     for capture in captures:
-        digest = _fingerprint(capture.digest) if capture.digest else 0
+        digest = _content(capture)
         yield Step(capture, digest, digest not in seen or not digest)
         seen.add(digest)
+
+
+def _content(capture: Capture) -> int:
+    """Return a number for what a capture shows: equal ones of one archive show the same."""
+    known = capture.digest or (capture.place if not capture.is_revisit else "")
+    return _fingerprint(known) if known else 0
 
 
 @lru_cache(maxsize=4_096)
 def _fingerprint(digest: str) -> int:
     return fingerprint(digest)
+
+
+def source_of(facts: object) -> int:
+    """Return the number under which pages keep what an archive showed, of the facts that matter."""
+    return fingerprint(repr(facts)) & 0xFFFF_FFFF
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,11 +154,11 @@ class PageHarvest:
         self,
         captures: Sequence[Capture],
         page: Page | None,
-        missed: Collection[tuple[str, int]] = (),
+        missed: Collection[tuple[str, int, str]] = (),
     ) -> None:
         """Record the visits of captures, which come in time order; `page` is what is known of it.
 
-        Those of which `missed` has URL and time are left out.
+        Those of which `missed` has the key are left out.
         Raises BlockedError where the archive shows no mementos of the page, UnansweredError where it
         failed at too many in a row, RefusedError, StoppedError.
         """
@@ -155,7 +168,7 @@ class PageHarvest:
         if self._options.max_captures is not None:
             # what is recorded already included, so that a killed harvest goes on with the same ones
             captures = thinned(captures, self._options.max_captures)
-        captures = [one for one in captures if (one.url, one.at) not in missed]
+        captures = [one for one in captures if one.key not in missed]
         if self._options.by_digest:
             for step in steps(captures, known):
                 for visit in visits_by_digest([step.capture]):

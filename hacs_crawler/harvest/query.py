@@ -34,12 +34,14 @@ _TEXT_KEY = re.compile(rb"(?:\A|\n)[ \t]*\r?\n([^\s\[{]+)\s*\Z")
 class Span:
     """What is still to be asked of a span of time; seconds since 1970 UTC, both ends included.
 
-    `resume_key` says behind which row to go on, "" from the beginning.
+    `resume_key` says behind which row to go on, "" from the beginning. `index` is the CDX server to be
+    asked, where an archive has several.
     """
 
     since: int
     until: int
     resume_key: str = ""
+    index: str = ""
 
     def halves(self) -> tuple["Span", "Span"] | None:
         """Return the span as two, which together have the same rows left; None if it is one second."""
@@ -88,15 +90,16 @@ def query_url(server: str, site: Site, span: Span, limit: int) -> str:
     return f"{server}{'&' if '?' in server else '?'}{urlencode(parameters)}"
 
 
-def read_answer(body: bytes, name: str, site: Site, span: Span) -> Answer:
+def read_answer(body: bytes, name: str, site: Site, span: Span, warc_url: str = "") -> Answer:
     """Read what a CDX server answered about a site, in any of its dialects.
 
-    Captures outside the span are left out and counted as ``out_of_range``: not every server looks at it.
-    Raises ArchiveError, with `name`, if there are rows and not one of them is an index's.
+    Where WARC files lie below `warc_url`, captures have a place there. Those outside the span are left
+    out and counted as ``out_of_range``: not every server looks at it. Raises ArchiveError, with `name`,
+    if there are rows and not one of them is an index's.
     """
     body, resume_key = _cut_key(body)
     dropped = Cleaning()
-    captures = list(read_cdx(body.splitlines(), name, dropped))
+    captures = list(read_cdx(body.splitlines(), name, dropped, warc_url=warc_url))
     rows = len(captures) + dropped.total()
     inside = [one for one in captures if span.since <= one.at <= span.until]
     if len(inside) < len(captures):

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Final
+from urllib.parse import urlsplit
 
 from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import DeferredLock
@@ -16,11 +17,12 @@ from hacs_crawler.archive import Capture
 from hacs_crawler.crawl.loop import at_once, begin, each
 from hacs_crawler.crawl.session import Session
 from hacs_crawler.exceptions import HacsError
-from hacs_crawler.harvest.client import ArchiveClient, StoppedError, UnansweredError
+from hacs_crawler.harvest.asking import StoppedError, UnansweredError
+from hacs_crawler.harvest.client import ArchiveClient
 from hacs_crawler.harvest.index import IndexReader
 from hacs_crawler.harvest.journal import MOST_TRIES, Journal, Missed
 from hacs_crawler.harvest.memento import BlockedError
-from hacs_crawler.harvest.page import HarvestOptions, PageHarvest
+from hacs_crawler.harvest.page import HarvestOptions, PageHarvest, source_of
 from hacs_crawler.harvest.query import Answer, Span
 from hacs_crawler.harvest.site import Site
 from hacs_crawler.items import SeedHistory
@@ -32,6 +34,8 @@ from hacs_crawler.utils.times import DAY
 logger = safe_logger(__name__)
 
 PAGES_AT_ONCE: Final = 64
+HOSTS_AT_ONCE: Final = 16
+"""Of those where a TimeMap says that a page's mementos are."""
 BATCH: Final = 1_000
 """Pages read from the state at once."""
 UNANSWERED_AT_FIRST: Final = 3
@@ -93,7 +97,8 @@ class Harvester:
         self._session = session
         self._client = client
         self._options = options
-        self._has_subpages = has_subpages
+        # a TimeMap is of one page
+        self._has_subpages = has_subpages and not client.address.names_mementos
         self._on_page = on_page
         self._busy: dict[int, DeferredLock] = {}
         self._unanswered = 0
@@ -131,7 +136,7 @@ class Harvester:
         await self._retry_missed(seed)
         seed.journal.plan(self._options.since, self._options.until, at_least=DAY)
         reader = IndexReader(self._client, seed.site)
-        todo = seed.journal.todo
+        todo = seed.journal.todo = await self._client.spread(seed.journal.todo)
         asked = begin(reader.read(todo)) if todo else None
         while asked is not None:
             answer, left = await maybe_deferred_to_future(asked)
@@ -150,9 +155,9 @@ class Harvester:
         asked = [one for one in seed.journal.missed if one.is_open]
         if not asked:
             return
-        pages: dict[str, list[Missed]] = {}
+        pages: dict[tuple[str, str], list[Missed]] = {}
         for one in sorted(asked, key=lambda one: one.at):
-            pages.setdefault(one.capture.surt, []).append(one)
+            pages.setdefault((one.capture.surt, self._host_of(one.capture)), []).append(one)
         given_up = 0
         for missed in pages.values():
             harvest = PageHarvest(self._session, self._client, self._options, seed.site)
@@ -164,7 +169,7 @@ class Harvester:
             finally:
                 seed.note(harvest)
             given_up += seed.journal.note_tried(missed, harvest.missed, all_were_asked=is_answered)
-            if not is_answered:
+            if not is_answered and not self._client.address.names_mementos:
                 break
         if given_up:
             logger.warning(
@@ -216,21 +221,47 @@ class Harvester:
     async def _record_captures(
         self, seed: _Seed, captures: list[Capture], page: Page | None
     ) -> None:
-        harvest = PageHarvest(self._session, self._client, self._options, seed.site)
+        """Record a page's captures, those at each host by themselves: one may be slow, or not answer."""
+        by_host: dict[str, list[Capture]] = {}
+        for one in captures:
+            by_host.setdefault(self._host_of(one), []).append(one)
+        jobs = [(seed, host, found, page) for host, found in by_host.items()]
+        failures = [
+            one async for one in at_once(self._record_at_host, each(jobs), HOSTS_AT_ONCE) if one
+        ]
+        if failures:
+            raise failures[0]
+        journal = seed.journal
+        journal.latest = max(journal.latest, captures[-1].at)
+        seed.counts["pages"] += 1
+        seed.first = min(seed.first or captures[0].at, captures[0].at)
+
+    async def _record_at_host(
+        self, job: tuple[_Seed, str, list[Capture], Page | None]
+    ) -> HacsError | None:
+        """Record captures; return the error of which the other hosts of the page shall not suffer."""
+        seed, host, captures, page = job
+        options = self._options
+        if host:
+            options = replace(options, source=source_of((options.source, host)))
+        harvest = PageHarvest(self._session, self._client, options, seed.site)
         try:
             await harvest.record(captures, page, seed.journal.missed_before)
+        except UnansweredError as error:
+            return error
         except BlockedError as error:
             self._session.stats.count("archive/pages_blocked")
-            if not seed.site.has_subpages:
+            if not (seed.site.has_subpages or host):
                 raise
             logger.warning("%s: its mementos are blocked: %s", captures[-1].url, error)
         finally:
             seed.note(harvest)
             seed.journal.note_missed(harvest.missed)
-        journal = seed.journal
-        journal.latest = max(journal.latest, captures[-1].at)
-        seed.counts["pages"] += 1
-        seed.first = min(seed.first or captures[0].at, captures[0].at)
+        return None
+
+    def _host_of(self, capture: Capture) -> str:
+        """Return where a capture is, "" where all of the archive's are in one place."""
+        return urlsplit(capture.place).netloc if self._client.address.names_mementos else ""
 
     def _note_answer(self, seed: _Seed, answer: Answer) -> None:
         self._unanswered, self._has_answered = 0, True
@@ -256,7 +287,9 @@ class Harvester:
     def check(self) -> None:
         """Raise HacsError if seeds were asked about and none was answered."""
         if self._unanswered and not self._has_answered:
-            msg = f"no CDX server at HACS_CDX_URL that answers: {self._last_problem}"
+            address = self._client.address
+            setting = address.setting_of(address.index_url)
+            msg = f"no index at {setting} that answers: {self._last_problem}"
             raise HacsError(msg)
 
     async def _write(self, seed: _Seed) -> None:
@@ -290,6 +323,7 @@ class Harvester:
         counts = seed.counts
         return SeedHistory(
             url=seed.site.homepage,
+            archive=self._client.address.shown_as,
             status=status,
             pages=counts["pages"],
             captures=counts["captures"],

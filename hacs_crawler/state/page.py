@@ -246,8 +246,9 @@ def merge_pages(page: Page, other: Page) -> Page:
     It is what recording all their visits on one page leads to, except that what attempts told that saw
     nothing (gone, failures, waiting) is that of the page with the latest news, and URL and validators
     are those of the page with the latest visit. In whatever order and however often pages are merged,
-    the result is the same, but for `rate` and `version`, which are those of `page`. Of links it keeps as
-    much as the page that keeps less.
+    the result is the same, but for `rate` and `version`, which are those of `page`, and for which
+    spelling of the URL it has where the latest visit repeats a capture that only another page has.
+    Of links it keeps as much as the page that keeps less.
     """
     latest = max(page, other, key=_absence)
     shown = max(page, other, key=_appearance)
@@ -309,6 +310,8 @@ def _see_repeated(page: Page) -> None:
     for at in digests.repeated(page.digests, page.contents):
         if at > page.last_news or (at == page.last_news and (page.gone or page.failures)):
             _note_presence(page, at)
+        if at > (page.last_visit or 0):  # of which content the validators are is not known then
+            page.etag = page.last_modified = ""
         _insert(page.visits, at)
     _thin(page.visits)
     page.digests = _thinned_digests(page.digests)

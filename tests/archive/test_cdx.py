@@ -349,3 +349,25 @@ def test_any_bytes_are_read_or_refused(lines: list[bytes]) -> None:
 
 def test_json_nested_without_end_is_malformed() -> None:
     assert dropped("[" * 100_000) == {"malformed": 1}
+
+
+@pytest.mark.parametrize(
+    ("more", "place"),
+    [
+        (
+            {"filename": "crawl-data/a b.warc.gz", "offset": "10", "length": "5"},
+            "http://data/crawl-data/a%20b.warc.gz#bytes=10-14",
+        ),
+        ({"filename": "a.warc.gz", "offset": "10"}, ""),
+        ({"filename": "a.warc.gz", "offset": "-1", "length": "5"}, ""),
+        ({"filename": "a.warc.gz", "offset": "10", "length": "0"}, ""),
+        ({"offset": "10", "length": "5"}, ""),
+    ],
+)
+def test_a_row_names_a_part_of_a_warc_file(more: dict[str, str], place: str) -> None:
+    row = {"timestamp": "20250804103329", "url": "http://a.org/", "mime": "text/html", **more}
+    line = json.dumps({**row, "status": "200", "digest": "A" * 32}).encode()
+    (capture,) = read_cdx([line], "x", Counter(), warc_url="http://data/")
+    assert capture.place == place
+    (plain,) = read_cdx([line], "x", Counter())
+    assert (plain.place, plain) == ("", capture)

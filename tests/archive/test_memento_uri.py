@@ -6,7 +6,7 @@ import pytest
 from lxml.html import fromstring
 from parsel import Selector
 
-from hacs_crawler.archive import Rewriting, original_of, payload_links, timestamp_of
+from hacs_crawler.archive import Rewriting, original_of, payload_links, raw_uri, timestamp_of
 from hacs_crawler.links.extract import link_fingerprints
 
 URL = "http://foo.edu/~bar/"
@@ -91,3 +91,19 @@ def test_an_answer_whose_address_names_no_memento_stays_as_it_is() -> None:
     assert links(html, "http://web.archive.org/x") == links(html, None)
     assert not Rewriting(MEMENTO).is_in(None)
     assert not Rewriting(MEMENTO).is_in(Selector("<p>", type="html").root)
+
+
+@pytest.mark.parametrize(
+    ("uri", "raw"),
+    [
+        (
+            "http://x.org/web/20171124151315/http://a.org/",
+            "http://x.org/web/20171124151315id_/http://a.org/",
+        ),
+        ("http://x.org/c/2017mp_/http://a.org/", "http://x.org/c/2017id_/http://a.org/"),
+        ("http://x.org/c/2017id_/http://a.org/", "http://x.org/c/2017id_/http://a.org/"),
+        ("https://perma.example/ABCD-1234", "https://perma.example/ABCD-1234"),
+    ],
+)
+def test_a_memento_is_asked_for_as_it_was_archived(uri: str, raw: str) -> None:
+    assert raw_uri(uri) == raw

@@ -8,7 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hacs_crawler.archive import ArchiveError, TimeMapEntry, is_timemap, read_timemap
+from hacs_crawler.archive import (
+    ArchiveError,
+    TimeMapEntry,
+    is_timemap,
+    parts_of,
+    read_timemap,
+    timemaps_in,
+)
 
 URL = "http://a.org/"
 FIRST = TimeMapEntry(URL, 961_524_179, "http://arxiv.example.net/web/20000620180259/http://a.org/")
@@ -39,6 +46,29 @@ def as_json(*mementos: tuple[str, str]) -> str:
 
 def test_link_format_of_the_rfc() -> None:
     assert read(LINKS) == [FIRST, LAST]
+
+
+def test_a_timemap_names_its_other_parts_by_the_time_that_they_are_of() -> None:
+    part = '<http://a.net/2>; rel="timemap"; from="Wed, 09 Apr 2008 20:30:51 GMT"'
+    more = f', {part}, <http://a.net/json>; rel="timemap"; type="application/json"'
+    assert parts_of((LINKS + more).encode()) == ["http://a.net/2"]
+    assert parts_of(LINKS.encode()) == []
+    assert parts_of(b'{"original_uri": "http://a.org/"}') == []
+
+
+def test_of_a_timegates_timemaps_the_one_in_link_format_comes_first() -> None:
+    header = (
+        '<http://a.org/>; rel="original", <http://a.net/json>; rel="timemap"; type="application/json", '
+        '<http://a.net/link>; rel="timemap"; type="application/link-format", <http://x>; rel="timegate"'
+    )
+    assert timemaps_in(header.encode()) == ["http://a.net/link", "http://a.net/json"]
+    assert timemaps_in(b"") == []
+
+
+@pytest.mark.parametrize("damaged", [b"<x", b"no link", b'<a>; rel="timemap'])
+def test_a_damaged_link_header_is_an_error(damaged: bytes) -> None:
+    with pytest.raises(ArchiveError, match="the Link header, character 0"):
+        timemaps_in(damaged)
 
 
 def test_json_of_memgator() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from hacs_crawler.crawl.loop import at_once, begin, each
+from hacs_crawler.crawl.loop import at_once, begin, each, merged
 
 
 class Gate:
@@ -138,5 +138,33 @@ def test_functions_may_return_any_awaitable() -> None:
         function: Callable[[int], Awaitable[int]] = soon
         await collect(at_once(function, each([1, 2]), 1), found)
         assert found == [1, 2]
+
+    asyncio.run(scenario())
+
+
+def test_iterators_are_merged_and_none_waits_for_another() -> None:
+    async def scenario() -> None:
+        gate, found = Gate(), list[int]()
+        sources = [at_once(gate, each(items), 1) for items in ([0, 1], [2, 3])]
+        task = asyncio.ensure_future(collect(merged(sources), found))
+        for item in (2, 3, 0, 1):
+            await settled()
+            gate.waiting[item].set_result(item)
+        await task
+        assert found == [2, 3, 0, 1]
+
+    asyncio.run(scenario())
+
+
+def test_an_exception_of_one_iterator_ends_the_merged_one_behind_what_came_before() -> None:
+    async def failing() -> AsyncIterator[int]:
+        yield 1
+        raise ValueError("enough")
+
+    async def scenario() -> None:
+        found = list[int]()
+        with pytest.raises(ValueError, match="enough"):
+            await collect(merged([failing()]), found)
+        assert found == [1]
 
     asyncio.run(scenario())

@@ -327,6 +327,27 @@ def test_requests_are_taken_out_of_a_slots_queue_and_end_with_an_error(crawling:
         ]
 
 
+def test_a_slot_is_planned_before_and_slowed_after_its_first_request(crawling: Run) -> None:
+    async def act(crawl: TinyCrawl) -> None:
+        crawl.downloads.plan("b", 1.0, 3)
+        crawl.downloads.plan("b", 0.5, 5)
+        await crawl.until(lambda: crawl.waiting == 1)
+        engine = crawl.crawler.engine
+        assert engine is not None
+        with relying_on(
+            "`Downloader.per_slot_settings` or `Slot.delay`: archives are asked too fast"
+        ):
+            crawl.downloads.plan("a", 7.0, 1)
+            engine.crawl(page(2, "b"))
+            await crawl.until(lambda: crawl.waiting == 2)
+            slots = engine.downloader.slots
+            assert slots["a"].delay == 7.0
+            assert (slots["b"].delay, slots["b"].concurrency) == (1.0, 3)
+            assert slots["b"].download_delay() == 1.0, "delays are random, so shorter than planned"
+
+    crawling(TinyCrawl(page(1)), act)
+
+
 def test_all_requests_that_are_not_sent_are_taken_out_and_counted(crawling: Run) -> None:
     requests = [page(1), page(2), page(3), page(4, "b")]
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from hacs_crawler.archive import Capture
 from hacs_crawler.archive.capture import Cleaning
-from hacs_crawler.harvest.client import UnansweredError
+from hacs_crawler.harvest.asking import UnansweredError
 from hacs_crawler.harvest.index import (
     LEAST_LIMIT,
     LIMIT,

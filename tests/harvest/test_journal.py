@@ -49,6 +49,23 @@ def test_a_damaged_note_is_named(note: object) -> None:
         Journal.from_note(note, "harvest/x")
 
 
+def test_what_is_left_to_ask_names_its_index_and_what_was_missed_its_place() -> None:
+    journal = Journal(
+        todo=[Span(1, 2, index="http://a.org/2025-index")],
+        missed=[Missed(URL, 5, 2, "A", "http://a.org/x.warc.gz#bytes=1-2")],
+    )
+    read = Journal.from_note(json.loads(json.dumps(journal.to_note())), "key")
+    assert read == journal
+    assert read.missed[0].capture.place == "http://a.org/x.warc.gz#bytes=1-2"
+
+
+def test_captures_of_one_second_in_two_archives_are_told_apart() -> None:
+    journal = Journal(missed=[Missed(URL, 5, place="a"), Missed(URL, 5, place="b")])
+    failed = [journal.missed[0].capture]
+    journal.note_tried(journal.missed, failed, all_were_asked=True)
+    assert [one.is_open for one in journal.missed] == [True, False]
+
+
 def test_the_first_harvest_asks_for_everything() -> None:
     assert planned(Journal()) == [Span(10, 100)]
 

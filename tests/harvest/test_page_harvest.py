@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from hacs_crawler.archive import REVISIT, Capture
-from hacs_crawler.harvest.client import BlockedError, Memento
+from hacs_crawler.harvest.memento import BlockedError, Memento
 from hacs_crawler.harvest.page import MEMENTO_TRIES, HarvestOptions, PageHarvest
 from hacs_crawler.harvest.site import Site
 from harvest_support import BY_LINKS, DAY, URL, Archive, Crawl, capture, failing, links_of

@@ -6,7 +6,6 @@ import pytest
 from scrapy.settings import Settings
 
 from hacs_crawler.exceptions import HacsError
-from hacs_crawler.harvest.client import CDX_SLOT, MEMENTO_SLOT
 from hacs_crawler.harvest.query import timestamp
 from hacs_crawler.middlewares.archive_pause import ArchivePauseMiddleware
 from hacs_crawler.spiders.wayback import WaybackSpider, _count, _time
@@ -51,21 +50,11 @@ def test_a_count_is_read() -> None:
     assert _count("max_captures", "12") == 12
 
 
-def test_each_kind_of_request_has_a_pace_of_its_own() -> None:
-    settings = Settings({"HACS_CDX_PER_MINUTE": "30", "AUTOTHROTTLE_ENABLED": True})
-    WaybackSpider.update_settings(settings)
-    slots = settings.getdict("DOWNLOAD_SLOTS")
-    assert (slots[CDX_SLOT]["delay"], slots[MEMENTO_SLOT]["delay"]) == (2.0, 60 / 480)
-    assert not settings.getbool("AUTOTHROTTLE_ENABLED")
-
-
-def test_what_the_user_set_of_slots_and_middlewares_stays() -> None:
-    settings = Settings()
-    settings.set("DOWNLOAD_SLOTS", {"a.org": {"delay": 9}, CDX_SLOT: {"delay": 7}}, "cmdline")
+def test_what_the_user_set_of_middlewares_stays() -> None:
+    settings = Settings({"AUTOTHROTTLE_ENABLED": True})
     settings.set("DOWNLOADER_MIDDLEWARES", {"own.Middleware": 5}, "project")
     WaybackSpider.update_settings(settings)
-    slots = settings.getdict("DOWNLOAD_SLOTS")
-    assert (slots["a.org"]["delay"], slots[CDX_SLOT]["delay"]) == (9, 7)
     middlewares = settings.getdict("DOWNLOADER_MIDDLEWARES")
     assert middlewares["own.Middleware"] == 5
     assert ArchivePauseMiddleware in middlewares
+    assert not settings.getbool("AUTOTHROTTLE_ENABLED")

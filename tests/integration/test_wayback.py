@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -308,6 +309,7 @@ def test_items_tell_what_the_archive_has_of_each_seed(world: World) -> None:
     assert item == {
         "type": "history",
         "url": url_of("unchanged"),
+        "archive": urlsplit(world.bootstrap.archive.url).netloc,
         "status": "history",
         "pages": 1,
         "captures": 5,

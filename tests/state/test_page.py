@@ -299,8 +299,10 @@ repeats = st.builds(
     url=st.just(URL),
     at=st.integers(1, 9),
     news=st.sampled_from(News),
+    links=st.none() | st.frozensets(st.integers(1, 3), max_size=2),
     digest=st.just(0),
     repeats=st.booleans(),
+    etag=st.sampled_from(["", "a", "b"]),
 ).map(lambda one: replace(one, digest=one.at % 3))  # an archive has one answer a second
 
 
@@ -312,6 +314,15 @@ def test_what_repeats_other_captures_depends_on_neither_order_nor_grouping(
     merged = encode_page(joined(a, b, c))
     assert encode_page(joined(c, b, a)) == merged
     assert encode_page(merge_pages(a, merge_pages(b, c))) == merged
+
+
+def test_what_repeats_two_pages_has_the_validators_of_neither() -> None:
+    one, later = visit(10, 1, digest=4, etag="one"), visit(30, 1, digest=4, etag="later")
+    repeat = Visit(URL, 50, News.REPEATED, digest=4, repeats=True)
+    a, b, c = page_after(one), page_after(repeat), page_after(later)
+    merged = joined(a, b, c)
+    assert encode_page(merge_pages(a, merge_pages(b, c))) == encode_page(merged)
+    assert (merged.last_visit, merged.etag) == (50, "")
 
 
 def test_merging_pages_leaves_them_as_they_are() -> None:

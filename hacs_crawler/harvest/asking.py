@@ -1,0 +1,133 @@
+"""How an archive is asked: each request goes through Scrapy's downloader and middlewares."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, ParamSpec, TypeVar
+from urllib.parse import urlsplit
+
+from scrapy import Request
+from scrapy.crawler import Crawler
+from scrapy.exceptions import IgnoreRequest
+from scrapy.http import Response
+from scrapy.utils.defer import maybe_deferred_to_future
+
+from hacs_crawler.archive import ArchiveAddress
+from hacs_crawler.crawl.backoff import HostPausedError
+from hacs_crawler.crawl.loop import Worker, call_later
+from hacs_crawler.crawl.scrapy_internals import Downloads, is_closing
+from hacs_crawler.crawl.session import Session
+from hacs_crawler.exceptions import HacsError
+from hacs_crawler.harvest.pace import CDX_SLOT, GivenUpError, Pace
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+CDX_TIMEOUT_SECONDS: Final = 180.0
+"""The Wayback Machine takes up to a minute for a long prefix (agntn/archives issue 70)."""
+RECALL_SECONDS: Final = 0.5
+"""How soon after the crawl began to close requests are given up that were not sent yet."""
+
+
+class UnansweredError(HacsError):
+    """The archive did not answer; asking for less may help where `is_narrowable`."""
+
+    def __init__(self, reason: str, *, is_narrowable: bool) -> None:
+        super().__init__(reason)
+        self.is_narrowable = is_narrowable
+
+
+class RefusedError(HacsError):
+    """Something on our side, such as the archive's robots.txt, keeps requests from being sent."""
+
+
+class HostLeftError(HacsError):
+    """A host is not asked again in this run."""
+
+
+class StoppedError(HacsError):
+    """The crawl is closing, or done with this archive, so nothing more is asked for."""
+
+
+class Asker:
+    """Sends one archive's requests, each host at its pace."""
+
+    def __init__(self, crawler: Crawler, session: Session, address: ArchiveAddress) -> None:
+        self.address = address
+        self._crawler = crawler
+        self._session = session
+        self._pace = Pace(crawler, address)
+        self._is_ended = False
+        self._worker = Worker()
+        self._cancel_recall = call_later(RECALL_SECONDS, self._recall)
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether nothing more is to be asked."""
+        return self._is_ended or self._session.failure is not None or is_closing(self._crawler)
+
+    async def beside(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run a function in a thread beside the event loop."""
+        return await maybe_deferred_to_future(self._worker.run(function, *args, **kwargs))
+
+    def end(self) -> None:
+        """Ask nothing more."""
+        self._is_ended = True
+
+    def close(self) -> None:
+        """Let the thread end, and look no more at what waits to be sent."""
+        self._cancel_recall()
+        self._worker.close()
+
+    async def get(
+        self, url: str, kind: str, headers: Mapping[str, str] | None = None, **meta: Any
+    ) -> Response:
+        """Return what is answered; `kind` is that of the slot, `meta` is Scrapy's.
+
+        Raises StoppedError, RefusedError, HostLeftError, and what the network does.
+        """
+        engine = self._crawler.engine
+        assert engine is not None  # noqa: S101 - there is one while crawling
+        if self.is_stopped:
+            raise StoppedError
+        own: dict[str, Any] = {"hacs": False, "hacs_archive": self.address.name}
+        own["download_slot"] = self._pace.slot(kind, url)
+        if kind == CDX_SLOT:
+            own |= {"dont_retry": True, "download_timeout": CDX_TIMEOUT_SECONDS}
+        else:  # archived pages may lead anywhere
+            own["dont_redirect"] = True
+        meta = own | meta
+        if not self.address.obeys_robots and self.is_of_address(url):
+            meta |= {"dont_obey_robotstxt": True}
+        sent = {"Accept-Encoding": "identity", **(headers or {})}
+        request = Request(url, meta=meta, headers=sent)
+        try:
+            if hasattr(engine, "download_async"):  # Scrapy 2.14
+                return await engine.download_async(request)
+            return await maybe_deferred_to_future(engine.download(request))
+        except GivenUpError as error:
+            raise HostLeftError(str(error)) from error
+        except IgnoreRequest as error:
+            if self.is_stopped:
+                raise StoppedError from error
+            msg = f"{url} was not asked for: {error}"
+            raise RefusedError(msg) from error
+
+    def is_of_address(self, url: str) -> bool:
+        """Whether a URL is at a host that the archive's address names."""
+        return urlsplit(url).netloc in self.address.hosts
+
+    def _recall(self) -> None:
+        """Take back what waits to be sent when the crawl closes: it would take minutes."""
+        if self.is_stopped:
+            for slot in self._pace.slots:
+                Downloads(self._crawler).recall(slot, self._is_own, HostPausedError(slot))
+        self._cancel_recall = call_later(RECALL_SECONDS, self._recall)
+
+    def _is_own(self, request: Request) -> bool:
+        return request.meta.get("hacs_archive") == self.address.name
+
+
+def said(error: Exception) -> str:
+    """Return what an exception of the network says."""
+    return f"{type(error).__name__}: {error}"

@@ -1,0 +1,235 @@
+"""What an archive says of the captures it has, in each of the ways in which archives are asked.
+
+A CDX server gives rows, chunk by chunk (`harvest.query`). Common Crawl has one such server for each of
+its crawls, and a list of them. A TimeMap names the mementos of one page, without digests; a TimeGate or
+aggregator names the TimeMap in its Link header (RFC 7089).
+"""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+from urllib.parse import urljoin
+
+from scrapy.http import Response
+
+from hacs_crawler.archive import (
+    ArchiveError,
+    ArchiveKind,
+    Capture,
+    Cleaning,
+    key_of,
+    parts_of,
+    raw_uri,
+    read_timemap,
+    timemaps_in,
+)
+from hacs_crawler.exceptions import HacsError
+from hacs_crawler.harvest.asking import Asker, StoppedError, UnansweredError, said
+from hacs_crawler.harvest.memento import BlockedError, first_line, is_blocked
+from hacs_crawler.harvest.pace import CDX_SLOT
+from hacs_crawler.harvest.query import Answer, Span, query_url, read_answer
+from hacs_crawler.harvest.site import Site
+from hacs_crawler.links import check_url
+from hacs_crawler.utils.text import safe_logger
+from hacs_crawler.utils.times import parse_iso
+
+logger = safe_logger(__name__)
+
+NO_HOST: Final = frozenset({"CannotResolveHostError", "DNSLookupError"})
+"""What Scrapy and Twisted call it when there is no such host, or no network."""
+MOST_PARTS: Final = 100
+"""Parts of one TimeMap that are asked for."""
+_REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
+
+
+@dataclass(frozen=True, slots=True)
+class CrawlIndex:
+    """One of Common Crawl's crawls: where it is asked about, and of what time it is."""
+
+    url: str
+    since: int
+    until: int
+
+
+async def cdx_answer(asker: Asker, site: Site, span: Span, limit: int) -> Answer:
+    """Ask a CDX server for up to `limit` rows; raises BlockedError, UnansweredError, as `Asker.get`."""
+    address = asker.address
+    url = query_url(span.index or address.index_url, site, span, limit)
+    body = _rows(await _asked(asker, url))
+    warc_url = address.memento_url if address.kind is ArchiveKind.COLLINFO else ""
+    try:
+        return await asker.beside(read_answer, body, url, site, span, warc_url)
+    except ArchiveError as error:
+        raise UnansweredError(str(error), is_narrowable=False) from error
+
+
+async def crawl_indexes(asker: Asker) -> list[CrawlIndex]:
+    """Return Common Crawl's crawls, the oldest first; raises UnansweredError, and as `Asker.get`."""
+    url = asker.address.index_url
+    response = await _whole(asker, url)
+    if response.status != 200:
+        raise _unanswered(response)
+    try:
+        found = [_crawl_index(one) for one in json.loads(response.body)]
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        msg = f"{url} is no list of crawls such as Common Crawl's collinfo.json: {error!r}"
+        raise UnansweredError(msg, is_narrowable=False) from error
+    return sorted(found, key=lambda one: (one.since, one.url))
+
+
+def spread(todo: Sequence[Span], indexes: Sequence[CrawlIndex]) -> list[Span]:
+    """Return spans of time as spans of the indexes that have captures of them; others stay."""
+    spans: list[Span] = []
+    for span in todo:
+        if span.index:
+            spans.append(span)
+            continue
+        spans += [
+            replace(
+                span,
+                since=max(span.since, one.since),
+                until=min(span.until, one.until),
+                index=one.url,
+            )
+            for one in indexes
+            if one.since <= span.until and span.since <= one.until
+        ]
+    return spans
+
+
+async def timemap_answer(asker: Asker, url: str, site: Site, span: Span) -> Answer:
+    """Ask for a TimeMap, and for the other parts of one that comes in parts.
+
+    Raises BlockedError, UnansweredError, and as `Asker.get`.
+    """
+    left, asked, found, dropped = deque([url]), {url}, list[Capture](), Cleaning()
+    while left:
+        if len(asked) > MOST_PARTS:
+            logger.warning("%s: more than %d parts; the others are left out", url, MOST_PARTS)
+            break
+        part = left.popleft()
+        body = _timemap(await _whole(asker, part))
+        if not body:
+            continue
+        try:
+            captures, more = await asker.beside(_read_part, body, part, dropped)
+        except ArchiveError as error:
+            raise UnansweredError(str(error), is_narrowable=False) from error
+        found += captures
+        left.extend(one for one in dict.fromkeys(more) if one not in asked)
+        asked.update(more)
+    return await asker.beside(_answer, found, site, span, dropped)
+
+
+async def timegate_answer(asker: Asker, site: Site, span: Span) -> Answer:
+    """Ask a TimeGate where the page's TimeMap is, and then for that.
+
+    One that names none still names some mementos. Raises as `timemap_answer`.
+    """
+    url = f"{asker.address.index_url}{site.homepage}"
+    response = await _whole(asker, url, dont_redirect=True)
+    links = b", ".join(response.headers.getlist(b"Link"))
+    if response.status not in {200, *_REDIRECTS}:
+        _timemap(response)  # says what is wrong, unless it is that there is none
+        return _answer([], site, span, Cleaning())
+    try:
+        timemaps = timemaps_in(links)
+        if timemaps and check_url(timemap := urljoin(url, timemaps[0])) is None:
+            return await timemap_answer(asker, timemap, site, span)
+        dropped = Cleaning()
+        return _answer(_captures(links, url, dropped), site, span, dropped)
+    except ArchiveError as error:
+        msg = f"{url} is no TimeGate: {error}"
+        raise UnansweredError(msg, is_narrowable=False) from error
+
+
+async def _asked(asker: Asker, url: str, **meta: Any) -> Response:
+    try:
+        response = await asker.get(url, CDX_SLOT, **meta)
+    except HacsError:
+        raise
+    except Exception as error:
+        has_host = type(error).__name__ not in NO_HOST
+        raise UnansweredError(f"{url}: {said(error)}", is_narrowable=has_host) from error
+    if asker.is_stopped:
+        raise StoppedError
+    return response
+
+
+async def _whole(asker: Asker, url: str, **meta: Any) -> Response:
+    """Ask for what cannot be asked for in smaller parts, so that Scrapy may ask for it again."""
+    try:
+        return await _asked(asker, url, dont_retry=False, **meta)
+    except UnansweredError as error:
+        raise UnansweredError(str(error), is_narrowable=False) from error
+
+
+def _rows(response: Response) -> bytes:
+    """Return the rows that a CDX server answered; raises what its answer means where it is none."""
+    body: bytes = response.body.strip()
+    is_json = body[:1] in {b"[", b"{"}
+    if (not is_json or len(body) < 1_000) and is_blocked(response):
+        raise BlockedError(f"{response.url}: {first_line(response)}")
+    if response.status == 404 and b"no captures" in body[:2_000].lower():
+        return b""
+    if response.status != 200:
+        raise _unanswered(response)
+    if body[:1] == b"<":
+        raise UnansweredError(f"{response.url} answered with HTML", is_narrowable=True)
+    if body[:1] == b"[" and body[-1:] != b"]":
+        raise UnansweredError(f"{response.url}: the answer is cut off", is_narrowable=True)
+    return response.body
+
+
+def _unanswered(response: Response) -> UnansweredError:
+    is_narrowable = response.status >= 500 or response.status in {408, 413}
+    msg = f"{response.url} answered {response.status}: {first_line(response)}"
+    return UnansweredError(msg, is_narrowable=is_narrowable)
+
+
+def _timemap(response: Response) -> bytes:
+    """Return a TimeMap, b"" where there are no mementos; raises what its answer means otherwise."""
+    if is_blocked(response):
+        raise BlockedError(f"{response.url}: {first_line(response)}")
+    if response.status == 404:
+        return b""
+    if response.status != 200:
+        raise UnansweredError(str(_unanswered(response)), is_narrowable=False)
+    return response.body
+
+
+def _read_part(body: bytes, url: str, dropped: Cleaning) -> tuple[list[Capture], list[str]]:
+    """Return the captures that a part of a TimeMap names, and the other parts."""
+    parts = [urljoin(url, one) for one in parts_of(body)]
+    return _captures(body, url, dropped), [one for one in parts if check_url(one) is None]
+
+
+def _captures(timemap: bytes, name: str, dropped: Cleaning) -> list[Capture]:
+    """Return the captures that a TimeMap names, but for those that could not be asked for."""
+    found = []
+    for one in read_timemap(timemap, name, dropped):
+        place = raw_uri(urljoin(name, one.uri))
+        if check_url(place) is None:
+            surt = key_of(one.url)[0]
+            found.append(Capture(surt, one.url, one.at, None, "text/html", "", place))
+        else:
+            dropped["not_http"] += 1
+    return found
+
+
+def _answer(found: list[Capture], site: Site, span: Span, dropped: Cleaning) -> Answer:
+    inside = [one for one in found if span.since <= one.at <= span.until]
+    if len(inside) < len(found):
+        dropped["out_of_range"] += len(found) - len(inside)
+    pages = list(site.pages(inside, dropped))
+    return Answer(pages, len(found), "", dropped)
+
+
+def _crawl_index(entry: Mapping[str, str]) -> CrawlIndex:
+    """Read an entry; where it does not say of what time it is, its captures may be of any."""
+    since, until = (parse_iso(str(entry.get(key, ""))) for key in ("from", "to"))
+    return CrawlIndex(str(entry["cdx-api"]), since or 0, until or 2**32 - 1)

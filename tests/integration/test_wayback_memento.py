@@ -1,0 +1,263 @@
+"""`scrapy crawl wayback` by TimeMaps and TimeGates: a real pywb's, and those of an aggregator.
+
+The archives that the aggregator names are pywb and the local Wayback Machine; only the aggregator itself
+is a double (`memgator`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from hacs_crawler.harvest.query import timestamp
+from integration_support import Crawl, Project
+from memgator import MemGator
+from pywb_archive import Archived, PywbArchive, pywb_archive, write_warc
+from wayback_machine import WaybackMachine
+from wayback_support import errors
+
+pytest.importorskip("warcio")
+
+URL = "http://foo.edu/~bar/"
+DAY = 86_400
+T = 1_300_000_000
+ONE, TWO = ("http://a.org/1",), ("http://a.org/1", "http://a.org/2")
+THREE = (*TWO, "http://a.org/3")
+QUICK = {"cdx_per_minute": 0, "mementos_per_minute": 0, "archive_pause_seconds": 0.2}
+PYWB_DAYS, WAYBACK_DAYS = (0, 2, 4), (1, 3, 5)
+
+
+@pytest.fixture(scope="module")
+def real(pywb: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[PywbArchive]:
+    """The page on the first, third and fifth day: a link more on the fifth."""
+    folder = tmp_path_factory.mktemp("memento")
+    captures = [
+        Archived(URL, T, ONE),
+        Archived(URL, T + 2 * DAY, ONE),
+        Archived(URL, T + 4 * DAY, TWO),
+    ]
+    warc = write_warc(folder / "pages.warc.gz", [*captures, Archived(f"{URL}x", T, ONE)])
+    with pywb_archive(pywb, folder / "served", warc) as running:
+        yield running
+
+
+@pytest.fixture
+def wayback() -> Iterator[WaybackMachine]:
+    """The page on the second, fourth and sixth day: two links more on the sixth."""
+    with WaybackMachine() as running:
+        for day in WAYBACK_DAYS:
+            running.capture(URL, timestamp(T + day * DAY), *(THREE if day == 5 else ONE))
+        yield running
+
+
+@pytest.fixture
+def memgator(real: PywbArchive, wayback: WaybackMachine) -> Iterator[MemGator]:
+    """Knows the mementos of both."""
+    with MemGator() as running:
+        running.know(URL, [*of_pywb(real), *of_wayback(wayback)])
+        yield running
+
+
+def of_pywb(archive: PywbArchive) -> list[tuple[int, str]]:
+    return [(at, f"{archive.memento_url}/{timestamp(at)}/{URL}") for at in days(PYWB_DAYS)]
+
+
+def of_wayback(archive: WaybackMachine) -> list[tuple[int, str]]:
+    return [(at, f"{archive.memento_url}/{timestamp(at)}/{URL}") for at in days(WAYBACK_DAYS)]
+
+
+def days(numbers: tuple[int, ...]) -> list[int]:
+    return [T + number * DAY for number in numbers]
+
+
+def run(
+    project: Project, archives: dict[str, dict[str, object]], *arguments: str, **settings: object
+) -> Crawl:
+    file = project.folder / "seeds.txt"
+    file.write_text(f"{URL}\n")
+    options = [part for one in (f"seeds={file}", *arguments) for part in ("-a", one)]
+    settings = {"HACS_ARCHIVES": json.dumps(archives), **settings}
+    return project.run("crawl", "wayback", *options, "-O", "-:json", **settings)
+
+
+def known_of(project: Project) -> tuple[list[int], list[int]]:
+    """The days of the visits, and of the updates."""
+    page = project.page(URL)
+    if page is None:
+        return [], []
+    visits, updates = page.visits, page.update_times
+    return [(at - T) // DAY for at in visits], [(at - T) // DAY for at in updates]
+
+
+@pytest.mark.parametrize("path", ["timemap/link/", ""])
+def test_a_real_archives_timemap_and_timegate_tell_of_its_captures(
+    path: str, project: Project, real: PywbArchive
+) -> None:
+    key = "timemap_url" if path else "timegate_url"
+    crawl = run(project, {"mine": {key: f"{real.memento_url}/{path}", **QUICK}})
+    assert errors(crawl) == []
+    assert known_of(project) == ([0, 2, 4], [4])
+    assert crawl.stat("hacs/archive/mementos") == 3  # no digests: each is fetched
+
+
+@pytest.mark.parametrize("kind", ["link", "json", "cdxj"])
+def test_mementos_of_several_archives_make_one_history(
+    kind: str, project: Project, memgator: MemGator
+) -> None:
+    crawl = run(project, {"all": {"timemap_url": memgator.timemap_url(kind), **QUICK}})
+    assert errors(crawl) == []
+    assert known_of(project) == ([0, 1, 2, 3, 4, 5], [4, 5])
+    assert crawl.items[0]["status"] == "history"
+
+
+def test_an_aggregators_timegate_leads_to_its_timemap(project: Project, memgator: MemGator) -> None:
+    run(project, {"all": {"timegate_url": memgator.timegate_url, **QUICK}})
+    assert known_of(project)[0] == [0, 1, 2, 3, 4, 5]
+    assert memgator.site.visited() == [f"/timegate/{URL}", f"/timemap/link/{URL}"]
+
+
+def test_a_timegate_without_a_timemap_tells_of_the_mementos_it_names(
+    project: Project, memgator: MemGator, wayback: WaybackMachine
+) -> None:
+    ((_, first), *_) = of_wayback(wayback)
+    link = f'<{URL}>; rel="original", <{first}>; rel="first memento"; datetime="{HTTP_DATE}"'
+    memgator.site.pages[f"/timegate/{URL}"] = (302, {"Location": first, "Link": link}, b"")
+    run(project, {"all": {"timegate_url": memgator.timegate_url, **QUICK}})
+    assert known_of(project)[0] == [1]
+
+
+HTTP_DATE = "Mon, 14 Mar 2011 07:06:40 GMT"
+
+
+def test_a_timemap_in_parts_is_read_to_its_end(
+    project: Project, memgator: MemGator, real: PywbArchive, wayback: WaybackMachine
+) -> None:
+    memgator.know_in_parts(URL, of_pywb(real), of_wayback(wayback)[:2], of_wayback(wayback)[2:])
+    run(project, {"all": {"timemap_url": memgator.timemap_url("link"), **QUICK}})
+    assert known_of(project)[0] == [0, 1, 2, 3, 4, 5]
+
+
+def test_mementos_that_are_not_on_the_web_are_not_asked_for(
+    project: Project, memgator: MemGator, real: PywbArchive
+) -> None:
+    memgator.know(
+        URL, [*of_pywb(real), (T + DAY, f"file:///etc/2011/{URL}"), (T + 3 * DAY, "data:,x")]
+    )
+    crawl = run(project, {"all": {"timemap_url": memgator.timemap_url("link"), **QUICK}})
+    assert crawl.stat("hacs/archive/dropped/not_http") == 2
+    assert known_of(project)[0] == [0, 2, 4]
+    assert crawl.stat("downloader/request_count") < 9
+
+
+def test_a_page_that_no_archive_has_is_none(project: Project, memgator: MemGator) -> None:
+    memgator.site.pages.clear()
+    crawl = run(project, {"all": {"timemap_url": memgator.timemap_url("link"), **QUICK}})
+    assert crawl.items[0]["status"] == "none"
+    assert errors(crawl) == []
+
+
+def test_a_second_run_fetches_no_memento_again(
+    project: Project, memgator: MemGator, wayback: WaybackMachine
+) -> None:
+    archives: dict[str, dict[str, object]] = {
+        "all": {"timemap_url": memgator.timemap_url("link"), **QUICK}
+    }
+    run(project, archives)
+    before = len(wayback.asks("memento"))
+    run(project, archives)
+    assert len(wayback.asks("memento")) == before == 3
+
+
+def test_an_archive_whose_robots_txt_forbids_it_is_left_out_and_named(
+    project: Project, memgator: MemGator, wayback: WaybackMachine
+) -> None:
+    wayback.fail("other", 200, body=b"User-agent: *\nDisallow: /web/\n", times=9)
+    crawl = run(project, {"all": {"timemap_url": memgator.timemap_url("link"), **QUICK}})
+    assert wayback.asks("memento") == []
+    assert known_of(project)[0] == [0, 2, 4]
+    assert crawl.log.count("its mementos are left out") == 1
+    assert crawl.exit_status == 0
+
+
+def test_each_archive_of_an_aggregator_has_a_pace_of_its_own(
+    project: Project, memgator: MemGator, wayback: WaybackMachine
+) -> None:
+    wayback.fail("other", 200, body=b"User-agent: *\nCrawl-delay: 0.7\n", times=9)
+    run(project, {"all": {"timemap_url": memgator.timemap_url("link"), **QUICK}})
+    times = [one.at for one in wayback.asks("memento")]
+    assert min(later - earlier for earlier, later in pairwise(times)) > 0.6
+    assert known_of(project)[0] == [0, 1, 2, 3, 4, 5]
+
+
+def test_an_archive_that_is_overloaded_keeps_no_other_waiting(
+    project: Project, memgator: MemGator, wayback: WaybackMachine
+) -> None:
+    wayback.fail("memento", 429, headers={"Retry-After": "99999999"}, times=9)
+    crawl = run(project, {"all": {"timemap_url": memgator.timemap_url("link"), **QUICK}})
+    assert known_of(project)[0] == [0, 2, 4]
+    assert crawl.items[0]["status"] == "unanswered"
+    assert any("asks to be left alone" in line for line in errors(crawl))
+    wayback.forgive()
+    run(project, {"all": {"timemap_url": memgator.timemap_url("link"), **QUICK}})
+    assert known_of(project)[0] == [0, 1, 2, 3, 4, 5]
+
+
+def both(real: PywbArchive, wayback: WaybackMachine) -> dict[str, dict[str, object]]:
+    return {
+        "real": {"cdx_url": real.cdx_url, "memento_url": real.memento_url, **QUICK},
+        "wayback": {"cdx_url": wayback.cdx_url, "memento_url": wayback.memento_url, **QUICK},
+    }
+
+
+def test_two_archives_make_one_history_and_are_told_apart(
+    project: Project, real: PywbArchive, wayback: WaybackMachine
+) -> None:
+    crawl = run(project, both(real, wayback))
+    assert known_of(project) == ([0, 1, 2, 3, 4, 5], [4, 5])
+    assert sorted(item["archive"] for item in crawl.items) == ["real", "wayback"]
+    assert "real: 1 seeds have a history" in crawl.log
+    assert "HACS asked 2 archives about 2 seeds" in crawl.log
+
+
+def test_an_entry_without_an_address_is_the_archive_of_the_other_settings(
+    project: Project, real: PywbArchive, wayback: WaybackMachine
+) -> None:
+    archives = {**both(real, wayback), "wayback": QUICK}
+    urls = {"HACS_CDX_URL": wayback.cdx_url, "HACS_MEMENTO_URL": wayback.memento_url}
+    run(project, archives, **urls)
+    assert known_of(project)[0] == [0, 1, 2, 3, 4, 5]
+
+
+def test_one_archives_pause_holds_no_other_back_and_its_end_is_an_error(
+    project: Project, real: PywbArchive, wayback: WaybackMachine
+) -> None:
+    wayback.fail("cdx", 429, headers={"Retry-After": "99999999"}, times=9)
+    crawl = run(project, both(real, wayback))
+    assert known_of(project)[0] == [0, 2, 4]
+    assert crawl.exit_status == 1
+    assert any("wayback: " in line and "asks to be left alone" in line for line in errors(crawl))
+
+
+def test_each_archive_is_asked_at_its_own_rate(
+    project: Project, real: PywbArchive, wayback: WaybackMachine
+) -> None:
+    archives = both(real, wayback)
+    archives["wayback"]["mementos_per_minute"] = 120
+    for day in range(6, 9):
+        wayback.capture(URL, timestamp(T + day * DAY), *THREE, f"http://a.org/{day}")
+    run(project, archives)
+    times = [one.at for one in wayback.asks("memento")]
+    assert min(later - earlier for earlier, later in pairwise(times)) > 0.4
+
+
+def test_digests_of_two_archives_are_not_compared(
+    project: Project, real: PywbArchive, wayback: WaybackMachine
+) -> None:
+    crawl = run(project, both(real, wayback), "mode=digest")
+    assert crawl.exit_status == 1
+    (error,) = errors(crawl)
+    assert "mode = 'digest'" in error
