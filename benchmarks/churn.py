@@ -1,6 +1,6 @@
-"""What pages whose links change with every request cost a crawl: hits, and the share of visits they take.
+"""What churning pages cost a crawl: hits, and the share of visits that they take.
 
-python benchmarks/churn.py FOLDER [--years 2]     # with pages.csv, updates.csv, captures.csv; about 10 minutes
+python benchmarks/churn.py FOLDER     # with pages.csv, updates.csv, captures.csv; about 10 minutes
 
 To the known histories of FOLDER pages are added that never gain a link of their own, each a site of its
 own: `session` shows a new session parameter in its links at every request, `token` a random token in

@@ -50,7 +50,8 @@ def spread_of(p: ArrayLike) -> FloatArray:
     """
     after_one = _table()[:, int(np.searchsorted(_LOG_UPDATES, 0.0))]
     effective = np.log(-np.log1p(-np.asarray(p, np.float64)))
-    return np.interp(-effective, -after_one, _SPREADS)
+    spread: FloatArray = np.interp(-effective, -after_one, _SPREADS)
+    return spread
 
 
 def _interpolated(updates: FloatArray, spread: FloatArray) -> FloatArray:
@@ -67,7 +68,8 @@ def _interpolated(updates: FloatArray, spread: FloatArray) -> FloatArray:
     across, up = column - left, row - low
     lower = table[low, left] * (1 - across) + table[low, left + 1] * across
     upper = table[low + 1, left] * (1 - across) + table[low + 1, left + 1] * across
-    return lower * (1 - up) + upper * up + (updates - inside)
+    found: FloatArray = lower * (1 - up) + upper * up + (updates - inside)
+    return found
 
 
 @cache

@@ -110,7 +110,7 @@ def label_of(fields: object) -> Label | None:
     """Return the label that a note holds, None where it is damaged or has parts not known here."""
     if not isinstance(fields, dict):
         return None
-    fields = {"is_predictive": False} | fields
+    fields = {"is_predictive": False, **fields}
     if fields.keys() != _LABEL_KINDS.keys():
         return None
     are_of_kind = (isinstance(fields[name], kind) for name, kind in _LABEL_KINDS.items())
