@@ -37,7 +37,7 @@ MIN_EFFECTIVE_SITES: Final = 10
 for: a line through a few large sites follows them wherever they are, and hides their error.
 """
 FEW_LARGE_SHARE: Final = 0.2
-"""Few sites carry a result if they are fewer than `MIN_EFFECTIVE_SITES` or this share of those visited."""
+"""Few sites carry a result if they are fewer than `MIN_EFFECTIVE_SITES` or than this share of all."""
 LARGEST: Final = 3
 SOUGHT_RATIO: Final = 1.1
 REPLICATES: Final = 2_000

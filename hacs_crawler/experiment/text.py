@@ -99,8 +99,8 @@ def sentences(comparison: Comparison) -> Iterator[str]:
 def _carried(one: Comparison) -> Iterator[str]:
     """Yield what to know where few sites carry the result: how few, and what is not allowed for."""
     parts = [
-        f"{name}'s visits to {visited:,} sites tell no more than those to {effective:.1f} sites of equal "
-        f"size would (its {LARGEST} largest have {100 * share:.0f} % of them)"
+        f"{name}'s visits to {visited:,} sites tell no more than those to {effective:.1f} sites of "
+        f"equal size would (its {LARGEST} largest have {100 * share:.0f} % of them)"
         for name, visited, effective, share, is_few in zip(
             (one.arm, one.control),
             one.visited_sites,

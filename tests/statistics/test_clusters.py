@@ -12,6 +12,7 @@ from hacs_crawler.statistics.clusters import (
     Rate,
     bootstrap,
     difference_of,
+    effective_clusters,
     excess_of,
     rate_of,
     within_variance,
