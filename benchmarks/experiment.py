@@ -1,6 +1,6 @@
 """How often live experiments are judged wrongly, and how soon rightly, by looking every day.
 
-python benchmarks/experiment.py                                        # simulated sites, 5 minutes
+python benchmarks/experiment.py                                        # simulated sites, 10 minutes
 python benchmarks/experiment.py /work/shared/data/scholarly-timelines  # and real histories, 1 more
 
 Each experiment lasts a year and is looked at every day. Peers: the z test of two proportions, which
@@ -185,9 +185,15 @@ UNEQUAL = {
     "200 sites, 3 of 200 pages, others of 2": Simulated(200, giants(3, 200, 2), 1.0),
     "200 sites, 5 of 500 pages, others of 2": Simulated(200, giants(5, 500, 2), 1.0),
     "200 sites, 10 of 200 pages, others of 1": Simulated(200, giants(10, 200, 1), 1.0),
-    "the same, 2 of 300 in one arm": Simulated(200, giants_in_one_arm(2, 300, 2), 1.0),
-    "the same, 3 of 200 in one arm": Simulated(200, giants_in_one_arm(3, 200, 2), 1.0),
-    "the same, 5 of 200 in one arm": Simulated(200, giants_in_one_arm(5, 200, 2), 1.0),
+    "200 sites, 2 of 300 in one arm, others of 2": Simulated(
+        200, giants_in_one_arm(2, 300, 2), 1.0
+    ),
+    "200 sites, 3 of 200 in one arm, others of 2": Simulated(
+        200, giants_in_one_arm(3, 200, 2), 1.0
+    ),
+    "200 sites, 5 of 200 in one arm, others of 2": Simulated(
+        200, giants_in_one_arm(5, 200, 2), 1.0
+    ),
 }
 """In the last seven an update concerns all pages of its site."""
 

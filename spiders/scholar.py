@@ -24,7 +24,7 @@ from hacs_crawler.utils.text import printable
 
 LEVELS = ("website", "homepage")
 MOST_LINKS = {"links": DEEPEST, "path": 10}
-"""How many links from the homepage are followed, by what `depth` counts; 10, for calendars have no end."""
+"""How many links from the homepage are followed, by what `depth` counts; calendars have no end."""
 SWITCHES = ("", "0", "1")
 _PUBLICATION = re.compile(
     r"\.(?:pdf|ps|djvu)(?:\.gz)?(?:[?#]|$)|//(?:dx\.)?doi\.org/|/10\.\d{4,9}/", re.IGNORECASE
@@ -33,14 +33,15 @@ _OTHER_FILE = re.compile(rf"\.(?:{'|'.join(map(re.escape, IGNORED_EXTENSIONS))})
 
 
 class ScholarSpider(Spider):
-    """`scrapy crawl scholar -a seeds=FILE [-a level=homepage] [-a forever=1]`.
+    """`scrapy crawl scholar -a seeds=FILE [-a level=homepage] [-a depth=path] [-a forever=1]`.
 
     `seeds` is a file of homepages (`.gz` too), `-` for standard input, or `state` for every page that
     the store knows. At level `website` (the default) it follows links inside the author's site, that
     is on the same host and under the homepage's path, to depth 2; at level `homepage` it stays on the
     homepages. `depth` says what is counted: `links` (the default) from the homepage, or levels of the
     `path` below it, as the paper and the spider `wayback` do. Yields a `PageVisit` for each page visited
-    and a `NewPublication` for each new link that looks like one. With `forever`, rounds follow one another until the crawl is stopped.
+    and a `NewPublication` for each new link that looks like one. With `forever`, rounds follow one another
+    until the crawl is stopped.
     """
 
     name = "scholar"
