@@ -40,8 +40,8 @@ class ScholarSpider(Spider):
     is on the same host and under the homepage's path, to depth 2; at level `homepage` it stays on the
     homepages. `depth` says what is counted: `links` (the default) from the homepage, or levels of the
     `path` below it, as the paper and the spider `wayback` do. Yields a `PageVisit` for each page visited
-    and a `NewPublication` for each new link that looks like one. With `forever`, rounds follow one another
-    until the crawl is stopped.
+    and a `NewPublication` for each new link that looks like one. With `forever`, rounds follow one
+    another until the crawl is stopped.
     """
 
     name = "scholar"
