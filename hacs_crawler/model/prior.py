@@ -56,7 +56,8 @@ def fit_prior(
     weight: a likelihood raised to weights, as in `bayes`, is not the probability of what was seen, and
     takes pages for more alike than they are. The integrals are sums on a grid of log lambda, laid out
     once. log_sd stays in LOG_SD_BOUNDS. Pages without gaps are ignored; of more than MAX_PAGES_TO_FIT
-    pages that many, evenly spaced, are used: the median is then known to about 3% of log_sd and cost stays bounded.
+    pages that many, evenly spaced, are used: the median is then known to about 3% of log_sd and cost
+    stays bounded.
 
     Returns `default` below `min_pages` pages with gaps or MIN_UPDATES_TO_FIT gaps with an update
     (a store of quiet pages only says that rates are small, not how small). Why 50 pages: on
