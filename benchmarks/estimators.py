@@ -229,6 +229,21 @@ def store_errors(
     return by_default, by_fit, by_truth
 
 
+def recovery(n_stores: int) -> None:
+    """Print the prior fitted to stores of 2,000 pages of 30 gaps, under fading."""
+    header("fade days", "log_sd", "mean rate a day", "median of 1/rate, days")
+    row("truth", DEFAULT_PRIOR.log_sd, f"{DEFAULT_PRIOR.mean_rate:.4f}", 110)
+    for fade_days in (90.0, 365.0, math.inf):
+        found = []
+        for seed in range(n_stores):
+            rng = np.random.default_rng(seed)
+            rates = log_normal_rates(rng, DEFAULT_PRIOR, 2_000)
+            fitted = fit_prior(gaps_between(*simulate(rng, rates, 30, 30.0), fade_days))
+            found.append((fitted.log_sd, fitted.mean_rate, math.exp(-fitted.log_median)))
+        log_sd, mean, median = np.mean(found, axis=0)
+        row(fade_days, f"{log_sd:.3f}", f"{mean:.4f}", f"{median:.0f}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--pages", type=int, default=200_000, help="pages of the speed table")
@@ -236,7 +251,9 @@ def main() -> None:
     parser.add_argument("--brentq-pages", type=int, default=20_000, help="pages brentq is run on")
     parser.add_argument("--histories", type=int, default=20_000, help="histories of the bias table")
     parser.add_argument("--stores", type=int, default=400, help="stores of the prior table")
-    parser.add_argument("--only", choices=("speed", "bias", "prior"), help="one table only")
+    parser.add_argument(
+        "--only", choices=("speed", "bias", "prior", "recovery"), help="one table only"
+    )
     args = parser.parse_args()
     print(f"Python {platform.python_version()}, NumPy {np.__version__}, SciPy {scipy.__version__}")
     if args.only in (None, "speed"):
@@ -245,6 +262,8 @@ def main() -> None:
         bias(args.histories)
     if args.only in (None, "prior"):
         prior_size(args.stores)
+    if args.only in (None, "recovery"):
+        recovery(4)
 
 
 if __name__ == "__main__":

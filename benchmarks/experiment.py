@@ -1,6 +1,6 @@
 """How often live experiments are judged wrongly, and how soon rightly, by looking every day.
 
-python benchmarks/experiment.py                                        # simulated sites, 2 minutes
+python benchmarks/experiment.py                                        # simulated sites, 10 minutes
 python benchmarks/experiment.py /work/shared/data/scholarly-timelines  # and real histories, 1 more
 
 Each experiment lasts a year and is looked at every day. Peers: the z test of two proportions, which
@@ -19,13 +19,19 @@ from numpy.typing import NDArray
 from scipy.special import stdtrit
 
 from hacs_crawler.archive.timelines import Timelines, parse_day, read_timelines
-from hacs_crawler.experiment.comparison import ALPHA, MIN_UPDATED_SITES
+from hacs_crawler.experiment.comparison import ALPHA, MIN_EFFECTIVE_SITES, MIN_UPDATED_SITES
 from hacs_crawler.model import estimate, update_probability
 from hacs_crawler.ranking.policies import POLICIES
 from hacs_crawler.simulation.baselines import Stateless
 from hacs_crawler.simulation.simulation import Scenario, World, simulate
 from hacs_crawler.state.estimation import Estimation
-from hacs_crawler.statistics.clusters import Rate, difference_of, excess_of, rate_of
+from hacs_crawler.statistics.clusters import (
+    Rate,
+    difference_of,
+    effective_clusters,
+    excess_of,
+    rate_of,
+)
 from hacs_crawler.statistics.sequential import anytime_multiplier
 from hacs_crawler.utils.times import DAY
 
@@ -41,14 +47,16 @@ STARTS = tuple(f"{year}-01-01" for year in range(2021, 2025))
 REAL_BUDGET = 10
 
 Floats = NDArray[np.float64]
+Sizes = Callable[[tuple[int, int], np.random.Generator], Floats]
 
 
 @dataclass(slots=True)
 class Arms:
-    """Both arms of many experiments at one look: updates, visits and excess, (experiments, sites)."""
+    """Both arms of many experiments at one look, (experiments, sites); pages are those known before."""
 
     updates: tuple[Floats, Floats]
     visits: tuple[Floats, Floats]
+    pages: tuple[Floats, Floats]
     excess: tuple[Floats, Floats]
 
 
@@ -108,29 +116,103 @@ def judged(arms: Arms, *, is_last: bool) -> dict[str, NDArray[np.bool_]]:
 
 
 def rates(arms: Arms, *, has_history: bool) -> tuple[Rate, Rate]:
+    is_spread = np.logical_and.reduce(
+        [effective_clusters(part) >= MIN_EFFECTIVE_SITES for part in (*arms.visits, *arms.pages)]
+    )
     first, second = (
-        rate_of(arms.updates[arm], arms.visits[arm], arms.excess[arm] if has_history else None)
+        rate_of(
+            arms.updates[arm],
+            arms.visits[arm],
+            arms.excess[arm] * is_spread[..., None] if has_history else None,
+        )
         for arm in (0, 1)
     )
     return first, second
 
 
+def alike(shape: tuple[int, int], random: np.random.Generator) -> Floats:
+    """Return the pages of sites of ordinary size: log-normal, 8 in the mean."""
+    pages: Floats = np.maximum(1.0, np.round(np.exp(random.normal(np.log(5.0), 0.9, shape))))
+    return pages
+
+
+def giants(number: int, size: int, others: int = 0) -> Sizes:
+    """Return sizes of which so many are giants, anywhere; others have so many pages, or are `alike`."""
+
+    def sizes(shape: tuple[int, int], random: np.random.Generator) -> Floats:
+        pages = np.full(shape, float(others)) if others else alike(shape, random)
+        is_giant = np.broadcast_to(np.arange(shape[1]) < number, shape)
+        return np.where(random.permuted(is_giant, axis=1), float(size), pages)
+
+    return sizes
+
+
+def giants_in_one_arm(number: int, size: int, others: int) -> Sizes:
+    """Return sizes of which the first are giants, all in the first arm."""
+
+    def sizes(shape: tuple[int, int], _: np.random.Generator) -> Floats:
+        return np.where(np.arange(shape[1]) < number, float(size), np.full(shape, float(others)))
+
+    return sizes
+
+
+def zipf(largest: int) -> Sizes:
+    """Return sizes of which the k-th largest has largest / k pages."""
+
+    def sizes(shape: tuple[int, int], random: np.random.Generator) -> Floats:
+        pages = np.maximum(1.0, np.round(largest / np.arange(1, shape[1] + 1)))
+        return random.permuted(np.broadcast_to(pages, shape), axis=1)
+
+    return sizes
+
+
+@dataclass(frozen=True, slots=True)
+class Simulated:
+    """Simulated sites: how many, of what sizes, and the share of a site's pages an update concerns."""
+
+    sites: int
+    sizes: Sizes = alike
+    together: float = UPDATED_TOGETHER
+
+
+UNEQUAL = {
+    "200 sites, 1 of 200 pages": Simulated(200, giants(1, 200)),
+    "200 sites, 3 of 200 pages": Simulated(200, giants(3, 200)),
+    "200 sites, 10 of 200 pages": Simulated(200, giants(10, 200)),
+    "100 sites, 2 of 100 pages": Simulated(100, giants(2, 100)),
+    "200 sites, Zipf from 400 pages": Simulated(200, zipf(400)),
+    "400 sites, 1 of 1,000 pages, others of 2": Simulated(400, giants(1, 1000, 2), 1.0),
+    "200 sites, 3 of 200 pages, others of 2": Simulated(200, giants(3, 200, 2), 1.0),
+    "200 sites, 5 of 500 pages, others of 2": Simulated(200, giants(5, 500, 2), 1.0),
+    "200 sites, 10 of 200 pages, others of 1": Simulated(200, giants(10, 200, 1), 1.0),
+    "200 sites, 2 of 300 in one arm, others of 2": Simulated(
+        200, giants_in_one_arm(2, 300, 2), 1.0
+    ),
+    "200 sites, 3 of 200 in one arm, others of 2": Simulated(
+        200, giants_in_one_arm(3, 200, 2), 1.0
+    ),
+    "200 sites, 5 of 200 in one arm, others of 2": Simulated(
+        200, giants_in_one_arm(5, 200, 2), 1.0
+    ),
+}
+"""In the last seven an update concerns all pages of its site."""
+
+
 def simulated(
-    experiments: int, sites: int, ratio: float, random: np.random.Generator
+    experiments: int, world: Simulated, ratio: float, random: np.random.Generator
 ) -> Iterator[Arms]:
     """Yield the looks at experiments on sites that are visited page by page, every ten days.
 
     A site's updates are a Poisson process whose rate is log-normal between sites, and each concerns
-    each of its pages with probability 0.6. In the second arm a visit finds an update so many times less
-    often. Known of the time before are two years of monthly captures of one page a site.
+    each of its pages with the same probability. In the second arm a visit finds an update so many times
+    less often. Known of the time before are two years of monthly captures of one page a site.
     """
+    sites, together = world.sites, world.together
     shape = (experiments, sites)
     rate = np.exp(random.normal(-np.log(MEDIAN_INTERVAL_DAYS), LOG_SD, shape))
-    pages = np.maximum(1.0, np.round(np.exp(random.normal(np.log(5.0), 0.9, shape))))
-    owner = np.repeat(np.arange(experiments * sites), pages.ravel().astype(int))
-    slot = owner * EVERY_DAYS + random.integers(0, EVERY_DAYS, len(owner))
-    daily = np.bincount(slot, minlength=rate.size * EVERY_DAYS).reshape(*shape, EVERY_DAYS)
-    excess = excess_of(pages, pages * captured_probability(rate, random))
+    pages = world.sizes(shape, random)
+    daily = random.multinomial(pages.astype(np.int64), np.full(EVERY_DAYS, 1.0 / EVERY_DAYS))
+    excess = excess_of(pages, pages * captured_probability(rate, together, random))
     kept = np.where(np.arange(sites) < sites // 2, 1.0, 1.0 / ratio)
     daily_probability = -np.expm1(-rate).astype(np.float32)
     events = np.zeros((DAYS + EVERY_DAYS + 1, *shape), np.int16)
@@ -143,15 +225,15 @@ def simulated(
         today = daily[..., day % EVERY_DAYS]
         since = events[day + EVERY_DAYS + 1] - events[day + 1]
         places = np.nonzero((today > 0) & (since > 0))
-        p = (1.0 - (1.0 - UPDATED_TOGETHER) ** since[places]) * kept[places[1]]
+        p = (1.0 - (1.0 - together) ** since[places]) * kept[places[1]]
         updates[places] += random.binomial(today[places], p)
         visits += today
-        yield Arms(*(tuple(one[part] for part in half) for one in (updates, visits, excess)))
+        yield Arms(*(tuple(one[part] for part in half) for one in (updates, visits, pages, excess)))
 
 
-def captured_probability(rate: Floats, random: np.random.Generator) -> Floats:
+def captured_probability(rate: Floats, together: float, random: np.random.Generator) -> Floats:
     """Return the update probability of a visit, estimated from monthly captures of one page."""
-    changed = random.binomial(CAPTURES, -np.expm1(-UPDATED_TOGETHER * rate * CAPTURE_DAYS))
+    changed = random.binomial(CAPTURES, -np.expm1(-together * rate * CAPTURE_DAYS))
     days = np.tile(np.arange(CAPTURES + 1) * CAPTURE_DAYS, CAPTURES + 1)
     gap, number = np.arange(CAPTURES + 1), np.arange(CAPTURES + 1)[:, None]
     updated = (gap > 0) & (gap <= number)
@@ -189,7 +271,7 @@ class Noted:
 
 def crawled(
     timelines: Timelines, site_of: dict[str, str], start: str
-) -> tuple[dict[str, Crawl], Floats]:
+) -> tuple[dict[str, Crawl], Floats, Floats]:
     """Return what each policy would have found from that day on, and what was known before."""
     begin = parse_day(start, "start")
     scenario = Scenario(timelines, begin, begin + DAYS * DAY, REAL_BUDGET, Estimation())
@@ -203,7 +285,7 @@ def crawled(
         crawls[policy] = Crawl(np.cumsum(crawl.updates, 0), np.cumsum(crawl.visits, 0))
     expected = update_probability(known_rates(timelines, places, begin), EVERY_DAYS)
     pages = np.bincount(place).astype(np.float64)
-    return crawls, excess_of(pages, np.bincount(place, expected))
+    return crawls, pages, excess_of(pages, np.bincount(place, expected))
 
 
 def known_rates(timelines: Timelines, places: NDArray[np.int64], begin: int) -> Floats:
@@ -222,16 +304,21 @@ def known_rates(timelines: Timelines, places: NDArray[np.int64], begin: int) -> 
 
 
 def randomised(
-    experiments: int, arms: tuple[Crawl, Crawl], excess: Floats, random: np.random.Generator
+    experiments: int,
+    arms: tuple[Crawl, Crawl],
+    pages: Floats,
+    excess: Floats,
+    random: np.random.Generator,
 ) -> Iterator[Arms]:
     """Yield the looks at experiments in which real sites were assigned to arms anew each time."""
     is_first = random.random((experiments, len(excess))) < 0.5
     masks = is_first.astype(np.float64), (~is_first).astype(np.float64)
+    sizes = masks[0] * pages, masks[1] * pages
     known = masks[0] * excess, masks[1] * excess
     for day in range(DAYS):
         updates = tuple(mask * arm.updates[day] for mask, arm in zip(masks, arms, strict=True))
         visits = tuple(mask * arm.visits[day] for mask, arm in zip(masks, arms, strict=True))
-        yield Arms(updates, visits, known)
+        yield Arms(updates, visits, sizes, known)
 
 
 def run(looks: Callable[[int], Iterator[Arms]], experiments: int) -> Alarms:
@@ -266,11 +353,11 @@ def real(folder: Path, experiments: int, random: np.random.Generator) -> None:
     rows = (line.split(",") for line in (folder / "pages.csv").read_text().splitlines()[1:])
     site_of = {row[0]: row[1] for row in rows}
     years = [crawled(timelines, site_of, start) for start in STARTS]
-    excess = np.concatenate([known for _, known in years])
+    pages, excess = (np.concatenate([year[place] for year in years]) for place in (1, 2))
     pooled = {
         policy: Crawl(
             *(
-                np.concatenate([getattr(crawls[policy], name) for crawls, _ in years], axis=1)
+                np.concatenate([getattr(crawls[policy], name) for crawls, _, _ in years], axis=1)
                 for name in ("updates", "visits")
             )
         )
@@ -282,16 +369,18 @@ def real(folder: Path, experiments: int, random: np.random.Generator) -> None:
         ("hacs against last-obs", ("hacs", "last-obs")),
     ):
         results = {}
-        for start, (crawls, known) in zip(STARTS, years, strict=True):
+        for start, (crawls, sizes, known) in zip(STARTS, years, strict=True):
             arms = crawls[pair[0]], crawls[pair[1]]
             name = f"{len(known)} sites, from {start}"
             results[name] = run(
-                lambda number, arms=arms, known=known: randomised(number, arms, known, random),
+                lambda number, arms=arms, sizes=sizes, known=known: randomised(
+                    number, arms, sizes, known, random
+                ),
                 experiments // len(STARTS),
             )
         arms = pooled[pair[0]], pooled[pair[1]]
         results[f"{len(excess)} sites, those of all years"] = run(
-            lambda number, arms=arms: randomised(number, arms, excess, random), experiments
+            lambda number, arms=arms: randomised(number, arms, pages, excess, random), experiments
         )
         print_shares(f"Real histories: {title}", results)
     print_times(results)
@@ -310,12 +399,13 @@ def main() -> None:
         ("No difference: experiments in which one was reported", 1.0, arguments.experiments),
         ("A 1.3-fold difference: experiments in which it was", 1.3, arguments.experiments // 4),
     ):
+        worlds = {f"{sites} sites": Simulated(sites) for sites in arguments.sites} | UNEQUAL
         results = {
-            f"{sites} sites": run(
-                lambda number, sites=sites, ratio=ratio: simulated(number, sites, ratio, random),
+            name: run(
+                lambda number, world=world, ratio=ratio: simulated(number, world, ratio, random),
                 experiments,
             )
-            for sites in arguments.sites
+            for name, world in worlds.items()
         }
         print_shares(f"{title}, of {experiments:,}", results)
     print_times(results)

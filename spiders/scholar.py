@@ -18,12 +18,13 @@ from hacs_crawler.crawl.seeds import planned_seeds, seeds_of
 from hacs_crawler.crawl.session import Session
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.items import NewPublication, PageVisit
-from hacs_crawler.links import is_inside, page_links, website_of
+from hacs_crawler.links import DEEPEST, is_inside, page_links, path_depth, website_of
 from hacs_crawler.outcome import Outcome
 from hacs_crawler.utils.text import printable
 
-DEEPEST = 2
 LEVELS = ("website", "homepage")
+MOST_LINKS = {"links": DEEPEST, "path": 10}
+"""How many links from the homepage are followed, by what `depth` counts; calendars have no end."""
 SWITCHES = ("", "0", "1")
 _PUBLICATION = re.compile(
     r"\.(?:pdf|ps|djvu)(?:\.gz)?(?:[?#]|$)|//(?:dx\.)?doi\.org/|/10\.\d{4,9}/", re.IGNORECASE
@@ -32,13 +33,15 @@ _OTHER_FILE = re.compile(rf"\.(?:{'|'.join(map(re.escape, IGNORED_EXTENSIONS))})
 
 
 class ScholarSpider(Spider):
-    """`scrapy crawl scholar -a seeds=FILE [-a level=homepage] [-a forever=1]`.
+    """`scrapy crawl scholar -a seeds=FILE [-a level=homepage] [-a depth=path] [-a forever=1]`.
 
     `seeds` is a file of homepages (`.gz` too), `-` for standard input, or `state` for every page that
     the store knows. At level `website` (the default) it follows links inside the author's site, that
     is on the same host and under the homepage's path, to depth 2; at level `homepage` it stays on the
-    homepages. Yields a `PageVisit` for each page visited and a `NewPublication` for each new link that
-    looks like one. With `forever`, rounds follow one another until the crawl is stopped.
+    homepages. `depth` says what is counted: `links` (the default) from the homepage, or levels of the
+    `path` below it, as the paper and the spider `wayback` do. Yields a `PageVisit` for each page visited
+    and a `NewPublication` for each new link that looks like one. With `forever`, rounds follow one
+    another until the crawl is stopped.
     """
 
     name = "scholar"
@@ -50,6 +53,7 @@ class ScholarSpider(Spider):
         *args: Any,
         seeds: str = "",
         level: str = "website",
+        depth: str = "links",
         forever: str = "",
         **kwargs: Any,
     ) -> None:
@@ -57,6 +61,7 @@ class ScholarSpider(Spider):
         self._unknown = sorted(kwargs)
         self.seeds = seeds
         self.level = level
+        self.depth = depth
         self.forever = forever
 
     @classmethod
@@ -73,16 +78,9 @@ class ScholarSpider(Spider):
         if self._unknown:
             names = ", ".join(self._unknown)
             self.logger.warning("scholar has no argument %s; it is not used", printable(names))
-        if not self.seeds:
-            session.fail("scholar needs seeds: -a seeds=FILE, -a seeds=- or -a seeds=state")
-        elif self.level not in LEVELS:
-            session.fail(f"level = {self.level!r}: allowed is {' or '.join(LEVELS)}")
-        elif self.forever not in SWITCHES:
-            session.fail(f"forever = {self.forever!r}: allowed is 1 or 0")
-        elif self.is_endless and self.settings.get("JOBDIR"):
-            session.fail("forever = 1: a job in JOBDIR is one round, remove JOBDIR or forever")
-        elif self.is_endless and self.seeds == "-":
-            session.fail("forever = 1: standard input can be read once only, use a file of seeds")
+        problem = self._problem()
+        if problem:
+            session.fail(problem)
         else:
             rounds = Rounds(self.crawler)
             async for request in self._round(session):
@@ -91,6 +89,22 @@ class ScholarSpider(Spider):
             while self.is_endless and not session.is_of_fleet and await rounds.next():
                 async for request in self._round(session):
                     yield request
+
+    def _problem(self) -> str:
+        """Return what is wrong with the arguments, "" if nothing is."""
+        if not self.seeds:
+            return "scholar needs seeds: -a seeds=FILE, -a seeds=- or -a seeds=state"
+        for name, allowed in (("level", LEVELS), ("depth", tuple(MOST_LINKS))):
+            value = getattr(self, name)
+            if value not in allowed:
+                return f"{name} = {value!r}: allowed is {' or '.join(allowed)}"
+        if self.forever not in SWITCHES:
+            return f"forever = {self.forever!r}: allowed is 1 or 0"
+        if self.is_endless and self.settings.get("JOBDIR"):
+            return "forever = 1: a job in JOBDIR is one round, remove JOBDIR or forever"
+        if self.is_endless and self.seeds == "-":
+            return "forever = 1: standard input can be read once only, use a file of seeds"
+        return ""
 
     @property
     def is_endless(self) -> bool:
@@ -126,19 +140,28 @@ class ScholarSpider(Spider):
         if not isinstance(response, HtmlResponse):
             return
         site: str = kwargs.get("site") or website_of(response.url)
-        depth: int = kwargs.get("depth", 0)
+        links: int = kwargs.get("links", 0)
         for url, text in page_links(response.selector.root, response.url):
             if _PUBLICATION.search(url):
                 if outcome.is_new(url):
                     yield NewPublication(url, text, outcome.url, outcome.visited_at)
-            elif self.level == "website" and depth < DEEPEST and _is_followed(url, site):
+            elif links < self._most_links and self._is_followed(url, site):
                 yield Request(
                     url,
                     callback=self.parse,
                     errback=self.note_failure,
-                    cb_kwargs={"site": site, "depth": depth + 1},
+                    cb_kwargs={"site": site, "links": links + 1},
                     meta={"hacs": True},
                 )
+
+    @property
+    def _most_links(self) -> int:
+        return MOST_LINKS[self.depth] if self.level == "website" else 0
+
+    def _is_followed(self, url: str, website: str) -> bool:
+        is_near = self.depth == "links" or path_depth(url, website) <= DEEPEST
+        is_page = not _OTHER_FILE.search(urlsplit(url).path)
+        return is_near and is_page and is_inside(url, website)
 
     def note_failure(self, failure: Failure) -> None:
         """Say in one line why a page could not be visited; the middlewares have recorded it."""
@@ -161,7 +184,3 @@ def _page_visit(outcome: Outcome) -> PageVisit:
         last_update=outcome.last_update,
         p=outcome.p,
     )
-
-
-def _is_followed(url: str, website: str) -> bool:
-    return is_inside(url, website) and not _OTHER_FILE.search(urlsplit(url).path)

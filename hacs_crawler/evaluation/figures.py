@@ -11,7 +11,7 @@ import numpy as np
 
 from hacs_crawler.evaluation.descriptive import Description, PoissonCheck
 from hacs_crawler.evaluation.paper import ORDERS, Evaluation, LevelResult
-from hacs_crawler.evaluation.selection import AVERAGES, MODELS, THETAS, curve
+from hacs_crawler.evaluation.selection import AVERAGE_TITLES, AVERAGES, MODELS, THETAS, curve
 from hacs_crawler.evaluation.tables import TITLES, evenly, table_rows
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.utils.arrays import IndexArray
@@ -124,7 +124,7 @@ def by_theta(level: str, result: LevelResult) -> Plot:
     def draw(figure: Figure) -> None:
         rows = np.atleast_1d(figure.subplots(len(AVERAGES), 1, sharex=True))
         for axes, average in zip(rows, AVERAGES, strict=True):
-            axes.set_title(f"{average}-averaged", loc="left")
+            axes.set_title(AVERAGE_TITLES[average], loc="left")
             for number, weeks in enumerate(SHOWN_WEEKS):
                 for model, style in (("HACS", "-"), ("Random", ":")):
                     f1 = curve(result.tallies[weeks].counts(model), average).f1
@@ -140,7 +140,7 @@ def by_theta(level: str, result: LevelResult) -> Plot:
         level,
         "F1 by threshold (Evaluation 1)",
         "HACS as lines, Random with as many pages dotted. At θ = 0 both are Brute Force.",
-        4.4,
+        6.2,
         draw,
     )
 
@@ -152,7 +152,7 @@ def by_window(level: str, result: LevelResult) -> Plot:
     def draw(figure: Figure) -> None:
         panels = np.atleast_1d(figure.subplots(len(AVERAGES), 1, sharex=True))
         for axes, average in zip(panels, AVERAGES, strict=True):
-            axes.set_title(f"{average}-averaged", loc="left")
+            axes.set_title(AVERAGE_TITLES[average], loc="left")
             for model in MODELS:
                 color, mark = _LOOKS[model]
                 mine = [row for row in rows if (row.average, row.model) == (average, model)]
@@ -169,7 +169,7 @@ def by_window(level: str, result: LevelResult) -> Plot:
         level,
         "F1 at the best threshold (Evaluation 1)",
         "By the weeks of captures that rates are estimated from.",
-        4.4,
+        6.2,
         draw,
     )
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from hacs_crawler.evaluation.figures import FAINT, INK, SERIES, Plot, plots
 from hacs_crawler.evaluation.paper import HORIZON_DAYS, ORDERS, Evaluation, LevelResult, day_name
-from hacs_crawler.evaluation.selection import AVERAGES, MODELS
+from hacs_crawler.evaluation.selection import AVERAGE_TITLES, AVERAGES, MODELS
 from hacs_crawler.evaluation.tables import (
     FOOTNOTE,
     TITLES,
@@ -76,7 +76,8 @@ def _level(level: str, result: LevelResult) -> dict[str, Any]:
         "updated": result.description.mean_days.size,
         "median": shown(result.description.median_of_mean_days, 0),
         "selection": [
-            {"average": average, "rows": selection_cells(average, rows)} for average in AVERAGES
+            {"average": AVERAGE_TITLES[average], "rows": selection_cells(average, rows)}
+            for average in AVERAGES
         ],
         "ordering": ordering_cells(result),
     }

@@ -17,7 +17,13 @@ from hacs_crawler.utils.arrays import BoolArray, FloatArray
 THETAS: Final = np.arange(21) / 20
 """Thresholds on p: 0 to 1 by 0.05."""
 MODELS: Final = ("HACS", "Random", "Brute Force")
-AVERAGES: Final = ("micro", "macro")
+AVERAGES: Final = ("micro", "macro", "macro-found")
+"""How measures of several moments are made one, see `curve`."""
+AVERAGE_TITLES: Final = {
+    "micro": "micro-averaged",
+    "macro": "macro-averaged",
+    "macro-found": "macro-averaged, F1 where an update was found",
+}
 
 
 class Tally:
@@ -51,12 +57,30 @@ class Tally:
         pages = np.array(self._pages, np.float64).reshape(-1, 1)
         changed = np.array(self._changed, np.float64).reshape(-1, 1)
         selected = np.array(self._selected, np.float64).reshape(-1, THETAS.size)
-        if model == "HACS":
-            return Counts(np.array(self._hits).reshape(selected.shape), selected, changed, pages)
         if model == "Random":
-            return Counts(selected * changed / pages, selected, changed, pages)
+            found = _found_at_random(pages, changed, selected)
+            return Counts(selected * changed / pages, selected, changed, pages, found)
         everywhere = np.ones(THETAS.size)
-        return Counts(changed * everywhere, pages * everywhere, changed, pages)
+        hits = np.array(self._hits, np.float64).reshape(selected.shape)
+        if model == "Brute Force":
+            hits, selected = changed * everywhere, pages * everywhere
+        return Counts(hits, selected, changed, pages, (hits > 0).astype(np.float64))
+
+
+def _found_at_random(pages: FloatArray, changed: FloatArray, selected: FloatArray) -> FloatArray:
+    """Return how probable it is that a draw without replacement holds a changed page."""
+    from scipy.special import gammaln  # noqa: PLC0415 - slow to load, and few commands need it
+
+    others = pages - changed
+    left = others - selected
+    log_missed = (
+        gammaln(others + 1)
+        - gammaln(np.maximum(left, 0) + 1)
+        - gammaln(pages + 1)
+        + gammaln(pages - selected + 1)
+    )
+    found: FloatArray = np.where(left < 0, 1.0, -np.expm1(np.minimum(log_missed, 0.0)))
+    return found
 
 
 def _at_least(p: FloatArray) -> FloatArray:
@@ -66,12 +90,16 @@ def _at_least(p: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """True positives and selected pages by moment and threshold; updated and all pages by moment."""
+    """True positives and selected pages by moment and threshold; updated and all pages by moment.
+
+    `found` is how probable a true positive is, by moment and threshold: 0 or 1 but for Random.
+    """
 
     hits: FloatArray
     selected: FloatArray
     changed: FloatArray
     pages: FloatArray
+    found: FloatArray
 
     def summed(self) -> Counts:
         """Return one row: the sums over the moments."""
@@ -80,6 +108,7 @@ class Counts:
             selected=self.selected.sum(axis=0, keepdims=True),
             changed=self.changed.sum(axis=0, keepdims=True),
             pages=self.pages.sum(axis=0, keepdims=True),
+            found=self.found.sum(axis=0, keepdims=True),
         )
 
     def precision(self) -> FloatArray:
@@ -93,6 +122,14 @@ class Counts:
     def f1(self) -> FloatArray:
         """2 TP / (2 TP + FP + FN); nan where nothing is selected and nothing was updated."""
         return _share(2 * self.hits, self.selected + self.changed)
+
+    def f1_where_found(self) -> FloatArray:
+        """Return the mean over moments of 2 P R / (P + R), which is undefined without a true positive.
+
+        For Random the mean over moments and draws that have one.
+        """
+        f1 = self.f1()
+        return _share(np.where(np.isnan(f1), 0.0, f1).sum(axis=0), self.found.sum(axis=0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,8 +153,9 @@ class Curve:
 def curve(counts: Counts, average: str) -> Curve:
     """Average over moments: micro sums the counts first, macro takes the mean of each moment's measure.
 
-    The macro mean of a measure is over the moments at which it is defined. The four counts are sums
-    in both.
+    The macro mean of a measure is over the moments at which it is defined. "macro-found" is macro with
+    `f1_where_found`, as in the paper's Table I: moments without a true positive are no part of the mean
+    of F1, where "macro" counts them as 0. The four counts are sums in all.
     """
     total = counts.summed()
     of = total if average == "micro" else counts
@@ -129,7 +167,7 @@ def curve(counts: Counts, average: str) -> Curve:
         true_negatives=total.pages[0] - selected - changed + hits,
         precision=_mean(of.precision()),
         recall=_mean(of.recall()),
-        f1=_mean(of.f1()),
+        f1=of.f1_where_found() if average == "macro-found" else _mean(of.f1()),
     )
 
 

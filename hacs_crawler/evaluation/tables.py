@@ -19,12 +19,21 @@ from hacs_crawler.evaluation.paper import (
     day_name,
     defined,
 )
-from hacs_crawler.evaluation.selection import AVERAGES, MODELS, THETAS, Curve, Tally, curve
+from hacs_crawler.evaluation.selection import (
+    AVERAGE_TITLES,
+    AVERAGES,
+    MODELS,
+    THETAS,
+    Curve,
+    Tally,
+    curve,
+)
 
 UNDEFINED: Final = "-"
 FOOTNOTE: Final = (
     "- is undefined: theta where no threshold selects a page that was updated, P where nothing is "
-    "selected, R where nothing was updated, F1 where neither is."
+    "selected, R where nothing was updated, F1 where neither is. Micro, and macro where an update was "
+    "found, compare with the paper's Table I; macro counts a week in which none was found as F1 = 0."
 )
 TITLES: Final = {"homepage": "Homepages", "website": "Websites"}
 MOST_POINTS: Final = 2_000
@@ -119,7 +128,7 @@ def _selection_text(level: str, average: str, rows: Sequence[Row]) -> str:
     names = ["w", "weeks", "theta", *("P", "R", "F1") * len(MODELS)]
     widths = [2, 6, 7, *[8] * 9]
     lines = [names, *selection_cells(average, rows)]
-    title = f"{TITLES[level]}, {average}-averaged"
+    title = f"{TITLES[level]}, {AVERAGE_TITLES[average]}"
     return "\n".join([title, header.rstrip(), *(_line(line, widths) for line in lines)])
 
 

@@ -17,6 +17,7 @@ from hacs_crawler.statistics import (
     bootstrap,
     detecting_error,
     difference_of,
+    effective_clusters,
     interval_of,
     rate_of,
     ratio_interval,
@@ -31,6 +32,13 @@ MIN_UPDATED_SITES: Final = 10
 """On so many of its sites each arm must have found an update before anything is concluded. From fewer
 the error between sites is too rough an estimate, and they say little of others.
 """
+MIN_EFFECTIVE_SITES: Final = 10
+"""With fewer sites in an arm, counted as if all were of one size, what was known before is not allowed
+for: a line through a few large sites follows them wherever they are, and hides their error.
+"""
+FEW_LARGE_SHARE: Final = 0.2
+"""Few sites carry a result if they are fewer than `MIN_EFFECTIVE_SITES` or than this share of all."""
+LARGEST: Final = 3
 SOUGHT_RATIO: Final = 1.1
 REPLICATES: Final = 2_000
 FEWEST_REPLICATES: Final = 500
@@ -72,7 +80,9 @@ class Comparison:
     """An arm against the control, in updates a visit that is not a page's first.
 
     `verdict` is "more", "fewer", "undecided" or "too early". With `is_adjusted` the two rates are
-    adjusted for how often the sites were updated before; differences and ratios are of these rates. The
+    adjusted for how often the sites were updated before; differences and ratios are of these rates.
+    `effective_sites` says how many sites of equal size would carry as much, in each of both,
+    `largest_share` what share of the visits the three largest have. The
     anytime-valid intervals hold at all looks together, with probability 1 - `alpha`; those of the
     bootstrap, of 95 %, at one. `decided_at` is the first look, in seconds since 1970 UTC, since when the
     verdict has been what it is, None where it is open. `looks` are the ends of days, at most
@@ -95,22 +105,47 @@ class Comparison:
     relative_error: float
     visited_sites: tuple[int, int]
     updated_sites: tuple[int, int]
+    effective_sites: tuple[float, float]
+    largest_share: tuple[float, float]
     needed: Needed | None
     decided_at: int | None
     looks: tuple[Look, ...]
 
+    @property
+    def carried_by_few(self) -> tuple[bool, bool]:
+        """Whether few sites carry the rate of the arm, and that of the control."""
+        arm, control = (
+            effective < max(MIN_EFFECTIVE_SITES, FEW_LARGE_SHARE * visited)
+            for effective, visited in zip(self.effective_sites, self.visited_sites, strict=True)
+        )
+        return arm, control
+
 
 @dataclass(frozen=True, slots=True)
 class _Side:
-    """The sites of an arm: sums over what is looked at."""
+    """The sites of an arm: sums over what is looked at, and what was known of them before."""
 
     updates: FloatArray
     visits: FloatArray
+    pages: FloatArray
     excess: FloatArray
 
+    def rate(self, *, is_adjusted: bool) -> Rate:
+        return rate_of(self.updates, self.visits, self.excess if is_adjusted else None)
+
     @property
-    def rate(self) -> Rate:
-        return rate_of(self.updates, self.visits, self.excess)
+    def effective(self) -> float:
+        return float(effective_clusters(self.visits))
+
+    @property
+    def largest_share(self) -> float:
+        visits = self.visits.sum()
+        return float(np.sort(self.visits)[-LARGEST:].sum() / visits) if visits else math.nan
+
+    @property
+    def is_adjustable(self) -> bool:
+        known = float(effective_clusters(self.pages))
+        return min(self.effective, known) >= MIN_EFFECTIVE_SITES
 
     @property
     def is_enough(self) -> bool:
@@ -133,11 +168,21 @@ class _Pair:
     control: _Side
 
     @property
+    def is_adjusted(self) -> bool:
+        is_known = bool(self.arm.excess.any() or self.control.excess.any())
+        return is_known and self.arm.is_adjustable and self.control.is_adjustable
+
+    @property
+    def rates(self) -> tuple[Rate, Rate]:
+        is_adjusted = self.is_adjusted
+        return self.arm.rate(is_adjusted=is_adjusted), self.control.rate(is_adjusted=is_adjusted)
+
+    @property
     def difference(self) -> Difference:
         updates = self.arm.updates.sum() + self.control.updates.sum()
         visits = self.arm.visits.sum() + self.control.visits.sum()
         scale = np.asarray(updates / visits if visits else math.nan)
-        return difference_of(self.arm.rate, self.control.rate, scale)
+        return difference_of(*self.rates, scale)
 
     @property
     def is_enough(self) -> bool:
@@ -160,7 +205,7 @@ def compare(
     """
     again = record.taken(~record.is_first & np.isin(record.arms, arms))
     pair, looks, decided_at = _looked(arms, again, sites, alpha)
-    arm, control, difference = pair.arm.rate, pair.control.rate, pair.difference
+    (arm, control), difference = pair.rates, pair.difference
     errors = anytime_multiplier(difference, alpha)
     low, high = interval_of(difference, errors)
     replicates = _replicates(pair)
@@ -169,7 +214,7 @@ def compare(
         control=names[1],
         alpha=alpha,
         verdict=pair.verdict(alpha),
-        is_adjusted=bool(sites.excess.any()),
+        is_adjusted=pair.is_adjusted,
         rate=float(arm.value),
         control_rate=float(control.value),
         difference=float(difference.value),
@@ -181,6 +226,8 @@ def compare(
         relative_error=float(difference.relative_error),
         visited_sites=(pair.arm.visited, pair.control.visited),
         updated_sites=(pair.arm.updated, pair.control.updated),
+        effective_sites=(pair.arm.effective, pair.control.effective),
+        largest_share=(pair.arm.largest_share, pair.control.largest_share),
         needed=_needed(arms, again, pair, alpha) if pair.is_enough else None,
         decided_at=decided_at,
         looks=looks,
@@ -197,12 +244,12 @@ def _looked(
     updates, visits = np.zeros(len(sites.sites)), np.zeros(len(sites.sites))
     looks: list[Look] = []
     decided_at, standing, start = None, "", 0
-    pair = _pair(halves, updates, visits, sites.excess)
+    pair = _pair(halves, updates, visits, sites)
     for end in _ends_of_days(seconds):
         updates += np.bincount(places[start:end], is_updated[start:end], len(updates))
         visits += np.bincount(places[start:end], minlength=len(visits))
         start = end
-        pair = _pair(halves, updates, visits, sites.excess)
+        pair = _pair(halves, updates, visits, sites)
         verdict, at = pair.verdict(alpha), int(seconds[end - 1])
         if verdict not in {"more", "fewer"}:
             decided_at = None
@@ -224,14 +271,16 @@ def _ends_of_days(seconds: NDArray[np.uint32]) -> list[int]:
 
 
 def _pair(
-    halves: list[NDArray[np.int64]], updates: FloatArray, visits: FloatArray, excess: FloatArray
+    halves: list[NDArray[np.int64]], updates: FloatArray, visits: FloatArray, sites: Sites
 ) -> _Pair:
-    arm, control = (_Side(updates[mine], visits[mine], excess[mine]) for mine in halves)
+    arm, control = (
+        _Side(updates[mine], visits[mine], sites.pages[mine], sites.excess[mine]) for mine in halves
+    )
     return _Pair(arm, control)
 
 
 def _look(at: int, visits: int, pair: _Pair, alpha: float) -> Look:
-    arm, control = pair.arm.rate, pair.control.rate
+    arm, control = pair.rates
     low, high = ratio_interval(arm, control, anytime_multiplier(pair.difference, alpha))
     return Look(at, visits, _ratio(arm, control), float(low), float(high))
 
@@ -264,7 +313,13 @@ def _replicates(pair: _Pair) -> tuple[FloatArray, FloatArray]:
     most_sites = max(len(pair.arm.visits), len(pair.control.visits), 1)
     number = min(REPLICATES, max(FEWEST_REPLICATES, MOST_CELLS // most_sites))
     arm, control = (
-        bootstrap(side.updates, side.visits, side.excess, number, np.random.default_rng(seed))
+        bootstrap(
+            side.updates,
+            side.visits,
+            side.excess if pair.is_adjusted else None,
+            number,
+            np.random.default_rng(seed),
+        )
         for seed, side in enumerate((pair.arm, pair.control))
     )
     return arm, control

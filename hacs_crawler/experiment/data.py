@@ -138,10 +138,11 @@ def _add(
 
 @dataclass(frozen=True, slots=True)
 class Sites:
-    """The sites of each arm with their visits, updates and excess (see `statistics.excess_of`)."""
+    """The sites of each arm: pages known before the experiment, excess (see `statistics.excess_of`)."""
 
     arms: Counts
     sites: Counts
+    pages: FloatArray
     excess: FloatArray
 
     def places(self, record: ArmVisits) -> Counts:
@@ -158,7 +159,7 @@ def sites_of(experiment: Experiment, record: ArmVisits, baseline: Past) -> Sites
     pages, expected = np.zeros(len(keys)), np.zeros(len(keys))
     place = np.searchsorted(keys, known)
     pages[place], expected[place] = baseline.pages, baseline.expected
-    return Sites(keys >> 32, keys & 0xFFFF_FFFF, excess_of(pages, expected))
+    return Sites(keys >> 32, keys & 0xFFFF_FFFF, pages, excess_of(pages, expected))
 
 
 def _keys(arms: Counts, sites: NDArray[np.integer]) -> Counts:

@@ -10,6 +10,8 @@ from typing import Final
 
 from hacs_crawler.experiment.answer import ArmSummary, Verdict
 from hacs_crawler.experiment.comparison import (
+    LARGEST,
+    MIN_EFFECTIVE_SITES,
     MIN_UPDATED_SITES,
     SOUGHT_RATIO,
     Comparison,
@@ -84,6 +86,7 @@ def sentences(comparison: Comparison) -> Iterator[str]:
         f"{arm} finds {100 * comparison.rate:.1f} updates per 100 visits and {control} "
         f"{100 * comparison.control_rate:.1f}: {_times(comparison.ratio)} as many{allowance}."
     )
+    yield from _carried(comparison)
     yield _concluded(comparison)
     low, high = comparison.ratio_bootstrap
     yield (
@@ -91,6 +94,30 @@ def sentences(comparison: Comparison) -> Iterator[str]:
         f"{_per_100(comparison.difference_bootstrap)} updates per 100 visits."
     )
     yield _what_is_needed(comparison)
+
+
+def _carried(one: Comparison) -> Iterator[str]:
+    """Yield what to know where few sites carry the result: how few, and what is not allowed for."""
+    parts = [
+        f"{name}'s visits to {visited:,} sites tell no more than those to {effective:.1f} sites of "
+        f"equal size would (its {LARGEST} largest have {100 * share:.0f} % of them)"
+        for name, visited, effective, share, is_few in zip(
+            (one.arm, one.control),
+            one.visited_sites,
+            one.effective_sites,
+            one.largest_share,
+            one.carried_by_few,
+            strict=True,
+        )
+        if is_few
+    ]
+    if parts:
+        yield f"Few sites carry this: {' and '.join(parts)}."
+    if min(one.effective_sites) < MIN_EFFECTIVE_SITES:
+        yield (
+            f"With fewer than {MIN_EFFECTIVE_SITES} such sites, what was known of them before is not "
+            "allowed for."
+        )
 
 
 def _concluded(one: Comparison) -> str:

@@ -4,15 +4,13 @@ import re
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 from operator import attrgetter
-from typing import Final
 from urllib.parse import urlsplit
 
 from scrapy.linkextractors import IGNORED_EXTENSIONS
 
 from hacs_crawler.archive import Capture, Cleaning
-from hacs_crawler.links import fingerprint, page_surt
+from hacs_crawler.links import DEEPEST, fingerprint, page_surt
 
-DEEPEST: Final = 2
 _INDEX_FILE = re.compile(r"(?:index|default|home|welcome)\.[a-z]{3,5}|index").fullmatch
 _OTHER_FILE = re.compile(rf"\.(?:{'|'.join(map(re.escape, IGNORED_EXTENSIONS))})(?:\?|$)").search
 _DEFAULT_PORT = re.compile(r"^(http://[^/]*):80(?=/|$)|^(https://[^/]*):443(?=/|$)")

@@ -9,7 +9,14 @@ from hacs_crawler.links.extract import (
     link_fingerprints,
     page_links,
 )
-from hacs_crawler.links.sites import group_by_website, is_inside, site_id, website_of
+from hacs_crawler.links.sites import (
+    DEEPEST,
+    group_by_website,
+    is_inside,
+    path_depth,
+    site_id,
+    website_of,
+)
 from hacs_crawler.links.urls import (
     LONGEST_URL,
     check_url,
@@ -20,6 +27,7 @@ from hacs_crawler.links.urls import (
 )
 
 __all__ = [
+    "DEEPEST",
     "LONGEST_URL",
     "UNREADABLE",
     "LinkRules",
@@ -34,6 +42,7 @@ __all__ = [
     "page_id_of",
     "page_links",
     "page_surt",
+    "path_depth",
     "site_id",
     "website_of",
     "without_login",

@@ -25,6 +25,8 @@ _split_suffix: Final = TLDExtract(
 )
 _USER = re.compile(r"/(?:~|%7[Ee])[^/]+")
 _WWW = re.compile(r"www\d*\.(?=[^.]+\.)")
+DEEPEST: Final = 2
+"""How deep below its homepage a website is taken, as in the paper."""
 Places = NDArray[np.int64]
 
 
@@ -81,6 +83,16 @@ def is_inside(url: str, website: str) -> bool:
     parts = urlsplit(url)
     place = parts.netloc + (parts.path or "/")
     return place.startswith(website) or place + "/" == website
+
+
+def path_depth(url: str, website: str) -> int:
+    """Return how many levels of its path a URL is below the website that it lies in.
+
+    Below `uni.example/~ada/` that is 1 for `~ada/papers` and `~ada/papers/`, 2 for `~ada/papers/1.html`.
+    """
+    parts = urlsplit(url)
+    below = (parts.netloc + (parts.path or "/"))[len(website) :].strip("/")
+    return below.count("/") + 1 if below else 0
 
 
 def group_by_website(

@@ -11,7 +11,10 @@ from hacs_crawler.utils.arrays import FloatArray, IndexArray, offsets_of, sum_by
 MIN_PAGES_TO_FIT = 50
 MIN_UPDATES_TO_FIT = 10
 MAX_PAGES_TO_FIT = 2_000
-LOG_SD_BOUNDS = (0.3, 3.0)
+LOG_SD_BOUNDS = (0.3, 1.75)
+"""A store with many pages that nobody updates any more looks wider than a log-normal of living pages:
+the fit would put them at a rate of nothing, and not see them again when they come to life.
+"""
 _GRID = np.linspace(-20.0, 12.0, 161)  # log of rate per day: 1 in 1.3 million years to 2 a second
 _LOG_MEDIAN_BOUNDS = (-14.0, 7.0)
 
@@ -49,10 +52,12 @@ def fit_prior(
     """Fit the prior that maximises the pages' marginal likelihood (type-II maximum likelihood).
 
     Maximises sum over pages of log of the integral of likelihood(x) Normal(x; log_median, log_sd)
-    over x = log lambda, with the weighted likelihood of `bayes`, by L-BFGS-B with the exact
-    gradient; the integrals are sums on a grid of log lambda, laid out once. log_sd stays in
-    LOG_SD_BOUNDS. Pages without gaps are ignored; of more than MAX_PAGES_TO_FIT pages that many,
-    evenly spaced, are used: the median is then known to about 3% of log_sd and cost stays bounded.
+    over x = log lambda, by L-BFGS-B with the exact gradient. Every gap counts in full, whatever its
+    weight: a likelihood raised to weights, as in `bayes`, is not the probability of what was seen, and
+    takes pages for more alike than they are. The integrals are sums on a grid of log lambda, laid out
+    once. log_sd stays in LOG_SD_BOUNDS. Pages without gaps are ignored; of more than MAX_PAGES_TO_FIT
+    pages that many, evenly spaced, are used: the median is then known to about 3% of log_sd and cost
+    stays bounded.
 
     Returns `default` below `min_pages` pages with gaps or MIN_UPDATES_TO_FIT gaps with an update
     (a store of quiet pages only says that rates are small, not how small). Why 50 pages: on
@@ -111,8 +116,6 @@ def _likelihood_on_grid(gaps: Gaps) -> FloatArray:
         exponent = rate * gaps.days
         # the floor keeps log(0) away where exp(-exponent) rounds to 1
         missed = np.maximum(-np.expm1(-exponent), 1e-300)
-        out[:, k] = sum_by_page(
-            gaps.weight * np.where(gaps.updated, np.log(missed), -exponent), gaps.offsets
-        )
+        out[:, k] = sum_by_page(np.where(gaps.updated, np.log(missed), -exponent), gaps.offsets)
     out -= out.max(axis=1, keepdims=True)
     return np.exp(out, out=out)

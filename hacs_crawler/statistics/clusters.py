@@ -21,6 +21,8 @@ from hacs_crawler.utils.arrays import FloatArray
 
 # 16 MB of weights at a time.
 _CELLS_A_CHUNK: Final = 2_000_000
+# What is left of a sum of squares by rounding, once its only term is taken away.
+_ROUNDING: Final = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,26 +50,38 @@ def rate_of(updates: FloatArray, visits: FloatArray, excess: FloatArray | None =
     clusters is 0 (see `excess_of`). What a line through it explains of u_i - R v_i is taken out of the
     rate and of its error: regression adjustment, in each arm by itself, is consistent whatever the
     truth looks like (Lin, "Agnostic notes on regression adjustments to experimental data", Annals of
-    Applied Statistics 7(1), 2013). To pay for the fitted slope, residuals are divided by 1 - h_i, the
-    leverage of their cluster.
+    Applied Statistics 7(1), 2013). The jackknife fits the line again without each cluster, so that one
+    cluster which turns the line shows in the error.
     """
-    all_updates, all_visits = updates.sum(-1), visits.sum(-1)
+    all_updates, all_visits = _total(updates), _total(visits)
+    value = _ratio(all_updates, all_visits)
+    without = _ratio(all_updates - updates, all_visits - visits)
+    if excess is not None:
+        adjusted = _Line.through(updates, visits, excess)
+        value = value - adjusted.shift(value, all_visits)
+        without = without - adjusted.without_each(updates, visits, excess).shift(
+            without, all_visits - visits
+        )
+    changes = without - value
+    clusters = np.count_nonzero(visits, -1)
     with np.errstate(divide="ignore", invalid="ignore"):
-        value = all_updates / all_visits
-        residual = updates - value[..., None] * visits
-        rest = all_visits[..., None] - visits
-        if excess is not None:
-            slope, leverage = _line(residual, excess)
-            value = value - slope * excess.sum(-1) / all_visits
-            residual = residual - slope[..., None] * excess
-            rest = rest * (1.0 - leverage)
-        changes = residual / rest
-        clusters = np.count_nonzero(visits, -1)
         squares = np.einsum("...i,...i->...", changes, changes)
         error = np.sqrt((clusters - 1) / clusters * squares)
-        freedom = all_visits**2 / np.einsum("...i,...i->...", visits, visits) - 1.0
     is_enough = clusters > 1
-    return Rate(value, np.where(is_enough, error, np.nan), np.where(is_enough, freedom, np.nan))
+    return Rate(
+        value[..., 0],
+        np.where(is_enough, error, np.nan),
+        np.where(is_enough, effective_clusters(visits) - 1.0, np.nan),
+    )
+
+
+def effective_clusters(sizes: FloatArray) -> FloatArray:
+    """Return how many clusters of equal size say as much: Kish's (sum of sizes)^2 / sum of squares.
+
+    0 where all sizes are.
+    """
+    squares = np.einsum("...i,...i->...", sizes, sizes)
+    return _share(sizes.sum(-1) ** 2, squares)
 
 
 def excess_of(pages: FloatArray, expected: FloatArray) -> FloatArray:
@@ -172,13 +186,56 @@ def _resampled(
         return rate - slope * sums[:, 2] / sums[:, 1]
 
 
-def _line(residual: FloatArray, excess: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the slope of residuals on the excess, and each cluster's leverage on it."""
-    squares = np.einsum("...i,...i->...", excess, excess)
-    slope = _share(np.einsum("...i,...i->...", residual, excess), squares)
-    leverage = _share(excess**2, np.broadcast_to(squares[..., None], excess.shape))
-    # A cluster that has all of the excess would have its residual divided by 0.
-    return slope, np.minimum(leverage, 0.999)
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """Sums of which the line of u - R v on the excess is made, with a last axis to broadcast over."""
+
+    updates: FloatArray
+    visits: FloatArray
+    squares: FloatArray
+    excess: FloatArray
+    least: FloatArray
+
+    @classmethod
+    def through(cls, updates: FloatArray, visits: FloatArray, excess: FloatArray) -> _Line:
+        squares = _total(excess**2)
+        return cls(
+            _total(updates * excess),
+            _total(visits * excess),
+            squares,
+            _total(excess),
+            _ROUNDING * squares,
+        )
+
+    def without_each(self, updates: FloatArray, visits: FloatArray, excess: FloatArray) -> _Line:
+        return _Line(
+            self.updates - updates * excess,
+            self.visits - visits * excess,
+            self.squares - excess**2,
+            self.excess - excess,
+            self.least,
+        )
+
+    def shift(self, rate: FloatArray, visits: FloatArray) -> FloatArray:
+        """Return what of a rate the line explains; nothing where no cluster has an excess."""
+        slope = np.zeros(np.broadcast_shapes(rate.shape, self.squares.shape))
+        np.divide(
+            self.updates - rate * self.visits,
+            self.squares,
+            out=slope,
+            where=self.squares > self.least,
+        )
+        return slope * _ratio(self.excess, visits)
+
+
+def _total(values: FloatArray) -> FloatArray:
+    total: FloatArray = values.sum(-1, keepdims=True)
+    return total
+
+
+def _ratio(part: FloatArray, whole: FloatArray) -> FloatArray:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return part / whole
 
 
 def _share(part: FloatArray, whole: FloatArray) -> FloatArray:

@@ -105,7 +105,7 @@ def test_a_run_from_files_end_to_end(folder: Path, tmp_path: Path) -> None:
         rows = list(csv.DictReader(file))
     for level in ("homepage", "website"):
         selection = numbers["levels"][level]["selection"]
-        assert len(selection) == 2 * 12 * 3
+        assert len(selection) == 3 * 12 * 3
         best = [row for row in selection if row["window_weeks"] == 12 and row["average"] == "micro"]
         f1 = {row["model"]: row["f1"] for row in best}
         assert f1["HACS"] > f1["Random"]
@@ -283,7 +283,7 @@ def test_the_reports_figures_have_the_pages_colours(page: str) -> None:
 
 def test_the_report_has_every_figure_and_table(page: str, result: Evaluation) -> None:
     assert page.count("<svg") == len(list(plots(result))) == 14
-    assert page.count("<table>") == 6
+    assert page.count("<table>") == 8
 
 
 @needs_chromium

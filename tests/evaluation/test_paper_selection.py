@@ -33,6 +33,10 @@ TWO = tally(([0.9, 0.4, 0.0], [True, False, True]), ([0.6, 0.2], [False, False])
         # one of three drawn, two of which were updated: 2/3 of a hit
         ("Random", "micro", (2 / 3, 4 / 3, 4 / 3, 5 / 3, 1 / 3, 1 / 3, 1 / 3)),
         ("Random", "macro", (2 / 3, 4 / 3, 4 / 3, 5 / 3, 1 / 3, 1 / 3, (4 / 9 + 0) / 2)),
+        # found in the first moment only; Random in two of three draws there, with F1 2/3
+        ("HACS", "macro-found", (1, 1, 1, 2, 1 / 2, 1 / 2, 2 / 3)),
+        ("Random", "macro-found", (2 / 3, 4 / 3, 4 / 3, 5 / 3, 1 / 3, 1 / 3, 2 / 3)),
+        ("Brute Force", "macro-found", (2, 3, 0, 0, 1 / 3, 1, 4 / 5)),
         ("Brute Force", "micro", (2, 3, 0, 0, 2 / 5, 1, 4 / 7)),
         ("Brute Force", "macro", (2, 3, 0, 0, 1 / 3, 1, (4 / 5 + 0) / 2)),
     ],
@@ -107,6 +111,15 @@ def test_random_is_the_mean_of_all_draws(moments: list[list[tuple[float, bool]]]
         for column, selected in enumerate(counts.selected[row].astype(int).tolist()):
             draws = [sum(drawn) for drawn in combinations([c for _, c in one], selected)]
             assert counts.hits[row, column] == pytest.approx(np.mean(draws))
+            some = np.mean([drawn > 0 for drawn in draws])
+            assert counts.found[row, column] == pytest.approx(some, abs=1e-9)
+
+
+def test_where_nothing_is_found_in_most_weeks_the_two_macro_f1_are_far_apart() -> None:
+    quiet, lucky = ([0.9, 0.1], [False, True]), ([0.9, 0.1], [True, False])
+    counts = tally(lucky, *[quiet] * 9).counts("HACS")
+    assert curve(counts, "macro").f1[HALF] == pytest.approx(0.1)
+    assert curve(counts, "macro-found").f1[HALF] == pytest.approx(1.0)
 
 
 @given(st.lists(pages, min_size=1, max_size=4))

@@ -229,6 +229,60 @@ def test_without_last_obs_the_first_arm_is_the_control() -> None:
     assert answered(outcomes(two, {"hacs": [0.2], "random": [0.2]}), two).control == "hacs"
 
 
+def unequal(giant_pages: int, random: np.random.Generator) -> tuple[Outcomes, Past]:
+    """Twenty rounds of visits to 160 sites, two giants in one arm; no difference but by chance.
+
+    All pages of a site are updated together. How often was estimated before, to 20 % or so.
+    """
+    known, rounds = np.arange(1, 161), 20
+    arms = HALVES.assign(known)
+    pages = np.full(160, 2)
+    pages[np.flatnonzero(arms == 0)[:2]] = giant_pages
+    p = np.minimum(random.lognormal(-2.5, 1.5, 160), 0.95)
+    site = np.tile(np.repeat(np.arange(160), pages), rounds)
+    day = np.repeat(np.arange(rounds), pages.sum())
+    part = np.zeros(len(site), OUTCOME)
+    part["site"] = known[site]
+    part["at"] = START + day * DAY
+    numbers = np.array([label(HALVES, arm.name).number for arm in HALVES.arms])
+    part["label"] = numbers[arms[site]]
+    part["p"] = part["raw_p"] = 0.25
+    part["days_since_visit"] = 10.0
+    part["flags"] = SEEN | UPDATED * (random.random((rounds, 160)) < p)[day, site]
+    expected = pages * p * random.lognormal(0.0, 0.2, 160)
+    return part, Past(known, pages.astype(np.float64), expected, 10.0)
+
+
+def test_at_no_look_are_a_few_large_sites_often_taken_for_a_difference() -> None:
+    random = np.random.default_rng(6)
+    alarms = 0
+    for _ in range(60):
+        found, past = unequal(200, random)
+        looks = answered(found, baseline=past).comparisons[0].looks
+        alarms += any(look.low > 1 or look.high < 1 for look in looks)
+    assert alarms <= 3
+
+
+def test_where_few_sites_carry_an_arm_it_says_so_and_does_not_lean_on_their_past() -> None:
+    found, past = unequal(300, np.random.default_rng(1))
+    one = answered(found, baseline=past)
+    comparison, text = one.comparisons[0], answer_text(one)
+    assert comparison.effective_sites[0] < 4
+    assert comparison.largest_share[0] > 0.7
+    assert comparison.carried_by_few == (True, False)
+    assert not comparison.is_adjusted
+    assert "Few sites carry this: hacs's visits to" in text
+    assert "what was known of them before is not allowed for" in text
+
+
+def test_sites_that_are_alike_are_not_said_to_be_few() -> None:
+    found, past = unequal(2, np.random.default_rng(1))
+    one = answered(found, baseline=past)
+    assert one.comparisons[0].is_adjusted
+    assert one.comparisons[0].carried_by_few == (False, False)
+    assert "Few sites" not in answer_text(one)
+
+
 def test_what_was_known_of_the_sites_before_makes_the_answer_sharper() -> None:
     random = np.random.default_rng(5)
     known = np.arange(1, 201)

@@ -44,6 +44,24 @@ def test_the_first_crawl_visits_every_homepage_and_its_site(site: Site, project:
     assert crawl.stat("hacs/updates") == 0
 
 
+def test_depth_counts_links_or_levels_of_the_path(site: Site, project: Project) -> None:
+    site.set("/~ada/", "a/b/c.html", "news.html")
+    site.set("/~ada/a/b/c.html")
+    site.set("/~ada/news.html", "2.html")
+    site.set("/~ada/2.html", "3.html")
+    site.set("/~ada/3.html", "x/4.html")
+    site.set("/~ada/x/4.html")
+    project.crawl([f"{site.url}/~ada/"], "-a", "depth=path")
+    near = ["/~ada/", "/~ada/2.html", "/~ada/3.html", "/~ada/news.html", "/~ada/x/4.html"]
+    assert sorted(site.visited()) == near
+
+
+def test_an_unknown_depth_is_named(project: Project) -> None:
+    crawl = project.crawl(["http://127.0.0.1:1/"], "-a", "depth=3")
+    assert crawl.exit_status == 1
+    assert "depth = '3': allowed is links or path" in crawl.log
+
+
 def test_at_homepage_level_it_stays_on_the_homepages(site: Site, project: Project) -> None:
     site.set("/~ada/", "pubs/")
     project.crawl([f"{site.url}/~ada/"], "-a", "level=homepage")

@@ -53,6 +53,22 @@ def test_fit_recovers_a_known_prior():
     assert fitted.log_sd == pytest.approx(TRUTH.log_sd, abs=0.1)
 
 
+@pytest.mark.parametrize("fade_days", [90.0, 365.0, math.inf])
+def test_fading_does_not_bias_the_fit(fade_days):
+    rng = np.random.default_rng(0)
+    n_pages, n_gaps = 2000, 30
+    rates = np.exp(rng.normal(DEFAULT_PRIOR.log_median, DEFAULT_PRIOR.log_sd, n_pages))
+    gap_days = rng.lognormal(math.log(30.0), 1.0, (n_pages, n_gaps))
+    updated = np.zeros((n_pages, n_gaps + 1), np.bool_)
+    updated[:, 1:] = rng.random(gap_days.shape) < -np.expm1(-rates[:, None] * gap_days)
+    days = np.zeros(updated.shape)
+    np.cumsum(gap_days, axis=1, out=days[:, 1:])
+    offsets = np.arange(n_pages + 1) * (n_gaps + 1)
+    fitted = fit_prior(gaps_between(days.ravel(), updated.ravel(), offsets, fade_days))
+    assert fitted.log_sd == pytest.approx(1.5, abs=0.08)
+    assert fitted.mean_rate == pytest.approx(DEFAULT_PRIOR.mean_rate, rel=0.12)
+
+
 def test_a_store_larger_than_the_sample_gives_the_same_prior():
     fitted = fit_prior(store(10_000, n_gaps=5))
     assert fitted.log_median == pytest.approx(TRUTH.log_median, abs=0.1)
@@ -92,5 +108,5 @@ def test_an_empty_store_keeps_the_default():
 @pytest.mark.parametrize("rate_spread", [0.0, 12.0])
 def test_spread_stays_within_its_bounds(rate_spread):
     fitted = fit_prior(store(500, LogNormalPrior(-4.0, max(rate_spread, 1e-9)), n_gaps=50))
-    assert 0.3 <= fitted.log_sd <= 3.0
+    assert 0.3 <= fitted.log_sd <= 1.75
     assert math.isfinite(fitted.log_median)

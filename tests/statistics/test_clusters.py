@@ -12,6 +12,7 @@ from hacs_crawler.statistics.clusters import (
     Rate,
     bootstrap,
     difference_of,
+    effective_clusters,
     excess_of,
     rate_of,
     within_variance,
@@ -42,6 +43,37 @@ def test_the_error_is_that_of_leaving_out_each_cluster_in_turn(
     n = len(visits)
     assert rate.value == pytest.approx(updates.sum() / visits.sum())
     assert rate.error == pytest.approx(np.sqrt((n - 1) / n * np.sum(np.square(left))), abs=1e-12)
+
+
+def test_the_error_of_an_adjusted_rate_is_that_of_fitting_the_line_without_each_cluster() -> None:
+    random = np.random.default_rng(7)
+    visits = floats(*random.integers(1, 9, 20), 200)
+    updates = np.round(visits * random.random(21))
+    excess = visits * random.normal(0, 0.1, 21)
+    rate = rate_of(updates, visits, excess)
+
+    def fitted(left: slice | NDArray[np.int64]) -> float:
+        u, v, z = updates[left], visits[left], excess[left]
+        mean = u.sum() / v.sum()
+        slope = (u - mean * v) @ z / (z @ z)
+        return float(mean - slope * z.sum() / v.sum())
+
+    changes = [fitted(np.delete(np.arange(21), i)) - rate.value for i in range(21)]
+    assert rate.value == pytest.approx(fitted(slice(None)))
+    assert rate.error == pytest.approx(np.sqrt(20 / 21 * np.sum(np.square(changes))))
+
+
+def test_a_cluster_that_alone_has_an_excess_leaves_no_line_without_it() -> None:
+    updates, visits = floats(3, 1, 2, 40), floats(10, 10, 10, 200)
+    rate = rate_of(updates, visits, floats(0, 0, 0, 1 / 3))
+    plain = rate_of(updates, visits)
+    assert rate.error > plain.error / 2
+
+
+def test_clusters_count_as_many_as_carry_the_visits() -> None:
+    assert effective_clusters(np.full(7, 3.0)) == pytest.approx(7)
+    assert effective_clusters(floats(100, 100, *[1] * 10)) == pytest.approx(2.2, abs=0.01)
+    assert effective_clusters(np.zeros(3)) == 0
 
 
 def test_clusters_of_one_visit_give_the_error_of_a_share() -> None:
