@@ -28,6 +28,7 @@ from hacs_crawler.state.database import State
 from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.state.memory import MemoryStore
 from hacs_crawler.state.outcome_log import OUTCOME, SEEN, UPDATED
+from hacs_crawler.state.reestimation import follow_prior
 from hacs_crawler.statistics.isotonic import fit_isotonic
 from hacs_crawler.statistics.scoring import LOG_FLOOR, reliability, summary
 from hacs_crawler.utils.progress import Progress
@@ -69,7 +70,7 @@ class Crawl:
         state.record(world.history)
         for day, now in enumerate(scenario.days()):
             if day % REFIT_DAYS == 0:
-                state.refit_prior()
+                follow_prior(state, lambda *_: None)
                 state = State(store, scenario.estimation)
                 progress.update(f"{self.policy}, day {day}", day, len(scenario.days()))
             if now == self.corrected_from:

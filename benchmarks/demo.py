@@ -35,6 +35,7 @@ from hacs_crawler.state.database import State
 from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.state.memory import MemoryStore
 from hacs_crawler.state.page import News, Visit
+from hacs_crawler.state.reestimation import follow_prior
 from hacs_crawler.utils.times import DAY
 
 BASE = "http://127.0.0.1:8000"
@@ -115,7 +116,7 @@ def in_memory(web: Web, rounds: int, days: int) -> tuple[int, int, int]:
             if not page.is_gone(at)
         ]
     )
-    state.refit_prior()
+    follow_prior(state, lambda *_: None)
     visits, hits = 0, [0] * len(ARMS)
     for number in range(rounds):
         now = web.start + number * days * DAY
@@ -134,7 +135,7 @@ def in_memory(web: Web, rounds: int, days: int) -> tuple[int, int, int]:
         ):
             hits[arms[place]] += one.updated
         visits += len(chosen)
-        state.refit_prior()
+        follow_prior(state, lambda *_: None)
     return visits // len(ARMS), hits[0], hits[1]
 
 
