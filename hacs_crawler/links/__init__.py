@@ -4,11 +4,13 @@ from hacs_crawler.links.canonical import canonical_link
 from hacs_crawler.links.extract import (
     UNREADABLE,
     LinkRules,
+    has_slow_encoding,
     is_binary,
     link_fingerprint,
     link_fingerprints,
     page_links,
 )
+from hacs_crawler.links.markup import MarkupError, check_markup
 from hacs_crawler.links.sites import (
     DEEPEST,
     group_by_website,
@@ -31,10 +33,13 @@ __all__ = [
     "LONGEST_URL",
     "UNREADABLE",
     "LinkRules",
+    "MarkupError",
     "canonical_link",
+    "check_markup",
     "check_url",
     "fingerprint",
     "group_by_website",
+    "has_slow_encoding",
     "is_binary",
     "is_inside",
     "link_fingerprint",
