@@ -25,7 +25,16 @@ from hacs_crawler.exceptions import StateError, StateUnavailableError
 from hacs_crawler.state.codec import ROW, UNKNOWN_ROW, VERSION_OFFSET, row_of, unsound
 from hacs_crawler.state.outcome_log import OUTCOME, Outcomes
 from hacs_crawler.state.redis_connection import RedisServer
-from hacs_crawler.state.store import DAMAGED_OUTCOMES, DAMAGED_ROWS, SCHEMA, Change, Ids, Rows, note
+from hacs_crawler.state.store import (
+    DAMAGED_OUTCOMES,
+    DAMAGED_ROWS,
+    OLD_STATE,
+    SCHEMA,
+    Change,
+    Ids,
+    Rows,
+    note,
+)
 from hacs_crawler.utils.text import safe_logger
 
 logger = safe_logger(__name__)
@@ -89,16 +98,20 @@ end
 
 
 class RedisStore:
-    """Pages on a Redis server (`redis://`, `rediss://`, `unix://`) or cluster (`redis+cluster://`)."""
+    """Pages on a Redis server (`redis://`, `rediss://`, `unix://`) or cluster (`redis+cluster://`).
 
-    def __init__(self, url: str, namespace: str) -> None:
+    With `reads_only` nothing is changed, and what an older version wrote is read as it is.
+    """
+
+    def __init__(self, url: str, namespace: str, *, reads_only: bool = False) -> None:
         self._server = RedisServer(url)
         self._redis = self._server.client
         self._shown = self._server.shown
         self._is_cluster = self._server.is_cluster
         self._namespace = namespace
+        self._is_old = False
         try:
-            self._check_schema()
+            self._check_schema(reads_only=reads_only)
         except BaseException:
             self.close()
             raise
@@ -226,15 +239,19 @@ class RedisStore:
         """See `Store.close`."""
         self._server.close()
 
-    def _check_schema(self) -> None:
+    def _check_schema(self, *, reads_only: bool) -> None:
         with self._server.naming_errors("open"):
-            # Of several processes that open a new state at once, the first decides.
-            self._redis.hsetnx(self._meta_key, "schema", SCHEMA)
-            self._redis.hsetnx(self._meta_key, "identity", token_hex(8))
+            if not reads_only:
+                # Of several processes that open a new state at once, the first decides.
+                self._redis.hsetnx(self._meta_key, "schema", SCHEMA)
+                self._redis.hsetnx(self._meta_key, "identity", token_hex(8))
             schema, self._identity = self._redis.hmget(self._meta_key, "schema", "identity")
-            found = int(note("schema", schema))
+            found = SCHEMA if schema is None else int(note("schema", schema))
         self._refuse_newer(found)
-        if found < SCHEMA:
+        self._is_old = reads_only and found < SCHEMA
+        if self._is_old:
+            logger.info(OLD_STATE, self._shown)
+        elif found < SCHEMA:
             logger.info("Bringing the state in %s up to date", self._shown)
             with self._server.naming_errors("open"):
                 self._make_rows_anew()
@@ -359,7 +376,8 @@ class RedisStore:
     def _mended(self, rows: dict[int, bytes]) -> dict[int, bytes]:
         damaged = [page_id for page_id, row in rows.items() if len(row) != ROW.itemsize]
         bodies = self.load(damaged)
-        logger.error(DAMAGED_ROWS, len(damaged), self._shown, damaged[0])
+        if not self._is_old:
+            logger.error(DAMAGED_ROWS, len(damaged), self._shown, damaged[0])
         return rows | {page_id: row_of(bodies.get(page_id, b"")) for page_id in damaged}
 
     def _sound_outcomes(self, buckets: Sequence[int]) -> bytes:
