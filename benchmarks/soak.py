@@ -137,8 +137,7 @@ def malformed(responses: int, folder: Path) -> list[str]:
     print(f"malformed: {responses:,} seeds, {sum(site.asked.values()):,} requests")
     print(f"  {crawl.seconds:.0f} s, {crawl.cpu_seconds:.0f} s of CPU", end="")
     print(f", at most {crawl.most_megabytes:.0f} MB of memory")
-    cpu = crawl.stat("heartbeat/longest_cpu_ms")
-    print(f"  the event loop stood still for {stall} ms at most; {cpu} ms of CPU between two turns")
+    print(f"  the event loop stood still for {stall} ms at most")
     print(f"  {visits:,} visits; no observation: " + ", ".join(f"{n} {r}" for r, n in reasons))
     return faults
 

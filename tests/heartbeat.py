@@ -1,9 +1,13 @@
-"""A Scrapy extension that says for how long the event loop stood still at most."""
+"""A Scrapy extension that says for how long the event loop stood still at most.
+
+For how long its thread waited for a processor is taken off: that is other programs' doing.
+"""
 
 from __future__ import annotations
 
 import logging
 import time
+from pathlib import Path
 
 from scrapy import signals
 from scrapy.crawler import Crawler
@@ -13,17 +17,18 @@ logger = logging.getLogger(__name__)
 
 BEAT_SECONDS = 0.02
 LONG_SECONDS = 1.0
+_SCHEDULED = Path("/proc/thread-self/schedstat")
+"""Nanoseconds of work, and of waiting for a processor, of Linux's scheduler; 0 where it keeps none."""
 
 
 class Heartbeat:
-    """Stats `heartbeat/longest_ms` and `heartbeat/longest_cpu_ms`, and in a line what came before."""
+    """Sets the stat `heartbeat/longest_ms`, and says in a line what came before a long one."""
 
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
         self._beat = LoopingCall(self._note)
         self._seen: list[str] = []
-        self._last = self._last_cpu = 0.0
-        self._longest = self._longest_cpu = 0.0
+        self._last = self._longest = 0.0
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Heartbeat:
@@ -34,7 +39,7 @@ class Heartbeat:
         return extension
 
     def begin(self) -> None:
-        self._last, self._last_cpu = time.monotonic(), time.thread_time()
+        self._last = _seconds()
         self._beat.start(BEAT_SECONDS, now=False)
 
     def remember(self, response: object) -> None:
@@ -44,15 +49,18 @@ class Heartbeat:
         self._note()
         self._beat.stop()
         assert self._crawler.stats is not None
-        for name, seconds in (("ms", self._longest), ("cpu_ms", self._longest_cpu)):
-            self._crawler.stats.set_value(f"heartbeat/longest_{name}", round(1000 * seconds))
+        self._crawler.stats.set_value("heartbeat/longest_ms", round(1000 * self._longest))
 
     def _note(self) -> None:
-        now, cpu = time.monotonic(), time.thread_time()
-        stood, worked = now - self._last, cpu - self._last_cpu
-        self._last, self._last_cpu = now, cpu
+        now = _seconds()
+        stood, self._last = now - self._last, now
         self._longest = max(self._longest, stood)
-        self._longest_cpu = max(self._longest_cpu, worked)
         if stood > LONG_SECONDS:
-            logger.info("stood still for %.2f s, CPU %.2f s: %s", stood, worked, self._seen)
+            logger.info("stood still for %.2f s: %s", stood, self._seen)
         self._seen.clear()
+
+
+def _seconds() -> float:
+    """Return the time in seconds without that for which this thread waited for a processor."""
+    waited = int(_SCHEDULED.read_text().split()[1]) if _SCHEDULED.exists() else 0
+    return time.monotonic() - waited / 1e9

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Annotated, Any, Final
 
@@ -20,7 +20,7 @@ from hacs_crawler.links import check_url, page_id_of, site_id, without_login
 from hacs_crawler.model import bayes_quantiles, gaps_between
 from hacs_crawler.ranking.next_visit import Hold, Outlook, outlook_of
 from hacs_crawler.ranking.plan import read_rows
-from hacs_crawler.state import Ids, Page, Rows, State, histories
+from hacs_crawler.state import Ids, Page, Rows, State, as_of, histories
 from hacs_crawler.utils.progress import Progress
 from hacs_crawler.utils.times import DAY
 
@@ -47,6 +47,8 @@ class PageReport:
     rate_per_day: float
     interval: tuple[float, float] | None
     outlook: Outlook
+    set_aside: int = 0
+    """How many visits are later than now, and not in `page`."""
 
 
 def show(
@@ -63,12 +65,14 @@ def show(
         now = config.clock()
         page = state.load([page_id_of(url)]).get(page_id_of(url))
         with Progress("show") as progress:
-            ids, rows = read_rows(state, progress)
+            ids, rows = read_rows(state, progress, now)
         if page_id_of(url) not in ids:
             raise UnknownPageError(_unknown(url, ids, rows, state))
         if page is None:
             raise UnknownPageError(f"what the state holds of {url} is damaged")
-        report = report_of(page, ids, rows, state, config, now)
+        past = as_of(page, now)
+        report = report_of(past, ids, rows, state, config, now)
+        report = replace(report, set_aside=len(page.visits) - len(past.visits))
         if json_:
             typer.echo(json.dumps(_as_json(report), indent=2))
             return
@@ -113,6 +117,7 @@ def _as_json(report: PageReport) -> dict[str, Any]:
             {"at": _iso(at), "is_update": updated, "new_links": links}
             for at, updated, links in times
         ],
+        "visits_set_aside": report.set_aside,
         "links": len(page.links),
         "gone": page.gone,
         "failures": page.failures,
@@ -141,6 +146,8 @@ def _text(report: PageReport, config: Config, now: float) -> Iterator[str]:
     updates = sum(report.updated)
     yield page.url
     yield f"  seen         {_seen(page, updates, now)}"
+    if report.set_aside:
+        yield f"  set aside    {report.set_aside} visits that are later than now"
     if page.gone:
         yield f"  gone         404 or 410 answered {page.gone} times, last {_date(page.last_news)}"
     if page.failures:

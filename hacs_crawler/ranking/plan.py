@@ -16,7 +16,17 @@ from hacs_crawler.ranking.candidates import Correct, Places, candidates_from, ta
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.policies import Candidates, Floats
 from hacs_crawler.ranking.selection import best_places, explored, scored
-from hacs_crawler.state import PAGES_A_CALL, ROW, Ids, Label, Prediction, Rows, State, predictions
+from hacs_crawler.state import (
+    PAGES_A_CALL,
+    ROW,
+    Ids,
+    Label,
+    Prediction,
+    Rows,
+    State,
+    predictions,
+    without_future,
+)
 from hacs_crawler.utils.progress import Progress
 from hacs_crawler.utils.text import safe_logger
 
@@ -92,7 +102,7 @@ def make_plan(
     policy does not return one number a page. Pages that no crawl could visit leave their places to those
     behind them, and are logged.
     """
-    page_ids, rows = read_rows(state, progress)
+    page_ids, rows = read_rows(state, progress, now)
     options = options.seeded(secrets.randbits(63))  # the same each time
     look, unusable = options, _Unusable()
     while True:
@@ -137,8 +147,13 @@ class _Unusable:
             )
 
 
-def read_rows(state: State, progress: Progress | None = None) -> tuple[Ids, Rows]:
-    """Return the ids and the ranking rows of every page known, in the store's order."""
+def read_rows(
+    state: State, progress: Progress | None = None, now: float | None = None
+) -> tuple[Ids, Rows]:
+    """Return the ids and the ranking rows of every page known, in the store's order.
+
+    With `now`, in seconds since 1970 UTC, visits later than that are set aside, and logged.
+    """
     total = state.store.count() if progress is not None else 0
     # they grow in place: joining parts at the end would take twice the memory
     ids, rows = bytearray(), bytearray()
@@ -148,7 +163,13 @@ def read_rows(state: State, progress: Progress | None = None) -> tuple[Ids, Rows
         if progress is not None:
             number = len(ids) // 8
             progress.update(f"{number} pages", number, total)
-    return np.frombuffer(ids, np.int64), np.frombuffer(rows, ROW)
+    found, known = np.frombuffer(ids, np.int64), np.frombuffer(rows, ROW)
+    if now is None:
+        return found, known
+    known, future = without_future(state, found, known, now)
+    if future is not None:
+        logger.warning("%s", future)
+    return found, known
 
 
 def correction_of(state: State, options: RankingOptions) -> Correct | None:

@@ -43,14 +43,14 @@ def report_data(state: State, config: Config, now: float, limit: int) -> dict[st
     StateError, and ConfigError where a policy does not return one number a page.
     """
     with Progress("report") as progress:
-        known = read_rows(state, progress)
+        known = read_rows(state, progress, now)
     view = overview(*known, now, limit)
     plan = plan_of(*known, state, config.ranking, now)
     outcomes = state.outcomes()
     listed = np.unique(
         np.concatenate([plan.page_ids[:limit], view.slowest, view.quietest, view.gone])
     )
-    pages = load_pages(state, listed)
+    pages = load_pages(state, listed, now)
     place = {page_id: number for number, page_id in enumerate(pages)}
     chance = chances(state, config.ranking, listed, known, now)
     return {
@@ -67,7 +67,7 @@ def report_data(state: State, config: Config, now: float, limit: int) -> dict[st
         },
         "pages": page_data(pages, plan, chance, state),
         "plan": _plan(plan, config, limit, place),
-        "intervals": _intervals(view, state),
+        "intervals": _intervals(view, state, now),
         "evidence": {
             "visits": VISIT_CLASSES.tolist(),
             "updates": UPDATE_CLASSES.tolist(),
@@ -161,8 +161,8 @@ def _curve(p: FloatArray) -> dict[str, list[Any]]:
     return {"visits": visits.tolist(), "expected": rounded(sums[visits], 6)}
 
 
-def _intervals(view: Overview, state: State) -> dict[str, Any]:
-    sampled = load_pages(state, view.sample)
+def _intervals(view: Overview, state: State, now: float) -> dict[str, Any]:
+    sampled = load_pages(state, view.sample, now)
     gaps = gaps_between_updates(list(sampled.values()))
     return {
         "edges": INTERVAL_EDGES_DAYS.tolist(),

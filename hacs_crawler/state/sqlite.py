@@ -228,7 +228,7 @@ class SQLiteStore:
         self._db.close()
 
     def _use_write_ahead_log(self) -> None:
-        """Switch the file to WAL mode, for which SQLite itself does not wait where another does it too."""
+        """Switch the file to WAL mode; SQLite does not wait by itself where another does so, too."""
         deadline = time.monotonic() + BUSY_SECONDS
         while True:
             try:
@@ -259,7 +259,9 @@ class SQLiteStore:
     def _check_readable(self) -> None:
         tables, schema = self._checked()
         if self._pages.strip('"') not in tables:
-            known = sorted(name.removesuffix(".pages") for name in tables if name.endswith(".pages"))
+            known = sorted(
+                name.removesuffix(".pages") for name in tables if name.endswith(".pages")
+            )
             has = f"it has {', '.join(known)}" if known else "it is empty"
             msg = f"there is no state of the namespace {self._namespace} in {self._path}: {has}"
             raise StateError(msg)
