@@ -14,7 +14,7 @@ from hacs_crawler.config import Config
 from hacs_crawler.experiment.answer import answer
 from hacs_crawler.experiment.text import sentences
 from hacs_crawler.ranking.calibration import Group, groups
-from hacs_crawler.ranking.plan import Plan, plan_of, read_rows
+from hacs_crawler.ranking.plan import Plan, plan_of, plan_of_usable, read_rows
 from hacs_crawler.report.overview import (
     INTERVAL_EDGES_DAYS,
     LATELY_DAYS,
@@ -45,7 +45,8 @@ def report_data(state: State, config: Config, now: float, limit: int) -> dict[st
     with Progress("report") as progress:
         known = read_rows(state, progress, now)
     view = overview(*known, now, limit)
-    plan = plan_of(*known, state, config.ranking, now)
+    _, *usable = plan_of_usable(*known, state, config.ranking, now, limit)
+    plan = plan_of(*usable, state, config.ranking, now)
     outcomes = state.outcomes()
     listed = np.unique(
         np.concatenate([plan.page_ids[:limit], view.slowest, view.quietest, view.gone])

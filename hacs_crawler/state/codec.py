@@ -55,6 +55,7 @@ ROW: Final = np.dtype(
 `last_visit` is 0 where the page was never seen. `last_update` is the first visit where no update is
 known (`updates` is 0): from then on the page is known not to have changed. `before_update` is the visit
 before the last one that found an update, 0 where there is none; `site` is `site_id` of the page's URL.
+`failures` counts the 404s and 410s, too, of a page that was never seen.
 """
 UNKNOWN_ROW: Final = np.zeros(1, ROW)
 
@@ -191,7 +192,7 @@ def encode_row(page: Page) -> bytes:
         page.not_before,
         min(len(visits), 65_535),
         min(len(gaps_with_update), 65_535),
-        page.failures,
+        page.failures if visits else min(page.failures + page.gone, 255),
         _visit_before(visits, times[-1]) if times else 0,
         site_id(page.url),
         page.log_sd,
