@@ -117,8 +117,8 @@ def plan_of_usable(
 ) -> tuple[Plan, Ids, Rows]:
     """Return the plan without pages that no crawl could visit, and the ids and rows that are left.
 
-    Those among the pages of the plan are found, and logged; a plan of all pages is not looked at. As they
-    were never seen, they are all in front.
+    Those among the pages of the plan are found, and logged; a plan of all pages is not looked at. Never
+    seen, they are all in front.
     """
     options = options.seeded(secrets.randbits(63))  # the same each time
     look, ahead, unusable = options, limit, _Unusable()

@@ -45,8 +45,8 @@ def report_data(state: State, config: Config, now: float, limit: int) -> dict[st
     with Progress("report") as progress:
         known = read_rows(state, progress, now)
     view = overview(*known, now, limit)
-    _, *usable = plan_of_usable(*known, state, config.ranking, now, limit)
-    plan = plan_of(*usable, state, config.ranking, now)
+    _, page_ids, rows = plan_of_usable(*known, state, config.ranking, now, limit)
+    plan = plan_of(page_ids, rows, state, config.ranking, now)
     outcomes = state.outcomes()
     listed = np.unique(
         np.concatenate([plan.page_ids[:limit], view.slowest, view.quietest, view.gone])

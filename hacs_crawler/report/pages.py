@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
+from urllib.parse import quote
 
 import numpy as np
 
@@ -115,7 +116,7 @@ def page_data(
     updates = [_updates(page) for page in shown]
     return {
         "id": [str(page_id) for page_id in pages],  # beyond what numbers in JavaScript hold
-        "url": [page.url for page in shown],
+        "url": [_safe(page.url) for page in shown],
         "rate": rounded([page.rate for page in shown]),
         "visits": [len(page.visits) for page in shown],
         "updates": [len(found) for found in updates],
@@ -132,6 +133,13 @@ def page_data(
             for place, (page, found) in enumerate(zip(shown, updates, strict=True))
         ],
     }
+
+
+def _safe(url: str) -> str:
+    """Return a URL in which what would turn the direction of writing, or show nothing, is escaped."""
+    if url.isprintable():
+        return url
+    return "".join(one if one.isprintable() else quote(one, errors="replace") for one in url)
 
 
 def _updates(page: Page) -> dict[int, int]:
