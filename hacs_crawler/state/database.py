@@ -11,7 +11,7 @@ import numpy as np
 from hacs_crawler.exceptions import StateError, StateUnavailableError
 from hacs_crawler.links import page_id_of, site_id
 from hacs_crawler.model import DEFAULT_PRIOR, LogNormalPrior, fit_prior, gaps_between
-from hacs_crawler.state.codec import decode_page, encode_page, encode_row
+from hacs_crawler.state.codec import decode_page, decode_pages, encode_page, encode_row
 from hacs_crawler.state.estimation import Estimation, histories
 from hacs_crawler.state.outcome_log import (
     Label,
@@ -101,7 +101,7 @@ class State:
 
     def load(self, page_ids: Sequence[int]) -> dict[int, Page]:
         """Return the known ones of these pages, in one round trip; damaged ones are logged."""
-        return _decoded(self.store.load(page_ids))
+        return decode_pages(self.store.load(page_ids))
 
     def record(
         self, visits: Sequence[Visit], known: Mapping[int, Page] | None = None
@@ -179,7 +179,7 @@ class State:
         `record`.
         """
         bodies = self.store.load(page_ids)
-        known = _decoded(bodies)
+        known = decode_pages(bodies)
         outdated = {one for one, page in known.items() if encode_page(page) != bodies[one]}
         changed: set[int] = set()
 
@@ -340,17 +340,6 @@ class State:
             if len(chosen) >= size:
                 break
         return chosen
-
-
-def _decoded(bodies: Mapping[int, bytes]) -> dict[int, Page]:
-    """Return pages by id without those that are damaged, which are logged."""
-    pages: dict[int, Page] = {}
-    for page_id, body in bodies.items():
-        try:
-            pages[page_id] = decode_page(body)
-        except StateError as error:
-            logger.error("the page with id %d cannot be read: %s", page_id, error)
-    return pages
 
 
 def _by_id(pages: Iterable[Page]) -> dict[int, Page]:
