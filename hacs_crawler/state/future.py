@@ -114,8 +114,9 @@ def without_future(
 
 def _rows_as_of(state: State, pages: Sequence[Page], now: float) -> Rows:
     past = [as_of(page, now) for page in pages]
-    for page, rate in zip(past, state.estimation.rates_per_day(past).tolist(), strict=True):
-        page.rate = rate
+    rates, spreads = state.estimation.rates_with_spread(past)
+    for page, rate, log_sd in zip(past, rates.tolist(), spreads.tolist(), strict=True):
+        page.rate, page.log_sd = rate, log_sd
     return np.frombuffer(b"".join(map(encode_row, past)), ROW)
 
 
