@@ -51,7 +51,8 @@ from hacs_crawler.state.codec import ROW, encode_page
 from hacs_crawler.state.database import State
 from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.state.page import Page
-from hacs_crawler.state.redis import _GATHER_ROWS_OF_ALL, BUCKETS
+from hacs_crawler.state.redis import BUCKETS
+from hacs_crawler.state.redis_scripts import GATHER_ROWS_OF_ALL
 from hacs_crawler.state.store import Change, Ids, Rows
 from hacs_crawler.utils.times import DAY
 from servers import redis_server
@@ -365,7 +366,7 @@ def fields_line(client: redis.Redis, number: int, most: int) -> str:
     started, step = server_cpu(client), max(1, 10_000 // number)
     for first in range(0, hashes, step):
         some = keys[first : first + step]
-        client.eval(_GATHER_ROWS_OF_ALL, len(some), *some)
+        client.eval(GATHER_ROWS_OF_ALL, len(some), *some)
     micros.append((server_cpu(client) - started) / (hashes * number) * 1e6)
     cells = [f"{size:.0f}", *(f"{micro:.1f}" for micro in micros)]
     return f"| {number:,} | {most:,} | " + " | ".join(cells) + " |"

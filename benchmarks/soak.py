@@ -7,8 +7,9 @@ Real crawls of `scholar` against local servers; nothing leaves this machine, and
 by itself:
 
 - malformed: one crawl of so many malformed answers (see tests/malformed.py): fuzzed pages, links of a
-  megabyte, a million links on a page, wrong charsets, endless bodies, broken compression, no HTTP.
-  It has to end with status 0 and no traceback, to count every answer, and to leave a whole state.
+  megabyte, a million links on a page, 300,000 attributes on a tag, wrong charsets, endless bodies,
+  broken compression, no HTTP. It has to end with status 0 and no traceback, to count every answer, to
+  leave a whole state, and never to keep the event loop from its work for 2 s.
 - redis: rounds of crawls of a growing site, with Redis killed and restarted, paused for 30 s or without
   memory, at random, until the minutes are over.
 - cluster: the same with a cluster of three nodes, one replica each, whose primaries are killed in turn.
@@ -49,6 +50,7 @@ LONGEST_CRAWL_SECONDS = 3_600
 PAUSE_SECONDS = 30.0
 PAGES = 200
 MEGABYTE = 2**20
+LONGEST_STALL_MS = 2_000
 
 
 class Ended:
@@ -118,8 +120,12 @@ def malformed(responses: int, folder: Path) -> list[str]:
             DOWNLOAD_TIMEOUT=5,
             REDIRECT_MAX_TIMES=5,
             RETRY_ENABLED=False,
+            EXTENSIONS='{"tests.heartbeat.Heartbeat": 0}',
         )
     faults = crawl.faults()
+    stall = crawl.stat("heartbeat/longest_ms")
+    if not 0 < stall < LONGEST_STALL_MS:
+        faults.append(f"the event loop stood still for {stall} ms")
     visits, unseen = crawl.stat("hacs/visits"), crawl.stat("hacs/not_observed")
     if visits + unseen != responses:
         faults.append(f"{visits} visits and {unseen} without observation are not {responses}")
@@ -131,6 +137,7 @@ def malformed(responses: int, folder: Path) -> list[str]:
     print(f"malformed: {responses:,} seeds, {sum(site.asked.values()):,} requests")
     print(f"  {crawl.seconds:.0f} s, {crawl.cpu_seconds:.0f} s of CPU", end="")
     print(f", at most {crawl.most_megabytes:.0f} MB of memory")
+    print(f"  the event loop stood still for {stall} ms at most")
     print(f"  {visits:,} visits; no observation: " + ", ".join(f"{n} {r}" for r, n in reasons))
     return faults
 

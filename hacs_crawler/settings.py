@@ -18,6 +18,8 @@ AUTOTHROTTLE_START_DELAY = 1.0
 HACS_RETRY_AFTER = True
 DOWNLOAD_TIMEOUT = 60
 DOWNLOAD_MAXSIZE = 32 * 1024 * 1024
+# nearer the engine than HttpCompressionMiddleware (590), and before Scrapy decodes a page (580)
+DOWNLOADER_MIDDLEWARES = {"hacs_crawler.middlewares.slow_encoding.SlowEncodingMiddleware": 585}
 
 TELNETCONSOLE_ENABLED = False
 COOKIES_ENABLED = False

@@ -25,11 +25,18 @@ _TAGS = (b"a", b"area", b"base", b"p", b"table", b"script", b"svg", b"math", b"t
 
 @dataclass(frozen=True)
 class Sizes:
-    """How large the large answers are: links on the longest pages, bytes of a link, depth of nesting."""
+    """How large the large answers are.
+
+    Links on the longest pages, bytes of a link, depth of nesting, attributes of a tag, links that
+    take the long way or lie in one another, and bytes of what decoders take long for.
+    """
 
     links: int = 100_000
     link_bytes: int = 1_000_000
     depth: int = 20_000
+    attributes: int = 300_000
+    odd_links: int = 100_000
+    bytes: int = 3_000_000
 
 
 class MalformedSite:
@@ -302,6 +309,61 @@ def _hrefs(rng: random.Random, sizes: Sizes, path: str) -> Iterator[bytes]:
     return _page(b"".join(b'<a href="%s">x</a>' % href for href in rng.sample(odd, 12)))
 
 
+def _attributes(rng: random.Random, sizes: Sizes, path: str) -> Iterator[bytes]:
+    form = rng.choice([b"a%d ", b"a%d=1 ", b'a%d=">" ', b'b==" a%d=">" ', b"<b%d ", b"a%d/"])
+    names = (form % number for number in range(sizes.attributes))
+    return _page(b"<a href=x " + b"".join(names) + b">" + _links(rng, 3))
+
+
+def _some_attributes(rng: random.Random, sizes: Sizes, path: str) -> Iterator[bytes]:
+    tag = (
+        b"<p " + b" ".join(b"a%d" % number for number in range(rng.randrange(100, 500))) + b"></p>"
+    )
+    return _page(tag * (sizes.bytes // len(tag)) + _links(rng, 3))
+
+
+def _areas(rng: random.Random, sizes: Sizes, path: str) -> Iterator[bytes]:
+    half = sizes.odd_links // 2
+    return _page(b"<a href=x></a><area href=y>" * half + _links(rng, 3))
+
+
+def _odd_links(rng: random.Random, sizes: Sizes, path: str) -> Iterator[bytes]:
+    form = rng.choice(
+        [
+            b"/x%%41?b=%d&a=%%C3",
+            "http://ü%d.de/".encode(),
+            b"a/../b/%d;sid=4/../",
+            b"/%d?" + b"a=%%C3&" * 300,
+        ]
+    )
+    number = min(sizes.odd_links, sizes.bytes // len(form))
+    return _page(b"".join(b"<a href='" + form % place + b"'>" for place in range(number)))
+
+
+def _nested_links(rng: random.Random, sizes: Sizes, path: str) -> Iterator[bytes]:
+    links = b"".join(b"<a href=/%d><div>" % number for number in range(2_000))
+    return _page(links + b"x" * sizes.bytes)
+
+
+def _punycode(rng: random.Random, sizes: Sizes, path: str) -> Iterator[bytes]:
+    body = _links(rng, 3) + b"x-" + b"ba" * (sizes.bytes // 2)
+    if rng.random() < 0.5:
+        return _page(body, kind=b"text/html; charset=punycode")
+    return _page(b"<meta charset=punycode>" + body, kind=b"text/html")
+
+
+def _packed_bomb(rng: random.Random, sizes: Sizes, path: str) -> Iterator[bytes]:
+    inside = gzip.compress(b"<p>" * 10_000_000)
+    return _page(gzip.compress(inside), b"Content-Encoding: gzip")
+
+
+def _spaces(rng: random.Random, sizes: Sizes, path: str) -> Iterator[bytes]:
+    text = rng.choice(
+        [b" ", b"x ", b"&amp;", b"<", b"<!--", b"</p>", b"<a href=", b"\xc3", b"\n<a "]
+    )
+    return _page(_links(rng, 3) + text * (sizes.bytes // len(text)))
+
+
 KINDS: dict[str, Callable[[random.Random, Sizes, str], Iterator[bytes]]] = {
     "fuzzed": _fuzzed,
     "soup": _soup,
@@ -329,8 +391,27 @@ KINDS: dict[str, Callable[[random.Random, Sizes, str], Iterator[bytes]]] = {
     "astray": _astray,
     "bases": _bases,
     "hrefs": _hrefs,
+    "attributes": _attributes,
+    "some-attributes": _some_attributes,
+    "areas": _areas,
+    "odd-links": _odd_links,
+    "nested-links": _nested_links,
+    "punycode": _punycode,
+    "packed-bomb": _packed_bomb,
+    "spaces": _spaces,
 }
-COSTLY = ("long-link", "many-links", "deep", "endless", "trickle", "silent", "bomb")
+_LONG_TO_READ = (
+    "attributes",
+    "some-attributes",
+    "areas",
+    "odd-links",
+    "nested-links",
+    "punycode",
+    "packed-bomb",
+    "spaces",
+)
+_LONG_TO_FETCH = ("long-link", "many-links", "deep", "endless", "trickle", "silent", "bomb")
+COSTLY = _LONG_TO_FETCH + _LONG_TO_READ
 
 
 def _in_turn() -> Iterator[str]:

@@ -51,8 +51,8 @@ def visits_of(urls: list[str], at: int = 1_700_000_000) -> list[Visit]:
     return [Visit(url, at, links=frozenset({1, 2})) for url in urls]
 
 
-def record(state: str, visits: list[Visit]) -> None:
-    with closing(open_store(state, "hacs", Path())) as store:
+def record(state: str, visits: list[Visit], namespace: str = "hacs") -> None:
+    with closing(open_store(state, namespace, Path())) as store:
         State(store, Estimation()).record(visits)
 
 

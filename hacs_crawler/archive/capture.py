@@ -10,7 +10,7 @@ from email.utils import parsedate_to_datetime
 from typing import Final
 
 from hacs_crawler.exceptions import HacsError
-from hacs_crawler.links import LONGEST_URL, page_surt
+from hacs_crawler.links import check_url, kept_url, page_surt
 from hacs_crawler.utils.times import in_range
 
 REVISIT: Final = "warc/revisit"
@@ -27,7 +27,7 @@ Cleaning = Counter[str]
 - ``not_http``: ``mailto:``, ``dns:`` and the like, also as in ``http://mailto:me@a.edu/``
 - ``empty``: the digest is that of no content at all
 - ``duplicate``: the same capture as in the row before
-- ``malformed``: too few or too many fields, no JSON, not UTF-8, a URL without a key
+- ``malformed``: too few or too many fields, no JSON, not UTF-8, a URL that no crawl could visit
 - ``unreadable`` (WARC only): the payload is cut off, too long, empty, no text, or in an encoding that
   cannot be undone
 """
@@ -124,17 +124,17 @@ def has_digest(body: bytes, digest: str) -> bool:
 
 
 def key_of(url: str) -> tuple[str, str]:
-    """Return the page's SURT and "", or "" and the kind under which the URL is dropped."""
+    """Return the page's SURT and "", or "" and the kind under which the URL is dropped.
+
+    What no crawl could visit is dropped, as from a list of seeds.
+    """
     if not url[:8].lower().startswith(("http://", "https://")):
         return "", "not_http" if ":" in url else "malformed"
-    if len(url) > LONGEST_URL:
-        return "", "malformed"
     if "@" in url.split("/", 3)[2]:  # its SURT would be that of the host's homepage
         return "", "not_http"
-    try:
-        return page_surt(url), ""
-    except ValueError:
+    if check_url(kept_url(url)) is not None:
         return "", "malformed"
+    return page_surt(url), ""
 
 
 def is_html(mime: str) -> bool:

@@ -13,11 +13,13 @@ from lxml import etree
 from hacs_crawler.archive.capture import parse_timestamp
 
 _MEMENTO: Final = re.compile(r"/([0-9]{4,17})(?:[a-z]{2}_)?/(https?:/.+|[^/:]+\..+)\Z", re.DOTALL)
-_TOOLBAR: Final = re.compile(
-    r"<!-- BEGIN WAYBACK TOOLBAR INSERT -->.*?<!-- END WAYBACK TOOLBAR INSERT -->", re.DOTALL
+_TOOLBAR: Final = (
+    "<!-- BEGIN WAYBACK TOOLBAR INSERT -->",
+    "<!-- END WAYBACK TOOLBAR INSERT -->",
 )
 """What OpenWayback and the Wayback Machine put around the links of their own."""
-_links: Final = etree.XPath("//a[@href] | //area[@href]")
+# not joined by "|", for which libxml2 compares each with each
+_links: Final = etree.XPath("//*[self::a or self::area][@href]")
 _bases: Final = etree.XPath("//base[@href]")
 
 
@@ -43,7 +45,13 @@ def raw_uri(uri: str) -> str:
 
 def without_toolbar(text: str) -> str:
     """Return a page without the bar that Wayback software puts on top of it."""
-    return _TOOLBAR.sub("", text)
+    begin, end = _TOOLBAR
+    first, *others = text.split(begin)  # an expression would look for the end from each beginning
+    kept = [first]
+    for part in others:
+        _, found, after = part.partition(end)
+        kept.append(after if found else begin + part)
+    return "".join(kept)
 
 
 class Rewriting:
@@ -81,7 +89,7 @@ class Rewriting:
 
         A relative link is as it was: it leads to the memento's own folder, there as in the page.
         """
-        if not _names_host_or_root(href):
+        if not _names_host_or_root(href) or _MEMENTO.search(href) is None:
             return ""
         try:
             uri = urljoin(self._uri, href)

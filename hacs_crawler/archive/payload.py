@@ -15,7 +15,15 @@ from scrapy.http import HtmlResponse
 
 from hacs_crawler.archive.codecs import MissingCodecError, decoded, say_missing
 from hacs_crawler.archive.memento_uri import Rewriting, without_toolbar
-from hacs_crawler.links import UNREADABLE, LinkRules, is_binary, link_fingerprints
+from hacs_crawler.links import (
+    UNREADABLE,
+    LinkRules,
+    MarkupError,
+    check_markup,
+    has_slow_encoding,
+    is_binary,
+    link_fingerprints,
+)
 from hacs_crawler.utils.text import safe_logger
 
 logger = safe_logger(__name__)
@@ -46,14 +54,18 @@ def payload_links(
     headers = {"Content-Type": header("Content-Type") or "text/html"}
     try:
         response = HtmlResponse(url, headers=headers, body=content)
-        if is_binary(content, response.encoding):
+        if is_binary(content, response.encoding) or has_slow_encoding(response.encoding):
             return None
+        check_markup(response.text)
         root = _parsed(response.text, url)
         if rewriting is not None and rewriting.is_in(root):
             _say_rewritten(rewriting.place)
             root = _parsed(without_toolbar(response.text), url)
             rewriting.undo(root)
         return link_fingerprints(root, url, rules)
+    except MarkupError as error:
+        logger.warning("%s, as archived, is not read: %s", url, error)
+        return None
     except UNREADABLE:
         return None
 

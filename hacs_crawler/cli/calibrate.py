@@ -51,7 +51,7 @@ def calibrate(
     """
     if dry_run and remove:
         raise typer.BadParameter("--dry-run and --remove exclude each other")
-    with opened(settings) as (config, state), writing_to_stdout():
+    with opened(settings, writes=not dry_run) as (config, state), writing_to_stdout():
         if remove:
             _remove_all(state)
             return

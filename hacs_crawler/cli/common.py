@@ -27,10 +27,13 @@ Set = Annotated[list[str] | None, typer.Option("-s", "--set", help="a setting: N
 
 
 @contextmanager
-def opened(pairs: list[str] | None, *, creates: bool = False) -> Iterator[tuple[Config, State]]:
+def opened(
+    pairs: list[str] | None, *, writes: bool = False, creates: bool = False
+) -> Iterator[tuple[Config, State]]:
     """Open the state that the project and `-s` name; errors end the command with one line.
 
-    A file that does not exist is such an error, unless the command `creates` it.
+    Nothing in it is changed, unless the command `writes`. A file that does not exist is an error,
+    unless the command `creates` it.
     """
     with ending_in_a_line():
         settings = project_settings(pairs)
@@ -42,7 +45,7 @@ def opened(pairs: list[str] | None, *, creates: bool = False) -> Iterator[tuple[
         if path is not None and not creates and not (path.exists() and path.stat().st_size):
             msg = f"there is no state at {path}: HACS_STATE names it, a crawl or `hacs import` makes it"
             raise HacsError(msg)
-        state = open_state(*config.state_arguments)
+        state = open_state(*config.state_arguments, reads_only=not (writes or creates))
         try:
             yield config, state
         finally:

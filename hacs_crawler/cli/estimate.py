@@ -31,7 +31,7 @@ def estimate(
     """
     if not every:
         raise typer.BadParameter("add --all: it is every page or none")
-    with opened(settings) as (_, state), _signals() as asked:
+    with opened(settings, writes=True) as (_, state), _signals() as asked:
         run = stopped_run(state) or new_run(state)
         with Progress("estimate") as progress:
 

@@ -11,6 +11,7 @@ import typer
 
 from hacs_crawler.cli.common import Set, opened, place_of, say, writing_to_stdout
 from hacs_crawler.cli.text import days_text, interval_text
+from hacs_crawler.ranking.candidates import VISITS_OF_A_RATE
 from hacs_crawler.ranking.plan import Plan, make_plan
 from hacs_crawler.state import PAGES_A_CALL, State
 from hacs_crawler.utils.progress import Progress
@@ -85,10 +86,20 @@ def _table(plan: Plan, state: State) -> Iterator[str]:
         arm = f"{plan.arm_names[plan.arms[place]]:{width}}  " if arms else ""
         yield (
             f"{place + 1:>{ranks}}  {plan.p[place]:6.4f}  "
-            f"{interval_text(plan.rate_per_day[place]):>13}  "
+            f"{_interval(plan, place):>13}  "
             f"{_ago(plan.days_since_visit[place]):>10}  {_ago(plan.days_since_update[place]):>11}  "
             f"{plan.visits[place]:>6}  {plan.updates[place]:>7}  {plan.failures[place]:>6}  {arm}{url}"
         )
+
+
+def _interval(plan: Plan, place: int) -> str:
+    interval = interval_text(plan.rate_per_day[place])
+    return f"{interval} (prior)" if _is_of_prior(plan, place) else interval
+
+
+def _is_of_prior(plan: Plan, place: int) -> bool:
+    """Whether nothing was learned of the page's own rate yet."""
+    return bool(plan.visits[place] < VISITS_OF_A_RATE)
 
 
 def _ago(days: float) -> str:
@@ -107,6 +118,7 @@ def facts(plan: Plan, place: int) -> dict[str, Any]:
         "p": float(plan.p[place]),
         "raw_p": float(plan.raw_p[place]),
         "rate_per_day": float(plan.rate_per_day[place]),
+        "rate_is_prior": _is_of_prior(plan, place),
         "days_since_visit": _finite(plan.days_since_visit[place]),
         "days_since_update": _finite(plan.days_since_update[place]),
         "visits": int(plan.visits[place]),

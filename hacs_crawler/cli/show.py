@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Annotated, Any, Final
 
@@ -18,9 +18,10 @@ from hacs_crawler.config import Config
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.links import check_url, page_id_of, site_id, without_login
 from hacs_crawler.model import bayes_quantiles, gaps_between
+from hacs_crawler.ranking.candidates import VISITS_OF_A_RATE
 from hacs_crawler.ranking.next_visit import Hold, Outlook, outlook_of
-from hacs_crawler.ranking.plan import read_rows
-from hacs_crawler.state import Ids, Page, Rows, State, histories
+from hacs_crawler.ranking.plan import plan_of_usable, read_rows
+from hacs_crawler.state import PAGES_A_CALL, Ids, Page, Rows, State, as_of, histories
 from hacs_crawler.utils.progress import Progress
 from hacs_crawler.utils.times import DAY
 
@@ -47,6 +48,8 @@ class PageReport:
     rate_per_day: float
     interval: tuple[float, float] | None
     outlook: Outlook
+    set_aside: int = 0
+    """How many visits are later than now, and not in `page`."""
 
 
 def show(
@@ -63,12 +66,17 @@ def show(
         now = config.clock()
         page = state.load([page_id_of(url)]).get(page_id_of(url))
         with Progress("show") as progress:
-            ids, rows = read_rows(state, progress)
+            ids, rows = read_rows(state, progress, now)
         if page_id_of(url) not in ids:
             raise UnknownPageError(_unknown(url, ids, rows, state))
         if page is None:
             raise UnknownPageError(f"what the state holds of {url} is damaged")
-        report = report_of(page, ids, rows, state, config, now)
+        past = as_of(page, now)
+        _, ids, rows = plan_of_usable(ids, rows, state, config.ranking, now, PAGES_A_CALL)
+        if page_id_of(url) not in ids:
+            raise UnknownPageError(f"no crawl could visit {page.url}: {check_url(page.url)}")
+        report = report_of(past, ids, rows, state, config, now)
+        report = replace(report, set_aside=len(page.visits) - len(past.visits))
         if json_:
             typer.echo(json.dumps(_as_json(report), indent=2))
             return
@@ -113,6 +121,7 @@ def _as_json(report: PageReport) -> dict[str, Any]:
             {"at": _iso(at), "is_update": updated, "new_links": links}
             for at, updated, links in times
         ],
+        "visits_set_aside": report.set_aside,
         "links": len(page.links),
         "gone": page.gone,
         "failures": page.failures,
@@ -123,6 +132,7 @@ def _as_json(report: PageReport) -> dict[str, Any]:
             for one in page.harvests.values()
         ],
         "rate_per_day": report.rate_per_day,
+        "rate_is_prior": _is_of_prior(report.page),
         "rate_interval": report.interval,
         "ranked_rate_per_day": outlook.rate_per_day,
         "p": outlook.p,
@@ -141,6 +151,8 @@ def _text(report: PageReport, config: Config, now: float) -> Iterator[str]:
     updates = sum(report.updated)
     yield page.url
     yield f"  seen         {_seen(page, updates, now)}"
+    if report.set_aside:
+        yield f"  set aside    {report.set_aside} visits that are later than now"
     if page.gone:
         yield f"  gone         404 or 410 answered {page.gone} times, last {_date(page.last_news)}"
     if page.failures:
@@ -179,11 +191,18 @@ def _rate(report: PageReport, config: Config) -> str:
             f" ({100 * INTERVAL:.0f} % of the posterior: {interval_text(high)} "
             f"to {interval_text(low)})"
         )
+    if _is_of_prior(report.page):
+        return f"{text}, expected of any page: a rate of its own takes {VISITS_OF_A_RATE} visits"
     text += f", by {config.estimation.estimator}"
     ranked = report.outlook.rate_per_day
     if not np.isclose(ranked, report.rate_per_day, rtol=0.01):
         text += f"; ranked by {ranked:.4g}, of the time of its last visit"
     return text
+
+
+def _is_of_prior(page: Page) -> bool:
+    """Whether nothing was learned of the page's own rate yet."""
+    return len(page.visits) < VISITS_OF_A_RATE
 
 
 def _rank(outlook: Outlook) -> str:

@@ -22,7 +22,7 @@ from hacs_crawler.crawl.seed_queue import SeedQueue
 from hacs_crawler.crawl.session import Session
 from hacs_crawler.exceptions import ConfigError, StateError, StateUnavailableError
 from hacs_crawler.ranking.selection import Selection
-from hacs_crawler.state import Rows
+from hacs_crawler.state import Future, Rows
 from hacs_crawler.utils.text import safe_logger
 
 logger = safe_logger(__name__)
@@ -59,6 +59,7 @@ class HeldSeeds:
         self._has_ranked = False
         self._releases = count()
         self._budget = config.ranking.budget
+        self._has_said_future = False
         self.ends_surely = False
         """Whether what is held comes from a list, which can be ranked whole."""
 
@@ -122,7 +123,7 @@ class HeldSeeds:
         """Read ranking rows; once something was ranked, a state that is away is waited for."""
         while True:
             try:
-                return await self._session.pages.rows(page_ids)
+                rows, future = await self._session.pages.rows(page_ids, self._session.clock())
             except StateUnavailableError as error:
                 if not self._has_ranked:
                     self._session.fail(str(error))
@@ -132,6 +133,15 @@ class HeldSeeds:
             except StateError as error:
                 self._session.fail(str(error))
                 return None
+            else:
+                self._say(future)
+                return rows
+
+    def _say(self, future: Future | None) -> None:
+        """Say once in a crawl that visits are set aside."""
+        if future is not None and not self._has_said_future:
+            self._has_said_future = True
+            logger.warning("%s", future)
 
     def _offer(self, held: list[Request], page_ids: list[int], rows: Rows) -> bool:
         """Have seeds scored; returns whether that could be done."""

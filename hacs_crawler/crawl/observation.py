@@ -7,8 +7,19 @@ from typing import Final, NamedTuple
 from scrapy.http import HtmlResponse, Response
 
 from hacs_crawler.archive import GZIP_MAGIC, MAX_BODY_BYTES, decoded
-from hacs_crawler.links import UNREADABLE, LinkRules, is_binary, link_fingerprints
+from hacs_crawler.links import (
+    UNREADABLE,
+    LinkRules,
+    MarkupError,
+    check_markup,
+    has_slow_encoding,
+    is_binary,
+    link_fingerprints,
+)
 from hacs_crawler.state import News, Prediction, Visit
+from hacs_crawler.utils.text import safe_logger
+
+logger = safe_logger(__name__)
 
 GONE_STATUSES: Final = (404, 410)
 NOT_MODIFIED: Final = 304
@@ -74,10 +85,18 @@ def _links(response: Response, rules: LinkRules) -> tuple[frozenset[int] | None,
             response = response.replace(body=body, encoding=None)
     if not response.body.strip():
         return None, "empty"
-    if is_binary(response.body, response.encoding):
+    return _read(response, rules)
+
+
+def _read(response: HtmlResponse, rules: LinkRules) -> tuple[frozenset[int] | None, str]:
+    if is_binary(response.body, response.encoding) or has_slow_encoding(response.encoding):
         return None, "unreadable"
     try:
+        check_markup(response.text)
         return link_fingerprints(response.selector.root, response.url, rules), ""
+    except MarkupError as error:
+        logger.warning("%s is not read: %s", response.url, error)
+        return None, "markup"
     except UNREADABLE:
         return None, "unreadable"
 

@@ -15,7 +15,19 @@ from twisted.python.failure import Failure
 from hacs_crawler.crawl.loop import Worker, call_later, in_batches, sleep
 from hacs_crawler.exceptions import StateError, StateUnavailableError
 from hacs_crawler.links import page_id_of
-from hacs_crawler.state import Page, Prediction, Recorded, Rows, State, Visit, copy_of, merged
+from hacs_crawler.state import (
+    Future,
+    Ids,
+    Page,
+    Prediction,
+    Recorded,
+    Rows,
+    State,
+    Visit,
+    copy_of,
+    merged,
+    without_future,
+)
 from hacs_crawler.utils.text import safe_logger
 
 logger = safe_logger(__name__)
@@ -116,9 +128,12 @@ class PageCache:
             self._worker.run(function, self._state, *args, **kwargs)
         )
 
-    async def rows(self, page_ids: Sequence[int]) -> Rows:
-        """Return the pages' ranking rows; raises StateError."""
-        return await self.once(State.rows, np.array(page_ids, np.int64))
+    async def rows(self, page_ids: Sequence[int], now: float) -> tuple[Rows, Future | None]:
+        """Return the pages' ranking rows without visits later than `now`, and what there is of these.
+
+        Raises StateError.
+        """
+        return await self.once(_rows, np.array(page_ids, np.int64), now)
 
     def urls(self) -> AsyncIterator[str]:
         """Stream the URL of every page known; raises StateError."""
@@ -352,3 +367,7 @@ class PageCache:
             page_id = page_id_of(visit.url)
             self._latest.pop(page_id, None)
             self._known.pop(page_id, None)
+
+
+def _rows(state: State, page_ids: Ids, now: float) -> tuple[Rows, Future | None]:
+    return without_future(state, page_ids, state.rows(page_ids), now)

@@ -27,6 +27,8 @@ logger = safe_logger(__name__)
 LONGEST_LINE_BYTES = 65_536
 """A longer line is malformed; this bounds the memory that a file without line ends takes."""
 
+EXAMPLES_SHOWN = 3
+"""Of pages that are passed over."""
 _COMMENT = re.compile(r"(?:^|\s)#.*", re.DOTALL)
 
 
@@ -64,6 +66,7 @@ async def seeds_of(session: Session, source: str) -> AsyncIterator[str]:
 
     Raises SeedsError, StateError.
     """
+    passed_over = _PassedOver()
     worker = Worker()  # standard input may keep its reader waiting, and the state must not wait
     if session.ranker is not None:
         session.ranker.watch.is_reading = True
@@ -74,10 +77,11 @@ async def seeds_of(session: Session, source: str) -> AsyncIterator[str]:
             session.pages.urls() if is_state else in_batches(worker, read_seeds(source))
         ):
             if is_state and (problem := check_url(url)):
-                logger.warning("a page of the state cannot be visited: %s: %s", problem, url[:200])
+                passed_over.add(url, problem)
                 continue
             yield url
     finally:
+        passed_over.log()
         worker.close()
         if session.ranker is not None:
             session.ranker.watch.is_reading = False
@@ -95,6 +99,7 @@ async def planned_seeds(session: Session) -> AsyncIterator[tuple[str, dict[str, 
     if not plan.known:
         raise SeedsError("seeds = 'state': there is no usable seed in it, it knows no page yet")
     session.stats.count_plan(plan)
+    passed_over = _PassedOver()
     for start in range(0, len(plan), PAGES_A_CALL):
         batch = slice(start, start + PAGES_A_CALL)
         page_ids = plan.page_ids[batch].tolist()
@@ -106,13 +111,37 @@ async def planned_seeds(session: Session) -> AsyncIterator[tuple[str, dict[str, 
                 continue
             url = pages[page_id].url
             if problem := check_url(url):
-                logger.warning("a page of the state cannot be visited: %s: %s", problem, url[:200])
+                passed_over.add(url, problem)
                 continue
             if session.ranker is not None:
                 await session.ranker.make_room()
             if session.failure is not None:
                 return
             yield url, planned_meta(url, prediction, arm)
+    passed_over.log()
+
+
+class _PassedOver:
+    """Pages of the state that cannot be visited, said in one line."""
+
+    def __init__(self) -> None:
+        self._number = 0
+        self._examples: list[str] = []
+
+    def add(self, url: str, problem: str) -> None:
+        """Count a page."""
+        self._number += 1
+        if len(self._examples) < EXAMPLES_SHOWN:
+            self._examples.append(f"{url[:200]}: {problem}")
+
+    def log(self) -> None:
+        """Say how many there are, and which, if there are any."""
+        if self._number:
+            logger.warning(
+                "%d pages of the state cannot be visited and are passed over, such as %s",
+                self._number,
+                "; ".join(self._examples),
+            )
 
 
 def _open(source: str) -> AbstractContextManager[IO[bytes] | gzip.GzipFile]:

@@ -4,11 +4,13 @@ from hacs_crawler.links.canonical import canonical_link
 from hacs_crawler.links.extract import (
     UNREADABLE,
     LinkRules,
+    has_slow_encoding,
     is_binary,
     link_fingerprint,
     link_fingerprints,
     page_links,
 )
+from hacs_crawler.links.markup import MarkupError, check_markup
 from hacs_crawler.links.sites import (
     DEEPEST,
     group_by_website,
@@ -21,6 +23,7 @@ from hacs_crawler.links.urls import (
     LONGEST_URL,
     check_url,
     fingerprint,
+    kept_url,
     page_id_of,
     page_surt,
     without_login,
@@ -31,12 +34,16 @@ __all__ = [
     "LONGEST_URL",
     "UNREADABLE",
     "LinkRules",
+    "MarkupError",
     "canonical_link",
+    "check_markup",
     "check_url",
     "fingerprint",
     "group_by_website",
+    "has_slow_encoding",
     "is_binary",
     "is_inside",
+    "kept_url",
     "link_fingerprint",
     "link_fingerprints",
     "page_id_of",

@@ -16,6 +16,7 @@ from urllib.parse import urldefrag, urljoin, urlsplit, urlunsplit
 
 from w3lib.url import canonicalize_url
 
+from hacs_crawler.links.markup import MarkupError
 from hacs_crawler.links.urls import LONGEST_URL, bad_host
 
 # What session ids and trackers look like. The words that also name other things (a session of a
@@ -34,7 +35,10 @@ _DROPPED_PATH: Final = re.compile(
 _HOST = (  # the ports of two to four digits that are nobody's default, and any below 60000
     r"//(?:[a-z0-9-]{1,63}\.)*[a-z0-9-]{1,63}(?::(?!(?:80|443)(?![0-9]))[1-9][0-9]{0,3}|:[1-5][0-9]{4})?"
 )
-_SEGMENT = r"[a-zA-Z0-9_~,+-][a-zA-Z0-9_~,+.-]*"  # safe characters, and not "." or ".."
+_ESCAPE = "%(?:20|[89A-F][0-9A-F])"  # of what has to be escaped, as it is to be written
+_SEGMENT = (  # safe characters, and not "." or ".."
+    rf"(?:[a-zA-Z0-9_~,+-]|{_ESCAPE})(?:[a-zA-Z0-9_~,+.-]|{_ESCAPE})*"
+)
 _PATH = rf"/(?:{_SEGMENT}/)*(?:{_SEGMENT})?"
 _PARAMETER = r"[a-zA-Z0-9_.-]+=[a-zA-Z0-9_.-]*"
 _PLAIN_LINK: Final = re.compile(
@@ -47,6 +51,10 @@ _PLAIN_BASE: Final = re.compile(
 _SCHEME: Final = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]*):").match
 _C0_AND_SPACE: Final = "".join(map(chr, range(33)))
 
+MOST_ODD_CHARACTERS: Final = 600_000
+_ODD_LINK_CHARACTERS: Final = 60
+"""What takes as long as so many characters of a link do: beginning with it."""
+
 
 def canonical_link(base_url: str, href: str) -> str | None:
     """Return the canonical form of the link `href` on the page at `base_url`.
@@ -57,11 +65,12 @@ def canonical_link(base_url: str, href: str) -> str | None:
 
 
 class Resolver:
-    """Finds canonical links relative to one base URL."""
+    """Finds canonical links relative to one base URL, those of one page."""
 
-    __slots__ = ("_base", "_directory", "_host", "_scheme")
+    __slots__ = ("_base", "_directory", "_host", "_odd_characters", "_scheme")
 
     def __init__(self, base: str) -> None:
+        self._odd_characters = 0
         self._base = base.partition("#")[0]
         plain = _PLAIN_BASE.fullmatch(self._base)
         self._scheme: str | None = plain[1] if plain else None  # None: nothing here is plain
@@ -69,11 +78,17 @@ class Resolver:
         self._directory: str = (plain and plain[3]) or "/"
 
     def link(self, href: str) -> str | None:
-        """Do what `canonical_link` does."""
+        """Do what `canonical_link` does.
+
+        Raises MarkupError where those of the links that are not plain have taken half a second.
+        """
         if len(href) > LONGEST_URL:
             return None
         plain = _PLAIN_LINK.fullmatch(href)
         if plain is None or self._scheme is None:
+            self._odd_characters += _ODD_LINK_CHARACTERS + len(href)
+            if self._odd_characters > MOST_ODD_CHARACTERS:
+                raise MarkupError("it has too many links with unusual characters")
             return slow_link(self._base, href)
         scheme, host, path, root_path, ups, relative, query = plain.groups()
         if relative is not None:
@@ -115,7 +130,7 @@ def join_link(base: str, href: str) -> str | None:
         return None
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=16_384)
 def canonical_url(url: str) -> str | None:
     """Return the canonical form of an absolute http(s) URL (see the module), None of any other."""
     try:

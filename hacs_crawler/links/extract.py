@@ -12,22 +12,35 @@ from typing import Final, Literal
 from lxml import etree
 
 from hacs_crawler.links.canonical import Resolver, canonical_url, join_link
+from hacs_crawler.links.markup import MarkupError
 from hacs_crawler.links.sites import domain_of, domain_of_netloc
 from hacs_crawler.links.urls import fingerprint
 
-# A smart string of lxml knows its element, and keeps the whole document alive.
-_hrefs: Final = etree.XPath("//a/@href | //area/@href", smart_strings=False)
+# A smart string of lxml knows its element, and keeps the whole document alive. Two expressions, as
+# libxml2 joins two sets by comparing each with each.
+_a_hrefs: Final = etree.XPath("//a/@href", smart_strings=False)
+_area_hrefs: Final = etree.XPath("//area/@href", smart_strings=False)
 _text: Final = etree.XPath("string()", smart_strings=False)
 _base_hrefs: Final = etree.XPath("//base/@href", smart_strings=False)
 
 _WWW: Final = re.compile(r"^//www\d*\.(?=[^/]*\.)")
 UNREADABLE: Final = (ValueError, LookupError, RecursionError, etree.LxmlError)
 """What decoding and parsing of broken pages may raise."""
+MOST_LINKS: Final = 100_000
+_MOST_TEXT: Final = 1_000_000
 
 
 def is_binary(body: bytes, encoding: str) -> bool:
     """Whether a body that claims to be HTML is none: NUL bytes where its encoding has no use for any."""
     return b"\0" in body[:1024] and not encoding.startswith(("utf-16", "utf-32"))
+
+
+def has_slow_encoding(encoding: str) -> bool:
+    """Whether a page is said to be in an encoding for host names, whose decoder takes quadratic time.
+
+    A megabyte of it takes a minute, and no page for people is in it.
+    """
+    return encoding == "punycode"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +78,14 @@ def link_fingerprints(
     `root` is lxml's tree, as in ``response.selector.root``, or None for an empty document.
     `base_url` is where the page was found. Links are those of `a` and `area`, relative to the first
     `base`; a link to the page itself counts as any other. What is no http(s) link is passed over.
+    Raises MarkupError where they are too many.
     """
     if root is None:
         return frozenset()
-    found = set(map(_resolver(root, base_url).link, set(_hrefs(root))))
+    hrefs = {*_a_hrefs(root), *_area_hrefs(root)}
+    if len(hrefs) > MOST_LINKS:
+        raise MarkupError(f"it has more than {MOST_LINKS:,} links")
+    found = set(map(_resolver(root, base_url).link, hrefs))
     links = [link for link in found if link is not None]
     counted = links if rules is None else rules.select(links, base_url)
     return frozenset([link_fingerprint(link) for link in counted])
@@ -84,18 +101,21 @@ def page_links(root: etree._Element | None, base_url: str) -> Iterator[tuple[str
     """Yield each distinct canonical link of a parsed page and its text, in the page's order.
 
     The text is that of the first element with this link (of an `area`, its `alt`), with its white
-    space collapsed.
+    space collapsed; "" where those before it had a million characters. Raises as `link_fingerprints`.
     """
     if root is None:
         return
     resolver = _resolver(root, base_url)
     seen: set[str | None] = {None}
+    text_left = _MOST_TEXT  # links may lie in one another, each with the text of all
     for element in root.iter("a", "area"):
         href = element.get("href")
         link = None if href is None else resolver.link(href)
         if link is not None and link not in seen:
             seen.add(link)
-            yield link, " ".join((element.get("alt") or _text(element)).split())
+            text = element.get("alt") or (_text(element) if text_left > 0 else "")
+            text_left -= len(text)
+            yield link, " ".join(text.split())
 
 
 def _resolver(root: etree._Element, base_url: str) -> Resolver:

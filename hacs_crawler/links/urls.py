@@ -73,6 +73,12 @@ def without_login(url: str) -> str:
     return _LOGIN.sub(r"\1", url, count=1) if "@" in url else url
 
 
+def kept_url(url: str) -> str:
+    """Return a page's URL as it is kept: without a login, and its spaces escaped as browsers do."""
+    plain = without_login(url)
+    return plain.replace(" ", "%20") if " " in plain else plain
+
+
 def check_url(url: str) -> str | None:
     """Return what is wrong with `url` as a seed, in words for a log line, or None.
 

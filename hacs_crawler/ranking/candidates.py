@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import fields
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,8 @@ from hacs_crawler.utils.times import DAY
 Correct = Callable[[Floats], Floats]
 """A monotone correction of probabilities, as `hacs calibrate` fits it."""
 Places = NDArray[np.int64]
+VISITS_OF_A_RATE: Final = 2
+"""With fewer visits λ is the prior's mean, the same for all such pages."""
 
 
 def candidates_from(
@@ -34,7 +37,7 @@ def candidates_from(
     """
     is_visited = rows["visits"] > 0
     # a page seen once has no gap to learn from, and its rate in the row may be of an older prior
-    has_gap = rows["visits"] > 1
+    has_gap = rows["visits"] >= VISITS_OF_A_RATE
     rate = np.where(has_gap, rows["rate"], estimation.prior.mean_rate)
     log_sd = np.where(has_gap, rows["log_sd"], estimation.prior_log_sd)
     last_visit = np.where(is_visited, rows["last_visit"] / DAY, np.nan)

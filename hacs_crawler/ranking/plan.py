@@ -16,7 +16,17 @@ from hacs_crawler.ranking.candidates import Correct, Places, candidates_from, ta
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.policies import Candidates, Floats
 from hacs_crawler.ranking.selection import best_places, explored, scored
-from hacs_crawler.state import PAGES_A_CALL, ROW, Ids, Label, Prediction, Rows, State, predictions
+from hacs_crawler.state import (
+    PAGES_A_CALL,
+    ROW,
+    Ids,
+    Label,
+    Prediction,
+    Rows,
+    State,
+    predictions,
+    without_future,
+)
 from hacs_crawler.utils.progress import Progress
 from hacs_crawler.utils.text import safe_logger
 
@@ -37,7 +47,7 @@ class Plan:
     `arms` are places in `arm_names` (one arm named "" where no experiment is on). `raw_p` is p before
     any calibration. Times are in days, `days_since_visit` and `days_since_update` infinite where there
     was none; `updates` counts visits with an update, `failures` the attempts since the last visit that
-    told nothing.
+    told nothing. Where there are fewer than `VISITS_OF_A_RATE` visits, λ is the prior's.
     """
 
     page_ids: Ids
@@ -92,21 +102,37 @@ def make_plan(
     policy does not return one number a page. Pages that no crawl could visit leave their places to those
     behind them, and are logged.
     """
-    page_ids, rows = read_rows(state, progress)
+    page_ids, rows = read_rows(state, progress, now)
+    plan, left, _ = plan_of_usable(page_ids, rows, state, options, now, limit)
+    return replace(plan, known=plan.known + len(page_ids) - len(left))
+
+
+def plan_of_usable(
+    page_ids: Ids,
+    rows: Rows,
+    state: State,
+    options: RankingOptions,
+    now: float,
+    limit: int | None = None,
+) -> tuple[Plan, Ids, Rows]:
+    """Return the plan without pages that no crawl could visit, and the ids and rows that are left.
+
+    Those among the pages of the plan are found, and logged; a plan of all pages is not looked at. Never
+    seen, they are all in front.
+    """
     options = options.seeded(secrets.randbits(63))  # the same each time
-    look, unusable = options, _Unusable()
+    look, ahead, unusable = options, limit, _Unusable()
     while True:
         plan = plan_of(page_ids, rows, state, options, now, limit)
-        if not plan.left_out or not unusable.add(plan, state):
+        if not (plan.left_out or limit) or not unusable.add(plan, state):
             break
         # so that many such pages are found in few steps
-        look = replace(look, budget=look.budget and 2 * look.budget)
-        ahead = limit and 2 * limit * (look.budget or 1) // (options.budget or 1)
+        look, ahead = replace(look, budget=look.budget and 2 * look.budget), ahead and 2 * ahead
         unusable.add(plan_of(page_ids, rows, state, look, now, ahead), state)
         is_usable = ~np.isin(page_ids, list(unusable.page_ids))
         page_ids, rows = page_ids[is_usable], rows[is_usable]
     unusable.log()
-    return replace(plan, known=plan.known + len(unusable.page_ids))
+    return plan, page_ids, rows
 
 
 class _Unusable:
@@ -137,8 +163,13 @@ class _Unusable:
             )
 
 
-def read_rows(state: State, progress: Progress | None = None) -> tuple[Ids, Rows]:
-    """Return the ids and the ranking rows of every page known, in the store's order."""
+def read_rows(
+    state: State, progress: Progress | None = None, now: float | None = None
+) -> tuple[Ids, Rows]:
+    """Return the ids and the ranking rows of every page known, in the store's order.
+
+    With `now`, in seconds since 1970 UTC, visits later than that are set aside, and logged.
+    """
     total = state.store.count() if progress is not None else 0
     # they grow in place: joining parts at the end would take twice the memory
     ids, rows = bytearray(), bytearray()
@@ -148,7 +179,13 @@ def read_rows(state: State, progress: Progress | None = None) -> tuple[Ids, Rows
         if progress is not None:
             number = len(ids) // 8
             progress.update(f"{number} pages", number, total)
-    return np.frombuffer(ids, np.int64), np.frombuffer(rows, ROW)
+    found, known = np.frombuffer(ids, np.int64), np.frombuffer(rows, ROW)
+    if now is None:
+        return found, known
+    known, future = without_future(state, found, known, now)
+    if future is not None:
+        logger.warning("%s", future)
+    return found, known
 
 
 def correction_of(state: State, options: RankingOptions) -> Correct | None:

@@ -28,7 +28,8 @@ class Candidates:
     (the prior's mean for a page never visited). `days_since_visit` and `days_since_update` are
     infinite where there was none. `p` is the probability that the page has gained links, 1 where it
     was never visited, `raw_p` the same before a correction by `hacs calibrate`. `visits` and
-    `updates` count what the rate was learned from, `failures` attempts since then that told nothing.
+    `updates` count what the rate was learned from, `failures` attempts since then that told nothing,
+    of a page never seen every attempt.
     `seed` makes random policies repeatable.
     """
 

@@ -14,7 +14,7 @@ from hacs_crawler.config import Config
 from hacs_crawler.experiment.answer import answer
 from hacs_crawler.experiment.text import sentences
 from hacs_crawler.ranking.calibration import Group, groups
-from hacs_crawler.ranking.plan import Plan, plan_of, read_rows
+from hacs_crawler.ranking.plan import Plan, plan_of, plan_of_usable, read_rows
 from hacs_crawler.report.overview import (
     INTERVAL_EDGES_DAYS,
     LATELY_DAYS,
@@ -43,14 +43,15 @@ def report_data(state: State, config: Config, now: float, limit: int) -> dict[st
     StateError, and ConfigError where a policy does not return one number a page.
     """
     with Progress("report") as progress:
-        known = read_rows(state, progress)
+        known = read_rows(state, progress, now)
     view = overview(*known, now, limit)
-    plan = plan_of(*known, state, config.ranking, now)
+    _, page_ids, rows = plan_of_usable(*known, state, config.ranking, now, limit)
+    plan = plan_of(page_ids, rows, state, config.ranking, now)
     outcomes = state.outcomes()
     listed = np.unique(
         np.concatenate([plan.page_ids[:limit], view.slowest, view.quietest, view.gone])
     )
-    pages = load_pages(state, listed)
+    pages = load_pages(state, listed, now)
     place = {page_id: number for number, page_id in enumerate(pages)}
     chance = chances(state, config.ranking, listed, known, now)
     return {
@@ -67,7 +68,7 @@ def report_data(state: State, config: Config, now: float, limit: int) -> dict[st
         },
         "pages": page_data(pages, plan, chance, state),
         "plan": _plan(plan, config, limit, place),
-        "intervals": _intervals(view, state),
+        "intervals": _intervals(view, state, now),
         "evidence": {
             "visits": VISIT_CLASSES.tolist(),
             "updates": UPDATE_CLASSES.tolist(),
@@ -161,8 +162,8 @@ def _curve(p: FloatArray) -> dict[str, list[Any]]:
     return {"visits": visits.tolist(), "expected": rounded(sums[visits], 6)}
 
 
-def _intervals(view: Overview, state: State) -> dict[str, Any]:
-    sampled = load_pages(state, view.sample)
+def _intervals(view: Overview, state: State, now: float) -> dict[str, Any]:
+    sampled = load_pages(state, view.sample, now)
     gaps = gaps_between_updates(list(sampled.values()))
     return {
         "edges": INTERVAL_EDGES_DAYS.tolist(),

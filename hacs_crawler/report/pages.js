@@ -15,7 +15,7 @@ function pageLink(place) {
 
 const PAGE = { title: "Page", kind: "page", isText: true, value: (row) => P.url[row.page], cell: (row) => pageLink(row.page) };
 const RATE = { title: "Updates", words: "How often links are added, by the estimate 1/λ; sorts by λ",
-  value: (row) => row.rate ?? P.rate[row.page], cell: (row) => everyText(row.rate ?? P.rate[row.page]) };
+  value: (row) => row.rate ?? P.rate[row.page], cell: (row) => everyText(row.rate ?? P.rate[row.page]) + (P.visits[row.page] < 2 ? " (prior)" : "") };
 const CHANCE = { title: "p", words: "The probability that links were added since the last visit",
   value: (row) => row.p ?? P.p[row.page], cell: (row) => chanceText(row.p ?? P.p[row.page]) };
 const LAST_VISIT = { title: "Last visit", first: "ascending", value: (row) => P.last[row.page] || null,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
+from urllib.parse import quote
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from hacs_crawler.model import bayes_quantiles, estimate, gaps_between
 from hacs_crawler.ranking.candidates import candidates_from
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.plan import Plan, correction_of
-from hacs_crawler.state import PAGES_A_CALL, Estimation, Ids, Page, Rows, State, histories
+from hacs_crawler.state import PAGES_A_CALL, Estimation, Ids, Page, Rows, State, as_of, histories
 from hacs_crawler.utils.arrays import FloatArray, IndexArray, offsets_of, page_of_value
 
 MOST_ESTIMATES: Final = 32
@@ -80,13 +81,13 @@ def _lengths(visits: int) -> IndexArray:
     return np.unique(evenly.round()).astype(np.int64)
 
 
-def load_pages(state: State, page_ids: Ids) -> dict[int, Page]:
-    """Return those of the pages that can be read, in the order of the ids."""
+def load_pages(state: State, page_ids: Ids, now: float) -> dict[int, Page]:
+    """Return those of the pages that can be read, in the order of the ids, as known at `now`."""
     pages: dict[int, Page] = {}
     for start in range(0, len(page_ids), PAGES_A_CALL):
         batch = page_ids[start : start + PAGES_A_CALL].tolist()
         known = state.load(batch)
-        pages.update((page_id, known[page_id]) for page_id in batch if page_id in known)
+        pages.update((page_id, as_of(known[page_id], now)) for page_id in batch if page_id in known)
     return pages
 
 
@@ -115,7 +116,7 @@ def page_data(
     updates = [_updates(page) for page in shown]
     return {
         "id": [str(page_id) for page_id in pages],  # beyond what numbers in JavaScript hold
-        "url": [page.url for page in shown],
+        "url": [_safe(page.url) for page in shown],
         "rate": rounded([page.rate for page in shown]),
         "visits": [len(page.visits) for page in shown],
         "updates": [len(found) for found in updates],
@@ -132,6 +133,13 @@ def page_data(
             for place, (page, found) in enumerate(zip(shown, updates, strict=True))
         ],
     }
+
+
+def _safe(url: str) -> str:
+    """Return a URL in which what would turn the direction of writing, or show nothing, is escaped."""
+    if url.isprintable():
+        return url
+    return "".join(one if one.isprintable() else quote(one, errors="replace") for one in url)
 
 
 def _updates(page: Page) -> dict[int, int]:

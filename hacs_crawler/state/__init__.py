@@ -13,6 +13,7 @@ from hacs_crawler.state.codec import ROW, decode_page
 from hacs_crawler.state.database import PAGES_A_CALL, Recorded, State, merged
 from hacs_crawler.state.digests import digest_number
 from hacs_crawler.state.estimation import Estimation, histories
+from hacs_crawler.state.future import Future, as_of, without_future
 from hacs_crawler.state.jsonl import (
     LONGEST_LINE_BYTES,
     ExportError,
@@ -50,6 +51,7 @@ __all__ = [
     "UPDATED",
     "Estimation",
     "ExportError",
+    "Future",
     "Harvest",
     "Ids",
     "Label",
@@ -66,6 +68,7 @@ __all__ = [
     "Store",
     "Visit",
     "advanced",
+    "as_of",
     "check_prediction",
     "check_state",
     "copy_of",
@@ -90,4 +93,5 @@ __all__ = [
     "sqlite_path",
     "stopped_run",
     "to_line",
+    "without_future",
 ]

@@ -37,10 +37,16 @@ def check_state(url: str, namespace: str) -> None:
 
 
 def open_state(
-    url: str, namespace: str, base: Path, estimation: Estimation, link_bytes: int | None = None
+    url: str,
+    namespace: str,
+    base: Path,
+    estimation: Estimation,
+    link_bytes: int | None = None,
+    *,
+    reads_only: bool = False,
 ) -> State:
     """Open the state at `url`, see `open_store`; `close` it when done."""
-    store = open_store(url, namespace, base)
+    store = open_store(url, namespace, base, reads_only=reads_only)
     try:
         return State(store, estimation, link_bytes)
     except BaseException:
@@ -48,8 +54,10 @@ def open_state(
         raise
 
 
-def open_store(url: str, namespace: str, base: Path) -> Store:
+def open_store(url: str, namespace: str, base: Path, *, reads_only: bool = False) -> Store:
     """Open the store at `url`; a relative SQLite path starts at `base`.
+
+    With `reads_only` nothing is made, changed or brought up to date, and nothing can be written.
 
     Raises ConfigError for a malformed address, StateError where the store cannot be used, and
     StateUnavailableError where it cannot be reached.
@@ -57,13 +65,13 @@ def open_store(url: str, namespace: str, base: Path) -> Store:
     check_state(url, namespace)
     path = sqlite_path(url, base)
     if path is not None:
-        return SQLiteStore(path, namespace)
+        return SQLiteStore(path, namespace, reads_only=reads_only)
     try:
         from hacs_crawler.state.redis import RedisStore  # noqa: PLC0415 - an extra
     except ImportError as error:
         msg = f"HACS_STATE names a Redis server: pip install 'hacs-crawler[redis]' ({error})"
         raise ConfigError(msg) from error
-    return RedisStore(url, namespace)
+    return RedisStore(url, namespace, reads_only=reads_only)
 
 
 def is_server(url: str) -> bool:

@@ -16,6 +16,7 @@ import struct
 import sys
 from array import array
 from bisect import bisect_left
+from collections.abc import Mapping
 from operator import lt
 from typing import Final
 
@@ -26,6 +27,9 @@ from hacs_crawler.exceptions import StateError
 from hacs_crawler.links import site_id
 from hacs_crawler.state.link_sample import COARSEST, new_array
 from hacs_crawler.state.page import Harvest, Page
+from hacs_crawler.utils.text import safe_logger
+
+logger = safe_logger(__name__)
 
 LAYOUTS: Final = 1, 2, 3, 4
 _HEADER: Final = struct.Struct("<BBBBIIIIdfHHHHIIII")
@@ -55,6 +59,7 @@ ROW: Final = np.dtype(
 `last_visit` is 0 where the page was never seen. `last_update` is the first visit where no update is
 known (`updates` is 0): from then on the page is known not to have changed. `before_update` is the visit
 before the last one that found an update, 0 where there is none; `site` is `site_id` of the page's URL.
+`failures` counts the 404s and 410s, too, of a page that was never seen.
 """
 UNKNOWN_ROW: Final = np.zeros(1, ROW)
 
@@ -109,6 +114,17 @@ def decode_page(body: bytes) -> Page:
     except (struct.error, ValueError, IndexError) as error:
         msg = f"a stored page of {len(body)} bytes is damaged: {error}"
         raise StateError(msg) from error
+
+
+def decode_pages(bodies: Mapping[int, bytes]) -> dict[int, Page]:
+    """Return pages by id without those that are damaged, which are logged."""
+    pages: dict[int, Page] = {}
+    for page_id, body in bodies.items():
+        try:
+            pages[page_id] = decode_page(body)
+        except StateError as error:
+            logger.error("the page with id %d cannot be read: %s", page_id, error)
+    return pages
 
 
 def _decode(body: memoryview) -> Page:
@@ -191,7 +207,7 @@ def encode_row(page: Page) -> bytes:
         page.not_before,
         min(len(visits), 65_535),
         min(len(gaps_with_update), 65_535),
-        page.failures,
+        page.failures if visits else min(page.failures + page.gone, 255),
         _visit_before(visits, times[-1]) if times else 0,
         site_id(page.url),
         page.log_sd,

@@ -11,7 +11,7 @@ import numpy as np
 from hacs_crawler.exceptions import StateError, StateUnavailableError
 from hacs_crawler.links import page_id_of, site_id
 from hacs_crawler.model import DEFAULT_PRIOR, LogNormalPrior, fit_prior, gaps_between
-from hacs_crawler.state.codec import decode_page, encode_page, encode_row
+from hacs_crawler.state.codec import decode_page, decode_pages, encode_page, encode_row
 from hacs_crawler.state.estimation import Estimation, histories
 from hacs_crawler.state.outcome_log import (
     Label,
@@ -101,13 +101,7 @@ class State:
 
     def load(self, page_ids: Sequence[int]) -> dict[int, Page]:
         """Return the known ones of these pages, in one round trip; damaged ones are logged."""
-        pages: dict[int, Page] = {}
-        for page_id, body in self.store.load(page_ids).items():
-            try:
-                pages[page_id] = decode_page(body)
-            except StateError as error:
-                logger.error("the page with id %d cannot be read: %s", page_id, error)
-        return pages
+        return decode_pages(self.store.load(page_ids))
 
     def record(
         self, visits: Sequence[Visit], known: Mapping[int, Page] | None = None
@@ -181,9 +175,12 @@ class State:
     def reestimate(self, page_ids: Sequence[int]) -> Reestimated:
         """Estimate the rates of pages anew, and keep less of their links where there are too many.
 
-        Writes only pages that this changes. Raises as `record`.
+        Writes only pages that this changes, or that an older version wrote in another way. Raises as
+        `record`.
         """
-        known = self.load(page_ids)
+        bodies = self.store.load(page_ids)
+        known = decode_pages(bodies)
+        outdated = {one for one, page in known.items() if encode_page(page) != bodies[one]}
         changed: set[int] = set()
 
         def advance(base: _Base) -> dict[int, Page]:
@@ -193,7 +190,7 @@ class State:
             narrowed = {page_id for page_id, page in after.items() if self._bound_links(page)}
             self._estimate(after.values())
             for page_id, rate in rates.items():
-                if page_id not in narrowed and isclose(
+                if page_id not in narrowed | outdated and isclose(
                     after[page_id].rate, rate, rel_tol=_SAME_RATE
                 ):
                     del after[page_id]

@@ -29,7 +29,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from itertools import pairwise
 
-from hacs_crawler.links import without_login
+from hacs_crawler.links import kept_url
 from hacs_crawler.state import digests
 from hacs_crawler.state.link_sample import kept, level_within, narrowed, new_array, unseen
 from hacs_crawler.state.outcome_log import Prediction
@@ -71,7 +71,7 @@ class Harvest:
 class Visit:
     """One request for a page, live or archived, and what it told.
 
-    What is kept of `url` has no login. `at` is in whole seconds since 1970 UTC. `links` are the
+    What is kept of `url` is its `kept_url`. `at` is in whole seconds since 1970 UTC. `links` are the
     fingerprints of the page's links, or None where the visit did not show them (304, an archive's
     revisit record). `digest` is the `digest_number` of the content, 0 where it is not known,
     `repeats` marks a visit of which an archive says that it found again what was there before.
@@ -92,14 +92,14 @@ class Visit:
     bytes: int = 0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "url", without_login(self.url))
+        object.__setattr__(self, "url", kept_url(self.url))
 
 
 @dataclass(slots=True)
 class Page:
     """What is known of one page.
 
-    `url` has no login, also where it is read from a state of an older version, which kept them.
+    `url` has no login and no space, also where it is read from a state of an older version.
     Times are whole seconds since 1970 UTC. `links` holds link fingerprints grouped by the time of the
     visit that showed them first: `runs` lists (time, number of links) in time order. `link_level` says
     how much of them is kept, see `state.links`; 0 is everything. `links_since` is the earliest visit
@@ -133,7 +133,7 @@ class Page:
     harvests: dict[int, Harvest] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.url = without_login(self.url)
+        self.url = kept_url(self.url)
 
     @property
     def last_visit(self) -> int | None:

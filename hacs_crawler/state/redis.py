@@ -22,10 +22,27 @@ from redis.cluster import RedisCluster
 from redis.crc import key_slot
 
 from hacs_crawler.exceptions import StateError, StateUnavailableError
-from hacs_crawler.state.codec import ROW, UNKNOWN_ROW, VERSION_OFFSET, row_of, unsound
+from hacs_crawler.state.codec import ROW, UNKNOWN_ROW, row_of, unsound
 from hacs_crawler.state.outcome_log import OUTCOME, Outcomes
 from hacs_crawler.state.redis_connection import RedisServer
-from hacs_crawler.state.store import DAMAGED_OUTCOMES, DAMAGED_ROWS, SCHEMA, Change, Ids, Rows, note
+from hacs_crawler.state.redis_scripts import (
+    COUNT,
+    GATHER_OUTCOMES,
+    GATHER_ROWS,
+    GATHER_ROWS_OF_ALL,
+    TRIM_OUTCOMES,
+    WRITE,
+)
+from hacs_crawler.state.store import (
+    DAMAGED_OUTCOMES,
+    DAMAGED_ROWS,
+    OLD_STATE,
+    SCHEMA,
+    Change,
+    Ids,
+    Rows,
+    note,
+)
 from hacs_crawler.utils.text import safe_logger
 
 logger = safe_logger(__name__)
@@ -35,70 +52,24 @@ _BUCKETS_A_TRIP = 4_096
 _BUCKETS_A_CALL = 64  # a script that joins the rows of thousands takes the server twice as long
 _SLOTS_A_PIPELINE = 1_000
 _ROWS_A_CALL = 5_000
-_AT: Final = 8  # where the second of the visit stands in an outcome record
 _RECORD: Final = np.dtype([("id", "<i8"), ("row", ROW)])
-
-# The page last: were another key of another type, the script would end before the page is written.
-_WRITE = f"""
-local present = redis.call('HGET', KEYS[1], ARGV[1]) or ''
-if string.sub(present, {VERSION_OFFSET + 1}, {VERSION_OFFSET + 4}) ~= ARGV[2] then
-  return present
-end
-if #ARGV > 4 then redis.call('RPUSH', KEYS[3], unpack(ARGV, 5)) end
-redis.call('HSET', KEYS[2], ARGV[1], ARGV[4])
-redis.call('HSET', KEYS[1], ARGV[1], ARGV[3])
-return 1
-"""
-_GATHER_ROWS = """
-local rows = {}
-for i, key in ipairs(KEYS) do rows[i] = redis.call('HGET', key, ARGV[i]) or ARGV[#ARGV] end
-return table.concat(rows)
-"""
-_GATHER_ROWS_OF_ALL = """
-local found = {}
-for i, key in ipairs(KEYS) do found[i] = table.concat(redis.call('HGETALL', key)) end
-return table.concat(found)
-"""
-_COUNT = """
-local number = 0
-for _, key in ipairs(KEYS) do number = number + redis.call('HLEN', key) end
-return number
-"""
-_GATHER_OUTCOMES = """
-local found = {}
-for i, key in ipairs(KEYS) do found[i] = table.concat(redis.call('LRANGE', key, 0, -1)) end
-return table.concat(found)
-"""
-# Several processes append at once, so that a list is in the order of time only by and large.
-_TRIM_OUTCOMES = f"""
-for _, key in ipairs(KEYS) do
-  local kept = {{}}
-  local records = redis.call('LRANGE', key, 0, -1)
-  for _, record in ipairs(records) do
-    local a, b, c, d = string.byte(record, {_AT + 1}, {_AT + 4})
-    if d and a + 256 * (b + 256 * (c + 256 * d)) >= tonumber(ARGV[1]) then kept[#kept + 1] = record end
-  end
-  if #kept < #records then
-    redis.call('DEL', key)
-    for first = 1, #kept, 1000 do
-      redis.call('RPUSH', key, unpack(kept, first, math.min(first + 999, #kept)))
-    end
-  end
-end
-"""
 
 
 class RedisStore:
-    """Pages on a Redis server (`redis://`, `rediss://`, `unix://`) or cluster (`redis+cluster://`)."""
+    """Pages on a Redis server (`redis://`, `rediss://`, `unix://`) or cluster (`redis+cluster://`).
 
-    def __init__(self, url: str, namespace: str) -> None:
+    With `reads_only` nothing is changed, and what an older version wrote is read as it is.
+    """
+
+    def __init__(self, url: str, namespace: str, *, reads_only: bool = False) -> None:
         self._server = RedisServer(url)
         self._redis = self._server.client
         self._shown = self._server.shown
         self._is_cluster = self._server.is_cluster
         self._namespace = namespace
+        self._is_old = False
         try:
-            self._check_schema()
+            self._check_schema(reads_only=reads_only)
         except BaseException:
             self.close()
             raise
@@ -126,7 +97,7 @@ class RedisStore:
                 seen = change.seen.to_bytes(4, "little") if change.seen else b""
                 field = _field(change.page_id)
                 args = (field, seen, change.body, change.row, *_records(change.outcomes))
-                self._server.add_call(pipe, _WRITE, keys, *args)
+                self._server.add_call(pipe, WRITE, keys, *args)
             # Last before the pipeline is sent: a server that came back empty would take every
             # write.
             if changes:
@@ -163,7 +134,7 @@ class RedisStore:
     def all_rows(self, after: int | None = None) -> Iterator[tuple[Ids, Rows]]:
         """See `Store.all_rows`; by bucket, in a cluster by slot."""
         first = 0 if after is None else self._trip_of(after % BUCKETS) + 1
-        for groups, answers in self._run_on_all("read", _GATHER_ROWS_OF_ALL, "rows", first=first):
+        for groups, answers in self._run_on_all("read", GATHER_ROWS_OF_ALL, "rows", first=first):
             parts = (
                 self._mended_rows(buckets) if len(joined) % _RECORD.itemsize else joined
                 for buckets, joined in zip(groups, answers, strict=True)
@@ -174,11 +145,11 @@ class RedisStore:
 
     def count(self) -> int:
         """See `Store.count`."""
-        return sum(sum(answers) for _, answers in self._run_on_all("read", _COUNT, "rows"))
+        return sum(sum(answers) for _, answers in self._run_on_all("read", COUNT, "rows"))
 
     def outcomes(self) -> Iterator[Outcomes]:
         """See `Store.outcomes`."""
-        for groups, answers in self._run_on_all("read", _GATHER_OUTCOMES, "outcomes"):
+        for groups, answers in self._run_on_all("read", GATHER_OUTCOMES, "outcomes"):
             parts = (
                 self._sound_outcomes(buckets) if len(joined) % OUTCOME.itemsize else joined
                 for buckets, joined in zip(groups, answers, strict=True)
@@ -199,7 +170,7 @@ class RedisStore:
 
     def trim_outcomes(self, before: int) -> None:
         """See `Store.trim_outcomes`; each bucket at once."""
-        for _ in self._run_on_all("write to", _TRIM_OUTCOMES, "outcomes", before):
+        for _ in self._run_on_all("write to", TRIM_OUTCOMES, "outcomes", before):
             pass
 
     def size_bytes(self) -> int:
@@ -226,15 +197,19 @@ class RedisStore:
         """See `Store.close`."""
         self._server.close()
 
-    def _check_schema(self) -> None:
+    def _check_schema(self, *, reads_only: bool) -> None:
         with self._server.naming_errors("open"):
-            # Of several processes that open a new state at once, the first decides.
-            self._redis.hsetnx(self._meta_key, "schema", SCHEMA)
-            self._redis.hsetnx(self._meta_key, "identity", token_hex(8))
+            if not reads_only:
+                # Of several processes that open a new state at once, the first decides.
+                self._redis.hsetnx(self._meta_key, "schema", SCHEMA)
+                self._redis.hsetnx(self._meta_key, "identity", token_hex(8))
             schema, self._identity = self._redis.hmget(self._meta_key, "schema", "identity")
-            found = int(note("schema", schema))
+            found = SCHEMA if schema is None else int(note("schema", schema))
         self._refuse_newer(found)
-        if found < SCHEMA:
+        self._is_old = reads_only and found < SCHEMA
+        if self._is_old:
+            logger.info(OLD_STATE, self._shown)
+        elif found < SCHEMA:
             logger.info("Bringing the state in %s up to date", self._shown)
             with self._server.naming_errors("open"):
                 self._make_rows_anew()
@@ -287,7 +262,7 @@ class RedisStore:
         unknown = UNKNOWN_ROW.tobytes()
         # Keys of one script have to be in one slot of a cluster.
         if not self._is_cluster:
-            return bytes(self._redis.eval(_GATHER_ROWS, len(keys), *keys, *fields, unknown))
+            return bytes(self._redis.eval(GATHER_ROWS, len(keys), *keys, *fields, unknown))
         with self._redis.pipeline(transaction=False) as pipe:
             for key, field in zip(keys, fields, strict=True):
                 pipe.hget(key, field)
@@ -359,7 +334,8 @@ class RedisStore:
     def _mended(self, rows: dict[int, bytes]) -> dict[int, bytes]:
         damaged = [page_id for page_id, row in rows.items() if len(row) != ROW.itemsize]
         bodies = self.load(damaged)
-        logger.error(DAMAGED_ROWS, len(damaged), self._shown, damaged[0])
+        if not self._is_old:
+            logger.error(DAMAGED_ROWS, len(damaged), self._shown, damaged[0])
         return rows | {page_id: row_of(bodies.get(page_id, b"")) for page_id in damaged}
 
     def _sound_outcomes(self, buckets: Sequence[int]) -> bytes:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import random
 import sqlite3
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,7 +16,16 @@ import numpy as np
 from hacs_crawler.exceptions import StateError, StateUnavailableError
 from hacs_crawler.state.codec import ROW, UNKNOWN_ROW, row_of, unsound
 from hacs_crawler.state.outcome_log import OUTCOME, Outcomes
-from hacs_crawler.state.store import DAMAGED_OUTCOMES, DAMAGED_ROWS, SCHEMA, Change, Ids, Rows, note
+from hacs_crawler.state.store import (
+    DAMAGED_OUTCOMES,
+    DAMAGED_ROWS,
+    OLD_STATE,
+    SCHEMA,
+    Change,
+    Ids,
+    Rows,
+    note,
+)
 from hacs_crawler.utils.text import safe_logger
 
 logger = safe_logger(__name__)
@@ -63,17 +74,21 @@ def naming_errors(action: str, what: str) -> Iterator[None]:
 class SQLiteStore:
     """Pages in tables `<namespace>.pages`, `.rows` and `.outcomes` of one file.
 
-    Several processes may use the file at once; a writer waits up to `BUSY_SECONDS` for another.
+    Several processes may use the file at once; a writer waits up to `BUSY_SECONDS` for another. With
+    `reads_only` nothing is made or changed, and what an older version wrote is read as it is.
     """
 
-    def __init__(self, path: Path, namespace: str) -> None:
+    def __init__(self, path: Path, namespace: str, *, reads_only: bool = False) -> None:
         self._path = path
+        self._namespace = namespace
+        self._is_old = self._has_outcomes = False
         self._pages = f'"{namespace}.pages"'
         self._rows = f'"{namespace}.rows"'
         self._outcomes = f'"{namespace}.outcomes"'
         self._meta = f'"{namespace}.meta"'
         with self._naming_errors("open"):
-            path.parent.mkdir(parents=True, exist_ok=True)
+            if not reads_only:
+                path.parent.mkdir(parents=True, exist_ok=True)
             # With an isolation level the module begins transactions of its own. The store is
             # opened in the event loop's thread and then used in another one, never in two at a
             # time.
@@ -82,10 +97,16 @@ class SQLiteStore:
             )
         try:
             with self._naming_errors("open"):
-                self._db.execute("PRAGMA journal_mode = WAL")
-                # In WAL mode NORMAL forgets what was committed last when the power fails.
-                self._db.execute("PRAGMA synchronous = FULL")
-                self._create_or_check()
+                if reads_only:
+                    self._db.execute("PRAGMA query_only = ON")
+                    self._check_readable()
+                else:
+                    self._use_write_ahead_log()
+                    # In WAL mode NORMAL forgets what was committed last when the power fails.
+                    self._db.execute("PRAGMA synchronous = FULL")
+                    # What is written anew, as pages that held a login, leaves no copy behind.
+                    self._db.execute("PRAGMA secure_delete = FAST")
+                    self._create_or_check()
                 self._place = _place_of(path)
         except BaseException:
             self._db.close()
@@ -165,7 +186,7 @@ class SQLiteStore:
             f"SELECT at, page, outcome FROM {self._outcomes} WHERE (at, page) > (?, ?) "  # noqa: S608
             f"ORDER BY at, page LIMIT {_ROW_BATCH}"
         )
-        while True:
+        while self._has_outcomes:
             with self._naming_errors("read"):
                 found = self._db.execute(query, last).fetchall()
             if not found:
@@ -206,16 +227,51 @@ class SQLiteStore:
         """See `Store.close`."""
         self._db.close()
 
-    def _create_or_check(self) -> None:
+    def _use_write_ahead_log(self) -> None:
+        """Switch the file to WAL mode; SQLite does not wait by itself where another does so, too."""
+        deadline = time.monotonic() + BUSY_SECONDS
+        while True:
+            try:
+                self._db.execute("PRAGMA journal_mode = WAL")
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
+                    raise
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(random.uniform(0.001, 0.02))  # noqa: S311 - no secret: not in step
+            else:
+                return
+
+    def _checked(self) -> tuple[set[str], int]:
+        """Return the file's tables and its schema; raises StateError where it is not to be used."""
+        # Made in one transaction: tables that are seen first, and then no application, are others'.
+        tables = {name for (name,) in self._db.execute("SELECT name FROM sqlite_master")}
         application, schema = (
             self._db.execute(f"PRAGMA {name}").fetchone()[0]
             for name in ("application_id", "user_version")
         )
-        tables = {name for (name,) in self._db.execute("SELECT name FROM sqlite_master")}
         if application != APPLICATION_ID and tables:
             msg = f"{self._path} is another program's database: use another HACS_STATE"
             raise StateError(msg)
         self._refuse_newer(schema)
+        return tables, schema
+
+    def _check_readable(self) -> None:
+        tables, schema = self._checked()
+        if self._pages.strip('"') not in tables:
+            known = sorted(
+                name.removesuffix(".pages") for name in tables if name.endswith(".pages")
+            )
+            has = f"it has {', '.join(known)}" if known else "it is empty"
+            msg = f"there is no state of the namespace {self._namespace} in {self._path}: {has}"
+            raise StateError(msg)
+        self._is_old, self._has_outcomes = schema < SCHEMA, self._outcomes.strip('"') in tables
+        if self._is_old:
+            logger.info(OLD_STATE, self._path)
+
+    def _create_or_check(self) -> None:
+        tables, schema = self._checked()
+        self._has_outcomes = True
         # Rows are apart from pages, whose bodies are many times as long: a ranking reads all rows.
         wanted = {
             self._meta: "key TEXT PRIMARY KEY, value TEXT NOT NULL",
@@ -278,7 +334,8 @@ class SQLiteStore:
         if not damaged:
             return joined
         wanted = ids[damaged].tolist()
-        logger.error(DAMAGED_ROWS, len(damaged), self._path, wanted[0])
+        if not self._is_old:
+            logger.error(DAMAGED_ROWS, len(damaged), self._path, wanted[0])
         bodies = self.load(wanted)
         mended = b"".join(row_of(bodies.get(page_id, b"")) for page_id in wanted)
         joined = joined.copy()

@@ -19,6 +19,10 @@ In 1, ranking rows had neither `before_update` nor `site`; they are made anew fr
 """
 
 DAMAGED_ROWS = "%d damaged ranking rows in %s are made anew from their pages, the first is of id %d"
+OLD_STATE = (
+    "the state in %s is of an older version of hacs-crawler: it is read as it is, which takes longer; a "
+    "crawl or `hacs estimate --all` brings it up to date"
+)
 DAMAGED_OUTCOMES = "%d damaged outcome records in %s are passed over"
 """What stores log."""
 

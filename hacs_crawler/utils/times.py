@@ -6,6 +6,8 @@ from datetime import UTC, datetime
 
 DAY = 86_400
 MAX_SECOND = 2**32 - 1
+SKEW_SECONDS = 300
+"""How far clocks of machines may be apart before it counts as wrong."""
 
 
 def in_range(time: datetime) -> int | None:

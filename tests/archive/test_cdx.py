@@ -104,6 +104,8 @@ def test_index_without_rows(lines: list[str]) -> None:
         (row(url="mailto:ada@a.org"), "not_http"),
         (row(url="dns:a.org"), "not_http"),
         (row(url="http://a.org:99999/"), "malformed"),
+        (row(url="http://a.org:0/"), "malformed"),
+        (row(url="http://a.org/\x1b[31m"), "malformed"),
         (row(status="OK"), "malformed"),
         (ROW + " - - 9 9 f.gz", "duplicate"),
         ("too few", "malformed"),

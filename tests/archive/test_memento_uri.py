@@ -107,3 +107,13 @@ def test_an_answer_whose_address_names_no_memento_stays_as_it_is() -> None:
 )
 def test_a_memento_is_asked_for_as_it_was_archived(uri: str, raw: str) -> None:
     assert raw_uri(uri) == raw
+
+
+def test_a_memento_that_takes_too_long_to_be_parsed_shows_no_links_and_is_named(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    attributes = " ".join(f"a{number}" for number in range(10_000))
+    assert payload_links(f"<p {attributes}>".encode(), {}.get, URL) is None
+    assert caplog.messages == [
+        f"{URL}, as archived, is not read: it has a tag with more than 500 attributes"
+    ]

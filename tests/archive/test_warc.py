@@ -423,7 +423,7 @@ def test_an_arc_file_is_read_as_a_warc_file_is(tmp_path: Path, packed: bool, mor
     path.write_bytes(b"".join(gzip.compress(one) if packed else one for one in records))
     counts: Counter[str] = Counter()
     visits = list(read_warc(str(path), counts))
-    assert [(one.url, one.at) for one in visits] == [(URL, AT), ("http://a.org/a b", AT)]
+    assert [(one.url, one.at) for one in visits] == [(URL, AT), ("http://a.org/a%20b", AT)]
     assert visits[0].links == LINKS
     assert counts == {"not_http": 1, "invalid_date": 1}
 

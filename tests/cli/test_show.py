@@ -204,6 +204,34 @@ def test_an_estimator_without_a_posterior_shows_no_interval(folder: Path) -> Non
     assert shown["rate_interval"] is None
 
 
+def test_an_estimate_from_the_prior_alone_is_shown_as_such(folder: Path) -> None:
+    once = f"{ADA}once"
+    store = open_store(f"sqlite:///{folder}/state.db", "hacs", folder)
+    State(store, Estimation()).record([Visit(once, NOW - DAY, links=frozenset())])
+    store.close()
+    shown = hacs_show(folder, once).stdout
+    assert "expected of any page: a rate of its own takes 2 visits" in shown
+    assert json.loads(hacs_show(folder, once, "--json").stdout)["rate_is_prior"] is True
+    assert json.loads(hacs_show(folder, ADA, "--json").stdout)["rate_is_prior"] is False
+
+
+def test_visits_later_than_now_are_set_aside_and_counted(
+    folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    before = json.loads(hacs_show(folder, ADA, "--json").stdout)
+    assert before["visits_set_aside"] == 0
+    future = [Visit(ADA, NOW + day * DAY, links=frozenset({day})) for day in (400, 401)]
+    store = open_store(f"sqlite:///{folder}/state.db", "hacs", folder)
+    State(store, Estimation()).record(future)
+    store.close()
+    after = json.loads(hacs_show(folder, ADA, "--json").stdout)
+    assert after.pop("visits_set_aside") == 2
+    assert "1 pages have visits later than now, the latest at 2025-11-09 00:00 UTC" in caplog.text
+    for key in ("visits", "p", "rank", "rate_per_day", "hold", "links"):
+        assert after[key] == before[key]
+    assert "set aside    2 visits that are later than now" in hacs_show(folder, ADA).stdout
+
+
 def test_an_unknown_page_is_named_with_known_ones_of_its_site(
     folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -154,6 +154,20 @@ def test_what_the_parser_gives_up_tells_nothing(monkeypatch: pytest.MonkeyPatch)
     assert why_not_seen(html()) == "unreadable"
 
 
+def test_what_takes_too_long_to_be_parsed_tells_nothing_and_is_named(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    attributes = b" ".join(b"a%d" % number for number in range(10_000))
+    assert why_not_seen(html(b"<p " + attributes + b">" + TWO_LINKS)) == "markup"
+    assert caplog.messages == [
+        f"{PAGE} is not read: it has a tag with more than 500 attributes",
+    ]
+
+
+def test_a_page_in_an_encoding_for_host_names_tells_nothing() -> None:
+    assert why_not_seen(html(b"<meta charset=punycode>" + TWO_LINKS)) == "unreadable"
+
+
 def test_a_page_that_was_packed_twice_and_says_so_once_is_read() -> None:
     visit = seen(html(gzip.compress(TWO_LINKS)))
     assert visit.links == fingerprints("/one", "http://b.example/two")

@@ -718,9 +718,13 @@ def test_no_question_is_asked_again_of_a_broken_state(world: World) -> None:
 
 def test_rows_and_urls_come_from_the_state(world: World) -> None:
     async def scenario() -> None:
-        world.state.record([visit(A, 1), visit(B, 1)])
-        rows = await world.pages.rows([page_id_of(C), page_id_of(A)])
-        assert rows["last_visit"].tolist() == [0, 1 * DAY]
+        world.state.record([visit(A, 1), visit(A, 9), visit(B, 1)])
+        rows, future = await world.pages.rows([page_id_of(C), page_id_of(A)], 9 * DAY)
+        assert rows["last_visit"].tolist() == [0, 9 * DAY]
+        assert future is None
+        rows, future = await world.pages.rows([page_id_of(C), page_id_of(A)], 2 * DAY)
+        assert rows["last_visit"].tolist() == [0, 1 * DAY], "what is later than now is set aside"
+        assert future is not None
         assert {url async for url in world.pages.urls()} == {A, B}
 
     run(scenario())

@@ -17,7 +17,7 @@ from hacs_crawler.ranking.plan import make_plan
 from hacs_crawler.state.address import open_store
 from hacs_crawler.state.database import State
 from hacs_crawler.state.estimation import Estimation
-from hacs_crawler.state.page import News, Visit
+from hacs_crawler.state.page import News, Page, Visit
 from hacs_crawler.utils.times import DAY
 from integration_support import Project
 from servers import Site
@@ -59,3 +59,19 @@ def test_a_crawl_of_the_whole_state_visits_what_was_planned_in_that_order(
     assert site.visited() == planned
     assert len(planned) == settings["HACS_BUDGET"]
     assert plan.waiting == 1
+
+
+@pytest.mark.parametrize("budget", [{}, {"HACS_BUDGET": 2}])
+def test_pages_that_cannot_be_visited_cost_one_line(
+    budget: dict[str, object], site: Site, project: Project
+) -> None:
+    site.set("/")
+    store = open_store(project.state, "hacs", Path())
+    bad = [Page(f"ftp://h{number}.edu/") for number in range(50)]
+    State(store, Estimation()).restore([Page(f"{site.url}/"), *bad])
+    store.close()
+    crawl = project.crawl("state", "-a", "level=homepage", **budget)
+    assert crawl.exit_status == 0
+    assert site.visited() == ["/"]
+    (said,) = (line for line in crawl.log.splitlines() if "ftp:" in line)
+    assert "50 pages of the state cannot be visited and are passed over, such as ftp://h" in said

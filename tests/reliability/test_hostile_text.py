@@ -8,12 +8,20 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+import redis
+from scrapy.settings import Settings
 from typer.testing import CliRunner
 
 from hacs_crawler.cli.app import app
+from hacs_crawler.config import Config
 from hacs_crawler.links.urls import page_id_of
+from hacs_crawler.ranking.plan import Plan, make_plan
+from hacs_crawler.report.pages import page_data
 from hacs_crawler.state.address import open_store
 from hacs_crawler.state.codec import encode_page, encode_row
+from hacs_crawler.state.database import State
+from hacs_crawler.state.estimation import Estimation
+from hacs_crawler.state.memory import MemoryStore
 from hacs_crawler.state.page import Page, Visit
 from hacs_crawler.state.store import Change
 from integration_support import Project
@@ -81,3 +89,43 @@ def test_a_redirect_shows_its_password_in_no_line_of_the_spider(
     lines = [line for line in crawl.log.splitlines() if "[scholar]" in line]
     assert any("was not seen" in line for line in lines)
     assert not any(SECRET in line for line in lines)  # Scrapy's own lines show it
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "redis"])
+def test_logins_that_an_older_version_kept_are_told_of_and_removed_for_good(
+    kind: str, tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SCRAPY_SETTINGS_MODULE", "hacs_crawler.settings")
+    monkeypatch.chdir(tmp_path)
+    state = f"sqlite:///{tmp_path}/state.db"
+    if kind == "redis":
+        state = f"redis://127.0.0.1:{request.getfixturevalue('redis_port')}/0"
+        redis.Redis.from_url(state).flushdb()
+    keep(state, WITH_LOGIN)
+    keep(state, "http://other.edu/")
+    page_id = page_id_of(WITH_LOGIN)
+
+    def hacs(*arguments: str) -> str:
+        return CliRunner().invoke(app, [*arguments, "-s", f"HACS_STATE={state}"]).output
+
+    told = "1 of 2 pages looked at are kept with a login in their URL"
+    assert told in hacs("doctor")
+    hacs("estimate", "--all")
+    assert told not in hacs("doctor")
+    with closing(open_store(state, "hacs", Path())) as store:
+        assert SECRET.encode() not in store.load([page_id])[page_id]
+    for file in tmp_path.glob("state.db*"):
+        assert SECRET.encode() not in file.read_bytes()
+
+
+def test_a_url_cannot_turn_the_direction_of_writing_of_the_report() -> None:
+    url = "http://h.edu/\u202efdp.exe\u0085"
+    page = Page(url)
+    data = page_data({1: page}, plan_of_nobody(), {}, State(MemoryStore(), Estimation()))
+    assert data["url"] == ["http://h.edu/%E2%80%AEfdp.exe%C2%85"]
+
+
+def plan_of_nobody() -> Plan:
+    return make_plan(
+        State(MemoryStore(), Estimation()), Config.from_settings(Settings()).ranking, 0
+    )

@@ -11,7 +11,7 @@ from integration_support import Crawl, Project
 from malformed import KINDS, MalformedSite, Sizes, malformed_site
 from reliability_support import whole_pages
 
-NUMBER = 200
+NUMBER = 300
 PATIENCE = {
     "CONCURRENT_REQUESTS_PER_DOMAIN": 16,
     "DOWNLOAD_TIMEOUT": 1,
@@ -26,7 +26,9 @@ PATIENCE = {
 def crawled(tmp_path_factory: pytest.TempPathFactory) -> tuple[Crawl, Project, MalformedSite]:
     folder: Path = tmp_path_factory.mktemp("malformed")
     project = Project(folder, f"sqlite:///{folder}/state.db")
-    with malformed_site(Sizes(links=20_000)) as site:
+    with malformed_site(
+        Sizes(links=20_000, attributes=50_000, odd_links=40_000, bytes=1_000_000)
+    ) as site:
         crawl = project.crawl(site.urls(NUMBER), "-a", "level=homepage", **PATIENCE)
     return crawl, project, site
 
@@ -48,7 +50,9 @@ def test_every_answer_is_counted_as_a_visit_or_with_the_reason_why_it_is_none(
     crawl, _, _ = crawled
     assert crawl.stat("hacs/visits") + crawl.stat("hacs/not_observed") == NUMBER
     reasons = re.findall(r"'hacs/not_observed/(\w+)': (\d+)", crawl.log)
-    assert {"error", "status", "unreadable", "not_html"} <= {reason for reason, _ in reasons}
+    assert {"error", "status", "unreadable", "not_html", "markup"} <= {
+        reason for reason, _ in reasons
+    }
     assert sum(int(number) for _, number in reasons) == crawl.stat("hacs/not_observed")
 
 
@@ -59,6 +63,14 @@ def test_the_state_is_whole_and_has_every_page(
     pages = whole_pages(project.state)
     assert len(pages) == NUMBER
     assert sum(bool(page.visits) for page in pages.values()) == crawl.stat("hacs/visits")
+
+
+def test_a_page_that_takes_too_long_to_be_read_is_named_with_the_reason(
+    crawled: tuple[Crawl, Project, MalformedSite],
+) -> None:
+    crawl, _, _ = crawled
+    said = re.findall(r"(http://\S+) is not read: it has .*", crawl.log)
+    assert len(said) == len(set(said)) == crawl.stat("hacs/not_observed/markup") > 0
 
 
 def test_memory_stays_bounded(crawled: tuple[Crawl, Project, MalformedSite]) -> None:

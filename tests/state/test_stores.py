@@ -10,6 +10,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -201,6 +202,115 @@ def test_rows_of_an_older_schema_are_made_anew(state_url: str, namespace: str) -
     assert again.rows(np.array([5, 6])).tobytes() == expected
     again.close()
     open_store(state_url, namespace, Path()).close()
+
+
+def test_what_only_reads_changes_nothing_of_an_older_schema(
+    state_url: str, namespace: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = open_store(state_url, namespace, Path())
+    store.write([replace(change(number), row=bytes(25)) for number in (5, 6)])
+    store.close()
+    _set_schema(state_url, namespace, 1)
+    caplog.set_level("INFO")
+    expected = b"".join(change(number).row for number in (5, 6))
+    for _ in range(2):
+        caplog.clear()
+        reader = open_store(state_url, namespace, Path(), reads_only=True)
+        assert reader.rows(np.array([5, 6])).tobytes() == expected
+        ids, rows = (np.concatenate(column) for column in zip(*reader.all_rows(), strict=True))
+        assert rows[np.argsort(ids)].tobytes() == expected
+        reader.close()
+        (said,) = caplog.messages
+        assert "is of an older version of hacs-crawler: it is read as it is" in said
+
+
+def test_what_only_reads_makes_no_state(state_url: str, namespace: str) -> None:
+    if state_url.startswith("sqlite"):
+        open_store(state_url, "another", Path()).close()
+        with pytest.raises(StateError, match=rf"no state of the namespace {namespace} .* another"):
+            open_store(state_url, namespace, Path(), reads_only=True)
+        path = Path(state_url.removeprefix("sqlite:///"))
+        with sqlite3.connect(path) as db:
+            tables = [name for (name,) in db.execute("SELECT name FROM sqlite_master")]
+        db.close()
+        assert not [name for name in tables if name.startswith(f"{namespace}.")]
+        return
+    reader = open_store(state_url, namespace, Path(), reads_only=True)
+    assert reader.count() == 0
+    reader.close()
+    kind = RedisCluster if "+cluster" in state_url else redis.Redis
+    with kind.from_url(state_url.replace("+cluster", "")) as client:
+        assert not client.exists(f"{namespace}:meta")
+
+
+def test_what_only_reads_cannot_write(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/state.db"
+    open_store(url, "hacs", Path()).close()
+    reader = open_store(url, "hacs", Path(), reads_only=True)
+    with pytest.raises(StateError, match="readonly"):
+        reader.write([change(5)])
+    reader.close()
+
+
+class Interrupted(sqlite3.Connection):
+    """A connection to which something happens before a statement."""
+
+    before: Callable[[str], object]
+
+    def execute(self, sql: str, *parameters: Any) -> sqlite3.Cursor:
+        self.before(sql)
+        return super().execute(sql, *parameters)
+
+
+def _interrupted(monkeypatch: pytest.MonkeyPatch, before: Callable[[str], object]) -> None:
+    plain = sqlite3.connect
+
+    def connect(*arguments: Any, **more: Any) -> sqlite3.Connection:
+        monkeypatch.setattr(sqlite3, "connect", plain)
+        connection = plain(*arguments, **more, factory=Interrupted)
+        assert isinstance(connection, Interrupted)
+        connection.before = before
+        return connection
+
+    monkeypatch.setattr(sqlite3, "connect", connect)
+
+
+@pytest.mark.parametrize("statement", ["application_id", "user_version", "sqlite_master"])
+def test_a_state_that_another_process_makes_at_the_same_moment_is_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, statement: str
+) -> None:
+    url = f"sqlite:///{tmp_path}/state.db"
+    made: list[Store] = []
+
+    def make(sql: str) -> None:
+        if statement in sql and not made:
+            made.append(open_store(url, "hacs", Path()))
+            made[0].close()
+
+    _interrupted(monkeypatch, make)
+    store = open_store(url, "hacs", Path())
+    assert made
+    assert store.count() == 0
+    store.close()
+
+
+def test_a_file_that_another_process_makes_ready_at_the_same_moment_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+
+    def refuse(sql: str) -> None:  # at once, as SQLite does where both would have to give way
+        asked.append("journal_mode" in sql)
+        if asked.count(True) < 3:
+            error = sqlite3.OperationalError("database is locked")
+            error.sqlite_errorcode = sqlite3.SQLITE_BUSY
+            raise error
+
+    _interrupted(monkeypatch, refuse)
+    store = open_store(f"sqlite:///{tmp_path}/state.db", "hacs", Path())
+    assert asked[:3] == [True, True, True]
+    assert store.count() == 0
+    store.close()
 
 
 def _set_schema(url: str, namespace: str, schema: int) -> None:

@@ -1,0 +1,124 @@
+"""Visits later than now, which a fast clock left: set aside until their time has come.
+
+Nothing is deleted of them, and merging pages knows no clock, so that it gives the same in any order.
+What ranking looks at is the page as it was known without them; where it is the present clock that is
+wrong, they count again as soon as that is put right. What 404s and failures told between now and the
+latest of such visits is not kept, as of those the state keeps the latest only.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hacs_crawler.state import digests
+from hacs_crawler.state.codec import ROW, encode_row
+from hacs_crawler.state.page import FIRST_WAIT_GONE, LONGEST_WAIT_GONE, Page, copy_of
+from hacs_crawler.state.store import Ids, Rows
+from hacs_crawler.utils.times import SKEW_SECONDS
+
+if TYPE_CHECKING:
+    from hacs_crawler.state.database import State
+
+_PAGES_A_CALL = 1_000
+
+
+def latest_of(page: Page) -> int:
+    """Return the second of the latest attempt, of any kind."""
+    return max(page.last_news, page.last_visit or 0)
+
+
+def as_of(page: Page, now: float) -> Page:
+    """Return a page without what came later than `now`, in seconds since 1970 UTC, and some minutes.
+
+    The page itself, where nothing did. Its rate is left as it is.
+    """
+    until = int(now) + SKEW_SECONDS
+    if latest_of(page) <= until:
+        return page
+    past = copy_of(page)
+    past.visits = _before(page.visits, until)
+    past.content_changes = _before(page.content_changes, until)
+    past.digests = digests.only(page.digests, _before(page.digests[::2], until))
+    past.runs = array("I")
+    number = 0
+    for at, links in zip(page.runs[::2], page.runs[1::2], strict=True):
+        if at <= until:
+            past.runs.extend((at, links))
+            number += links
+    past.links = page.links[:number]  # runs are in the order of time
+    if page.links_since > until:
+        past.links_since = 0
+    if page.last_news > until:
+        past.gone = past.failures = past.not_before = 0
+        past.last_news = past.last_visit or 0
+    return past
+
+
+@dataclass(frozen=True, slots=True)
+class Future:
+    """How many pages have visits later than now, and the second of the latest."""
+
+    pages: int = 0
+    latest: int = 0
+
+    def __str__(self) -> str:
+        at = datetime.fromtimestamp(self.latest, UTC).strftime("%Y-%m-%d %H:%M UTC")
+        return (
+            f"{self.pages} pages have visits later than now, the latest at {at}: a clock was wrong, "
+            f"that one or this; such visits are set aside until then (nothing is deleted)"
+        )
+
+
+def without_future(
+    state: State, page_ids: Ids, rows: Rows, now: float
+) -> tuple[Rows, Future | None]:
+    """Return ranking rows as they are without visits later than `now`, and what there is of these.
+
+    The rows themselves, and None, where there are none. Reads the pages whose rows show such a visit, or
+    may hide one: those last visited then, and those that are to be left alone for longer than after one
+    404. Where there are any of the first, failures and first 404s may be later than now, too.
+    """
+    until = int(now) + SKEW_SECONDS
+    is_ahead = rows["last_visit"] > until
+    waits = rows["not_before"].astype(np.int64)
+    has_ahead = bool(is_ahead.any()) or bool((waits > until + LONGEST_WAIT_GONE).any())
+    is_suspect = is_ahead | (waits > until + FIRST_WAIT_GONE)
+    if has_ahead:
+        is_suspect |= (rows["failures"] > 0) | (waits > until)
+    places = np.flatnonzero(is_suspect)
+    number = latest = 0
+    found = rows
+    for start in range(0, len(places), _PAGES_A_CALL):
+        some = places[start : start + _PAGES_A_CALL]
+        pages = state.load(page_ids[some].tolist())
+        of_future = [
+            place
+            for place in some.tolist()
+            if (page := pages.get(int(page_ids[place]))) is not None and latest_of(page) > until
+        ]
+        if not of_future:
+            continue
+        known = [pages[int(page_ids[place])] for place in of_future]
+        number, latest = number + len(known), max(latest, *map(latest_of, known))
+        if found is rows:
+            found = rows.copy()
+        found[of_future] = _rows_as_of(state, known, now)
+    return found, Future(number, latest) if number else None
+
+
+def _rows_as_of(state: State, pages: Sequence[Page], now: float) -> Rows:
+    past = [as_of(page, now) for page in pages]
+    rates, spreads = state.estimation.rates_with_spread(past)
+    for page, rate, log_sd in zip(past, rates.tolist(), spreads.tolist(), strict=True):
+        page.rate, page.log_sd = rate, log_sd
+    return np.frombuffer(b"".join(map(encode_row, past)), ROW)
+
+
+def _before(times: array[int], until: int) -> array[int]:
+    return array("I", (at for at in times if at <= until))
