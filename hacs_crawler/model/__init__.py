@@ -14,17 +14,15 @@ from hacs_crawler.model.estimators import (
 from hacs_crawler.model.gaps import Gaps, gaps_between, interpolated_gaps
 from hacs_crawler.model.predictive import predictive_probability
 from hacs_crawler.model.prior import DEFAULT_PRIOR, MIN_PAGES_TO_FIT, LogNormalPrior, fit_prior
-from hacs_crawler.model.probability import (
-    Sightings,
-    elapsed_days,
-    sibling_evidence,
-    update_probability,
-)
+from hacs_crawler.model.probability import elapsed_days, update_probability
+from hacs_crawler.model.siblings import USUAL_TOGETHERNESS, Sightings, sibling_evidence
+from hacs_crawler.model.togetherness import fit_togetherness
 
 __all__ = [
     "DEFAULT_PRIOR",
     "ESTIMATORS",
     "MIN_PAGES_TO_FIT",
+    "USUAL_TOGETHERNESS",
     "Estimator",
     "Gaps",
     "LogNormalPrior",
@@ -37,6 +35,7 @@ __all__ = [
     "estimate",
     "estimate_with_spread",
     "fit_prior",
+    "fit_togetherness",
     "gaps_between",
     "interpolated_gaps",
     "mle",

@@ -1,31 +1,11 @@
 """From a rate and a time span to the probability of an update."""
 
 import math
-from dataclasses import dataclass
-from typing import Final
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from hacs_crawler.utils.arrays import FloatArray
-
-Ints = NDArray[np.int64]
-QUIET_SHARE: Final = 0.3
-"""By how much less likely an update is at a time up to which one sibling is known to have been quiet."""
-SHARED_UPDATES: Final = 0.4
-"""The probability that an update of a sibling, of at most the same rate, came with one of the page."""
-LEAST_LEFT: Final = 0.1
-"""What is left of that likelihood however many siblings were quiet."""
-MOST_UPDATES: Final = 2
-"""How many siblings' updates are looked at: the latest ones of the site."""
-_MOST_QUIET: Final = math.ceil(math.log(LEAST_LEFT) / math.log(1.0 - QUIET_SHARE))
-_LOST: Final = np.diff(
-    1.0 - np.maximum(LEAST_LEFT, (1.0 - QUIET_SHARE) ** np.arange(_MOST_QUIET + 1))
-)
-"""What the first quiet sibling takes of the time up to its visit, what the second takes of it, ..."""
-_SECONDS: Final = 86_400.0
-_LOW: Final = np.uint64(32)
-_MASK: Final = np.uint64(2**32 - 1)
 
 
 def elapsed_days(
@@ -62,110 +42,3 @@ def update_probability(rate_per_day: ArrayLike, elapsed_days: ArrayLike) -> Floa
     with np.errstate(over="ignore"):
         p = -np.expm1(-rate * np.where(never, 0.0, elapsed))
     return np.where(never, 1.0, p)
-
-
-@dataclass(frozen=True, slots=True)
-class Sightings:
-    """When pages were last seen; arrays with one element a page, times in days, nan for never.
-
-    `sites` are numbers, 0 for none. `last_update` is the last visit that found an update, `before` the
-    visit before that one. Visits less than a second apart count as one moment.
-    """
-
-    sites: Ints
-    rate_per_day: FloatArray
-    last_visit: FloatArray
-    last_update: FloatArray
-    before: FloatArray
-
-
-def sibling_evidence(pages: Sightings) -> tuple[FloatArray, FloatArray]:
-    """Return for each page what its siblings tell of the time since its last visit.
-
-    That is the number of days by which this time is to be taken as shorter, for siblings were seen quiet
-    in it, and the probability that the page was updated together with one of them. Both are 0 for a page
-    without siblings, one never seen, and one that was seen later than all of them. What a site's pages
-    get depends on no other site's: sites may be looked at together or apart. `sites` must be below 2^32,
-    times from 0 to 49,710 days (2^32 seconds).
-    """
-    quiet_days = np.zeros(len(pages.sites))
-    shared = np.zeros(len(pages.sites))
-    members, starts = _with_siblings(pages)
-    if len(members):
-        few = Sightings(*(getattr(pages, name)[members] for name in Sightings.__slots__))
-        sizes = np.diff(np.append(starts, len(members)))
-        own = np.repeat(np.arange(len(starts)), sizes)
-        quiet_days[members] = _quiet_days(few, own, len(starts))
-        shared[members] = _shared(few, own, starts)
-    return quiet_days, shared
-
-
-def _with_siblings(pages: Sightings) -> tuple[Ints, Ints]:
-    """Return the places of the pages seen that have a sibling among them, and where sites start there.
-
-    Pages of one site follow each other, in the order in which they came.
-    """
-    seen = np.flatnonzero((pages.sites > 0) & ~np.isnan(pages.last_visit))
-    # sites and places sorted as one number: several times as fast as sorting places by site
-    key = np.sort((pages.sites[seen].astype(np.uint64) << _LOW) | seen.astype(np.uint64))
-    is_first = np.diff(key >> _LOW, prepend=np.uint64(0)) != 0
-    has_sibling = ~is_first
-    has_sibling[:-1] |= ~is_first[1:]
-    return (key[has_sibling] & _MASK).astype(np.int64), np.flatnonzero(is_first[has_sibling])
-
-
-def _quiet_days(pages: Sightings, own: Ints, sites: int) -> FloatArray:
-    """Sum over the time since each page's last visit of 1 - max(`LEAST_LEFT`, (1 - `QUIET_SHARE`)^m).
-
-    m is the number of siblings that were seen later than that time, and found quiet when last seen. The
-    k-th latest of a site's quiet visits thus takes the k-th of `_LOST` of the time before it. `own` are
-    the pages' sites, ascending numbers below `sites`.
-    """
-    is_quiet = ~(pages.last_update >= pages.last_visit)
-    whose = own[is_quiet]
-    before_end = _MASK - np.rint(pages.last_visit[is_quiet] * _SECONDS).astype(np.uint64)
-    latest_first = np.sort((whose.astype(np.uint64) << _LOW) | before_end) & _MASK
-    visits = (_MASK - latest_first) / _SECONDS
-    counts = np.bincount(whose, minlength=sites)
-    starts = np.cumsum(counts) - counts
-    days = np.zeros(len(own))
-    for number, share in enumerate(_LOST):
-        has_so_many = counts > number
-        if not has_so_many.any():
-            break
-        visit = np.full(sites, -np.inf)
-        visit[has_so_many] = visits[starts[has_so_many] + number]
-        days += share * np.maximum(visit[own] - pages.last_visit, 0.0)
-    return days
-
-
-def _shared(pages: Sightings, own: Ints, starts: Ints) -> FloatArray:
-    """Return the probability of an update together with one of the site's latest updates.
-
-    Of an update found after a gap only the share of the gap counts that lies after the page's own last
-    visit, and of one of a page that is updated more often only the ratio of the rates.
-    """
-    rate = np.maximum(pages.rate_per_day, 1e-12)
-    together = np.zeros(len(rate))
-    for sibling in _latest_updated(pages, own, starts):
-        found, before = pages.last_update[sibling][own], pages.before[sibling][own]
-        with np.errstate(divide="ignore", invalid="ignore"):
-            share = (found - np.maximum(before, pages.last_visit)) / (found - before)
-        share *= np.minimum(1.0, rate / rate[sibling][own])
-        np.maximum(together, np.where(share > 0.0, share, 0.0), out=together)
-    return SHARED_UPDATES * np.minimum(together, 1.0)
-
-
-def _latest_updated(pages: Sightings, own: Ints, starts: Ints) -> list[Ints]:
-    """Return, for each site, its page with the latest update, then that with the second latest.
-
-    Of several the first. Where there is none, any page of the site.
-    """
-    update = np.nan_to_num(pages.last_update, nan=-np.inf)
-    found = []
-    for _ in range(MOST_UPDATES):
-        is_latest = update == np.maximum.reduceat(update, starts)[own]
-        latest = np.flatnonzero(is_latest)
-        found.append(latest[np.searchsorted(latest, starts)])
-        update[found[-1]] = -np.inf
-    return found

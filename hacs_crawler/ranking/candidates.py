@@ -56,7 +56,9 @@ def candidates_from(
             last_visit,
             np.where(has_update, last_update, np.nan),
             np.where(has_update, rows["before_update"] / DAY, np.nan),
-        )
+            has_gap,
+        ),
+        estimation.togetherness,
     )
     alone = predictive_probability(rate, log_sd, np.maximum(elapsed - quiet_days, 0.0))
     raw_p = 1.0 - (1.0 - alone) * (1.0 - shared)

@@ -22,6 +22,8 @@ from hacs_crawler.state.outcome_log import (
     sound,
 )
 from hacs_crawler.state.page import News, Page, Visit, bound_links, copy_of, merge, merge_pages
+from hacs_crawler.state.samples import sample_of_revisited
+from hacs_crawler.state.siblings import read_togetherness, refit_togetherness
 from hacs_crawler.state.store import DAMAGED_OUTCOMES, Change, Ids, Rows, Store
 from hacs_crawler.utils.text import safe_logger
 
@@ -87,7 +89,8 @@ class State:
         self.store.close()
 
     def read_prior(self) -> None:
-        """Estimate from now on with the prior that the store keeps, if it keeps one."""
+        """Estimate from now on with the prior and togetherness that the store keeps, if it does."""
+        self.estimation = replace(self.estimation, togetherness=read_togetherness(self.store))
         prior = self.store.read_meta("prior")
         if prior is None:
             return
@@ -263,10 +266,12 @@ class State:
         """Fit the prior to a sample of the store's own pages and keep it there for the next run.
 
         One that is the same as the one kept, to within `SAME_PRIOR`, is not kept in its place: every
-        page would have to be estimated anew for next to nothing. Returns the one that is kept.
+        page would have to be estimated anew for next to nothing. Returns the one that is kept. The
+        togetherness is fitted too.
         """
         self.read_prior()
-        ids = self._sample(PAGES_TO_FIT)
+        refit_togetherness(self.store, self.load)
+        ids = sample_of_revisited(self.store, PAGES_TO_FIT)
         visit_days, updated, offsets = histories(list(self.load(ids).values()))
         gaps = gaps_between(visit_days, updated, offsets, self.estimation.fade_days)
         prior = fit_prior(gaps, DEFAULT_PRIOR)
@@ -331,15 +336,6 @@ class State:
         rates, spreads = self.estimation.rates_with_spread(pages)
         for page, rate, log_sd in zip(pages, rates.tolist(), spreads.tolist(), strict=True):
             page.rate, page.log_sd = rate, log_sd
-
-    def _sample(self, size: int) -> list[int]:
-        """Return ids of up to `size` pages with a gap between visits; ids are hashes, so any do."""
-        chosen: list[int] = []
-        for ids, rows in self.store.all_rows():
-            chosen.extend(ids[rows["visits"] > 1][: size - len(chosen)].tolist())
-            if len(chosen) >= size:
-                break
-        return chosen
 
 
 def _by_id(pages: Iterable[Page]) -> dict[int, Page]:

@@ -4,22 +4,40 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
 import numpy as np
 
-from hacs_crawler.model import DEFAULT_PRIOR, ESTIMATORS, LogNormalPrior, estimate_with_spread
+from hacs_crawler.model import (
+    DEFAULT_PRIOR,
+    ESTIMATORS,
+    USUAL_TOGETHERNESS,
+    LogNormalPrior,
+    estimate_with_spread,
+)
 from hacs_crawler.state.page import Page
 from hacs_crawler.utils.times import DAY
 
 
 @dataclass(frozen=True, slots=True)
 class Estimation:
-    """How rates are estimated: estimator name, fading scale in days, and the prior of bayes."""
+    """How rates are estimated: estimator name, fading scale in days, and the prior of bayes.
+
+    `togetherness` is how often pages of a site are updated together. Ranking needs it, rates do not
+    depend on it: two that differ in nothing else are equal.
+    """
 
     estimator: str = "bayes"
     fade_days: float = 365.0
     prior: LogNormalPrior = DEFAULT_PRIOR
+    togetherness: float = field(default=USUAL_TOGETHERNESS, compare=False)
+
+    def note(self) -> dict[str, Any]:
+        """Return what rates are estimated with, as JSON."""
+        fields = asdict(self)
+        del fields["togetherness"]
+        return fields
 
     @property
     def has_posterior(self) -> bool:

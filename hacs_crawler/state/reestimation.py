@@ -38,7 +38,7 @@ class Run:
 
 def how_of(state: State) -> dict[str, Any]:
     """Return what pages are estimated with, as it is noted in the state."""
-    return asdict(state.estimation) | {"link_bytes": state.link_bytes}
+    return state.estimation.note() | {"link_bytes": state.link_bytes}
 
 
 def stopped_run(state: State) -> Run | None:
@@ -110,13 +110,13 @@ def advanced(
             on_progress(run, total)
         run = replace(run, after=int(ids[-1]), done=None)
     store.write_meta(NOTE, None)
-    store.write_meta(FOLLOWED, asdict(state.estimation))
+    store.write_meta(FOLLOWED, state.estimation.note())
     return run, True
 
 
 def is_followed(state: State) -> bool:
     """Whether all pages were estimated with what this state estimates with, when that was last done."""
-    return bool(state.store.read_meta(FOLLOWED) == asdict(state.estimation))
+    return bool(state.store.read_meta(FOLLOWED) == state.estimation.note())
 
 
 def follow_prior(state: State, on_progress: Callable[[Run, int], None]) -> Run | None:

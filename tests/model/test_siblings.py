@@ -1,4 +1,4 @@
-"""What the other pages of a site tell about a page."""
+"""What the visits of a site's other pages tell of a page."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hacs_crawler.model.probability import (
+from hacs_crawler.model.siblings import (
     LEAST_LEFT,
     MOST_UPDATES,
     QUIET_SHARE,
     SHARED_UPDATES,
+    USUAL_TOGETHERNESS,
     Sightings,
     sibling_evidence,
 )
@@ -19,10 +20,17 @@ from hacs_crawler.model.probability import (
 NEVER = np.nan
 
 
-def evidence(*pages: tuple[int, float, float, float, float]) -> list[tuple[float, float]]:
+def evidence(
+    *pages: tuple[int, float, float, float, float],
+    togetherness: float = USUAL_TOGETHERNESS,
+    is_revisited: bool = True,
+) -> list[tuple[float, float]]:
     """Of pages of (site, rate, last visit, last update, visit before it): quiet days and probability."""
     columns = np.array(pages, np.float64).reshape(-1, 5).T
-    quiet, shared = sibling_evidence(Sightings(columns[0].astype(np.int64), *columns[1:]))
+    is_seen_twice = np.full(len(pages), is_revisited)
+    quiet, shared = sibling_evidence(
+        Sightings(columns[0].astype(np.int64), *columns[1:], is_seen_twice), togetherness
+    )
     return list(zip(quiet.tolist(), shared.tolist(), strict=True))
 
 
@@ -42,6 +50,27 @@ def test_each_further_quiet_sibling_takes_a_share_of_what_is_left() -> None:
 def test_a_sibling_that_was_not_quiet_when_last_seen_takes_nothing() -> None:
     page, _ = evidence((1, 0.1, 10, NEVER, NEVER), (1, 0.1, 30, 30, 29))
     assert page[0] == 0.0
+
+
+def test_a_siblings_first_visit_finds_it_neither_quiet_nor_updated() -> None:
+    page, _ = evidence((1, 0.1, 10, NEVER, NEVER), (1, 0.1, 30, NEVER, NEVER), is_revisited=False)
+    assert page == (0.0, 0.0)
+
+
+def test_where_pages_are_updated_together_less_often_siblings_tell_less() -> None:
+    pages = (1, 0.1, 10, NEVER, NEVER), (1, 0.1, 20, NEVER, NEVER), (1, 0.1, 30, 30, 10)
+    page, *_ = evidence(*pages, togetherness=USUAL_TOGETHERNESS / 2)
+    assert page == (pytest.approx(QUIET_SHARE / 16 * 10), pytest.approx(SHARED_UPDATES / 2))
+
+
+def test_where_pages_are_never_updated_together_siblings_tell_nothing() -> None:
+    pages = (1, 0.1, 10, NEVER, NEVER), (1, 0.1, 20, NEVER, NEVER), (1, 0.1, 30, 30, 10)
+    assert evidence(*pages, togetherness=0.0) == [(0.0, 0.0)] * 3
+
+
+def test_more_than_the_usual_togetherness_tells_no_more() -> None:
+    pages = (1, 0.1, 10, NEVER, NEVER), (1, 0.1, 20, NEVER, NEVER), (1, 0.1, 30, 30, 10)
+    assert evidence(*pages, togetherness=1.0) == evidence(*pages)
 
 
 def test_a_sibling_updated_since_then_makes_an_update_likely() -> None:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hacs_crawler.exceptions import ConfigError
-from hacs_crawler.model import DEFAULT_PRIOR
+from hacs_crawler.model import DEFAULT_PRIOR, USUAL_TOGETHERNESS
 from hacs_crawler.ranking.arms import without_experiment
 from hacs_crawler.ranking.candidates import candidates_from
 from hacs_crawler.ranking.options import RankingOptions
@@ -90,6 +90,30 @@ def test_p_is_the_paper_s_formula() -> None:
     table = rows({"rate": 0.1, "last_visit": 993 * DAY})
     facts = candidates_from(np.arange(1), table, NOW, Estimation(), options(horizon_days=3.0))
     assert facts.p[0] == pytest.approx(1 - np.exp(-0.1 * 10))
+
+
+def test_a_first_visit_of_siblings_does_not_make_a_page_less_likely_to_have_changed() -> None:
+    old = {"site": 1, "last_visit": 970 * DAY}
+    new = {"site": 1, "visits": 1, "last_visit": 999 * DAY, "last_update": 999 * DAY}
+    alone, among_new, among_quiet = (
+        candidates_from(
+            np.arange(len(table)), table, NOW, Estimation(), options(horizon_days=0.0)
+        ).p[0]
+        for table in (rows(old), rows(old, *[new] * 7), rows(old, *[{**new, "visits": 2}] * 7))
+    )
+    assert among_new == pytest.approx(alone)
+    assert among_quiet < alone / 2
+
+
+def test_siblings_tell_as_much_as_the_state_has_learned() -> None:
+    seen = {"site": 1, "last_visit": 970 * DAY}
+    updated = {"site": 1, "updates": 1, **dict.fromkeys(("last_visit", "last_update"), 999 * DAY)}
+    table = rows(seen, updated | {"before_update": 970 * DAY})
+    alone, little, usual = (
+        candidates_from(np.arange(2), table, NOW, Estimation(togetherness=one), options()).p[0]
+        for one in (0.0, 0.1, USUAL_TOGETHERNESS)
+    )
+    assert alone < little < usual
 
 
 def test_pages_below_the_threshold_are_left_out_except_by_brute_force() -> None:

@@ -1,0 +1,102 @@
+"""What a state learns of its sites: how often their pages are updated together."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from hacs_crawler.exceptions import StateError
+from hacs_crawler.links import page_id_of, site_id
+from hacs_crawler.model import USUAL_TOGETHERNESS
+from hacs_crawler.state import Estimation, MemoryStore, State, Store, Visit, follow_prior, samples
+from hacs_crawler.state.samples import sample_of_siblings
+from hacs_crawler.state.siblings import NOTE
+
+DAY = 86_400
+
+
+def visits(url: str, updates: list[int], last_day: int = 200) -> list[Visit]:
+    """Visits every other day from day 2 on; each shows a link for each update so far."""
+    return [
+        Visit(url, day * DAY, links=frozenset([-1, *(at for at in updates if at <= day)]))
+        for day in range(2, last_day, 2)
+    ]
+
+
+def site(number: int, pages: int) -> list[str]:
+    return [f"http://s{number}.example.edu/~ada/{page}" for page in range(pages)]
+
+
+def recorded(store: Store, urls: list[str], *, together: bool, seed: int = 0) -> State:
+    rng = np.random.default_rng(seed)
+    state = State(store, Estimation())
+    updates: dict[int, list[int]] = {}
+    for url in urls:
+        days = rng.choice(np.arange(3, 199), 4, replace=False).tolist()
+        if together:
+            days = updates.setdefault(site_id(url), days)
+        state.record(visits(url, days))
+    return state
+
+
+def ids_of(urls: list[str]) -> set[int]:
+    return {page_id_of(url) for url in urls}
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_the_next_run_knows_how_often_pages_are_updated_together(
+    store: Store, together: bool
+) -> None:
+    urls = [url for number in range(15) for url in site(number, 3)]
+    state = recorded(store, urls, together=together)
+    assert state.estimation.togetherness == USUAL_TOGETHERNESS
+    state.refit_prior()
+    learned = State(store, Estimation()).estimation.togetherness
+    assert learned > 0.8 if together else learned < 0.25
+
+
+def test_where_only_the_togetherness_changed_no_page_is_estimated_anew() -> None:
+    store = MemoryStore()
+    state = recorded(store, [url for number in range(15) for url in site(number, 3)], together=True)
+    assert follow_prior(state, lambda _run, _total: None) is not None
+    store.write_meta(NOTE, {"togetherness": 0.125})
+    state = State(store, Estimation())
+    assert state.estimation.togetherness == 0.125
+    assert follow_prior(state, lambda _run, _total: None) is None
+
+
+@pytest.mark.parametrize("note", [0.5, {}, {"togetherness": "much"}, {"togetherness": 1.5}])
+def test_a_damaged_note_is_named(note: object) -> None:
+    store = MemoryStore()
+    store.write_meta(NOTE, note)
+    with pytest.raises(StateError, match="the note 'siblings' in the state is damaged, remove it"):
+        State(store, Estimation())
+
+
+def test_pages_without_update_and_pages_without_siblings_are_not_looked_at() -> None:
+    store = MemoryStore()
+    state = recorded(store, [*site(1, 3), *site(2, 1)], together=True)
+    state.record(visits("http://s1.example.edu/~ada/quiet", []))
+    assert set(sample_of_siblings(store).tolist()) == ids_of(site(1, 3))
+
+
+def test_whole_sites_are_taken_but_of_a_giant_only_some_pages(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(samples, "PAGES_TO_COMPARE", 12)
+    monkeypatch.setattr(samples, "PAGES_OF_A_SITE", 5)
+    store = MemoryStore()
+    sites = {number: site(number, 9 if number == 3 else 3) for number in range(8)}
+    recorded(store, [url for urls in sites.values() for url in urls], together=True)
+    taken = set(sample_of_siblings(store).tolist())
+    sizes = {number: len(taken & ids_of(urls)) for number, urls in sites.items()}
+    assert 8 <= len(taken) <= 12
+    assert all(size in (0, 5 if number == 3 else 3) for number, size in sizes.items())
+
+
+def test_no_more_rows_are_read_than_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(samples, "ROWS_TO_READ", 4)
+    monkeypatch.setattr("hacs_crawler.state.memory.BATCH", 2)
+    store = MemoryStore()
+    recorded(store, site(1, 9), together=True)
+    assert len(sample_of_siblings(store)) == 4
