@@ -90,7 +90,9 @@ def with_traps(folder: Path, kind: str, number: int) -> Timelines:
                 seen = "2021-12-01T00:00:00Z"
                 row = {"url": url, "site": url, "level": "homepage", "first_seen": seen}
                 writer.writerow({key: row.get(key, "") for key in header})
-        return read_timelines(*(Path(name, f"{one}.csv") for one in ("pages", "updates", "captures")))
+        return read_timelines(
+            *(Path(name, f"{one}.csv") for one in ("pages", "updates", "captures"))
+        )
 
 
 def run(timelines: Timelines, budget: int, years: int, score: object) -> tuple[Score, float]:
