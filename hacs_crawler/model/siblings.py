@@ -22,6 +22,7 @@ USUAL_TOGETHERNESS: Final = 0.6
 """The togetherness (see `model.togetherness`) of the pages that the numbers above were tuned on."""
 MOST_UPDATES: Final = 2
 """How many siblings' updates are looked at: the latest ones of the site."""
+_SHARED_POWER: Final = 2
 _QUIET_POWER: Final = 4
 _SECONDS: Final = 86_400.0
 _LOW: Final = np.uint64(32)
@@ -50,14 +51,14 @@ def sibling_evidence(
 ) -> tuple[FloatArray, FloatArray]:
     """Return for each page what its siblings tell of the time since its last visit.
 
-    That is the number of days by which this time is to be taken as shorter, for siblings were seen quiet
-    in it, and the probability that the page was updated together with one of them. Both are 0 for a page
-    without siblings, one never seen, and one that was seen later than all of them. At less than
+    That is the number of days by which this time is to be taken as shorter, for siblings were seen
+    quiet in it, and the probability that the page was updated together with one of them. Both are 0 for
+    a page without siblings, one never seen, and one that was seen later than all of them. At less than
     the usual `togetherness` (see `model.togetherness`) siblings tell less: `SHARED_UPDATES` is in
-    proportion to it, `QUIET_SHARE` to its fourth power, for a page that is wrongly taken for quiet is
-    found late, and one that is wrongly taken for updated costs a visit. What a site's pages get depends
-    on no other site's: sites may be looked at together or apart. `sites` must be below 2^32, times from
-    0 to 49,710 days (2^32 seconds).
+    proportion to its square, for a page that is wrongly taken for updated costs a visit, and
+    `QUIET_SHARE` to its fourth power, for one that is wrongly taken for quiet is found late. What a
+    site's pages get depends on no other site's: sites may be looked at together or apart. `sites` must
+    be below 2^32, times from 0 to 49,710 days (2^32 seconds).
     """
     strength = min(1.0, togetherness / USUAL_TOGETHERNESS)
     quiet_days = np.zeros(len(pages.sites))
@@ -69,7 +70,7 @@ def sibling_evidence(
         own = np.repeat(np.arange(len(starts)), sizes)
         quiet_share = QUIET_SHARE * strength**_QUIET_POWER
         quiet_days[members] = _quiet_days(few, own, len(starts), quiet_share)
-        shared[members] = SHARED_UPDATES * strength * _together(few, own, starts)
+        shared[members] = SHARED_UPDATES * strength**_SHARED_POWER * _together(few, own, starts)
     return quiet_days, shared
 
 

@@ -13,7 +13,7 @@ from hacs_crawler.utils.arrays import BoolArray, FloatArray, IndexArray, page_of
 Ints = NDArray[np.int64]
 SIBLINGS_COMPARED: Final = 8
 """With how many others of its site a page is compared at most: giants would outweigh all else."""
-PRIOR_PAIRS: Final = 20.0
+PRIOR_PAIRS: Final = 10.0
 """How many pairs the usual togetherness counts as: below that there is little else to go by."""
 _STEPS: Final = 40
 

@@ -60,7 +60,7 @@ def test_a_siblings_first_visit_finds_it_neither_quiet_nor_updated() -> None:
 def test_where_pages_are_updated_together_less_often_siblings_tell_less() -> None:
     pages = (1, 0.1, 10, NEVER, NEVER), (1, 0.1, 20, NEVER, NEVER), (1, 0.1, 30, 30, 10)
     page, *_ = evidence(*pages, togetherness=USUAL_TOGETHERNESS / 2)
-    assert page == (pytest.approx(QUIET_SHARE / 16 * 10), pytest.approx(SHARED_UPDATES / 2))
+    assert page == (pytest.approx(QUIET_SHARE / 16 * 10), pytest.approx(SHARED_UPDATES / 4))
 
 
 def test_where_pages_are_never_updated_together_siblings_tell_nothing() -> None:
