@@ -1,6 +1,6 @@
 """What siblings are worth where keys are wrong, or where few updates are shared: simulated crawls.
 
-python benchmarks/siblings.py FOLDER     # with pages.csv, updates.csv, captures.csv; about 40 minutes
+python benchmarks/siblings.py FOLDER     # with pages.csv, updates.csv, captures.csv; about 30 minutes
 
 The shared timelines have a host for each author. Here they get URLs that put several of these sites,
 chosen at random, under one key: 1 (right), 2, 4, 10, or all. Or updates are moved, each by itself, so
