@@ -8,12 +8,10 @@ from itertools import count
 from typing import Any, Final
 
 from scrapy import Request, Spider, signals
-from scrapy.core.scheduler import BaseScheduler, Scheduler
+from scrapy.core.scheduler import BaseScheduler
 from scrapy.crawler import Crawler
-from scrapy.pqueues import DownloaderAwarePriorityQueue, ScrapyPriorityQueue
 from scrapy.utils.defer import maybe_deferred_to_future
 from scrapy.utils.log import failure_to_exc_info
-from scrapy.utils.misc import build_from_crawler, load_object
 from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
@@ -21,6 +19,7 @@ from hacs_crawler.config import Config
 from hacs_crawler.crawl.backlog import Backlog
 from hacs_crawler.crawl.fleet_member import Crew
 from hacs_crawler.crawl.held_seeds import HeldSeeds
+from hacs_crawler.crawl.inner_scheduler import inner_scheduler, is_scrapys_own, keeps_requests
 from hacs_crawler.crawl.loop import begin, sleep
 from hacs_crawler.crawl.meta import (
     forget_copied_meta,
@@ -69,7 +68,7 @@ class HacsScheduler(BaseScheduler):
         self._room: Deferred[None] | None = None
         self._enough_room = 0
         self._is_resumed = False
-        self._is_scrapys_own = _is_scrapys_own(inner, crawler)
+        self._is_scrapys_own = is_scrapys_own(inner, crawler)
         self._enqueued = self._dequeued = 0
         self._planned = count()
         self.watch = StartWatch(self._note_pause, time.monotonic)
@@ -81,29 +80,9 @@ class HacsScheduler(BaseScheduler):
     def from_crawler(cls, crawler: Crawler) -> HacsScheduler:
         """Build the inner scheduler named by HACS_INNER_SCHEDULER, and this one around it."""
         session = Session.of(crawler)
-        inner_cls: type[BaseScheduler] = Scheduler
         if session.is_of_fleet:
             Holdings.of(crawler).partitions = frozenset()  # until the fleet gives it some
-        if session.config is not None:
-            name = session.config.inner_scheduler
-            try:
-                found = load_object(name)
-                if (
-                    found is cls
-                    or not isinstance(found, type)
-                    or not issubclass(found, BaseScheduler)
-                ):
-                    raise ValueError("that is none")  # noqa: TRY301 - one way to say it
-                inner_cls = found
-            except (ImportError, NameError, ValueError) as error:
-                session.fail(
-                    f"HACS_INNER_SCHEDULER = {name!r}: allowed is a scheduler's path ({error})"
-                )
-        try:
-            inner = build_from_crawler(inner_cls, crawler)
-        except Exception as error:  # noqa: BLE001 - such as that of a server that is away
-            session.fail(f"HACS_INNER_SCHEDULER: {inner_cls.__name__} does not start: {error}")
-            inner = _NoScheduler()
+        inner = inner_scheduler(crawler, session, cls)
         scheduler = cls(inner, session, session.config, crawler)
         session.ranker = scheduler
         return scheduler
@@ -119,7 +98,7 @@ class HacsScheduler(BaseScheduler):
     def close(self, reason: str) -> Deferred[None] | None:
         """Close the inner scheduler; one that keeps requests gets all that wait here, best first."""
         is_alone = self._session.config is not None and self._session.crew is None
-        if is_alone and self._inner_keeps_requests():
+        if is_alone and keeps_requests(self._inner, self._crawler):
             left = [*self._seeds.all(), *self._held.all()]
             self._enqueued -= len(left)  # the inner scheduler counts them again
             left += [request for waiting in self._paused.values() for request in waiting]
@@ -392,10 +371,6 @@ class HacsScheduler(BaseScheduler):
                 signals.request_dropped, request=request, spider=self._crawler.spider
             )
 
-    def _inner_keeps_requests(self) -> bool:
-        is_scrapys = type(self._inner) is Scheduler
-        return not is_scrapys or bool(self._crawler.settings.get("JOBDIR"))
-
     def _count_seeds(self) -> None:
         """Count seeds as Scrapy's scheduler counts requests, those of many calls at once."""
         stats = self._crawler.stats
@@ -404,28 +379,3 @@ class HacsScheduler(BaseScheduler):
                 stats.inc_value(f"scheduler/{name}", number)
                 stats.inc_value(f"scheduler/{name}/memory", number)
         self._enqueued = self._dequeued = 0
-
-
-def _is_scrapys_own(inner: BaseScheduler, crawler: Crawler) -> bool:
-    """Whether the inner scheduler and its queue are Scrapy's, in memory: seeds need not pass through it.
-
-    Another one may choose differently, or do something with each request, as a job's does on disk.
-    """
-    queue = load_object(crawler.settings["SCHEDULER_PRIORITY_QUEUE"])
-    is_on_disk = bool(crawler.settings.get("JOBDIR"))
-    is_plain = queue in (DownloaderAwarePriorityQueue, ScrapyPriorityQueue)
-    return type(inner) is Scheduler and is_plain and not is_on_disk
-
-
-class _NoScheduler(BaseScheduler):
-    """Stands in for an inner scheduler that does not start, in a crawl that is about to close."""
-
-    def has_pending_requests(self) -> bool:
-        return False
-
-    def enqueue_request(self, request: Request) -> bool:
-        del request
-        return False
-
-    def next_request(self) -> None:
-        return None

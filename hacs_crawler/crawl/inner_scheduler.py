@@ -1,0 +1,64 @@
+"""The scheduler that HACS's is built around, and what may be taken for granted of it."""
+
+from __future__ import annotations
+
+from scrapy import Request
+from scrapy.core.scheduler import BaseScheduler, Scheduler
+from scrapy.crawler import Crawler
+from scrapy.pqueues import DownloaderAwarePriorityQueue, ScrapyPriorityQueue
+from scrapy.utils.misc import build_from_crawler, load_object
+
+from hacs_crawler.crawl.session import Session
+
+
+def inner_scheduler(
+    crawler: Crawler, session: Session, outer: type[BaseScheduler]
+) -> BaseScheduler:
+    """Build the scheduler named by HACS_INNER_SCHEDULER; where that cannot be, fail the session."""
+    found: type[BaseScheduler] = Scheduler
+    if session.config is not None:
+        name = session.config.inner_scheduler
+        try:
+            found = load_object(name)
+            is_scheduler = isinstance(found, type) and issubclass(found, BaseScheduler)
+            if found is outer or not is_scheduler:
+                raise ValueError("that is none")  # noqa: TRY301 - one way to say it
+        except (ImportError, NameError, ValueError) as error:
+            session.fail(
+                f"HACS_INNER_SCHEDULER = {name!r}: allowed is a scheduler's path ({error})"
+            )
+            found = Scheduler
+    try:
+        return build_from_crawler(found, crawler)
+    except Exception as error:  # noqa: BLE001 - such as that of a server that is away
+        session.fail(f"HACS_INNER_SCHEDULER: {found.__name__} does not start: {error}")
+        return _NoScheduler()
+
+
+def keeps_requests(inner: BaseScheduler, crawler: Crawler) -> bool:
+    """Whether what waits in the scheduler may outlast the crawl, as a job's requests do on disk."""
+    return type(inner) is not Scheduler or bool(crawler.settings.get("JOBDIR"))
+
+
+def is_scrapys_own(inner: BaseScheduler, crawler: Crawler) -> bool:
+    """Whether the scheduler and its queue are Scrapy's, in memory: seeds need not pass through it.
+
+    Another one may choose differently, or do something with each request.
+    """
+    queue = load_object(crawler.settings["SCHEDULER_PRIORITY_QUEUE"])
+    is_plain = queue in (DownloaderAwarePriorityQueue, ScrapyPriorityQueue)
+    return is_plain and not keeps_requests(inner, crawler)
+
+
+class _NoScheduler(BaseScheduler):
+    """Stands in for an inner scheduler that does not start, in a crawl that is about to close."""
+
+    def has_pending_requests(self) -> bool:
+        return False
+
+    def enqueue_request(self, request: Request) -> bool:
+        del request
+        return False
+
+    def next_request(self) -> None:
+        return None
