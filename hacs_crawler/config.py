@@ -273,7 +273,9 @@ class _Reader:
         try:
             value = self._settings.getdict("HACS_ARCHIVES")
         except (ValueError, TypeError) as error:
-            raise _wrong("HACS_ARCHIVES", value, f"archives by name, in JSON ({error})") from error
+            raise _wrong(
+                "HACS_ARCHIVES", value, "archives by name, as an object in JSON"
+            ) from error
         return addresses_of(value, one)
 
     def experiment(self, budget: int | None) -> Experiment | None:

@@ -143,7 +143,7 @@ def test_archives_are_named_with_their_addresses_and_rates() -> None:
 @pytest.mark.parametrize(
     ("value", "text"),
     [
-        ("{", "archives by name, in JSON"),
+        ("{", "archives by name, as an object in JSON"),
         ("[1]", "archives by name"),
         ({"a": 3}, "'a' = 3: allowed is a name, and an object"),
         ({"a": {**CDX, "timemap_url": "http://a.org/"}}, "one of cdx_url, timemap_url"),

@@ -111,7 +111,8 @@ def _address(name: str, entry: object, one: ArchiveAddress) -> ArchiveAddress:
     known = {*_NUMBERS, _ROBOTS, base.kind.value if kinds else "", memento_key}
     for key in entry:
         if key not in known:
-            allowed = ", ".join(sorted(filter(None, known | (set() if kinds else {*_KINDS}))))
+            addresses = set() if kinds else {*_KINDS, *_MEMENTO_KEYS.values()}
+            allowed = ", ".join(sorted(filter(None, known | addresses)))
             raise _wrong(name, "", key, allowed)
     if memento_key:
         base = replace(base, memento_url=_url(name, memento_key, entry))

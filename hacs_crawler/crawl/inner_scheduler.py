@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from scrapy import Request
 from scrapy.core.scheduler import BaseScheduler, Scheduler
 from scrapy.crawler import Crawler
@@ -19,15 +21,15 @@ def inner_scheduler(
     if session.config is not None:
         name = session.config.inner_scheduler
         try:
-            found = load_object(name)
-            is_scheduler = isinstance(found, type) and issubclass(found, BaseScheduler)
-            if found is outer or not is_scheduler:
+            loaded: Any = load_object(name)
+            is_scheduler = isinstance(loaded, type) and issubclass(loaded, BaseScheduler)
+            if loaded is outer or not is_scheduler:
                 raise ValueError("that is none")  # noqa: TRY301 - one way to say it
+            found = loaded
         except (ImportError, NameError, ValueError) as error:
             session.fail(
                 f"HACS_INNER_SCHEDULER = {name!r}: allowed is a scheduler's path ({error})"
             )
-            found = Scheduler
     try:
         return build_from_crawler(found, crawler)
     except Exception as error:  # noqa: BLE001 - such as that of a server that is away

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from itertools import islice
 from typing import Any, ParamSpec, TypeVar
 
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
+from scrapy.utils.reactor import is_reactor_installed
 from twisted.internet.defer import Deferred, DeferredQueue
 from twisted.python.failure import Failure
 
 BATCH = 1_000
+SECONDS_TO_END = 0.5
+"""What Scrapy has for the last signals of a crawl and its statistics, once this project is done."""
 P = ParamSpec("P")
 T = TypeVar("T")
 R = TypeVar("R")
@@ -32,6 +36,37 @@ def sleep(seconds: float) -> Deferred[None]:
     deferred: Deferred[None] = Deferred()
     call_later(seconds, lambda: deferred.callback(None))
     return deferred
+
+
+@contextmanager
+def shutdown_waits() -> Iterator[Callable[[], bool]]:
+    """Have the end of the process wait for what is done in here, and for what Scrapy does after it.
+
+    Yields a function, to be called from any thread, that says whether the process was asked to end. A
+    signal that comes while a spider closes would else stop the reactor at once, and with it the closing.
+    """
+    is_asked = False
+    ended: Deferred[None] = Deferred()
+
+    def ask() -> Deferred[None]:
+        nonlocal is_asked
+        is_asked = True
+        return ended
+
+    if (
+        not is_reactor_installed()
+    ):  # Scrapy without Twisted's reactor, where asyncio ends the process
+        yield lambda: False
+        return
+    reactor = _reactor()
+    trigger = reactor.addSystemEventTrigger("before", "shutdown", ask)
+    try:
+        yield lambda: is_asked
+    finally:
+        if is_asked:
+            reactor.callLater(SECONDS_TO_END, ended.callback, None)
+        else:
+            reactor.removeSystemEventTrigger(trigger)
 
 
 class Worker:

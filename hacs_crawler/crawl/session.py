@@ -16,7 +16,7 @@ from hacs_crawler.config import Clock, Config, unknown_settings
 from hacs_crawler.crawl.aliases import Alias, Aliases
 from hacs_crawler.crawl.backoff import HostPauses
 from hacs_crawler.crawl.fleet_member import Crew, SeedRanker
-from hacs_crawler.crawl.loop import Worker, begin
+from hacs_crawler.crawl.loop import Worker, begin, shutdown_waits
 from hacs_crawler.crawl.meta import page_url, prediction_of
 from hacs_crawler.crawl.page_cache import PageCache
 from hacs_crawler.crawl.scrapy_internals import mark_as_failed
@@ -49,6 +49,7 @@ logger = safe_logger(__name__)
 CLOSE_REASON = "hacs_error"
 MINUTE = 60.0
 PROGRESS_SECONDS = 10.0
+MANY_PAGES = 20_000  # take some seconds to be estimated anew
 
 
 class Ranker(SeedRanker, Protocol):
@@ -258,6 +259,10 @@ class Session:
     async def close(self, spider: Spider, reason: str) -> None:
         """Write what waits, refit the prior, and say in a sentence what the crawl did."""
         del spider, reason
+        with shutdown_waits() as is_asked_to_end:
+            await self._close(is_asked_to_end)
+
+    async def _close(self, is_asked_to_end: Callable[[], bool]) -> None:
         if self._opening is not None:  # a state that is still opening would be open for ever
             await self.open()
         if self._pages is not None:
@@ -269,7 +274,7 @@ class Session:
                 logger.error("%d visits could not be written to the state", lost)
                 self._end_with_status_1()
             else:
-                await self._look_back()
+                await self._look_back(is_asked_to_end)
             if self.failure is None:
                 if self.needs_answers and self.stats.has_seen_nothing:
                     logger.error("not one page answered: %s", self.stats.causes())
@@ -305,17 +310,17 @@ class Session:
         visit = Visit(url, int(self.clock()), News.FAILED, prediction=prediction)
         self.pages.record(visit)
 
-    async def _look_back(self) -> None:
+    async def _look_back(self, is_asked_to_end: Callable[[], bool] = lambda: False) -> None:
         """Fit the prior anew, bound the record of outcomes, and say whether predictions have drifted."""
         config = self.config
         if not self.stats.recorded or config is None:
             return
         try:
-            run = await self.pages.once(follow_prior, _log_progress())
-            if run is not None:
-                logger.info(
-                    "%d pages estimated anew, for the prior or its use has changed", run.pages
-                )
+            run = await self.pages.once(follow_prior, _log_progress(), is_asked_to_end)
+            if run is not None and is_asked_to_end():
+                logger.info("%d pages estimated anew; the next crawl goes on from there", run.pages)
+            elif run is not None and run.changed:
+                logger.info("%d pages estimated anew: the prior or its use has changed", run.pages)
             if self.stats.predicted:
                 drift = await self.pages.once(_bound_and_judge, config)
                 if drift is not None:
@@ -348,15 +353,15 @@ class Session:
 
 def _log_progress() -> Callable[[Run, int], None]:
     """Return what logs every now and then how far the pages are estimated anew."""
-    next_at = time.monotonic() + PROGRESS_SECONDS
+    next_at = 0.0
 
     def log(run: Run, total: int) -> None:
         nonlocal next_at
-        if time.monotonic() < next_at:
+        if time.monotonic() < next_at or total < MANY_PAGES:
             return
         next_at = time.monotonic() + PROGRESS_SECONDS
         logger.info(
-            "Estimating pages anew with the prior fitted to them: %d of %d (if this is ended, the next "
+            "Estimating pages anew with the prior fitted to them: %d of %d (Ctrl-C ends it; the next "
             "crawl goes on from there)",
             run.pages,
             total,

@@ -119,15 +119,21 @@ def is_followed(state: State) -> bool:
     return bool(state.store.read_meta(FOLLOWED) == state.estimation.note())
 
 
-def follow_prior(state: State, on_progress: Callable[[Run, int], None]) -> Run | None:
+def follow_prior(
+    state: State,
+    on_progress: Callable[[Run, int], None],
+    is_asked_to_stop: Callable[[], bool] = lambda: False,
+) -> Run | None:
     """Fit the prior; where it, the estimator or its fading changed, estimate every page anew with it.
 
-    What is the same to within `State.refit_prior`'s tolerance is no change. Returns the run, None where
-    there was nothing to do. Raises StateError.
+    What is the same to within `State.refit_prior`'s tolerance is no change. Returns the run as far as it
+    came, None where there was nothing to do; one that was stopped is gone on with next time. Raises
+    StateError.
     """
     before = state.estimation
     state.estimation = replace(before, prior=state.refit_prior())
     if state.estimation == before and is_followed(state):
         return None
-    run, _ = advanced(state, stopped_run(state) or Run(how_of(state)), on_progress)
+    run = stopped_run(state) or Run(how_of(state))
+    run, _ = advanced(state, run, on_progress, is_asked_to_stop)
     return run
