@@ -81,7 +81,8 @@ class ScholarSpider(Spider):
         problem = self._problem()
         if problem:
             session.fail(problem)
-        else:
+        await session.open()
+        if session.is_open:  # else it has said why
             rounds = Rounds(self.crawler)
             async for request in self._round(session):
                 yield request

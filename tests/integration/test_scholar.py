@@ -56,6 +56,16 @@ def test_depth_counts_links_or_levels_of_the_path(site: Site, project: Project) 
     assert sorted(site.visited()) == near
 
 
+@pytest.mark.parametrize("seeds", ["state", ["http://127.0.0.1:1/"]])
+def test_a_wrong_setting_is_one_line_and_no_traceback(
+    seeds: str | list[str], project: Project
+) -> None:
+    crawl = project.crawl(seeds, HACS_FADE_DAYS=0)
+    assert crawl.exit_status == 1
+    assert crawl.log.count("HACS_FADE_DAYS = '0': allowed is a number above 0") == 1
+    assert "Traceback" not in crawl.log
+
+
 def test_an_unknown_depth_is_named(project: Project) -> None:
     crawl = project.crawl(["http://127.0.0.1:1/"], "-a", "depth=3")
     assert crawl.exit_status == 1
