@@ -12,7 +12,7 @@ from hacs_crawler.utils.arrays import FloatArray
 MOST_SPREAD: Final = 3.5
 """The largest log_sd that is told from a larger one; priors have at most 3."""
 _SPREADS: Final = np.linspace(0.0, MOST_SPREAD, 106)
-_LOG_UPDATES: Final = np.linspace(-16.0, 16.0, 513)  # log of the mean rate times the days
+_LOG_UPDATES: Final = np.linspace(-16.0, 24.0, 641)  # log of the mean rate times the days
 _Z: Final = np.linspace(-9.0, 9.0, 181)
 
 

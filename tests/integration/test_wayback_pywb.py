@@ -190,10 +190,12 @@ class Harvested:
 
 
 def pages_in(state: str, namespace: str = "hacs") -> dict[str, Page]:
-    """Every page of a state by its SURT."""
+    """Every page of a state by its SURT, estimated with the default prior: each state fits its own."""
     with closing(open_store(state, namespace, Path())) as store:
-        pages = State(store, Estimation()).pages()
-        return {page_surt(page.url): page for page in pages if page}
+        pages = [page for page in State(store, Estimation()).pages() if page]
+    for page, rate in zip(pages, Estimation().rates_with_spread(pages)[0].tolist(), strict=True):
+        page.rate = rate
+    return {page_surt(page.url): page for page in pages}
 
 
 def recorded(folder: Path, visits: Sequence[Visit]) -> dict[str, Page]:
@@ -206,7 +208,7 @@ def recorded(folder: Path, visits: Sequence[Visit]) -> dict[str, Page]:
 def known(pages: Mapping[str, Page]) -> dict[str, bytes]:
     """Everything in pages but their rates, how often they were written and how far harvested."""
     return {
-        surt: encode_page(replace(page, rate=0.0, version=0, harvests={}))
+        surt: encode_page(replace(page, rate=0.0, log_sd=0.0, version=0, harvests={}))
         for surt, page in pages.items()
     }
 
@@ -497,7 +499,7 @@ def test_killed_and_started_again_it_ends_with_the_same_state(
     state = wayback.new_state()
     process = wayback.start(state, FEW, "level=website", HACS_FLUSH_VISITS=10)
     asked: list[str] = []
-    while len(asked) < 40:
+    while len(asked) < 40 or not pages_in(state):
         asked += wayback.archive.requests()
         assert process.poll() is None
     process.kill()
