@@ -50,8 +50,13 @@ class SlowProxy:
         except OSError:  # the server is away
             writer.close()
             return
-        with suppress(asyncio.CancelledError):  # at the end
-            await asyncio.gather(self._pump(reader, back), self._pump(there, writer))
+        try:
+            with suppress(asyncio.CancelledError):  # at the end
+                await asyncio.gather(self._pump(reader, back), self._pump(there, writer))
+        finally:
+            if self._end.is_set():  # else each is closed after what is still on its way
+                writer.transport.abort()
+                back.transport.abort()
 
     async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
