@@ -53,9 +53,7 @@ def shutdown_waits() -> Iterator[Callable[[], bool]]:
         is_asked = True
         return ended
 
-    if (
-        not is_reactor_installed()
-    ):  # Scrapy without Twisted's reactor, where asyncio ends the process
+    if not is_reactor_installed():  # Scrapy runs without Twisted's: asyncio ends the process
         yield lambda: False
         return
     reactor = _reactor()

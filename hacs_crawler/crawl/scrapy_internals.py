@@ -65,13 +65,13 @@ class Downloads:
 
     def plan(self, slot: str, delay: float, concurrency: int) -> None:
         """Say how a slot is to be used; of several plans for one the slowest counts."""
-        engine = _engine_of(self._crawler)
-        assert engine is not None  # noqa: S101 - there is one while crawling
-        planned = engine.downloader.per_slot_settings.setdefault(slot, {})
+        downloader = self._downloader
+        assert downloader is not None  # noqa: S101 - there is one while crawling
+        planned = downloader.per_slot_settings.setdefault(slot, {})
         planned["delay"] = max(planned.get("delay", 0.0), delay)
         planned["concurrency"] = min(planned.get("concurrency", concurrency), concurrency)
         planned |= {"jitter": 0.0, "randomize_delay": False}  # the latter before Scrapy knew jitter
-        found = engine.downloader.slots.get(slot)
+        found = downloader.slots.get(slot)
         if found is not None:
             found.delay = max(found.delay, delay)
 
