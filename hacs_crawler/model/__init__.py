@@ -1,13 +1,14 @@
 """The mathematics of recrawling: change rates from visits, and update probabilities from rates."""
 
 from hacs_crawler.model.bayes import bayes, bayes_quantiles
+from hacs_crawler.model.churn import Fate, Fates, Rates
 from hacs_crawler.model.estimators import (
     ESTIMATORS,
     Estimator,
     Visits,
     cho,
     estimate,
-    estimate_with_spread,
+    estimate_with_churn,
     mle,
     naive,
 )
@@ -24,8 +25,11 @@ __all__ = [
     "MIN_PAGES_TO_FIT",
     "USUAL_TOGETHERNESS",
     "Estimator",
+    "Fate",
+    "Fates",
     "Gaps",
     "LogNormalPrior",
+    "Rates",
     "Sightings",
     "Visits",
     "bayes",
@@ -33,7 +37,7 @@ __all__ = [
     "cho",
     "elapsed_days",
     "estimate",
-    "estimate_with_spread",
+    "estimate_with_churn",
     "fit_prior",
     "fit_togetherness",
     "gaps_between",

@@ -7,7 +7,8 @@ from types import MappingProxyType
 
 import numpy as np
 
-from hacs_crawler.model.bayes import bayes, bayes_with_spread
+from hacs_crawler.model.bayes import bayes
+from hacs_crawler.model.churn import Fates, Rates, rates_with_churn
 from hacs_crawler.model.gaps import Gaps, gaps_between, interpolated_gaps
 from hacs_crawler.model.prior import DEFAULT_PRIOR, LogNormalPrior
 from hacs_crawler.utils.arrays import (
@@ -126,16 +127,29 @@ def _newton(t: FloatArray, offsets: IndexArray, quiet_days: FloatArray) -> Float
 
 @dataclass(frozen=True, slots=True)
 class Visits:
-    """Visit times and outcomes of a batch of pages; the arguments of `gaps_between`."""
+    """Visit times and outcomes of a batch of pages; the arguments of `gaps_between`.
+
+    `fates` says what became of the links that each visit brought, see `Fates`; None
+    where nothing is known of it.
+    """
 
     visit_days: FloatArray
     updated: BoolArray
     offsets: IndexArray
     fade_days: float = math.inf
+    fates: Fates | None = None
 
     def gaps(self) -> Gaps:
         """Gaps between visits."""
         return gaps_between(self.visit_days, self.updated, self.offsets, self.fade_days)
+
+    def gap_fates(self) -> Fates | None:
+        """Return the fates of what each gap brought."""
+        if self.fates is None:
+            return None
+        is_gap = np.ones(len(self.visit_days), np.bool_)
+        is_gap[self.offsets[:-1][np.diff(self.offsets) > 0]] = False
+        return self.fates[is_gap]
 
     def interpolated(self) -> Gaps:
         """Intervals between interpolated updates and accesses without update."""
@@ -146,17 +160,17 @@ class Visits:
 class Estimator:
     """A function of visits and prior, and what is asked of it elsewhere.
 
-    `with_spread` is there where rates come from the posterior under the prior, which has quantiles and
-    fades: it returns the log_sd of each rate as well, see `bayes_with_spread`.
+    `posterior` is there where rates come from the posterior under the prior, which has quantiles and
+    fades: it tells how uncertain each rate is, and churn apart from it, see `Rates`.
     """
 
     rates_per_day: Callable[[Visits, LogNormalPrior], FloatArray]
-    with_spread: Callable[[Visits, LogNormalPrior], tuple[FloatArray, FloatArray]] | None = None
+    posterior: Callable[[Visits, LogNormalPrior], Rates] | None = None
 
     @property
     def has_posterior(self) -> bool:
         """Whether rates come from the posterior under the prior."""
-        return self.with_spread is not None
+        return self.posterior is not None
 
 
 ESTIMATORS: Mapping[str, Estimator] = MappingProxyType(
@@ -167,7 +181,7 @@ ESTIMATORS: Mapping[str, Estimator] = MappingProxyType(
         "mle-interpolated": Estimator(lambda visits, _: mle(visits.interpolated(), visits.gaps())),
         "bayes": Estimator(
             lambda visits, prior: bayes(visits.gaps(), prior),
-            lambda visits, prior: bayes_with_spread(visits.gaps(), prior),
+            lambda visits, prior: rates_with_churn(visits.gaps(), prior, visits.gap_fates()),
         ),
     }
 )
@@ -194,21 +208,18 @@ def estimate(
     return ESTIMATORS[name].rates_per_day(visits, prior)
 
 
-def estimate_with_spread(
+def estimate_with_churn(
     name: str,
-    visit_days: FloatArray,
-    updated: BoolArray,
-    offsets: IndexArray,
-    *,
+    visits: Visits,
     prior: LogNormalPrior = DEFAULT_PRIOR,
-    fade_days: float = math.inf,
-) -> tuple[FloatArray, FloatArray]:
-    """Rates per day as `estimate`, and the log_sd of each; shape (n_pages,) each.
+) -> Rates:
+    """Rates per day of each page, by the estimator of that name, how uncertain each is, and churn.
 
-    The log_sd is 0 where the estimator has no posterior: the rate is then taken for known.
+    An estimator without posterior takes its rates for known, and every new link for time's: log_sd,
+    churn and doubt are 0. Raises as `estimate`.
     """
-    with_spread = ESTIMATORS[name].with_spread if name in ESTIMATORS else None
-    if with_spread is not None:
-        return with_spread(Visits(visit_days, updated, offsets, fade_days), prior)
-    rates = estimate(name, visit_days, updated, offsets, prior=prior, fade_days=fade_days)
-    return rates, np.zeros(len(rates))
+    posterior = ESTIMATORS[name].posterior if name in ESTIMATORS else None
+    if posterior is not None:
+        return posterior(visits, prior)
+    rates = estimate(name, visits.visit_days, visits.updated, visits.offsets, prior=prior)
+    return Rates(rates, *np.zeros((3, len(rates))))

@@ -31,6 +31,8 @@ REFIT_DAYS: Final = 30
 """How often the prior is fitted anew to what the policy has seen; a crawl does it at its end."""
 BATCH: Final = 1_000
 _BASELINE_LINK: Final = -1
+CONTROLS = 0.02
+NUM = {"controls": 0}
 _NEVER: Final = np.iinfo(np.int64).max
 
 
@@ -203,9 +205,10 @@ class World:
         return found
 
     def _shown(self, page: int, at: int, found: int) -> Visit:
-        """Return a visit that shows a link of each of the latest updates, and one ever there."""
-        updates = range(self._seen[page] - found, self._seen[page])
-        return Visit(self._urls[page], at, links=frozenset({_BASELINE_LINK, *updates}))
+        """Return a visit that shows a link of each update so far, and one ever there."""
+        del found
+        links = frozenset((_BASELINE_LINK, *range(self._seen[page])))
+        return Visit(self._urls[page], at, links=links)
 
 
 def simulate(
@@ -222,25 +225,30 @@ def simulate(
     state = State(store, scenario.estimation)
     for start in range(0, len(world.history), BATCH):
         state.record(world.history[start : start + BATCH])
+    credit = 0.0
     for day, now in enumerate(scenario.days()):
         if day % REFIT_DAYS == 0:
             follow_prior(state, lambda *_: None)
             state = State(store, scenario.estimation)  # the next crawl reads it
         world.now = now
-        pages = _picked(contender, world, state, day)
+        pages, again = _picked(contender, world, state, day, credit)
         found = world.visit(pages, now)
         if not contender.is_unbounded:  # one that visits every page picks no better by learning
             state.record(world.shown(pages, now, found))
+            if len(again):
+                NUM["controls"] += len(again)
+                state.record(world.shown(again, now + 10, np.zeros(len(again), np.int64)))
+            credit += CONTROLS * (len(pages) + len(again)) - len(again)
         contender.note(pages, now, found)
         on_day()
     return world.score(name)
 
 
-def _picked(contender: Contender, world: World, state: State, day: int) -> Places:
+def _picked(contender: Contender, world: World, state: State, day: int, credit: float):
     scenario = world.scenario
     everything = np.arange(len(world.page_ids))
     if contender.is_unbounded:
-        return everything
+        return everything, everything[:0]
     options = RankingOptions(
         without_experiment(Policy("simulated", contender.score)),
         budget=scenario.budget,
@@ -257,4 +265,10 @@ def _picked(contender: Contender, world: World, state: State, day: int) -> Place
         state.estimation,
     )
     ((chosen,), _) = selection.take()
-    return np.array(chosen.entries, np.int64)
+    order = np.array(chosen.entries, np.int64)
+    few = rows[order]
+    hot = few["doubt"] * chosen.p * (few["doubt"] > 0.02)
+    best = np.argsort(-hot)[: int(credit)]
+    best = best[hot[best] > 0]
+    kept = order[: len(order) - len(best)]
+    return kept, order[best]

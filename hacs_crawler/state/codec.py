@@ -4,8 +4,11 @@ Both stores keep these bytes. Layout 1, little-endian: a header, the texts in UT
 times (4 bytes each), the times of content changes (4), the runs of links (8), the links (8 each) and
 the harvests (16 each). Layout 2 is that of pages that keep less of their links: the header names the
 level, and links take 4 or 2 bytes each. Layout 3 is either, with the number of pairs of digests, these
-(8 bytes each), and contents (4 bytes each) at the end. Layout 4, the one that is written, is as layout 3
-with the rate's log_sd after the rate. Versions that know only earlier layouts refuse it.
+(8 bytes each), and contents (4 bytes each) at the end. Layout 4 is as layout 3 with the rate's log_sd
+after the rate. Layout 5, the one that is written, has the page's churn and doubt after that, and the
+number of contents before them; at the end stand the times at which links were last seen: the latest of
+these times, and the places and the times of the links with other ones. Versions that know only earlier
+layouts refuse it.
 A page of 100 links and 50 visits with 10 updates takes about 1.2 KB.
 """
 
@@ -31,14 +34,16 @@ from hacs_crawler.utils.text import safe_logger
 
 logger = safe_logger(__name__)
 
-LAYOUTS: Final = 1, 2, 3, 4
-_HEADER: Final = struct.Struct("<BBBBIIIIdfHHHHIIII")
+LAYOUTS: Final = 1, 2, 3, 4, 5
+_HEADER: Final = struct.Struct("<BBBBIIIIdfffHHHHIIII")
+_HEADER_OF_4: Final = struct.Struct("<BBBBIIIIdfHHHHIIII")
 _HEADER_UP_TO_3: Final = struct.Struct("<BBBBIIIIdHHHHIIII")
 _HARVEST: Final = struct.Struct("<IIq")
 VERSION_OFFSET: Final = 4
 """Where the four bytes of a page's version stand in its bytes; the Redis script compares them."""
 _LAST_VERSION: Final = 2**32 - 1
 _LONGEST_TEXT: Final = 65_535
+_BELOW_INF: Final = np.finfo(np.float64).max
 
 ROW: Final = np.dtype(
     [
@@ -52,9 +57,12 @@ ROW: Final = np.dtype(
         ("before_update", "<u4"),
         ("site", "<u4"),
         ("log_sd", "<f4"),
+        ("churn", "<f4"),
+        ("doubt", "<f4"),
     ]
 )
-"""What ranking needs of a page: rate in 1/day and its log_sd, times in seconds since 1970 UTC, counts.
+"""What ranking needs of a page: rate in 1/day and its log_sd, churn and the doubt of it (see
+`model.churn.Rates`), times in seconds since 1970 UTC, counts.
 
 `last_visit` is 0 where the page was never seen. `last_update` is the first visit where no update is
 known (`updates` is 0): from then on the page is known not to have changed. `before_update` is the visit
@@ -81,6 +89,8 @@ def encode_page(page: Page) -> bytes:
         page.not_before,
         page.rate,
         page.log_sd,
+        page.churn,
+        page.doubt,
         len(url),
         len(etag),
         len(last_modified),
@@ -94,9 +104,9 @@ def encode_page(page: Page) -> bytes:
     harvests = [
         _HARVEST.pack(one.source, one.until, one.digest) for _, one in sorted(page.harvests.items())
     ]
-    number = array("I", [len(page.digests) // 2])
-    contents = _to_bytes(number + page.digests + page.contents)
-    parts = [header, url, etag, last_modified, *map(_to_bytes, numbers), *harvests, contents]
+    counts = array("I", [len(page.digests) // 2, len(page.contents)])
+    rest = counts + page.digests + page.contents + _packed_last_seen(page.last_seen)
+    parts = [header, url, etag, last_modified, *map(_to_bytes, numbers), *harvests, _to_bytes(rest)]
     return b"".join(parts)
 
 
@@ -107,7 +117,7 @@ def decode_page(body: bytes) -> Page:
     """
     if not body or body[0] not in LAYOUTS:
         found = f"layout {body[0]}" if body else "nothing"
-        msg = f"a stored page is damaged or newer than this version: found {found}, not 1 to 4"
+        msg = f"a stored page is damaged or newer than this version: found {found}, not 1 to 5"
         raise StateError(msg)
     try:
         return _decode(memoryview(body))
@@ -128,11 +138,12 @@ def decode_pages(bodies: Mapping[int, bytes]) -> dict[int, Page]:
 
 
 def _decode(body: memoryview) -> Page:
-    header = _HEADER if body[0] == LAYOUTS[-1] else _HEADER_UP_TO_3
+    header = {5: _HEADER, 4: _HEADER_OF_4}.get(body[0], _HEADER_UP_TO_3)
     (layout, gone, failures, level, version, since, news, not_before, rate, *rest) = (
         header.unpack_from(body)
     )
-    log_sd, *sizes = rest if layout == LAYOUTS[-1] else (0.0, *rest)
+    sizes = rest[-8:]
+    log_sd, churn, doubt = (*rest[:-8], 0.0, 0.0, 0.0)[:3]
     if (layout < 3 and (level > 0) != (layout > 1)) or level > COARSEST:
         msg = f"layout {layout} with level {level} of links"
         raise ValueError(msg)
@@ -153,17 +164,21 @@ def _decode(body: memoryview) -> Page:
         at = end
     end = at + harvests * _HARVEST.size
     digests = contents = array("I")
-    if layout >= 3:
+    last_seen = array("I", bytes(4 * counts[3]))
+    if layout == 5:
+        digests, contents, last_seen = _after_links(_numbers(body[end:]), counts[3])
+    elif layout >= 3:
         digests, contents = _digests(_numbers(body[end:]), may_be_none=layout > 3)
     elif end != len(body):
         msg = f"its counts ask for {end} bytes"
         raise ValueError(msg)
     visits, content_changes, runs, links = arrays
     is_rate = 0.0 <= rate < math.inf and 0.0 <= log_sd < math.inf
+    is_rate = is_rate and 0.0 <= churn <= 1.0 and 0.0 <= doubt <= 1.0
     if sum(runs[1::2]) != len(links) or not is_rate or version >= _LAST_VERSION:
         msg = (
             f"its numbers cannot be: {len(links)} links, rate {rate}, log_sd {log_sd}, "
-            f"version {version}"
+            f"churn {churn}, doubt {doubt}, version {version}"
         )
         raise ValueError(msg)
     if not all(map(lt, visits, visits[1:])):
@@ -173,6 +188,7 @@ def _decode(body: memoryview) -> Page:
         visits=visits,
         runs=runs,
         links=links,
+        last_seen=last_seen,
         content_changes=content_changes,
         link_level=level,
         links_since=since,
@@ -182,6 +198,8 @@ def _decode(body: memoryview) -> Page:
         not_before=not_before,
         rate=rate,
         log_sd=log_sd,
+        churn=churn,
+        doubt=doubt,
         version=version,
         etag=parts[1],
         last_modified=parts[2],
@@ -211,15 +229,23 @@ def encode_row(page: Page) -> bytes:
         _visit_before(visits, times[-1]) if times else 0,
         site_id(page.url),
         page.log_sd,
+        page.churn,
+        page.doubt,
     )
     return _ROW.pack(*row)
 
 
 def unsound(rows: NDArray[np.void]) -> NDArray[np.intp]:
-    """Return the places of ranking rows whose rate is no rate, or its log_sd none."""
-    rates, spreads = rows["rate"], rows["log_sd"]
-    is_rate = (rates >= 0.0) & (rates < math.inf)
-    return np.flatnonzero(~(is_rate & (spreads >= 0.0) & (spreads < math.inf)))
+    """Return the places of ranking rows whose rate is no rate, or its log_sd, churn or doubt none."""
+    is_sound = np.ones(len(rows), np.bool_)
+    for name, most in (
+        ("rate", _BELOW_INF),
+        ("log_sd", _BELOW_INF),
+        ("churn", 1.0),
+        ("doubt", 1.0),
+    ):
+        is_sound &= (rows[name] >= 0.0) & (rows[name] <= most)
+    return np.flatnonzero(~is_sound)
 
 
 def row_of(body: bytes) -> bytes:
@@ -230,12 +256,36 @@ def row_of(body: bytes) -> bytes:
         return UNKNOWN_ROW.tobytes()
 
 
-_ROW: Final = struct.Struct("<dIIIHHBIIf")
+_ROW: Final = struct.Struct("<dIIIHHBIIfff")
 
 
 def _visit_before(visits: array[int], at: int) -> int:
     place = bisect_left(visits, at)
     return visits[place - 1] if 0 < place < len(visits) else 0
+
+
+def _packed_last_seen(last_seen: array[int]) -> array[int]:
+    """Return the latest of the times, and places and times of the others; of most links it is the latest."""
+    latest = max(last_seen, default=0)
+    places = [place for place, at in enumerate(last_seen) if at != latest]
+    packed = array("I", [latest, len(places), *places])
+    packed.extend(last_seen[place] for place in places)
+    return packed
+
+
+def _after_links(numbers: array[int], links: int) -> tuple[array[int], array[int], array[int]]:
+    """Return digests, contents and the times at which so many links were last seen."""
+    pairs, contents = numbers[0], numbers[1]
+    end = 2 + 2 * pairs + contents
+    found = _digests(array("I", [pairs]) + numbers[2:end], may_be_none=True)
+    latest, number = numbers[end], numbers[end + 1]
+    places, times = numbers[end + 2 : end + 2 + number], numbers[end + 2 + number :]
+    if len(places) != number or len(times) != number:
+        raise ValueError("the times at which its links were last seen are cut")
+    last_seen = array("I", [latest]) * links
+    for place, at in zip(places, times, strict=True):
+        last_seen[place] = at
+    return (*found, last_seen)
 
 
 def _digests(numbers: array[int], *, may_be_none: bool) -> tuple[array[int], array[int]]:

@@ -332,10 +332,7 @@ class State:
         return self.link_bytes is not None and bound_links(page, self.link_bytes)
 
     def _estimate(self, pages: Iterable[Page]) -> None:
-        pages = list(pages)
-        rates, spreads = self.estimation.rates_with_spread(pages)
-        for page, rate, log_sd in zip(pages, rates.tolist(), spreads.tolist(), strict=True):
-            page.rate, page.log_sd = rate, log_sd
+        self.estimation.estimate(list(pages))
 
 
 def _by_id(pages: Iterable[Page]) -> dict[int, Page]:

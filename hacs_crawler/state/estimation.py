@@ -13,8 +13,12 @@ from hacs_crawler.model import (
     DEFAULT_PRIOR,
     ESTIMATORS,
     USUAL_TOGETHERNESS,
+    Fate,
+    Fates,
     LogNormalPrior,
-    estimate_with_spread,
+    Rates,
+    Visits,
+    estimate_with_churn,
 )
 from hacs_crawler.state.page import Page
 from hacs_crawler.utils.times import DAY
@@ -46,28 +50,24 @@ class Estimation:
 
     @property
     def prior_log_sd(self) -> float:
-        """The spread of the rate of a page of which nothing is known; see `rates_with_spread`."""
+        """The spread of the rate of a page of which nothing is known; see `rates`."""
         return self.prior.log_sd if self.has_posterior else 0.0
 
-    def rates_with_spread(
-        self, pages: Sequence[Page]
-    ) -> tuple[
-        np.ndarray[tuple[int], np.dtype[np.float64]], np.ndarray[tuple[int], np.dtype[np.float64]]
-    ]:
-        """Return each page's estimated rate in 1/day, and its log_sd (`model.bayes_with_spread`)."""
-        visit_days, updated, offsets = histories(pages)
-        return estimate_with_spread(
-            self.estimator,
-            visit_days,
-            updated,
-            offsets,
-            prior=self.prior,
-            fade_days=self.fade_days,
-        )
+    def rates(self, pages: Sequence[Page]) -> Rates:
+        """Return each page's estimated rate in 1/day, its spread, and the page's churn."""
+        visits = Visits(*histories(pages), self.fade_days, fates(pages))
+        return estimate_with_churn(self.estimator, visits, self.prior)
+
+    def estimate(self, pages: Sequence[Page]) -> None:
+        """Estimate what is kept of pages, in place."""
+        rates = self.rates(pages)
+        columns = (rates.rate_per_day, rates.log_sd, rates.churn, rates.doubt)
+        for page, *estimated in zip(pages, *(one.tolist() for one in columns), strict=True):
+            page.rate, page.log_sd, page.churn, page.doubt = estimated
 
     def rate_per_day(self, page: Page) -> float:
         """Return the estimated rate of one page, in 1/day."""
-        return float(self.rates_with_spread([page])[0][0])
+        return float(self.rates([page]).rate_per_day[0])
 
 
 def histories(
@@ -86,6 +86,34 @@ def histories(
     updated[places[is_kept]] = True
     updated[offsets[:-1][np.diff(offsets) > 0]] = False
     return visits / DAY, updated, offsets
+
+
+def fates(pages: Sequence[Page]) -> Fates:
+    """Return of each visit, flat as in `histories`, what became of its new links."""
+    visits, offsets = _joined([page.visits for page in pages])
+    found = np.zeros(len(visits), np.uint8)
+    runs, run_offsets = _joined([page.runs for page in pages])
+    first, links = runs[::2], runs[1::2].astype(np.int64)
+    if not len(first):
+        return found
+    run_offsets //= 2
+    last, link_offsets = _joined([page.last_seen for page in pages])
+    # not to be split by 0 links, and a page without links has no run
+    latest_of_run = np.maximum.reduceat(last, np.cumsum(links) - links)
+    has_links = np.flatnonzero(np.diff(link_offsets))
+    latest = np.zeros(len(pages), np.uint32)
+    latest[has_links] = np.maximum.reduceat(last, link_offsets[:-1][has_links])
+    latest_of_page = np.repeat(latest, np.diff(run_offsets))
+    is_known = (latest_of_run > 0) & (latest_of_page > first)
+    of_runs = np.select(
+        [~is_known, latest_of_run == latest_of_page, latest_of_run > first],
+        [Fate.UNKNOWN, Fate.LASTING, Fate.PASSING],
+        Fate.FLEETING,
+    )
+    places = np.searchsorted(_of_pages(visits, offsets), _of_pages(first, run_offsets))
+    is_kept = places < np.repeat(offsets[1:], np.diff(run_offsets))
+    found[places[is_kept]] = of_runs[is_kept]
+    return found
 
 
 def _joined(

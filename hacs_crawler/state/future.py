@@ -52,6 +52,7 @@ def as_of(page: Page, now: float) -> Page:
             past.runs.extend((at, links))
             number += links
     past.links = page.links[:number]  # runs are in the order of time
+    past.last_seen = array("I", (at if at <= until else 0 for at in page.last_seen[:number]))
     if page.links_since > until:
         past.links_since = 0
     if page.last_news > until:
@@ -114,9 +115,7 @@ def without_future(
 
 def _rows_as_of(state: State, pages: Sequence[Page], now: float) -> Rows:
     past = [as_of(page, now) for page in pages]
-    rates, spreads = state.estimation.rates_with_spread(past)
-    for page, rate, log_sd in zip(past, rates.tolist(), spreads.tolist(), strict=True):
-        page.rate, page.log_sd = rate, log_sd
+    state.estimation.estimate(past)
     return np.frombuffer(b"".join(map(encode_row, past)), ROW)
 
 

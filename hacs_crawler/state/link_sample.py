@@ -2,7 +2,7 @@
 
 Pages have a level. What a level keeps follows from what the level before it keeps:
 
-- 0: the fingerprint, 64 bits;
+- 0: the fingerprint, 64 bits, and when it was seen last;
 - 1: its lowest 32 bits;
 - 2: its lowest 16 bits;
 - 2 + s: these 16 bits of the links whose lowest s bits are 0, one in 2^s; nothing of the others. This
@@ -21,9 +21,10 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
 _SAMPLED_BITS: Final = 16
+_LAST_BYTES: Final = 4
 COARSEST: Final = 2 + _SAMPLED_BITS
 """The level that keeps one link at most."""
 _CODES: Final = "q", "I", *"H" * (1 + _SAMPLED_BITS)
@@ -50,21 +51,44 @@ def unseen(links: frozenset[int], known: Iterable[int], level: int) -> frozenset
     return frozenset(link for link in links if not link & dropped and link & mask not in known)
 
 
-def narrowed(seen: Mapping[int, int], level: int) -> dict[int, int]:
-    """Return what a level keeps of links, each with the least of the times given with them."""
+class Sightings(NamedTuple):
+    """When a link was seen first and last, in seconds since 1970 UTC.
+
+    `last` is 0 where it is not known: an earlier version, which did not note it, was the only one to see
+    the link, or not everything is kept of the page's links.
+    """
+
+    first: int
+    last: int
+
+    def joined(self, other: Sightings) -> Sightings:
+        """Return what both tell together."""
+        return Sightings(min(self.first, other.first), max(self.last, other.last))
+
+
+def bytes_of(links: int, level: int) -> int:
+    """Return how many bytes so many links take at most, with their last times where these are kept."""
+    return links * (new_array(level).itemsize + (0 if level else _LAST_BYTES))
+
+
+def narrowed(seen: Mapping[int, Sightings], level: int) -> dict[int, Sightings]:
+    """Return what a level keeps of links."""
+    if not level:
+        return dict(seen)
     mask, dropped = _MASKS[level], _DROPPED[level]
-    fewer: dict[int, int] = {}
-    for link, at in seen.items():
+    fewer: dict[int, Sightings] = {}
+    for link, (first, _) in seen.items():
         if not link & dropped:
-            fewer[link & mask] = min(at, fewer.get(link & mask, at))
+            known = fewer.get(link & mask)
+            fewer[link & mask] = Sightings(first if known is None else min(first, known.first), 0)
     return fewer
 
 
 def level_within(
-    seen: Mapping[int, int], level: int, most_bytes: int
-) -> tuple[int, Mapping[int, int]]:
+    seen: Mapping[int, Sightings], level: int, most_bytes: int
+) -> tuple[int, Mapping[int, Sightings]]:
     """Return the first level from the given one on that takes at most so many bytes, and its links."""
-    while level < COARSEST and len(seen) * new_array(level).itemsize > most_bytes:
+    while level < COARSEST and bytes_of(len(seen), level) > most_bytes:
         level += 1
         seen = narrowed(seen, level)
     return level, seen

@@ -3,8 +3,9 @@
 The state of a page is a function of the *set* of its visits, not of the order in which they were
 recorded, so that archived captures that arrive after live visits lead to the same state:
 
-- every link keeps the time of the earliest visit that showed it (a minimum, hence commutative), or
-  part of the links part of their fingerprints, in a way that depends on the set of links alone;
+- every link keeps the times of the earliest and of the latest visit that showed it (a minimum and a
+  maximum, hence commutative), or part of the links part of their fingerprints, in a way that depends
+  on the set of links alone;
 - of the visits' times, the latest `RECENT_VISITS` are kept, and of the older ones the last in every
   slot of `SLOT_SECONDS`. Both rules depend on times alone, so thinning before or after a merge gives
   the same result, and what is left is what a crawler with fewer visits would have seen: two gaps
@@ -17,7 +18,8 @@ What an attempt other than a visit told (gone, failed), the URL as seen and the 
 latest news; older news than that is ignored. Of each archive's captures the page remembers up to which
 one they were recorded, in the same write as their visits.
 
-Whether a visit found an update is derived: some link was first seen after the visit before it.
+Whether a visit found an update is derived: some link was first seen after the visit before it. So is
+whether an update was confirmed: one of its links was seen again.
 """
 
 from __future__ import annotations
@@ -27,11 +29,20 @@ from bisect import bisect_left, insort
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from itertools import pairwise
+from itertools import groupby, pairwise
+from operator import itemgetter
 
 from hacs_crawler.links import kept_url
 from hacs_crawler.state import digests
-from hacs_crawler.state.link_sample import kept, level_within, narrowed, new_array, unseen
+from hacs_crawler.state.link_sample import (
+    Sightings,
+    bytes_of,
+    kept,
+    level_within,
+    narrowed,
+    new_array,
+    unseen,
+)
 from hacs_crawler.state.outcome_log import Prediction
 from hacs_crawler.utils.times import DAY, MAX_SECOND
 
@@ -101,21 +112,23 @@ class Page:
 
     `url` has no login and no space, also where it is read from a state of an older version.
     Times are whole seconds since 1970 UTC. `links` holds link fingerprints grouped by the time of the
-    visit that showed them first: `runs` lists (time, number of links) in time order. `link_level` says
-    how much of them is kept, see `state.links`; 0 is everything. `links_since` is the earliest visit
+    visit that showed them first: `runs` lists (time, number of links) in time order; `last_seen` has the
+    time of the visit that showed each last, 0 where that is not known. `link_level` says how much of
+    them is kept, see `state.link_sample`; 0 is everything. `links_since` is the earliest visit
     that showed links: its links are the baseline, not additions. `digests` and `contents` say which
     visits found changed content without showing links (see `state.digests`); the former are thinned as
     visits are. `content_changes` are the times of such visits that an earlier version recorded.
     `last_news` is the time of the latest attempt of any kind. `gone` counts the 404s and 410s since the
     page was last seen, `failures` the attempts since then (or since it was last gone) that told nothing.
-    `rate` is the estimate in 1/day, `log_sd` its spread (see `Estimation.rates_with_spread`), `version`
-    grows with every write. `harvests` are the archives' harvests by source.
+    `rate` is the estimate in 1/day, `log_sd` its spread, `churn` and `doubt` what is known of requests
+    that bring links by themselves (see `model.Rates`); `version` grows with every write. `harvests` are the archives' harvests by source.
     """
 
     url: str
     visits: array[int] = field(default_factory=lambda: array("I"))
     runs: array[int] = field(default_factory=lambda: array("I"))
     links: array[int] = field(default_factory=lambda: array("q"))
+    last_seen: array[int] = field(default_factory=lambda: array("I"))
     content_changes: array[int] = field(default_factory=lambda: array("I"))
     digests: array[int] = field(default_factory=lambda: array("I"))
     contents: array[int] = field(default_factory=lambda: array("I"))
@@ -127,6 +140,8 @@ class Page:
     not_before: int = 0
     rate: float = 0.0
     log_sd: float = 0.0
+    churn: float = 0.0
+    doubt: float = 0.0
     version: int = 0
     etag: str = ""
     last_modified: str = ""
@@ -157,14 +172,14 @@ class Page:
         times = self.update_times
         return times[-1] if times and self.visits and times[-1] > self.visits[0] else None
 
-    def first_seen(self) -> dict[int, int]:
-        """Every link's fingerprint, or what is kept of it, with the second of its first sighting."""
-        seen: dict[int, int] = {}
-        start = 0
-        for at, number in zip(self.runs[::2], self.runs[1::2], strict=True):
-            seen.update(dict.fromkeys(self.links[start : start + number], at))
-            start += number
-        return seen
+    def sightings(self) -> dict[int, Sightings]:
+        """Every link's fingerprint, or what is kept of it, with the seconds it was seen at."""
+        firsts = (
+            at
+            for at, number in zip(self.runs[::2], self.runs[1::2], strict=True)
+            for _ in range(number)
+        )
+        return dict(zip(self.links, map(Sightings, firsts, self.last_seen), strict=True))
 
     def new_links_by_visit(self) -> list[int]:
         """For each visit kept, how many links it showed that no earlier visit had shown."""
@@ -183,6 +198,7 @@ def copy_of(page: Page) -> Page:
         visits=page.visits[:],
         runs=page.runs[:],
         links=page.links[:],
+        last_seen=page.last_seen[:],
         content_changes=page.content_changes[:],
         digests=page.digests[:],
         contents=page.contents[:],
@@ -224,12 +240,12 @@ def merge(page: Page, visit: Visit) -> frozenset[int]:
 def bound_links(page: Page, most_bytes: int) -> bool:
     """Keep less of a page's links, as much as fits into so many bytes, in place.
 
-    Returns whether that changed anything. Less than one link, of two bytes, is never kept.
+    Returns whether that changed anything. Less than one link is never kept.
     """
-    if len(page.links) * page.links.itemsize <= most_bytes:
+    if bytes_of(len(page.links), page.link_level) <= most_bytes:
         return False
-    page.link_level, seen = level_within(page.first_seen(), page.link_level, most_bytes)
-    _set_first_seen(page, seen)
+    page.link_level, seen = level_within(page.sightings(), page.link_level, most_bytes)
+    _set_sightings(page, seen)
     return True
 
 
@@ -273,10 +289,9 @@ def merge_pages(page: Page, other: Page) -> Page:
         known = result.harvests.get(harvest.source, harvest)
         furthest = max(known, harvest, key=lambda one: (one.until, one.digest))
         result.harvests[harvest.source] = furthest
-    seen = narrowed(page.first_seen(), result.link_level)
-    for link, at in narrowed(other.first_seen(), result.link_level).items():
-        seen[link] = min(at, seen.get(link, at))
-    _set_first_seen(result, seen)
+    seen = narrowed(page.sightings(), result.link_level)
+    _join(seen, narrowed(other.sightings(), result.link_level))
+    _set_sightings(result, seen)
     _see_repeated(result)
     return result
 
@@ -350,38 +365,58 @@ def _merge_links(page: Page, at: int, shown: frozenset[int]) -> frozenset[int]:
         return frozenset()
     if at > latest_run and at > page.links_since:
         new = unseen(shown, page.links, page.link_level)
+        _see_again(page, at, shown)
         _append_run(page, at, new)
         return new
     return _merge_late_links(page, at, shown)
 
 
+def _see_again(page: Page, at: int, shown: frozenset[int]) -> None:
+    """Note of links that are known when they were seen last."""
+    if page.link_level:
+        return
+    last = zip(page.links, page.last_seen, strict=True)
+    page.last_seen = array(
+        "I", [at if one in shown and before < at else before for one, before in last]
+    )
+
+
 def _merge_late_links(page: Page, at: int, shown: frozenset[int]) -> frozenset[int]:
     """Merge links shown at or before a time at which links were first seen: rebuild the runs."""
-    seen = page.first_seen()
-    earlier = [link for link, first in seen.items() if first < at]
+    seen = page.sightings()
+    earlier = [link for link, one in seen.items() if one.first < at]
     new = unseen(shown, earlier, page.link_level)
     is_baseline = at <= page.links_since
     page.links_since = min(page.links_since, at)
-    seen.update(dict.fromkeys(kept(new, page.link_level), at))
-    _set_first_seen(page, seen)
+    last = 0 if page.link_level else at
+    _join(seen, dict.fromkeys(kept(shown, page.link_level), Sightings(at, last)))
+    _set_sightings(page, seen)
     return frozenset() if is_baseline else new
 
 
-def _set_first_seen(page: Page, seen: Mapping[int, int]) -> None:
-    groups: dict[int, list[int]] = {}
-    for link, first in seen.items():
-        groups.setdefault(first, []).append(link)
-    page.runs, page.links = array("I"), new_array(page.link_level)
-    for first in sorted(groups):
-        _append_run(page, first, groups[first])
+def _join(seen: dict[int, Sightings], others: Mapping[int, Sightings]) -> None:
+    for link, one in others.items():
+        known = seen.get(link)
+        seen[link] = one if known is None else one.joined(known)
+
+
+def _set_sightings(page: Page, seen: Mapping[int, Sightings]) -> None:
+    # by first sight, and within that by link: the order in which they came makes no difference
+    ordered = sorted((one.first, link, one.last) for link, one in seen.items())
+    page.runs, page.links, page.last_seen = array("I"), new_array(page.link_level), array("I")
+    page.links.extend(link for _, link, _ in ordered)
+    page.last_seen.extend(last for _, _, last in ordered)
+    for first, group in groupby(ordered, itemgetter(0)):
+        page.runs.extend((first, len(list(group))))
 
 
 def _append_run(page: Page, at: int, links: Iterable[int]) -> None:
-    """Add links that were first seen after all others: fingerprints, or what is kept of them."""
+    """Add links that were seen for the first time, after all others: what is kept of fingerprints."""
     ordered = sorted(kept(links, page.link_level))
     if ordered:
         page.runs.extend((at, len(ordered)))
         page.links.extend(ordered)
+        page.last_seen.extend([0 if page.link_level else at] * len(ordered))
 
 
 def _insert(times: array[int], at: int) -> None:

@@ -1,0 +1,181 @@
+"""Churn: new links that the request brought, not time; and rates of which it was told apart.
+
+A visit after a gap of t days shows links never seen with probability 1 - (1 - c) exp(-lambda t). c is
+the page's churn, the chance that any request shows new links however little time has passed: session
+ids, random tokens, rotating boxes. Gaps of many lengths tell lambda from c, short ones best (a control
+visit is a gap of seconds); of gaps of one length only the prior does, and whether the new links were
+seen again: what time brings mostly stays for a while, what the request brought does not (longevity:
+Olston and Pandey, "Recrawl scheduling based on information longevity", WWW 2008).
+"""
+
+from dataclasses import dataclass
+from enum import IntEnum
+from itertools import product
+from typing import Final
+
+import numpy as np
+from numpy.polynomial.legendre import leggauss
+from numpy.typing import NDArray
+
+from hacs_crawler.model.bayes import bayes_with_spread
+from hacs_crawler.model.gaps import Gaps
+from hacs_crawler.model.predictive import spread_of
+from hacs_crawler.model.prior import LogNormalPrior
+from hacs_crawler.utils.arrays import FloatArray, IndexArray, blocks, offsets_of, sum_by_page
+
+Fates = NDArray[np.uint8]
+"""Of each gap the `Fate` of what its visit brought."""
+
+
+class Fate(IntEnum):
+    """What became of the new links of a visit."""
+
+    UNKNOWN = 0
+    """No later visit showed links, or there were no new ones."""
+    LASTING = 1
+    """One of them is there on the latest visit."""
+    PASSING = 2
+    """One was seen again, but none is there now."""
+    FLEETING = 3
+    """None was seen again."""
+
+
+CHURNING_PAGES: Final = 0.05
+"""The share of pages that churn, before anything is known of a store."""
+SUSPICIOUS_RATE: Final = 1.2
+"""From so many of the prior's standard deviations above its median on, a rate is suspicious."""
+SUSPICIOUS_SCORE: Final = 1.5
+"""And from so many standard deviations of the slope of the likelihood in c, at c = 0, on."""
+_KINDS_OF_PAGES: Final = ((0.7, 0.92, 0.06, 0.02), (0.15, 0.4, 0.4, 0.2), (0.15, 0.03, 0.12, 0.85))
+"""The share of pages of that kind, and of their updates' fates: what lasts, lists that roll on, news."""
+_KINDS_OF_CHURN: Final = ((0.5, 0.02, 0.03, 0.95), (0.5, 0.3, 0.4, 0.3))
+"""The same for what requests bring: tokens, and boxes that draw from a pool."""
+_BLOCK: Final = 128  # gaps at once: times the grid, the working array stays in a core's cache
+_LEFT, _RIGHT, _NODES = (
+    5.0,
+    7.0,
+    72,
+)  # log lambda, in the prior's standard deviations about its median
+_C, _C_WEIGHTS = (np.concatenate([[0.0], (leggauss(8)[0] + 1) / 2]), leggauss(8)[1] / 2)
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """What is estimated of pages; arrays of shape (n_pages,).
+
+    `rate_per_day` is the posterior mean of lambda, the rate of what time brings, `log_sd` its spread as
+    in `bayes_with_spread`, `churn` the posterior mean of c. `doubt` is 4 P (1 - P), where P is the
+    probability that the page churns at all: 1 where a control visit tells most, 0 where it is known.
+    """
+
+    rate_per_day: FloatArray
+    log_sd: FloatArray
+    churn: FloatArray
+    doubt: FloatArray
+
+
+def rates_with_churn(
+    gaps: Gaps,
+    prior: LogNormalPrior,
+    fates: Fates | None = None,
+    churning_pages: float = CHURNING_PAGES,
+) -> Rates:
+    """Posterior of lambda and c of each page, from its gaps and what is known of its updates.
+
+    lambda has the log-normal prior. c is 0 with probability 1 - `churning_pages` (the spike), else
+    uniform on (0, 1) (the slab). A Beta prior with its mass near 0 will not do: it lets a page of
+    session links win after four controls (E[c] = 0.57).
+
+    Pages without suspicion, which are nearly all, have c = 0 and cost what `bayes_with_spread` costs:
+    those whose rate is not unusually high for the prior, and whose likelihood does not grow with c.
+    """
+    if fates is None:
+        fates = np.zeros(len(gaps.days), np.uint8)
+    rate, log_sd = bayes_with_spread(gaps, prior)
+    churn, doubt = np.zeros(len(gaps)), np.zeros(len(gaps))
+    pages = _suspicious(gaps, fates, rate, prior)
+    if pages.size:
+        few, flags = _taken(gaps, fates, pages)
+        rate[pages], log_sd[pages], churn[pages], doubt[pages] = _posterior(
+            few, flags, prior, churning_pages
+        )
+    return Rates(rate, log_sd, churn, doubt)
+
+
+def _suspicious(gaps: Gaps, fates: Fates, rate: FloatArray, prior: LogNormalPrior) -> IndexArray:
+    """Return the places of pages that may churn."""
+    updates = sum_by_page(gaps.weight * gaps.updated, gaps.offsets)
+    is_fast = np.log(rate) > prior.log_median + SUSPICIOUS_RATE * prior.log_sd
+    each = np.repeat(rate, gaps.counts) * gaps.days
+    odds = 1.0 / np.expm1(np.clip(each, 1e-12, 700.0))
+    slope = sum_by_page(gaps.weight * np.where(gaps.updated, odds, -1.0), gaps.offsets)
+    variance = sum_by_page(gaps.weight * odds, gaps.offsets)
+    is_steep = slope > SUSPICIOUS_SCORE * np.sqrt(np.maximum(variance, 1e-12))
+    lasting = sum_by_page(gaps.weight * (fates == Fate.LASTING), gaps.offsets)
+    is_lasting = (lasting > 2.5) & (lasting > 0.7 * updates)
+    return np.flatnonzero((updates > 1.0) & (is_fast | is_steep) & ~is_lasting)
+
+
+def _taken(gaps: Gaps, fates: Fates, pages: IndexArray) -> tuple[Gaps, Fates]:
+    counts = gaps.counts[pages]
+    offsets = offsets_of(counts)
+    place = np.arange(offsets[-1]) + np.repeat(gaps.offsets[pages] - offsets[:-1], counts)
+    few = Gaps(gaps.days[place], gaps.updated[place], gaps.weight[place], offsets)
+    return few, fates[place]
+
+
+def _posterior(
+    gaps: Gaps, fates: Fates, prior: LogNormalPrior, churning_pages: float
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Sum over a grid of log lambda and c, whose first column is the spike, and the kinds of pages."""
+    x = np.linspace(
+        prior.log_median - _LEFT * prior.log_sd, prior.log_median + _RIGHT * prior.log_sd, _NODES
+    )
+    x = np.minimum(x, 8.0)  # 3,000 updates a day: no visits tell faster ones apart
+    at_rate = -0.5 * ((x - prior.log_median) / prior.log_sd) ** 2
+    weights = np.concatenate([[1.0 - churning_pages], churning_pages * _C_WEIGHTS])
+    found = np.empty((4, len(gaps)))
+    rate = np.exp(x)
+    for first, last in blocks(gaps.offsets, _BLOCK):
+        cut = gaps.offsets[first : last + 1]
+        mine = slice(cut[0], cut[-1])
+        some = Gaps(gaps.days[mine], gaps.updated[mine], gaps.weight[mine], cut - cut[0])
+        log_likelihood = _log_likelihood(some, fates[mine], rate)
+        log_likelihood += at_rate[:, None] + np.log(weights)
+        log_likelihood -= log_likelihood.max(axis=(1, 2), keepdims=True)
+        mass = np.exp(log_likelihood, out=log_likelihood)
+        mass /= mass.sum(axis=(1, 2), keepdims=True)
+        of_rate = mass.sum(axis=2)
+        mean = of_rate @ rate
+        missed = (of_rate * np.exp(-rate / mean[:, None])).sum(axis=1)
+        of_churn = mass.sum(axis=1)
+        doubt = 4.0 * of_churn[:, 0] * (1.0 - of_churn[:, 0])
+        found[:, first:last] = mean, spread_of(1.0 - missed), of_churn @ _C, doubt
+    return found[0], found[1], found[2], np.clip(found[3], 0.0, 1.0)
+
+
+def _log_likelihood(gaps: Gaps, fates: Fates, rate: FloatArray) -> FloatArray:
+    """Return the weighted log-likelihood of each page at each rate and churn; (n_pages, n_x, n_c)."""
+    log_quiet = -gaps.days[:, None] * rate
+    by_churn = np.exp(log_quiet)
+    by_time = (1.0 - by_churn)[:, :, None]
+    by_churn = by_churn[:, :, None] * _C
+    quiet = ~gaps.updated
+    parts = []
+    for of_time, of_churn in product(_KINDS_OF_PAGES, _KINDS_OF_CHURN):
+        seen = by_churn * _likelihood(of_churn)[fates][:, None, None]
+        seen += by_time * _likelihood(of_time)[fates][:, None, None]
+        np.maximum(seen, 1e-300, out=seen)
+        each = np.log(seen, out=seen)
+        each[quiet] = log_quiet[quiet][:, :, None] + np.log1p(-_C)
+        each *= gaps.weight[:, None, None]
+        summed = sum_by_page(each.reshape(len(each), -1), gaps.offsets)
+        parts.append(summed.reshape(len(gaps), len(rate), len(_C)))
+        parts[-1] += np.log(of_time[0] * of_churn[0])
+    found: FloatArray = np.logaddexp.reduce(parts, axis=0)
+    return found
+
+
+def _likelihood(kind: tuple[float, ...]) -> FloatArray:
+    """Return the likelihood of each fate."""
+    return np.array([1.0, *kind[1:]])
