@@ -42,8 +42,8 @@ class Churning(World):
         self.trap_visits = 0
         super().__init__(scenario)
 
-    def _shown(self, page: int, at: int, found: int) -> Visit:
-        visit = super()._shown(page, at, found)
+    def _shown(self, page: int, at: int) -> Visit:
+        visit = super()._shown(page, at)
         kind = self._urls[page].split("//")[1].split("-")[0]
         if kind not in KINDS:
             return visit
@@ -68,6 +68,7 @@ class Scorer:
 
     def __init__(self, score: object) -> None:
         self._score = score
+        self.uses_rate = score is hacs
 
     def score(self, candidates: Candidates) -> NDArray[np.float64]:
         return self._score(candidates)  # type: ignore[operator, no-any-return]

@@ -57,6 +57,7 @@ DEFAULTS: Final[dict[str, Any]] = {
     "HACS_FLUSH_VISITS": 100,
     "HACS_FLUSH_SECONDS": 2.0,
     "HACS_BUFFER_VISITS": 10_000,
+    "HACS_CONTROLS": 0.02,
     "HACS_OUTCOMES": 1_000_000,
     "HACS_CLOCK": "time.time",
     "HACS_METRICS": None,
@@ -254,6 +255,7 @@ class _Reader:
             threshold=self.number("HACS_THRESHOLD", at_most=1.0),
             budget=budget,
             explore=self.number("HACS_EXPLORE", at_most=1.0),
+            control_share=self.number("HACS_CONTROLS", at_most=0.5),
             random_seed=self.seed("HACS_RANDOM_SEED"),
         )
 

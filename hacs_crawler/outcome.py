@@ -26,8 +26,9 @@ class Outcome:
     `new_links` are fingerprints of the links that no earlier visit had shown; `is_update` says whether
     there were any. Both are empty on a first visit, which is the baseline. `p` is the probability of an
     update as it was when the request was scheduled (for a request that was not ranked: when the
-    response came). `is_known` is False where the store could not be reached: then nothing is known
-    beyond the visit itself.
+    response came); `churn` is the chance that a request shows new links however little time has passed,
+    so that new links were to be expected with 1 - (1 - churn)(1 - p). `is_known` is False where the
+    store could not be reached: then nothing is known beyond the visit itself.
 
     It is a dataclass item whose fields Scrapy's JSON encoder can write, so that a feed of
     `response.meta` works. `after` is no field of it.
@@ -41,6 +42,7 @@ class Outcome:
     is_update: bool
     new_links: set[int]
     p: float
+    churn: float
     rate_before_per_day: float
     page: InitVar[Page]
     estimate: InitVar[Callable[[Page], float]]

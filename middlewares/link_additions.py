@@ -11,6 +11,7 @@ from scrapy import Request, Spider
 from scrapy.crawler import Crawler
 from scrapy.http import Response
 
+from hacs_crawler.crawl.control import Controls
 from hacs_crawler.crawl.meta import page_url, prediction_of
 from hacs_crawler.crawl.observation import observe
 from hacs_crawler.crawl.session import Session
@@ -29,6 +30,7 @@ class LinkAdditionsMiddleware:
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
         self._session = Session.of(crawler)
+        self._controls = Controls(crawler, self._session)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> LinkAdditionsMiddleware:
@@ -101,6 +103,7 @@ class LinkAdditionsMiddleware:
         assert session.config is not None  # noqa: S101 - the session is open
         at, prediction = int(session.clock()), prediction_of(request)
         request.meta.pop("hacs_claimed", None)
+        is_to_be_asked_twice = request.meta.pop("hacs_control", False)
         session.stats.answers += 1
         visit, reason = observe(response, url, at, session.config.link_rules, prediction)
         if visit is None:
@@ -110,6 +113,8 @@ class LinkAdditionsMiddleware:
             for also in session.aliases.take(request.url, visit):
                 session.pages.record(also)
             if not reason:
+                if is_to_be_asked_twice and visit.links is not None:
+                    self._controls.begin(request, visit)
                 self._note_outcome(request, recorded, prediction)
                 return
         if reason != "gone":
@@ -140,6 +145,7 @@ class LinkAdditionsMiddleware:
             is_update=recorded.updated and recorded.is_known,
             new_links=set(recorded.new_links) if recorded.is_known else set(),
             p=p,
+            churn=page.churn,
             rate_before_per_day=rate,
             page=recorded.after,
             estimate=estimation.rate_per_day,

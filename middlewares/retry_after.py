@@ -15,6 +15,7 @@ from scrapy.exceptions import IgnoreRequest, NotConfigured
 from scrapy.http import Response
 
 from hacs_crawler.crawl.backoff import LONGEST_WAIT_SECONDS, HostPausedError, retry_after
+from hacs_crawler.crawl.control import is_control
 from hacs_crawler.crawl.loop import call_later
 from hacs_crawler.crawl.scrapy_internals import Downloads, wake
 from hacs_crawler.crawl.session import Session
@@ -52,7 +53,7 @@ class RetryAfterMiddleware:
         if not len(self._pauses) or "hacs_archive" in request.meta:
             return
         left = self._pauses.seconds_left(self._downloads.slot_of(request))
-        if left > LONGEST_WAIT_SECONDS:
+        if left > LONGEST_WAIT_SECONDS or (left > 0 and is_control(request)):
             msg = f"{self._downloads.slot_of(request)} asked to be left alone for another {left:.0f} s"
             raise IgnoreRequest(msg)
 
@@ -78,7 +79,7 @@ class RetryAfterMiddleware:
     ) -> Request | None:
         """Put a request back that waited in the downloader for its host."""
         del spider
-        if not isinstance(exception, HostPausedError):
+        if not isinstance(exception, HostPausedError) or is_control(request):
             return None
         request.meta["hacs_put_back"] = True
         return request

@@ -149,7 +149,8 @@ class HeldSeeds:
         session = self._session
         if self._selection is None:
             options = self._config.ranking.seeded(secrets.randbits(63))
-            self._selection = Selection(options, session.correct, seed_url)
+            most = session.allowance.most
+            self._selection = Selection(options, session.correct, seed_url, most)
         try:
             dropped = self._selection.offer(
                 held,
@@ -182,8 +183,10 @@ class HeldSeeds:
         for best, label in zip(chosen, self._session.labels, strict=True):
             number = len(best.entries)
             predictions = best.predictions(label.number, run)
-            for seed, prediction in zip(best.entries, predictions, strict=True):
-                mark_ranked(seed, prediction, label.arm)
+            asked_twice = best.asked_twice.tolist()
+            for seed, prediction, twice in zip(best.entries, predictions, asked_twice, strict=True):
+                mark_ranked(seed, prediction, label.arm, asked_twice=twice)
+            self._session.allowance.made += best.controls
             paces = release + (np.arange(number) + 0.5) / max(number, 1)
             orders = -best.score if is_by_score else paces
             self._queue.add(best.entries, orders.tolist())

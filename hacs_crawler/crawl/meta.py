@@ -6,7 +6,8 @@ request that was ranked, and an `Outcome` or `NotObserved` once its response has
 `meta["hacs_unsent"]` marks a seed of a plan until it is sent, `meta["hacs_planned"]` one that a worker
 took from its fleet's plan, `meta["hacs_claimed"]` a request whose page is held for its answer, and
 `meta["hacs_put_back"]` one whose host wants a pause. `meta["hacs_arm"]` is the arm of an experiment that
-a seed and the requests that follow from it are of.
+a seed and the requests that follow from it are of. `meta["hacs_control"]` marks a seed whose page is to
+be asked a second time, and that second request.
 """
 
 from __future__ import annotations
@@ -50,18 +51,26 @@ def seed_url(request: Request) -> str:
     return without_login(page if isinstance(page, str) else request.url)
 
 
-def mark_ranked(seed: Request, prediction: Prediction, arm: str) -> Request:
+def mark_ranked(
+    seed: Request, prediction: Prediction, arm: str, *, asked_twice: bool = False
+) -> Request:
     """Write into a seed's meta what was predicted of it, and by which arm; return the seed."""
     seed.meta["hacs"] = prediction
+    if asked_twice:
+        seed.meta["hacs_control"] = True
     if arm:
         seed.meta["hacs_arm"] = arm
     seed.meta.setdefault("hacs_page", seed.url)
     return seed
 
 
-def planned_meta(url: str, prediction: Prediction, arm: str) -> dict[str, Any]:
+def planned_meta(
+    url: str, prediction: Prediction, arm: str, *, asked_twice: bool = False
+) -> dict[str, Any]:
     """Return the meta of a seed that was chosen from the whole state, and is not to be ranked again."""
-    meta = {"hacs": prediction, "hacs_unsent": True, "hacs_page": url}
+    meta: dict[str, Any] = {"hacs": prediction, "hacs_unsent": True, "hacs_page": url}
+    if asked_twice:
+        meta["hacs_control"] = True
     return {**meta, "hacs_arm": arm} if arm else meta
 
 
@@ -96,7 +105,7 @@ def forget_copied_meta(request: Request) -> None:
     if request.url == outcome.requested_url:
         meta["hacs"] = True
         return
-    for key in ("hacs", "hacs_page", "hacs_planned"):
+    for key in ("hacs", "hacs_page", "hacs_planned", "hacs_control"):
         meta.pop(key, None)
 
 

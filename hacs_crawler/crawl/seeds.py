@@ -94,7 +94,10 @@ async def planned_seeds(session: Session) -> AsyncIterator[tuple[str, dict[str, 
     """
     assert session.config is not None  # noqa: S101 - the session is open
     started = time.perf_counter()
-    plan = await session.pages.patiently(make_plan, session.config.ranking, session.clock())
+    plan = await session.pages.patiently(
+        make_plan, session.config.ranking, session.clock(), controls=session.allowance.most
+    )
+    session.allowance.made += int(plan.asked_twice.sum())
     session.stats.count("rank_seconds", time.perf_counter() - started)
     if not plan.known:
         raise SeedsError("seeds = 'state': there is no usable seed in it, it knows no page yet")
@@ -106,7 +109,10 @@ async def planned_seeds(session: Session) -> AsyncIterator[tuple[str, dict[str, 
         predictions = plan.predictions(batch, session.labels, session.run)
         pages = await session.pages.patiently(State.load, page_ids)
         arms = (plan.arm_names[arm] for arm in plan.arms[batch].tolist())
-        for page_id, prediction, arm in zip(page_ids, predictions, arms, strict=True):
+        asked_twice = plan.asked_twice[batch].tolist()
+        for page_id, prediction, arm, twice in zip(
+            page_ids, predictions, arms, asked_twice, strict=True
+        ):
             if page_id not in pages:
                 continue
             url = pages[page_id].url
@@ -117,7 +123,7 @@ async def planned_seeds(session: Session) -> AsyncIterator[tuple[str, dict[str, 
                 await session.ranker.make_room()
             if session.failure is not None:
                 return
-            yield url, planned_meta(url, prediction, arm)
+            yield url, planned_meta(url, prediction, arm, asked_twice=twice)
     passed_over.log()
 
 

@@ -28,6 +28,7 @@ from hacs_crawler.fleet.member import FleetWorker, new_name
 from hacs_crawler.links import page_id_of
 from hacs_crawler.ranking.calibration import Drift, drift_of
 from hacs_crawler.ranking.candidates import Correct
+from hacs_crawler.ranking.controls import Allowance, keep_allowance, read_allowance
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.plan import correction_of
 from hacs_crawler.state import (
@@ -97,6 +98,8 @@ class Session:
         """By which the visits of each arm are recorded."""
         self.correct: Correct | None = None
         """How p is corrected; known once the state is open."""
+        self.allowance = Allowance()
+        """How many control visits this run may make; known once the state is open."""
         self.stats = CrawlStats(crawler.stats)
         self.log_summary: Callable[[], None] = self.stats.log_summary
         self.pauses = HostPauses(time.monotonic)
@@ -185,7 +188,7 @@ class Session:
             return
         self.labels = config.ranking.labels(config.estimation)
         try:
-            state, self.correct = await maybe_deferred_to_future(
+            state, self.correct, self.allowance = await maybe_deferred_to_future(
                 self._worker.run(_open_state, config)
             )
         except (ConfigError, StateError) as error:
@@ -243,10 +246,11 @@ class Session:
         """Read what is to be known for ranking anew, and count what is found from now on."""
         assert self.config is not None  # noqa: S101 - the session is open
         try:
-            self.correct = await self.pages.patiently(_renewed, self.config.ranking)
+            renewed = await self.pages.patiently(_renewed, self.config.ranking)
         except StateError as error:
             self.fail(str(error))
             return
+        self.correct, self.allowance = renewed
         self.run = int(self.clock())
         self.aliases = Aliases()  # what was shown in the last round is asked for again in this one
         self.stats.begin_round()
@@ -321,6 +325,7 @@ class Session:
                 logger.info("%d pages estimated anew; the next crawl goes on from there", run.pages)
             elif run is not None and run.changed:
                 logger.info("%d pages estimated anew: the prior or its use has changed", run.pages)
+            await self.pages.once(keep_allowance, self.allowance)
             if self.stats.predicted:
                 drift = await self.pages.once(_bound_and_judge, config)
                 if drift is not None:
@@ -370,13 +375,13 @@ def _log_progress() -> Callable[[Run, int], None]:
     return log
 
 
-def _open_state(config: Config) -> tuple[State, Correct | None]:
-    """Return the open state, and the correction of p that it keeps if that is to be applied."""
+def _open_state(config: Config) -> tuple[State, Correct | None, Allowance]:
+    """Return the open state, and what it keeps of use to this run, see `_renewed`."""
     state = open_state(*config.state_arguments)
     try:
         for label in config.ranking.labels(config.estimation):
             state.keep_label(label)
-        return state, correction_of(state, config.ranking)
+        return state, *_renewed(state, config.ranking)
     except BaseException:
         state.close()
         raise
@@ -391,10 +396,11 @@ def _open_board(config: Config, fleet: str) -> Board:
     return RedisBoard(config.state, config.namespace, fleet, lease_seconds=config.lease_seconds)
 
 
-def _renewed(state: State, options: RankingOptions) -> Correct | None:
-    """Read the prior anew, and return the correction that is to be applied."""
+def _renewed(state: State, options: RankingOptions) -> tuple[Correct | None, Allowance]:
+    """Read the prior anew; return the correction that is to be applied, and the control visits left."""
     state.read_prior()
-    return correction_of(state, options)
+    allowance = read_allowance(state, options.budget, options.control_share)
+    return correction_of(state, options), allowance
 
 
 def _bound_and_judge(state: State, config: Config) -> Drift | None:

@@ -64,14 +64,14 @@ class Rates:
     """What is estimated of pages; arrays of shape (n_pages,).
 
     `rate_per_day` is the posterior mean of lambda, the rate of what time brings, `log_sd` its spread as
-    in `bayes_with_spread`, `churn` the posterior mean of c. `doubt` is 4 P (1 - P), where P is the
-    probability that the page churns at all: 1 where a control visit tells most, 0 where it is known.
+    in `bayes_with_spread`, `churn` the posterior mean of c, `churning` the probability that the page
+    churns at all (c > 0).
     """
 
     rate_per_day: FloatArray
     log_sd: FloatArray
     churn: FloatArray
-    doubt: FloatArray
+    churning: FloatArray
 
 
 def rates_with_churn(
@@ -92,14 +92,14 @@ def rates_with_churn(
     if fates is None:
         fates = np.zeros(len(gaps.days), np.uint8)
     rate, log_sd = bayes_with_spread(gaps, prior)
-    churn, doubt = np.zeros(len(gaps)), np.zeros(len(gaps))
+    churn, churning = np.zeros(len(gaps)), np.zeros(len(gaps))
     pages = _suspicious(gaps, fates, rate, prior)
     if pages.size:
         few, flags = _taken(gaps, fates, pages)
-        rate[pages], log_sd[pages], churn[pages], doubt[pages] = _posterior(
+        rate[pages], log_sd[pages], churn[pages], churning[pages] = _posterior(
             few, flags, prior, churning_pages
         )
-    return Rates(rate, log_sd, churn, doubt)
+    return Rates(rate, log_sd, churn, churning)
 
 
 def _suspicious(gaps: Gaps, fates: Fates, rate: FloatArray, prior: LogNormalPrior) -> IndexArray:
@@ -149,9 +149,9 @@ def _posterior(
         mean = of_rate @ rate
         missed = (of_rate * np.exp(-rate / mean[:, None])).sum(axis=1)
         of_churn = mass.sum(axis=1)
-        doubt = 4.0 * of_churn[:, 0] * (1.0 - of_churn[:, 0])
-        found[:, first:last] = mean, spread_of(1.0 - missed), of_churn @ _C, doubt
-    return found[0], found[1], found[2], np.clip(found[3], 0.0, 1.0)
+        churning = of_churn[:, 1:].sum(axis=1)
+        found[:, first:last] = mean, spread_of(1.0 - missed), of_churn @ _C, churning
+    return found[0], found[1], np.minimum(found[2], 1.0), np.minimum(found[3], 1.0)
 
 
 def _log_likelihood(gaps: Gaps, fates: Fates, rate: FloatArray) -> FloatArray:

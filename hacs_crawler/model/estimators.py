@@ -216,7 +216,7 @@ def estimate_with_churn(
     """Rates per day of each page, by the estimator of that name, how uncertain each is, and churn.
 
     An estimator without posterior takes its rates for known, and every new link for time's: log_sd,
-    churn and doubt are 0. Raises as `estimate`.
+    churn and churning are 0. Raises as `estimate`.
     """
     posterior = ESTIMATORS[name].posterior if name in ESTIMATORS else None
     if posterior is not None:

@@ -1,7 +1,9 @@
 """Predictions against outcomes: how far they agree, and the corrections that the state keeps.
 
 Only visits that were predicted count: of pages that had been seen before and were observed this time.
-The p of a page never visited is 1 by convention, not a prediction.
+The p of a page never visited is 1 by convention, not a prediction. What is compared is the chance of any
+new links with whether there were any: p is the chance of those that time brings, and where a page churns
+nobody can tell of one visit which they were.
 """
 
 from __future__ import annotations
@@ -14,7 +16,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hacs_crawler.exceptions import StateError
-from hacs_crawler.state import SEEN, UPDATED, Label, Outcomes, State, sorted_outcomes
+from hacs_crawler.state import (
+    SEEN,
+    UPDATED,
+    Label,
+    Outcomes,
+    State,
+    chance_of_new_links,
+    churn_of,
+    sorted_outcomes,
+)
 from hacs_crawler.statistics import Correction, Expectation, clustered_z, fit_isotonic, summary
 
 Floats = NDArray[np.float64]
@@ -50,13 +61,13 @@ class Group:
 
     @property
     def p(self) -> Floats:
-        """The probabilities as they were used to rank."""
-        return self.outcomes["p"].astype(np.float64)
+        """The probabilities of new links: p as it was used to rank, with what churn adds to it."""
+        return _chance(self.outcomes, "p")
 
     @property
     def raw_p(self) -> Floats:
         """The probabilities before any correction."""
-        return self.outcomes["raw_p"].astype(np.float64)
+        return _chance(self.outcomes, "raw_p")
 
     @property
     def found(self) -> Bools:
@@ -128,6 +139,12 @@ def found_update(outcomes: Outcomes) -> Bools:
     return np.asarray((outcomes["flags"] & UPDATED) > 0)
 
 
+def _chance(outcomes: Outcomes, name: str) -> Floats:
+    """Return the probability that was given to what is counted: new links, whoever brought them."""
+    chance: Floats = chance_of_new_links(outcomes[name].astype(np.float64), churn_of(outcomes))
+    return chance
+
+
 def groups(state: State, outcomes: Outcomes | None = None) -> list[Group]:
     """Return the predicted visits by policy and model, in the order of these names.
 
@@ -162,7 +179,7 @@ def _labels(state: State, outcomes: Outcomes) -> Iterator[tuple[int, Label]]:
 def shortage(outcomes: Outcomes) -> str | None:
     """Return what is missing for a correction to be fitted to these records, None if nothing is."""
     outcomes = predicted(outcomes)
-    updates = max(float(outcomes["raw_p"].sum()), float(found_update(outcomes).sum()))
+    updates = max(float(_chance(outcomes, "raw_p").sum()), float(found_update(outcomes).sum()))
     for number, least, name in (
         (len(outcomes), MIN_VISITS, "predicted visits"),
         (int(updates), MIN_UPDATES, "updates found or expected"),
@@ -176,7 +193,7 @@ def shortage(outcomes: Outcomes) -> str | None:
 def fit(outcomes: Outcomes) -> Fit:
     """Fit a correction to the records of one model, and judge it by cross-validation over sites."""
     outcomes = predicted(outcomes)
-    raw_p, found = outcomes["raw_p"].astype(np.float64), found_update(outcomes)
+    raw_p, found = _chance(outcomes, "raw_p"), found_update(outcomes)
     crossed_p = raw_p.copy()
     fold = outcomes["site"] % FOLDS  # a site's number is a hash
     for number in range(FOLDS):
@@ -206,7 +223,7 @@ def drift(outcomes: Outcomes, correction: Correction | None = None) -> Drift | N
     runs = len(np.unique(latest["run"]))
     if len(latest) < DRIFT_VISITS or runs < DRIFT_RUNS:
         return None
-    p, found = latest["raw_p"].astype(np.float64), found_update(latest)
+    p, found = _chance(latest, "raw_p"), found_update(latest)
     if correction is not None:
         p = correction(p)
     expected, updates = float(p.sum()), int(found.sum())

@@ -72,6 +72,8 @@ def candidates_from(
         visits=rows["visits"].astype(np.int64),
         updates=rows["updates"].astype(np.int64),
         failures=rows["failures"].astype(np.int64),
+        churn=rows["churn"].astype(np.float64),
+        churning=rows["churning"].astype(np.float64),
         seed=options.random_seed or 0,
     )
 
@@ -89,6 +91,8 @@ def nobody() -> Candidates:
         visits=ids,
         updates=ids,
         failures=ids,
+        churn=numbers,
+        churning=numbers,
         seed=0,
     )
 

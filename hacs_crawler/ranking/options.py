@@ -15,7 +15,8 @@ class RankingOptions:
     `elapsed_from` is "visit" or "update": where e starts. `horizon_days` is added to e. With `siblings`
     p takes into account what was seen of a site's other pages; e since the update is the paper's own
     rule, which does not. Pages with a p below `threshold` are left out, `budget` is how many are
-    visited at most (None: all), `explore` the share of it for pages of which least is known.
+    visited at most (None: all), `explore` the share of it for pages of which least is known,
+    `control_share` (HACS_CONTROLS) that for control visits.
     """
 
     experiment: Experiment
@@ -26,6 +27,7 @@ class RankingOptions:
     threshold: float = 0.0
     budget: int | None = None
     explore: float = 0.0
+    control_share: float = 0.0
     random_seed: int | None = None
 
     @property
@@ -40,6 +42,14 @@ class RankingOptions:
     def budgets(self) -> list[int | None]:
         """Return the budget of each arm."""
         return self.experiment.budgets(self.budget)
+
+    def controls(self, most: int) -> list[int]:
+        """Return how many of the control visits each arm may make; none where λ is of no use."""
+        shares = self.experiment.budgets(most)
+        return [
+            (share or 0) if arm.policy.uses_rate else 0
+            for arm, share in zip(self.experiment.arms, shares, strict=True)
+        ]
 
     def thresholds(self) -> list[float]:
         """Return the least p of each arm."""

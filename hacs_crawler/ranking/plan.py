@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from hacs_crawler.links import check_url
 from hacs_crawler.ranking.calibration import read_correction
 from hacs_crawler.ranking.candidates import Correct, Places, candidates_from, taken
+from hacs_crawler.ranking.controls import controlled
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.policies import Candidates, Floats
 from hacs_crawler.ranking.selection import best_places, explored, scored
@@ -47,7 +48,8 @@ class Plan:
     `arms` are places in `arm_names` (one arm named "" where no experiment is on). `raw_p` is p before
     any calibration. Times are in days, `days_since_visit` and `days_since_update` infinite where there
     was none; `updates` counts visits with an update, `failures` the attempts since the last visit that
-    told nothing. Where there are fewer than `VISITS_OF_A_RATE` visits, λ is the prior's.
+    told nothing. Where there are fewer than `VISITS_OF_A_RATE` visits, λ is the prior's. `churn` and
+    `churning` are as in `Candidates`, `asked_twice` says which pages get a control visit.
     """
 
     page_ids: Ids
@@ -60,6 +62,9 @@ class Plan:
     visits: Counts
     updates: Counts
     failures: Counts
+    churn: Floats
+    churning: Floats
+    asked_twice: NDArray[np.bool_]
     arm_names: tuple[str, ...]
     known: int
     """Pages in the state."""
@@ -80,8 +85,15 @@ class Plan:
 
     def predictions(self, places: slice, labels: Sequence[Label], run: int) -> list[Prediction]:
         """Return what is predicted of some pages, by the arms' labels, in the run of that second."""
-        numbers = (self.p, self.raw_p, self.rate_per_day, self.days_since_visit)
-        found = predictions(0, run, *(column[places] for column in numbers))
+        found = predictions(
+            0,
+            run,
+            p=self.p[places],
+            raw_p=self.raw_p[places],
+            rate_per_day=self.rate_per_day[places],
+            days_since_visit=self.days_since_visit[places],
+            churn=self.churn[places],
+        )
         for prediction, arm in zip(found, self.arms[places].tolist(), strict=True):
             prediction["label"] = labels[arm].number
         return found
@@ -93,17 +105,19 @@ def make_plan(
     now: float,
     limit: int | None = None,
     progress: Progress | None = None,
+    controls: int = 0,
 ) -> Plan:
     """Return what `scrapy crawl scholar -a seeds=state` would visit, in its order.
 
     `now` is in seconds since 1970 UTC. With `limit` only that many pages of the beginning are returned.
+    `controls` is how many control visits there may be.
     Every page is ranked at once; HACS_RANK_WINDOW does not count. Takes memory in proportion to the
     pages known, and makes no Python object of any. Raises StateError, and ConfigError where a
     policy does not return one number a page. Pages that no crawl could visit leave their places to those
     behind them, and are logged.
     """
     page_ids, rows = read_rows(state, progress, now)
-    plan, left, _ = plan_of_usable(page_ids, rows, state, options, now, limit)
+    plan, left, _ = plan_of_usable(page_ids, rows, state, options, now, limit, controls=controls)
     return replace(plan, known=plan.known + len(page_ids) - len(left))
 
 
@@ -114,6 +128,8 @@ def plan_of_usable(
     options: RankingOptions,
     now: float,
     limit: int | None = None,
+    *,
+    controls: int = 0,
 ) -> tuple[Plan, Ids, Rows]:
     """Return the plan without pages that no crawl could visit, and the ids and rows that are left.
 
@@ -123,7 +139,7 @@ def plan_of_usable(
     options = options.seeded(secrets.randbits(63))  # the same each time
     look, ahead, unusable = options, limit, _Unusable()
     while True:
-        plan = plan_of(page_ids, rows, state, options, now, limit)
+        plan = plan_of(page_ids, rows, state, options, now, limit, controls=controls)
         if not (plan.left_out or limit) or not unusable.add(plan, state):
             break
         # so that many such pages are found in few steps
@@ -200,11 +216,13 @@ def plan_of(
     options: RankingOptions,
     now: float,
     limit: int | None = None,
+    *,
+    controls: int = 0,
 ) -> Plan:
     """Return the plan of pages whose ranking rows were read, see `make_plan`."""
     options = options.seeded(secrets.randbits(63))  # the same in every block
     judged = _judged(page_ids, rows, state, options, now)
-    winners = _winners(judged, rows, options, limit)
+    winners, asked_twice = _winners(judged, rows, options, limit, controls)
     ids, few = page_ids[winners], np.take(rows, winners)
     best = candidates_from(ids, few, now, state.estimation, replace(options, siblings=False))
     return Plan(
@@ -218,6 +236,9 @@ def plan_of(
         visits=best.visits,
         updates=best.updates,
         failures=best.failures,
+        churn=best.churn,
+        churning=best.churning,
+        asked_twice=asked_twice,
         arm_names=tuple(arm.name for arm in options.experiment.arms),
         known=len(page_ids),
         waiting=judged.waiting,
@@ -285,16 +306,25 @@ def _blocks(sites: NDArray[np.integer], options: RankingOptions) -> Iterator[Pla
     yield from np.split(order, ends[:-1])
 
 
-def _winners(judged: _Judged, rows: Rows, options: RankingOptions, limit: int | None) -> Places:
-    """Return the places to be visited in their order: each arm's own, all used up at the same pace."""
-    parts, paces = [], []
-    for number, budget in enumerate(options.budgets()):
+def _winners(
+    judged: _Judged, rows: Rows, options: RankingOptions, limit: int | None, controls: int
+) -> tuple[Places, NDArray[np.bool_]]:
+    """Return the places to be visited in their order, and which of them are asked twice.
+
+    Each arm has its own; all are used up at the same pace.
+    """
+    parts, paces, twice = [], [], []
+    shares = zip(options.budgets(), options.controls(controls), strict=True)
+    for number, (budget, most) in enumerate(shares):
         places = np.flatnonzero(judged.arms == number)
-        visits = rows["visits"][places]
         share = explored(budget, options.explore)
-        chosen = best_places(judged.score[places], visits, budget, share, limit)
+        chosen = best_places(judged.score[places], rows["visits"][places], budget, share, limit)
+        best = places[chosen]
+        churning = rows["churning"][best].astype(np.float64)
+        asked_twice, kept = controlled(judged.p[best], churning, budget, most)
         of_all = len(places) if budget is None else min(len(places), budget)
-        parts.append(places[chosen])
-        paces.append((np.arange(len(chosen)) + 0.5) / max(of_all, 1))
-    joined = np.concatenate(parts)
-    return joined[np.argsort(np.concatenate(paces), kind="stable")[:limit]]
+        parts.append(best[:kept])
+        twice.append(asked_twice)
+        paces.append((np.arange(kept) + 0.5) / max(of_all, 1))
+    order = np.argsort(np.concatenate(paces), kind="stable")[:limit]
+    return np.concatenate(parts)[order], np.concatenate(twice)[order]

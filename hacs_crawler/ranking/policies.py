@@ -29,7 +29,8 @@ class Candidates:
     infinite where there was none. `p` is the probability that the page has gained links, 1 where it
     was never visited, `raw_p` the same before a correction by `hacs calibrate`. `visits` and
     `updates` count what the rate was learned from, `failures` attempts since then that told nothing,
-    of a page never seen every attempt.
+    of a page never seen every attempt. `churn` is the chance that a request brings links by itself,
+    `churning` the probability that the page has such churn at all.
     `seed` makes random policies repeatable.
     """
 
@@ -42,6 +43,8 @@ class Candidates:
     visits: NDArray[np.int64]
     updates: NDArray[np.int64]
     failures: NDArray[np.int64]
+    churn: Floats
+    churning: Floats
     seed: int
 
 
@@ -55,7 +58,8 @@ class Policy:
     `uses_threshold`: HACS_THRESHOLD leaves pages out. `grows_with_time`: a page's score only grows
     until it is visited, so one can tell when it will be due. `is_pointwise`: a page's score depends on
     no page of another site, so that pages may be scored in parts. `is_by_p`: the score grows with p
-    alone, but for failed attempts. The defaults hold for any function of a user.
+    alone, but for failed attempts. `uses_rate`: better rates make it choose better, so that control
+    visits are worth their cost. The defaults hold for any function of a user.
     """
 
     name: str
@@ -64,6 +68,7 @@ class Policy:
     grows_with_time: bool = False
     is_pointwise: bool = False
     is_by_p: bool = False
+    uses_rate: bool = True
 
     def __call__(self, candidates: Candidates) -> Floats:
         """Return the scores of the candidates."""
@@ -117,9 +122,9 @@ def unseen_links(candidates: Candidates) -> Floats:
 
 _OURS: Final = (
     Policy("hacs", hacs, grows_with_time=True, is_pointwise=True, is_by_p=True),
-    Policy("last-obs", last_obs, grows_with_time=True, is_pointwise=True),
-    Policy("random", random, is_pointwise=True),
-    Policy("brute-force", brute_force, uses_threshold=False, is_pointwise=True),
+    Policy("last-obs", last_obs, grows_with_time=True, is_pointwise=True, uses_rate=False),
+    Policy("random", random, is_pointwise=True, uses_rate=False),
+    Policy("brute-force", brute_force, uses_threshold=False, is_pointwise=True, uses_rate=False),
     Policy("freshness", freshness, grows_with_time=True, is_pointwise=True),
     Policy("staleness", staleness, grows_with_time=True, is_pointwise=True),
     Policy("unseen-links", unseen_links, grows_with_time=True, is_pointwise=True),

@@ -20,6 +20,7 @@ from hacs_crawler.ranking.candidates import (
     nobody,
     taken,
 )
+from hacs_crawler.ranking.controls import controlled
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.policies import Candidates, Floats, Policy
 from hacs_crawler.state import Estimation, Ids, Prediction, Rows, predictions
@@ -89,7 +90,8 @@ class Dropped(Generic[T]):
 class Chosen(Generic[T]):
     """Entries of one arm, best first, with one element a page in each array.
 
-    `p`, `raw_p` and `days_since_visit` are as in `Candidates`; `score` is what orders the entries.
+    `p`, `raw_p`, `days_since_visit` and `churn` are as in `Candidates`; `score` is what orders the
+    entries. `asked_twice` says which get a control visit, see `controlled`.
     """
 
     entries: list[T]
@@ -98,18 +100,32 @@ class Chosen(Generic[T]):
     raw_p: Floats
     rate_per_day: Floats
     days_since_visit: Floats
+    churn: Floats
+    asked_twice: NDArray[np.bool_]
+
+    @property
+    def controls(self) -> int:
+        """How many control visits there are to be."""
+        return int(np.count_nonzero(self.asked_twice))
 
     def predictions(self, label: int, run: int) -> list[Prediction]:
         """Return what is predicted of each, by the label of that number, in the run of that second."""
-        numbers = (self.p, self.raw_p, self.rate_per_day, self.days_since_visit)
-        return predictions(label, run, *numbers)
+        return predictions(
+            label,
+            run,
+            p=self.p,
+            raw_p=self.raw_p,
+            rate_per_day=self.rate_per_day,
+            days_since_visit=self.days_since_visit,
+            churn=self.churn,
+        )
 
 
 class Selection(Generic[T]):
     """Chooses among a stream of entries, each of one page, the best within each arm's budget.
 
     Memory is bounded by the budget and the size of one offer. Ties keep the order of arrival. `url_of`
-    returns the URL of an entry's page.
+    returns the URL of an entry's page. `controls` is how many control visits there may be in all.
     """
 
     def __init__(
@@ -117,12 +133,14 @@ class Selection(Generic[T]):
         options: RankingOptions,
         correct: Correct | None = None,
         url_of: Callable[[T], str] = str,
+        controls: int = 0,
     ) -> None:
         self._options = options
         self._correct = correct
         self._url_of = url_of
         self._pools = [
-            _Pool[T](budget, explored(budget, options.explore)) for budget in options.budgets()
+            _Pool[T](budget, explored(budget, options.explore), most)
+            for budget, most in zip(options.budgets(), options.controls(controls), strict=True)
         ]
 
     def offer(
@@ -180,9 +198,10 @@ class Selection(Generic[T]):
 class _Pool(Generic[T]):
     """The entries of one arm that may be chosen, in the order of their arrival."""
 
-    def __init__(self, budget: int | None, share: int) -> None:
+    def __init__(self, budget: int | None, share: int, controls: int) -> None:
         self._budget = budget
         self._share = share
+        self._controls = controls
         self._entries: list[T] = []
         self._parts: list[tuple[Candidates, Floats]] = []
 
@@ -204,14 +223,18 @@ class _Pool(Generic[T]):
         candidates, score = self._joined()
         places = best_places(score, candidates.visits, self._budget, self._share)
         best = taken(candidates, places)
+        asked_twice, number = controlled(best.p, best.churning, self._budget, self._controls)
+        places, best = places[:number], taken(best, np.arange(number))
         entries = [self._entries[place] for place in places.tolist()]
         others = self._keep(places, candidates, score)
         self._entries, self._parts = [], []
-        if self._budget is not None:
-            self._budget -= len(entries)
-            self._share = min(self._share, self._budget)
         numbers = (score[places], best.p, best.raw_p, best.rate_per_day, best.days_since_visit)
-        return Chosen(entries, *numbers), others
+        chosen = Chosen(entries, *numbers, best.churn, asked_twice)
+        if self._budget is not None:
+            self._budget -= number + chosen.controls
+            self._share = min(self._share, self._budget)
+            self._controls -= chosen.controls
+        return chosen, others
 
     def _keep(self, places: Places, candidates: Candidates, score: Floats) -> list[T]:
         is_kept = np.zeros(len(score), np.bool_)

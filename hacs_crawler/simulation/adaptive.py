@@ -22,6 +22,7 @@ class IntervalSchedule(ABC):
     """
 
     is_unbounded = False
+    uses_rate = False
 
     def __init__(self, world: World) -> None:
         self._world = world

@@ -45,6 +45,7 @@ class Stateless:
     score: Scorer
     is_unbounded: bool = False
     """Whether every page is visited."""
+    uses_rate: bool = False
 
     def note(self, places: Places, now: int, found: Counts) -> None:
         """Forget it."""
@@ -67,6 +68,7 @@ class Oracle:
     """
 
     is_unbounded = False
+    uses_rate = False
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -89,6 +91,7 @@ class EvenlySpaced:
     """
 
     is_unbounded = False
+    uses_rate = False  # as published: without control visits
 
     def __init__(self, world: World, demand: Demand) -> None:
         self._allocation = Allocation(demand, world.scenario.budget)
@@ -128,14 +131,17 @@ class Baseline:
     estimator: str | None = None
 
 
-def _stateless(score: Scorer, estimator: str | None = None) -> Baseline:
-    return Baseline(lambda _world: Stateless(score, score is brute_force), estimator)
+def _stateless(score: Scorer, estimator: str | None = None, *, uses_rate: bool = True) -> Baseline:
+    return Baseline(lambda _world: Stateless(score, score is brute_force, uses_rate), estimator)
 
 
 BASELINES: Final[Mapping[str, Baseline]] = MappingProxyType(
     {
-        **{name: _stateless(policy.score) for name, policy in POLICIES.items()},
-        "hacs-paper": _stateless(paper_rule, "mle"),
+        **{
+            name: _stateless(policy.score, uses_rate=policy.uses_rate)
+            for name, policy in POLICIES.items()
+        },
+        "hacs-paper": _stateless(paper_rule, "mle", uses_rate=False),
         "nutch": Baseline(Nutch),
         "stormcrawler": Baseline(StormCrawler),
         # Cho and Garcia-Molina 2003: visits evenly spaced, pages in a fixed order

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from hacs_crawler.archive import Seconds, Timelines
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.ranking.arms import without_experiment
+from hacs_crawler.ranking.controls import Allowance
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.policies import Candidates, Floats, Policy
 from hacs_crawler.ranking.selection import Selection
@@ -31,8 +32,6 @@ REFIT_DAYS: Final = 30
 """How often the prior is fitted anew to what the policy has seen; a crawl does it at its end."""
 BATCH: Final = 1_000
 _BASELINE_LINK: Final = -1
-CONTROLS = 0.02
-NUM = {"controls": 0}
 _NEVER: Final = np.iinfo(np.int64).max
 
 
@@ -42,6 +41,10 @@ class Contender(Protocol):
     @property
     def is_unbounded(self) -> bool:
         """Whether the budget does not apply: every page is visited every day."""
+
+    @property
+    def uses_rate(self) -> bool:
+        """Whether λ is of use to it, so that control visits are worth their cost."""
 
     def score(self, candidates: Candidates) -> Floats:
         """Score the pages; the highest are visited."""
@@ -54,8 +57,8 @@ class Contender(Protocol):
 class Scenario:
     """What is simulated. Times are seconds since 1970 UTC, `start` included and `end` not.
 
-    `budget` is in visits a day, `has_siblings` as HACS_SIBLINGS. Pages first seen at or after `start`
-    are left out. Raises HacsError where nothing can be simulated.
+    `budget` is in visits a day, `has_siblings` as HACS_SIBLINGS, `control_share` as HACS_CONTROLS.
+    Pages first seen at or after `start` are left out. Raises HacsError where nothing can be simulated.
     """
 
     timelines: Timelines
@@ -65,6 +68,7 @@ class Scenario:
     estimation: Estimation
     seed: int = 0
     has_siblings: bool = True
+    control_share: float = 0.02
 
     def __post_init__(self) -> None:
         if not 0 < self.start < self.end <= MAX_SECOND:
@@ -139,6 +143,7 @@ class World:
             before = captures[captures < scenario.start].tolist()
             self._remember(page, before or [int(timelines.first_seen[place])])
         self._known_at_start = sum(self._seen)
+        self.controls = 0
         self._visits = self._hits = self._updates_found = self._new_links_found = 0
         self._delay_seconds = self._stale_seconds = 0
 
@@ -155,10 +160,15 @@ class World:
         self._hits += int(np.count_nonzero(found))
         return found
 
-    def shown(self, pages: Places, now: int, found: Counts) -> list[Visit]:
+    def control(self, pages: Places, now: int) -> list[Visit]:
+        """Visit pages a second time that were just visited at second `now`."""
+        self._visits += len(pages)
+        self.controls += len(pages)
+        return [self._shown(page, now + 1) for page in pages.tolist()]
+
+    def shown(self, pages: Places, now: int) -> list[Visit]:
         """Return visits that have just been made as a crawl would record them."""
-        pairs = zip(pages.tolist(), found.tolist(), strict=True)
-        return [self._shown(page, now, number) for page, number in pairs]
+        return [self._shown(page, now) for page in pages.tolist()]
 
     def score(self, name: str) -> Score:
         """Return how the contender did, once the simulation is over."""
@@ -183,7 +193,7 @@ class World:
     def _remember(self, page: int, times: list[int]) -> None:
         for at in times:
             number = self._advance(page, at)
-            self.history.append(self._shown(page, at, number))
+            self.history.append(self._shown(page, at))
             self.past.append(Sight(page, at, 0 if at == times[0] else number))
 
     def _advance(self, page: int, at: int) -> int:
@@ -204,9 +214,8 @@ class World:
         self._stale_seconds += now - max(times[0], self.scenario.start)
         return found
 
-    def _shown(self, page: int, at: int, found: int) -> Visit:
+    def _shown(self, page: int, at: int) -> Visit:
         """Return a visit that shows a link of each update so far, and one ever there."""
-        del found
         links = frozenset((_BASELINE_LINK, *range(self._seen[page])))
         return Visit(self._urls[page], at, links=links)
 
@@ -225,37 +234,38 @@ def simulate(
     state = State(store, scenario.estimation)
     for start in range(0, len(world.history), BATCH):
         state.record(world.history[start : start + BATCH])
-    credit = 0.0
+    allowance = Allowance()
     for day, now in enumerate(scenario.days()):
         if day % REFIT_DAYS == 0:
             follow_prior(state, lambda *_: None)
             state = State(store, scenario.estimation)  # the next crawl reads it
         world.now = now
-        pages, again = _picked(contender, world, state, day, credit)
+        allowance = Allowance(allowance.rest(), scenario.control_share * scenario.budget)
+        pages, asked_twice = _picked(contender, world, state, day, allowance.most)
+        allowance.made = len(asked_twice)
         found = world.visit(pages, now)
         if not contender.is_unbounded:  # one that visits every page picks no better by learning
-            state.record(world.shown(pages, now, found))
-            if len(again):
-                NUM["controls"] += len(again)
-                state.record(world.shown(again, now + 10, np.zeros(len(again), np.int64)))
-            credit += CONTROLS * (len(pages) + len(again)) - len(again)
+            state.record(world.shown(pages, now) + world.control(asked_twice, now))
         contender.note(pages, now, found)
         on_day()
     return world.score(name)
 
 
-def _picked(contender: Contender, world: World, state: State, day: int, credit: float):
+def _picked(
+    contender: Contender, world: World, state: State, day: int, controls: int
+) -> tuple[Places, Places]:
+    """Return the pages to be visited, and those of them that are to be visited twice."""
     scenario = world.scenario
     everything = np.arange(len(world.page_ids))
     if contender.is_unbounded:
         return everything, everything[:0]
     options = RankingOptions(
-        without_experiment(Policy("simulated", contender.score)),
+        without_experiment(Policy("simulated", contender.score, uses_rate=contender.uses_rate)),
         budget=scenario.budget,
         siblings=scenario.has_siblings,
         random_seed=(scenario.seed << 32) + day,
     )
-    selection: Selection[int] = Selection(options)
+    selection: Selection[int] = Selection(options, controls=controls)
     rows = state.rows(world.page_ids)
     selection.offer(
         everything.tolist(),
@@ -265,10 +275,5 @@ def _picked(contender: Contender, world: World, state: State, day: int, credit: 
         state.estimation,
     )
     ((chosen,), _) = selection.take()
-    order = np.array(chosen.entries, np.int64)
-    few = rows[order]
-    hot = few["doubt"] * chosen.p * (few["doubt"] > 0.02)
-    best = np.argsort(-hot)[: int(credit)]
-    best = best[hot[best] > 0]
-    kept = order[: len(order) - len(best)]
-    return kept, order[best]
+    pages = np.array(chosen.entries, np.int64)
+    return pages, pages[chosen.asked_twice]

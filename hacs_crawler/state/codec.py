@@ -5,7 +5,7 @@ times (4 bytes each), the times of content changes (4), the runs of links (8), t
 the harvests (16 each). Layout 2 is that of pages that keep less of their links: the header names the
 level, and links take 4 or 2 bytes each. Layout 3 is either, with the number of pairs of digests, these
 (8 bytes each), and contents (4 bytes each) at the end. Layout 4 is as layout 3 with the rate's log_sd
-after the rate. Layout 5, the one that is written, has the page's churn and doubt after that, and the
+after the rate. Layout 5, the one that is written, has the page's churn and churning after that, and the
 number of contents before them; at the end stand the times at which links were last seen: the latest of
 these times, and the places and the times of the links with other ones. Versions that know only earlier
 layouts refuse it.
@@ -57,12 +57,12 @@ ROW: Final = np.dtype(
         ("before_update", "<u4"),
         ("site", "<u4"),
         ("log_sd", "<f4"),
-        ("churn", "<f4"),
-        ("doubt", "<f4"),
+        ("churn", "<f2"),
+        ("churning", "<f2"),
     ]
 )
-"""What ranking needs of a page: rate in 1/day and its log_sd, churn and the doubt of it (see
-`model.churn.Rates`), times in seconds since 1970 UTC, counts.
+"""What ranking needs of a page: rate in 1/day and its log_sd, churn and churning (see `model.Rates`),
+times in seconds since 1970 UTC, counts.
 
 `last_visit` is 0 where the page was never seen. `last_update` is the first visit where no update is
 known (`updates` is 0): from then on the page is known not to have changed. `before_update` is the visit
@@ -90,7 +90,7 @@ def encode_page(page: Page) -> bytes:
         page.rate,
         page.log_sd,
         page.churn,
-        page.doubt,
+        page.churning,
         len(url),
         len(etag),
         len(last_modified),
@@ -143,7 +143,7 @@ def _decode(body: memoryview) -> Page:
         header.unpack_from(body)
     )
     sizes = rest[-8:]
-    log_sd, churn, doubt = (*rest[:-8], 0.0, 0.0, 0.0)[:3]
+    log_sd, churn, churning = (*rest[:-8], 0.0, 0.0, 0.0)[:3]
     if (layout < 3 and (level > 0) != (layout > 1)) or level > COARSEST:
         msg = f"layout {layout} with level {level} of links"
         raise ValueError(msg)
@@ -174,11 +174,11 @@ def _decode(body: memoryview) -> Page:
         raise ValueError(msg)
     visits, content_changes, runs, links = arrays
     is_rate = 0.0 <= rate < math.inf and 0.0 <= log_sd < math.inf
-    is_rate = is_rate and 0.0 <= churn <= 1.0 and 0.0 <= doubt <= 1.0
+    is_rate = is_rate and 0.0 <= churn <= 1.0 and 0.0 <= churning <= 1.0
     if sum(runs[1::2]) != len(links) or not is_rate or version >= _LAST_VERSION:
         msg = (
             f"its numbers cannot be: {len(links)} links, rate {rate}, log_sd {log_sd}, "
-            f"churn {churn}, doubt {doubt}, version {version}"
+            f"churn {churn}, churning {churning}, version {version}"
         )
         raise ValueError(msg)
     if not all(map(lt, visits, visits[1:])):
@@ -199,7 +199,7 @@ def _decode(body: memoryview) -> Page:
         rate=rate,
         log_sd=log_sd,
         churn=churn,
-        doubt=doubt,
+        churning=churning,
         version=version,
         etag=parts[1],
         last_modified=parts[2],
@@ -230,19 +230,19 @@ def encode_row(page: Page) -> bytes:
         site_id(page.url),
         page.log_sd,
         page.churn,
-        page.doubt,
+        page.churning,
     )
     return _ROW.pack(*row)
 
 
 def unsound(rows: NDArray[np.void]) -> NDArray[np.intp]:
-    """Return the places of ranking rows whose rate is no rate, or its log_sd, churn or doubt none."""
+    """Return the places of ranking rows whose rate is no rate, or its log_sd, churn or churning none."""
     is_sound = np.ones(len(rows), np.bool_)
     for name, most in (
         ("rate", _BELOW_INF),
         ("log_sd", _BELOW_INF),
         ("churn", 1.0),
-        ("doubt", 1.0),
+        ("churning", 1.0),
     ):
         is_sound &= (rows[name] >= 0.0) & (rows[name] <= most)
     return np.flatnonzero(~is_sound)
@@ -256,7 +256,7 @@ def row_of(body: bytes) -> bytes:
         return UNKNOWN_ROW.tobytes()
 
 
-_ROW: Final = struct.Struct("<dIIIHHBIIfff")
+_ROW: Final = struct.Struct("<dIIIHHBIIfee")
 
 
 def _visit_before(visits: array[int], at: int) -> int:
@@ -265,7 +265,7 @@ def _visit_before(visits: array[int], at: int) -> int:
 
 
 def _packed_last_seen(last_seen: array[int]) -> array[int]:
-    """Return the latest of the times, and places and times of the others; of most links it is the latest."""
+    """Return the latest of the times, and the places and times of links with other ones, mostly few."""
     latest = max(last_seen, default=0)
     places = [place for place, at in enumerate(last_seen) if at != latest]
     packed = array("I", [latest, len(places), *places])

@@ -61,9 +61,9 @@ class Estimation:
     def estimate(self, pages: Sequence[Page]) -> None:
         """Estimate what is kept of pages, in place."""
         rates = self.rates(pages)
-        columns = (rates.rate_per_day, rates.log_sd, rates.churn, rates.doubt)
+        columns = (rates.rate_per_day, rates.log_sd, rates.churn, rates.churning)
         for page, *estimated in zip(pages, *(one.tolist() for one in columns), strict=True):
-            page.rate, page.log_sd, page.churn, page.doubt = estimated
+            page.rate, page.log_sd, page.churn, page.churning = estimated
 
     def rate_per_day(self, page: Page) -> float:
         """Return the estimated rate of one page, in 1/day."""

@@ -36,6 +36,8 @@ NARROW_LAYOUT: Final = 2
 """Of pages that do not keep everything of their links, so that older versions refuse them."""
 DIGEST_LAYOUT: Final = 3
 """Of pages of which digests are known; these may keep less of their links too."""
+LAST_LAYOUT: Final = 4
+"""Of pages of which it is known when links were last seen; else as the layout before. It is written."""
 LONGEST_LINE_BYTES: Final = 1 << 28
 """A longer line is refused; 14 million links fit. It bounds the memory that a damaged file takes."""
 REFUSALS_SHOWN: Final = 10
@@ -72,7 +74,7 @@ def to_line(page: Page) -> bytes:
         for index, at in enumerate(page.visits)
     ]
     fields = {
-        "hacs": _layout(page),
+        "hacs": LAST_LAYOUT,
         "url": page.url,
         "surt": page_surt(page.url),
         "rate_per_day": page.rate,
@@ -95,8 +97,12 @@ def to_line(page: Page) -> bytes:
         "links_since": iso(page.links_since),
         "link_level": page.link_level,
         "links": [
-            {"first_seen": iso(at), "fingerprints": to_hex(links, page.link_level)}
-            for at, links in _runs(page)
+            {
+                "first_seen": iso(at),
+                "fingerprints": to_hex(links, page.link_level),
+                "last_seen": _times(last),
+            }
+            for at, links, last in _runs(page)
         ],
         "harvests": [
             {"source": one.source, "until": iso(one.until), "digest": to_hex([one.digest])[0]}
@@ -110,8 +116,8 @@ def from_line(line: bytes) -> Page:
     """Return the page of a line; raises ValueError that says what is wrong with it."""
     fields = Fields(parsed(line))
     layout = fields.count("hacs", sys.maxsize)
-    if layout not in {LAYOUT, NARROW_LAYOUT, DIGEST_LAYOUT}:
-        raise ValueError(f"'hacs' is layout {layout}, this version of hacs-crawler knows 1 to 3")
+    if not LAYOUT <= layout <= LAST_LAYOUT:
+        raise ValueError(f"'hacs' is layout {layout}, this version of hacs-crawler knows 1 to 4")
     page = Page(
         url=_url(fields.text("url")),
         visits=_ascending("visits", [one.second("at") for one in fields.objects("visits")]),
@@ -126,8 +132,8 @@ def from_line(line: bytes) -> Page:
         etag=fields.text("etag"),
         last_modified=fields.text("last_modified"),
         harvests=_harvests(fields),
-        digests=_digests(fields) if layout == DIGEST_LAYOUT else array("I"),
-        contents=_contents(fields) if layout == DIGEST_LAYOUT else array("I"),
+        digests=_digests(fields) if layout >= DIGEST_LAYOUT else array("I"),
+        contents=_contents(fields) if layout >= DIGEST_LAYOUT else array("I"),
     )
     _add_links(page, fields.objects("links"))
     if page.visits and page.last_news < page.visits[-1]:
@@ -214,11 +220,17 @@ def iso(second: int | None) -> str | None:
     return datetime.fromtimestamp(second, UTC).isoformat()[:-6] + "Z" if second else None
 
 
-def _runs(page: Page) -> Iterator[tuple[int, array[int]]]:
+def _runs(page: Page) -> Iterator[tuple[int, array[int], array[int]]]:
     start = 0
     for at, number in zip(page.runs[::2], page.runs[1::2], strict=True):
-        yield at, page.links[start : start + number]
-        start += number
+        end = start + number
+        yield at, page.links[start:end], page.last_seen[start:end]
+        start = end
+
+
+def _times(seconds: array[int]) -> list[str | None] | str | None:
+    """Return times in ISO 8601, null for one not known; a single one where all are the same."""
+    return iso(seconds[0]) if len(set(seconds)) == 1 else [iso(second) for second in seconds]
 
 
 def parsed(line: bytes) -> Any:
@@ -256,20 +268,19 @@ def _add_links(page: Page, runs: list[Fields]) -> None:
         raise ValueError("'links_since' is not at or before the first of 'links'")
     for at, run in zip(times, runs, strict=True):
         links = from_hex(run.list_("fingerprints"), page.link_level)
+        last = run.times("last_seen", len(links)) if run.has("last_seen") else [0] * len(links)
+        if any(0 < second < at for second in last):
+            raise ValueError("in an entry of 'links' a time of 'last_seen' is before 'first_seen'")
         if not links:
             raise ValueError("an entry of 'links' has no fingerprints")
         if len(kept(links, page.link_level)) < len(set(links)):
             raise ValueError("a fingerprint in 'links' is none that 'link_level' keeps")
         page.runs.extend((at, len(links)))
-        page.links.extend(sorted(links))
+        pairs = sorted(zip(links, last, strict=True))
+        page.links.extend(link for link, _ in pairs)
+        page.last_seen.extend(0 if page.link_level else second for _, second in pairs)
     if len(set(page.links)) < len(page.links):
         raise ValueError("a fingerprint is twice in 'links'")
-
-
-def _layout(page: Page) -> int:
-    if page.digests:
-        return DIGEST_LAYOUT
-    return NARROW_LAYOUT if page.link_level else LAYOUT
 
 
 def _digests(fields: Fields) -> array[int]:
@@ -304,6 +315,10 @@ class Fields:
             raise ValueError(f"{place or 'the line'} is no JSON object")  # noqa: TRY004
         self._values = values
         self._place = place
+
+    def has(self, key: str) -> bool:
+        """Return whether there is such a key."""
+        return key in self._values
 
     def text(self, key: str) -> str:
         """Return a text."""
@@ -356,6 +371,15 @@ class Fields:
     def seconds(self, key: str) -> list[int]:
         """Return a list of such times."""
         return [self._second(key, value) for value in self.list_(key)]
+
+    def times(self, key: str, number: int) -> list[int]:
+        """Return so many such times, 0 for null: of a list, or all the same."""
+        value = self._value(key)
+        if not isinstance(value, list):
+            return [self.second_or_0(key)] * number
+        if len(value) != number:
+            raise self._wrong(key, f"no list of {number} times")
+        return [0 if one is None else self._second(key, one) for one in value]
 
     def objects(self, key: str) -> list[Fields]:
         """Return a list of objects."""

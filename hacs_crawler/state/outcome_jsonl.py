@@ -25,7 +25,16 @@ from hacs_crawler.state.jsonl import (
     to_hex,
     to_json,
 )
-from hacs_crawler.state.outcome_log import OUTCOME, SEEN, UPDATED, Label, Outcomes, sorted_outcomes
+from hacs_crawler.state.outcome_log import (
+    OUTCOME,
+    SEEN,
+    UPDATED,
+    Label,
+    Outcomes,
+    churn_of,
+    flags_of,
+    sorted_outcomes,
+)
 from hacs_crawler.utils.files import Writable
 from hacs_crawler.utils.progress import Progress
 
@@ -81,6 +90,7 @@ def to_line(outcome: np.void, label: Label, url: str | None) -> bytes:
         "bytes": int(outcome["bytes"]),
         "p": _number(outcome["p"]),
         "raw_p": _number(outcome["raw_p"]),
+        "churn": round(float(churn_of(outcome)), 4),
         "days_since_visit": _number(outcome["days_since_visit"]),
         **asdict(label),
     }
@@ -105,6 +115,7 @@ def from_line(line: bytes) -> Labelled:
         elapsed_from=fields.text("elapsed_from"),
         horizon_days=fields.rate("horizon_days"),
         siblings=fields.switch("siblings"),
+        is_predictive=fields.has("is_predictive") and fields.switch("is_predictive"),
     )
     (page,) = from_hex([fields.text("page")])
     values = (
@@ -117,7 +128,11 @@ def from_line(line: bytes) -> Labelled:
         fields.rate_or_infinite("days_since_visit"),
         fields.count("new_links", _MOST),
         fields.count("bytes", _MOST),
-        SEEN * fields.switch("seen") | UPDATED * fields.switch("updated"),
+        flags_of(
+            is_seen=fields.switch("seen"),
+            is_update=fields.switch("updated"),
+            churn=_probability(fields, "churn") if fields.has("churn") else 0.0,
+        ),
     )
     return values, label
 

@@ -39,10 +39,13 @@ OUTCOME: Final = np.dtype(
 seconds since 1970 UTC, `site` is `site_id` of its URL, `label` the number of its `Label`. `p` is the
 probability of an update as predicted, `raw_p` the same before any calibration was applied.
 `days_since_visit` is infinite where the page had never been seen. `bytes` is the size of the answer's
-body. `flags` has SEEN where the page was observed, UPDATED where it had gained links.
+body. `flags` has SEEN where the page was observed, UPDATED where it had gained links, and in its upper
+six bits the page's churn as estimated then, see `churn_of`.
 """
 SEEN: Final = 1
 UPDATED: Final = 2
+_CHURN_SHIFT: Final = 2
+_CHURN_STEPS: Final = 63
 
 _OUTCOME: Final = struct.Struct("<qIIIIfffIIB")
 _MOST: Final = 2**32 - 1
@@ -129,29 +132,40 @@ class Prediction(TypedDict):
     raw_p: float
     rate_per_day: float
     days_since_visit: float
+    churn: float
 
 
 def predictions(
     label: int,
     run: int,
+    *,
     p: Floats,
     raw_p: Floats,
     rate_per_day: Floats,
     days_since_visit: Floats,
+    churn: Floats,
 ) -> list[Prediction]:
     """Return the predictions of several visits, from arrays with one element each."""
-    columns = (p.tolist(), raw_p.tolist(), rate_per_day.tolist(), days_since_visit.tolist())
+    columns = (column.tolist() for column in (p, raw_p, rate_per_day, days_since_visit, churn))
     return [
         Prediction(
-            label=label, run=run, p=one_p, raw_p=one_raw_p, rate_per_day=rate, days_since_visit=days
+            label=label,
+            run=run,
+            p=one_p,
+            raw_p=one_raw_p,
+            rate_per_day=rate,
+            days_since_visit=days,
+            churn=one_churn,
         )
-        for one_p, one_raw_p, rate, days in zip(*columns, strict=True)
+        for one_p, one_raw_p, rate, days, one_churn in zip(*columns, strict=True)
     ]
 
 
 def check_prediction(value: object) -> Prediction:
     """Return what others may have written as a prediction; raises ValueError where it is none."""
     kinds = Prediction.__annotations__
+    if isinstance(value, dict):  # a plan that an earlier version made has none
+        value.setdefault("churn", 0.0)
     if not isinstance(value, dict) or value.keys() != kinds.keys():
         raise ValueError(f"no prediction: {value!r}")
     for name in kinds:
@@ -188,8 +202,37 @@ def outcome(
         prediction["days_since_visit"],
         min(new_links, _MOST),
         min(answer_bytes, _MOST),
-        SEEN * is_seen | UPDATED * is_update,
+        flags_of(is_seen=is_seen, is_update=is_update, churn=prediction["churn"]),
     )
+
+
+def flags_of(*, is_seen: bool, is_update: bool, churn: float) -> int:
+    """Return the flags of an outcome record; churn is from 0 to 1."""
+    steps = round(min(max(churn, 0.0), 1.0) * _CHURN_STEPS)
+    return SEEN * is_seen | UPDATED * is_update | steps << _CHURN_SHIFT
+
+
+def churn_of(outcomes: Outcomes | np.void) -> Floats:
+    """Return the pages' churn c as estimated when the visits were ranked, in steps of 1/63."""
+    return (outcomes["flags"] >> _CHURN_SHIFT) / _CHURN_STEPS
+
+
+def chance_of_new_links(p: Floats, churn: Floats) -> Floats:
+    """Return 1 - (1 - c)(1 - p), the chance of new links whoever brings them: time, or the request.
+
+    p comes back as it is where there is no churn.
+    """
+    return np.where(churn > 0.0, 1.0 - (1.0 - churn) * (1.0 - p), p)
+
+
+def share_of_time(outcomes: Outcomes) -> Floats:
+    """Return the chance that time brought the new links of each visit, if there are any.
+
+    That is p / (1 - (1 - c)(1 - p)), p before any calibration; 1 without churn.
+    """
+    p, churn = outcomes["raw_p"].astype(np.float64), churn_of(outcomes)
+    chance = chance_of_new_links(p, churn)
+    return np.divide(p, chance, out=np.ones(len(p)), where=(churn > 0.0) & (chance > 0.0))
 
 
 def sound(outcomes: Outcomes) -> NDArray[np.bool_]:

@@ -120,8 +120,9 @@ class Page:
     visits are. `content_changes` are the times of such visits that an earlier version recorded.
     `last_news` is the time of the latest attempt of any kind. `gone` counts the 404s and 410s since the
     page was last seen, `failures` the attempts since then (or since it was last gone) that told nothing.
-    `rate` is the estimate in 1/day, `log_sd` its spread, `churn` and `doubt` what is known of requests
-    that bring links by themselves (see `model.Rates`); `version` grows with every write. `harvests` are the archives' harvests by source.
+    `rate` is the estimate in 1/day, `log_sd` its spread, `churn` and `churning` tell of requests that
+    bring links by themselves (see `model.Rates`); `version` grows with every write. `harvests` are the
+    archives' harvests by source.
     """
 
     url: str
@@ -141,7 +142,7 @@ class Page:
     rate: float = 0.0
     log_sd: float = 0.0
     churn: float = 0.0
-    doubt: float = 0.0
+    churning: float = 0.0
     version: int = 0
     etag: str = ""
     last_modified: str = ""

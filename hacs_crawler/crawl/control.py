@@ -1,0 +1,120 @@
+"""Control visits: a page is asked a second time at once, and what differs then no time brought.
+
+See `ranking.controls` for which pages. The second request is the first one as it was sent, with its
+cookies and without anything the first answer set: as different requests of different runs are. It goes
+through the project's downloader middlewares, its robots.txt and its delays, and no callback sees it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from scrapy import Request, signals
+from scrapy.crawler import Crawler
+from scrapy.exceptions import DontCloseSpider
+from scrapy.http import Response
+from scrapy.utils.defer import maybe_deferred_to_future
+
+from hacs_crawler.crawl.loop import begin, sleep
+from hacs_crawler.crawl.observation import observe
+from hacs_crawler.crawl.scrapy_internals import is_closing
+from hacs_crawler.crawl.session import Session
+from hacs_crawler.fleet.board import partition_of
+from hacs_crawler.fleet.partitions import Holdings
+from hacs_crawler.state import Visit
+from hacs_crawler.utils.text import safe_logger
+
+logger = safe_logger(__name__)
+
+PAUSE_SECONDS: Final = 1.0
+"""Visits have whole seconds; and what a server makes of its clock differs from one to the next."""
+_CONDITIONS: Final = ("If-None-Match", "If-Modified-Since")
+_OF_THE_FIRST: Final = ("depth", "redirect_", "retry_times", "download_latency", "hacs", "is_start")
+
+
+def is_control(request: Request) -> bool:
+    """Whether a request is the second one for its page."""
+    return request.meta.get("hacs") is False and bool(request.meta.get("hacs_control"))
+
+
+class Controls:
+    """Makes the control visits of a crawl, which stays open for them."""
+
+    def __init__(self, crawler: Crawler, session: Session) -> None:
+        self._crawler = crawler
+        self._session = session
+        self._under_way = 0
+        crawler.signals.connect(self._stay_open, signals.spider_idle)
+
+    def begin(self, first: Request, visit: Visit) -> None:
+        """Ask a second time for a page that a first request has just shown."""
+        self._under_way += 1
+        begin(self._visit(_again(first), visit)).addBoth(self._end)
+
+    async def _visit(self, request: Request, first: Visit) -> None:
+        session = self._session
+        await maybe_deferred_to_future(sleep(PAUSE_SECONDS))
+        if not session.is_open or is_closing(self._crawler) or not self._may_ask(request):
+            return
+        try:
+            response = await self._response(request)
+        except Exception as error:  # noqa: BLE001 - whatever the network does
+            session.stats.count("controls/failed")
+            logger.debug("No control visit of %s: %r", first.url, error)
+            return
+        if session.failure is not None:
+            return
+        session.pages.claim(first.url)
+        await session.pages.ready(first.url)
+        at = max(int(session.clock()), first.at + 1)
+        assert session.config is not None  # noqa: S101 - the session is open
+        visit, reason = observe(response, first.url, at, session.config.link_rules)
+        if visit is None or reason or visit.links is None:
+            session.pages.drop(first.url)
+            session.stats.count("controls/failed")
+            return
+        recorded = session.pages.record(visit)
+        session.stats.count("controls")
+        if recorded.updated:
+            session.stats.count("controls/differed")
+            logger.debug(
+                "%s showed %d other links when asked again", first.url, len(recorded.new_links)
+            )
+
+    def _may_ask(self, request: Request) -> bool:
+        """Whether the host is still this worker's, in a fleet."""
+        if self._session.crew is None:
+            return True
+        holdings = Holdings.of(self._crawler)
+        return holdings.may_send() and partition_of(request.url) in (holdings.partitions or ())
+
+    async def _response(self, request: Request) -> Response:
+        engine = self._crawler.engine
+        assert engine is not None  # noqa: S101 - there is one while crawling
+        if hasattr(engine, "download_async"):  # Scrapy 2.14
+            return await engine.download_async(request)
+        return await maybe_deferred_to_future(engine.download(request))
+
+    def _end(self, result: object) -> object:
+        self._under_way -= 1
+        return result
+
+    def _stay_open(self) -> None:
+        if self._under_way and self._session.failure is None:
+            raise DontCloseSpider
+
+
+def _again(first: Request) -> Request:
+    """Return the request for a page once more, as it was before any redirect."""
+    meta: dict[str, Any] = {
+        key: value for key, value in first.meta.items() if not key.startswith(_OF_THE_FIRST)
+    }
+    # Cookies that the first answer set would have the server show again what it showed then.
+    meta |= {"hacs": False, "hacs_control": True, "dont_cache": True, "dont_merge_cookies": True}
+    urls = first.meta.get("redirect_urls") or [first.url]
+    again = first.replace(
+        url=urls[0], callback=None, errback=None, cookies=None, dont_filter=True, meta=meta
+    )
+    for name in _CONDITIONS:
+        again.headers.pop(name, None)
+    return again
