@@ -35,6 +35,8 @@ class ArmSummary:
     visited in the experiment.
     `visits` are all attempts, `answered` those that showed the page, `first_visits` those to pages
     never seen before. All that follows leaves first visits out, for they cannot find an update.
+    `updates` counts visits that found new links, `updates_by_time` weights each with the chance that time
+    brought them and not the request; what is said per visit and per update is of the latter.
     `freshness` is the estimated share of its pages without an update that was not seen yet,
     `delay_days` the estimated mean time from the first of a page's updates to the visit that found it.
     """
@@ -48,6 +50,7 @@ class ArmSummary:
     answered: int
     first_visits: int
     updates: int
+    updates_by_time: float
     updates_per_100_visits: float | None
     new_links_per_visit: float | None
     bytes_per_update: float | None
@@ -165,7 +168,7 @@ def delays_days(days_since_visit: FloatArray, p: FloatArray) -> FloatArray:
 def _summary(name: str, share: float, record: ArmVisits, p: FloatArray) -> ArmSummary:
     again = record.taken(~record.is_first)
     found = again.taken(again.is_updated)
-    visits, updates = len(again.outcomes), len(found.outcomes)
+    visits, updates = len(again.outcomes), float(again.updates_by_time.sum())
     size = int(again.outcomes["bytes"].sum(dtype=np.int64))
     delays = delays_days(
         *(found.outcomes[key].astype(float) for key in ("days_since_visit", "raw_p"))
@@ -179,7 +182,8 @@ def _summary(name: str, share: float, record: ArmVisits, p: FloatArray) -> ArmSu
         visits=len(record.outcomes),
         answered=int(record.is_seen.sum()),
         first_visits=int(record.is_first.sum()),
-        updates=updates,
+        updates=len(found.outcomes),
+        updates_by_time=round(updates, 2),
         updates_per_100_visits=_per(100.0 * updates, visits),
         new_links_per_visit=_per(int(again.outcomes["new_links"].sum(dtype=np.int64)), visits),
         bytes_per_update=_per(size, updates),
@@ -187,11 +191,11 @@ def _summary(name: str, share: float, record: ArmVisits, p: FloatArray) -> ArmSu
             float(again.outcomes["days_since_visit"].sum(dtype=np.float64)), visits
         ),
         freshness=_per(float((1.0 - p).sum()), len(p)),
-        delay_days=_per(float(delays.sum()), updates),
+        delay_days=_per(float(delays.sum()), len(found.outcomes)),
     )
 
 
-def _per(part: float, whole: int) -> float | None:
+def _per(part: float, whole: float) -> float | None:
     return part / whole if whole else None
 
 

@@ -77,7 +77,7 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """An arm against the control, in updates a visit that is not a page's first.
+    """An arm against the control, in updates that time brought a visit that is not a page's first.
 
     `verdict` is "more", "fewer", "undecided" or "too early". With `is_adjusted` the two rates are
     adjusted for how often the sites were updated before; differences and ratios are of these rates.
@@ -238,7 +238,7 @@ def _looked(
     arms: tuple[int, int], record: ArmVisits, sites: Sites, alpha: float
 ) -> tuple[_Pair, tuple[Look, ...], int | None]:
     """Return what is seen now, what each day showed, and since which day the verdict stands."""
-    places, is_updated = sites.places(record), record.is_updated
+    places, found = sites.places(record), record.updates_by_time
     seconds = record.outcomes["at"]
     halves = [np.flatnonzero(sites.arms == arm) for arm in arms]
     updates, visits = np.zeros(len(sites.sites)), np.zeros(len(sites.sites))
@@ -246,7 +246,7 @@ def _looked(
     decided_at, standing, start = None, "", 0
     pair = _pair(halves, updates, visits, sites)
     for end in _ends_of_days(seconds):
-        updates += np.bincount(places[start:end], is_updated[start:end], len(updates))
+        updates += np.bincount(places[start:end], found[start:end], len(updates))
         visits += np.bincount(places[start:end], minlength=len(visits))
         start = end
         pair = _pair(halves, updates, visits, sites)
@@ -294,7 +294,7 @@ def _needed(arms: tuple[int, int], record: ArmVisits, pair: _Pair, alpha: float)
         mine = record.taken(record.arms == arm)
         blocks = mine.outcomes["site"].astype(np.int64) << 32 | mine.outcomes["at"] // DAY
         keys, place = np.unique(blocks, return_inverse=True)
-        updates, visits = np.bincount(place, mine.is_updated), np.bincount(place)
+        updates, visits = np.bincount(place, mine.updates_by_time), np.bincount(place)
         within += within_variance(keys >> 32, updates.astype(np.float64), visits.astype(np.float64))
     total = float(difference.relative_error) ** 2
     within = min(within / float(difference.scale) ** 2, total) if within >= 0 else total

@@ -11,7 +11,16 @@ from numpy.typing import NDArray
 from hacs_crawler.links import site_id
 from hacs_crawler.model import estimate, update_probability
 from hacs_crawler.ranking.arms import Experiment
-from hacs_crawler.state import SEEN, UPDATED, Label, Outcomes, Page, State, histories
+from hacs_crawler.state import (
+    SEEN,
+    UPDATED,
+    Label,
+    Outcomes,
+    Page,
+    State,
+    histories,
+    share_of_time,
+)
 from hacs_crawler.statistics import excess_of
 from hacs_crawler.utils.arrays import FloatArray
 from hacs_crawler.utils.progress import Progress
@@ -48,6 +57,11 @@ class ArmVisits:
     def is_updated(self) -> Bools:
         """Whether the visit found new links on a page seen before."""
         return np.asarray((self.outcomes["flags"] & UPDATED) > 0) & ~self.is_first
+
+    @property
+    def updates_by_time(self) -> FloatArray:
+        """The chance that a visit found what time brought: not 1 where the page churns."""
+        return self.is_updated * share_of_time(self.outcomes)
 
     def taken(self, places: NDArray[np.bool_] | slice) -> ArmVisits:
         """Return a part of the record."""

@@ -1,7 +1,7 @@
 """The mathematics of recrawling: change rates from visits, and update probabilities from rates."""
 
 from hacs_crawler.model.bayes import bayes, bayes_quantiles
-from hacs_crawler.model.churn import Fate, Fates, Rates
+from hacs_crawler.model.churn import CHURNING_PAGES, Fate, Fates, Rates, fit_churning_pages
 from hacs_crawler.model.estimators import (
     ESTIMATORS,
     Estimator,
@@ -20,6 +20,7 @@ from hacs_crawler.model.siblings import USUAL_TOGETHERNESS, Sightings, sibling_e
 from hacs_crawler.model.togetherness import fit_togetherness
 
 __all__ = [
+    "CHURNING_PAGES",
     "DEFAULT_PRIOR",
     "ESTIMATORS",
     "MIN_PAGES_TO_FIT",
@@ -38,6 +39,7 @@ __all__ = [
     "elapsed_days",
     "estimate",
     "estimate_with_churn",
+    "fit_churning_pages",
     "fit_prior",
     "fit_togetherness",
     "gaps_between",

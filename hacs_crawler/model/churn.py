@@ -42,6 +42,8 @@ class Fate(IntEnum):
 
 CHURNING_PAGES: Final = 0.05
 """The share of pages that churn, before anything is known of a store."""
+_PRIOR_PAGES: Final = 50
+_SHARE_BOUNDS: Final = (0.002, 0.3)
 SUSPICIOUS_RATE: Final = 1.2
 """From so many of the prior's standard deviations above its median on, a rate is suspicious."""
 SUSPICIOUS_SCORE: Final = 1.5
@@ -100,6 +102,16 @@ def rates_with_churn(
             few, flags, prior, churning_pages
         )
     return Rates(rate, log_sd, churn, churning)
+
+
+def fit_churning_pages(churning: FloatArray) -> float:
+    """Return the share of pages that churn, from what is known of a sample of them.
+
+    `churning` is the probability of each. It is a step of expectation maximisation, from the share that
+    they were estimated with, under a prior worth `_PRIOR_PAGES` pages of which `CHURNING_PAGES` churn.
+    """
+    share = (churning.sum() + _PRIOR_PAGES * CHURNING_PAGES) / (len(churning) + _PRIOR_PAGES)
+    return float(np.clip(share, *_SHARE_BOUNDS))
 
 
 def _suspicious(gaps: Gaps, fates: Fates, rate: FloatArray, prior: LogNormalPrior) -> IndexArray:

@@ -8,7 +8,7 @@ from types import MappingProxyType
 import numpy as np
 
 from hacs_crawler.model.bayes import bayes
-from hacs_crawler.model.churn import Fates, Rates, rates_with_churn
+from hacs_crawler.model.churn import CHURNING_PAGES, Fates, Rates, rates_with_churn
 from hacs_crawler.model.gaps import Gaps, gaps_between, interpolated_gaps
 from hacs_crawler.model.prior import DEFAULT_PRIOR, LogNormalPrior
 from hacs_crawler.utils.arrays import (
@@ -165,7 +165,7 @@ class Estimator:
     """
 
     rates_per_day: Callable[[Visits, LogNormalPrior], FloatArray]
-    posterior: Callable[[Visits, LogNormalPrior], Rates] | None = None
+    posterior: Callable[[Visits, LogNormalPrior, float], Rates] | None = None
 
     @property
     def has_posterior(self) -> bool:
@@ -181,7 +181,9 @@ ESTIMATORS: Mapping[str, Estimator] = MappingProxyType(
         "mle-interpolated": Estimator(lambda visits, _: mle(visits.interpolated(), visits.gaps())),
         "bayes": Estimator(
             lambda visits, prior: bayes(visits.gaps(), prior),
-            lambda visits, prior: rates_with_churn(visits.gaps(), prior, visits.gap_fates()),
+            lambda visits, prior, churning_pages: rates_with_churn(
+                visits.gaps(), prior, visits.gap_fates(), churning_pages
+            ),
         ),
     }
 )
@@ -212,14 +214,16 @@ def estimate_with_churn(
     name: str,
     visits: Visits,
     prior: LogNormalPrior = DEFAULT_PRIOR,
+    churning_pages: float = CHURNING_PAGES,
 ) -> Rates:
     """Rates per day of each page, by the estimator of that name, how uncertain each is, and churn.
 
+    `churning_pages` is the share of pages that are expected to churn.
     An estimator without posterior takes its rates for known, and every new link for time's: log_sd,
     churn and churning are 0. Raises as `estimate`.
     """
     posterior = ESTIMATORS[name].posterior if name in ESTIMATORS else None
     if posterior is not None:
-        return posterior(visits, prior)
+        return posterior(visits, prior, churning_pages)
     rates = estimate(name, visits.visit_days, visits.updated, visits.offsets, prior=prior)
     return Rates(rates, *np.zeros((3, len(rates))))

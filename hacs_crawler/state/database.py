@@ -10,7 +10,13 @@ import numpy as np
 
 from hacs_crawler.exceptions import StateError, StateUnavailableError
 from hacs_crawler.links import page_id_of, site_id
-from hacs_crawler.model import DEFAULT_PRIOR, LogNormalPrior, fit_prior, gaps_between
+from hacs_crawler.model import (
+    DEFAULT_PRIOR,
+    LogNormalPrior,
+    fit_churning_pages,
+    fit_prior,
+    gaps_between,
+)
 from hacs_crawler.state.codec import decode_page, decode_pages, encode_page, encode_row
 from hacs_crawler.state.estimation import Estimation, histories
 from hacs_crawler.state.outcome_log import (
@@ -34,6 +40,10 @@ _SAME_RATE = 1e-9
 """Up to which relative difference a rate is the same: sums of other batches are rounded otherwise."""
 SAME_PRIOR = 0.05
 """Up to which difference of log_sd, and relative one of the mean rate, a prior is the same."""
+_SAME_SHARE = 0.3
+"""Up to which difference of its logarithm the share of pages that churn is the same."""
+_CHURNING_PAGES = "churning_pages"
+"""Under which key the state remembers that share."""
 PAGES_A_CALL = 1_000
 PAGES_TO_FIT = 5_000
 """How many pages at most the prior is fitted to: its error is far below its spread by then."""
@@ -90,7 +100,15 @@ class State:
 
     def read_prior(self) -> None:
         """Estimate from now on with the prior and togetherness that the store keeps, if it does."""
-        self.estimation = replace(self.estimation, togetherness=read_togetherness(self.store))
+        share = self.store.read_meta(_CHURNING_PAGES)
+        if share is not None and not (isinstance(share, float) and 0.0 < share < 1.0):
+            msg = f"the note {_CHURNING_PAGES!r} in the state is damaged, remove it: {share!r}"
+            raise StateError(msg)
+        self.estimation = replace(
+            self.estimation,
+            togetherness=read_togetherness(self.store),
+            churning_pages=share or self.estimation.churning_pages,
+        )
         prior = self.store.read_meta("prior")
         if prior is None:
             return
@@ -263,16 +281,19 @@ class State:
         self.store.write_meta(f"label/{label.number}", asdict(label))
 
     def refit_prior(self) -> LogNormalPrior:
-        """Fit the prior to a sample of the store's own pages and keep it there for the next run.
+        """Fit the priors to a sample of the store's own pages and keep them there for the next run.
 
-        One that is the same as the one kept, to within `SAME_PRIOR`, is not kept in its place: every
+        Pages that churn are left out: their updates are not time's. One that is the same as the one kept, to within `SAME_PRIOR`, is not kept in its place: every
         page would have to be estimated anew for next to nothing. Returns the one that is kept. The
-        togetherness is fitted too.
+        togetherness and the share of pages that churn are fitted too.
         """
         self.read_prior()
         refit_togetherness(self.store, self.load)
-        ids = sample_of_revisited(self.store, PAGES_TO_FIT)
-        visit_days, updated, offsets = histories(list(self.load(ids).values()))
+        sample = list(self.load(sample_of_revisited(self.store, PAGES_TO_FIT)).values())
+        churning = self.estimation.rates(sample).churning
+        self._keep_churning_pages(fit_churning_pages(churning))
+        ordinary = [page for page, one in zip(sample, churning.tolist(), strict=True) if one < 0.5]
+        visit_days, updated, offsets = histories(ordinary)
         gaps = gaps_between(visit_days, updated, offsets, self.estimation.fade_days)
         prior = fit_prior(gaps, DEFAULT_PRIOR)
         kept = self.estimation.prior
@@ -281,6 +302,10 @@ class State:
             return kept
         self.store.write_meta("prior", asdict(prior))
         return prior
+
+    def _keep_churning_pages(self, share: float) -> None:
+        if abs(log(share / self.estimation.churning_pages)) > _SAME_SHARE:
+            self.store.write_meta(_CHURNING_PAGES, share)
 
     def _write(
         self,

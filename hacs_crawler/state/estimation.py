@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from hacs_crawler.model import (
+    CHURNING_PAGES,
     DEFAULT_PRIOR,
     ESTIMATORS,
     USUAL_TOGETHERNESS,
@@ -26,7 +27,7 @@ from hacs_crawler.utils.times import DAY
 
 @dataclass(frozen=True, slots=True)
 class Estimation:
-    """How rates are estimated: estimator name, fading scale in days, and the prior of bayes.
+    """How rates are estimated: estimator name, fading scale in days, and the priors of bayes.
 
     `togetherness` is how often pages of a site are updated together. Ranking needs it, rates do not
     depend on it: two that differ in nothing else are equal.
@@ -35,6 +36,7 @@ class Estimation:
     estimator: str = "bayes"
     fade_days: float = 365.0
     prior: LogNormalPrior = DEFAULT_PRIOR
+    churning_pages: float = CHURNING_PAGES
     togetherness: float = field(default=USUAL_TOGETHERNESS, compare=False)
 
     def note(self) -> dict[str, Any]:
@@ -56,7 +58,7 @@ class Estimation:
     def rates(self, pages: Sequence[Page]) -> Rates:
         """Return each page's estimated rate in 1/day, its spread, and the page's churn."""
         visits = Visits(*histories(pages), self.fade_days, fates(pages))
-        return estimate_with_churn(self.estimator, visits, self.prior)
+        return estimate_with_churn(self.estimator, visits, self.prior, self.churning_pages)
 
     def estimate(self, pages: Sequence[Page]) -> None:
         """Estimate what is kept of pages, in place."""

@@ -76,7 +76,8 @@ def stopped_run(state: State) -> Run | None:
 
 def new_run(state: State) -> Run:
     """Fit the prior, use it from now on, and return a run that begins."""
-    state.estimation = replace(state.estimation, prior=state.refit_prior())
+    state.refit_prior()
+    state.read_prior()
     return Run(how_of(state))
 
 
@@ -131,7 +132,8 @@ def follow_prior(
     StateError.
     """
     before = state.estimation
-    state.estimation = replace(before, prior=state.refit_prior())
+    state.refit_prior()
+    state.read_prior()
     if state.estimation == before and is_followed(state):
         return None
     run = stopped_run(state) or Run(how_of(state))
