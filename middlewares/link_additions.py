@@ -15,6 +15,7 @@ from hacs_crawler.crawl.control import Controls
 from hacs_crawler.crawl.meta import page_url, prediction_of
 from hacs_crawler.crawl.observation import observe
 from hacs_crawler.crawl.session import Session
+from hacs_crawler.crawl.stats import CHURNING
 from hacs_crawler.model import elapsed_days, predictive_probability
 from hacs_crawler.outcome import NotObserved, Outcome
 from hacs_crawler.state import Prediction, Recorded
@@ -135,7 +136,9 @@ class LinkAdditionsMiddleware:
         else:
             p = prediction["p"]
             if math.isfinite(prediction["days_since_visit"]) and recorded.is_known:
-                session.stats.count_prediction(p, recorded.updated)
+                session.stats.count_prediction(p, recorded.updated, prediction["churn"])
+        if page.churn >= CHURNING:
+            session.stats.count_churning(visit.url, is_update=recorded.updated)
         request.meta["hacs"] = Outcome(
             url=visit.url,
             requested_url=request.url,

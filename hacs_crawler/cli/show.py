@@ -17,16 +17,18 @@ from hacs_crawler.cli.text import days_text, interval_text
 from hacs_crawler.config import Config
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.links import check_url, page_id_of, site_id, without_login
-from hacs_crawler.model import bayes_quantiles, gaps_between
+from hacs_crawler.model import Fate, bayes_quantiles, gaps_between
 from hacs_crawler.ranking.candidates import VISITS_OF_A_RATE
 from hacs_crawler.ranking.next_visit import Hold, Outlook, outlook_of
 from hacs_crawler.ranking.plan import plan_of_usable, read_rows
-from hacs_crawler.state import PAGES_A_CALL, Ids, Page, Rows, State, as_of, histories
+from hacs_crawler.state import PAGES_A_CALL, Ids, Page, Rows, State, as_of, fates, histories
 from hacs_crawler.utils.progress import Progress
 from hacs_crawler.utils.times import DAY
 
 VISITS_SHOWN: Final = 20
 SIMILAR_SHOWN: Final = 5
+LEAST_CHURNING: Final = 0.05
+SURE_CHURNING: Final = 0.95
 INTERVAL: Final = 0.8
 """How much of the posterior lies in the interval shown."""
 
@@ -40,13 +42,18 @@ class PageReport:
     """What is known of a page.
 
     `updated` says of each visit whether it found an update. `rate_per_day` is estimated anew, `interval`
-    holds `INTERVAL` of its posterior; None where the estimator has none.
+    holds `INTERVAL` of its posterior; None where the estimator has none. `churn` and `churning` are as
+    in `model.Rates`, `confirmed` counts the updates of which a link was seen again, and those of which
+    that can be told.
     """
 
     page: Page
     updated: list[bool]
     rate_per_day: float
     interval: tuple[float, float] | None
+    churn: float
+    churning: float
+    confirmed: tuple[int, int]
     outlook: Outlook
     set_aside: int = 0
     """How many visits are later than now, and not in `page`."""
@@ -91,6 +98,8 @@ def report_of(
     estimation = state.estimation
     visit_days, updated, offsets = histories([page])
     interval = None
+    rates, found = estimation.rates([page]), fates([page])
+    is_again = (found == Fate.LASTING) | (found == Fate.PASSING)
     if estimation.has_posterior:
         gaps = gaps_between(visit_days, updated, offsets, estimation.fade_days)
         tail = (1 - INTERVAL) / 2
@@ -99,8 +108,11 @@ def report_of(
     return PageReport(
         page=page,
         updated=updated.tolist(),
-        rate_per_day=estimation.rate_per_day(page),
+        rate_per_day=float(rates.rate_per_day[0]),
         interval=interval,
+        churn=float(rates.churn[0]),
+        churning=float(rates.churning[0]),
+        confirmed=(int(is_again.sum()), int((found != Fate.UNKNOWN).sum())),
         outlook=outlook_of(page_id_of(page.url), page_ids, rows, state, config.ranking, now),
     )
 
@@ -132,6 +144,9 @@ def _as_json(report: PageReport) -> dict[str, Any]:
             for one in page.harvests.values()
         ],
         "rate_per_day": report.rate_per_day,
+        "churn": report.churn,
+        "churning": report.churning,
+        "confirmed": report.confirmed,
         "rate_is_prior": _is_of_prior(report.page),
         "rate_interval": report.interval,
         "ranked_rate_per_day": outlook.rate_per_day,
@@ -164,6 +179,11 @@ def _text(report: PageReport, config: Config, now: float) -> Iterator[str]:
         until = _date(harvest.until)
         yield f"  archive      captures of source {harvest.source:08x} are recorded until {until}"
     yield f"  rate         {_rate(report, config)}"
+    if report.confirmed[1]:
+        seen_again, known = report.confirmed
+        yield f"  confirmed    {seen_again} of {known} updates: a link of theirs was seen again"
+    if report.churning > LEAST_CHURNING:
+        yield f"  churn        {_churn(report)}"
     corrected = "" if outlook.p == outlook.raw_p else f" ({outlook.raw_p:.4f} before calibration)"
     yield f"  p now        {outlook.p:.4f}{corrected}"
     yield f"  rank         {_rank(outlook)}"
@@ -197,6 +217,16 @@ def _rate(report: PageReport, config: Config) -> str:
     ranked = report.outlook.rate_per_day
     if not np.isclose(ranked, report.rate_per_day, rtol=0.01):
         text += f"; ranked by {ranked:.4g}, of the time of its last visit"
+    return text
+
+
+def _churn(report: PageReport) -> str:
+    text = f"a request shows new links by itself with a chance of {report.churn:.2f}"
+    if report.churning < SURE_CHURNING:
+        text += (
+            f" (unsure: that it does so at all is {report.churning:.0%} likely; control visits tell, "
+            "where there is HACS_BUDGET)"
+        )
     return text
 
 

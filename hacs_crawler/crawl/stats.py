@@ -12,13 +12,17 @@ import numpy as np
 from scrapy.statscollectors import StatsCollector
 
 from hacs_crawler.ranking.plan import Plan
-from hacs_crawler.state import News, Recorded
+from hacs_crawler.state import News, Recorded, chance_of_new_links, time_share
 from hacs_crawler.statistics import Expectation, summary
+from hacs_crawler.utils.arrays import FloatArray
 from hacs_crawler.utils.text import safe_logger
 
 logger = safe_logger(__name__)
 
 MOST_CAUSES: Final = 20
+MOST_CHURNING: Final = 10_000
+CHURNING: Final = 0.5
+"""From this chance on, that a request shows new links whatever the time, a page's updates are churn."""
 
 
 @dataclass(slots=True)
@@ -31,7 +35,9 @@ class CrawlStats:
     """Responses of pages, whatever they showed."""
     _causes: Counter[str] = field(default_factory=Counter)
     _p: array[float] = field(default_factory=lambda: array("f"))
+    _churn: array[float] = field(default_factory=lambda: array("f"))
     _found: bytearray = field(default_factory=bytearray)
+    _churning: Counter[str] = field(default_factory=Counter)
     _before: dict[str, Any] = field(default_factory=dict)
 
     def count(self, name: str, number: float = 1) -> None:
@@ -57,10 +63,19 @@ class CrawlStats:
         self.count("not_observed")
         self.count(f"not_observed/{reason}")
 
-    def count_prediction(self, p: float, is_update: bool) -> None:
-        """Compare the p of a ranked visit with what it found."""
+    def count_prediction(self, p: float, is_update: bool, churn: float = 0.0) -> None:
+        """Compare the p of a ranked visit, and the churn of its page, with what it found."""
         self._p.append(p)
+        self._churn.append(churn)
         self._found.append(is_update)
+
+    def count_churning(self, url: str, *, is_update: bool) -> None:
+        """Count a visit of a page whose links change with the request rather than with time."""
+        self.count("churn/visits")
+        if is_update:
+            self.count("churn/updates")
+        known = url in self._churning or len(self._churning) < MOST_CHURNING
+        self._churning[url if known else ""] += 1
 
     @property
     def predicted(self) -> int:
@@ -68,8 +83,18 @@ class CrawlStats:
         return len(self._found)
 
     def expectation(self) -> Expectation:
-        """Return what was predicted so far against what was found."""
-        return summary(self._p, np.frombuffer(self._found, np.bool_))
+        """Return what was predicted so far against what was found: new links, whoever brought them."""
+        return summary(self._chance(), np.frombuffer(self._found, np.bool_))
+
+    def updates_by_time(self) -> float:
+        """Return how many of the predicted visits found what time brought, as far as can be told."""
+        shares = time_share(np.array(self._p, np.float64), np.array(self._churn, np.float64))
+        return float(shares[np.frombuffer(self._found, np.bool_)].sum())
+
+    def _chance(self) -> FloatArray:
+        churn = np.array(self._churn, np.float64)
+        chance: FloatArray = chance_of_new_links(np.array(self._p, np.float64), churn)
+        return chance
 
     def count_for_arm(self, arm: str | None, recorded: Recorded) -> None:
         """Count a visit, of a seed or of what follows from it, for its arm, if it has one."""
@@ -109,7 +134,8 @@ class CrawlStats:
     def begin_round(self) -> None:
         """Let the next summary be of what comes from now on; the stats go on."""
         self.recorded = 0
-        self._p, self._found = array("f"), bytearray()
+        self._p, self._churn, self._found = array("f"), array("f"), bytearray()
+        self._churning.clear()
         self._before = dict(self.collector.get_stats())
 
     def log_summary(self) -> None:
@@ -138,7 +164,23 @@ class CrawlStats:
             stat("dropped/gone"),
             stat("not_observed"),
         )
+        if self._churning:
+            self._log_churning(stat("churn/visits"), stat("visits"), expectation)
         if self._causes:
             failed = self._causes.total()
             logger.info("%d requests for pages got no answer: %s", failed, self.causes())
             self._causes.clear()
+
+    def _log_churning(self, churning: int, visits: int, expectation: Expectation) -> None:
+        """Say which pages show new links at every request, and what they cost."""
+        (example, _), *_ = self._churning.most_common(1)
+        logger.info(
+            "%d pages took %.0f %% of the visits and showed links that change with every request, "
+            "such as %s; of the %d updates of ranked pages time brought about %.1f (`hacs report` "
+            "names the pages)",
+            len(self._churning),
+            100.0 * churning / max(visits, 1),
+            example or "others",
+            expectation.found_updates,
+            self.updates_by_time(),
+        )

@@ -17,6 +17,9 @@ from hacs_crawler.utils.times import DAY, SKEW_SECONDS
 NOTE = "doctor"
 SAMPLE = 1_000
 """How many pages are read to see whether any is damaged."""
+EXAMPLES_SHOWN = 3
+CHURNING = 0.5
+"""From this chance of new links at any request on, a page's updates are churn."""
 FEW_SITES = 30
 """An arm with fewer sites tells nothing: its interval is wider than any difference to be expected."""
 
@@ -36,6 +39,7 @@ def state_checks(store: Store, shown: str, config: Config) -> Iterator[Check]:
             ids, rows = read_rows(State(store, Estimation()), progress)
         yield from _page_checks(store, ids)
         yield from _time_checks(rows, now)
+        yield from _churn_checks(State(store, Estimation()), ids, rows)
         yield from _experiment_checks(config, rows)
     except StateError as error:
         yield failure("state", str(error), "see docs/reliability.md")
@@ -93,6 +97,24 @@ def _time_checks(rows: Rows, now: float) -> Iterator[Check]:
     elif last.any():
         hours = (now - last.max()) / 3600
         yield ok("visits", f"the last one was {hours:.1f} hours ago, none is in the future")
+
+
+def _churn_checks(state: State, ids: Ids, rows: Rows) -> Iterator[Check]:
+    """Name pages whose links change with every request, and what they have cost."""
+    is_churning = rows["churn"] >= CHURNING
+    if not is_churning.any():
+        return
+    visits = rows["visits"].astype(np.int64)
+    worst = ids[is_churning][np.argsort(-visits[is_churning], kind="stable")[:EXAMPLES_SHOWN]]
+    urls = [page.url for page in state.load(worst.tolist()).values()]
+    sites = len(np.unique(rows["site"][is_churning]))
+    share = 100.0 * visits[is_churning].sum() / max(int(visits.sum()), 1)
+    yield warning(
+        "churn",
+        f"{int(is_churning.sum())} pages of {sites} sites show new links at every request, however "
+        f"soon; they have {share:.0f} % of the visits that are kept: {', '.join(urls)}",
+        "they are ranked by what time brings; HACS_LINKS_DENY leaves their changing links out at once",
+    )
 
 
 def _experiment_checks(config: Config, rows: Rows) -> Iterator[Check]:

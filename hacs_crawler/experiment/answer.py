@@ -35,8 +35,8 @@ class ArmSummary:
     visited in the experiment.
     `visits` are all attempts, `answered` those that showed the page, `first_visits` those to pages
     never seen before. All that follows leaves first visits out, for they cannot find an update.
-    `updates` counts visits that found new links, `updates_by_time` weights each with the chance that time
-    brought them and not the request; what is said per visit and per update is of the latter.
+    `updates` counts visits that found new links, `updates_by_time` weights each with the chance that
+    time brought them and not the request; what is said per visit and per update is of the latter.
     `freshness` is the estimated share of its pages without an update that was not seen yet,
     `delay_days` the estimated mean time from the first of a page's updates to the visit that found it.
     """

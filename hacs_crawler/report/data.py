@@ -49,7 +49,9 @@ def report_data(state: State, config: Config, now: float, limit: int) -> dict[st
     plan = plan_of(page_ids, rows, state, config.ranking, now)
     outcomes = state.outcomes()
     listed = np.unique(
-        np.concatenate([plan.page_ids[:limit], view.slowest, view.quietest, view.gone])
+        np.concatenate(
+            [plan.page_ids[:limit], view.slowest, view.quietest, view.churning, view.gone]
+        )
     )
     pages = load_pages(state, listed, now)
     place = {page_id: number for number, page_id in enumerate(pages)}
@@ -120,7 +122,12 @@ def _counts(view: Overview) -> dict[str, int]:
 
 
 def _lists(view: Overview) -> dict[str, Ids]:
-    return {"slowest": view.slowest, "quietest": view.quietest, "gone": view.gone}
+    return {
+        "slowest": view.slowest,
+        "quietest": view.quietest,
+        "churning": view.churning,
+        "gone": view.gone,
+    }
 
 
 def _lately(outcomes: Outcomes, now: float) -> dict[str, int]:

@@ -20,6 +20,7 @@ _MOST: Final = 65_536
 VISIT_CLASSES: Final = np.array([1, 2, 3, 5, 9, 17, 33, 65, 129])
 """Where classes of numbers of visits begin; the last one has no end."""
 UPDATE_CLASSES: Final = np.array([0, 1, 2, 3, 5, 9, 17, 33])
+CHURNING: Final = 0.5
 SAMPLED_PAGES: Final = 2_000
 """Of so many pages, chosen at random, the gaps between updates are looked at."""
 
@@ -32,7 +33,8 @@ class Overview:
     updated within `LATELY_DAYS`. `intervals` counts evident pages by 1/λ, in the classes of
     `INTERVAL_EDGES_DAYS`; `unmoved` are those whose λ is 0. `evidence` counts visited pages by class
     of visits (rows) and of updates (columns). `slowest` have the lowest λ, `quietest` were watched for
-    longest without an update, `sample` is random.
+    longest without an update, `churning` show new links at half of all requests or more, however soon;
+    `sample` is random.
     """
 
     known: int
@@ -46,6 +48,7 @@ class Overview:
     evidence: IndexArray
     slowest: Ids
     quietest: Ids
+    churning: Ids
     gone: Ids
     sample: Ids
 
@@ -79,6 +82,7 @@ def overview(page_ids: Ids, rows: Rows, now: float, limit: int) -> Overview:
         evidence=_evidence(rows[is_visited]),
         slowest=first(is_listed, -rows["visits"].astype(np.int64), rows["rate"]),
         quietest=first(is_listed & (quiet_seconds > 0), -quiet_seconds),
+        churning=first(rows["churn"] >= CHURNING, -rows["visits"].astype(np.int64)),
         gone=first(is_waiting, -rows["not_before"].astype(np.int64)),
         sample=_sample(page_ids[rows["updates"] > 1]),
     )

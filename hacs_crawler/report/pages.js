@@ -32,6 +32,8 @@ const FAILURES = { title: "Failed", words: "Attempts since the last visit that t
 const QUIET = { title: "Quiet for", words: "From the last update, or the first visit, to the last visit",
   value: (row) => P.last[row.page] - (P.lastUpdate[row.page] || P.first[row.page]),
   cell: (row) => durationText((P.last[row.page] - (P.lastUpdate[row.page] || P.first[row.page])) / DAY) };
+const CHURN = { title: "Churn", words: "The chance that a request shows new links by itself, however little time has passed",
+  value: (row) => P.churn[row.page], cell: (row) => chanceText(P.churn[row.page]) };
 const GONE = { title: "Answered gone", words: "How often in a row it answered 404 or 410",
   value: (row) => P.gone[row.page], cell: (row) => (P.gone[row.page] === 1 ? "once" : `${P.gone[row.page]} times`) };
 const UNTIL = { title: "Left alone until", first: "ascending", value: (row) => P.notBefore[row.page],

@@ -118,6 +118,7 @@ def page_data(
         "id": [str(page_id) for page_id in pages],  # beyond what numbers in JavaScript hold
         "url": [_safe(page.url) for page in shown],
         "rate": rounded([page.rate for page in shown]),
+        "churn": rounded([page.churn for page in shown]),
         "visits": [len(page.visits) for page in shown],
         "updates": [len(found) for found in updates],
         "failures": [page.failures for page in shown],

@@ -190,12 +190,13 @@ function showPages() {
   if (n.visited) showEvidence();
   else leaveFigure("evidence", EVIDENCE_TITLE, "No page has been seen yet.");
   const lists = DATA.lists;
-  const lists3 = [
+  const tables = [
     ["slowest", "Slowest pages", [RATE, CHANCE, LAST_VISIT, LAST_UPDATE, VISITS, UPDATES], "No page has been visited twice yet."],
     ["quietest", "Quiet for longest", [QUIET, RATE, LAST_VISIT, LAST_UPDATE, VISITS, UPDATES], "No page has been watched without an update yet."],
+    ["churning", "Pages that churn", [CHURN, RATE, CHANCE, LAST_VISIT, VISITS, UPDATES], "No page shows new links at every request."],
     ["gone", "Gone pages", [GONE, UNTIL, LAST_VISIT, VISITS, UPDATES], "No page is gone."],
   ];
-  for (const [key, name, columns, empty] of lists3) {
+  for (const [key, name, columns, empty] of tables) {
     if (lists[key].length) pageTable(tableOf(key), name, lists[key], columns);
     else tableOf(key).replaceChildren(el("p", { class: "empty" }, empty));
   }

@@ -12,7 +12,7 @@ from hacs_crawler.state.address import (
 from hacs_crawler.state.codec import ROW, decode_page
 from hacs_crawler.state.database import PAGES_A_CALL, Recorded, State, merged
 from hacs_crawler.state.digests import digest_number
-from hacs_crawler.state.estimation import Estimation, histories
+from hacs_crawler.state.estimation import Estimation, fates, histories
 from hacs_crawler.state.future import Future, as_of, without_future
 from hacs_crawler.state.jsonl import (
     LONGEST_LINE_BYTES,
@@ -40,6 +40,7 @@ from hacs_crawler.state.outcome_log import (
     predictions,
     share_of_time,
     sorted_outcomes,
+    time_share,
 )
 from hacs_crawler.state.page import Harvest, News, Page, Visit, copy_of
 from hacs_crawler.state.reestimation import Run, advanced, follow_prior, new_run, stopped_run
@@ -81,6 +82,7 @@ __all__ = [
     "describe",
     "digest_number",
     "export_outcomes",
+    "fates",
     "follow_prior",
     "histories",
     "is_export",
@@ -98,6 +100,7 @@ __all__ = [
     "split_replicas",
     "sqlite_path",
     "stopped_run",
+    "time_share",
     "to_line",
     "without_future",
 ]

@@ -283,9 +283,10 @@ class State:
     def refit_prior(self) -> LogNormalPrior:
         """Fit the priors to a sample of the store's own pages and keep them there for the next run.
 
-        Pages that churn are left out: their updates are not time's. One that is the same as the one kept, to within `SAME_PRIOR`, is not kept in its place: every
-        page would have to be estimated anew for next to nothing. Returns the one that is kept. The
-        togetherness and the share of pages that churn are fitted too.
+        Pages that churn are left out: their updates are not time's. A prior that is the same as the one
+        kept, to within `SAME_PRIOR`, is not kept in its place: every page would have to be estimated anew
+        for next to nothing. Returns the one that is kept. The togetherness and the share of pages that
+        churn are fitted too.
         """
         self.read_prior()
         refit_togetherness(self.store, self.load)

@@ -225,14 +225,18 @@ def chance_of_new_links(p: Floats, churn: Floats) -> Floats:
     return np.where(churn > 0.0, 1.0 - (1.0 - churn) * (1.0 - p), p)
 
 
-def share_of_time(outcomes: Outcomes) -> Floats:
-    """Return the chance that time brought the new links of each visit, if there are any.
+def time_share(p: Floats, churn: Floats) -> Floats:
+    """Return p / (1 - (1 - c)(1 - p)), the chance that time brought new links that were found.
 
-    That is p / (1 - (1 - c)(1 - p)), p before any calibration; 1 without churn.
+    1 without churn.
     """
-    p, churn = outcomes["raw_p"].astype(np.float64), churn_of(outcomes)
     chance = chance_of_new_links(p, churn)
     return np.divide(p, chance, out=np.ones(len(p)), where=(churn > 0.0) & (chance > 0.0))
+
+
+def share_of_time(outcomes: Outcomes) -> Floats:
+    """Return the `time_share` of each visit, with p before any calibration."""
+    return time_share(outcomes["raw_p"].astype(np.float64), churn_of(outcomes))
 
 
 def sound(outcomes: Outcomes) -> NDArray[np.bool_]:
