@@ -106,7 +106,7 @@ class LinkAdditionsMiddleware:
         request.meta.pop("hacs_claimed", None)
         is_to_be_asked_twice = request.meta.pop("hacs_control", False)
         session.stats.answers += 1
-        visit, reason = observe(response, url, at, session.config.link_rules, prediction)
+        visit, reason = observe(response, url, at, session.link_rules(response.url), prediction)
         if visit is None:
             session.pages.drop(url)
         else:
@@ -115,7 +115,7 @@ class LinkAdditionsMiddleware:
                 session.pages.record(also)
             if not reason:
                 if is_to_be_asked_twice and visit.links is not None:
-                    self._controls.begin(request, visit)
+                    self._controls.begin(request, response, recorded)
                 self._note_outcome(request, recorded, prediction)
                 return
         if reason != "gone":

@@ -12,16 +12,18 @@ from typing import Any, Final
 from scrapy import Request, signals
 from scrapy.crawler import Crawler
 from scrapy.exceptions import DontCloseSpider
-from scrapy.http import Response
+from scrapy.http import HtmlResponse, Response
 from scrapy.utils.defer import maybe_deferred_to_future
 
 from hacs_crawler.crawl.loop import begin, sleep
-from hacs_crawler.crawl.observation import observe
+from hacs_crawler.crawl.observation import observe, readable
 from hacs_crawler.crawl.scrapy_internals import is_closing
 from hacs_crawler.crawl.session import Session
+from hacs_crawler.exceptions import StateError
 from hacs_crawler.fleet.board import partition_of
 from hacs_crawler.fleet.partitions import Holdings
-from hacs_crawler.state import Visit
+from hacs_crawler.links import LinkRules, Varying, counted_links, host_of, link_fingerprint
+from hacs_crawler.state import Recorded, learn_varying
 from hacs_crawler.utils.text import safe_logger
 
 logger = safe_logger(__name__)
@@ -46,13 +48,14 @@ class Controls:
         self._under_way = 0
         crawler.signals.connect(self._stay_open, signals.spider_idle)
 
-    def begin(self, first: Request, visit: Visit) -> None:
+    def begin(self, request: Request, response: Response, first: Recorded) -> None:
         """Ask a second time for a page that a first request has just shown."""
         self._under_way += 1
-        begin(self._visit(_again(first), visit)).addBoth(self._end)
+        links = _counted(response, self._rules())
+        begin(self._visit(_again(request), links, first)).addBoth(self._end)
 
-    async def _visit(self, request: Request, first: Visit) -> None:
-        session = self._session
+    async def _visit(self, request: Request, links: frozenset[str], first: Recorded) -> None:
+        session, url = self._session, first.visit.url
         await maybe_deferred_to_future(sleep(PAUSE_SECONDS))
         if not session.is_open or is_closing(self._crawler) or not self._may_ask(request):
             return
@@ -60,26 +63,54 @@ class Controls:
             response = await self._response(request)
         except Exception as error:  # noqa: BLE001 - whatever the network does
             session.stats.count("controls/failed")
-            logger.debug("No control visit of %s: %r", first.url, error)
+            logger.debug("No control visit of %s: %r", url, error)
             return
         if session.failure is not None:
             return
-        session.pages.claim(first.url)
-        await session.pages.ready(first.url)
-        at = max(int(session.clock()), first.at + 1)
-        assert session.config is not None  # noqa: S101 - the session is open
-        visit, reason = observe(response, first.url, at, session.config.link_rules)
+        session.pages.claim(url)
+        await session.pages.ready(url)
+        at = max(int(session.clock()), first.visit.at + 1)
+        visit, reason = observe(response, url, at, session.link_rules(response.url))
         if visit is None or reason or visit.links is None:
-            session.pages.drop(first.url)
+            session.pages.drop(url)
             session.stats.count("controls/failed")
             return
         recorded = session.pages.record(visit)
         session.stats.count("controls")
         if recorded.updated:
             session.stats.count("controls/differed")
-            logger.debug(
-                "%s showed %d other links when asked again", first.url, len(recorded.new_links)
+            second = _counted(response, self._rules())
+            await self._learn(host_of(response.url), links, second, first)
+
+    async def _learn(
+        self, host: str, links: frozenset[str], others: frozenset[str], first: Recorded
+    ) -> None:
+        """Find out which parts of the links change with every request."""
+        session, level = self._session, first.before.link_level
+        known = set(first.before.links)
+
+        def is_known(link: str) -> bool:
+            return not level and link_fingerprint(link) in known
+
+        try:
+            varying = await session.pages.once(learn_varying, host, links, others, is_known)
+        except StateError as error:
+            logger.warning("What changes in the links of %s was not kept: %s", host, error)
+            return
+        if varying.parts != session.varying.get(host, Varying(host)).parts:
+            logger.info(
+                "Links of %s change with every request, as seen on %s: from now on %s is left out of "
+                "them (`hacs forget %s` undoes it)",
+                host,
+                first.visit.url,
+                ", ".join(map(str, sorted(varying.parts))),
+                host,
             )
+            session.varying[host] = varying
+
+    def _rules(self) -> LinkRules:
+        assert self._session.config is not None  # noqa: S101 - the session is open
+        return self._session.config.link_rules
 
     def _may_ask(self, request: Request) -> bool:
         """Whether the host is still this worker's, in a fleet."""
@@ -102,6 +133,13 @@ class Controls:
     def _stay_open(self) -> None:
         if self._under_way and self._session.failure is None:
             raise DontCloseSpider
+
+
+def _counted(response: Response, rules: LinkRules) -> frozenset[str]:
+    """Return the canonical links of a page that was observed."""
+    assert isinstance(response, HtmlResponse)  # noqa: S101 - else it would not have been
+    page = readable(response)
+    return frozenset(counted_links(page.selector.root, page.url, rules))
 
 
 def _again(first: Request) -> Request:

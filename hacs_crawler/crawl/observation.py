@@ -73,16 +73,22 @@ def observe(
     )
 
 
+def readable(response: HtmlResponse) -> HtmlResponse:
+    """Return a response unpacked that was packed twice, any other as it is."""
+    if response.body.startswith(GZIP_MAGIC):
+        body = decoded(response.body, "", MAX_BODY_BYTES)
+        if body is not None:  # it may name its encoding inside, where Scrapy could not look
+            return response.replace(body=body, encoding=None)
+    return response
+
+
 def _links(response: Response, rules: LinkRules) -> tuple[frozenset[int] | None, str]:
     """Return the page's links, or None and why there are none to be had."""
     if not 200 <= response.status < 300:
         return None, "status"
     if not isinstance(response, HtmlResponse):
         return None, "not_html"
-    if response.body.startswith(GZIP_MAGIC):  # packed twice, and said once
-        body = decoded(response.body, "", MAX_BODY_BYTES)
-        if body is not None:  # it may name its encoding inside, where Scrapy could not look
-            response = response.replace(body=body, encoding=None)
+    response = readable(response)
     if not response.body.strip():
         return None, "empty"
     return _read(response, rules)

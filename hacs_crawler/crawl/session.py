@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
-from typing import Any, Protocol
+from dataclasses import replace
+from typing import Any, NamedTuple, Protocol
 
 from scrapy import Request, Spider, signals
 from scrapy.crawler import Crawler
@@ -25,7 +26,7 @@ from hacs_crawler.crawl.stats import CrawlStats
 from hacs_crawler.exceptions import ConfigError, StateError, StateUnavailableError
 from hacs_crawler.fleet.board import Board
 from hacs_crawler.fleet.member import FleetWorker, new_name
-from hacs_crawler.links import page_id_of
+from hacs_crawler.links import LinkRules, Varying, host_of, page_id_of
 from hacs_crawler.ranking.calibration import Drift, drift_of
 from hacs_crawler.ranking.candidates import Correct
 from hacs_crawler.ranking.controls import Allowance, keep_allowance, read_allowance
@@ -41,6 +42,7 @@ from hacs_crawler.state import (
     Visit,
     follow_prior,
     open_state,
+    read_varying,
 )
 from hacs_crawler.utils.text import safe_logger
 from hacs_crawler.utils.times import MAX_SECOND
@@ -51,6 +53,14 @@ CLOSE_REASON = "hacs_error"
 MINUTE = 60.0
 PROGRESS_SECONDS = 10.0
 MANY_PAGES = 20_000  # take some seconds to be estimated anew
+
+
+class Kept(NamedTuple):
+    """What a state keeps for a run beside its pages."""
+
+    correct: Correct | None
+    allowance: Allowance
+    varying: dict[str, Varying]
 
 
 class Ranker(SeedRanker, Protocol):
@@ -98,6 +108,8 @@ class Session:
         """By which the visits of each arm are recorded."""
         self.correct: Correct | None = None
         """How p is corrected; known once the state is open."""
+        self.varying: dict[str, Varying] = {}
+        """What is left out of the links of pages, by host; known once the state is open."""
         self.allowance = Allowance()
         """How many control visits this run may make; known once the state is open."""
         self.stats = CrawlStats(crawler.stats)
@@ -188,9 +200,7 @@ class Session:
             return
         self.labels = config.ranking.labels(config.estimation)
         try:
-            state, self.correct, self.allowance = await maybe_deferred_to_future(
-                self._worker.run(_open_state, config)
-            )
+            state, kept = await maybe_deferred_to_future(self._worker.run(_open_state, config))
         except (ConfigError, StateError) as error:
             self.fail(str(error))
             return
@@ -198,6 +208,7 @@ class Session:
             self.fail(f"cannot open the state: {type(error).__name__}: {error}")
             return
         self._state = state
+        self._use(kept)
         self._pages = PageCache(
             state,
             self._worker,
@@ -207,6 +218,16 @@ class Session:
             on_recorded=self._note_recorded,
             on_error=self._note_state_error,
         )
+
+    def link_rules(self, url: str) -> LinkRules:
+        """Return which links count of a page found at a URL, and what is left out of them."""
+        assert self.config is not None  # noqa: S101 - the session is open
+        varying = self.varying.get(host_of(url)) if self.varying else None
+        rules = self.config.link_rules
+        return rules if varying is None else replace(rules, varying=varying)
+
+    def _use(self, kept: Kept) -> None:
+        self.correct, self.allowance, self.varying = kept
 
     async def seeds_of_fleet(
         self, start: AsyncIterator[Any], again: Callable[[], AsyncIterator[Any]], *, forever: bool
@@ -250,7 +271,7 @@ class Session:
         except StateError as error:
             self.fail(str(error))
             return
-        self.correct, self.allowance = renewed
+        self._use(renewed)
         self.run = int(self.clock())
         self.aliases = Aliases()  # what was shown in the last round is asked for again in this one
         self.stats.begin_round()
@@ -375,13 +396,13 @@ def _log_progress() -> Callable[[Run, int], None]:
     return log
 
 
-def _open_state(config: Config) -> tuple[State, Correct | None, Allowance]:
-    """Return the open state, and what it keeps of use to this run, see `_renewed`."""
+def _open_state(config: Config) -> tuple[State, Kept]:
+    """Return the open state, and what it keeps for this run."""
     state = open_state(*config.state_arguments)
     try:
         for label in config.ranking.labels(config.estimation):
             state.keep_label(label)
-        return state, *_renewed(state, config.ranking)
+        return state, _renewed(state, config.ranking)
     except BaseException:
         state.close()
         raise
@@ -396,11 +417,14 @@ def _open_board(config: Config, fleet: str) -> Board:
     return RedisBoard(config.state, config.namespace, fleet, lease_seconds=config.lease_seconds)
 
 
-def _renewed(state: State, options: RankingOptions) -> tuple[Correct | None, Allowance]:
-    """Read the prior anew; return the correction that is to be applied, and the control visits left."""
+def _renewed(state: State, options: RankingOptions) -> Kept:
+    """Read anew what the state keeps for a run, and its prior."""
     state.read_prior()
-    allowance = read_allowance(state, options.budget, options.control_share)
-    return correction_of(state, options), allowance
+    return Kept(
+        correction_of(state, options),
+        read_allowance(state, options.budget, options.control_share),
+        read_varying(state),
+    )
 
 
 def _bound_and_judge(state: State, config: Config) -> Drift | None:

@@ -4,6 +4,7 @@ from hacs_crawler.links.canonical import canonical_link
 from hacs_crawler.links.extract import (
     UNREADABLE,
     LinkRules,
+    counted_links,
     has_slow_encoding,
     is_binary,
     link_fingerprint,
@@ -28,6 +29,7 @@ from hacs_crawler.links.urls import (
     page_surt,
     without_login,
 )
+from hacs_crawler.links.varying import Varying, host_of
 
 __all__ = [
     "DEEPEST",
@@ -35,12 +37,15 @@ __all__ = [
     "UNREADABLE",
     "LinkRules",
     "MarkupError",
+    "Varying",
     "canonical_link",
     "check_markup",
     "check_url",
+    "counted_links",
     "fingerprint",
     "group_by_website",
     "has_slow_encoding",
+    "host_of",
     "is_binary",
     "is_inside",
     "kept_url",

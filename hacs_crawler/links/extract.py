@@ -15,6 +15,7 @@ from hacs_crawler.links.canonical import Resolver, canonical_url, join_link
 from hacs_crawler.links.markup import MarkupError
 from hacs_crawler.links.sites import domain_of, domain_of_netloc
 from hacs_crawler.links.urls import fingerprint
+from hacs_crawler.links.varying import Varying
 
 # A smart string of lxml knows its element, and keeps the whole document alive. Two expressions, as
 # libxml2 joins two sets by comparing each with each.
@@ -50,12 +51,14 @@ class LinkRules:
     `scope` "same-site" keeps those to the page's registrable domain as browsers see it (the Public
     Suffix List that tldextract ships, private part included: each author's pages at github.io are a
     site). `allow` and `deny` are searched for in the canonical link, scheme included: one of
-    `allow` has to be found, unless there are none, and none of `deny`.
+    `allow` has to be found, unless there are none, and none of `deny`. `varying` is what is left out of
+    links that count, where anything is known of the page's host.
     """
 
     scope: Literal["all", "same-site"] = "all"
     allow: tuple[re.Pattern[str], ...] = ()
     deny: tuple[re.Pattern[str], ...] = ()
+    varying: Varying | None = None
 
     def select(self, links: Iterable[str], page_url: str) -> Iterable[str]:
         """Return those of the canonical `links` of the page at `page_url` that count."""
@@ -80,15 +83,25 @@ def link_fingerprints(
     `base`; a link to the page itself counts as any other. What is no http(s) link is passed over.
     Raises MarkupError where they are too many.
     """
+    links = counted_links(root, base_url, rules)
+    varying = None if rules is None else rules.varying
+    if varying is not None:
+        links = map(varying.identity, links)
+    return frozenset(map(link_fingerprint, links))
+
+
+def counted_links(
+    root: etree._Element | None, base_url: str, rules: LinkRules | None = None
+) -> Iterable[str]:
+    """Return the distinct canonical links that count, as `link_fingerprints` takes them."""
     if root is None:
-        return frozenset()
+        return ()
     hrefs = {*_a_hrefs(root), *_area_hrefs(root)}
     if len(hrefs) > MOST_LINKS:
         raise MarkupError(f"it has more than {MOST_LINKS:,} links")
     found = set(map(_resolver(root, base_url).link, hrefs))
     links = [link for link in found if link is not None]
-    counted = links if rules is None else rules.select(links, base_url)
-    return frozenset([link_fingerprint(link) for link in counted])
+    return links if rules is None else rules.select(links, base_url)
 
 
 def link_fingerprint(link: str) -> int:

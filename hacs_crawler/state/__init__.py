@@ -45,6 +45,7 @@ from hacs_crawler.state.outcome_log import (
 from hacs_crawler.state.page import Harvest, News, Page, Visit, copy_of
 from hacs_crawler.state.reestimation import Run, advanced, follow_prior, new_run, stopped_run
 from hacs_crawler.state.store import SCHEMA, Ids, Rows, Store
+from hacs_crawler.state.varying import forget_varying, learn_varying, read_varying
 
 __all__ = [
     "LONGEST_LINE_BYTES",
@@ -84,10 +85,12 @@ __all__ = [
     "export_outcomes",
     "fates",
     "follow_prior",
+    "forget_varying",
     "histories",
     "is_export",
     "is_outcomes",
     "is_server",
+    "learn_varying",
     "merged",
     "new_run",
     "open_state",
@@ -95,6 +98,7 @@ __all__ = [
     "predictions",
     "read_export",
     "read_outcomes",
+    "read_varying",
     "share_of_time",
     "sorted_outcomes",
     "split_replicas",

@@ -1,0 +1,251 @@
+"""Parts of a site's links that change with every request: learned from two fetches, then left out.
+
+Of two fetches of a page some seconds apart, links that are in both are the page's. Of those that differ,
+a part is taken for varying where nothing else tells the two apart:
+
+- a *session*: all links of a fetch with that query parameter, or with a path up to that part, have one
+  value in it, at least two such links there are, and with the value left out they are the same in both;
+- a *token*: each link has a value of its own, which looks drawn at random, and which neither fetch
+  repeats. As a box of changing articles may look the same, it takes two control visits to learn.
+
+A box that shows some links of a pool does neither: with a part left out they are not the same, or they
+share one value. Where anything is unclear nothing is learned: a page that churns costs less than links
+taken for known that are new.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+from urllib.parse import urlsplit, urlunsplit
+
+from hacs_crawler.links.canonical import canonical_link
+
+VARYING: Final = "*"
+MOST_PARTS: Final = 32
+"""Of a host; more are no sessions but a site that nobody could learn."""
+CONTROLS_FOR_TOKENS: Final = 2
+MOST_LINKS: Final = 1_000
+"""Of a page; more are not compared."""
+MOST_CHANGING: Final = 8
+"""Parts that change from one fetch to the next; more are no sessions and tokens, but another page."""
+_FEWEST_OF_SESSION: Final = 2
+_TOKEN: Final = re.compile(
+    r"(?=.*\d)[A-Za-z0-9_.~-]{8,}|[0-9]*\.[0-9]{6,}|[A-Fa-f0-9]{8,}|[0-9]{10,}"
+)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Part:
+    """A part of links: a query parameter by `name`, or the part of a path that follows `folder`.
+
+    `folder` is "" for a parameter, else ends in "/"; `name` is "" for a part of a path.
+    """
+
+    folder: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.folder}{VARYING}" if self.folder else f"?{self.name}={VARYING}"
+
+
+@dataclass(frozen=True, slots=True)
+class Varying:
+    """What is left out of the links of one host, and how often what may be a token was seen so far."""
+
+    host: str
+    parts: frozenset[Part] = frozenset()
+    suspected: Mapping[Part, int] = field(default_factory=dict)
+
+    def identity(self, link: str) -> str:
+        """Return a canonical link with `VARYING` for the parts that vary."""
+        parts = urlsplit(link)
+        if parts.netloc != self.host:
+            return link
+        for part in _parts_of(link):
+            if part in self.parts:
+                link = _without(link, part)
+        return link
+
+    def learned(
+        self,
+        first: Iterable[str],
+        second: Iterable[str],
+        is_known: Callable[[str], bool] = lambda _: False,
+    ) -> Varying:
+        """Return what is known once two fetches of a page were compared: sets of canonical links.
+
+        Arguments as for `differences`.
+        """
+        sessions, tokens = differences(self.host, set(first), set(second), is_known)
+        if not sessions and not tokens:
+            return self
+        seen = {part: self.suspected.get(part, 0) + 1 for part in tokens}
+        sure = {part for part, controls in seen.items() if controls >= CONTROLS_FOR_TOKENS}
+        parts = self.parts | sessions | sure
+        suspected = {
+            part: controls
+            for part, controls in (*self.suspected.items(), *seen.items())
+            if part not in parts
+        }
+        if len(parts) > MOST_PARTS or len(suspected) > MOST_PARTS:
+            return self
+        return Varying(self.host, frozenset(parts), suspected)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what `from_json` reads."""
+        return {
+            "parts": [[part.folder, part.name] for part in sorted(self.parts)],
+            "suspected": [
+                [part.folder, part.name, n] for part, n in sorted(self.suspected.items())
+            ],
+        }
+
+    @classmethod
+    def from_json(cls, host: str, value: Any) -> Varying:
+        """Return what was kept; raises ValueError where it is damaged."""
+        try:
+            parts = frozenset(Part(str(folder), str(name)) for folder, name in value["parts"])
+            suspected = {
+                Part(str(folder), str(name)): int(controls)
+                for folder, name, controls in value["suspected"]
+            }
+        except (KeyError, TypeError) as error:
+            raise ValueError(f"{error!r} in {value!r}") from error
+        return cls(host, parts, suspected)
+
+
+def host_of(url: str) -> str:
+    """Return the host of a URL as canonical links have it, with its port if that is not the usual one."""
+    link = canonical_link(url, url)
+    return "" if link is None else urlsplit(link).netloc
+
+
+def differences(
+    host: str,
+    first: set[str],
+    second: set[str],
+    is_known: Callable[[str], bool] = lambda _: False,
+) -> tuple[set[Part], set[Part]]:
+    """Return which parts of a host's links make two fetches differ: sessions, and what may be tokens.
+
+    `is_known` says of a link whether the page has shown it before both: then it is of a pool.
+    """
+    sessions: set[Part] = set()
+    tokens: set[Part] = set()
+    if max(len(first), len(second)) > MOST_LINKS:
+        return sessions, tokens
+    gone, come = _of_host(first - second, host), _of_host(second - first, host)
+    if any(map(is_known, gone | come)):
+        return sessions, tokens
+    old_values, new_values = _values(gone), _values(come)
+    changing = {
+        part
+        for part in old_values.keys() & new_values.keys()
+        if not old_values[part] & new_values[part]
+    }
+    if len(changing) > MOST_CHANGING:
+        return sessions, tokens
+    for part in changing:
+        others = changing - {part}  # a link may have more than one
+        before, after = (_with_part(_masked(links, others), part) for links in (gone, come))
+        if not before or before.keys() != after.keys():
+            continue
+        of_first, of_second = (
+            _with_part(_masked(_of_host(links, host), others), part) for links in (first, second)
+        )
+        old, new = set(before.values()), set(after.values())
+        has_one_value = len(set(of_first.values())) == 1 == len(set(of_second.values()))
+        if has_one_value and len(before) >= _FEWEST_OF_SESSION:
+            sessions.add(part)
+        elif (
+            of_first.keys() == before.keys() and len(old) == len(before) and _are_tokens(old | new)
+        ):
+            tokens.add(part)
+    return sessions, tokens
+
+
+def _values(links: Iterable[str]) -> dict[Part, set[str]]:
+    """Return the values of each part that any of the links has."""
+    values: dict[Part, set[str]] = {}
+    for link in links:
+        for part in _parts_of(link):
+            values.setdefault(part, set()).add(_value(link, part) or "")
+    return values
+
+
+def _masked(links: Iterable[str], parts: Iterable[Part]) -> set[str]:
+    found = set(links)
+    for part in parts:
+        found = {_without(link, part) for link in found}
+    return found
+
+
+def _of_host(links: Iterable[str], host: str) -> set[str]:
+    return {link for link in links if urlsplit(link).netloc == host}
+
+
+def _with_part(links: Iterable[str], part: Part) -> dict[str, str]:
+    """Return the part's value by link without it; of links that are then the same, nothing."""
+    values: dict[str, str] = {}
+    doubled: set[str] = set()
+    for link in links:
+        value = _value(link, part)
+        if value is None:
+            continue
+        rest = _without(link, part)
+        if rest in values:
+            doubled.add(rest)
+        values[rest] = value
+    return {} if doubled else values
+
+
+def _are_tokens(values: Iterable[str]) -> bool:
+    return all(_TOKEN.fullmatch(value) for value in values)
+
+
+def _parts_of(link: str) -> Iterator[Part]:
+    """Yield the parts of a link that may vary: parameters, and each part of its path."""
+    parts = urlsplit(link)
+    for pair in parts.query.split("&") if parts.query else ():
+        name, is_pair, _ = pair.partition("=")
+        if is_pair:
+            yield Part("", name)
+    at = 0
+    while (at := parts.path.find("/", at)) >= 0:
+        at += 1
+        if at < len(parts.path):
+            yield Part(parts.path[:at], "")
+
+
+def _value(link: str, part: Part) -> str | None:
+    """Return the value of a part of a link, None where it has none."""
+    parts = urlsplit(link)
+    if part.folder:
+        if not parts.path.startswith(part.folder):
+            return None
+        value = parts.path[len(part.folder) :].partition("/")[0]
+        return value or None
+    for pair in parts.query.split("&"):
+        name, is_pair, value = pair.partition("=")
+        if is_pair and name == part.name:
+            return value
+    return None
+
+
+def _without(link: str, part: Part) -> str:
+    """Return a link with `VARYING` for a part's value, which in a path has to look drawn at random."""
+    parts = urlsplit(link)
+    if part.folder:
+        value, slash, rest = parts.path[len(part.folder) :].partition("/")
+        if not _TOKEN.fullmatch(value):
+            return link
+        return urlunsplit(parts._replace(path=f"{part.folder}{VARYING}{slash}{rest}"))
+    pairs = [pair.partition("=") for pair in parts.query.split("&")]
+    query = "&".join(
+        f"{name}={VARYING}" if is_pair and name == part.name else f"{name}{is_pair}{value}"
+        for name, is_pair, value in pairs
+    )
+    return urlunsplit(parts._replace(query=query))

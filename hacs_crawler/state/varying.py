@@ -1,0 +1,53 @@
+"""What a state has learned of the parts of links that change with every request, by host."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final
+
+from hacs_crawler.exceptions import StateError
+from hacs_crawler.links import Varying
+from hacs_crawler.state.database import State
+
+NOTE: Final = "varying"
+MOST_HOSTS: Final = 10_000
+"""They are read as a whole when a crawl opens the state; of more hosts nothing is learned."""
+
+
+def read_varying(state: State) -> dict[str, Varying]:
+    """Return what is known of each host; raises StateError where the note of it is damaged."""
+    value = state.store.read_meta(NOTE) or {}
+    try:
+        return {host: Varying.from_json(host, one) for host, one in value.items()}
+    except (AttributeError, ValueError) as error:
+        msg = f"the note {NOTE!r} in the state is damaged, remove it: {error}"
+        raise StateError(msg) from error
+
+
+def learn_varying(
+    state: State,
+    host: str,
+    first: Iterable[str],
+    second: Iterable[str],
+    is_known: Callable[[str], bool],
+) -> Varying:
+    """Compare two fetches of a page (see `Varying.learned`), and keep what that tells of its host."""
+    known = read_varying(state)
+    before = known.get(host, Varying(host))
+    after = before.learned(first, second, is_known)
+    if after != before and (host in known or len(known) < MOST_HOSTS):
+        _write(state, {**known, host: after})
+    return after
+
+
+def forget_varying(state: State, host: str) -> Varying | None:
+    """Take all parts of a host's links for its own again; return what was known, None for nothing."""
+    known = read_varying(state)
+    found = known.pop(host, None)
+    if found is not None:
+        _write(state, known)
+    return found
+
+
+def _write(state: State, known: Mapping[str, Varying]) -> None:
+    state.store.write_meta(NOTE, {host: one.to_json() for host, one in known.items()})
