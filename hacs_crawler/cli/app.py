@@ -19,6 +19,7 @@ from hacs_crawler.cli.estimate import estimate
 from hacs_crawler.cli.evaluate import evaluate_command
 from hacs_crawler.cli.experiment import experiment_app
 from hacs_crawler.cli.export import export_pages
+from hacs_crawler.cli.host import forget
 from hacs_crawler.cli.import_ import Importer
 from hacs_crawler.cli.rank import rank
 from hacs_crawler.cli.report import report
@@ -91,6 +92,7 @@ app.command("evaluate")(evaluate_command)
 app.command()(simulate)
 app.command()(rank)
 app.command()(show)
+app.command()(forget)
 app.command()(doctor)
 app.command()(calibrate)
 app.command()(estimate)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -12,6 +13,7 @@ import numpy as np
 import typer
 
 from hacs_crawler.cli.common import Set, opened, say, writing_to_stdout
+from hacs_crawler.cli.host import show_host
 from hacs_crawler.cli.rank import Json
 from hacs_crawler.cli.text import days_text, interval_text
 from hacs_crawler.config import Config
@@ -60,12 +62,20 @@ class PageReport:
 
 
 def show(
-    url: Annotated[str, typer.Argument(help="a page's URL; known by its SURT, as in archives")],
+    url: Annotated[
+        str, typer.Argument(help="a page's URL, or a host: what is left out of its links")
+    ],
     json_: Json = False,
     settings: Set = None,
 ) -> None:
-    """Show the history of one page, its rate, and what would make it be visited next."""
+    """Show the history of one page, its rate, and what would make it be visited next.
+
+    Of a host, show which parts of its links are left out because they change with every request.
+    """
     with opened(settings) as (config, state), writing_to_stdout():
+        if re.fullmatch(r"[\w.-]+(:\d+)?", url):
+            show_host(state, url.lower(), json_=json_)
+            return
         url = without_login(url)
         problem = check_url(url)
         if problem is not None:

@@ -118,7 +118,7 @@ class Varying:
 
 
 def host_of(url: str) -> str:
-    """Return the host of a URL as canonical links have it, with its port if that is not the usual one."""
+    """Return the host of a URL as canonical links have it, with its port where that is unusual."""
     link = canonical_link(url, url)
     return "" if link is None else urlsplit(link).netloc
 
