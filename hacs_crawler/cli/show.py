@@ -40,7 +40,9 @@ class PageReport:
     """What is known of a page.
 
     `updated` says of each visit whether it found an update. `rate_per_day` is estimated anew, `interval`
-    holds `INTERVAL` of its posterior; None where the estimator has none.
+    holds `INTERVAL` of its posterior; None where the estimator has none. `siblings` are the other pages
+    known of its site, `togetherness` how often they are updated together, and those of all sites (see
+    `model.Togetherness`).
     """
 
     page: Page
@@ -48,6 +50,8 @@ class PageReport:
     rate_per_day: float
     interval: tuple[float, float] | None
     outlook: Outlook
+    siblings: int
+    togetherness: tuple[float, float]
     set_aside: int = 0
     """How many visits are later than now, and not in `page`."""
 
@@ -96,12 +100,16 @@ def report_of(
         tail = (1 - INTERVAL) / 2
         low, high = bayes_quantiles(gaps, estimation.prior, (tail, 1 - tail))[0].tolist()
         interval = (low, high)
+    site = site_id(page.url)
+    togetherness = estimation.togetherness
     return PageReport(
         page=page,
         updated=updated.tolist(),
         rate_per_day=estimation.rate_per_day(page),
         interval=interval,
         outlook=outlook_of(page_id_of(page.url), page_ids, rows, state, config.ranking, now),
+        siblings=int(np.count_nonzero(rows["site"] == site)) - 1,
+        togetherness=(float(togetherness.of(np.array([site]))[0]), togetherness.overall),
     )
 
 
@@ -135,6 +143,9 @@ def _as_json(report: PageReport) -> dict[str, Any]:
         "rate_is_prior": _is_of_prior(report.page),
         "rate_interval": report.interval,
         "ranked_rate_per_day": outlook.rate_per_day,
+        "siblings": report.siblings,
+        "togetherness": report.togetherness[0],
+        "togetherness_of_all_sites": report.togetherness[1],
         "p": outlook.p,
         "raw_p": outlook.raw_p,
         "arm": outlook.arm or None,
@@ -164,6 +175,8 @@ def _text(report: PageReport, config: Config, now: float) -> Iterator[str]:
         until = _date(harvest.until)
         yield f"  archive      captures of source {harvest.source:08x} are recorded until {until}"
     yield f"  rate         {_rate(report, config)}"
+    if config.ranking.counts_siblings:
+        yield f"  siblings     {_siblings(report)}"
     corrected = "" if outlook.p == outlook.raw_p else f" ({outlook.raw_p:.4f} before calibration)"
     yield f"  p now        {outlook.p:.4f}{corrected}"
     yield f"  rank         {_rank(outlook)}"
@@ -198,6 +211,14 @@ def _rate(report: PageReport, config: Config) -> str:
     if not np.isclose(ranked, report.rate_per_day, rtol=0.01):
         text += f"; ranked by {ranked:.4g}, of the time of its last visit"
     return text
+
+
+def _siblings(report: PageReport) -> str:
+    if not report.siblings:
+        return "no other page of its site is known"
+    own, of_all = report.togetherness
+    number = "1 other page" if report.siblings == 1 else f"{report.siblings} other pages"
+    return f"{number} of its site; updated together {own:.2f} (all sites: {of_all:.2f})"
 
 
 def _is_of_prior(page: Page) -> bool:

@@ -12,8 +12,8 @@ import numpy as np
 from hacs_crawler.model import (
     DEFAULT_PRIOR,
     ESTIMATORS,
-    USUAL_TOGETHERNESS,
     LogNormalPrior,
+    Togetherness,
     estimate_with_spread,
 )
 from hacs_crawler.state.page import Page
@@ -31,13 +31,15 @@ class Estimation:
     estimator: str = "bayes"
     fade_days: float = 365.0
     prior: LogNormalPrior = DEFAULT_PRIOR
-    togetherness: float = field(default=USUAL_TOGETHERNESS, compare=False)
+    togetherness: Togetherness = field(default_factory=Togetherness, compare=False)
 
     def note(self) -> dict[str, Any]:
         """Return what rates are estimated with, as JSON."""
-        fields = asdict(self)
-        del fields["togetherness"]
-        return fields
+        return {
+            "estimator": self.estimator,
+            "fade_days": self.fade_days,
+            "prior": asdict(self.prior),
+        }
 
     @property
     def has_posterior(self) -> bool:
