@@ -52,8 +52,8 @@ def fit_togetherness(
     gaps of a page, is 0, so that pages that have nothing to do with each other have a mean x of 0
     whatever their rates. Gaps are intervals in which an update is somewhere; where they are long beside
     1 / rate they tell little, and x is near 0. The likelihood of a site is the product over all such
-    pairs (a composite one), to the power at which they count as much as the updates in them: the pairs
-    of one update are not independent.
+    pairs (a composite one), to the power at which they count as half the updates in them: the pairs of
+    one update are not independent, and an update in common is seen from both pages.
 
     r of a site is its posterior mean where the r of all sites follow a Beta distribution, and `overall`
     the mean of that: of a site that tells nothing. Mean and concentration are learned from all sites,
@@ -66,11 +66,11 @@ def fit_togetherness(
         return Togetherness()
     numbers, site = np.unique(pairs.site, return_inverse=True)
     first = np.unique(pairs.update, return_index=True)[1]
-    updates_a_pair = np.bincount(site[first]) / np.bincount(site)
+    power = np.bincount(site[first]) / np.bincount(site) / 2
     edges = np.linspace(0.0, 1.0, CELLS + 1)
     r = (edges[1:] + edges[:-1]) / 2
     sums = np.stack([np.bincount(site, np.log1p(one * pairs.excess)) for one in r], axis=1)
-    logs = sums * updates_a_pair[:, np.newaxis]
+    logs = sums * power[:, np.newaxis]
     likelihood = np.exp(logs - logs.max(axis=1, keepdims=True))
 
     mean, concentration = (axis.ravel() for axis in np.meshgrid(MEANS, CONCENTRATIONS))

@@ -65,7 +65,9 @@ def test_pages_that_have_nothing_to_do_with_each_other_are_not_together(gap_days
     rates = np.exp(rng.normal(np.log(1 / 60), 1.0, 400))
     updates = [rng.uniform(0, YEARS, rng.poisson(rate * YEARS)) for rate in rates]
     sites = np.repeat(np.arange(80) + 1, 5)
-    assert fit_togetherness(sites, *visited(rng, updates, gap_days)).overall < 0.06
+    found = fit_togetherness(sites, *visited(rng, updates, gap_days))
+    assert found.overall < 0.1
+    assert found.values.max() < 0.1
 
 
 def test_many_sites_under_one_key_are_less_together_than_each_by_itself() -> None:
