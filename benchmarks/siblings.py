@@ -3,13 +3,16 @@
 python benchmarks/siblings.py FOLDER     # with pages.csv, updates.csv, captures.csv; about 30 minutes
 
 The shared timelines have a host for each author. Here they get URLs that put several of these sites,
-chosen at random, under one key: 1 (right), 2, 4, 10, or all. Or updates are moved, each by itself, so
-that few are shared (as on sites that are no authors'). Everything else is `hacs simulate`, with 3 % of
-noise on the scores: a single run has a standard deviation of about 5 hits.
+chosen at random, under one key: 1 (right), 2, 4, 10, or all. Or that is done with half of the sites, and
+the others keep their own (`--mixed`). Or updates are moved, each by itself, so that few are shared (as
+on sites that are no authors'). Everything else is `hacs simulate`, with 3 % of noise on the scores: a
+single run has a standard deviation of about 5 hits.
 """
 
 import argparse
+from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from unittest import mock
 
@@ -17,9 +20,11 @@ import numpy as np
 
 from hacs_crawler.archive.timelines import Events, parse_day, read_timelines
 from hacs_crawler.links import page_id_of
+from hacs_crawler.model import Togetherness
 from hacs_crawler.simulation.baselines import Stateless
 from hacs_crawler.simulation.simulation import Scenario, simulate
 from hacs_crawler.state.estimation import Estimation
+from hacs_crawler.state.siblings import read_togetherness
 from hacs_crawler.utils.progress import Progress
 from hacs_crawler.utils.times import DAY
 
@@ -27,15 +32,30 @@ START, END = (parse_day(day, "day") for day in ("2022-01-01", "2026-01-01"))
 SITES_A_KEY = (1, 2, 4, 10, 0)
 NOISE = 0.03
 MOVED_SHARE, MOVED_DAYS = 0.6, 90
-WAYS = ("no siblings", "all tell as much", "learned")
+WAYS = ("no siblings", "all tell as much", "one number learned", "learned")
 TOGETHER_DAYS = 1
 
 
-def rekeyed(timelines, sites_a_key, seed):
-    """The same pages, with so many random sites (0: all) on one host."""
+def one_number(store):
+    return Togetherness(read_togetherness(store).overall)
+
+
+PATCHES = {
+    "all tell as much": partial(mock.patch, "hacs_crawler.state.database.refit_togetherness"),
+    "one number learned": partial(
+        mock.patch, "hacs_crawler.state.database.read_togetherness", one_number
+    ),
+}
+
+
+def rekeyed(timelines, sites_a_key, seed, *, is_mixed=False):
+    """The same pages, with so many random sites (0: all) on one host; of half of them if mixed."""
     names, site = np.unique(timelines.sites, return_inverse=True)
     order = np.random.default_rng(100 + seed).permutation(len(names))
     keys = order // (sites_a_key or len(names))
+    if is_mixed:
+        is_right = order % 2 == 0
+        keys = np.where(is_right, len(names) + order, order // 2 // (sites_a_key or len(names)))
     urls = [f"http://k{key}.example.edu/~k/{page}" for page, key in enumerate(keys[site])]
     ids = np.array([page_id_of(url) for url in urls], np.int64)
     return replace(timelines, urls=urls, page_ids=ids)
@@ -78,11 +98,8 @@ def run(timelines, budget, way, seed):
     scenario = Scenario(
         timelines, START, END, budget, Estimation(), seed, has_siblings=way != "no siblings"
     )
-    learns = mock.patch("hacs_crawler.state.database.refit_togetherness")
-    if way == "all tell as much":
-        with learns:
-            return simulate(scenario, way, lambda _world: Stateless(score))
-    return simulate(scenario, way, lambda _world: Stateless(score))
+    with PATCHES.get(way, nullcontext)():
+        return simulate(scenario, way, lambda _world: Stateless(score))
 
 
 def line(title, budget, way, scores):
@@ -92,7 +109,7 @@ def line(title, budget, way, scores):
     )
     print(
         f"| {title} | {budget} | {way} | {hits.mean():.0f} ± {hits.std():.0f} "
-        f"| {delays.mean():.1f} ± {delays.std():.1f} | {fresh.mean():.4f} |",
+        f"| {delays.mean():.1f} ± {delays.std():.1f} | {fresh.mean():.4f} ± {fresh.std():.4f} |",
         flush=True,
     )
 
@@ -103,6 +120,8 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--budgets", type=int, nargs="+", default=[2, 5, 15])
     parser.add_argument("--ways", nargs="+", default=WAYS, choices=WAYS)
+    parser.add_argument("--sites", type=int, nargs="+", default=SITES_A_KEY, help="a key; 0: all")
+    parser.add_argument("--mixed", action="store_true", help="half of the sites have right keys")
     parser.add_argument("--scattered", action="store_true", help="few shared updates, right keys")
     args = parser.parse_args()
     timelines = read_timelines(
@@ -110,10 +129,10 @@ def main() -> None:
     )
     cases = [
         (
-            f"{number or 'all'} sites a key",
-            lambda seed, number=number: rekeyed(timelines, number, seed),
+            f"{'half: ' * args.mixed}{number or 'all'} sites a key",
+            lambda seed, number=number: rekeyed(timelines, number, seed, is_mixed=args.mixed),
         )
-        for number in SITES_A_KEY
+        for number in args.sites
     ]
     if args.scattered:
         cases = [("few shared updates", lambda seed: scattered(timelines, seed))]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
@@ -17,6 +17,7 @@ from hacs_crawler.evaluation.paper import Evaluation, choose_period, day_name, e
 from hacs_crawler.evaluation.report import check_jinja, report
 from hacs_crawler.evaluation.tables import as_json, ordering_csv, selection_csv, table_text
 from hacs_crawler.exceptions import HacsError
+from hacs_crawler.links import DEEPEST
 from hacs_crawler.utils.files import replacing
 from hacs_crawler.utils.progress import Progress
 from hacs_crawler.utils.text import safe_logger
@@ -24,6 +25,8 @@ from hacs_crawler.utils.times import DAY
 
 logger = safe_logger(__name__)
 
+_DEEPEST: Final = {"links": None, "path": DEEPEST}
+"""How many levels of the path a website has, by what its depth counts."""
 _File = typer.Option(help="CSV; see docs/evaluation.md")
 
 
@@ -38,6 +41,10 @@ def evaluate_command(  # noqa: PLR0913, PLR0917 - one for each option
     ] = False,
     seeds: Annotated[
         str | None, typer.Option(help="of a state: its homepages, a file as for scholar")
+    ] = None,
+    depth: Annotated[
+        str | None,
+        typer.Option(help="of a state: what bounds websites: links, or path (the paper)"),
     ] = None,
     output: Annotated[
         Path | None, typer.Option(help="a folder for tables (CSV) and figures (SVG, PNG)")
@@ -57,9 +64,11 @@ def evaluate_command(  # noqa: PLR0913, PLR0917 - one for each option
         bounds = _day(since, "since"), _day(until, "until")
         _check_outputs(output, report_)
         if pages or updates or captures:
-            levels = _from_files(pages, updates, captures, seeds, settings)
+            if seeds is not None or depth is not None or settings:
+                raise HacsError("--seeds, --depth and --set are about a state, and files are given")
+            levels = _from_files(pages, updates, captures)
         else:
-            levels = _from_state(settings, seeds)
+            levels = _from_state(settings, seeds, _deepest(depth or "links"))
         result = _evaluated(levels, bounds, is_closed=closed)
         _write(result, output, json_, report_)
         typer.echo(table_text(result))
@@ -67,6 +76,12 @@ def evaluate_command(  # noqa: PLR0913, PLR0917 - one for each option
 
 def _day(text: str | None, name: str) -> float | None:
     return None if text is None else parse_day(text, name) / DAY
+
+
+def _deepest(depth: str) -> int | None:
+    if depth not in _DEEPEST:
+        raise HacsError(f"depth = {depth!r}: allowed is links or path")
+    return _DEEPEST[depth]
 
 
 def _check_outputs(output: Path | None, report_: Path | None) -> None:
@@ -81,17 +96,15 @@ def _from_files(
     pages: Path | None,
     updates: Path | None,
     captures: Path | None,
-    seeds: str | None,
-    settings: list[str] | None,
 ) -> dict[str, History]:
     if pages is None or updates is None or captures is None:
         raise HacsError("--pages, --updates and --captures go together")
-    if seeds is not None or settings:
-        raise HacsError("--seeds and --set are about a state, and files are given")
     return from_timelines(read_timelines(pages, updates, captures))
 
 
-def _from_state(settings: list[str] | None, seeds: str | None) -> dict[str, History]:
+def _from_state(
+    settings: list[str] | None, seeds: str | None, deepest: int | None
+) -> dict[str, History]:
     homepages = None if seeds is None else list(read_seeds(seeds))
     with opened(settings) as (_, state), Progress("reading the state") as progress:
         total = state.store.count()
@@ -99,6 +112,7 @@ def _from_state(settings: list[str] | None, seeds: str | None) -> dict[str, Hist
             (page for page in state.pages() if page is not None),
             homepages,
             lambda done: progress.update(f"{done} pages", done, total),
+            deepest,
         )
 
 

@@ -46,7 +46,8 @@ class PageReport:
     `updated` says of each visit whether it found an update. `rate_per_day` is estimated anew, `interval`
     holds `INTERVAL` of its posterior; None where the estimator has none. `churn` and `churning` are as
     in `model.Rates`, `confirmed` counts the updates of which a link was seen again, and those of which
-    that can be told.
+    that can be told. `siblings` are the other pages known of its site, `togetherness` how often they are updated together, and those of all sites (see
+    `model.Togetherness`).
     """
 
     page: Page
@@ -57,6 +58,8 @@ class PageReport:
     churning: float
     confirmed: tuple[int, int]
     outlook: Outlook
+    siblings: int
+    togetherness: tuple[float, float]
     set_aside: int = 0
     """How many visits are later than now, and not in `page`."""
 
@@ -115,6 +118,8 @@ def report_of(
         tail = (1 - INTERVAL) / 2
         low, high = bayes_quantiles(gaps, estimation.prior, (tail, 1 - tail))[0].tolist()
         interval = (low, high)
+    site = site_id(page.url)
+    togetherness = estimation.togetherness
     return PageReport(
         page=page,
         updated=updated.tolist(),
@@ -124,6 +129,8 @@ def report_of(
         churning=float(rates.churning[0]),
         confirmed=(int(is_again.sum()), int((found != Fate.UNKNOWN).sum())),
         outlook=outlook_of(page_id_of(page.url), page_ids, rows, state, config.ranking, now),
+        siblings=int(np.count_nonzero(rows["site"] == site)) - 1,
+        togetherness=(float(togetherness.of(np.array([site]))[0]), togetherness.overall),
     )
 
 
@@ -160,6 +167,9 @@ def _as_json(report: PageReport) -> dict[str, Any]:
         "rate_is_prior": _is_of_prior(report.page),
         "rate_interval": report.interval,
         "ranked_rate_per_day": outlook.rate_per_day,
+        "siblings": report.siblings,
+        "togetherness": report.togetherness[0],
+        "togetherness_of_all_sites": report.togetherness[1],
         "p": outlook.p,
         "raw_p": outlook.raw_p,
         "arm": outlook.arm or None,
@@ -194,6 +204,8 @@ def _text(report: PageReport, config: Config, now: float) -> Iterator[str]:
         yield f"  confirmed    {seen_again} of {known} updates: a link of theirs was seen again"
     if report.churning > LEAST_CHURNING:
         yield f"  churn        {_churn(report)}"
+    if config.ranking.counts_siblings:
+        yield f"  siblings     {_siblings(report)}"
     corrected = "" if outlook.p == outlook.raw_p else f" ({outlook.raw_p:.4f} before calibration)"
     yield f"  p now        {outlook.p:.4f}{corrected}"
     yield f"  rank         {_rank(outlook)}"
@@ -238,6 +250,14 @@ def _churn(report: PageReport) -> str:
             "where there is HACS_BUDGET)"
         )
     return text
+
+
+def _siblings(report: PageReport) -> str:
+    if not report.siblings:
+        return "no other page of its site is known"
+    own, of_all = report.togetherness
+    number = "1 other page" if report.siblings == 1 else f"{report.siblings} other pages"
+    return f"{number} of its site; updated together {own:.2f} (all sites: {of_all:.2f})"
 
 
 def _is_of_prior(page: Page) -> bool:

@@ -90,19 +90,22 @@ def path_depth(url: str, website: str) -> int:
 
     Below `uni.example/~ada/` that is 1 for `~ada/papers` and `~ada/papers/`, 2 for `~ada/papers/1.html`.
     """
-    parts = urlsplit(url)
-    below = (parts.netloc + (parts.path or "/"))[len(website) :].strip("/")
-    return below.count("/") + 1 if below else 0
+    return _levels(urlsplit(url).path) - _levels(website.partition("/")[2])
+
+
+def _levels(path: str) -> int:
+    return sum(map(bool, path.split("/")))
 
 
 def group_by_website(
-    urls: Sequence[str], seeds: Iterable[str] | None = None
+    urls: Sequence[str], seeds: Iterable[str] | None = None, deepest: int | None = None
 ) -> tuple[Places, Places]:
     """Return each page's website, numbered from 0 (-1: none), and each website's homepage.
 
     A website is a homepage and the pages in the homepage's folder on the same host, as the spider
-    `scholar` follows them. Homepages are the pages of `seeds` that are among the pages; of two seeds
-    whose folders contain a page, the inner one has it. Without seeds, a page that is in no other
+    `scholar` follows them; with `deepest`, only those that are at most so many levels of the path below
+    the homepage (see `path_depth`). Homepages are the pages of `seeds` that are among the pages; of two
+    seeds whose folders contain a page, the inner one has it. Without seeds, a page that is in no other
     page's folder is a homepage.
     """
     keys = [page_surt(url) for url in urls]
@@ -120,6 +123,12 @@ def group_by_website(
         next((site_of[outer] for outer in _upwards(folder) if outer in site_of), -1)
         for folder in folders
     ]
+    if deepest is not None:
+        websites = [website_of(urls[place]) for place in homes]
+        sites = [
+            site if site >= 0 and path_depth(url, websites[site]) <= deepest else -1
+            for url, site in zip(urls, sites, strict=True)
+        ]
     return np.array(sites, np.int64), np.array(homes, np.int64)
 
 

@@ -16,7 +16,12 @@ from hacs_crawler.model.gaps import Gaps, gaps_between, interpolated_gaps
 from hacs_crawler.model.predictive import predictive_probability
 from hacs_crawler.model.prior import DEFAULT_PRIOR, MIN_PAGES_TO_FIT, LogNormalPrior, fit_prior
 from hacs_crawler.model.probability import elapsed_days, update_probability
-from hacs_crawler.model.siblings import USUAL_TOGETHERNESS, Sightings, sibling_evidence
+from hacs_crawler.model.siblings import (
+    USUAL_TOGETHERNESS,
+    Sightings,
+    Togetherness,
+    sibling_evidence,
+)
 from hacs_crawler.model.togetherness import fit_togetherness
 
 __all__ = [
@@ -32,6 +37,7 @@ __all__ = [
     "LogNormalPrior",
     "Rates",
     "Sightings",
+    "Togetherness",
     "Visits",
     "bayes",
     "bayes_quantiles",

@@ -63,7 +63,7 @@ those of churn do, so that only control visits and gaps of other lengths tell th
 """
 _KINDS_OF_CHURN: Final = ((0.5, 0.02, 0.03, 0.95), (0.5, 0.3, 0.4, 0.3))
 """The same for what requests bring: tokens, and boxes that draw from a pool."""
-_NEWS: Final = 0.005
+_NEWS: Final = 0.002
 _FASTEST_NEWS: Final = math.log(24.0)
 _BLOCK: Final = 128  # gaps at once: times the grid, the working array stays in a core's cache
 _LEFT, _RIGHT, _NODES = (

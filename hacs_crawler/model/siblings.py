@@ -1,7 +1,7 @@
 """What the visits of a site's other pages tell of a page."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
@@ -46,31 +46,56 @@ class Sightings:
     is_revisited: BoolArray
 
 
+@dataclass(frozen=True, slots=True)
+class Togetherness:
+    """How often the pages of a site are updated together (see `model.togetherness`).
+
+    That is `overall`, but `values` at the `sites` (ascending numbers) of which something else is known.
+    """
+
+    overall: float = USUAL_TOGETHERNESS
+    sites: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    values: FloatArray = field(default_factory=lambda: np.zeros(0))
+
+    def of(self, sites: Ints) -> FloatArray:
+        """Return that of each of the sites."""
+        found = np.full(len(sites), self.overall)
+        if len(self.sites):
+            place = np.minimum(np.searchsorted(self.sites, sites), len(self.sites) - 1)
+            is_own = self.sites[place] == sites
+            found[is_own] = self.values[place[is_own]]
+        return found
+
+
+USUALLY: Final = Togetherness()
+
+
 def sibling_evidence(
-    pages: Sightings, togetherness: float = USUAL_TOGETHERNESS
+    pages: Sightings, togetherness: Togetherness = USUALLY
 ) -> tuple[FloatArray, FloatArray]:
     """Return for each page what its siblings tell of the time since its last visit.
 
     That is the number of days by which this time is to be taken as shorter, for siblings were seen
     quiet in it, and the probability that the page was updated together with one of them. Both are 0 for
     a page without siblings, one never seen, and one that was seen later than all of them. At less than
-    the usual `togetherness` (see `model.togetherness`) siblings tell less: `SHARED_UPDATES` is in
-    proportion to its square, for a page that is wrongly taken for updated costs a visit, and
-    `QUIET_SHARE` to its fourth power, for one that is wrongly taken for quiet is found late. What a
+    the usual `togetherness` of their site siblings tell less: `SHARED_UPDATES` is in proportion to its
+    square, for a page that is wrongly taken for updated costs a visit, and `QUIET_SHARE` to its fourth
+    power, for one that is wrongly taken for quiet is found late. What a
     site's pages get depends on no other site's: sites may be looked at together or apart. `sites` must
     be below 2^32, times from 0 to 49,710 days (2^32 seconds).
     """
-    strength = min(1.0, togetherness / USUAL_TOGETHERNESS)
     quiet_days = np.zeros(len(pages.sites))
     shared = np.zeros(len(pages.sites))
     members, starts = _with_siblings(pages)
-    if len(members) and strength > 0.0:
+    if len(members):
         few = Sightings(*(getattr(pages, name)[members] for name in Sightings.__slots__))
         sizes = np.diff(np.append(starts, len(members)))
         own = np.repeat(np.arange(len(starts)), sizes)
-        quiet_share = QUIET_SHARE * strength**_QUIET_POWER
-        quiet_days[members] = _quiet_days(few, own, len(starts), quiet_share)
-        shared[members] = SHARED_UPDATES * strength**_SHARED_POWER * _together(few, own, starts)
+        of_site = togetherness.of(few.sites[starts])
+        strength = np.minimum(1.0, of_site / USUAL_TOGETHERNESS)
+        quiet_days[members] = _quiet_days(few, own, QUIET_SHARE * strength**_QUIET_POWER)
+        most = SHARED_UPDATES * strength**_SHARED_POWER
+        shared[members] = most[own] * _together(few, own, starts)
     return quiet_days, shared
 
 
@@ -88,14 +113,15 @@ def _with_siblings(pages: Sightings) -> tuple[Ints, Ints]:
     return (key[has_sibling] & _MASK).astype(np.int64), np.flatnonzero(is_first[has_sibling])
 
 
-def _quiet_days(pages: Sightings, own: Ints, sites: int, quiet_share: float) -> FloatArray:
+def _quiet_days(pages: Sightings, own: Ints, quiet_share: FloatArray) -> FloatArray:
     """Sum over the time since each page's last visit of 1 - max(`LEAST_LEFT`, (1 - `quiet_share`)^m).
 
     m is the number of siblings that were seen later than that time, and found quiet when last seen, at
     most `MOST_QUIET`. The k-th latest of a site's quiet visits thus takes the k-th of `lost` of the time
-    before it. `own` are the pages' sites, ascending numbers below `sites`.
+    before it. `own` are the pages' sites, ascending numbers from 0; `quiet_share` has one element
+    a site.
     """
-    lost = np.diff(1.0 - np.maximum(LEAST_LEFT, (1.0 - quiet_share) ** np.arange(MOST_QUIET + 1)))
+    sites = len(quiet_share)
     is_quiet = pages.is_revisited & ~(pages.last_update >= pages.last_visit)
     whose = own[is_quiet]
     before_end = _MASK - np.rint(pages.last_visit[is_quiet] * _SECONDS).astype(np.uint64)
@@ -104,13 +130,16 @@ def _quiet_days(pages: Sightings, own: Ints, sites: int, quiet_share: float) -> 
     counts = np.bincount(whose, minlength=sites)
     starts = np.cumsum(counts) - counts
     days = np.zeros(len(own))
-    for number, share in enumerate(lost):
+    left = np.ones(sites)
+    for number in range(MOST_QUIET):
         has_so_many = counts > number
         if not has_so_many.any():
             break
+        lost = left - np.maximum(LEAST_LEFT, left * (1.0 - quiet_share))
+        left -= lost
         visit = np.full(sites, -np.inf)
         visit[has_so_many] = visits[starts[has_so_many] + number]
-        days += share * np.maximum(visit[own] - pages.last_visit, 0.0)
+        days += lost[own] * np.maximum(visit[own] - pages.last_visit, 0.0)
     return days
 
 

@@ -1,26 +1,41 @@
 """How often the pages of a site are updated together, beyond chance."""
 
-from typing import Final
+from __future__ import annotations
+
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import beta
 
 from hacs_crawler.model.estimators import mle
 from hacs_crawler.model.gaps import gaps_between
-from hacs_crawler.model.siblings import USUAL_TOGETHERNESS
+from hacs_crawler.model.siblings import USUAL_TOGETHERNESS, Togetherness
 from hacs_crawler.utils.arrays import BoolArray, FloatArray, IndexArray, page_of_value
 
 Ints = NDArray[np.int64]
 SIBLINGS_COMPARED: Final = 8
 """With how many others of its site a page is compared at most: giants would outweigh all else."""
-PRIOR_PAIRS: Final = 10.0
-"""How many pairs the usual togetherness counts as: below that there is little else to go by."""
-_STEPS: Final = 40
+PRIOR_SITES: Final = 10.0
+"""How many sites the usual togetherness counts as: below that there is little else to go by."""
+MEANS: Final = np.arange(0.02, 1.0, 0.04)
+CONCENTRATIONS: Final = (1.0, 2.0, 5.0, 10.0, 20.0, 50.0)
+"""What sites may have in common: the mean of their r, and as how many updates of a site it counts."""
+CELLS: Final = 40
+_TINY: Final = float(np.finfo(np.float64).tiny)
+
+
+class _Pairs(NamedTuple):
+    """Pairs of an update, by its number, and a sibling that was visited about that time."""
+
+    site: Ints
+    update: Ints
+    excess: FloatArray
 
 
 def fit_togetherness(
     sites: Ints, visit_days: FloatArray, updated: BoolArray, offsets: IndexArray
-) -> float:
+) -> Togetherness:
     """Return the probability that an update of a page came with one of a sibling's, 0 to 1.
 
     That of a sibling of at least the page's rate; of a slower one it is in proportion to the rates.
@@ -33,26 +48,44 @@ def fit_togetherness(
 
         x = sum over g of |g and (a, b]| / (b - a) * ([g has an update] / (1 - exp(-rate |g|)) - 1).
 
-    r maximises the sum of log(1 + r x) over all such pairs (a composite likelihood, concave in r), with
-    `PRIOR_PAIRS` pairs in favour of `USUAL_TOGETHERNESS`. The rates are those of Eq. 5 without fading:
-    its equation is that the bracket, integrated over all gaps of a page, is 0, so that pages that have
-    nothing to do with each other have a mean x of 0 whatever their rates. Gaps are intervals in which
-    an update is somewhere; where they are long beside 1 / rate they tell little, and x is near 0.
+    The rates are those of Eq. 5 without fading: its equation is that the bracket, integrated over all
+    gaps of a page, is 0, so that pages that have nothing to do with each other have a mean x of 0
+    whatever their rates. Gaps are intervals in which an update is somewhere; where they are long beside
+    1 / rate they tell little, and x is near 0. The likelihood of a site is the product over all such
+    pairs (a composite one), to the power at which they count as half the updates in them: the pairs of
+    one update are not independent, and an update in common is seen from both pages.
+
+    r of a site is its posterior mean where the r of all sites follow a Beta distribution, and `overall`
+    the mean of that: of a site that tells nothing. Mean and concentration are learned from all sites,
+    each counting as one however large it is: averages over `MEANS` and `CONCENTRATIONS`, weighted by
+    how likely they make the pairs, and by a Beta distribution of the mean as after `PRIOR_SITES` sites
+    with `USUAL_TOGETHERNESS`. The integrals are sums over `CELLS` cells of r.
     """
-    x = _excess(sites, visit_days, updated, offsets)
-    low, high = 0.0, 1.0
-    for _ in range(_STEPS):
-        r = (low + high) / 2
-        usual = USUAL_TOGETHERNESS / r - (1.0 - USUAL_TOGETHERNESS) / (1.0 - r)
-        slope = float(np.sum(x / (1.0 + r * x))) + PRIOR_PAIRS * usual
-        low, high = (r, high) if slope > 0 else (low, r)
-    return (low + high) / 2
+    pairs = _pairs(sites, visit_days, updated, offsets)
+    if not len(pairs.excess):
+        return Togetherness()
+    numbers, site = np.unique(pairs.site, return_inverse=True)
+    first = np.unique(pairs.update, return_index=True)[1]
+    power = np.bincount(site[first]) / np.bincount(site) / 2
+    edges = np.linspace(0.0, 1.0, CELLS + 1)
+    r = (edges[1:] + edges[:-1]) / 2
+    sums = np.stack([np.bincount(site, np.log1p(one * pairs.excess)) for one in r], axis=1)
+    logs = sums * power[:, np.newaxis]
+    likelihood = np.exp(logs - logs.max(axis=1, keepdims=True))
+
+    mean, concentration = (axis.ravel() for axis in np.meshgrid(MEANS, CONCENTRATIONS))
+    shapes = concentration * mean, concentration * (1.0 - mean)
+    priors = np.maximum(np.diff(beta.cdf(edges[:, np.newaxis], *shapes), axis=0), _TINY)
+    of_pairs = likelihood @ priors
+    usual = PRIOR_SITES * USUAL_TOGETHERNESS, PRIOR_SITES * (1.0 - USUAL_TOGETHERNESS)
+    evidence = np.log(of_pairs).sum(axis=0) + beta.logpdf(mean, *usual)
+    weight = np.exp(evidence - evidence.max())
+    weight /= weight.sum()
+    overall = float(r @ priors @ weight)
+    return Togetherness(overall, numbers, (likelihood * r) @ priors / of_pairs @ weight)
 
 
-def _excess(
-    sites: Ints, visit_days: FloatArray, updated: BoolArray, offsets: IndexArray
-) -> FloatArray:
-    """Return x of each pair of an update and a sibling that was visited about that time."""
+def _pairs(sites: Ints, visit_days: FloatArray, updated: BoolArray, offsets: IndexArray) -> _Pairs:
     gaps = gaps_between(visit_days, updated, offsets)
     rates = mle(gaps)
     page = page_of_value(offsets)
@@ -72,7 +105,7 @@ def _excess(
     is_compared = (sites > 0) & (rates > 0)
     ends = np.flatnonzero(is_end & updated & is_compared[page])
     source, after, until = page[ends], visit_days[ends - 1], visit_days[ends]
-    parts = [np.zeros(0)]
+    found, parts = [np.zeros(0, np.int64)], [np.zeros(0)]
     for sibling in _siblings(np.where(is_compared, sites, 0), source) if len(ends) else ():
         begin = np.maximum(after, visit_days[offsets[sibling]])
         end = np.minimum(until, visit_days[offsets[sibling + 1] - 1])
@@ -80,8 +113,10 @@ def _excess(
         at = sibling[both] * span - epoch
         seen = np.interp(at + end[both], axis, surplus) - np.interp(at + begin[both], axis, surplus)
         ratio = np.minimum(1.0, rates[sibling[both]] / rates[source[both]])
+        found.append(both)
         parts.append(ratio * seen / (until - after)[both])
-    return np.concatenate(parts)
+    update = np.concatenate(found)
+    return _Pairs(sites[source[update]], update, np.concatenate(parts))
 
 
 def _siblings(sites: Ints, pages: Ints) -> list[Ints]:

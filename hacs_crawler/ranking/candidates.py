@@ -51,7 +51,7 @@ def candidates_from(
     has_update = rows["updates"] > 0
     quiet_days, shared = sibling_evidence(
         Sightings(
-            rows["site"].astype(np.int64) * (options.siblings and is_since_visit),
+            rows["site"].astype(np.int64) * options.counts_siblings,
             rate,
             last_visit,
             np.where(has_update, last_update, np.nan),

@@ -35,6 +35,11 @@ class RankingOptions:
         """Whether some pages may not be visited at all."""
         return self.budget is not None or self.threshold > 0.0
 
+    @property
+    def counts_siblings(self) -> bool:
+        """Whether what was seen of a site's other pages counts."""
+        return self.siblings and self.elapsed_from == "visit"
+
     def seeded(self, seed: int) -> RankingOptions:
         """Return the same options with a random seed, where they have none of their own."""
         return self if self.random_seed is not None else replace(self, random_seed=seed)

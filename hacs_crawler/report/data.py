@@ -68,6 +68,11 @@ def report_data(state: State, config: Config, now: float, limit: int) -> dict[st
             "outcomes": len(outcomes),
             "mostOutcomes": config.outcomes,
         },
+        "together": (
+            round(state.estimation.togetherness.overall, 2)
+            if config.ranking.counts_siblings
+            else None
+        ),
         "pages": page_data(pages, plan, chance, state),
         "plan": _plan(plan, config, limit, place),
         "intervals": _intervals(view, state, now),

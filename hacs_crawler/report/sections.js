@@ -287,6 +287,7 @@ function showState() {
     ["Size", sizeText(size.bytes), n.known ? ` (${sizeText(size.bytes / n.known)} a page)` : ""],
     ["Pages", numberText(n.known)],
     ["Outcome records", `${numberText(size.outcomes)} of at most ${numberText(size.mostOutcomes)}`],
+    ["Sites' pages updated together", DATA.together === null ? "siblings do not count" : numberText(DATA.together)],
     ["Version", DATA.version],
   ]));
   byId("settings").replaceChildren(facts(DATA.settings.map(([name, value]) => [name, el("code", {}, value)])));

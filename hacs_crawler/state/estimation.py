@@ -13,11 +13,11 @@ from hacs_crawler.model import (
     CHURNING_PAGES,
     DEFAULT_PRIOR,
     ESTIMATORS,
-    USUAL_TOGETHERNESS,
     Fate,
     Fates,
     LogNormalPrior,
     Rates,
+    Togetherness,
     Visits,
     estimate_with_churn,
 )
@@ -37,13 +37,15 @@ class Estimation:
     fade_days: float = 365.0
     prior: LogNormalPrior = DEFAULT_PRIOR
     churning_pages: float = CHURNING_PAGES
-    togetherness: float = field(default=USUAL_TOGETHERNESS, compare=False)
+    togetherness: Togetherness = field(default_factory=Togetherness, compare=False)
 
     def note(self) -> dict[str, Any]:
         """Return what rates are estimated with, as JSON."""
-        fields = asdict(self)
-        del fields["togetherness"]
-        return fields
+        return {
+            "estimator": self.estimator,
+            "fade_days": self.fade_days,
+            "prior": asdict(self.prior),
+        }
 
     @property
     def has_posterior(self) -> bool:

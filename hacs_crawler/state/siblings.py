@@ -3,42 +3,85 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
 from hacs_crawler.exceptions import StateError
 from hacs_crawler.links import page_id_of, site_id
-from hacs_crawler.model import USUAL_TOGETHERNESS, fit_togetherness
+from hacs_crawler.model import Togetherness, fit_togetherness
 from hacs_crawler.state.estimation import histories
 from hacs_crawler.state.page import Page
 from hacs_crawler.state.samples import sample_of_siblings
 from hacs_crawler.state.store import Store
 
 NOTE: Final = "siblings"
-"""The note in the state that keeps it; earlier versions pass it over."""
+"""The note in the state that keeps it; earlier versions pass it over, or all but the overall number."""
+MOST_SITES: Final = 10_000
+"""Of how many sites it is kept at most: those that differ most from all others together."""
+LEAST_DIFFERENCE: Final = 0.02
+"""By how much a site differs from all others together, for its own to be kept."""
 
 
-def read_togetherness(store: Store) -> float:
-    """Return the togetherness that the store keeps, the usual one if none.
+def read_togetherness(store: Store) -> Togetherness:
+    """Return the togetherness that the store keeps, the usual one if none; takes one round trip.
 
     Raises StateError where the note is damaged.
     """
     note = store.read_meta(NOTE)
-    if note is None:
-        return USUAL_TOGETHERNESS
-    value = note.get("togetherness") if isinstance(note, dict) else None
-    if not isinstance(value, float) or not 0.0 <= value <= 1.0:
-        msg = f"the note {NOTE!r} in the state is damaged, remove it: {note!r}"
+    return Togetherness() if note is None else _read(note)[0]
+
+
+def _read(note: Any) -> tuple[Togetherness, int]:
+    """Return what a note says, and from which site on to look at more."""
+    try:
+        own = {int(site): float(value) for site, value in note.get("sites", {}).items()}
+        sites = np.array(sorted(own), np.int64)
+        values = np.array([own[site] for site in sites.tolist()])
+        overall, following = note["togetherness"], note.get("next", 0)
+        is_sound = (
+            isinstance(overall, float)
+            and isinstance(following, int)
+            and bool(np.all((values >= 0.0) & (values <= 1.0)))
+            and 0.0 <= overall <= 1.0
+        )
+    except (AttributeError, KeyError, OverflowError, TypeError, ValueError):
+        is_sound = False
+    if not is_sound:
+        msg = f"the note {NOTE!r} in the state is damaged, remove it: {str(note)[:200]}"
         raise StateError(msg)
-    return value
+    return Togetherness(overall, sites, values), following
 
 
-def refit_togetherness(store: Store, load: Callable[[Sequence[int]], Mapping[int, Page]]) -> float:
-    """Fit the togetherness to a sample of the store's own pages and keep it there for the next run."""
-    pages = list(load(sample_of_siblings(store).tolist()).values())
+def refit_togetherness(store: Store, load: Callable[[Sequence[int]], Mapping[int, Page]]) -> None:
+    """Fit the togetherness to a sample of the store's own pages and keep it there for the next run.
+
+    Where that is not all sites, the next call goes on with those that follow, and what is known of the
+    others stays.
+    """
+    note = store.read_meta(NOTE)
+    known, first = (Togetherness(), 0) if note is None else _read(note)
+    ids, following = sample_of_siblings(store, first)
+    pages = list(load(ids.tolist()).values())
     pages.sort(key=lambda page: page_id_of(page.url))  # in whatever order the store has them
     sites = np.array([site_id(page.url) for page in pages], np.int64)
-    togetherness = fit_togetherness(sites, *histories(pages))
-    store.write_meta(NOTE, {"togetherness": togetherness})
-    return togetherness
+    found = fit_togetherness(sites, *histories(pages))
+    own = dict(zip(known.sites.tolist(), known.values.tolist(), strict=True)) if following else {}
+    for site in np.unique(sites).tolist():
+        own.pop(site, None)
+    own |= zip(found.sites.tolist(), found.values.tolist(), strict=True)
+    kept = _that_differ_most(own, found.overall)
+    store.write_meta(
+        NOTE,
+        {
+            "togetherness": found.overall,
+            "sites": {str(site): round(value, 3) for site, value in kept.items()},
+            "next": following,
+        },
+    )
+
+
+def _that_differ_most(own: Mapping[int, float], overall: float) -> dict[int, float]:
+    far = {site: abs(value - overall) for site, value in own.items()}
+    by_distance = sorted(far, key=lambda site: -far[site])[:MOST_SITES]
+    return {site: own[site] for site in by_distance if far[site] >= LEAST_DIFFERENCE}

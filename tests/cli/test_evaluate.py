@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from datetime import UTC, datetime, timedelta
 from html.parser import HTMLParser
 from pathlib import Path
@@ -136,6 +136,31 @@ def test_a_run_from_a_state(folder: Path, result: Evaluation, tmp_path: Path) ->
         assert found[level]["selection"][-1]["f1"] > 0
 
 
+def test_websites_of_a_state_end_at_path_depth_two_if_asked(folder: Path, tmp_path: Path) -> None:
+    store = open_store("sqlite:///state.db", "hacs", tmp_path)
+    State(store, Estimation()).record(
+        [
+            replace(one, url=one.url.replace("p.html", f"{deep}p.html"))
+            for one in visits(folder)
+            for deep in ("", "a/", "a/b/")
+        ]
+    )
+    store.close()
+
+    def captured(*arguments: str) -> dict[str, int]:
+        where = "-s", "HACS_STATE=sqlite:///state.db", "--json", "all.json"
+        done = hacs(tmp_path, *where, *arguments)
+        assert done.returncode == 0, done.stderr
+        levels = json.loads((tmp_path / "all.json").read_text())["levels"]
+        return {name: sum(level["description"]["captures"]) for name, level in levels.items()}
+
+    every, near = captured(), captured("--depth", "path")
+    assert captured("--depth", "links") == every
+    assert near["homepage"] == every["homepage"]
+    below = [found["website"] - found["homepage"] for found in (every, near)]
+    assert below[1] * 3 == below[0] * 2 > 0  # of p.html, a/p.html and a/b/p.html the first two
+
+
 def visits(folder: Path) -> list[Visit]:
     timelines = read_timelines(*(folder / f"{n}.csv" for n in ("pages", "updates", "captures")))
     return [
@@ -171,7 +196,9 @@ def test_a_truth_of_one_class_leaves_no_number_undefined_without_a_word(
         ((*FILES, "--since", "2021-06-01", "--until", "2021-01-01"), "no week to evaluate"),
         ((*FILES, "--until", "2019-01-01"), "no week to evaluate"),
         (FILES[:4], "--captures go together"),
-        ((*FILES, "--seeds", "seeds.txt"), "--seeds and --set are about a state"),
+        ((*FILES, "--seeds", "seeds.txt"), "--seeds, --depth and --set are about a state"),
+        ((*FILES, "--depth", "path"), "--seeds, --depth and --set are about a state"),
+        (("--depth", "3"), "depth = '3': allowed is links or path"),
         (("--pages", "none.csv", *FILES[2:]), "none.csv: cannot read"),
         (("-s", "HACS_STATE=mysql://x"), "HACS_STATE"),
         (("-s", "HACS_STATE=sqlite:///empty.db"), "there is no state at"),

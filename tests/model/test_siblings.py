@@ -14,22 +14,31 @@ from hacs_crawler.model.siblings import (
     SHARED_UPDATES,
     USUAL_TOGETHERNESS,
     Sightings,
+    Togetherness,
     sibling_evidence,
 )
 
 NEVER = np.nan
 
 
+def learned(overall: float, of_sites: dict[int, float]) -> Togetherness:
+    numbers = sorted(of_sites)
+    values = np.array([of_sites[number] for number in numbers])
+    return Togetherness(overall, np.array(numbers, np.int64), values)
+
+
 def evidence(
     *pages: tuple[int, float, float, float, float],
     togetherness: float = USUAL_TOGETHERNESS,
+    of_sites: dict[int, float] | None = None,
     is_revisited: bool = True,
 ) -> list[tuple[float, float]]:
     """Of pages of (site, rate, last visit, last update, visit before it): quiet days and probability."""
     columns = np.array(pages, np.float64).reshape(-1, 5).T
     is_seen_twice = np.full(len(pages), is_revisited)
     quiet, shared = sibling_evidence(
-        Sightings(columns[0].astype(np.int64), *columns[1:], is_seen_twice), togetherness
+        Sightings(columns[0].astype(np.int64), *columns[1:], is_seen_twice),
+        learned(togetherness, of_sites or {}),
     )
     return list(zip(quiet.tolist(), shared.tolist(), strict=True))
 
@@ -66,6 +75,22 @@ def test_where_pages_are_updated_together_less_often_siblings_tell_less() -> Non
 def test_where_pages_are_never_updated_together_siblings_tell_nothing() -> None:
     pages = (1, 0.1, 10, NEVER, NEVER), (1, 0.1, 20, NEVER, NEVER), (1, 0.1, 30, 30, 10)
     assert evidence(*pages, togetherness=0.0) == [(0.0, 0.0)] * 3
+
+
+def test_what_was_learned_of_a_site_goes_before_what_all_have() -> None:
+    pages = [
+        page
+        for site in (1, 2, 3)
+        for page in (
+            (site, 0.1, 10, NEVER, NEVER),
+            (site, 0.1, 20, NEVER, NEVER),
+            (site, 0.1, 30, 30, 10),
+        )
+    ]
+    found = evidence(*pages, togetherness=USUAL_TOGETHERNESS / 2, of_sites={1: 0.0, 3: 0.9})
+    assert found[0] == (0.0, 0.0)
+    assert found[3] == (pytest.approx(QUIET_SHARE / 16 * 10), pytest.approx(SHARED_UPDATES / 4))
+    assert found[6] == (pytest.approx(QUIET_SHARE * 10), pytest.approx(SHARED_UPDATES))
 
 
 def test_more_than_the_usual_togetherness_tells_no_more() -> None:
@@ -126,23 +151,28 @@ whole_days = st.lists(
 )
 
 
-def plainly(found: list[Page]) -> list[tuple[float, float]]:
+def plainly(found: list[Page], of_sites: dict[int, float]) -> list[tuple[float, float]]:
     """What is said of each page by the definitions, page by page and day by day."""
-    return [(quiet_days_of(page, found), shared_of(page, found)) for page in found]
+    told = []
+    for page in found:
+        strength = min(1.0, of_sites.get(page[0], USUAL_TOGETHERNESS) / USUAL_TOGETHERNESS)
+        quiet = quiet_days_of(page, found, QUIET_SHARE * strength**4)
+        told.append((quiet, strength**2 * shared_of(page, found)))
+    return told
 
 
 def seen_on_its_site(page: Page, found: list[Page]) -> list[Page]:
     return [other for other in found if other[0] == page[0] > 0 and other[2] >= 0]
 
 
-def quiet_days_of(page: Page, found: list[Page]) -> float:
+def quiet_days_of(page: Page, found: list[Page], quiet_share: float) -> float:
     quiet = [other for other in seen_on_its_site(page, found) if not other[3] >= other[2]]
     numbers = (
         sum(other[2] > day for other in quiet)
         for day in range(13)
         if any(other[2] > day for other in seen_on_its_site(page, found)) and day >= page[2]
     )
-    return sum(1 - max(LEAST_LEFT, (1 - QUIET_SHARE) ** number) for number in numbers)
+    return sum(1 - max(LEAST_LEFT, (1 - quiet_share) ** number) for number in numbers)
 
 
 def shared_of(page: Page, found: list[Page]) -> float:
@@ -158,16 +188,22 @@ def shared_of(page: Page, found: list[Page]) -> float:
     return SHARED_UPDATES * min(most, 1.0)
 
 
-@given(whole_days)
-def test_every_page_gets_what_the_definitions_say(found: list[Page]) -> None:
-    assert np.array(evidence(*found)).tolist() == [pytest.approx(one) for one in plainly(found)]
+numbers_of_sites = st.dictionaries(st.integers(0, 4), st.floats(0, 1), max_size=3)
 
 
-@given(pages)
-def test_sites_looked_at_apart_get_the_very_same(
-    found: list[tuple[int, float, float, float, float]],
+@given(whole_days, numbers_of_sites)
+def test_every_page_gets_what_the_definitions_say(
+    found: list[Page], of_sites: dict[int, float]
 ) -> None:
-    together = evidence(*found)
+    told = np.array(evidence(*found, of_sites=of_sites)).tolist()
+    assert told == [pytest.approx(one) for one in plainly(found, of_sites)]
+
+
+@given(pages, numbers_of_sites)
+def test_sites_looked_at_apart_get_the_very_same(
+    found: list[tuple[int, float, float, float, float]], of_sites: dict[int, float]
+) -> None:
+    together = evidence(*found, of_sites=of_sites)
     for site in range(4):
-        apart = evidence(*(page for page in found if page[0] == site))
+        apart = evidence(*(page for page in found if page[0] == site), of_sites=of_sites)
         assert apart == [one for page, one in zip(found, together, strict=True) if page[0] == site]
