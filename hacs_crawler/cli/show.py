@@ -46,8 +46,8 @@ class PageReport:
     `updated` says of each visit whether it found an update. `rate_per_day` is estimated anew, `interval`
     holds `INTERVAL` of its posterior; None where the estimator has none. `churn` and `churning` are as
     in `model.Rates`, `confirmed` counts the updates of which a link was seen again, and those of which
-    that can be told. `siblings` are the other pages known of its site, `togetherness` how often they are updated together, and those of all sites (see
-    `model.Togetherness`).
+    that can be told. `siblings` are the other pages known of its site, `togetherness` how often they are
+    updated together, and those of all sites (see `model.Togetherness`).
     """
 
     page: Page

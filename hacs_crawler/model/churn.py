@@ -57,8 +57,8 @@ _KINDS_OF_PAGES: Final = (
 )
 """The share of pages of that kind, and of their updates' fates: what lasts, lists that roll on, news.
 
-Of the updates of 334 scholarly pages visited every 30 days 76 % last, 23 % pass and 1 % are fleeting; half
-of the pages keep all, one in twenty a third. News is a guess, there is none among them: its links go as
+Of the updates of 334 scholarly pages visited every 30 days 76 % last, 23 % pass and 1 % are fleeting;
+half of the pages keep all, one in twenty a third. News is a guess, there is none among them: its links go as
 those of churn do, so that only control visits and gaps of other lengths tell the two apart.
 """
 _KINDS_OF_CHURN: Final = ((0.5, 0.02, 0.03, 0.95), (0.5, 0.3, 0.4, 0.3))
@@ -180,10 +180,10 @@ def _posterior(
 
 
 def _log_prior(x: FloatArray, prior: LogNormalPrior) -> FloatArray:
-    """Return the log density of log lambda: log-normal, with `_NEWS` of the pages evenly above its median.
+    """Return the log density of log lambda: log-normal, and of a share of pages, `_NEWS`, even above it.
 
-    Without them no number of passed controls would clear a page that is updated every hour: a log-normal
-    of homepages has next to none.
+    Without these no number of passed controls would clear a page that is updated every hour: a
+    log-normal of homepages has next to none.
     """
     usual = np.exp(-0.5 * ((x - prior.log_median) / prior.log_sd) ** 2) / (
         prior.log_sd * math.sqrt(2 * math.pi)

@@ -284,7 +284,7 @@ class State:
         """Fit the priors to a sample of the store's own pages and keep them there for the next run.
 
         Pages that churn are left out: their updates are not time's. A prior that is the same as the one
-        kept, to within `SAME_PRIOR`, is not kept in its place: every page would have to be estimated anew
+        kept, to within `SAME_PRIOR`, does not take its place: every page would have to be estimated anew
         for next to nothing. Returns the one that is kept. The togetherness and the share of pages that
         churn are fitted too.
         """
