@@ -4,8 +4,10 @@ python benchmarks/churn.py FOLDER     # with pages.csv, updates.csv, captures.cs
 
 To the known histories of FOLDER pages are added that never gain a link of their own, each a site of its
 own: `session` shows a new session parameter in its links at every request, `token` a random token in
-some link's path at every second request, `box` five links of a pool of 60 at random. The default crawls
-with and without them, as does Last-Obs; hits are visits that found a true update.
+some link's path at every second request, `box` five links of a pool of 60 at random. Two kinds are time's
+own, and shown apart: `calendar` shows the links of the next 30 days, `weekly` five links that are new
+each week. The default crawls with and without them, as does Last-Obs; hits are visits that found an update
+of FOLDER's. What is learned of the parts of links that change (see docs/updates.md) is not used here.
 """
 
 import argparse
@@ -27,7 +29,7 @@ from hacs_crawler.utils.times import DAY
 
 START = parse_day("2022-01-01", "day")
 BUDGETS = (2, 5, 15)
-KINDS = ("session", "token", "box")
+KINDS = ("session", "token", "box", "calendar", "weekly")
 NUMBERS = (3, 6, 15)
 POOL = 60
 SHOWN = 5
@@ -49,9 +51,13 @@ class Churning(World):
             return visit
         self.trap_visits += at >= self.scenario.start
         assert visit.links is not None
-        return Visit(visit.url, at, links=visit.links | self._brought(kind))
+        return Visit(visit.url, at, links=visit.links | self._brought(kind, at))
 
-    def _brought(self, kind: str) -> frozenset[int]:
+    def _brought(self, kind: str, at: int) -> frozenset[int]:
+        if kind == "calendar":
+            return frozenset(range(at // DAY, at // DAY + 30))
+        if kind == "weekly":
+            return frozenset(range(at // (7 * DAY) * SHOWN, at // (7 * DAY) * SHOWN + SHOWN))
         if kind == "box":
             pool = self._random.choice(np.arange(10_000, 10_000 + POOL), SHOWN, replace=False)
             return frozenset(pool.tolist())
