@@ -38,6 +38,7 @@ OUTCOME = Outcome(
     is_update=False,
     new_links=set(),
     p=1.0,
+    churn=0.0,
     rate_before_per_day=0.1,
     page=Page(SEED),
     estimate=lambda _: 0.1,
