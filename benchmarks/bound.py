@@ -69,8 +69,7 @@ def hits(scenario: Scenario, versions: Versions, bound: int | None) -> int:
     """Return the hits of a simulated crawl that records the links which pages had."""
 
     class Showing(World):
-        def _shown(self, page: int, at: int, found: int) -> Visit:
-            del found
+        def _shown(self, page: int, at: int) -> Visit:
             url = self._urls[page]
             place = bisect_right(versions[url], at, key=lambda version: version[0]) - 1
             return Visit(url, at, links=versions[url][max(place, 0)][1])

@@ -89,7 +89,7 @@ class Crawl:
             ((chosen,), _) = selection.take()
             pages = np.array(chosen.entries, np.int64)
             found = world.visit(pages, now)
-            state.record(world.shown(pages, now, found))
+            state.record(world.shown(pages, now))
             made = np.zeros(len(pages), OUTCOME)
             made["page_id"], made["site"], made["at"], made["run"] = pages, sites[pages], now, now
             made["p"], made["raw_p"] = chosen.p, chosen.raw_p

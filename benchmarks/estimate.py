@@ -58,10 +58,7 @@ def fill(store: Store, number: int, name: str) -> None:
     for start in range(0, number, PAGES_A_CALL):
         stores.tell(f"{name}: {start:,} of {number:,} pages written")
         pages = [page_of(index, rng) for index in range(start, min(start + PAGES_A_CALL, number))]
-        for page, rate in zip(
-            pages, Estimation().rates_with_spread(pages)[0].tolist(), strict=True
-        ):
-            page.rate = rate
+        Estimation().estimate(pages)
         store.write(
             [Change(page_id_of(page.url), 0, encode_page(page), encode_row(page)) for page in pages]
         )

@@ -259,7 +259,7 @@ class Noted:
         self._place = place
         self._crawl = crawl
         self._start = world.scenario.start
-        self.is_unbounded = self._policy.is_unbounded
+        self.is_unbounded, self.uses_rate = self._policy.is_unbounded, self._policy.uses_rate
         self.score = self._policy.score
 
     def note(self, places: NDArray[np.int64], now: int, found: NDArray[np.int64]) -> None:

@@ -299,7 +299,7 @@ def compare(states: dict[str, str], expected: dict[int, Page]) -> int:
             len(expected.keys() - found.keys()),
             len(found.keys() - expected.keys()),
             sum(one.visits != other.visits for one, other in both),
-            sum(one.first_seen() != other.first_seen() for one, other in both),
+            sum(one.sightings() != other.sightings() for one, other in both),
             sum(one.last_update != other.last_update for one, other in both),
             sum(abs(other.rate / one.rate - 1) > TOLERANCE for one, other in both),
         ]

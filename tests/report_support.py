@@ -84,6 +84,7 @@ def busy_state(config: Config, sites: int = 40, pages_a_site: int = 4) -> State:
                 raw_p=p,
                 rate_per_day=0.1,
                 days_since_visit=days,
+                churn=0.0,
             )
             place, news = urls.index(url), News.SEEN
             if place % 20 == 7 and run > RUNS / 2:

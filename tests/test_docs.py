@@ -42,7 +42,14 @@ SOURCES = {
 }
 TEST_COMMAND = "pip install -r requirements.txt && pytest"
 CRAWL_COMMAND = "pip install -r requirements.txt && scrapy crawl scholar -a seeds=seeds/scholar.txt"
-SCRAPYS_OWN_META = {"is_start_request", "depth", "download_slot", "dont_retry", "dont_redirect"}
+SCRAPYS_OWN_META = {
+    "is_start_request",
+    "depth",
+    "download_slot",
+    "dont_retry",
+    "dont_redirect",
+    "redirect_urls",
+}
 
 
 def in_code(pattern: str) -> set[str]:

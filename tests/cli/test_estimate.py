@@ -70,7 +70,7 @@ def assert_all_estimated(store: Store, estimator: str = "bayes") -> None:
     estimation = State(store, Estimation(estimator)).estimation
     pages = list(pages_of(store).values())
     assert len(pages) == PAGES
-    expected, _ = estimation.rates_with_spread(pages)
+    expected = estimation.rates(pages).rate_per_day
     assert [page.rate for page in pages] == pytest.approx(expected.tolist())
 
 

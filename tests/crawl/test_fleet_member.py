@@ -24,7 +24,9 @@ from hacs_crawler.state import Prediction
 from sqlite_board import SQLiteBoard
 
 LEASE_SECONDS = 6.0
-PREDICTION = Prediction(label=0, run=1, p=0.5, raw_p=0.5, rate_per_day=1.0, days_since_visit=1.0)
+PREDICTION = Prediction(
+    label=0, run=1, p=0.5, raw_p=0.5, rate_per_day=1.0, days_since_visit=1.0, churn=0.0
+)
 
 
 class Ranker:

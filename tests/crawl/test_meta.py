@@ -26,7 +26,9 @@ from hacs_crawler.state import Page, Prediction
 
 URL = "http://a.example/page"
 SEED = "http://a.example/"
-PREDICTION = Prediction(label=1, run=2, p=0.5, raw_p=0.5, rate_per_day=1.0, days_since_visit=1.0)
+PREDICTION = Prediction(
+    label=1, run=2, p=0.5, raw_p=0.5, rate_per_day=1.0, days_since_visit=1.0, churn=0.0
+)
 OUTCOME = Outcome(
     url=SEED,
     requested_url=SEED,
@@ -36,6 +38,7 @@ OUTCOME = Outcome(
     is_update=False,
     new_links=set(),
     p=1.0,
+    churn=0.0,
     rate_before_per_day=0.1,
     page=Page(SEED),
     estimate=lambda _: 0.1,

@@ -43,7 +43,9 @@ A, B, C = "http://a.example/", "http://b.example/", "http://c.example/"
 DAY = 86_400
 SECONDS = 2.0
 """After how long a visit is written."""
-PREDICTION = Prediction(label=1, run=2, p=0.5, raw_p=0.5, rate_per_day=1.0, days_since_visit=1.0)
+PREDICTION = Prediction(
+    label=1, run=2, p=0.5, raw_p=0.5, rate_per_day=1.0, days_since_visit=1.0, churn=0.0
+)
 
 on_real_stores = pytest.mark.parametrize("new_store", ["sqlite", "redis"], indirect=True)
 

@@ -24,7 +24,9 @@ from hacs_crawler.state import Estimation, Page, Prediction, State, Visit, open_
 
 URL = "http://a.example/"
 NOW = 1_700_000_000
-PREDICTION = Prediction(label=1, run=2, p=0.5, raw_p=0.5, rate_per_day=1.0, days_since_visit=1.0)
+PREDICTION = Prediction(
+    label=1, run=2, p=0.5, raw_p=0.5, rate_per_day=1.0, days_since_visit=1.0, churn=0.0
+)
 New = Callable[..., Session]
 
 

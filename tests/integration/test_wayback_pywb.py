@@ -193,8 +193,7 @@ def pages_in(state: str, namespace: str = "hacs") -> dict[str, Page]:
     """Every page of a state by its SURT, estimated with the default prior: each state fits its own."""
     with closing(open_store(state, namespace, Path())) as store:
         pages = [page for page in State(store, Estimation()).pages() if page]
-    for page, rate in zip(pages, Estimation().rates_with_spread(pages)[0].tolist(), strict=True):
-        page.rate = rate
+    Estimation().estimate(pages)
     return {page_surt(page.url): page for page in pages}
 
 

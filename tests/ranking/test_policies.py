@@ -51,6 +51,8 @@ def candidates(**columns: object) -> Candidates:
         p=np.zeros(size),
         raw_p=np.zeros(size),
         updates=np.zeros(size, np.int64),
+        churn=np.zeros(size),
+        churning=np.zeros(size),
         seed=0,
         **given,  # type: ignore[arg-type]
     )

@@ -69,6 +69,7 @@ def test_a_page_never_visited_is_sure_to_be_new() -> None:
         "raw_p": 1.0,
         "rate_per_day": DEFAULT_PRIOR.mean_rate,
         "days_since_visit": math.inf,
+        "churn": 0.0,
     }
     assert second["p"] < 1.0
 

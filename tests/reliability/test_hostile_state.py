@@ -140,6 +140,7 @@ def visits_of(url: str) -> list[Visit]:
         raw_p=0.5,
         rate_per_day=0.1,
         days_since_visit=1.0,
+        churn=0.0,
     )
     return [
         Visit(url, START + day * DAY, links=frozenset({1, 2, day % 2}), prediction=prediction)

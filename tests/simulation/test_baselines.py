@@ -62,6 +62,8 @@ def candidates(rates: list[float], days: list[float], seed: int = 0) -> Candidat
         visits=np.full(size, 3),
         updates=np.ones(size, np.int64),
         failures=np.zeros(size, np.int64),
+        churn=np.zeros(size),
+        churning=np.zeros(size),
         seed=seed,
     )
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import struct
 from array import array
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -13,7 +15,7 @@ from hypothesis import strategies as st
 from hacs_crawler.exceptions import StateError
 from hacs_crawler.links.sites import site_id
 from hacs_crawler.state.codec import ROW, decode_page, encode_page, encode_row
-from hacs_crawler.state.page import Harvest, News, Page, Visit, bound_links, merge
+from hacs_crawler.state.page import Harvest, News, Page, Visit, bound_links, copy_of, merge
 
 seconds = st.integers(1, 2**32 - 1)
 digests = st.integers(-(2**63), 2**63 - 1)
@@ -29,6 +31,8 @@ pages = st.builds(
     not_before=seconds,
     rate=st.floats(0, 1e6),
     log_sd=st.floats(0, 4, width=32),
+    churn=st.floats(0, 1, width=32),
+    churning=st.floats(0, 1, width=32),
     version=st.integers(1, 2**32 - 2),  # the last one could not be followed by another write
     etag=st.text(max_size=20),
     last_modified=st.text(max_size=20),
@@ -44,6 +48,7 @@ def example_page() -> Page:
     merge(page, Visit(page.url, 200, links=frozenset({1, 5})))
     merge(page, Visit(page.url, 300, News.FAILED))
     page.rate, page.log_sd, page.version = 0.25, 0.5, 7
+    page.churn, page.churning = 0.125, 0.75
     return page
 
 
@@ -58,8 +63,15 @@ OLDER_LAYOUTS = {
     "000004000000687474703a2f2f6578616d706c652e6564752f7e612f64000000c8000000900100006400000003000000"
     "c800000001000000feffffffffffffff0100000000000000ffffffffffffff7f05000000000000000100000090010000"
     "0a00000005000000",
+    4: "0400000007000000640000009001000000000000000000000000d03f0000003f1600000000000000030000000000"
+    "00000200000004000000687474703a2f2f6578616d706c652e6564752f7e612f64000000c80000009001000064000000"
+    "03000000c800000001000000feffffffffffffff0100000000000000ffffffffffffff7f050000000000000001000000"
+    "900100000a00000005000000",
 }
-"""The example page as versions before wrote it: plain, keeping less of its links, with digests."""
+"""The example page as versions before wrote it.
+
+Plain, keeping less of its links, with digests, and with these and the spread of its rate.
+"""
 
 
 @given(pages)
@@ -71,9 +83,14 @@ def test_a_page_comes_back_from_its_bytes(page: Page) -> None:
     assert decode_page(encode_page(page)) == page
 
 
-def test_links_and_their_first_sightings_come_back() -> None:
+def test_links_and_when_they_were_first_and_last_seen_come_back() -> None:
     page = decode_page(encode_page(example_page()))
-    assert page.first_seen() == {1: 100, -2: 100, 2**63 - 1: 100, 5: 200}
+    assert page.sightings() == {
+        1: (100, 200),
+        -2: (100, 100),
+        2**63 - 1: (100, 100),
+        5: (200, 200),
+    }
 
 
 @pytest.mark.parametrize("length", range(0, len(encode_page(example_page())), 7))
@@ -89,14 +106,58 @@ def test_a_layout_of_a_later_version_is_refused() -> None:
         decode_page(bytes(body))
 
 
-def test_pages_of_older_layouts_are_read_and_have_no_spread() -> None:
+def test_pages_of_older_layouts_are_read_and_lack_what_these_did_not_have() -> None:
     plain, narrowed, with_digests = example_page(), example_page(), example_page()
     bound_links(narrowed, 8)
     merge(with_digests, Visit(with_digests.url, 400, digest=5))
-    for layout, page in enumerate((plain, narrowed, with_digests), start=1):
-        page.log_sd = 0.0
+    with_spread = copy_of(with_digests)
+    for layout, page in enumerate((plain, narrowed, with_digests, with_spread), start=1):
+        page.log_sd = 0.5 if layout == 4 else 0.0
+        page.churn = page.churning = 0.0
+        page.last_seen = array("I", [0] * len(page.links))
         assert decode_page(bytes.fromhex(OLDER_LAYOUTS[layout])) == page
-        assert encode_page(page)[0] == 4
+        assert encode_page(page)[0] == 5
+        assert decode_page(encode_page(page)) == page
+
+
+@pytest.mark.parametrize("name", ["churn", "churning"])
+@pytest.mark.parametrize("value", [-0.1, 1.1, float("nan"), float("inf")])
+def test_churn_that_is_no_probability_is_refused(name: str, value: float) -> None:
+    page = example_page()
+    setattr(page, name, value)
+    with pytest.raises(StateError, match=f"{name} "):
+        decode_page(encode_page(page))
+
+
+LATEST = -24
+"""Where the bytes of the example page say when its links were seen last: 200, but for two of them."""
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda end: end[:-4],
+        lambda end: end + bytes(4),
+        lambda end: struct.pack("<II", 200, 1) + end[8:],
+        lambda end: struct.pack("<II", 200, 2**32 - 1) + end[8:],
+        lambda end: end[:8] + struct.pack("<I", 4) + end[12:],
+        lambda end: end[:8] + struct.pack("<I", 2**32 - 1) + end[12:],
+    ],
+    ids=[
+        "cut",
+        "too long",
+        "too few times",
+        "more times than bytes",
+        "a link too many",
+        "a link far too many",
+    ],
+)
+def test_last_sightings_that_cannot_be_are_refused(change: Callable[[bytes], bytes]) -> None:
+    body = encode_page(example_page())
+    start, end = body[:LATEST], body[LATEST:]
+    assert struct.unpack_from("<II", end) == (200, 2)
+    with pytest.raises(StateError, match="damaged"):
+        decode_page(start + change(end))
 
 
 def test_a_page_that_keeps_less_of_its_links_and_has_digests_comes_back() -> None:
@@ -116,7 +177,7 @@ def test_digests_that_are_cut_or_in_disorder_are_refused(rest: bytes) -> None:
         decode_page(bytes(body) + rest)
 
 
-@pytest.mark.parametrize(("layout", "level"), [(1, 1), (2, 0), (2, 19), (2, 255), (3, 19), (4, 19)])
+@pytest.mark.parametrize(("layout", "level"), [(1, 1), (2, 0), (2, 19), (2, 255), (3, 19), (5, 19)])
 def test_a_level_of_links_that_does_not_exist_is_refused(layout: int, level: int) -> None:
     older = OLDER_LAYOUTS.get(layout)
     body = bytearray(encode_page(example_page()) if older is None else bytes.fromhex(older))
@@ -133,7 +194,8 @@ def test_rubbish_is_refused_or_is_a_page(body: bytes) -> None:
 
 def test_the_row_holds_what_ranking_needs() -> None:
     row = np.frombuffer(encode_row(example_page()), ROW)[0]
-    assert row.tolist() == (0.25, 200, 200, 0, 2, 1, 1, 100, site_id("http://example.edu/~a/"), 0.5)
+    rest = site_id("http://example.edu/~a/"), 0.5, 0.125, 0.75
+    assert row.tolist() == (0.25, 200, 200, 0, 2, 1, 1, 100, *rest)
 
 
 def test_where_no_update_is_known_the_row_names_the_first_visit() -> None:

@@ -139,6 +139,8 @@ def test_what_is_known_as_of_a_day_is_what_the_visits_until_then_tell(
     assert page == before
     assert past.runs == expected.runs
     assert past.links == expected.links
+    for link, (first, last) in expected.sightings().items():
+        assert first <= last <= past.sightings()[link].last
     assert past.links_since == expected.links_since
     if not any(visit.news is News.REPEATED for visit in visits):
         assert past.visits == expected.visits

@@ -74,7 +74,7 @@ def example() -> Page:
 
 def test_the_layout() -> None:
     assert json.loads(to_line(example())) == {
-        "hacs": 1,
+        "hacs": 4,
         "url": URL,
         "surt": "edu,example)/~a",
         "rate_per_day": 0.25,
@@ -102,22 +102,23 @@ def test_the_layout() -> None:
             {
                 "first_seen": "2026-01-31T12:00:00Z",
                 "fingerprints": ["feffffffffffffff", "0100000000000000"],
+                "last_seen": ["2026-01-31T12:00:00Z", "2026-02-01T12:00:00Z"],
             },
             {
                 "first_seen": "2026-02-01T12:00:00Z",
                 "fingerprints": ["0500000000000000", "0700000000000000"],
+                "last_seen": "2026-02-01T12:00:00Z",
             },
         ],
         "harvests": [{"source": 9, "until": "2026-01-31T12:00:00Z", "digest": "f" * 16}],
     }
 
 
-def test_of_a_page_with_digests_the_layout_is_one_that_older_versions_refuse() -> None:
+def test_digests_and_contents_are_written_with_their_times() -> None:
     page = page_after(
         Visit(URL, 1_769_860_800, digest=5), Visit(URL, 1_769_860_801, repeats=True, digest=9)
     )
     fields = json.loads(to_line(page))
-    assert fields["hacs"] == 3
     assert fields["digests"] == [
         {"at": "2026-01-31T12:00:00Z", "number": 5, "repeats": False},
         {"at": "2026-01-31T12:00:01Z", "number": 9, "repeats": True},
@@ -152,16 +153,16 @@ def test_so_does_a_page_that_keeps_less_of_its_links(history: list[Visit], most:
 
 def test_what_is_kept_of_links_is_the_beginning_of_their_fingerprints() -> None:
     found = []
-    for most in (8 * 9, 4 * 9, 2 * 9):
+    for most in (12 * 9, 4 * 9, 2 * 9):
         page = page_after(Visit(URL, 1, links=frozenset(map(fingerprint, "abcdefghi"))))
         bound_links(page, most)
         line = json.loads(to_line(page))
-        found.append((line["hacs"], line["link_level"], set(line["links"][0]["fingerprints"])))
+        found.append((line["link_level"], set(line["links"][0]["fingerprints"])))
     hashes = [blake2b(text.encode(), digest_size=8).hexdigest() for text in "abcdefghi"]
     assert found == [
-        (1, 0, set(hashes)),
-        (2, 1, {one[:8] for one in hashes}),
-        (2, 2, {one[:4] for one in hashes}),
+        (0, set(hashes)),
+        (1, {one[:8] for one in hashes}),
+        (2, {one[:4] for one in hashes}),
     ]
 
 
@@ -186,10 +187,42 @@ def test_links_that_a_level_does_not_keep_are_refused(
         from_line(json.dumps(fields).encode())
 
 
-def test_exports_that_know_no_level_are_read() -> None:
-    fields = json.loads(to_line(example()))
-    del fields["link_level"]
-    assert from_line(json.dumps(fields).encode()).links == example().links
+@pytest.mark.parametrize("layout", [1, 2, 3])
+def test_exports_of_older_layouts_lack_what_these_did_not_have(layout: int) -> None:
+    page = page_after(
+        Visit(URL, 100, links=frozenset({1, 2})), Visit(URL, 200, links=frozenset({2, 3}))
+    )
+    if layout > 1:
+        bound_links(page, 12)
+    if layout == 3:
+        merge(page, Visit(URL, 300, digest=5))
+    fields = json.loads(to_line(page)) | {"hacs": layout}
+    if layout < 3:
+        del fields["digests"], fields["contents"]
+    if layout == 1:
+        del fields["link_level"]
+    for run in fields["links"]:
+        del run["last_seen"]
+    page.last_seen = array("I", [0] * len(page.links))
+    assert from_line(json.dumps(fields).encode()) == page
+
+
+def test_last_sightings_that_are_not_known_are_null() -> None:
+    page = page_after(
+        Visit(URL, 100, links=frozenset({1, 2})), Visit(URL, 200, links=frozenset({3}))
+    )
+    page.last_seen = array("I", [0, 150, 0])
+    found = [run["last_seen"] for run in json.loads(to_line(page))["links"]]
+    assert found == [[None, "1970-01-01T00:02:30Z"], None]
+    assert from_line(to_line(page)).last_seen == page.last_seen
+
+
+def test_an_export_that_says_of_narrowed_links_when_they_were_last_seen_is_read_without() -> None:
+    page = page_after(Visit(URL, 100, links=frozenset({1, 2})))
+    bound_links(page, 8)
+    fields = json.loads(to_line(page))
+    fields["links"][0]["last_seen"] = "1970-01-01T00:02:30Z"
+    assert from_line(json.dumps(fields).encode()) == page
 
 
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"]))))
@@ -204,6 +237,7 @@ def test_the_order_of_keys_and_of_fingerprints_and_what_follows_from_the_rest_do
 ):
     fields = json.loads(to_line(example()))
     fields["links"][0]["fingerprints"].reverse()
+    fields["links"][0]["last_seen"].reverse()
     for key in ("surt", "last_visit", "last_update", "gone"):
         del fields[key]
     fields["visits"] = [{"at": one["at"]} for one in fields["visits"]]
@@ -269,7 +303,7 @@ def test_of_many_such_lines_some_are_named_and_all_counted(
 @pytest.mark.parametrize(
     ("path", "value", "message"),
     [
-        ("hacs", 4, "'hacs' is layout 4"),
+        ("hacs", 5, "'hacs' is layout 5, this version of hacs-crawler knows 1 to 4"),
         ("hacs", True, "'hacs' is no whole number"),
         ("url", "missing", "no 'url'"),
         ("url", 5, "'url' is no text: 5"),
@@ -304,13 +338,22 @@ def test_of_many_such_lines_some_are_named_and_all_counted(
         ("links_since", None, "'links_since' is not at or before the first of 'links'"),
         ("links_since", "2026-02-01T00:00:00Z", "'links_since' is not at or before the first"),
         ("links/1/first_seen", "2026-01-31T12:00:00Z", "'links' is not in ascending order"),
-        ("links/0/fingerprints", [], "an entry of 'links' has no fingerprints"),
+        ("links/0/last_seen", [], "'last_seen' is no list of 2 times"),
+        ("links/0/last_seen", ["2026-01-31T12:00:00Z"] * 3, "'last_seen' is no list of 2 times"),
+        ("links/0/last_seen", ["2026-01-31T12:00:00Z", 5], "'last_seen' is no ISO 8601 time"),
+        ("links/0/last_seen", "soon", "'last_seen' is no ISO 8601 time in 1970-2106: 'soon'"),
+        (
+            "links/0/last_seen",
+            "2026-01-31T11:59:59Z",
+            "in an entry of 'links' a time of 'last_seen' is before 'first_seen'",
+        ),
+        ("links/1/fingerprints", [], "an entry of 'links' has no fingerprints"),
         ("links/0/fingerprints", None, "'fingerprints' is no list"),
         ("links/0/fingerprints", ["1"], "fingerprints have to be texts of 16 hexadecimal digits"),
         ("links/0/fingerprints", [1], "fingerprints have to be texts of 16 hexadecimal digits"),
         ("links/0/fingerprints", ["x" * 16], "16 hexadecimal digits"),
         ("links/0/fingerprints", ["00 00 00 00 00 0"], "16 hexadecimal digits"),
-        ("links/0/fingerprints", ["05" + "0" * 14], "a fingerprint is twice in 'links'"),
+        ("links/0/fingerprints", ["05" + "0" * 14, "1" * 16], "a fingerprint is twice in 'links'"),
         ("links/0/fingerprints", ["0" * 16, "0" * 16], "a fingerprint is twice in 'links'"),
         ("harvests/0/source", 2**32, "'source' is no whole number"),
         ("harvests/0/digest", "", "16 hexadecimal digits"),

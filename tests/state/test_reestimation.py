@@ -26,9 +26,9 @@ def filled(store: Store, estimation: Estimation | None = None) -> State:
     state = State(store, estimation or Estimation())
     state.record(
         [
-            Visit(f"http://example.edu/{number}", at, links=frozenset({number, at}))
+            Visit(f"http://example.edu/{number}", day * DAY, links=frozenset(range(day + 1)))
             for number in range(PAGES)
-            for at in (np.sort(random.choice(np.arange(1, 90), VISITS, False)) * DAY).tolist()
+            for day in np.sort(random.choice(np.arange(1, 90), VISITS, False)).tolist()
         ]
     )
     return state
@@ -41,10 +41,10 @@ def nothing(run: Run, total: int) -> None:
 def assert_followed(state: State) -> None:
     """Every page's rate, in its bytes and in its row, is what this state estimates."""
     pages = [page for page in state.pages() if page is not None]
-    rates, spreads = state.estimation.rates_with_spread(pages)
+    rates = state.estimation.rates(pages)
     assert len(pages) == PAGES
-    assert [page.rate for page in pages] == pytest.approx(rates.tolist())
-    assert [page.log_sd for page in pages] == pytest.approx(spreads.tolist(), rel=1e-6)
+    assert [page.rate for page in pages] == pytest.approx(rates.rate_per_day.tolist())
+    assert [page.log_sd for page in pages] == pytest.approx(rates.log_sd.tolist(), rel=1e-6)
     for ids, rows in state.store.all_rows():
         loaded = state.load(ids.tolist())
         expected = [loaded[page_id].rate for page_id in ids.tolist()]
@@ -118,6 +118,6 @@ def test_pages_that_a_crawl_with_an_older_prior_wrote_meanwhile_follow_at_its_en
     filled(store)
     late = State(store, Estimation())
     follow_prior(State(store, Estimation()), nothing)
-    late.record([Visit("http://example.edu/1", 95 * DAY, links=frozenset({1}))])
+    late.record([Visit("http://example.edu/1", 95 * DAY, links=frozenset(range(96)))])
     assert follow_prior(late, nothing) is not None
     assert_followed(late)

@@ -1,0 +1,305 @@
+"""Control visits: a page whose every visit showed something new is asked twice, within the budget."""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import count, pairwise
+from pathlib import Path
+from textwrap import dedent
+from threading import Lock, Thread
+from typing import Any
+
+import pytest
+
+import forks
+from hacs_crawler.state.page import Visit
+from hacs_crawler.utils.times import DAY
+from integration_support import QUICK, Crawl, Project, finish, read_until
+
+ADDONS = 'ADDONS={"hacs_crawler.addon.HacsAddon": 500}'
+SPIDER = """
+    import scrapy
+
+    class Plain(scrapy.Spider):
+        name = "plain"
+
+        def __init__(self, site, number="1", **kwargs):
+            super().__init__(**kwargs)
+            self.start_urls = [f"{site}/{n}" for n in range(int(number))]
+
+        def parse(self, response):
+            self.logger.info("parsed %s", response.url)
+            yield {"url": response.url}
+"""
+
+
+class Sessions:
+    """A server whose pages show links with a new session at every request, and a cookie of it."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, float, dict[str, str]]] = []
+        self.answers: dict[int, tuple[int, dict[str, str]]] = {}
+        """Status and headers of the n-th answer, from 0."""
+        self.robots = "User-agent: *\nDisallow:\n"
+        self._numbers = count(1)
+        self._lock = Lock()
+        site = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_GET(self) -> None:
+                site.answer(self)
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server.daemon_threads = True
+        self._thread = Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._server.server_port}"
+
+    def visits(self) -> list[tuple[str, float, dict[str, str]]]:
+        """Requests but for robots.txt: path, time, headers."""
+        return [one for one in self.asked if one[0] != "/robots.txt"]
+
+    def answer(self, handler: BaseHTTPRequestHandler) -> None:
+        with self._lock:
+            place = len(self.visits())
+            headers = {name.lower(): value for name, value in handler.headers.items()}
+            self.asked.append((handler.path, time.monotonic(), headers))
+        status, more = 200, {"Content-Type": "text/html", "Set-Cookie": "sid=1", "ETag": '"a"'}
+        body = "".join(f'<a href="/{n}?sid={next(self._numbers)}">x</a>' for n in range(1))
+        if handler.path == "/robots.txt":
+            body, more = self.robots, {"Content-Type": "text/plain"}
+        elif place in self.answers:
+            status, others = self.answers[place]
+            more |= others
+        handler.send_response(status)
+        for name, value in (more | {"Content-Length": str(len(body))}).items():
+            handler.send_header(name, value)
+        handler.end_headers()
+        handler.wfile.write(body.encode())
+
+    def __enter__(self) -> Sessions:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+
+@pytest.fixture
+def sessions() -> Iterator[Sessions]:
+    with Sessions() as site:
+        yield site
+
+
+class Runs:
+    """A spider of a project's own that has HACS as add-on, and pages that it knows to be suspicious."""
+
+    def __init__(self, project: Project, site: Sessions, write: Callable[..., None]) -> None:
+        self._project, self._site, self._write = project, site, write
+        self._file = project.folder / "spider.py"
+        self._file.write_text(dedent(SPIDER))
+
+    def known(self, number: int = 1) -> None:
+        """Four daily visits of each page, each of which showed a new link."""
+        start = int(time.time()) - 5 * DAY
+        for page in range(number):
+            url = f"{self._site.url}/{page}"
+            self._write(
+                *(Visit(url, start + n * DAY, links=frozenset({9_000 + n})) for n in range(5))
+            )
+
+    def arguments(self, number: int = 1, **settings: Any) -> list[str]:
+        settings = {"HACS_BUDGET": 4, "HACS_CONTROLS": 0.5, "LOG_LEVEL": "DEBUG"} | settings
+        options = [*QUICK, ADDONS, f"HACS_STATE={self._project.state}"]
+        options += [f"{name}={value}" for name, value in settings.items() if value is not None]
+        parts = [part for one in options for part in ("-s", one)]
+        site = ("-a", f"site={self._site.url}", "-a", f"number={number}")
+        return ["runspider", str(self._file), *site, *parts]
+
+    def run(self, number: int = 1, **settings: Any) -> Crawl:
+        arguments = self.arguments(number, **settings)
+        done = forks.run("scrapy", arguments, self._project.folder)
+        log = done.stderr.decode()
+        assert "Traceback" not in log, log
+        return Crawl(done.returncode, log, "")
+
+    def start(self, number: int = 1, **settings: Any) -> subprocess.Popen[str]:
+        command = [sys.executable, "-m", "scrapy", *self.arguments(number, **settings)]
+        return subprocess.Popen(
+            command, cwd=self._project.folder, stderr=subprocess.PIPE, text=True
+        )
+
+
+@pytest.fixture
+def runs(project: Project, sessions: Sessions, write_state: Callable[..., None]) -> Runs:
+    return Runs(project, sessions, write_state)
+
+
+def parsed(crawl: Crawl) -> int:
+    return crawl.log.count("parsed http")
+
+
+def test_a_page_that_always_shows_something_new_is_asked_twice_and_the_spider_sees_one_answer(
+    runs: Runs, sessions: Sessions, project: Project
+) -> None:
+    runs.known()
+    crawl = runs.run()
+    assert crawl.exit_status == 0
+    first, second = sessions.visits()
+    assert first[0] == second[0] == "/0"
+    assert second[1] - first[1] >= 1.0
+    assert parsed(crawl) == 1
+    assert crawl.stat("item_scraped_count") == 1
+    assert crawl.stat("hacs/controls") == 1
+    assert crawl.stat("hacs/controls/differed") == 1
+    assert crawl.stat("hacs/controls/failed") == 0
+    assert "'finish_reason': 'finished'" in crawl.log
+    page = project.page(f"{sessions.url}/0")
+    assert page is not None
+    assert len(page.visits) == 7
+    assert page.visits[-1] - page.visits[-2] < 60
+    assert page.churning > 0.95
+    assert page.churn > 0.7
+
+
+def test_the_second_request_has_no_cookie_and_no_condition_and_no_cache_answers_it(
+    runs: Runs, sessions: Sessions
+) -> None:
+    runs.known()
+    runs.run(HTTPCACHE_ENABLED=True, HTTPCACHE_POLICY="scrapy.extensions.httpcache.DummyPolicy")
+    _, second = sessions.visits()
+    headers = second[2]
+    assert not {"cookie", "if-none-match", "if-modified-since"} & headers.keys()
+    assert headers["user-agent"] == sessions.visits()[0][2]["user-agent"]
+
+
+@pytest.mark.parametrize("settings", [{"HACS_BUDGET": None}, {"HACS_CONTROLS": 0}])
+def test_without_a_budget_or_a_share_of_it_nothing_is_asked_twice(
+    runs: Runs, sessions: Sessions, settings: dict[str, Any]
+) -> None:
+    runs.known()
+    crawl = runs.run(**settings)
+    assert len(sessions.visits()) == parsed(crawl) == 1
+    assert crawl.stat("hacs/controls") == 0
+
+
+def test_an_ordinary_page_is_asked_once(runs: Runs, sessions: Sessions) -> None:
+    crawl = runs.run()
+    assert len(sessions.visits()) == parsed(crawl) == 1
+
+
+def test_controls_are_taken_out_of_the_budget(runs: Runs, sessions: Sessions) -> None:
+    runs.known(6)
+    crawl = runs.run(6)
+    assert len(sessions.visits()) == 4
+    assert crawl.stat("hacs/controls") == 2
+    assert parsed(crawl) == 2
+
+
+def test_what_a_run_leaves_of_its_share_the_next_one_has(runs: Runs, sessions: Sessions) -> None:
+    runs.known(3)
+    for expected in (0, 0, 1):
+        crawl = runs.run(3, HACS_BUDGET=4, HACS_CONTROLS=0.1)
+        assert crawl.stat("hacs/controls") == expected
+
+
+def test_after_some_runs_whose_every_visit_showed_something_new_there_is_a_control(
+    runs: Runs, sessions: Sessions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = []
+    for day in range(5):
+        monkeypatch.setenv("HACS_TESTS_LATER", str(day * DAY))
+        monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[1]))
+        made.append(runs.run(HACS_CLOCK="clocks.later").stat("hacs/controls"))
+    assert made[0] == 0
+    assert sum(made) >= 1
+    assert len(sessions.visits()) == 5 + sum(made)
+
+
+def test_robots_txt_holds_for_the_second_request_too(runs: Runs, sessions: Sessions) -> None:
+    runs.known()
+    sessions.robots = "User-agent: *\nDisallow: /0\n"
+    sessions.answers[0] = (302, {"Location": "/other"})
+    crawl = runs.run(ROBOTSTXT_OBEY=True)
+    assert sessions.visits() == []
+    assert crawl.stat("hacs/controls") == 0
+
+
+def test_requests_keep_the_sites_delay(runs: Runs, sessions: Sessions) -> None:
+    runs.known(2)
+    runs.run(2, DOWNLOAD_DELAY=2, RANDOMIZE_DOWNLOAD_DELAY=False)
+    times = [at for _, at, _ in sessions.visits()]
+    assert len(times) == 4
+    assert all(later - earlier > 1.9 for earlier, later in pairwise(times))
+
+
+def test_a_host_that_asked_for_a_pause_is_not_asked_twice(runs: Runs, sessions: Sessions) -> None:
+    runs.known(2)
+    sessions.answers[1] = (429, {"Retry-After": "3"})
+    crawl = runs.run(2, CONCURRENT_REQUESTS=1, RETRY_ENABLED=False)
+    assert crawl.exit_status == 0
+    assert [path for path, _, _ in sessions.visits()].count("/0") + 0 <= 2
+    times = [at for _, at, _ in sessions.visits()]
+    assert all(later - times[1] > 2.9 for later in times[2:])
+
+
+def test_a_control_visit_that_is_answered_with_an_error_is_counted_and_tells_nothing(
+    runs: Runs, sessions: Sessions, project: Project
+) -> None:
+    runs.known()
+    sessions.answers[1] = (500, {})
+    crawl = runs.run(RETRY_ENABLED=False)
+    assert crawl.exit_status == 0
+    assert crawl.stat("hacs/controls/failed") == 1
+    assert crawl.stat("hacs/controls") == 0
+    page = project.page(f"{sessions.url}/0")
+    assert page is not None
+    assert len(page.visits) == 6
+    assert page.failures == 0
+
+
+def test_a_redirected_page_is_asked_for_where_it_was_asked_for_first(
+    runs: Runs, sessions: Sessions
+) -> None:
+    runs.known()
+    sessions.answers[0] = sessions.answers[2] = (302, {"Location": "/other"})
+    crawl = runs.run()
+    assert [path for path, _, _ in sessions.visits()] == ["/0", "/other", "/0", "/other"]
+    assert crawl.stat("hacs/controls") == 1
+
+
+def test_a_crawl_that_is_closed_meanwhile_makes_no_more_of_them(
+    runs: Runs, sessions: Sessions
+) -> None:
+    runs.known()
+    crawl = runs.run(CLOSESPIDER_ITEMCOUNT=1)
+    assert crawl.exit_status == 0
+    assert "'finish_reason': 'closespider_itemcount'" in crawl.log
+    assert len(sessions.visits()) == 1
+
+
+def test_a_signal_ends_the_crawl_though_a_control_is_under_way(
+    runs: Runs, sessions: Sessions
+) -> None:
+    runs.known()
+    process = runs.start()
+    log = read_until(process, "parsed http")
+    process.send_signal(signal.SIGINT)
+    crawl = finish(process, log)
+    assert crawl.exit_status == 0
+    assert "Traceback" not in crawl.log
+    assert re.search(r"'hacs/visits': 1\b", crawl.log)

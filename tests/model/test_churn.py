@@ -1,0 +1,277 @@
+"""Churn told from time: against plain quadrature, in both directions, and where nothing is suspicious."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hacs_crawler.model import DEFAULT_PRIOR, Fate, Gaps, Rates
+from hacs_crawler.model.bayes import bayes_with_spread
+from hacs_crawler.model.churn import (
+    CHURNING_PAGES,
+    SUSPICIOUS_RATE,
+    fit_churning_pages,
+    rates_with_churn,
+)
+
+CONTROL = 2 / 86_400
+"""A gap of two seconds, in days."""
+TIMES = ((0.7, 0.92, 0.06, 0.02), (0.15, 0.4, 0.4, 0.2), (0.15, 0.03, 0.12, 0.85))
+REQUESTS = ((0.5, 0.02, 0.03, 0.95), (0.5, 0.3, 0.4, 0.3))
+"""The share of pages of a kind, and of their updates that last, pass, and are fleeting."""
+
+Page = list[tuple[float, bool, Fate]]
+"""Gaps: days, whether there was an update, and what became of it."""
+
+
+def gaps_of(*pages: Page) -> tuple[Gaps, np.ndarray[tuple[int], np.dtype[np.uint8]]]:
+    flat = [gap for page in pages for gap in page]
+    gaps = Gaps(
+        np.array([days for days, _, _ in flat], np.float64),
+        np.array([updated for _, updated, _ in flat], np.bool_),
+        np.ones(len(flat)),
+        np.cumsum([0, *map(len, pages)]),
+    )
+    return gaps, np.array([fate for _, _, fate in flat], np.uint8)
+
+
+def rates_of(*pages: Page) -> Rates:
+    gaps, fates = gaps_of(*pages)
+    return rates_with_churn(gaps, DEFAULT_PRIOR, fates)
+
+
+def changing(
+    number: int, fate: Fate = Fate.UNKNOWN, days: float = 1.0, *, failed: int = 0, passed: int = 0
+) -> Page:
+    """A page that showed something new after each of so many gaps, then control visits."""
+    return [
+        *[(days, True, fate)] * number,
+        *[(CONTROL, True, fate)] * failed,
+        *[(CONTROL, False, Fate.UNKNOWN)] * passed,
+    ]
+
+
+def by_quadrature(page: Page, weights: list[float] | None = None) -> tuple[float, float, float]:
+    """The posterior means of the rate and of c, and P(c > 0), by a plain sum over a fine grid."""
+    x = np.linspace(
+        DEFAULT_PRIOR.log_median - 7 * DEFAULT_PRIOR.log_sd,
+        DEFAULT_PRIOR.log_median + 12 * DEFAULT_PRIOR.log_sd,
+        4001,
+    )
+    prior = np.exp(-(((x - DEFAULT_PRIOR.log_median) / DEFAULT_PRIOR.log_sd) ** 2) / 2)
+    prior /= prior.sum()
+    rate = np.exp(x)[:, None]
+    slab = (np.arange(200) + 0.5) / 200
+    c = np.concatenate([[0.0], slab])
+    of_c = np.concatenate([[1 - CHURNING_PAGES], np.full(200, CHURNING_PAGES / 200)])
+    likelihood = np.zeros((len(x), len(c)))
+    for (share, *of_time), (other_share, *of_request) in product(TIMES, REQUESTS):
+        log = np.zeros_like(likelihood)
+        for (days, updated, fate), weight in zip(page, weights or [1.0] * len(page), strict=True):
+            quiet = np.exp(-rate * days)
+            time, request = (1.0, 1.0) if not fate else (of_time[fate - 1], of_request[fate - 1])
+            chance = (1 - quiet) * time + quiet * c * request if updated else quiet * (1 - c)
+            with np.errstate(divide="ignore"):
+                log += weight * np.log(chance)
+        likelihood += share * other_share * np.exp(log)
+    mass = likelihood * prior[:, None] * of_c
+    mass /= mass.sum()
+    return (
+        float((mass * rate).sum()),
+        float((mass * c).sum()),
+        float(mass[:, 1:].sum()),
+    )
+
+
+# Visits of one kind of page at gaps of a day: what becomes of its links, and the controls that it
+# passed or failed -> E[c] and P(churns).
+TABLE = [
+    # A trap of session links: none of them is ever seen again.
+    (changing(3, Fate.FLEETING), 0.57, 0.77),
+    (changing(3, Fate.FLEETING, failed=1), 0.83, 1.0),
+    (changing(3, Fate.FLEETING, failed=2), 0.86, 1.0),
+    (changing(10, Fate.FLEETING), 0.81, 0.89),
+    (changing(10, Fate.FLEETING, failed=1), 0.92, 1.0),
+    (changing(10, Fate.FLEETING, failed=2), 0.93, 1.0),
+    (changing(40, Fate.FLEETING), 0.87, 0.89),
+    (changing(40, Fate.FLEETING, failed=1), 0.98, 1.0),
+    (changing(40, Fate.FLEETING, failed=2), 0.98, 1.0),
+    # A news page: its links are gone by the next day, too, but not within seconds.
+    (changing(3, Fate.FLEETING, passed=1), 0.11, 0.17),
+    (changing(3, Fate.FLEETING, passed=2), 0.04, 0.06),
+    (changing(10, Fate.FLEETING, passed=1), 0.02, 0.02),
+    (changing(10, Fate.FLEETING, passed=2), 0.01, 0.01),
+    (changing(40, Fate.FLEETING, passed=1), 0.02, 0.02),
+    (changing(40, Fate.FLEETING, passed=2), 0.01, 0.01),
+]
+
+
+@pytest.mark.parametrize(("page", "churn", "churning"), TABLE)
+def test_traps_and_news_pages_are_told_apart_by_control_visits(
+    page: Page, churn: float, churning: float
+) -> None:
+    found = rates_of(page)
+    print(f"{found.churn[0]:.3f} {found.churning[0]:.3f} {found.rate_per_day[0]:.3f}")
+    assert found.churn[0] == pytest.approx(churn, abs=0.01)
+    assert found.churning[0] == pytest.approx(churning, abs=0.01)
+
+
+fates = st.sampled_from(Fate)
+page_gaps = st.lists(
+    st.tuples(
+        st.sampled_from([CONTROL, 0.01, 0.3, 1.0, 1.0, 1.0, 7.0, 30.0]),
+        st.booleans(),
+        fates,
+    ).map(lambda gap: (gap[0], gap[1], gap[2] if gap[1] else Fate.UNKNOWN)),
+    min_size=2,
+    max_size=15,
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(page_gaps)
+def test_suspicious_pages_have_the_posterior_of_plain_quadrature(page: Page) -> None:
+    found = rates_of(page)
+    if not found.churning[0]:
+        return
+    rate, churn, churning = by_quadrature(page)
+    assert found.churn[0] == pytest.approx(churn, abs=0.01)
+    assert found.churning[0] == pytest.approx(churning, abs=0.01)
+    assert found.rate_per_day[0] == pytest.approx(rate, rel=0.02)
+
+
+@pytest.mark.parametrize("page", [page for page, _, _ in TABLE])
+def test_so_have_traps_and_news_pages(page: Page) -> None:
+    found = rates_of(page)
+    rate, churn, churning = by_quadrature(page)
+    assert found.churn[0] == pytest.approx(churn, abs=0.01)
+    assert found.churning[0] == pytest.approx(churning, abs=0.01)
+    assert found.rate_per_day[0] == pytest.approx(rate, rel=0.02)
+
+
+@settings(max_examples=30, deadline=None)
+@given(page_gaps, st.integers(0, 2**32 - 1))
+def test_gaps_count_by_their_weight(page: Page, seed: int) -> None:
+    gaps, fates = gaps_of(page)
+    weight = np.random.default_rng(seed).random(len(page))
+    weighted = Gaps(gaps.days, gaps.updated, weight, gaps.offsets)
+    found = rates_with_churn(weighted, DEFAULT_PRIOR, fates)
+    if found.churning[0]:
+        rate, churn, _ = by_quadrature(page, weight.tolist())
+        assert found.churn[0] == pytest.approx(churn, abs=0.01)
+        assert found.rate_per_day[0] == pytest.approx(rate, rel=0.02)
+
+
+def test_gaps_of_no_weight_tell_nothing() -> None:
+    gaps, fates = gaps_of(changing(10, Fate.FLEETING, failed=2))
+    faded = Gaps(gaps.days, gaps.updated, np.zeros(len(gaps.days)), gaps.offsets)
+    found = rates_with_churn(faded, DEFAULT_PRIOR, fates)
+    assert found.rate_per_day[0] == pytest.approx(DEFAULT_PRIOR.mean_rate)
+    assert (found.churn[0], found.churning[0]) == (0.0, 0.0)
+
+
+@pytest.mark.parametrize("page", [[], [(1.0, False, Fate.UNKNOWN)] * 5, [(1.0, True, Fate.UNKNOWN)]])
+def test_a_page_without_two_updates_has_the_rate_that_it_had_before(page: Page) -> None:
+    found = rates_of(page, changing(10, Fate.FLEETING), page)
+    rate, log_sd = bayes_with_spread(gaps_of(page)[0], DEFAULT_PRIOR)
+    for place in (0, 2):
+        assert found.rate_per_day[place] == pytest.approx(rate[0], rel=1e-9)
+        assert found.log_sd[place] == pytest.approx(log_sd[0], rel=1e-9)
+        assert (found.churn[place], found.churning[place]) == (0.0, 0.0)
+
+
+def test_no_pages_have_no_rates() -> None:
+    found = rates_of()
+    assert found.rate_per_day.size == found.churn.size == 0
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(page_gaps | st.just([]), max_size=8))
+def test_many_pages_at_once_are_what_each_is_alone(pages: list[Page]) -> None:
+    together = rates_of(*pages)
+    for place, page in enumerate(pages):
+        alone = rates_of(page)
+        for name in ("rate_per_day", "log_sd", "churn", "churning"):
+            found = getattr(together, name)[place]
+            assert found == pytest.approx(getattr(alone, name)[0], rel=1e-6, abs=1e-9)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(3, 40), st.sampled_from([0.5, 1.0, 7.0]), fates, st.integers(0, 3))
+def test_a_failed_control_never_lowers_c_and_a_passed_one_never_raises_it(
+    number: int, days: float, fate: Fate, controls: int
+) -> None:
+    found = rates_of(
+        changing(number, fate, days, failed=controls),
+        changing(number, fate, days, failed=controls + 1),
+        changing(number, fate, days, passed=controls),
+        changing(number, fate, days, passed=controls + 1),
+    )
+    failed, failed_again, passed, passed_again = found.churn.tolist()
+    assert failed_again >= failed - 1e-9
+    assert passed_again <= passed + 1e-9
+
+
+@pytest.mark.parametrize("days", [0.5, 1.0, 3.0, 7.0, 30.0])
+@pytest.mark.parametrize("rate", [0.003, 0.01, 0.03, 0.1, 0.3, 1.0])
+def test_pages_whose_updates_last_are_never_suspicious(rate: float, days: float) -> None:
+    random = np.random.default_rng(1)
+    pages = [
+        [
+            (days, updated, Fate.LASTING if updated else Fate.UNKNOWN)
+            for updated in (random.random(50) < -np.expm1(-rate * days)).tolist()
+        ]
+        for _ in range(50)
+    ]
+    found = rates_of(*pages)
+    gaps, _ = gaps_of(*pages)
+    expected, _ = bayes_with_spread(gaps, DEFAULT_PRIOR)
+    assert found.churn.max() < 0.01
+    assert found.rate_per_day == pytest.approx(expected, rel=0.02)
+
+
+def test_of_a_page_that_changes_slowly_only_short_gaps_raise_suspicion() -> None:
+    quiet: Page = [(30.0, False, Fate.UNKNOWN)] * 10
+    slow: Page = [*quiet, *[(30.0, True, Fate.FLEETING)] * 2]
+    churning: Page = [*quiet, *[(CONTROL, True, Fate.FLEETING)] * 2]
+    found = rates_of(slow, churning)
+    fast = DEFAULT_PRIOR.log_median + SUSPICIOUS_RATE * DEFAULT_PRIOR.log_sd
+    assert np.log(found.rate_per_day[0]) < fast
+    assert found.churning[0] == 0.0
+    assert found.churning[1] > 0.99
+
+
+@pytest.mark.parametrize("days", [1 / 86_400, 30 * 365.25])
+@pytest.mark.parametrize("updated", [True, False])
+@pytest.mark.parametrize("number", [2, 5_000])
+def test_extreme_gaps_give_finite_rates(days: float, updated: bool, number: int) -> None:
+    page: Page = [(days, updated, Fate.FLEETING if updated else Fate.UNKNOWN)] * number
+    page += [(1.0, True, Fate.LASTING)] * 2
+    found = rates_of(page)
+    assert 0.0 < found.rate_per_day[0] < 3_001
+    assert np.isfinite(found.log_sd[0])
+    assert 0.0 <= found.churn[0] <= found.churning[0] <= 1.0
+
+
+def test_thousands_of_gaps_are_estimated_as_few_are() -> None:
+    random = np.random.default_rng(3)
+    page: Page = [
+        (1.0, updated, Fate.FLEETING if updated else Fate.UNKNOWN)
+        for updated in (random.random(5_000) < 0.6).tolist()
+    ]
+    found = rates_of([*page, *[(CONTROL, True, Fate.FLEETING)] * 6])
+    assert found.churn[0] == pytest.approx(0.6, abs=0.03)
+    assert found.churning[0] == pytest.approx(1.0)
+
+
+@given(st.lists(st.floats(0, 1), max_size=300))
+def test_the_share_of_churning_pages_is_that_of_the_sample_and_never_none_or_all(
+    churning: list[float],
+) -> None:
+    share = fit_churning_pages(np.array(churning))
+    assert 0.0 < share < 0.5
+    assert fit_churning_pages(np.array([])) == pytest.approx(CHURNING_PAGES)
