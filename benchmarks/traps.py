@@ -2,8 +2,8 @@
 
 python benchmarks/traps.py              # about 5 minutes; --runs 40 --pages 200 --traps 20 --budget 22
 
-A local web of twenty hosts: ordinary pages, which gain links at rates drawn log-normally (median 20 days,
-log deviation 1.5), and traps, which gain none, but whose links carry a session id that is new with each
+A local web of twenty hosts: ordinary pages, which gain links at rates drawn log-normally (median
+20 days, log deviation 1.5), and traps, which gain none, but whose links carry a session id that is new with each
 request. A Scrapy project with the add-on crawls it once a day, by a clock that is moved. Hits are visits
 that found a link which the page had gained.
 """
@@ -82,7 +82,7 @@ def serve(web: Web) -> ThreadingHTTPServer:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
-        def do_GET(self) -> None:  # noqa: N802 - the base class's name
+        def do_GET(self) -> None:
             known = self.path.startswith(("/p/", "/t/"))
             body = web.body(self.path) if known else b""
             self.send_response(200 if known else 404)
@@ -94,7 +94,7 @@ def serve(web: Web) -> ThreadingHTTPServer:
         def log_message(self, *_: object) -> None:
             pass
 
-    server = ThreadingHTTPServer(("0.0.0.0", 0), Handler)  # noqa: S104 - 127.0.0.1 to .20
+    server = ThreadingHTTPServer(("0.0.0.0", 0), Handler)  # 127.0.0.1 to .20
     Thread(target=server.serve_forever, daemon=True).start()
     return server
 

@@ -58,8 +58,8 @@ _KINDS_OF_PAGES: Final = (
 """The share of pages of that kind, and of their updates' fates: what lasts, lists that roll on, news.
 
 Of the updates of 334 scholarly pages visited every 30 days 76 % last, 23 % pass and 1 % are fleeting;
-half of the pages keep all, one in twenty a third. News is a guess, there is none among them: its links go as
-those of churn do, so that only control visits and gaps of other lengths tell them apart.
+half of the pages keep all, one in twenty keeps a third. News is a guess, there is none among them: its
+links go as those of churn do, so that only control visits and gaps of other lengths tell them apart.
 """
 _KINDS_OF_CHURN: Final = ((0.5, 0.02, 0.03, 0.95), (0.5, 0.3, 0.4, 0.3))
 """The same for what requests bring: tokens, and boxes that draw from a pool."""
