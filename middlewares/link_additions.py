@@ -129,7 +129,8 @@ class LinkAdditionsMiddleware:
             p = _p(page.last_visit, rate, log_sd, visit.at)
         else:
             p = prediction["p"]
-            if math.isfinite(prediction["days_since_visit"]) and recorded.is_known:
+            is_gap = recorded.is_known and not recorded.is_baseline
+            if math.isfinite(prediction["days_since_visit"]) and is_gap:
                 session.stats.count_prediction(p, recorded.updated)
         request.meta["hacs"] = Outcome(
             url=visit.url,

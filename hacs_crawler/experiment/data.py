@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from hacs_crawler.links import site_id
 from hacs_crawler.model import estimate, update_probability
 from hacs_crawler.ranking.arms import Experiment
-from hacs_crawler.state import SEEN, UPDATED, Label, Outcomes, Page, State, histories
+from hacs_crawler.state import SEEN, UPDATED, Label, Outcomes, Page, State, baselines_of, histories
 from hacs_crawler.statistics import excess_of
 from hacs_crawler.utils.arrays import FloatArray
 from hacs_crawler.utils.progress import Progress
@@ -124,6 +124,7 @@ def _add(
     visit_days, updated, offsets = histories(pages)
     is_before = visit_days < start_day
     counts = np.concatenate([[0], np.cumsum(is_before)])
+    baselines = baselines_of(pages)
     rates = estimate(
         "bayes",
         visit_days[is_before],
@@ -131,6 +132,7 @@ def _add(
         counts[offsets],
         prior=state.estimation.prior,
         fade_days=state.estimation.fade_days,
+        baselines=None if baselines is None else baselines[is_before],
     )
     sites.append(np.array([site_id(page.url) for page in pages], np.int64))
     expected.append(update_probability(rates, days))

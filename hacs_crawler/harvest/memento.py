@@ -46,7 +46,8 @@ class Memento:
     """What was found where a capture's memento should be.
 
     `links` are the page's link fingerprints at second `at`, or None where `problem` says why there are
-    none; `is_passing` that asking again another day may help, `reason` what to tell a person then.
+    none; `link_rules` is the fingerprint of the rules by which they were taken. `is_passing` says that
+    asking again another day may help, `reason` what to tell a person then.
     """
 
     at: int
@@ -54,6 +55,7 @@ class Memento:
     problem: str = ""
     is_passing: bool = False
     reason: str = ""
+    link_rules: int = 0
 
 
 def other_capture(response: Response) -> str:
@@ -89,7 +91,8 @@ def read_memento(response: Response, capture: Capture, rules: LinkRules) -> Meme
 
     rewriting = Rewriting(response.url)
     links = payload_links(response.body, header, capture.url, rules, rewriting)
-    return Memento(at, links, "" if links is not None else "unreadable")
+    problem = "" if links is not None else "unreadable"
+    return Memento(at, links, problem, link_rules=rules.fingerprint)
 
 
 def read_range(response: Response, capture: Capture, rules: LinkRules) -> Memento:
@@ -110,7 +113,8 @@ def read_range(response: Response, capture: Capture, rules: LinkRules) -> Mement
     (visit, *_) = visits
     if key_of(visit.url)[0] != capture.surt:
         return Memento(visit.at, problem="moved")
-    return Memento(visit.at, visit.links, "" if visit.links is not None else "unreadable")
+    problem = "" if visit.links is not None else "unreadable"
+    return Memento(visit.at, visit.links, problem, link_rules=visit.link_rules)
 
 
 def is_blocked(response: Response) -> bool:

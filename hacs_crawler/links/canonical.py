@@ -51,6 +51,8 @@ _PLAIN_BASE: Final = re.compile(
 _SCHEME: Final = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]*):").match
 _C0_AND_SPACE: Final = "".join(map(chr, range(33)))
 
+FORM: Final = 1
+"""To be raised with each change of what canonical forms or keys are: pages then get a new baseline."""
 MOST_ODD_CHARACTERS: Final = 600_000
 _ODD_LINK_CHARACTERS: Final = 60
 """What takes as long as so many characters of a link do: beginning with it."""

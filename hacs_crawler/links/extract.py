@@ -7,11 +7,12 @@ one to the other has not gained links, and archives hold captures under all of t
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import Final, Literal
 
 from lxml import etree
 
-from hacs_crawler.links.canonical import Resolver, canonical_url, join_link
+from hacs_crawler.links.canonical import FORM, Resolver, canonical_url, join_link
 from hacs_crawler.links.markup import MarkupError
 from hacs_crawler.links.sites import domain_of, domain_of_netloc
 from hacs_crawler.links.urls import fingerprint
@@ -57,6 +58,11 @@ class LinkRules:
     allow: tuple[re.Pattern[str], ...] = ()
     deny: tuple[re.Pattern[str], ...] = ()
 
+    @property
+    def fingerprint(self) -> int:
+        """A number of these rules and of the canonical form of links, 1 to 2^32 - 1."""
+        return _fingerprint_of(self)
+
     def select(self, links: Iterable[str], page_url: str) -> Iterable[str]:
         """Return those of the canonical `links` of the page at `page_url` that count."""
         kept = links
@@ -68,6 +74,14 @@ class LinkRules:
         if self.deny:
             kept = [link for link in kept if not any(rule.search(link) for rule in self.deny)]
         return kept
+
+
+@cache  # asked of every visit, and a crawl has one set of rules
+def _fingerprint_of(rules: LinkRules) -> int:
+    patterns = [
+        sorted((rule.pattern, rule.flags) for rule in some) for some in (rules.allow, rules.deny)
+    ]
+    return (fingerprint(repr((FORM, rules.scope, patterns))) & 0xFFFF_FFFF) or 1
 
 
 def link_fingerprints(

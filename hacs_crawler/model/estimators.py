@@ -132,14 +132,21 @@ class Visits:
     updated: BoolArray
     offsets: IndexArray
     fade_days: float = math.inf
+    baselines: BoolArray | None = None
 
     def gaps(self) -> Gaps:
         """Gaps between visits."""
-        return gaps_between(self.visit_days, self.updated, self.offsets, self.fade_days)
+        return gaps_between(*self._arguments)
 
     def interpolated(self) -> Gaps:
         """Intervals between interpolated updates and accesses without update."""
-        return interpolated_gaps(self.visit_days, self.updated, self.offsets, self.fade_days)
+        return interpolated_gaps(*self._arguments)
+
+    @property
+    def _arguments(
+        self,
+    ) -> tuple[FloatArray, BoolArray, IndexArray, float, BoolArray | None]:
+        return self.visit_days, self.updated, self.offsets, self.fade_days, self.baselines
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,6 +189,7 @@ def estimate(
     *,
     prior: LogNormalPrior = DEFAULT_PRIOR,
     fade_days: float = math.inf,
+    baselines: BoolArray | None = None,
 ) -> FloatArray:
     """Rates per day of each page, by the estimator of that name. Shape (n_pages,).
 
@@ -190,7 +198,7 @@ def estimate(
     """
     if name not in ESTIMATORS:
         raise ValueError(f"unknown estimator {name!r}; known are {', '.join(ESTIMATORS)}")
-    visits = Visits(visit_days, updated, offsets, fade_days)
+    visits = Visits(visit_days, updated, offsets, fade_days, baselines)
     return ESTIMATORS[name].rates_per_day(visits, prior)
 
 
@@ -202,6 +210,7 @@ def estimate_with_spread(
     *,
     prior: LogNormalPrior = DEFAULT_PRIOR,
     fade_days: float = math.inf,
+    baselines: BoolArray | None = None,
 ) -> tuple[FloatArray, FloatArray]:
     """Rates per day as `estimate`, and the log_sd of each; shape (n_pages,) each.
 
@@ -209,6 +218,8 @@ def estimate_with_spread(
     """
     with_spread = ESTIMATORS[name].with_spread if name in ESTIMATORS else None
     if with_spread is not None:
-        return with_spread(Visits(visit_days, updated, offsets, fade_days), prior)
-    rates = estimate(name, visit_days, updated, offsets, prior=prior, fade_days=fade_days)
+        return with_spread(Visits(visit_days, updated, offsets, fade_days, baselines), prior)
+    rates = estimate(
+        name, visit_days, updated, offsets, prior=prior, fade_days=fade_days, baselines=baselines
+    )
     return rates, np.zeros(len(rates))

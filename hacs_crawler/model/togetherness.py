@@ -19,7 +19,11 @@ _STEPS: Final = 40
 
 
 def fit_togetherness(
-    sites: Ints, visit_days: FloatArray, updated: BoolArray, offsets: IndexArray
+    sites: Ints,
+    visit_days: FloatArray,
+    updated: BoolArray,
+    offsets: IndexArray,
+    baselines: BoolArray | None = None,
 ) -> float:
     """Return the probability that an update of a page came with one of a sibling's, 0 to 1.
 
@@ -39,7 +43,7 @@ def fit_togetherness(
     nothing to do with each other have a mean x of 0 whatever their rates. Gaps are intervals in which
     an update is somewhere; where they are long beside 1 / rate they tell little, and x is near 0.
     """
-    x = _excess(sites, visit_days, updated, offsets)
+    x = _excess(sites, visit_days, updated, offsets, baselines)
     low, high = 0.0, 1.0
     for _ in range(_STEPS):
         r = (low + high) / 2
@@ -50,14 +54,20 @@ def fit_togetherness(
 
 
 def _excess(
-    sites: Ints, visit_days: FloatArray, updated: BoolArray, offsets: IndexArray
+    sites: Ints,
+    visit_days: FloatArray,
+    updated: BoolArray,
+    offsets: IndexArray,
+    baselines: BoolArray | None,
 ) -> FloatArray:
     """Return x of each pair of an update and a sibling that was visited about that time."""
-    gaps = gaps_between(visit_days, updated, offsets)
+    gaps = gaps_between(visit_days, updated, offsets, baselines=baselines)
     rates = mle(gaps)
     page = page_of_value(offsets)
     is_end = np.ones(len(visit_days), np.bool_)
     is_end[offsets[:-1][np.diff(offsets) > 0]] = False
+    if baselines is not None:
+        is_end &= ~baselines
     chance = -np.expm1(-np.repeat(rates, gaps.counts) * gaps.days)
     surplus = np.zeros(len(visit_days))
     surplus[is_end] = gaps.days * (

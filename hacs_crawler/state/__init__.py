@@ -12,7 +12,7 @@ from hacs_crawler.state.address import (
 from hacs_crawler.state.codec import ROW, decode_page
 from hacs_crawler.state.database import PAGES_A_CALL, Recorded, State, merged
 from hacs_crawler.state.digests import digest_number
-from hacs_crawler.state.estimation import Estimation, histories
+from hacs_crawler.state.estimation import Estimation, baselines_of, histories
 from hacs_crawler.state.future import Future, as_of, without_future
 from hacs_crawler.state.jsonl import (
     LONGEST_LINE_BYTES,
@@ -69,6 +69,7 @@ __all__ = [
     "Visit",
     "advanced",
     "as_of",
+    "baselines_of",
     "check_prediction",
     "check_state",
     "copy_of",

@@ -4,8 +4,9 @@ Both stores keep these bytes. Layout 1, little-endian: a header, the texts in UT
 times (4 bytes each), the times of content changes (4), the runs of links (8), the links (8 each) and
 the harvests (16 each). Layout 2 is that of pages that keep less of their links: the header names the
 level, and links take 4 or 2 bytes each. Layout 3 is either, with the number of pairs of digests, these
-(8 bytes each), and contents (4 bytes each) at the end. Layout 4, the one that is written, is as layout 3
-with the rate's log_sd after the rate. Versions that know only earlier layouts refuse it.
+(8 bytes each), and contents (4 bytes each) at the end. Layout 4 is as layout 3 with the rate's log_sd
+after the rate. Layout 5, the one that is written, has the number of changes of link rules, and these (8
+bytes each), before the number of digests. Versions that know only earlier layouts refuse it.
 A page of 100 links and 50 visits with 10 updates takes about 1.2 KB.
 """
 
@@ -31,7 +32,7 @@ from hacs_crawler.utils.text import safe_logger
 
 logger = safe_logger(__name__)
 
-LAYOUTS: Final = 1, 2, 3, 4
+LAYOUTS: Final = 1, 2, 3, 4, 5
 _HEADER: Final = struct.Struct("<BBBBIIIIdfHHHHIIII")
 _HEADER_UP_TO_3: Final = struct.Struct("<BBBBIIIIdHHHHIIII")
 _HARVEST: Final = struct.Struct("<IIq")
@@ -52,14 +53,16 @@ ROW: Final = np.dtype(
         ("before_update", "<u4"),
         ("site", "<u4"),
         ("log_sd", "<f4"),
+        ("is_baseline", "u1"),
     ]
 )
 """What ranking needs of a page: rate in 1/day and its log_sd, times in seconds since 1970 UTC, counts.
 
-`last_visit` is 0 where the page was never seen. `last_update` is the first visit where no update is
-known (`updates` is 0): from then on the page is known not to have changed. `before_update` is the visit
-before the last one that found an update, 0 where there is none; `site` is `site_id` of the page's URL.
-`failures` counts the 404s and 410s, too, of a page that was never seen.
+`last_visit` is 0 where the page was never seen. `last_update` is, where no update is known (`updates` is
+0), the first visit or the last baseline: from then on the page is known not to have changed.
+`before_update` is the visit before the last one that found an update, 0 where there is none; `site` is
+`site_id` of the page's URL. `failures` counts the 404s and 410s, too, of a page that was never seen.
+`is_baseline` is 1 where the last visit is one (`Page.baselines`).
 """
 UNKNOWN_ROW: Final = np.zeros(1, ROW)
 
@@ -94,9 +97,9 @@ def encode_page(page: Page) -> bytes:
     harvests = [
         _HARVEST.pack(one.source, one.until, one.digest) for _, one in sorted(page.harvests.items())
     ]
-    number = array("I", [len(page.digests) // 2])
-    contents = _to_bytes(number + page.digests + page.contents)
-    parts = [header, url, etag, last_modified, *map(_to_bytes, numbers), *harvests, contents]
+    tail = array("I", [len(page.rule_changes) // 2]) + page.rule_changes
+    tail += array("I", [len(page.digests) // 2]) + page.digests + page.contents
+    parts = [header, url, etag, last_modified, *map(_to_bytes, numbers), *harvests, _to_bytes(tail)]
     return b"".join(parts)
 
 
@@ -107,7 +110,7 @@ def decode_page(body: bytes) -> Page:
     """
     if not body or body[0] not in LAYOUTS:
         found = f"layout {body[0]}" if body else "nothing"
-        msg = f"a stored page is damaged or newer than this version: found {found}, not 1 to 4"
+        msg = f"a stored page is damaged or newer than this version: found {found}, not 1 to 5"
         raise StateError(msg)
     try:
         return _decode(memoryview(body))
@@ -128,11 +131,11 @@ def decode_pages(bodies: Mapping[int, bytes]) -> dict[int, Page]:
 
 
 def _decode(body: memoryview) -> Page:
-    header = _HEADER if body[0] == LAYOUTS[-1] else _HEADER_UP_TO_3
+    header = _HEADER if body[0] > 3 else _HEADER_UP_TO_3
     (layout, gone, failures, level, version, since, news, not_before, rate, *rest) = (
         header.unpack_from(body)
     )
-    log_sd, *sizes = rest if layout == LAYOUTS[-1] else (0.0, *rest)
+    log_sd, *sizes = rest if layout > 3 else (0.0, *rest)
     if (layout < 3 and (level > 0) != (layout > 1)) or level > COARSEST:
         msg = f"layout {layout} with level {level} of links"
         raise ValueError(msg)
@@ -152,9 +155,12 @@ def _decode(body: memoryview) -> Page:
         arrays.append(numbers)
         at = end
     end = at + harvests * _HARVEST.size
-    digests = contents = array("I")
+    digests = contents = rule_changes = array("I")
     if layout >= 3:
-        digests, contents = _digests(_numbers(body[end:]), may_be_none=layout > 3)
+        tail = _numbers(body[end:])
+        if layout > 4:
+            rule_changes, tail = _rule_changes(tail)
+        digests, contents = _digests(tail, may_be_none=layout > 3)
     elif end != len(body):
         msg = f"its counts ask for {end} bytes"
         raise ValueError(msg)
@@ -191,6 +197,7 @@ def _decode(body: memoryview) -> Page:
         },
         digests=digests,
         contents=contents,
+        rule_changes=rule_changes,
     )
 
 
@@ -198,12 +205,15 @@ def encode_row(page: Page) -> bytes:
     """Return the page's ranking row, one element of dtype `ROW`."""
     visits = page.visits
     times = page.update_times
-    gaps_with_update = {bisect_left(visits, at) for at in times} - {0, len(visits)}
+    baselines = [bisect_left(visits, at) for at in page.baselines]
+    no_gaps = {0, len(visits), *baselines}
+    gaps_with_update = {bisect_left(visits, at) for at in times} - no_gaps
     first = visits[0] if visits else 0
+    since = visits[baselines[-1]] if baselines and baselines[-1] < len(visits) else first
     row = (
         page.rate,
         visits[-1] if visits else 0,
-        max(first, times[-1]) if times else first,
+        max(first, times[-1]) if times else since,
         page.not_before,
         min(len(visits), 65_535),
         min(len(gaps_with_update), 65_535),
@@ -211,6 +221,7 @@ def encode_row(page: Page) -> bytes:
         _visit_before(visits, times[-1]) if times else 0,
         site_id(page.url),
         page.log_sd,
+        since == visits[-1] > first if visits else False,
     )
     return _ROW.pack(*row)
 
@@ -230,12 +241,21 @@ def row_of(body: bytes) -> bytes:
         return UNKNOWN_ROW.tobytes()
 
 
-_ROW: Final = struct.Struct("<dIIIHHBIIf")
+_ROW: Final = struct.Struct("<dIIIHHBIIfB")
 
 
 def _visit_before(visits: array[int], at: int) -> int:
     place = bisect_left(visits, at)
     return visits[place - 1] if 0 < place < len(visits) else 0
+
+
+def _rule_changes(numbers: array[int]) -> tuple[array[int], array[int]]:
+    """Return the changes of link rules that numbers begin with, and the numbers behind them."""
+    end = 1 + 2 * numbers[0]
+    changes = numbers[1:end]
+    if len(changes) != 2 * numbers[0] or not all(map(lt, changes[::2], changes[2::2])):
+        raise ValueError("its changes of link rules are cut, or not in the order of time")
+    return changes, numbers[end:]
 
 
 def _digests(numbers: array[int], *, may_be_none: bool) -> tuple[array[int], array[int]]:

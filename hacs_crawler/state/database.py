@@ -12,7 +12,7 @@ from hacs_crawler.exceptions import StateError, StateUnavailableError
 from hacs_crawler.links import page_id_of, site_id
 from hacs_crawler.model import DEFAULT_PRIOR, LogNormalPrior, fit_prior, gaps_between
 from hacs_crawler.state.codec import decode_page, decode_pages, encode_page, encode_row
-from hacs_crawler.state.estimation import Estimation, histories
+from hacs_crawler.state.estimation import Estimation, baselines_of, histories
 from hacs_crawler.state.outcome_log import (
     Label,
     Outcomes,
@@ -53,6 +53,11 @@ class Recorded:
     before: Page
     after: Page
     is_known: bool = True
+
+    @property
+    def is_baseline(self) -> bool:
+        """Whether the visit went by other rules of links than the one before: it found no gap."""
+        return self.visit.at in self.after.baselines
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,8 +277,8 @@ class State:
         self.read_prior()
         refit_togetherness(self.store, self.load)
         ids = sample_of_revisited(self.store, PAGES_TO_FIT)
-        visit_days, updated, offsets = histories(list(self.load(ids).values()))
-        gaps = gaps_between(visit_days, updated, offsets, self.estimation.fade_days)
+        pages = list(self.load(ids).values())
+        gaps = gaps_between(*histories(pages), self.estimation.fade_days, baselines_of(pages))
         prior = fit_prior(gaps, DEFAULT_PRIOR)
         kept = self.estimation.prior
         moved = abs(log(prior.mean_rate / kept.mean_rate)), abs(prior.log_sd - kept.log_sd)
@@ -388,7 +393,7 @@ def outcome_record(one: Recorded) -> bytes:
         site=site_id(one.visit.url),
         at=one.visit.at,
         answer_bytes=one.visit.bytes,
-        is_seen=one.visit.news is News.SEEN,
+        is_seen=one.visit.news is News.SEEN and not one.is_baseline,
         new_links=len(one.new_links) if one.updated else 0,
         is_update=one.updated,
     )

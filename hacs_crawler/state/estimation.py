@@ -63,6 +63,7 @@ class Estimation:
             offsets,
             prior=self.prior,
             fade_days=self.fade_days,
+            baselines=baselines_of(pages),
         )
 
     def rate_per_day(self, page: Page) -> float:
@@ -80,12 +81,31 @@ def histories(
     """Return the pages' visit times in days, whether each found an update, and offsets, flat."""
     visits, offsets = _joined([page.visits for page in pages])
     updates, update_offsets = _joined([page.update_times for page in pages])
-    places = np.searchsorted(_of_pages(visits, offsets), _of_pages(updates, update_offsets))
-    is_kept = places < np.repeat(offsets[1:], np.diff(update_offsets))
-    updated = np.zeros(len(visits), np.bool_)
-    updated[places[is_kept]] = True
+    updated = _first_from(visits, offsets, updates, update_offsets)
     updated[offsets[:-1][np.diff(offsets) > 0]] = False
     return visits / DAY, updated, offsets
+
+
+def baselines_of(pages: Sequence[Page]) -> np.ndarray[tuple[int], np.dtype[np.bool_]] | None:
+    """Return which of the visits that `histories` returns are baselines, None where none is."""
+    baselines, baseline_offsets = _joined([page.baselines for page in pages])
+    if not len(baselines):
+        return None
+    return _first_from(*_joined([page.visits for page in pages]), baselines, baseline_offsets)
+
+
+def _first_from(
+    visits: np.ndarray[tuple[int], np.dtype[np.uint32]],
+    offsets: np.ndarray[tuple[int], np.dtype[np.int64]],
+    times: np.ndarray[tuple[int], np.dtype[np.uint32]],
+    time_offsets: np.ndarray[tuple[int], np.dtype[np.int64]],
+) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    """Return which visits are the first of their page from one of its times on, itself included."""
+    places = np.searchsorted(_of_pages(visits, offsets), _of_pages(times, time_offsets))
+    is_kept = places < np.repeat(offsets[1:], np.diff(time_offsets))
+    found = np.zeros(len(visits), np.bool_)
+    found[places[is_kept]] = True
+    return found
 
 
 def _joined(

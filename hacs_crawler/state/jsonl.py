@@ -16,7 +16,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any, Final, TypeVar
 
 from hacs_crawler.exceptions import HacsError
@@ -36,6 +36,9 @@ NARROW_LAYOUT: Final = 2
 """Of pages that do not keep everything of their links, so that older versions refuse them."""
 DIGEST_LAYOUT: Final = 3
 """Of pages of which digests are known; these may keep less of their links too."""
+RULES_LAYOUT: Final = 4
+"""Of pages of which it is known by which rules links were taken; they may have all of the above too."""
+_LAYOUTS: Final = LAYOUT, NARROW_LAYOUT, DIGEST_LAYOUT, RULES_LAYOUT
 LONGEST_LINE_BYTES: Final = 1 << 28
 """A longer line is refused; 14 million links fit. It bounds the memory that a damaged file takes."""
 REFUSALS_SHOWN: Final = 10
@@ -45,6 +48,7 @@ _LONGEST_TEXT_BYTES: Final = 65_535
 _MOST_ATTEMPTS: Final = 255
 _MAX_DIGEST: Final = 2**31 - 1
 _MAX_SOURCE: Final = 2**32 - 1
+_MAX_RULES: Final = 2**32 - 1
 _BEGINNING: Final = re.compile(rb'\A(?:\xef\xbb\xbf)?\s*\{(?:.*[{,])?\s*"hacs"\s*:')
 to_json: Final = json.JSONEncoder(allow_nan=False).encode
 _HAS_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:").match
@@ -93,6 +97,10 @@ def to_line(page: Page) -> bytes:
         ],
         "contents": list(page.contents),
         "links_since": iso(page.links_since),
+        "link_rules": [
+            {"since": iso(at), "fingerprint": rules}
+            for at, rules in digests.pairs(page.rule_changes)
+        ],
         "link_level": page.link_level,
         "links": [
             {"first_seen": iso(at), "fingerprints": to_hex(links, page.link_level)}
@@ -110,8 +118,8 @@ def from_line(line: bytes) -> Page:
     """Return the page of a line; raises ValueError that says what is wrong with it."""
     fields = Fields(parsed(line))
     layout = fields.count("hacs", sys.maxsize)
-    if layout not in {LAYOUT, NARROW_LAYOUT, DIGEST_LAYOUT}:
-        raise ValueError(f"'hacs' is layout {layout}, this version of hacs-crawler knows 1 to 3")
+    if layout not in _LAYOUTS:
+        raise ValueError(f"'hacs' is layout {layout}, this version of hacs-crawler knows 1 to 4")
     page = Page(
         url=_url(fields.text("url")),
         visits=_ascending("visits", [one.second("at") for one in fields.objects("visits")]),
@@ -126,8 +134,9 @@ def from_line(line: bytes) -> Page:
         etag=fields.text("etag"),
         last_modified=fields.text("last_modified"),
         harvests=_harvests(fields),
-        digests=_digests(fields) if layout == DIGEST_LAYOUT else array("I"),
-        contents=_contents(fields) if layout == DIGEST_LAYOUT else array("I"),
+        digests=_digests(fields) if layout >= DIGEST_LAYOUT else array("I"),
+        contents=_contents(fields) if layout >= DIGEST_LAYOUT else array("I"),
+        rule_changes=_rule_changes(fields) if layout >= RULES_LAYOUT else array("I"),
     )
     _add_links(page, fields.objects("links"))
     if page.visits and page.last_news < page.visits[-1]:
@@ -267,6 +276,8 @@ def _add_links(page: Page, runs: list[Fields]) -> None:
 
 
 def _layout(page: Page) -> int:
+    if page.rule_changes:
+        return RULES_LAYOUT
     if page.digests:
         return DIGEST_LAYOUT
     return NARROW_LAYOUT if page.link_level else LAYOUT
@@ -278,6 +289,13 @@ def _digests(fields: Fields) -> array[int]:
         number = one.count("number", _MAX_DIGEST)
         digests.add(found, one.second("at"), number, repeats=one.switch("repeats"))
     return found
+
+
+def _rule_changes(fields: Fields) -> array[int]:
+    found = fields.objects("link_rules")
+    times = _ascending("link_rules", [one.second("since") for one in found])
+    rules = [one.count("fingerprint", _MAX_RULES) for one in found]
+    return array("I", chain.from_iterable(zip(times, rules, strict=True)))
 
 
 def _contents(fields: Fields) -> array[int]:

@@ -254,6 +254,22 @@ def test_no_deny_pattern_may_be_found() -> None:
     assert found(SITES, rules) == expected("http://example.com/a")
 
 
+def test_rules_are_told_apart_by_a_number_that_depends_on_nothing_else() -> None:
+    one, two = re.compile("a"), re.compile("b")
+    different = [
+        LinkRules(),
+        LinkRules("same-site"),
+        LinkRules(allow=(one,)),
+        LinkRules(deny=(one,)),
+        LinkRules(deny=(one, two)),
+        LinkRules(deny=(re.compile("a", re.IGNORECASE),)),
+    ]
+    numbers = [rules.fingerprint for rules in different]
+    assert len({*numbers}) == len(different)
+    assert all(0 < number < 2**32 for number in numbers)
+    assert LinkRules(deny=(two, one)).fingerprint == numbers[4]
+
+
 def test_page_links_in_the_order_of_the_page_with_text() -> None:
     body = """<a href="/b"> The <i>second</i>
         <!-- no -->page</a><a href="/a">first</a><a href="/b#x">again</a><a name="n">none</a>

@@ -135,3 +135,18 @@ def test_whatever_was_seen_it_is_a_probability(
     updated = np.array([is_updated for _, is_updated in flat], np.bool_)
     sites = np.array([site for site, _ in found], np.int64)
     assert 0.0 <= fit_togetherness(sites, days, updated, offsets) <= 1.0
+
+
+def test_baselines_say_nothing_of_what_pages_have_in_common() -> None:
+    rng = np.random.default_rng(3)
+    sites, updates = sites_of(rng, 0.6, (0.01,) * 2)
+    days, updated, offsets = visited(rng, updates, 15.0)
+    found = fit_togetherness(sites, days, updated, offsets)
+    more_days = np.insert(days, offsets[1:], days[offsets[1:] - 1] + 500.0)
+    more_offsets = offsets + np.arange(len(offsets))
+    baselines = np.zeros(len(more_days), np.bool_)
+    baselines[more_offsets[1:] - 1] = True
+    with_baselines = fit_togetherness(
+        sites, more_days, np.insert(updated, offsets[1:], False), more_offsets, baselines
+    )
+    assert with_baselines == pytest.approx(found, abs=1e-6)

@@ -58,8 +58,11 @@ OLDER_LAYOUTS = {
     "000004000000687474703a2f2f6578616d706c652e6564752f7e612f64000000c8000000900100006400000003000000"
     "c800000001000000feffffffffffffff0100000000000000ffffffffffffff7f05000000000000000100000090010000"
     "0a00000005000000",
+    4: "0400010007000000640000002c01000000000000000000000000d03f0000003f16000000000000000200000000000"
+    "0000200000004000000687474703a2f2f6578616d706c652e6564752f7e612f64000000c80000006400000003000000c"
+    "800000001000000feffffffffffffff0100000000000000ffffffffffffff7f050000000000000000000000",
 }
-"""The example page as versions before wrote it: plain, keeping less of its links, with digests."""
+"""The example page as versions before wrote it: plain, with fewer links, with digests, with log_sd."""
 
 
 @given(pages)
@@ -96,7 +99,46 @@ def test_pages_of_older_layouts_are_read_and_have_no_spread() -> None:
     for layout, page in enumerate((plain, narrowed, with_digests), start=1):
         page.log_sd = 0.0
         assert decode_page(bytes.fromhex(OLDER_LAYOUTS[layout])) == page
-        assert encode_page(page)[0] == 4
+        assert encode_page(page)[0] == 5
+
+
+def test_pages_of_layout_4_are_read_and_do_not_know_their_rules_of_links() -> None:
+    assert decode_page(bytes.fromhex(OLDER_LAYOUTS[4])) == example_page()
+
+
+def test_changes_of_link_rules_come_back() -> None:
+    page = example_page()
+    merge(page, Visit(page.url, 400, links=frozenset({1}), link_rules=2**32 - 1))
+    merge(page, Visit(page.url, 500, digest=5))
+    assert decode_page(encode_page(page)).rule_changes == array("I", [400, 2**32 - 1])
+    assert decode_page(encode_page(page)) == page
+
+
+@pytest.mark.parametrize("changes", [[200, 1, 100, 2], [100, 1, 100, 2]])
+def test_changes_of_link_rules_in_disorder_are_refused(changes: list[int]) -> None:
+    page = example_page()
+    page.rule_changes = array("I", changes)
+    with pytest.raises(StateError, match="damaged: its changes of link rules are cut, or not in"):
+        decode_page(encode_page(page))
+
+
+def test_the_row_says_whether_the_last_visit_is_a_baseline() -> None:
+    page = example_page()
+    merge(page, Visit(page.url, 400, links=frozenset({9}), link_rules=7))
+    (row,) = np.frombuffer(encode_row(page), ROW)
+    assert (row["is_baseline"], row["last_visit"], row["updates"]) == (1, 400, 1)
+    assert row["last_update"] == 200
+    merge(page, Visit(page.url, 500, links=frozenset({9}), link_rules=7))
+    (row,) = np.frombuffer(encode_row(page), ROW)
+    assert (row["is_baseline"], row["last_visit"], row["updates"]) == (0, 500, 1)
+
+
+def test_a_page_without_updates_is_known_not_to_have_changed_since_the_last_baseline() -> None:
+    page = Page("http://example.edu/~a/")
+    for at, rules in ((100, 1), (200, 2), (300, 2)):
+        merge(page, Visit(page.url, at, links=frozenset({rules}), link_rules=rules))
+    (row,) = np.frombuffer(encode_row(page), ROW)
+    assert (row["last_update"], row["updates"], row["is_baseline"]) == (200, 0, 0)
 
 
 def test_a_page_that_keeps_less_of_its_links_and_has_digests_comes_back() -> None:
@@ -116,7 +158,7 @@ def test_digests_that_are_cut_or_in_disorder_are_refused(rest: bytes) -> None:
         decode_page(bytes(body) + rest)
 
 
-@pytest.mark.parametrize(("layout", "level"), [(1, 1), (2, 0), (2, 19), (2, 255), (3, 19), (4, 19)])
+@pytest.mark.parametrize(("layout", "level"), [(1, 1), (2, 0), (2, 255), (3, 19), (4, 19), (5, 19)])
 def test_a_level_of_links_that_does_not_exist_is_refused(layout: int, level: int) -> None:
     older = OLDER_LAYOUTS.get(layout)
     body = bytearray(encode_page(example_page()) if older is None else bytes.fromhex(older))
@@ -133,7 +175,8 @@ def test_rubbish_is_refused_or_is_a_page(body: bytes) -> None:
 
 def test_the_row_holds_what_ranking_needs() -> None:
     row = np.frombuffer(encode_row(example_page()), ROW)[0]
-    assert row.tolist() == (0.25, 200, 200, 0, 2, 1, 1, 100, site_id("http://example.edu/~a/"), 0.5)
+    site = site_id("http://example.edu/~a/")
+    assert row.tolist() == (0.25, 200, 200, 0, 2, 1, 1, 100, site, 0.5, 0)
 
 
 def test_where_no_update_is_known_the_row_names_the_first_visit() -> None:
