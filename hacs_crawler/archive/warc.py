@@ -44,7 +44,7 @@ def read_warc(
 
 def _visit(record: Record, rules: LinkRules) -> Visit | str:
     """Return the visit of a record, or the kind under which it is dropped."""
-    _surt, problem = key_of(record.url)
+    _key, problem = key_of(record.url)
     if problem:
         return problem
     if record.at is None:

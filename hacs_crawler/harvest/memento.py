@@ -26,7 +26,7 @@ from hacs_crawler.archive import (
 )
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.harvest.query import BLOCKED
-from hacs_crawler.links import LinkRules
+from hacs_crawler.links import LinkRules, page_surt
 from hacs_crawler.utils.text import safe_logger
 
 logger = safe_logger(__name__)
@@ -111,7 +111,7 @@ def read_range(response: Response, capture: Capture, rules: LinkRules) -> Mement
         kind = next(iter(dropped), "")
         return Memento(capture.at, problem=_PROBLEMS.get(kind, "unreadable"))
     (visit, *_) = visits
-    if key_of(visit.url)[0] != capture.surt:
+    if _is_elsewhere(visit.url, capture):
         return Memento(visit.at, problem="moved")
     problem = "" if visit.links is not None else "unreadable"
     return Memento(visit.at, visit.links, problem, link_rules=visit.link_rules)
@@ -165,6 +165,14 @@ def _problem(response: Response, capture: Capture) -> str:
     if not 200 <= response.status < 300:
         return "status"
     original = original_of(response.url)
-    if original and key_of(original)[0] not in {"", capture.surt}:
+    if original and _is_elsewhere(original, capture):
         return "moved"
     return "" if is_html(header_of(response, "Content-Type") or "") else "not_html"
+
+
+def _is_elsewhere(url: str, capture: Capture) -> bool:
+    """Whether what an archive shows is of another page; archives do not tell case, so it may differ."""
+    key, problem = key_of(url)
+    if problem or key == capture.page_key:
+        return False
+    return page_surt(url) != page_surt(capture.url)

@@ -1,7 +1,7 @@
 """Which outgoing links a page has: from a parsed page to canonical links to 64-bit fingerprints.
 
-Fingerprints leave the scheme out and a leading `www.`, as the pages' own keys do: a site that moves from
-one to the other has not gained links, and archives hold captures under all of them.
+Fingerprints are of the keys of the pages that links lead to: a site that moves to https, or leaves
+`www.` or `index.html` out of its links, has not gained any.
 """
 
 import re
@@ -12,7 +12,14 @@ from typing import Final, Literal
 
 from lxml import etree
 
-from hacs_crawler.links.canonical import FORM, Resolver, canonical_url, join_link
+from hacs_crawler.links.canonical import (
+    FORM,
+    TRACKERS,
+    Resolver,
+    canonical_url,
+    join_link,
+)
+from hacs_crawler.links.keys import fingerprints_of
 from hacs_crawler.links.markup import MarkupError
 from hacs_crawler.links.sites import domain_of, domain_of_netloc
 from hacs_crawler.links.urls import fingerprint
@@ -24,7 +31,6 @@ _area_hrefs: Final = etree.XPath("//area/@href", smart_strings=False)
 _text: Final = etree.XPath("string()", smart_strings=False)
 _base_hrefs: Final = etree.XPath("//base/@href", smart_strings=False)
 
-_WWW: Final = re.compile(r"^//www\d*\.(?=[^/]*\.)")
 UNREADABLE: Final = (ValueError, LookupError, RecursionError, etree.LxmlError)
 """What decoding and parsing of broken pages may raise."""
 MOST_LINKS: Final = 100_000
@@ -81,7 +87,7 @@ def _fingerprint_of(rules: LinkRules) -> int:
     patterns = [
         sorted((rule.pattern, rule.flags) for rule in some) for some in (rules.allow, rules.deny)
     ]
-    return (fingerprint(repr((FORM, rules.scope, patterns))) & 0xFFFF_FFFF) or 1
+    return (fingerprint(repr((FORM, sorted(TRACKERS), rules.scope, patterns))) & 0xFFFF_FFFF) or 1
 
 
 def link_fingerprints(
@@ -102,13 +108,7 @@ def link_fingerprints(
     found = set(map(_resolver(root, base_url).link, hrefs))
     links = [link for link in found if link is not None]
     counted = links if rules is None else rules.select(links, base_url)
-    return frozenset([link_fingerprint(link) for link in counted])
-
-
-def link_fingerprint(link: str) -> int:
-    """Return the fingerprint of a canonical link, which leaves its scheme and `www.` out."""
-    place = link.partition(":")[2]
-    return fingerprint(_WWW.sub("//", place) if place.startswith("//www") else place)
+    return fingerprints_of(list(counted))
 
 
 def page_links(root: etree._Element | None, base_url: str) -> Iterator[tuple[str, str]]:

@@ -336,6 +336,10 @@ class Fields:
             raise self._wrong(key, f"longer than {_LONGEST_TEXT_BYTES} bytes")
         return value
 
+    def text_or_null(self, key: str) -> str | None:
+        """Return a text, None for null."""
+        return None if self._value(key) is None else self.text(key)
+
     def count(self, key: str, at_most: int) -> int:
         """Return a whole number from 0 to the given one."""
         value = self._value(key)

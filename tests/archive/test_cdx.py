@@ -230,7 +230,7 @@ def test_an_index_of_ipwb_names_contents_by_their_addresses() -> None:
 def test_a_row_without_a_url_is_of_the_page_that_its_key_names() -> None:
     locator = f"urn:ipfs/Qm{'x' * 44}/Qm{'a' * 44}"
     (found,) = read(f'org,a,www:8080)/b?c 2001 {{"locator": "{locator}", "status_code": "200"}}')
-    assert (found.url, found.surt) == ("http://www.a.org:8080/b?c", "org,a:8080)/b?c")
+    assert (found.url, found.page_key) == ("http://www.a.org:8080/b?c", "org,a:8080)/b?c=")
 
 
 def test_a_differing_digest_is_a_change_and_the_first_row_is_none() -> None:
@@ -331,7 +331,7 @@ def test_what_is_written_is_read(captures: list[Capture], write: type[str]) -> N
 
     lines = [
         write({
-            "urlkey": one.surt,
+            "urlkey": one.page_key,
             "timestamp": datetime.fromtimestamp(one.at, UTC).strftime("%Y%m%d%H%M%S"),
             "url": one.url,
             "mime": one.mime,

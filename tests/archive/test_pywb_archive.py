@@ -66,7 +66,7 @@ def rows(archive: PywbArchive) -> Rows:
 
     def ask(url: str, **options: object) -> list[tuple[str, int]]:
         captures, _ = index(archive, url, **options)
-        return [(capture.surt, (capture.at - T) // DAY) for capture in captures]
+        return [(capture.page_key, (capture.at - T) // DAY) for capture in captures]
 
     return ask
 
@@ -103,8 +103,8 @@ def test_rows_are_captures(archive: PywbArchive) -> None:
 def test_payloads_that_the_url_had_before_are_revisit_rows(archive: PywbArchive) -> None:
     captures, _ = index(archive, HOME)
     first, again, _, reverted, *_ = captures
-    assert again == Capture(first.surt, HOME, T + DAY, None, REVISIT, first.digest)
-    assert reverted == Capture(first.surt, HOME, T + 3 * DAY, None, REVISIT, first.digest)
+    assert again == Capture(first.page_key, HOME, T + DAY, None, REVISIT, first.digest)
+    assert reverted == Capture(first.page_key, HOME, T + 3 * DAY, None, REVISIT, first.digest)
 
 
 def test_payloads_can_be_stored_again(archive: PywbArchive) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from hacs_crawler.links.canonical import canonical_link
-from hacs_crawler.links.extract import link_fingerprint
+from hacs_crawler.links.keys import link_fingerprint
 from hacs_crawler.state.page import Page, Visit
 from hacs_crawler.utils.times import DAY
 from integration_support import Project

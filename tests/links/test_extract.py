@@ -9,7 +9,8 @@ from parsel import Selector
 
 from hacs_crawler.links import canonical
 from hacs_crawler.links.canonical import canonical_link, slow_link
-from hacs_crawler.links.extract import LinkRules, link_fingerprint, link_fingerprints, page_links
+from hacs_crawler.links.extract import LinkRules, link_fingerprints, page_links
+from hacs_crawler.links.keys import link_fingerprint
 from hacs_crawler.links.urls import LONGEST_URL, fingerprint
 
 BASE = "http://example.com/~ada/pubs/list.html?year=1843"
@@ -296,7 +297,7 @@ def test_link_fingerprint_is_that_of_the_page_s_links() -> None:
     ],
 )
 def test_scheme_and_www_make_no_other_link(link: str, same: str) -> None:
-    assert link_fingerprint(link) == fingerprint(same.partition(":")[2])
+    assert link_fingerprint(link) == link_fingerprint(same)
 
 
 def test_a_host_that_only_begins_with_www_is_another() -> None:
