@@ -3,8 +3,8 @@
 python benchmarks/trackers.py [--of CLEAN_URLS_JSON QUERY_FILTER_JSON] [--revision COMMIT] [--date DAY]
 
 Without `--of` the lists are fetched from https://github.com/brave/adblock-lists at that revision. Taken
-are the parameters that are a tracker's on every site; what holds on some sites only is left out. Pages get a new
-baseline of links where the names have changed.
+are the parameters that are a tracker's on every site; what holds on some sites only is left out. Pages
+get a new baseline of links where the names have changed.
 """
 
 import argparse

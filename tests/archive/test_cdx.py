@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from hacs_crawler.archive import ArchiveError, Capture, read_cdx, visits_by_digest
 from hacs_crawler.archive.capture import REVISIT, parse_timestamp
-from hacs_crawler.links.urls import page_surt
+from hacs_crawler.links import page_key
 from hacs_crawler.state.page import Page, merge
 
 A, B = "A" * 32, "B" * 32
@@ -200,7 +200,7 @@ def test_rows_are_read_as_they_are_asked_for() -> None:
 
 
 def capture(at: int, digest: str, mime: str = "text/html", url: str = URL) -> Capture:
-    return Capture(page_surt(url), url, at, None, mime, digest)
+    return Capture(page_key(url), url, at, None, mime, digest)
 
 
 def page_of(*captures: Capture) -> Page:
@@ -302,7 +302,7 @@ def test_order_within_a_page_does_not_matter(
 
 CAPTURES = st.builds(
     lambda path, at, status, mime, digest: Capture(
-        page_surt(f"http://a.org/{path}"), f"http://a.org/{path}", at, status, mime, digest
+        page_key(f"http://a.org/{path}"), f"http://a.org/{path}", at, status, mime, digest
     ),
     st.text("abc0/~%?=&,é", max_size=9),
     st.integers(1, 2**32 - 1),

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from hacs_crawler.links import canonical_link, link_fingerprint, page_id_of, page_surt
+from hacs_crawler.links import canonical_link, kept_url, link_fingerprint, page_id_of, page_surt
 from hacs_crawler.links.canonical import canonical_url, plain_url
 from hacs_crawler.links.keys import fingerprints_of, page_key
 
@@ -101,6 +104,19 @@ def test_two_pages_and_two_links(one: str, other: str) -> None:
     assert of_link(one) != of_link(other)
 
 
+def documented() -> list[tuple[str, str, str]]:
+    text = (Path(__file__).parents[2] / "docs" / "model.md").read_text()
+    found = re.findall(r"^\| `(\S+)` \| `(\S+)` \| (the same|two) \|$", text, re.MULTILINE)
+    assert len(found) > 20
+    return found
+
+
+@pytest.mark.parametrize(("one", "other", "told"), documented())
+def test_the_documented_pairs(one: str, other: str, told: str) -> None:
+    assert (page_key(one) == page_key(other)) is (told == "the same")
+    assert (of_link(one) == of_link(other)) is (told == "the same")
+
+
 @pytest.mark.parametrize(
     ("url", "key"),
     [
@@ -152,7 +168,7 @@ URLS = st.builds(
 )  # fmt: skip
 
 
-@given(URLS)
+@given(URLS.map(kept_url))
 def test_a_key_is_the_key_of_what_it_stands_for(url: str) -> None:
     canonical = canonical_url(url)
     assume(canonical is not None)
