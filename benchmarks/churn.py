@@ -7,7 +7,7 @@ own: `session` shows a new session parameter in its links at every request, `tok
 some link's path at every second request, `box` five links of a pool of 60 at random. Two kinds are
 time's own, and shown apart: `calendar` shows the links of the next 30 days, `weekly` five links that are
 new each week. The default crawls with and without them, as does Last-Obs; hits are visits that found an
-update of FOLDER's. What is learned of the parts of links that change (see docs/updates.md) is not used here.
+update of FOLDER's. What is learned of parts of links that change (docs/updates.md) is not used here.
 """
 
 import argparse

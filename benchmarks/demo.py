@@ -26,8 +26,8 @@ from hacs_crawler.cli.demo import AUTHORS
 from hacs_crawler.demo.histories import generated
 from hacs_crawler.demo.rounds import ARMS, DAYS, EXPERIMENT, budget_of
 from hacs_crawler.demo.web import Web
+from hacs_crawler.links.keys import page_id_of
 from hacs_crawler.links.sites import site_id
-from hacs_crawler.links.urls import page_id_of
 from hacs_crawler.ranking.arms import without_experiment
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.selection import Selection

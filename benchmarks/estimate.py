@@ -23,7 +23,7 @@ from pathlib import Path
 import numpy as np
 import store as stores  # its neighbour: a Redis, and how tables are printed
 
-from hacs_crawler.links.urls import page_id_of
+from hacs_crawler.links.keys import page_id_of
 from hacs_crawler.state import Run, advanced, new_run
 from hacs_crawler.state.address import open_store
 from hacs_crawler.state.codec import VERSION_OFFSET, decode_page, encode_page, encode_row

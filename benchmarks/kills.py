@@ -34,7 +34,7 @@ from parsel import Selector
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))  # servers: a redis-server, a web site
 from hacs_crawler.exceptions import StateError
 from hacs_crawler.links.extract import link_fingerprints
-from hacs_crawler.links.urls import page_id_of
+from hacs_crawler.links.keys import page_id_of
 from hacs_crawler.state.address import open_store
 from hacs_crawler.state.codec import ROW, decode_page, encode_row
 from hacs_crawler.state.outcome_log import sorted_outcomes

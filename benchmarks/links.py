@@ -19,7 +19,8 @@ from surt import surt
 
 from hacs_crawler.links.canonical import canonical_url
 from hacs_crawler.links.extract import LinkRules, link_fingerprints, page_links
-from hacs_crawler.links.urls import _slow_surt, page_id_of, page_surt
+from hacs_crawler.links.keys import page_id_of
+from hacs_crawler.links.urls import _slow_surt, page_surt
 
 URL = "http://127.0.0.1:8000/site/12/page345.html"
 

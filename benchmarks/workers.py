@@ -35,7 +35,7 @@ import redis
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))  # servers: starts a redis-server
 from store import FIRST, VISITS, fill, grown_page, url
 
-from hacs_crawler.links.urls import page_id_of
+from hacs_crawler.links.keys import page_id_of
 from hacs_crawler.state.address import open_store
 from hacs_crawler.state.database import State
 from hacs_crawler.state.estimation import Estimation

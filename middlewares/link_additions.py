@@ -135,7 +135,8 @@ class LinkAdditionsMiddleware:
             p = _p(page.last_visit, rate, log_sd, visit.at)
         else:
             p = prediction["p"]
-            if math.isfinite(prediction["days_since_visit"]) and recorded.is_known:
+            is_gap = recorded.is_known and not recorded.is_baseline
+            if math.isfinite(prediction["days_since_visit"]) and is_gap:
                 session.stats.count_prediction(p, recorded.updated, prediction["churn"])
         if page.churn >= CHURNING:
             session.stats.count_churning(visit.url, is_update=recorded.updated)

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import forks
-from hacs_crawler.links.urls import page_id_of
+from hacs_crawler.links.keys import page_id_of
 from hacs_crawler.state.address import open_store
 from hacs_crawler.state.database import State
 from hacs_crawler.state.estimation import Estimation

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
-from hacs_crawler.links.urls import page_id_of
+from hacs_crawler.links.keys import page_id_of
 from hacs_crawler.state.address import open_store
 from hacs_crawler.state.codec import encode_row
 from hacs_crawler.state.database import State

@@ -9,8 +9,8 @@ import numpy as np
 from scrapy.settings import Settings
 
 from hacs_crawler.config import Config
+from hacs_crawler.links.keys import page_id_of
 from hacs_crawler.links.sites import site_id
-from hacs_crawler.links.urls import page_id_of
 from hacs_crawler.ranking.plan import plan_of, read_rows
 from hacs_crawler.report.data import report_data
 from hacs_crawler.report.html import html

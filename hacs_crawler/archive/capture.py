@@ -10,7 +10,7 @@ from email.utils import parsedate_to_datetime
 from typing import Final
 
 from hacs_crawler.exceptions import HacsError
-from hacs_crawler.links import check_url, kept_url, page_surt
+from hacs_crawler.links import check_url, kept_url, page_key
 from hacs_crawler.utils.times import in_range
 
 REVISIT: Final = "warc/revisit"
@@ -52,14 +52,14 @@ class ArchiveError(HacsError):
 class Capture:
     """One row of a capture index.
 
-    `surt` is the page's key as the state knows it (`page_surt` of the URL), whatever key the archive
-    sorts by. `at` is in whole seconds since 1970 UTC. `status` is None where the archive does not say
+    `page_key` is the page's key as the state knows it (`links.page_key`), whatever key the archive sorts
+    by. `at` is in whole seconds since 1970 UTC. `status` is None where the archive does not say
     ("-"), `digest` is without its algorithm, "" where a revisit record or a TimeMap has none. `place` is
     where the archived page is found if the index names that: a memento's URI, or a part of a WARC file,
     `URL#bytes=FIRST-LAST`.
     """
 
-    surt: str
+    page_key: str
     url: str
     at: int
     status: int | None
@@ -124,17 +124,17 @@ def has_digest(body: bytes, digest: str) -> bool:
 
 
 def key_of(url: str) -> tuple[str, str]:
-    """Return the page's SURT and "", or "" and the kind under which the URL is dropped.
+    """Return the page's key and "", or "" and the kind under which the URL is dropped.
 
     What no crawl could visit is dropped, as from a list of seeds.
     """
     if not url[:8].lower().startswith(("http://", "https://")):
         return "", "not_http" if ":" in url else "malformed"
-    if "@" in url.split("/", 3)[2]:  # its SURT would be that of the host's homepage
+    if "@" in url.split("/", 3)[2]:  # its key would be that of the host's homepage
         return "", "not_http"
     if check_url(kept_url(url)) is not None:
         return "", "malformed"
-    return page_surt(url), ""
+    return page_key(url), ""
 
 
 def is_html(mime: str) -> bool:

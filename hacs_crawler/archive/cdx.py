@@ -212,24 +212,24 @@ class _Repeated:
     """
 
     def __init__(self) -> None:
-        self._surt = ""
+        self._key = ""
         self._kinds: dict[str, str] = {}
 
-    def note(self, surt: str, digest: str, problem: str) -> None:
+    def note(self, key: str, digest: str, problem: str) -> None:
         """Note what a row showed; what was once a capture stays one."""
-        kinds = self._of(surt)
+        kinds = self._of(key)
         if not problem:
             kinds[digest] = ""
         elif problem in {"bad_status", "not_html"}:
             kinds.setdefault(digest, problem)
 
-    def problem(self, surt: str, digest: str) -> str:
+    def problem(self, key: str, digest: str) -> str:
         """Return the kind under which the rows were dropped that showed this, "" if they were not."""
-        return self._of(surt).get(digest, "") if digest else ""
+        return self._of(key).get(digest, "") if digest else ""
 
-    def _of(self, surt: str) -> dict[str, str]:
-        if surt != self._surt:
-            self._surt, self._kinds = surt, {}
+    def _of(self, key: str) -> dict[str, str]:
+        if key != self._key:
+            self._key, self._kinds = key, {}
         return self._kinds
 
 
@@ -238,7 +238,7 @@ def _capture(row: Mapping[str, Any], repeated: _Repeated | None, warc_url: str) 
     url, timestamp = row.get("url"), row.get("timestamp")
     if not isinstance(url, str) or timestamp is None:
         return "malformed"
-    surt, problem = _cached_key(url)
+    key, problem = _cached_key(url)
     if problem:
         return problem
     at = parse_timestamp(str(timestamp))
@@ -253,14 +253,14 @@ def _capture(row: Mapping[str, Any], repeated: _Repeated | None, warc_url: str) 
     if repeated is None:
         pass
     elif mime != REVISIT:
-        repeated.note(surt, digest, problem)
+        repeated.note(key, digest, problem)
     elif status == "-":
-        problem = problem or repeated.problem(surt, digest)
+        problem = problem or repeated.problem(key, digest)
     if problem:
         return problem
     place = _place(row, warc_url) if warc_url else ""
     number = None if status == "-" else int(status)
-    return Capture(surt, url, at, number, mime, digest, place)
+    return Capture(key, url, at, number, mime, digest, place)
 
 
 def _place(row: Mapping[str, Any], warc_url: str) -> str:

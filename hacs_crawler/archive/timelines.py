@@ -67,7 +67,7 @@ def read_timelines(pages: Path, updates: Path, captures: Path | None) -> Timelin
     """Read the three files; without captures a page has none.
 
     Raises TimelineError where a file cannot be read, a column is missing, a value does not parse, an
-    event is of an unknown page or before the page was first seen, or two pages have one SURT.
+    event is of an unknown page or before the page was first seen, or two of the pages are one.
     """
     places: dict[str, int] = {}
     ids: dict[int, str] = {}

@@ -90,7 +90,7 @@ def read_timemap(source: bytes | IO[bytes], name: str, dropped: Cleaning) -> Ite
         url, rows = _cdxj(text, name)
     else:
         url, rows = _json(text, name) if text.startswith("{") else _link_format(text, name)
-    _surt, problem = key_of(url)
+    _key, problem = key_of(url)
     if problem:
         raise ArchiveError(f"{name}, character 0: the page is no http(s) URL: {url[:200]!r}")
     seen: set[tuple[int, str]] = set()

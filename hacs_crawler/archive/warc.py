@@ -4,6 +4,7 @@ import io
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from typing import Any
 
 from hacs_crawler.archive.capture import Cleaning, is_html, key_of
@@ -34,16 +35,16 @@ def read_warc(
         for record in read_records(stream, MAX_BODY_BYTES):
             if record.kind not in {"response", "revisit"}:
                 continue
-            visit = _visit(record, rules)
+            visit = _visit(record, rules or LinkRules())
             if isinstance(visit, Visit):
                 yield visit
             else:
                 counts[visit] += 1
 
 
-def _visit(record: Record, rules: LinkRules | None) -> Visit | str:
+def _visit(record: Record, rules: LinkRules) -> Visit | str:
     """Return the visit of a record, or the kind under which it is dropped."""
-    _surt, problem = key_of(record.url)
+    _key, problem = key_of(record.url)
     if problem:
         return problem
     if record.at is None:
@@ -60,7 +61,9 @@ def _visit(record: Record, rules: LinkRules | None) -> Visit | str:
         return problem or visit
     body = stream.read()
     links = None if record.is_cut else payload_links(body, _getter(http), visit.url, rules)
-    return "unreadable" if links is None else Visit(visit.url, visit.at, links=links)
+    return (
+        "unreadable" if links is None else replace(visit, links=links, link_rules=rules.fingerprint)
+    )
 
 
 def _getter(http: Any) -> Any:

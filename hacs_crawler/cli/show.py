@@ -23,7 +23,17 @@ from hacs_crawler.model import Fate, bayes_quantiles, gaps_between
 from hacs_crawler.ranking.candidates import VISITS_OF_A_RATE
 from hacs_crawler.ranking.next_visit import Hold, Outlook, outlook_of
 from hacs_crawler.ranking.plan import plan_of_usable, read_rows
-from hacs_crawler.state import PAGES_A_CALL, Ids, Page, Rows, State, as_of, fates, histories
+from hacs_crawler.state import (
+    PAGES_A_CALL,
+    Ids,
+    Page,
+    Rows,
+    State,
+    as_of,
+    baselines_of,
+    fates,
+    histories,
+)
 from hacs_crawler.utils.progress import Progress
 from hacs_crawler.utils.times import DAY
 
@@ -114,7 +124,9 @@ def report_of(
     rates, found = estimation.rates([page]), fates([page])
     is_again = (found == Fate.LASTING) | (found == Fate.PASSING)
     if estimation.has_posterior:
-        gaps = gaps_between(visit_days, updated, offsets, estimation.fade_days)
+        gaps = gaps_between(
+            visit_days, updated, offsets, estimation.fade_days, baselines_of([page])
+        )
         tail = (1 - INTERVAL) / 2
         low, high = bayes_quantiles(gaps, estimation.prior, (tail, 1 - tail))[0].tolist()
         interval = (low, high)
@@ -297,7 +309,11 @@ def _visits(report: PageReport) -> Iterator[str]:
     found = list(zip(page.visits, report.updated, page.new_links_by_visit(), strict=True))
     for at, updated, links in found[: -VISITS_SHOWN - 1 : -1]:
         what = f"update, {links} new links" if links else "update" if updated else "nothing new"
-        yield f"  {_date(at)}   {'first visit' if at == page.visits[0] else what}"
+        if at == page.visits[0]:
+            what = "first visit"
+        elif at in page.baselines:
+            what = "a baseline: other rules of links than before"
+        yield f"  {_date(at)}   {what}"
     if len(found) > VISITS_SHOWN:
         yield f"  and {len(found) - VISITS_SHOWN} before (--json has all)"
 

@@ -65,6 +65,7 @@ def observe(
             page_url,
             at,
             links=links,
+            link_rules=rules.fingerprint,
             etag=_header(response, b"ETag"),
             last_modified=_header(response, b"Last-Modified"),
             prediction=prediction,

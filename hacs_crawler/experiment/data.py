@@ -18,6 +18,7 @@ from hacs_crawler.state import (
     Outcomes,
     Page,
     State,
+    baselines_of,
     histories,
     share_of_time,
 )
@@ -138,6 +139,7 @@ def _add(
     visit_days, updated, offsets = histories(pages)
     is_before = visit_days < start_day
     counts = np.concatenate([[0], np.cumsum(is_before)])
+    baselines = baselines_of(pages)
     rates = estimate(
         "bayes",
         visit_days[is_before],
@@ -145,6 +147,7 @@ def _add(
         counts[offsets],
         prior=state.estimation.prior,
         fade_days=state.estimation.fade_days,
+        baselines=None if baselines is None else baselines[is_before],
     )
     sites.append(np.array([site_id(page.url) for page in pages], np.int64))
     expected.append(update_probability(rates, days))

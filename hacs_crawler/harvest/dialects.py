@@ -214,8 +214,8 @@ def _captures(timemap: bytes, name: str, dropped: Cleaning) -> list[Capture]:
     for one in read_timemap(timemap, name, dropped):
         place = raw_uri(urljoin(name, one.uri))
         if check_url(place) is None:
-            surt = key_of(one.url)[0]
-            found.append(Capture(surt, one.url, one.at, None, "text/html", "", place))
+            key = key_of(one.url)[0]
+            found.append(Capture(key, one.url, one.at, None, "text/html", "", place))
         else:
             dropped["not_http"] += 1
     return found

@@ -37,8 +37,8 @@ class Missed:
     @property
     def capture(self) -> Capture:
         """The capture, as far as it matters for its memento."""
-        surt = key_of(self.url)[0]
-        return Capture(surt, self.url, self.at, None, "text/html", self.digest, self.place)
+        key = key_of(self.url)[0]
+        return Capture(key, self.url, self.at, None, "text/html", self.digest, self.place)
 
     @property
     def is_open(self) -> bool:

@@ -26,7 +26,7 @@ from hacs_crawler.archive import (
 )
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.harvest.query import BLOCKED
-from hacs_crawler.links import LinkRules
+from hacs_crawler.links import LinkRules, page_surt
 from hacs_crawler.utils.text import safe_logger
 
 logger = safe_logger(__name__)
@@ -46,7 +46,8 @@ class Memento:
     """What was found where a capture's memento should be.
 
     `links` are the page's link fingerprints at second `at`, or None where `problem` says why there are
-    none; `is_passing` that asking again another day may help, `reason` what to tell a person then.
+    none; `link_rules` is the fingerprint of the rules by which they were taken. `is_passing` says that
+    asking again another day may help, `reason` what to tell a person then.
     """
 
     at: int
@@ -54,6 +55,7 @@ class Memento:
     problem: str = ""
     is_passing: bool = False
     reason: str = ""
+    link_rules: int = 0
 
 
 def other_capture(response: Response) -> str:
@@ -89,7 +91,8 @@ def read_memento(response: Response, capture: Capture, rules: LinkRules) -> Meme
 
     rewriting = Rewriting(response.url)
     links = payload_links(response.body, header, capture.url, rules, rewriting)
-    return Memento(at, links, "" if links is not None else "unreadable")
+    problem = "" if links is not None else "unreadable"
+    return Memento(at, links, problem, link_rules=rules.fingerprint)
 
 
 def read_range(response: Response, capture: Capture, rules: LinkRules) -> Memento:
@@ -108,9 +111,10 @@ def read_range(response: Response, capture: Capture, rules: LinkRules) -> Mement
         kind = next(iter(dropped), "")
         return Memento(capture.at, problem=_PROBLEMS.get(kind, "unreadable"))
     (visit, *_) = visits
-    if key_of(visit.url)[0] != capture.surt:
+    if _is_elsewhere(visit.url, capture):
         return Memento(visit.at, problem="moved")
-    return Memento(visit.at, visit.links, "" if visit.links is not None else "unreadable")
+    problem = "" if visit.links is not None else "unreadable"
+    return Memento(visit.at, visit.links, problem, link_rules=visit.link_rules)
 
 
 def is_blocked(response: Response) -> bool:
@@ -161,6 +165,14 @@ def _problem(response: Response, capture: Capture) -> str:
     if not 200 <= response.status < 300:
         return "status"
     original = original_of(response.url)
-    if original and key_of(original)[0] not in {"", capture.surt}:
+    if original and _is_elsewhere(original, capture):
         return "moved"
     return "" if is_html(header_of(response, "Content-Type") or "") else "not_html"
+
+
+def _is_elsewhere(url: str, capture: Capture) -> bool:
+    """Whether what an archive shows is of another page; archives do not tell case, so it may differ."""
+    key, problem = key_of(url)
+    if problem or key == capture.page_key:
+        return False
+    return page_surt(url) != page_surt(capture.url)

@@ -223,7 +223,10 @@ class PageHarvest:
                 # others lead to the same capture: no need to ask all
                 self._failed[step.digest] += 1
             self._redirected.add(memento.at)
-            await self._visit(step, Visit(step.capture.url, memento.at, links=memento.links))
+            visit = Visit(
+                step.capture.url, memento.at, links=memento.links, link_rules=memento.link_rules
+            )
+            await self._visit(step, visit)
             return
         self._failed[step.digest] += 1
         self._count("mementos_failed")

@@ -55,8 +55,8 @@ class Span:
 class Answer:
     """A chunk of an index, and how to go on behind it.
 
-    `pages` are SURTs, each with the page's captures in time order. `rows` counts all rows, also those
-    that are no captures; `resume_key` is "" at the end, or where the server knows none.
+    `pages` are keys of pages, each with the page's captures in time order. `rows` counts all rows, also
+    those that are no captures; `resume_key` is "" at the end, or where the server knows none.
     """
 
     pages: Sequence[tuple[str, list[Capture]]]

@@ -71,12 +71,12 @@ class _Seed:
     def whole_pages(self, answer: Answer, left: Sequence[Span]) -> _Pages:
         """Return the pages whose captures are all there; hold the rest."""
         self.is_split = self.is_split or len(left) > bool(answer.resume_key)
-        for surt, captures in answer.pages:
-            self.held.setdefault(surt, []).extend(captures)
+        for key, captures in answer.pages:
+            self.held.setdefault(key, []).extend(captures)
         if self.is_split and left:
             return []
         whole = list(self.held)[: -1 if answer.resume_key else None]
-        return [(surt, self.held.pop(surt)) for surt in whole]
+        return [(key, self.held.pop(key)) for key in whole]
 
 
 class Harvester:
@@ -109,7 +109,9 @@ class Harvester:
         """Record what is not recorded yet; raises HacsError where the crawl cannot go on."""
         site = Site(homepage, has_subpages=self._has_subpages)
         level = "site" if self._has_subpages else "page"
-        key = f"harvest/{level}/{self._options.source:08x}/{fingerprint(site.surt) % 2**64:016x}"
+        key = (
+            f"harvest/{level}/{self._options.source:08x}/{fingerprint(site.page_key) % 2**64:016x}"
+        )
         note = await self._session.pages.patiently(lambda state: state.store.read_meta(key))
         seed = _Seed(site, Journal.from_note(note, key), key)
         is_answered = False
@@ -157,7 +159,7 @@ class Harvester:
             return
         pages: dict[tuple[str, str], list[Missed]] = {}
         for one in sorted(asked, key=lambda one: one.at):
-            pages.setdefault((one.capture.surt, self._host_of(one.capture)), []).append(one)
+            pages.setdefault((one.capture.page_key, self._host_of(one.capture)), []).append(one)
         given_up = 0
         for missed in pages.values():
             harvest = PageHarvest(self._session, self._client, self._options, seed.site)
@@ -194,7 +196,7 @@ class Harvester:
     async def _record(self, seed: _Seed, pages: Sequence[tuple[str, list[Capture]]]) -> None:
         for start in range(0, len(pages), BATCH):
             batch = pages[start : start + BATCH]
-            ids = [fingerprint(surt) for surt, _ in batch]
+            ids = [fingerprint(key) for key, _ in batch]
             known = await self._session.pages.patiently(State.load, ids)
             jobs = [
                 (seed, key, found, known.get(key))

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from scrapy.linkextractors import IGNORED_EXTENSIONS
 
 from hacs_crawler.archive import Capture, Cleaning
-from hacs_crawler.links import DEEPEST, fingerprint, page_surt
+from hacs_crawler.links import DEEPEST, fingerprint, page_key
 
 _INDEX_FILE = re.compile(r"(?:index|default|home|welcome)\.[a-z]{3,5}|index").fullmatch
 _OTHER_FILE = re.compile(rf"\.(?:{'|'.join(map(re.escape, IGNORED_EXTENSIONS))})(?:\?|$)").search
@@ -20,19 +20,19 @@ class Site:
     """A homepage, and with `has_subpages` also the pages below it, two levels deep.
 
     Nothing is below a homepage that a query tells from others.
-    Raises ValueError if the homepage's URL has no SURT.
+    Raises ValueError if the homepage's URL has no key.
     """
 
     def __init__(self, homepage: str, *, has_subpages: bool) -> None:
         self.homepage = homepage
-        self.surt = page_surt(homepage)
-        self.has_subpages = has_subpages and "?" not in self.surt
-        self._folder = _without_index(self.surt.partition("?")[0])
+        self.page_key = page_key(homepage)
+        self.has_subpages = has_subpages and "?" not in self.page_key
+        self._folder = _without_index(self.page_key.partition("?")[0])
 
     @property
     def key(self) -> int:
         """One number for all spellings of the homepage, with and without index file."""
-        return fingerprint(self._folder + "".join(self.surt.partition("?")[1:]))
+        return fingerprint(self._folder + "".join(self.page_key.partition("?")[1:]))
 
     @property
     def prefix(self) -> str:
@@ -42,40 +42,40 @@ class Site:
 
     def url_of(self, capture: Capture) -> str:
         """Return the URL under which a capture is recorded: the homepage's own, or without its port."""
-        if capture.surt == self.surt:
+        if capture.page_key == self.page_key:
             return self.homepage
         return _DEFAULT_PORT.sub(r"\1\2", capture.url)
 
     def pages(
         self, captures: Iterable[Capture], dropped: Cleaning
     ) -> Iterator[tuple[str, list[Capture]]]:
-        """Yield the SURTs of the site's pages and their captures in time order, from an index's rows.
+        """Yield the keys of the site's pages and their captures in time order, from an index's rows.
 
         Captures of other pages, a second one in the same second, and revisits of what is no HTML are
         left out and counted (see `problem`; ``duplicate``, ``not_html``).
         """
         by_page: dict[str, list[Capture]] = {}
-        for surt, run in groupby(captures, key=attrgetter("surt")):
-            problem = self.problem(surt)
+        for key, run in groupby(captures, key=attrgetter("page_key")):
+            problem = self.problem(key)
             if problem:
                 dropped[problem] += sum(1 for _ in run)
             else:
-                by_page.setdefault(surt, []).extend(run)
-        for surt, found in by_page.items():
-            if _OTHER_FILE(surt) and all(capture.is_revisit for capture in found):
+                by_page.setdefault(key, []).extend(run)
+        for key, found in by_page.items():
+            if _OTHER_FILE(key.lower()) and all(capture.is_revisit for capture in found):
                 dropped["not_html"] += len(found)
             else:
-                yield surt, list(_one_a_second(found, dropped))
+                yield key, list(_one_a_second(found, dropped))
 
-    def problem(self, surt: str) -> str:
+    def problem(self, key: str) -> str:
         """Return the kind under which a page is left out, "" if it belongs to the site.
 
         ``outside``: another site, ``too_deep``: more than two levels below the homepage,
         ``second_homepage``: another URL of the homepage itself.
         """
-        if surt == self.surt:
+        if key == self.page_key:
             return ""
-        place = surt.partition("?")[0]
+        place = key.partition("?")[0]
         if place != self._folder and not place.startswith(self._folder + "/"):
             return "outside"
         if _without_index(place) == self._folder:
@@ -86,7 +86,7 @@ class Site:
 
 def _without_index(place: str) -> str:
     folder, _, name = place.rpartition("/")
-    return folder if not name or _INDEX_FILE(name) else place
+    return folder if not name or _INDEX_FILE(name.lower()) else place
 
 
 def _one_a_second(captures: list[Capture], dropped: Cleaning) -> Iterator[Capture]:

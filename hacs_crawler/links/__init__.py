@@ -7,10 +7,10 @@ from hacs_crawler.links.extract import (
     counted_links,
     has_slow_encoding,
     is_binary,
-    link_fingerprint,
     link_fingerprints,
     page_links,
 )
+from hacs_crawler.links.keys import link_fingerprint, page_id_of, page_key
 from hacs_crawler.links.markup import MarkupError, check_markup
 from hacs_crawler.links.sites import (
     DEEPEST,
@@ -25,7 +25,6 @@ from hacs_crawler.links.urls import (
     check_url,
     fingerprint,
     kept_url,
-    page_id_of,
     page_surt,
     without_login,
 )
@@ -52,6 +51,7 @@ __all__ = [
     "link_fingerprint",
     "link_fingerprints",
     "page_id_of",
+    "page_key",
     "page_links",
     "page_surt",
     "path_depth",

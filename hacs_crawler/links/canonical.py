@@ -1,9 +1,10 @@
 """The canonical form of a link: what two links have in common that lead to the same page.
 
 It is that of ``w3lib.url.canonicalize_url`` (no fragment, sorted query, upper case escapes, lower-case
-host), without dot segments, default ports, session ids and ``utm_*`` tracking parameters, all of which
-differ between two visits to a page that gained nothing. Escapes of non-ASCII characters are UTF-8
-whatever the page's encoding is.
+host), without dot segments, logins, default ports, the dot at the end of a host, session ids and the
+parameters of trackers (`TRACKERS`, and ``utm_*``), all of which differ between two visits to a page that
+gained nothing. Escapes of non-ASCII characters are UTF-8 whatever the page's encoding is. It can be
+asked for; what tells pages apart is the key that is made of it (`links.keys`).
 
 Most links are plain, so one expression recognises those whose canonical form is a concatenation; the
 rest takes `canonical_url`. Both give the same, which a property test checks.
@@ -11,6 +12,7 @@ rest takes `canonical_url`. Both give the same, which a property test checks.
 
 import re
 from functools import lru_cache
+from importlib.resources import files
 from typing import Final
 from urllib.parse import urldefrag, urljoin, urlsplit, urlunsplit
 
@@ -19,16 +21,23 @@ from w3lib.url import canonicalize_url
 from hacs_crawler.links.markup import MarkupError
 from hacs_crawler.links.urls import LONGEST_URL, bad_host
 
-# What session ids and trackers look like. The words that also name other things (a session of a
-# conference, the id of a story) need a value that looks like a token.
-_DROPPED_PARAMETER: Final = re.compile(
-    r"(?:utm_\w*|jsessionid|phpsessid|aspsessionid[a-z]{8}|cfid|cftoken)="
-    r"|(?:sid|sessionid|session_id)=[0-9a-z,_-]{16,}$",
-    re.ASCII | re.IGNORECASE,
-).match
+TRACKERS: Final = frozenset(
+    line
+    for line in files(__package__).joinpath("trackers.txt").read_text("ascii").splitlines()
+    if not line.startswith("#")
+)
+"""Names of query parameters by which trackers know a click, in small letters."""
+_SESSIONS: Final = frozenset({"jsessionid", "phpsessid", "cfid", "cftoken"})
+# Words that also name other things (a session of a conference, the id of a story) need a value that
+# looks like a token.
+_TOKENS: Final = frozenset({"sid", "sessionid", "session_id", "oscsid", "zenid"})
+_TOKEN: Final = re.compile(r"[0-9a-z,_-]{16,}", re.ASCII | re.IGNORECASE).fullmatch
+_ASP_SESSION: Final = len("aspsessionidabcdefgh")
+_DROPPED: Final = TRACKERS | _SESSIONS
 _DROPPED_PATH: Final = re.compile(
     r";(?:jsessionid|phpsessid|sid|sessionid)=[^;/]*"
-    r"|/(?:\((?:[a-z]\([0-9a-z]{24}\))+\)|\([0-9a-z]{24}\))(?=/)",
+    # ASP.NET: session, anonymous user, login, and whether the browser takes cookies
+    r"|/\((?:[0-9a-z]{24}|(?:s\([0-9a-z]{24}\)|[af]\([0-9a-z_-]{24,}\)|x\(1\))+)\)(?=/)",
     re.ASCII | re.IGNORECASE,
 )
 
@@ -48,9 +57,14 @@ _PLAIN_LINK: Final = re.compile(
 _PLAIN_BASE: Final = re.compile(
     rf"(https?:)({_HOST})(?:(/(?:{_SEGMENT}/)*)(?:{_SEGMENT})?)?(?:\?[!-~]*)?"
 )
+_PLAIN_URL: Final = re.compile(
+    rf"(https?:{_HOST})({_PATH})?(?:\?({_PARAMETER}(?:&{_PARAMETER})*))?"
+)
 _SCHEME: Final = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]*):").match
 _C0_AND_SPACE: Final = "".join(map(chr, range(33)))
 
+FORM: Final = 2
+"""To be raised with each change of canonical forms or keys but `TRACKERS`: pages get a new baseline."""
 MOST_ODD_CHARACTERS: Final = 600_000
 _ODD_LINK_CHARACTERS: Final = 60
 """What takes as long as so many characters of a link do: beginning with it."""
@@ -100,10 +114,17 @@ class Resolver:
             link = f"{self._scheme}{self._host}{root_path}"
         else:
             link = f"{scheme or self._scheme}{host}{path or '/'}"
-        if query is not None and (parameters := _kept_parameters(query)):
-            parameters.sort(key=lambda parameter: parameter.partition("="))
-            return f"{link}?{'&'.join(parameters)}"
-        return link
+        return link if query is None else _with_query(link, query)
+
+
+def plain_url(url: str) -> str | None:
+    """Return the canonical form of a URL that is plain, None of any other."""
+    plain = _PLAIN_URL.fullmatch(url)
+    if plain is None or len(url) > LONGEST_URL:
+        return None
+    host, path, query = plain.groups()
+    place = f"{host}{path or '/'}"
+    return place if query is None else _with_query(place, query)
 
 
 def slow_link(base: str, href: str) -> str | None:
@@ -140,17 +161,39 @@ def canonical_url(url: str) -> str | None:
         return None
     if parts.scheme not in {"http", "https"} or bad_host(parts.hostname or ""):
         return None
-    netloc = parts.netloc.removesuffix(":")
-    if port is not None:
-        standard = port == (80 if parts.scheme == "http" else 443)
-        netloc = netloc[: netloc.rindex(":")] + ("" if standard else f":{port}")
+    host = parts.netloc.rpartition("@")[2]
+    if port is not None or host.endswith(":"):
+        host = host[: host.rindex(":")]
+    is_standard = port in {None, 80 if parts.scheme == "http" else 443}
+    netloc = host.rstrip(".") + ("" if is_standard else f":{port}")
     path = _without_dots(_DROPPED_PATH.sub("", parts.path)) or "/"
     query = "&".join(_kept_parameters(parts.query))
     return urlunsplit((parts.scheme, netloc, path, query, ""))
 
 
+def _with_query(place: str, query: str) -> str:
+    """Return a URL with a query whose parameters are plain."""
+    parameters = _kept_parameters(query)
+    if not parameters:
+        return place
+    if len(parameters) > 1:
+        parameters.sort(key=lambda parameter: parameter.partition("="))
+    return f"{place}?{'&'.join(parameters)}"
+
+
 def _kept_parameters(query: str) -> list[str]:
-    return [part for part in query.split("&") if part and not _DROPPED_PARAMETER(part)]
+    return [part for part in query.split("&") if part and not _is_dropped(part)]
+
+
+def _is_dropped(parameter: str) -> bool:
+    """Whether a parameter is a session id or a tracker's."""
+    name, _, value = parameter.partition("=")
+    name = name.lower()
+    if name in _DROPPED or name.startswith("utm_"):
+        return True
+    if name in _TOKENS:
+        return _TOKEN(value) is not None
+    return len(name) == _ASP_SESSION and name.startswith("aspsessionid")
 
 
 def _without_dots(path: str) -> str:

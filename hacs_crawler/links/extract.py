@@ -1,17 +1,25 @@
 """Which outgoing links a page has: from a parsed page to canonical links to 64-bit fingerprints.
 
-Fingerprints leave the scheme out and a leading `www.`, as the pages' own keys do: a site that moves from
-one to the other has not gained links, and archives hold captures under all of them.
+Fingerprints are of the keys of the pages that links lead to: a site that moves to https, or leaves
+`www.` or `index.html` out of its links, has not gained any.
 """
 
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import Final, Literal
 
 from lxml import etree
 
-from hacs_crawler.links.canonical import Resolver, canonical_url, join_link
+from hacs_crawler.links.canonical import (
+    FORM,
+    TRACKERS,
+    Resolver,
+    canonical_url,
+    join_link,
+)
+from hacs_crawler.links.keys import fingerprints_of
 from hacs_crawler.links.markup import MarkupError
 from hacs_crawler.links.sites import domain_of, domain_of_netloc
 from hacs_crawler.links.urls import fingerprint
@@ -24,7 +32,6 @@ _area_hrefs: Final = etree.XPath("//area/@href", smart_strings=False)
 _text: Final = etree.XPath("string()", smart_strings=False)
 _base_hrefs: Final = etree.XPath("//base/@href", smart_strings=False)
 
-_WWW: Final = re.compile(r"^//www\d*\.(?=[^/]*\.)")
 UNREADABLE: Final = (ValueError, LookupError, RecursionError, etree.LxmlError)
 """What decoding and parsing of broken pages may raise."""
 MOST_LINKS: Final = 100_000
@@ -60,6 +67,11 @@ class LinkRules:
     deny: tuple[re.Pattern[str], ...] = ()
     varying: Varying | None = None
 
+    @property
+    def fingerprint(self) -> int:
+        """A number of these rules and of the canonical form of links, 1 to 2^32 - 1."""
+        return _fingerprint_of(self)
+
     def select(self, links: Iterable[str], page_url: str) -> Iterable[str]:
         """Return those of the canonical `links` of the page at `page_url` that count."""
         kept = links
@@ -71,6 +83,16 @@ class LinkRules:
         if self.deny:
             kept = [link for link in kept if not any(rule.search(link) for rule in self.deny)]
         return kept
+
+
+@cache  # asked of every visit, and a crawl has one set of rules
+def _fingerprint_of(rules: LinkRules) -> int:
+    patterns = [
+        sorted((rule.pattern, rule.flags) for rule in some) for some in (rules.allow, rules.deny)
+    ]
+    varying = sorted(rules.varying.parts) if rules.varying is not None else []
+    what = (FORM, sorted(TRACKERS), rules.scope, patterns, *([varying] if varying else []))
+    return (fingerprint(repr(what)) & 0xFFFF_FFFF) or 1
 
 
 def link_fingerprints(
@@ -87,7 +109,7 @@ def link_fingerprints(
     varying = None if rules is None else rules.varying
     if varying is not None:
         links = map(varying.identity, links)
-    return frozenset(map(link_fingerprint, links))
+    return fingerprints_of(list(links))
 
 
 def counted_links(
@@ -102,12 +124,6 @@ def counted_links(
     found = set(map(_resolver(root, base_url).link, hrefs))
     links = [link for link in found if link is not None]
     return links if rules is None else rules.select(links, base_url)
-
-
-def link_fingerprint(link: str) -> int:
-    """Return the fingerprint of a canonical link, which leaves its scheme and `www.` out."""
-    place = link.partition(":")[2]
-    return fingerprint(_WWW.sub("//", place) if place.startswith("//www") else place)
 
 
 def page_links(root: etree._Element | None, base_url: str) -> Iterator[tuple[str, str]]:

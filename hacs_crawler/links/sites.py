@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from tldextract import TLDExtract
 
 from hacs_crawler.links.canonical import canonical_url
-from hacs_crawler.links.urls import fingerprint, page_surt
+from hacs_crawler.links.keys import page_key
+from hacs_crawler.links.urls import fingerprint
 
 _split_suffix: Final = TLDExtract(
     suffix_list_urls=(), cache_dir=None, include_psl_private_domains=True
@@ -108,13 +109,13 @@ def group_by_website(
     seeds whose folders contain a page, the inner one has it. Without seeds, a page that is in no other
     page's folder is a homepage.
     """
-    keys = [page_surt(url) for url in urls]
+    keys = [page_key(url) for url in urls]
     folders = [_folder(url, key) for url, key in zip(urls, keys, strict=True)]
     in_order = sorted(range(len(urls)), key=lambda place: (folders[place], keys[place]))
     if seeds is None:
         homes = _outermost(folders, in_order)
     else:
-        wanted = {page_surt(url) for url in seeds}
+        wanted = {page_key(url) for url in seeds}
         homes = [place for place in in_order if keys[place] in wanted]
     own = {folders[place]: place for place in reversed(homes)}  # of a folder's pages its own
     homes = sorted(own.values())
@@ -143,7 +144,7 @@ def _outermost(folders: Sequence[str], in_order: Sequence[int]) -> list[int]:
 
 def _folder(url: str, key: str) -> str:
     """Return the folder that a page stands for: `edu,example)/~ada/` of ~ada/ and of ~ada/cv.html."""
-    folder, _, name = urlsplit(url).path.lower().rpartition("/")
+    folder, _, name = urlsplit(url).path.rpartition("/")
     if name and "." not in name:
         folder = f"{folder}/{name}"
     return f"{key.partition(')')[0]}){folder}/"

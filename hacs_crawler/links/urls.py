@@ -1,4 +1,4 @@
-"""Keys of pages: the SURT that web archives use, and 64-bit fingerprints of it.
+"""The SURT by which web archives know pages, what is wrong with URLs, and 64-bit fingerprints.
 
 ``surt.surt`` takes some 10 us a URL, which is too much for every request of a crawl. Regular URLs
 are therefore taken apart by one expression; everything else is left to the library.
@@ -55,12 +55,6 @@ def page_surt(url: str) -> str:
     return f"{','.join(labels)}){path or '/'}".lower()
 
 
-@lru_cache(maxsize=16_384)
-def page_id_of(url: str) -> int:
-    """Return the fingerprint of the page's SURT key; raises ValueError as `page_surt` does."""
-    return fingerprint(page_surt(url))
-
-
 def bad_host(host: str) -> bool:
     """Whether no browser would look `host` up: empty, or with spaces or URL delimiters in it."""
     if ":" in host:  # IPv6; urlsplit has checked it and taken the brackets off
@@ -82,7 +76,7 @@ def kept_url(url: str) -> str:
 def check_url(url: str) -> str | None:
     """Return what is wrong with `url` as a seed, in words for a log line, or None.
 
-    A URL that passes has a `page_id`, and Scrapy makes a request of it.
+    A URL that passes has a page id and a SURT, and Scrapy makes a request of it.
     """
     if not url:
         return "empty URL"

@@ -137,11 +137,12 @@ class Visits:
     updated: BoolArray
     offsets: IndexArray
     fade_days: float = math.inf
+    baselines: BoolArray | None = None
     fates: Fates | None = None
 
     def gaps(self) -> Gaps:
         """Gaps between visits."""
-        return gaps_between(self.visit_days, self.updated, self.offsets, self.fade_days)
+        return gaps_between(*self._arguments)
 
     def gap_fates(self) -> Fates | None:
         """Return the fates of what each gap brought."""
@@ -149,11 +150,19 @@ class Visits:
             return None
         is_gap = np.ones(len(self.visit_days), np.bool_)
         is_gap[self.offsets[:-1][np.diff(self.offsets) > 0]] = False
+        if self.baselines is not None:
+            is_gap &= ~self.baselines
         return self.fates[is_gap]
 
     def interpolated(self) -> Gaps:
         """Intervals between interpolated updates and accesses without update."""
-        return interpolated_gaps(self.visit_days, self.updated, self.offsets, self.fade_days)
+        return interpolated_gaps(*self._arguments)
+
+    @property
+    def _arguments(
+        self,
+    ) -> tuple[FloatArray, BoolArray, IndexArray, float, BoolArray | None]:
+        return self.visit_days, self.updated, self.offsets, self.fade_days, self.baselines
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,6 +207,7 @@ def estimate(
     *,
     prior: LogNormalPrior = DEFAULT_PRIOR,
     fade_days: float = math.inf,
+    baselines: BoolArray | None = None,
 ) -> FloatArray:
     """Rates per day of each page, by the estimator of that name. Shape (n_pages,).
 
@@ -206,7 +216,7 @@ def estimate(
     """
     if name not in ESTIMATORS:
         raise ValueError(f"unknown estimator {name!r}; known are {', '.join(ESTIMATORS)}")
-    visits = Visits(visit_days, updated, offsets, fade_days)
+    visits = Visits(visit_days, updated, offsets, fade_days, baselines)
     return ESTIMATORS[name].rates_per_day(visits, prior)
 
 
@@ -225,5 +235,12 @@ def estimate_with_churn(
     posterior = ESTIMATORS[name].posterior if name in ESTIMATORS else None
     if posterior is not None:
         return posterior(visits, prior, churning_pages)
-    rates = estimate(name, visits.visit_days, visits.updated, visits.offsets, prior=prior)
+    rates = estimate(
+        name,
+        visits.visit_days,
+        visits.updated,
+        visits.offsets,
+        prior=prior,
+        baselines=visits.baselines,
+    )
     return Rates(rates, *np.zeros((3, len(rates))))

@@ -12,6 +12,7 @@ from hacs_crawler.utils.arrays import (
     checked_offsets,
     offsets_of,
     page_of_value,
+    sum_by_page,
 )
 
 
@@ -55,19 +56,21 @@ def gaps_between(
     updated: BoolArray,
     offsets: IndexArray,
     fade_days: float = math.inf,
+    baselines: BoolArray | None = None,
 ) -> Gaps:
     """Gaps t_k - t_(k-1) between successive visits (the t_c and t_u of Eq. 5).
 
     visit_days: times t_0 < t_1 < ... of each page's visits, in days from any origin, flat.
     updated[k]: links appeared between visit k-1 and visit k; ignored at a page's first visit.
     offsets: n_pages + 1 positions in visit_days. A page of n visits has n-1 gaps, of 0 visits
-    none. weight = exp(-age / fade_days), where age is the page's last visit minus the end of the
-    gap; fade_days = inf lets every gap count 1.
+    none. baselines[k]: visit k tells nothing of the time since visit k-1, which is no gap then;
+    None where all tell of it. weight = exp(-age / fade_days), where age is the page's last visit
+    minus the end of the gap; fade_days = inf lets every gap count 1.
 
     Raises ValueError for visits that are not strictly increasing within a page or not finite.
     """
-    visit_days, updated, offsets = _checked(visit_days, updated, offsets)
-    return _gaps(visit_days, visit_days, updated, offsets, fade_days)
+    visit_days, updated, offsets = _checked(visit_days, updated, offsets, baselines)
+    return _gaps(visit_days, visit_days, updated, offsets, fade_days, baselines)
 
 
 def interpolated_gaps(
@@ -75,6 +78,7 @@ def interpolated_gaps(
     updated: BoolArray,
     offsets: IndexArray,
     fade_days: float = math.inf,
+    baselines: BoolArray | None = None,
 ) -> Gaps:
     """Intervals between successive interpolated updates and accesses without update.
 
@@ -89,27 +93,32 @@ def interpolated_gaps(
     in an update, one of the t~_u where it ends in an access without update. So a t~_u that
     follows an update starts at that update's midpoint, not at the visit that found it. The time
     from an interpolated update to the last visit, where that update is the last event, belongs to
-    no interval. As every gap ends in exactly one event, a page of n visits has n-1 intervals.
+    no interval. As every gap ends in exactly one event, a page of n visits has n-1 intervals. A
+    baseline starts an interval as the first visit does, and ends none.
 
     The age that fades an interval is the last visit minus the interval's end.
     """
-    visit_days, updated, offsets = _checked(visit_days, updated, offsets)
+    visit_days, updated, offsets = _checked(visit_days, updated, offsets, baselines)
     event_days = visit_days.copy()
     event_days[1:] = np.where(
         updated[1:], visit_days[:-1] + (visit_days[1:] - visit_days[:-1]) / 2, visit_days[1:]
     )
     first = offsets[:-1][offsets[1:] > offsets[:-1]]
     event_days[first] = visit_days[first]
-    return _gaps(event_days, visit_days, updated, offsets, fade_days)
+    return _gaps(event_days, visit_days, updated, offsets, fade_days, baselines)
 
 
 def _checked(
-    visit_days: FloatArray, updated: BoolArray, offsets: IndexArray
+    visit_days: FloatArray, updated: BoolArray, offsets: IndexArray, baselines: BoolArray | None
 ) -> tuple[FloatArray, BoolArray, IndexArray]:
     visit_days = np.asarray(visit_days, dtype=np.float64)
     updated = np.asarray(updated, dtype=np.bool_)
     if visit_days.ndim != 1 or visit_days.shape != updated.shape:
         raise ValueError("visit_days and updated must be flat arrays of one length")
+    if baselines is not None:
+        if baselines.shape != visit_days.shape or baselines.dtype != np.bool_:
+            raise ValueError("baselines must be an array of booleans as long as visit_days")
+        updated = updated & ~baselines
     return visit_days, updated, checked_offsets(offsets, visit_days.size)
 
 
@@ -119,15 +128,20 @@ def _gaps(
     updated: BoolArray,
     offsets: IndexArray,
     fade_days: float,
+    baselines: BoolArray | None,
 ) -> Gaps:
     if not fade_days > 0:
         raise ValueError(f"fade_days must be greater than 0, not {fade_days}")
     visits = offsets[1:] - offsets[:-1]
     ends = np.ones(event_days.size, dtype=np.bool_)
     ends[offsets[:-1][visits > 0]] = False
+    counts = np.maximum(visits - 1, 0)
+    if baselines is not None:
+        ends &= ~baselines
+        counts = sum_by_page(ends.astype(np.float64), offsets).astype(np.int64)
     end = np.flatnonzero(ends)
     days = event_days[end] - event_days[end - 1]
-    gap_offsets = offsets_of(np.maximum(visits - 1, 0))
+    gap_offsets = offsets_of(counts)
     if math.isinf(fade_days):
         weight = np.ones(end.size)
     else:

@@ -34,8 +34,9 @@ class Sightings:
     """When pages were last seen; arrays with one element a page, times in days, nan for never.
 
     `sites` are numbers, 0 for none. `last_update` is the last visit that found an update, `before` the
-    visit before that one. `is_revisited` says whether there was more than one visit: a first one finds
-    the page neither updated nor quiet. Visits less than a second apart count as one moment.
+    visit before that one. `is_revisited` says whether the last visit was compared with one before: a
+    first one, or another baseline, finds the page neither updated nor quiet. Visits less than a second
+    apart count as one moment.
     """
 
     sites: Ints

@@ -34,7 +34,11 @@ class _Pairs(NamedTuple):
 
 
 def fit_togetherness(
-    sites: Ints, visit_days: FloatArray, updated: BoolArray, offsets: IndexArray
+    sites: Ints,
+    visit_days: FloatArray,
+    updated: BoolArray,
+    offsets: IndexArray,
+    baselines: BoolArray | None = None,
 ) -> Togetherness:
     """Return the probability that an update of a page came with one of a sibling's, 0 to 1.
 
@@ -61,7 +65,7 @@ def fit_togetherness(
     how likely they make the pairs, and by a Beta distribution of the mean as after `PRIOR_SITES` sites
     with `USUAL_TOGETHERNESS`. The integrals are sums over `CELLS` cells of r.
     """
-    pairs = _pairs(sites, visit_days, updated, offsets)
+    pairs = _pairs(sites, visit_days, updated, offsets, baselines)
     if not len(pairs.excess):
         return Togetherness()
     numbers, site = np.unique(pairs.site, return_inverse=True)
@@ -85,12 +89,20 @@ def fit_togetherness(
     return Togetherness(overall, numbers, (likelihood * r) @ priors / of_pairs @ weight)
 
 
-def _pairs(sites: Ints, visit_days: FloatArray, updated: BoolArray, offsets: IndexArray) -> _Pairs:
-    gaps = gaps_between(visit_days, updated, offsets)
+def _pairs(
+    sites: Ints,
+    visit_days: FloatArray,
+    updated: BoolArray,
+    offsets: IndexArray,
+    baselines: BoolArray | None,
+) -> _Pairs:
+    gaps = gaps_between(visit_days, updated, offsets, baselines=baselines)
     rates = mle(gaps)
     page = page_of_value(offsets)
     is_end = np.ones(len(visit_days), np.bool_)
     is_end[offsets[:-1][np.diff(offsets) > 0]] = False
+    if baselines is not None:
+        is_end &= ~baselines
     chance = -np.expm1(-np.repeat(rates, gaps.counts) * gaps.days)
     surplus = np.zeros(len(visit_days))
     surplus[is_end] = gaps.days * (

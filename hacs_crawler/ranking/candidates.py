@@ -56,7 +56,7 @@ def candidates_from(
             last_visit,
             np.where(has_update, last_update, np.nan),
             np.where(has_update, rows["before_update"] / DAY, np.nan),
-            has_gap,
+            has_gap & (rows["is_baseline"] == 0),
         ),
         estimation.togetherness,
     )

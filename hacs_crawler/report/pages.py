@@ -14,7 +14,17 @@ from hacs_crawler.model import bayes_quantiles, estimate, gaps_between
 from hacs_crawler.ranking.candidates import candidates_from
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.plan import Plan, correction_of
-from hacs_crawler.state import PAGES_A_CALL, Estimation, Ids, Page, Rows, State, as_of, histories
+from hacs_crawler.state import (
+    PAGES_A_CALL,
+    Estimation,
+    Ids,
+    Page,
+    Rows,
+    State,
+    as_of,
+    baselines_of,
+    histories,
+)
 from hacs_crawler.utils.arrays import FloatArray, IndexArray, offsets_of, page_of_value
 
 MOST_ESTIMATES: Final = 32
@@ -47,9 +57,11 @@ def course(pages: Sequence[Page], estimation: Estimation) -> Course:
     starts = offsets_of(length)
     flat = np.arange(starts[-1]) + (first - starts[:-1])[page_of_value(starts)]
     prefixes = days[flat], updated[flat], starts
+    known = baselines_of(pages)
+    baselines = None if known is None else known[flat]
     low = high = None
     if estimation.has_posterior:
-        gaps = gaps_between(*prefixes, estimation.fade_days)
+        gaps = gaps_between(*prefixes, estimation.fade_days, baselines)
         low, high = bayes_quantiles(gaps, estimation.prior, QUANTILES).T
     return Course(
         offsets=offsets_of(number),
@@ -59,6 +71,7 @@ def course(pages: Sequence[Page], estimation: Estimation) -> Course:
             *prefixes,
             prior=estimation.prior,
             fade_days=estimation.fade_days,
+            baselines=baselines,
         ),
         low=low,
         high=high,

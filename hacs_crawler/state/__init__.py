@@ -12,7 +12,7 @@ from hacs_crawler.state.address import (
 from hacs_crawler.state.codec import ROW, decode_page
 from hacs_crawler.state.database import PAGES_A_CALL, Recorded, State, merged
 from hacs_crawler.state.digests import digest_number
-from hacs_crawler.state.estimation import Estimation, fates, histories
+from hacs_crawler.state.estimation import Estimation, baselines_of, fates, histories
 from hacs_crawler.state.future import Future, as_of, without_future
 from hacs_crawler.state.jsonl import (
     LONGEST_LINE_BYTES,
@@ -74,6 +74,7 @@ __all__ = [
     "Visit",
     "advanced",
     "as_of",
+    "baselines_of",
     "chance_of_new_links",
     "check_prediction",
     "check_state",

@@ -5,9 +5,10 @@ times (4 bytes each), the times of content changes (4), the runs of links (8), t
 the harvests (16 each). Layout 2 is that of pages that keep less of their links: the header names the
 level, and links take 4 or 2 bytes each. Layout 3 is either, with the number of pairs of digests, these
 (8 bytes each), and contents (4 bytes each) at the end. Layout 4 is as layout 3 with the rate's log_sd
-after the rate. Layout 5, the one that is written, has the page's churn and churning after that, and the
-number of contents before them; at the end stand the times at which links were last seen: the latest of
-these times, and the places and the times of the links with other ones. Versions that know only earlier
+after the rate. Layout 5, the one that is written, has the page's churn and churning after that. Behind
+the harvests it has the number of changes of link rules, and these (8 bytes each), the numbers of pairs
+of digests and of contents, and these, and the times at which links were last seen: the latest of these
+times, and the places and the times of the links with other ones. Versions that know only earlier
 layouts refuse it.
 A page of 100 links and 50 visits with 10 updates takes about 1.2 KB.
 """
@@ -59,15 +60,17 @@ ROW: Final = np.dtype(
         ("log_sd", "<f4"),
         ("churn", "<f2"),
         ("churning", "<f2"),
+        ("is_baseline", "u1"),
     ]
 )
 """What ranking needs of a page: rate in 1/day and its log_sd, churn and churning (see `model.Rates`),
 times in seconds since 1970 UTC, counts.
 
-`last_visit` is 0 where the page was never seen. `last_update` is the first visit where no update is
-known (`updates` is 0): from then on the page is known not to have changed. `before_update` is the visit
-before the last one that found an update, 0 where there is none; `site` is `site_id` of the page's URL.
-`failures` counts the 404s and 410s, too, of a page that was never seen.
+`last_visit` is 0 where the page was never seen. `last_update` is, where no update is known (`updates` is
+0), the first visit or the last baseline: from then on the page is known not to have changed.
+`before_update` is the visit before the last one that found an update, 0 where there is none; `site` is
+`site_id` of the page's URL. `failures` counts the 404s and 410s, too, of a page that was never seen.
+`is_baseline` is 1 where the last visit is one (`Page.baselines`).
 """
 UNKNOWN_ROW: Final = np.zeros(1, ROW)
 
@@ -104,9 +107,10 @@ def encode_page(page: Page) -> bytes:
     harvests = [
         _HARVEST.pack(one.source, one.until, one.digest) for _, one in sorted(page.harvests.items())
     ]
-    counts = array("I", [len(page.digests) // 2, len(page.contents)])
-    rest = counts + page.digests + page.contents + _packed_last_seen(page.last_seen)
-    parts = [header, url, etag, last_modified, *map(_to_bytes, numbers), *harvests, _to_bytes(rest)]
+    tail = array("I", [len(page.rule_changes) // 2]) + page.rule_changes
+    tail += array("I", [len(page.digests) // 2, len(page.contents)]) + page.digests + page.contents
+    tail += _packed_last_seen(page.last_seen)
+    parts = [header, url, etag, last_modified, *map(_to_bytes, numbers), *harvests, _to_bytes(tail)]
     return b"".join(parts)
 
 
@@ -163,10 +167,11 @@ def _decode(body: memoryview) -> Page:
         arrays.append(numbers)
         at = end
     end = at + harvests * _HARVEST.size
-    digests = contents = array("I")
+    digests = contents = rule_changes = array("I")
     last_seen = array("I", bytes(4 * counts[3]))
     if layout == 5:
-        digests, contents, last_seen = _after_links(_numbers(body[end:]), counts[3])
+        rule_changes, tail = _rule_changes(_numbers(body[end:]))
+        digests, contents, last_seen = _after_links(tail, counts[3])
     elif layout >= 3:
         digests, contents = _digests(_numbers(body[end:]), may_be_none=layout > 3)
     elif end != len(body):
@@ -209,6 +214,7 @@ def _decode(body: memoryview) -> Page:
         },
         digests=digests,
         contents=contents,
+        rule_changes=rule_changes,
     )
 
 
@@ -216,12 +222,15 @@ def encode_row(page: Page) -> bytes:
     """Return the page's ranking row, one element of dtype `ROW`."""
     visits = page.visits
     times = page.update_times
-    gaps_with_update = {bisect_left(visits, at) for at in times} - {0, len(visits)}
+    baselines = [bisect_left(visits, at) for at in page.baselines]
+    no_gaps = {0, len(visits), *baselines}
+    gaps_with_update = {bisect_left(visits, at) for at in times} - no_gaps
     first = visits[0] if visits else 0
+    since = visits[baselines[-1]] if baselines and baselines[-1] < len(visits) else first
     row = (
         page.rate,
         visits[-1] if visits else 0,
-        max(first, times[-1]) if times else first,
+        max(first, times[-1]) if times else since,
         page.not_before,
         min(len(visits), 65_535),
         min(len(gaps_with_update), 65_535),
@@ -231,6 +240,7 @@ def encode_row(page: Page) -> bytes:
         page.log_sd,
         page.churn,
         page.churning,
+        since == visits[-1] > first if visits else False,
     )
     return _ROW.pack(*row)
 
@@ -256,7 +266,7 @@ def row_of(body: bytes) -> bytes:
         return UNKNOWN_ROW.tobytes()
 
 
-_ROW: Final = struct.Struct("<dIIIHHBIIfee")
+_ROW: Final = struct.Struct("<dIIIHHBIIfeeB")
 
 
 def _visit_before(visits: array[int], at: int) -> int:
@@ -286,6 +296,15 @@ def _after_links(numbers: array[int], links: int) -> tuple[array[int], array[int
     for place, at in zip(places, times, strict=True):
         last_seen[place] = at
     return (*found, last_seen)
+
+
+def _rule_changes(numbers: array[int]) -> tuple[array[int], array[int]]:
+    """Return the changes of link rules that numbers begin with, and the numbers behind them."""
+    end = 1 + 2 * numbers[0]
+    changes = numbers[1:end]
+    if len(changes) != 2 * numbers[0] or not all(map(lt, changes[::2], changes[2::2])):
+        raise ValueError("its changes of link rules are cut, or not in the order of time")
+    return changes, numbers[end:]
 
 
 def _digests(numbers: array[int], *, may_be_none: bool) -> tuple[array[int], array[int]]:

@@ -18,7 +18,7 @@ from hacs_crawler.model import (
     gaps_between,
 )
 from hacs_crawler.state.codec import decode_page, decode_pages, encode_page, encode_row
-from hacs_crawler.state.estimation import Estimation, histories
+from hacs_crawler.state.estimation import Estimation, baselines_of, histories
 from hacs_crawler.state.outcome_log import (
     Label,
     Outcomes,
@@ -63,6 +63,11 @@ class Recorded:
     before: Page
     after: Page
     is_known: bool = True
+
+    @property
+    def is_baseline(self) -> bool:
+        """Whether the visit went by other rules of links than the one before: it found no gap."""
+        return self.visit.at in self.after.baselines
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,8 +299,8 @@ class State:
         churning = self.estimation.rates(sample).churning
         self._keep_churning_pages(fit_churning_pages(churning))
         ordinary = [page for page, one in zip(sample, churning.tolist(), strict=True) if one < 0.5]
-        visit_days, updated, offsets = histories(ordinary)
-        gaps = gaps_between(visit_days, updated, offsets, self.estimation.fade_days)
+        fade_days = self.estimation.fade_days
+        gaps = gaps_between(*histories(ordinary), fade_days, baselines_of(ordinary))
         prior = fit_prior(gaps, DEFAULT_PRIOR)
         kept = self.estimation.prior
         moved = abs(log(prior.mean_rate / kept.mean_rate)), abs(prior.log_sd - kept.log_sd)
@@ -411,7 +416,7 @@ def outcome_record(one: Recorded) -> bytes:
         site=site_id(one.visit.url),
         at=one.visit.at,
         answer_bytes=one.visit.bytes,
-        is_seen=one.visit.news is News.SEEN,
+        is_seen=one.visit.news is News.SEEN and not one.is_baseline,
         new_links=len(one.new_links) if one.updated else 0,
         is_update=one.updated,
     )

@@ -59,7 +59,7 @@ class Estimation:
 
     def rates(self, pages: Sequence[Page]) -> Rates:
         """Return each page's estimated rate in 1/day, its spread, and the page's churn."""
-        visits = Visits(*histories(pages), self.fade_days, fates(pages))
+        visits = Visits(*histories(pages), self.fade_days, baselines_of(pages), fates(pages))
         return estimate_with_churn(self.estimator, visits, self.prior, self.churning_pages)
 
     def estimate(self, pages: Sequence[Page]) -> None:
@@ -84,10 +84,7 @@ def histories(
     """Return the pages' visit times in days, whether each found an update, and offsets, flat."""
     visits, offsets = _joined([page.visits for page in pages])
     updates, update_offsets = _joined([page.update_times for page in pages])
-    places = np.searchsorted(_of_pages(visits, offsets), _of_pages(updates, update_offsets))
-    is_kept = places < np.repeat(offsets[1:], np.diff(update_offsets))
-    updated = np.zeros(len(visits), np.bool_)
-    updated[places[is_kept]] = True
+    updated = _first_from(visits, offsets, updates, update_offsets)
     updated[offsets[:-1][np.diff(offsets) > 0]] = False
     return visits / DAY, updated, offsets
 
@@ -117,6 +114,28 @@ def fates(pages: Sequence[Page]) -> Fates:
     places = np.searchsorted(_of_pages(visits, offsets), _of_pages(first, run_offsets))
     is_kept = places < np.repeat(offsets[1:], np.diff(run_offsets))
     found[places[is_kept]] = of_runs[is_kept]
+    return found
+
+
+def baselines_of(pages: Sequence[Page]) -> np.ndarray[tuple[int], np.dtype[np.bool_]] | None:
+    """Return which of the visits that `histories` returns are baselines, None where none is."""
+    baselines, baseline_offsets = _joined([page.baselines for page in pages])
+    if not len(baselines):
+        return None
+    return _first_from(*_joined([page.visits for page in pages]), baselines, baseline_offsets)
+
+
+def _first_from(
+    visits: np.ndarray[tuple[int], np.dtype[np.uint32]],
+    offsets: np.ndarray[tuple[int], np.dtype[np.int64]],
+    times: np.ndarray[tuple[int], np.dtype[np.uint32]],
+    time_offsets: np.ndarray[tuple[int], np.dtype[np.int64]],
+) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    """Return which visits are the first of their page from one of its times on, itself included."""
+    places = np.searchsorted(_of_pages(visits, offsets), _of_pages(times, time_offsets))
+    is_kept = places < np.repeat(offsets[1:], np.diff(time_offsets))
+    found = np.zeros(len(visits), np.bool_)
+    found[places[is_kept]] = True
     return found
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hacs_crawler.state import digests
+from hacs_crawler.state import digests, rule_changes
 from hacs_crawler.state.codec import ROW, encode_row
 from hacs_crawler.state.page import FIRST_WAIT_GONE, LONGEST_WAIT_GONE, Page, copy_of
 from hacs_crawler.state.store import Ids, Rows
@@ -45,6 +45,7 @@ def as_of(page: Page, now: float) -> Page:
     past.visits = _before(page.visits, until)
     past.content_changes = _before(page.content_changes, until)
     past.digests = digests.only(page.digests, _before(page.digests[::2], until))
+    past.rule_changes = rule_changes.until(page.rule_changes, until)
     past.runs = array("I")
     number = 0
     for at, links in zip(page.runs[::2], page.runs[1::2], strict=True):

@@ -16,7 +16,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any, Final, TypeVar
 
 from hacs_crawler.exceptions import HacsError
@@ -37,7 +37,8 @@ NARROW_LAYOUT: Final = 2
 DIGEST_LAYOUT: Final = 3
 """Of pages of which digests are known; these may keep less of their links too."""
 LAST_LAYOUT: Final = 4
-"""Of pages of which it is known when links were last seen; else as the layout before. It is written."""
+"""Of pages of which it is known when links were last seen, and by which rules they were taken; else as
+the layout before. It is the one that is written."""
 LONGEST_LINE_BYTES: Final = 1 << 28
 """A longer line is refused; 14 million links fit. It bounds the memory that a damaged file takes."""
 REFUSALS_SHOWN: Final = 10
@@ -47,6 +48,7 @@ _LONGEST_TEXT_BYTES: Final = 65_535
 _MOST_ATTEMPTS: Final = 255
 _MAX_DIGEST: Final = 2**31 - 1
 _MAX_SOURCE: Final = 2**32 - 1
+_MAX_RULES: Final = 2**32 - 1
 _BEGINNING: Final = re.compile(rb'\A(?:\xef\xbb\xbf)?\s*\{(?:.*[{,])?\s*"hacs"\s*:')
 to_json: Final = json.JSONEncoder(allow_nan=False).encode
 _HAS_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:").match
@@ -95,6 +97,10 @@ def to_line(page: Page) -> bytes:
         ],
         "contents": list(page.contents),
         "links_since": iso(page.links_since),
+        "link_rules": [
+            {"since": iso(at), "fingerprint": rules}
+            for at, rules in digests.pairs(page.rule_changes)
+        ],
         "link_level": page.link_level,
         "links": [
             {
@@ -134,6 +140,7 @@ def from_line(line: bytes) -> Page:
         harvests=_harvests(fields),
         digests=_digests(fields) if layout >= DIGEST_LAYOUT else array("I"),
         contents=_contents(fields) if layout >= DIGEST_LAYOUT else array("I"),
+        rule_changes=_rule_changes(fields) if layout >= LAST_LAYOUT else array("I"),
     )
     _add_links(page, fields.objects("links"))
     if page.visits and page.last_news < page.visits[-1]:
@@ -291,6 +298,13 @@ def _digests(fields: Fields) -> array[int]:
     return found
 
 
+def _rule_changes(fields: Fields) -> array[int]:
+    found = fields.objects("link_rules")
+    times = _ascending("link_rules", [one.second("since") for one in found])
+    rules = [one.count("fingerprint", _MAX_RULES) for one in found]
+    return array("I", chain.from_iterable(zip(times, rules, strict=True)))
+
+
 def _contents(fields: Fields) -> array[int]:
     found = fields.list_("contents")
     if not all(isinstance(one, int) and 0 <= one <= _MAX_DIGEST for one in found):
@@ -332,6 +346,10 @@ class Fields:
         if size > _LONGEST_TEXT_BYTES:
             raise self._wrong(key, f"longer than {_LONGEST_TEXT_BYTES} bytes")
         return value
+
+    def text_or_null(self, key: str) -> str | None:
+        """Return a text, None for null."""
+        return None if self._value(key) is None else self.text(key)
 
     def count(self, key: str, at_most: int) -> int:
         """Return a whole number from 0 to the given one."""

@@ -1,6 +1,7 @@
 """Outcome records as lines of JSON: what `hacs experiment export` writes and `hacs import` reads back.
 
-The keys are described in docs/experiments.md. `url` is written for other readers, and not read.
+The keys are described in docs/experiments.md. Where there is a `url`, `page` is not read: versions may
+differ in which id a page has.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Final
 import numpy as np
 
 from hacs_crawler.exceptions import StateError
+from hacs_crawler.links import page_id_of
 from hacs_crawler.state.database import PAGES_A_CALL, State
 from hacs_crawler.state.jsonl import (
     Fields,
@@ -118,6 +120,8 @@ def from_line(line: bytes) -> Labelled:
         is_predictive=fields.has("is_predictive") and fields.switch("is_predictive"),
     )
     (page,) = from_hex([fields.text("page")])
+    if (url := fields.text_or_null("url")) is not None:
+        page = page_id_of(url)
     values = (
         page,
         fields.second("at"),

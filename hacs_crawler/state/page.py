@@ -19,7 +19,9 @@ latest news; older news than that is ignored. Of each archive's captures the pag
 one they were recorded, in the same write as their visits.
 
 Whether a visit found an update is derived: some link was first seen after the visit before it. So is
-whether an update was confirmed: one of its links was seen again.
+whether an update was confirmed: one of its links was seen again. A visit whose links were taken by
+other rules than those of the visit before it is a baseline, as the first one is: it found neither an
+update nor a quiet page (`state.rule_changes`).
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ from itertools import groupby, pairwise
 from operator import itemgetter
 
 from hacs_crawler.links import kept_url
-from hacs_crawler.state import digests
+from hacs_crawler.state import digests, rule_changes
 from hacs_crawler.state.link_sample import (
     Sightings,
     bytes_of,
@@ -86,6 +88,7 @@ class Visit:
     fingerprints of the page's links, or None where the visit did not show them (304, an archive's
     revisit record). `digest` is the `digest_number` of the content, 0 where it is not known,
     `repeats` marks a visit of which an archive says that it found again what was there before.
+    `link_rules` is the fingerprint of the rules by which links were taken, 0 where it is not known.
     `harvest` is set where the visit came from an archive that is to be asked for later captures only,
     `prediction` where its seed was ranked. `bytes` is the size of the answer's body.
     """
@@ -94,6 +97,7 @@ class Visit:
     at: int
     news: News = News.SEEN
     links: frozenset[int] | None = None
+    link_rules: int = rule_changes.UNKNOWN
     digest: int = 0
     repeats: bool = False
     etag: str = ""
@@ -122,7 +126,8 @@ class Page:
     page was last seen, `failures` the attempts since then (or since it was last gone) that told nothing.
     `rate` is the estimate in 1/day, `log_sd` its spread, `churn` and `churning` tell of requests that
     bring links by themselves (see `model.Rates`); `version` grows with every write. `harvests` are the
-    archives' harvests by source.
+    archives' harvests by source. `rule_changes` says by which rules links were taken (see
+    `state.rule_changes`).
     """
 
     url: str
@@ -147,6 +152,7 @@ class Page:
     etag: str = ""
     last_modified: str = ""
     harvests: dict[int, Harvest] = field(default_factory=dict)
+    rule_changes: array[int] = field(default_factory=lambda: array("I"))
 
     def __post_init__(self) -> None:
         self.url = kept_url(self.url)
@@ -157,15 +163,23 @@ class Page:
         return self.visits[-1] if self.visits else None
 
     @property
+    def baselines(self) -> array[int]:
+        """Seconds of the visits that went by other rules than those before them, ascending.
+
+        A visit that was thinned out may be among them: then the next one is the baseline.
+        """
+        return rule_changes.baselines(self.rule_changes, self.links_since)
+
+    @property
     def update_times(self) -> array[int]:
         """Seconds at which updates were found, ascending, of whatever age."""
-        added = array("I", (at for at in self.runs[::2] if at != self.links_since))
+        baselines = {*self.baselines}
+        shown_first = {self.links_since, *baselines}
+        added = array("I", (at for at in self.runs[::2] if at not in shown_first))
         if not self.content_changes and not self.digests:
             return added
-        return array(
-            "I",
-            sorted({*added, *self.content_changes, *digests.changes(self.digests, self.contents)}),
-        )
+        changed = {*self.content_changes, *digests.changes(self.digests, self.contents)}
+        return array("I", sorted({*added, *(changed - baselines)}))
 
     @property
     def last_update(self) -> int | None:
@@ -185,9 +199,10 @@ class Page:
     def new_links_by_visit(self) -> list[int]:
         """For each visit kept, how many links it showed that no earlier visit had shown."""
         counts = [0] * len(self.visits)
+        baselines = {self.links_since, *self.baselines}
         for at, number in zip(self.runs[::2], self.runs[1::2], strict=True):
             index = bisect_left(self.visits, at)
-            if at != self.links_since and 0 < index < len(counts):
+            if at not in baselines and 0 < index < len(counts):
                 counts[index] += number
         return counts
 
@@ -204,6 +219,7 @@ def copy_of(page: Page) -> Page:
         digests=page.digests[:],
         contents=page.contents[:],
         harvests=page.harvests.copy(),
+        rule_changes=page.rule_changes[:],
     )
 
 
@@ -211,8 +227,9 @@ def merge(page: Page, visit: Visit) -> frozenset[int]:
     """Add a visit to what is known of its page, in place.
 
     Returns the fingerprints of the links that no visit up to this one had shown, l*(m_i) of the paper
-    (Jayawardana et al. 2020); empty for the first visit that shows links, which is the baseline. Where
-    not everything is kept of links, those are left out of which nothing is, or the same as of another.
+    (Jayawardana et al. 2020); empty for the first visit that shows links, which is the baseline, and for
+    one that goes by other rules than the one before it. Where not everything is kept of links, those are
+    left out of which nothing is, or the same as of another.
     Merging a visit a second time changes nothing.
     """
     if not 0 < visit.at <= MAX_SECOND:
@@ -227,7 +244,7 @@ def merge(page: Page, visit: Visit) -> frozenset[int]:
     if visit.news is not News.SEEN:
         _note_absence(page, visit)
         return frozenset()
-    new = _merge_links(page, visit.at, visit.links) if visit.links is not None else frozenset[int]()
+    new = frozenset[int]() if visit.links is None else _merge_links(page, visit, visit.links)
     if visit.at >= page.last_news:
         _note_presence(page, visit.at)
         page.url = visit.url
@@ -285,6 +302,7 @@ def merge_pages(page: Page, other: Page) -> Page:
         etag=shown.etag,
         last_modified=shown.last_modified,
         harvests=page.harvests.copy(),
+        rule_changes=rule_changes.union(*map(_rule_marks, (page, other))),
     )
     for harvest in other.harvests.values():
         known = result.harvests.get(harvest.source, harvest)
@@ -311,6 +329,10 @@ def _union(times: array[int], others: array[int]) -> array[int]:
     union = array("I", sorted({*times, *others}))
     _thin(union)
     return union
+
+
+def _rule_marks(page: Page) -> dict[int, int]:
+    return rule_changes.marks(page.rule_changes, page.visits, page.links_since)
 
 
 def _note_digest(page: Page, visit: Visit) -> None:
@@ -358,7 +380,15 @@ def _note_absence(page: Page, visit: Visit) -> None:
         page.failures = min(page.failures + 1, 255)
 
 
-def _merge_links(page: Page, at: int, shown: frozenset[int]) -> frozenset[int]:
+def _merge_links(page: Page, visit: Visit, shown: frozenset[int]) -> frozenset[int]:
+    page.rule_changes = rule_changes.with_visit(
+        page.rule_changes, page.visits, page.links_since, visit.at, visit.link_rules
+    )
+    new = _note_links(page, visit.at, shown)
+    return frozenset() if visit.at in page.baselines else new
+
+
+def _note_links(page: Page, at: int, shown: frozenset[int]) -> frozenset[int]:
     latest_run = page.runs[-2] if page.runs else 0
     if not page.links_since:
         page.links_since = at

@@ -23,8 +23,10 @@ from redis.crc import key_slot
 
 from hacs_crawler.exceptions import StateError, StateUnavailableError
 from hacs_crawler.state.codec import ROW, UNKNOWN_ROW, row_of, unsound
+from hacs_crawler.state.moves import MOVED
 from hacs_crawler.state.outcome_log import OUTCOME, Outcomes
 from hacs_crawler.state.redis_connection import RedisServer
+from hacs_crawler.state.redis_moves import Mover
 from hacs_crawler.state.redis_scripts import (
     COUNT,
     GATHER_OUTCOMES,
@@ -52,6 +54,8 @@ _BUCKETS_A_TRIP = 4_096
 _BUCKETS_A_CALL = 64  # a script that joins the rows of thousands takes the server twice as long
 _SLOTS_A_PIPELINE = 1_000
 _ROWS_A_CALL = 5_000
+_UNFINISHED: Final = "unfinished"
+"""The note with the schema from which a state is being brought up to date."""
 _RECORD: Final = np.dtype([("id", "<i8"), ("row", ROW)])
 
 
@@ -203,17 +207,24 @@ class RedisStore:
                 # Of several processes that open a new state at once, the first decides.
                 self._redis.hsetnx(self._meta_key, "schema", SCHEMA)
                 self._redis.hsetnx(self._meta_key, "identity", token_hex(8))
-            schema, self._identity = self._redis.hmget(self._meta_key, "schema", "identity")
+            schema, self._identity, unfinished = self._redis.hmget(
+                self._meta_key, "schema", "identity", _UNFINISHED
+            )
             found = SCHEMA if schema is None else int(note("schema", schema))
-        self._refuse_newer(found)
+            self._refuse_newer(found)
+            if unfinished:  # by a process that was stopped, or by one that still runs
+                found = int(note(_UNFINISHED, unfinished))
         self._is_old = reads_only and found < SCHEMA
         if self._is_old:
             logger.info(OLD_STATE, self._shown)
         elif found < SCHEMA:
             logger.info("Bringing the state in %s up to date", self._shown)
             with self._server.naming_errors("open"):
-                self._make_rows_anew()
-                self._redis.hset(self._meta_key, "schema", SCHEMA)
+                # the schema first: processes of older versions write no more
+                begun = {"schema": SCHEMA, _UNFINISHED: found}
+                self._redis.hset(self._meta_key, mapping=begun)
+                self._bring_up_to_date()
+                self._redis.hset(self._meta_key, _UNFINISHED, "")
 
     def _refuse_newer(self, schema: int) -> None:
         if schema > SCHEMA:
@@ -237,19 +248,16 @@ class RedisStore:
         )
         raise StateError(msg)
 
-    def _make_rows_anew(self) -> None:
-        for start in range(0, BUCKETS, _BUCKETS_A_TRIP):
-            buckets = range(start, min(start + _BUCKETS_A_TRIP, BUCKETS))
-            with self._redis.pipeline(transaction=False) as pipe:
-                for bucket in buckets:
-                    pipe.hgetall(self._key(bucket, "pages"))
-                pages = pipe.execute()
-            with self._redis.pipeline(transaction=False) as pipe:
-                for bucket, bodies in zip(buckets, pages, strict=True):
-                    if bodies:
-                        rows = {field: row_of(body) for field, body in bodies.items()}
-                        pipe.hset(self._key(bucket, "rows"), mapping=rows)
-                pipe.execute()
+    def _bring_up_to_date(self) -> None:
+        mover = Mover(self._server, self._key, _field, self.load, self.write)
+        moved = sum(
+            mover.bring_up_to_date(range(start, min(start + _BUCKETS_A_TRIP, BUCKETS)))
+            for start in range(0, BUCKETS, _BUCKETS_A_TRIP)
+        )
+        if moved:
+            # how far a run had come that estimates all pages is a place among their ids
+            self._redis.hset(self._meta_key, "estimate", "null")
+            logger.info(MOVED, moved, self._shown)
 
     @property
     def _meta_key(self) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 from hacs_crawler.exceptions import StateError
 from hacs_crawler.links import page_id_of, site_id
 from hacs_crawler.model import Togetherness, fit_togetherness
-from hacs_crawler.state.estimation import histories
+from hacs_crawler.state.estimation import baselines_of, histories
 from hacs_crawler.state.page import Page
 from hacs_crawler.state.samples import sample_of_siblings
 from hacs_crawler.state.store import Store
@@ -65,7 +65,7 @@ def refit_togetherness(store: Store, load: Callable[[Sequence[int]], Mapping[int
     pages = list(load(ids.tolist()).values())
     pages.sort(key=lambda page: page_id_of(page.url))  # in whatever order the store has them
     sites = np.array([site_id(page.url) for page in pages], np.int64)
-    found = fit_togetherness(sites, *histories(pages))
+    found = fit_togetherness(sites, *histories(pages), baselines_of(pages))
     own = dict(zip(known.sites.tolist(), known.values.tolist(), strict=True)) if following else {}
     for site in np.unique(sites).tolist():
         own.pop(site, None)

@@ -15,7 +15,9 @@ import numpy as np
 
 from hacs_crawler.exceptions import StateError, StateUnavailableError
 from hacs_crawler.state.codec import ROW, UNKNOWN_ROW, row_of, unsound
+from hacs_crawler.state.moves import MOVED
 from hacs_crawler.state.outcome_log import OUTCOME, Outcomes
+from hacs_crawler.state.sqlite_moves import move_pages
 from hacs_crawler.state.store import (
     DAMAGED_OUTCOMES,
     DAMAGED_ROWS,
@@ -284,17 +286,22 @@ class SQLiteStore:
             return
         with transaction(self._db):
             if is_old:
-                self._make_rows_anew([name for name in tables if name.endswith(".rows")])
+                self._bring_up_to_date(tables)
             for table, columns in wanted.items():
                 self._db.execute(f"CREATE TABLE IF NOT EXISTS {table} ({columns})")
             self._db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             self._db.execute(f"PRAGMA user_version = {SCHEMA}")
 
-    def _make_rows_anew(self, tables: Sequence[str]) -> None:
+    def _bring_up_to_date(self, tables: set[str]) -> None:
+        """Move pages to where they belong, and make all ranking rows anew."""
         logger.info("Bringing the state in %s up to date", self._path)
         self._db.create_function("hacs_row", 1, row_of, deterministic=True)
-        for rows in tables:
-            pages = f"{rows.removesuffix('.rows')}.pages"
+        for rows in [name for name in tables if name.endswith(".rows")]:
+            namespace = rows.removesuffix(".rows")
+            pages = f"{namespace}.pages"
+            moved = move_pages(self._db, namespace, tables)
+            if moved:
+                logger.info(MOVED, moved, self._path)
             self._db.execute(
                 f'UPDATE "{rows}" SET row = hacs_row(page.body) '  # noqa: S608
                 f'FROM "{pages}" AS page WHERE page.id = "{rows}".id'

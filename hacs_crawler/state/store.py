@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 
 from hacs_crawler.state.outcome_log import Outcomes
 
-SCHEMA = 3
+SCHEMA = 4
 """Version of everything a store holds: tables or keys, page bytes, ranking rows.
 
-In 1, ranking rows had neither `before_update` nor `site`; they are made anew from the pages.
+In 1, ranking rows had neither `before_update` nor `site`, up to 3 no `is_baseline`; they are made anew
+from the pages. Up to 3 pages were known by their SURT; they are moved, see `state.moves`.
 """
 
 DAMAGED_ROWS = "%d damaged ranking rows in %s are made anew from their pages, the first is of id %d"

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from hacs_crawler.archive import ArchiveError, Capture, read_cdx, visits_by_digest
 from hacs_crawler.archive.capture import REVISIT, parse_timestamp
-from hacs_crawler.links.urls import page_surt
+from hacs_crawler.links import page_key
 from hacs_crawler.state.page import Page, merge
 
 A, B = "A" * 32, "B" * 32
@@ -200,7 +200,7 @@ def test_rows_are_read_as_they_are_asked_for() -> None:
 
 
 def capture(at: int, digest: str, mime: str = "text/html", url: str = URL) -> Capture:
-    return Capture(page_surt(url), url, at, None, mime, digest)
+    return Capture(page_key(url), url, at, None, mime, digest)
 
 
 def page_of(*captures: Capture) -> Page:
@@ -230,7 +230,7 @@ def test_an_index_of_ipwb_names_contents_by_their_addresses() -> None:
 def test_a_row_without_a_url_is_of_the_page_that_its_key_names() -> None:
     locator = f"urn:ipfs/Qm{'x' * 44}/Qm{'a' * 44}"
     (found,) = read(f'org,a,www:8080)/b?c 2001 {{"locator": "{locator}", "status_code": "200"}}')
-    assert (found.url, found.surt) == ("http://www.a.org:8080/b?c", "org,a:8080)/b?c")
+    assert (found.url, found.page_key) == ("http://www.a.org:8080/b?c", "org,a:8080)/b?c=")
 
 
 def test_a_differing_digest_is_a_change_and_the_first_row_is_none() -> None:
@@ -302,7 +302,7 @@ def test_order_within_a_page_does_not_matter(
 
 CAPTURES = st.builds(
     lambda path, at, status, mime, digest: Capture(
-        page_surt(f"http://a.org/{path}"), f"http://a.org/{path}", at, status, mime, digest
+        page_key(f"http://a.org/{path}"), f"http://a.org/{path}", at, status, mime, digest
     ),
     st.text("abc0/~%?=&,é", max_size=9),
     st.integers(1, 2**32 - 1),
@@ -331,7 +331,7 @@ def test_what_is_written_is_read(captures: list[Capture], write: type[str]) -> N
 
     lines = [
         write({
-            "urlkey": one.surt,
+            "urlkey": one.page_key,
             "timestamp": datetime.fromtimestamp(one.at, UTC).strftime("%Y%m%d%H%M%S"),
             "url": one.url,
             "mime": one.mime,

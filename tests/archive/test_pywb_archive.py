@@ -62,11 +62,11 @@ def archive(pywb: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Py
 
 @pytest.fixture
 def rows(archive: PywbArchive) -> Rows:
-    """Asks for index rows; returns page (SURT) and day of each capture."""
+    """Asks for index rows; returns page (its key) and day of each capture."""
 
     def ask(url: str, **options: object) -> list[tuple[str, int]]:
         captures, _ = index(archive, url, **options)
-        return [(capture.surt, (capture.at - T) // DAY) for capture in captures]
+        return [(capture.page_key, (capture.at - T) // DAY) for capture in captures]
 
     return ask
 
@@ -103,8 +103,8 @@ def test_rows_are_captures(archive: PywbArchive) -> None:
 def test_payloads_that_the_url_had_before_are_revisit_rows(archive: PywbArchive) -> None:
     captures, _ = index(archive, HOME)
     first, again, _, reverted, *_ = captures
-    assert again == Capture(first.surt, HOME, T + DAY, None, REVISIT, first.digest)
-    assert reverted == Capture(first.surt, HOME, T + 3 * DAY, None, REVISIT, first.digest)
+    assert again == Capture(first.page_key, HOME, T + DAY, None, REVISIT, first.digest)
+    assert reverted == Capture(first.page_key, HOME, T + 3 * DAY, None, REVISIT, first.digest)
 
 
 def test_payloads_can_be_stored_again(archive: PywbArchive) -> None:
@@ -135,7 +135,7 @@ def test_a_page_that_is_not_there_has_no_rows(archive: PywbArchive) -> None:
 
 
 def test_a_prefix_with_a_slash_leaves_the_homepage_out(rows: Rows) -> None:
-    below = ["edu,foo)/~bar/baz", "edu,foo)/~bar/baz?q=a%20b&r=%20", "edu,foo)/~bar/packed"]
+    below = ["edu,foo)/~bar/baz", "edu,foo)/~bar/baz?q=a+b&r=+", "edu,foo)/~bar/packed"]
     assert rows(HOME, matchType="prefix") == [(surt, 0) for surt in below]
 
 
@@ -144,7 +144,7 @@ def test_a_prefix_without_a_slash_has_the_neighbours_too(rows: Rows) -> None:
     assert {surt for surt, _ in found} == {
         "edu,foo)/~bar",
         "edu,foo)/~bar/baz",
-        "edu,foo)/~bar/baz?q=a%20b&r=%20",
+        "edu,foo)/~bar/baz?q=a+b&r=+",
         "edu,foo)/~bar/packed",
         "edu,foo)/~barbara",
     }

@@ -29,6 +29,7 @@ DATE = "2001-09-09T01:46:40Z"
 AT = 1_000_000_000
 PAGE = b'<a href="x">x</a> <a href="http://b.org/">y</a>'
 LINKS = link_fingerprints(fromstring(PAGE), URL)
+VISIT = Visit(URL, AT, links=LINKS, link_rules=LinkRules().fingerprint)
 HTML = ("Content-Type", "text/html; charset=utf-8")
 
 
@@ -104,8 +105,8 @@ def test_a_response_is_a_visit_with_its_links(archive: Warc) -> None:
     archive.add()
     archive.add(b"<p>", url="https://b.org/x", date="2001-09-09T01:46:41.999999Z")
     assert archive.read() == [
-        Visit(URL, AT, links=LINKS),
-        Visit("https://b.org/x", AT + 1, links=frozenset()),
+        VISIT,
+        Visit("https://b.org/x", AT + 1, links=frozenset(), link_rules=VISIT.link_rules),
     ]
 
 
@@ -184,7 +185,7 @@ def test_encodings_are_undone(
 ) -> None:
     transfer = ("Transfer-Encoding", "chunked")  # archives keep it even where they unchunked
     archive.add(split(pack(PAGE)), HTML, ("Content-Encoding", encoding), transfer)
-    assert archive.read() == [Visit(URL, AT, links=LINKS)]
+    assert archive.read() == [VISIT]
 
 
 @pytest.mark.parametrize(
@@ -234,7 +235,7 @@ def test_a_payload_of_too_many_bytes_shows_nothing(
 def test_an_encoding_named_in_two_headers_is_undone(archive: Warc) -> None:
     twice = gzip.compress(brotli.compress(PAGE))
     archive.add(twice, HTML, ("Content-Encoding", "br"), ("Content-Encoding", "gzip"))
-    assert archive.read() == [Visit(URL, AT, links=LINKS)]
+    assert archive.read() == [VISIT]
 
 
 @pytest.mark.parametrize(
@@ -294,7 +295,7 @@ def test_an_empty_block_does_not_end_the_file(archive: Warc) -> None:
     is_packed = whole[:2] == b"\x1f\x8b"
     archive.path.write_bytes((gzip.compress(empty) if is_packed else empty) + whole)
     counts: Counter[str] = Counter()
-    assert list(read_warc(str(archive.path), counts)) == [Visit(URL, AT, links=LINKS)]
+    assert list(read_warc(str(archive.path), counts)) == [VISIT]
     assert counts == {"malformed": 1}
 
 
@@ -304,7 +305,7 @@ def test_a_file_packed_as_one_member(tmp_path: Path) -> None:
     plain.add()
     plain.close()
     plain.path.write_bytes(gzip.compress(plain.path.read_bytes()))
-    assert plain.read() == [Visit(URL, AT, links=LINKS)] * 2
+    assert plain.read() == [VISIT] * 2
 
 
 def test_an_empty_file_has_no_visits(archive: Warc) -> None:
@@ -319,7 +320,7 @@ def test_truncated_gzip_keeps_what_comes_before(tmp_path: Path, missing: int) ->
     archive.close()
     os.truncate(archive.path, archive.path.stat().st_size - missing)
     place = rf"x\.warc\.gz, gzip member at byte {archive.offsets[1]}: truncated at byte \d+$"
-    assert archive.read_to_error(place) == [Visit(URL, AT, links=LINKS)]
+    assert archive.read_to_error(place) == [VISIT]
 
 
 def test_damaged_gzip_member_keeps_what_comes_before(tmp_path: Path) -> None:
@@ -331,7 +332,7 @@ def test_damaged_gzip_member_keeps_what_comes_before(tmp_path: Path) -> None:
     data[archive.offsets[1] + 100] ^= 0xFF
     archive.path.write_bytes(data)
     place = rf"x\.warc\.gz, gzip member at byte {archive.offsets[1]}: damaged: "
-    assert archive.read_to_error(place) == [Visit(URL, AT, links=LINKS)]
+    assert archive.read_to_error(place) == [VISIT]
 
 
 def test_truncation_at_any_byte_is_noticed(tmp_path: Path) -> None:
@@ -342,9 +343,7 @@ def test_truncation_at_any_byte_is_noticed(tmp_path: Path) -> None:
     first, whole = archive.offsets[1], archive.path.read_bytes()
     for size in range(first + 1, len(whole) - 4):  # of the last record only its end may be missing
         archive.path.write_bytes(whole[:size])
-        assert archive.read_to_error(rf"x\.warc, (record at|before) byte {first}: ") == [
-            Visit(URL, AT, links=LINKS)
-        ]
+        assert archive.read_to_error(rf"x\.warc, (record at|before) byte {first}: ") == [VISIT]
 
 
 @pytest.mark.parametrize("length", [b"3", b"99999", b"-1", b"x"])
@@ -358,9 +357,7 @@ def test_wrong_length_is_damage(tmp_path: Path, length: bytes) -> None:
     head, _, rest = whole[first:].partition(b"Content-Length: ")
     damaged = head + b"Content-Length: " + length + rest[rest.index(b"\r\n") :]
     archive.path.write_bytes(whole[:first] + damaged)
-    assert archive.read_to_error(r"x\.warc, (record at|before) byte \d+: ") == [
-        Visit(URL, AT, links=LINKS)
-    ]
+    assert archive.read_to_error(r"x\.warc, (record at|before) byte \d+: ") == [VISIT]
 
 
 LENGTHS = [b"3", b"99999", b"-1", b"x"]
@@ -387,7 +384,7 @@ def test_after_a_record_of_wrong_length_the_next_gzip_member_is_read(
         ArchiveError, match=r"x\.warc\.gz, record at byte \d+: .*; 1 more are damaged$"
     ):
         visits.extend(read_warc(str(packed)))
-    assert visits == [Visit(URL, AT, links=LINKS)] * 2
+    assert visits == [VISIT] * 2
     assert capfd.readouterr() == ("", "")
 
 
@@ -400,7 +397,7 @@ def test_folded_headers_are_read(tmp_path: Path, fold: bytes) -> None:
     for name in (b"WARC-Target-URI:", b"WARC-Date:"):
         whole = whole.replace(name + b" ", name + fold)
     archive.path.write_bytes(whole.replace(b"http://a", b"http:" + fold + b"//a", 1))
-    assert archive.read() == [Visit(URL, AT, links=LINKS)]
+    assert archive.read() == [VISIT]
 
 
 def arc_record(url: str, body: bytes, at: str = "20010909014640", more: str = "") -> bytes:

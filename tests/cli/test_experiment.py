@@ -13,8 +13,8 @@ import pytest
 from typer.testing import CliRunner
 
 from hacs_crawler.cli.app import app
+from hacs_crawler.links.keys import page_id_of
 from hacs_crawler.links.sites import site_id
-from hacs_crawler.links.urls import page_id_of
 from hacs_crawler.ranking.arms import Arm, Experiment
 from hacs_crawler.ranking.policies import POLICIES
 from hacs_crawler.state.address import open_store

@@ -22,7 +22,7 @@ import forks
 from hacs_crawler.cli.export import export_pages
 from hacs_crawler.cli.import_ import Importer
 from hacs_crawler.links.extract import LinkRules
-from hacs_crawler.links.urls import page_id_of
+from hacs_crawler.links.keys import page_id_of
 from hacs_crawler.state.address import open_store
 from hacs_crawler.state.codec import ROW, VERSION_OFFSET
 from hacs_crawler.state.database import State

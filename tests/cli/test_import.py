@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import forks
-from hacs_crawler.links.urls import page_id_of
+from hacs_crawler.links.keys import page_id_of
 from hacs_crawler.state.address import open_store
 from hacs_crawler.state.database import State
 from hacs_crawler.state.estimation import Estimation

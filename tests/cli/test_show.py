@@ -14,7 +14,8 @@ from typer.testing import CliRunner, Result
 from hacs_crawler.cli.app import app
 from hacs_crawler.cli.show import ordinal
 from hacs_crawler.config import Config
-from hacs_crawler.links import page_id_of, site_id
+from hacs_crawler.links import site_id
+from hacs_crawler.links.keys import page_id_of
 from hacs_crawler.ranking.next_visit import Hold, Outlook, outlook_of
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.plan import make_plan, read_rows

@@ -56,6 +56,7 @@ def test_a_page_is_seen_with_its_links_validators_and_size() -> None:
             AT,
             News.SEEN,
             links=fingerprints("/one", "http://b.example/two"),
+            link_rules=RULES.fingerprint,
             etag='"5f"',
             last_modified="Tue, 14 Nov 2023 22:13:20 GMT",
             prediction=PREDICTION,

@@ -7,30 +7,32 @@ import pytest
 from hacs_crawler.archive import Capture
 from hacs_crawler.archive.capture import REVISIT, Cleaning
 from hacs_crawler.harvest.site import Site
-from hacs_crawler.links.urls import page_surt
+from hacs_crawler.links import page_key
 
 HOME = "http://foo.edu/~bar/"
 
 
 def capture(url: str, at: int = 1_000, mime: str = "text/html") -> Capture:
-    return Capture(page_surt(url), url, at, 200, mime, "A" * 32)
+    return Capture(page_key(url), url, at, 200, mime, "A" * 32)
 
 
 def problem(url: str, home: str = HOME, *, has_subpages: bool = True) -> str:
-    return Site(home, has_subpages=has_subpages).problem(page_surt(url))
+    return Site(home, has_subpages=has_subpages).problem(page_key(url))
 
 
 @pytest.mark.parametrize(
     ("url", "expected"),
     [
         ("http://foo.edu/~bar/", ""),
-        ("https://www.foo.edu:443/~Bar", ""),
+        ("https://www.foo.edu:443/~bar", ""),
+        ("http://foo.edu/~Bar/", "outside"),
         ("http://foo.edu/~bar/baz", ""),
         ("http://foo.edu/~bar/baz/", ""),
         ("http://foo.edu/~bar/baz/pubs.html", ""),
         ("http://foo.edu/~bar/baz?id=1", ""),
         ("http://foo.edu/~bar/a/b/c", "too_deep"),
-        ("http://foo.edu/~bar/index.html", "second_homepage"),
+        ("http://foo.edu/~bar/index.html", ""),
+        ("http://foo.edu/~bar/home.html", "second_homepage"),
         ("http://foo.edu/~bar/index.php?lang=de", "second_homepage"),
         ("http://foo.edu/~bar?lang=de", "second_homepage"),
         ("http://foo.edu/~barbara/", "outside"),
@@ -51,7 +53,7 @@ def test_a_site_is_its_homepage_and_what_lies_up_to_two_levels_below(
         ("http://foo.edu", "http://foo.edu/a/b", ""),
         ("http://foo.edu", "http://foo.edu/a/b/c", "too_deep"),
         ("http://foo.edu/~bar/index.html", "http://foo.edu/~bar/baz", ""),
-        ("http://foo.edu/~bar/index.html", "http://foo.edu/~bar/", "second_homepage"),
+        ("http://foo.edu/~bar/home.html", "http://foo.edu/~bar/", "second_homepage"),
         ("http://foo.edu/home.php?x=1", "http://foo.edu/home.php?x=2", "second_homepage"),
         ("http://foo.edu/home.php?x=1", "http://foo.edu/cv.html", "too_deep"),
     ],
@@ -72,7 +74,7 @@ def test_at_homepage_level_nothing_else_belongs_to_it() -> None:
     [
         "https://foo.edu/~bar",
         "http://www.foo.edu/~bar/",
-        "http://foo.edu:80/~BAR/",
+        "http://foo.edu:80/~bar/",
         "http://foo.edu/~bar/index.html",
         "http://foo.edu/%7Ebar/default.htm",
     ],

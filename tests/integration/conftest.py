@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from hacs_crawler.links import LinkRules
 from hacs_crawler.state.address import open_store
 from hacs_crawler.state.database import State
 from hacs_crawler.state.estimation import Estimation
@@ -17,9 +19,11 @@ from pywb_archive import pywb  # noqa: F401 - a fixture
 
 @pytest.fixture
 def write_state(project: Project) -> Callable[..., None]:
-    """Records visits into the project's state directly."""
+    """Records visits into the project's state directly, by the rules of links of a crawl of it."""
 
     def write(*visits: Any) -> None:
+        rules = LinkRules().fingerprint
+        visits = tuple(replace(one, link_rules=one.link_rules or rules) for one in visits)
         store = open_store(project.state, "hacs", Path())
         State(store, Estimation()).record(visits)
         store.close()

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from hacs_crawler.links.keys import page_id_of
 from hacs_crawler.links.sites import site_id
-from hacs_crawler.links.urls import page_id_of
 from hacs_crawler.ranking.arms import Arm, Experiment
 from hacs_crawler.ranking.calibration import write_correction
 from hacs_crawler.ranking.policies import hacs, last_obs

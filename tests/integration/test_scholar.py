@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from hacs_crawler.links.canonical import canonical_link
-from hacs_crawler.links.extract import link_fingerprint
+from hacs_crawler.links.keys import link_fingerprint
 from hacs_crawler.state.page import Page, Visit
 from hacs_crawler.utils.times import DAY
 from integration_support import Project
@@ -435,3 +435,22 @@ def test_a_page_is_kept_under_the_url_as_seen(site: Site, project: Project) -> N
     page = project.page(f"{site.url}/~A/")
     assert isinstance(page, Page)
     assert page.url == f"{site.url}/~A/"
+
+
+def test_other_rules_of_links_make_a_baseline_of_each_page_and_no_update(
+    site: Site, project: Project
+) -> None:
+    home = f"{site.url}/~ada/"
+    site.set("/~ada/", "a.html", "b.pdf", "c.pdf")
+    site.set("/~ada/a.html")
+    narrow = {"HACS_LINKS_DENY": r"\.pdf$"}
+    project.crawl([home], "-a", "level=homepage", **narrow)
+    project.crawl([home], "-a", "level=homepage", **narrow)
+    widened = project.crawl([home], "-a", "level=homepage")
+    assert (widened.stat("hacs/visits"), widened.stat("hacs/updates")) == (1, 0)
+    page = project.page(home)
+    assert page is not None
+    assert page.baselines.tolist() == [page.last_visit]
+    assert len(page.links) == 3
+    site.set("/~ada/", "a.html", "b.pdf", "c.pdf", "d.pdf")
+    assert project.crawl([home], "-a", "level=homepage").stat("hacs/updates") == 1

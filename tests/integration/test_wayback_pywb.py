@@ -29,7 +29,8 @@ from hacs_crawler.archive.capture import digest_bytes
 from hacs_crawler.cli.import_ import Importer
 from hacs_crawler.harvest.query import timestamp
 from hacs_crawler.links.canonical import canonical_link
-from hacs_crawler.links.extract import LinkRules, link_fingerprint
+from hacs_crawler.links.extract import LinkRules
+from hacs_crawler.links.keys import link_fingerprint
 from hacs_crawler.links.urls import page_surt
 from hacs_crawler.state import digest_number
 from hacs_crawler.state.address import open_store

@@ -9,7 +9,8 @@ from parsel import Selector
 
 from hacs_crawler.links import canonical
 from hacs_crawler.links.canonical import canonical_link, slow_link
-from hacs_crawler.links.extract import LinkRules, link_fingerprint, link_fingerprints, page_links
+from hacs_crawler.links.extract import LinkRules, link_fingerprints, page_links
+from hacs_crawler.links.keys import link_fingerprint
 from hacs_crawler.links.urls import LONGEST_URL, fingerprint
 
 BASE = "http://example.com/~ada/pubs/list.html?year=1843"
@@ -254,6 +255,22 @@ def test_no_deny_pattern_may_be_found() -> None:
     assert found(SITES, rules) == expected("http://example.com/a")
 
 
+def test_rules_are_told_apart_by_a_number_that_depends_on_nothing_else() -> None:
+    one, two = re.compile("a"), re.compile("b")
+    different = [
+        LinkRules(),
+        LinkRules("same-site"),
+        LinkRules(allow=(one,)),
+        LinkRules(deny=(one,)),
+        LinkRules(deny=(one, two)),
+        LinkRules(deny=(re.compile("a", re.IGNORECASE),)),
+    ]
+    numbers = [rules.fingerprint for rules in different]
+    assert len({*numbers}) == len(different)
+    assert all(0 < number < 2**32 for number in numbers)
+    assert LinkRules(deny=(two, one)).fingerprint == numbers[4]
+
+
 def test_page_links_in_the_order_of_the_page_with_text() -> None:
     body = """<a href="/b"> The <i>second</i>
         <!-- no -->page</a><a href="/a">first</a><a href="/b#x">again</a><a name="n">none</a>
@@ -280,7 +297,7 @@ def test_link_fingerprint_is_that_of_the_page_s_links() -> None:
     ],
 )
 def test_scheme_and_www_make_no_other_link(link: str, same: str) -> None:
-    assert link_fingerprint(link) == fingerprint(same.partition(":")[2])
+    assert link_fingerprint(link) == link_fingerprint(same)
 
 
 def test_a_host_that_only_begins_with_www_is_another() -> None:

@@ -9,7 +9,8 @@ from scrapy import Request
 from surt import surt
 
 from hacs_crawler.links import urls
-from hacs_crawler.links.urls import check_url, fingerprint, page_id_of, page_surt
+from hacs_crawler.links.keys import page_id_of
+from hacs_crawler.links.urls import check_url, fingerprint, page_surt
 
 HOSTS = st.one_of(
     st.from_regex(

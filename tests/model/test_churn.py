@@ -1,4 +1,4 @@
-"""Churn told from time: against plain quadrature, in both directions, and where nothing is suspicious."""
+"""Churn told from time: against plain quadrature, both ways, and where nothing is suspicious."""
 
 from __future__ import annotations
 
@@ -115,7 +115,6 @@ def test_traps_and_news_pages_are_told_apart_by_control_visits(
     page: Page, churn: float, churning: float
 ) -> None:
     found = rates_of(page)
-    print(f"{found.churn[0]:.3f} {found.churning[0]:.3f} {found.rate_per_day[0]:.3f}")
     assert found.churn[0] == pytest.approx(churn, abs=0.01)
     assert found.churning[0] == pytest.approx(churning, abs=0.01)
 
@@ -174,7 +173,9 @@ def test_gaps_of_no_weight_tell_nothing() -> None:
     assert (found.churn[0], found.churning[0]) == (0.0, 0.0)
 
 
-@pytest.mark.parametrize("page", [[], [(1.0, False, Fate.UNKNOWN)] * 5, [(1.0, True, Fate.UNKNOWN)]])
+@pytest.mark.parametrize(
+    "page", [[], [(1.0, False, Fate.UNKNOWN)] * 5, [(1.0, True, Fate.UNKNOWN)]]
+)
 def test_a_page_without_two_updates_has_the_rate_that_it_had_before(page: Page) -> None:
     found = rates_of(page, changing(10, Fate.FLEETING), page)
     rate, log_sd = bayes_with_spread(gaps_of(page)[0], DEFAULT_PRIOR)

@@ -42,6 +42,25 @@ def test_what_the_first_visit_found_is_ignored():
 
 
 @pytest.mark.parametrize("form", [gaps_between, interpolated_gaps])
+def test_a_baseline_ends_no_gap_and_begins_the_next(form):
+    days, updated, offsets = visits(
+        [(0, QUIET), (2, QUIET), (7, UPDATE), (10, QUIET)], [(0, QUIET), (4, QUIET)]
+    )
+    baselines = np.array([False, False, True, False, False, True])
+    gaps = form(days, updated, offsets, fade_days=20.0, baselines=baselines)
+    assert gaps.days.tolist() == [2, 3]
+    assert gaps.updated.tolist() == [False, False]
+    assert gaps.offsets.tolist() == [0, 2, 2]
+    assert gaps.weight == pytest.approx([math.exp(-0.4), 1.0])
+
+
+@pytest.mark.parametrize("baselines", [np.zeros(1, dtype=bool), np.zeros(2)])
+def test_baselines_that_do_not_fit_the_visits_are_refused(baselines):
+    with pytest.raises(ValueError, match="baselines must be"):
+        gaps_between(*visits([(0, QUIET), (1, QUIET)]), baselines=baselines)
+
+
+@pytest.mark.parametrize("form", [gaps_between, interpolated_gaps])
 def test_an_empty_batch_has_no_pages(form):
     assert len(form(*visits(), fade_days=30.0)) == 0
 

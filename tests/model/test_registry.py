@@ -62,3 +62,18 @@ def test_an_empty_batch_gives_no_rates(name):
 def test_an_unknown_name_is_an_error_that_lists_the_known_ones():
     with pytest.raises(ValueError, match="'mel'; known are naive, cho, mle, mle-interpolated"):
         estimate("mel", *PAGES)
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_a_baseline_is_neither_update_nor_quiet(name):
+    days, updated = np.array([0.0, 3.0, 5.0]), np.array([False, True, False])
+    apart = np.array([0, 3])
+    known = estimate(name, days, updated, apart)
+    with_baseline = estimate(
+        name,
+        np.array([0.0, 3.0, 5.0, 905.0]),
+        np.array([False, True, False, True]),
+        np.array([0, 4]),
+        baselines=np.array([False, False, False, True]),
+    )
+    assert with_baseline == pytest.approx(known)

@@ -209,3 +209,18 @@ def test_whatever_was_seen_all_are_probabilities_and_only_of_sites_that_there_ar
     assert ((together.values >= 0.0) & (together.values <= 1.0)).all()
     assert set(together.sites.tolist()) <= set(sites[sites > 0].tolist())
     assert together.sites.tolist() == sorted(set(together.sites.tolist()))
+
+
+def test_baselines_say_nothing_of_what_pages_have_in_common() -> None:
+    rng = np.random.default_rng(3)
+    sites, updates = sites_of(rng, 0.6, (0.01,) * 2)
+    days, updated, offsets = visited(rng, updates, 15.0)
+    found = fit_togetherness(sites, days, updated, offsets)
+    more_days = np.insert(days, offsets[1:], days[offsets[1:] - 1] + 500.0)
+    more_offsets = offsets + np.arange(len(offsets))
+    baselines = np.zeros(len(more_days), np.bool_)
+    baselines[more_offsets[1:] - 1] = True
+    with_baselines = fit_togetherness(
+        sites, more_days, np.insert(updated, offsets[1:], False), more_offsets, baselines
+    )
+    assert with_baselines.overall == pytest.approx(found.overall, abs=1e-6)

@@ -106,6 +106,21 @@ def test_a_first_visit_of_siblings_does_not_make_a_page_less_likely_to_have_chan
     assert among_quiet < alone / 2
 
 
+def test_nor_does_a_sibling_whose_last_visit_is_a_baseline() -> None:
+    old = {"site": 1, "last_visit": 970 * DAY}
+    seen = {"site": 1, "visits": 5, "last_visit": 999 * DAY, "last_update": 950 * DAY}
+    alone, among_baselines, among_quiet = (
+        candidates_from(np.arange(len(table)), table, NOW, Estimation(), options()).p[0]
+        for table in (
+            rows(old),
+            rows(old, *[{**seen, "is_baseline": 1}] * 7),
+            rows(old, *[seen] * 7),
+        )
+    )
+    assert among_baselines == pytest.approx(alone)
+    assert among_quiet < alone / 2
+
+
 def test_siblings_tell_as_much_as_the_state_has_learned() -> None:
     seen = {"site": 1, "last_visit": 970 * DAY}
     updated = {"site": 1, "updates": 1, **dict.fromkeys(("last_visit", "last_update"), 999 * DAY)}

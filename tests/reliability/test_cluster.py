@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from hacs_crawler.cli.app import app
 from hacs_crawler.exceptions import StateUnavailableError
-from hacs_crawler.links.urls import page_id_of
+from hacs_crawler.links.keys import page_id_of
 from hacs_crawler.state.address import open_store
 from hacs_crawler.state.database import State
 from hacs_crawler.state.estimation import Estimation

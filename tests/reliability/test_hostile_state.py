@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 
 from hacs_crawler.cli.app import app
 from hacs_crawler.exceptions import StateError
-from hacs_crawler.links.urls import page_id_of
+from hacs_crawler.links.keys import page_id_of
 from hacs_crawler.state.address import open_store
 from hacs_crawler.state.codec import ROW, decode_page, encode_page, encode_row
 from hacs_crawler.state.database import State

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from hacs_crawler.cli.app import app
 from hacs_crawler.config import Config
-from hacs_crawler.links.urls import page_id_of
+from hacs_crawler.links.keys import page_id_of
 from hacs_crawler.ranking.plan import Plan, make_plan
 from hacs_crawler.report.pages import page_data
 from hacs_crawler.state.address import open_store

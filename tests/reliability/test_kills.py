@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-from hacs_crawler.links.urls import page_id_of
+from hacs_crawler.links.keys import page_id_of
 from integration_support import Project
 from reliability_support import fill, whole_pages
 from servers import Site

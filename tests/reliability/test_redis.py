@@ -12,7 +12,7 @@ import pytest
 import redis
 
 from hacs_crawler.exceptions import StateError, StateUnavailableError
-from hacs_crawler.links.urls import page_id_of
+from hacs_crawler.links.keys import page_id_of
 from hacs_crawler.state.address import open_store
 from hacs_crawler.state.database import State
 from hacs_crawler.state.estimation import Estimation

@@ -9,7 +9,7 @@ import pytest
 
 from browser import Browser, Tab, needs_chromium
 from hacs_crawler.config import Config
-from hacs_crawler.links.urls import page_id_of
+from hacs_crawler.links.keys import page_id_of
 from hacs_crawler.state.database import State
 from hacs_crawler.state.page import News, Visit
 from hacs_crawler.utils.times import DAY

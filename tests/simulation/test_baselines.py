@@ -10,7 +10,7 @@ from scipy.optimize import minimize
 
 from hacs_crawler.archive.timelines import Events, Timelines
 from hacs_crawler.exceptions import HacsError
-from hacs_crawler.links.urls import page_id_of
+from hacs_crawler.links.keys import page_id_of
 from hacs_crawler.ranking.policies import POLICIES, Candidates, Floats
 from hacs_crawler.simulation.adaptive import MINUTE, Nutch, StormCrawler
 from hacs_crawler.simulation.allocation import (

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from hacs_crawler.archive.timelines import Events, Timelines, parse_day, read_timelines
 from hacs_crawler.exceptions import HacsError
-from hacs_crawler.links.urls import page_id_of
+from hacs_crawler.links.keys import page_id_of
 from hacs_crawler.simulation.baselines import BASELINES, compete
 from hacs_crawler.simulation.simulation import Scenario, Score, World
 from hacs_crawler.simulation.tournament import compare

@@ -160,6 +160,41 @@ def test_last_sightings_that_cannot_be_are_refused(change: Callable[[bytes], byt
         decode_page(start + change(end))
 
 
+def test_changes_of_link_rules_come_back() -> None:
+    page = example_page()
+    merge(page, Visit(page.url, 400, links=frozenset({1}), link_rules=2**32 - 1))
+    merge(page, Visit(page.url, 500, digest=5))
+    assert decode_page(encode_page(page)).rule_changes == array("I", [400, 2**32 - 1])
+    assert decode_page(encode_page(page)) == page
+
+
+@pytest.mark.parametrize("changes", [[200, 1, 100, 2], [100, 1, 100, 2]])
+def test_changes_of_link_rules_in_disorder_are_refused(changes: list[int]) -> None:
+    page = example_page()
+    page.rule_changes = array("I", changes)
+    with pytest.raises(StateError, match="damaged: its changes of link rules are cut, or not in"):
+        decode_page(encode_page(page))
+
+
+def test_the_row_says_whether_the_last_visit_is_a_baseline() -> None:
+    page = example_page()
+    merge(page, Visit(page.url, 400, links=frozenset({9}), link_rules=7))
+    (row,) = np.frombuffer(encode_row(page), ROW)
+    assert (row["is_baseline"], row["last_visit"], row["updates"]) == (1, 400, 1)
+    assert row["last_update"] == 200
+    merge(page, Visit(page.url, 500, links=frozenset({9}), link_rules=7))
+    (row,) = np.frombuffer(encode_row(page), ROW)
+    assert (row["is_baseline"], row["last_visit"], row["updates"]) == (0, 500, 1)
+
+
+def test_a_page_without_updates_is_known_not_to_have_changed_since_the_last_baseline() -> None:
+    page = Page("http://example.edu/~a/")
+    for at, rules in ((100, 1), (200, 2), (300, 2)):
+        merge(page, Visit(page.url, at, links=frozenset({rules}), link_rules=rules))
+    (row,) = np.frombuffer(encode_row(page), ROW)
+    assert (row["last_update"], row["updates"], row["is_baseline"]) == (200, 0, 0)
+
+
 def test_a_page_that_keeps_less_of_its_links_and_has_digests_comes_back() -> None:
     page = example_page()
     merge(page, Visit(page.url, 400, digest=5))
@@ -177,7 +212,9 @@ def test_digests_that_are_cut_or_in_disorder_are_refused(rest: bytes) -> None:
         decode_page(bytes(body) + rest)
 
 
-@pytest.mark.parametrize(("layout", "level"), [(1, 1), (2, 0), (2, 19), (2, 255), (3, 19), (5, 19)])
+@pytest.mark.parametrize(
+    ("layout", "level"), [(1, 1), (2, 0), (2, 19), (2, 255), (3, 19), (4, 19), (5, 19)]
+)
 def test_a_level_of_links_that_does_not_exist_is_refused(layout: int, level: int) -> None:
     older = OLDER_LAYOUTS.get(layout)
     body = bytearray(encode_page(example_page()) if older is None else bytes.fromhex(older))
@@ -194,7 +231,7 @@ def test_rubbish_is_refused_or_is_a_page(body: bytes) -> None:
 
 def test_the_row_holds_what_ranking_needs() -> None:
     row = np.frombuffer(encode_row(example_page()), ROW)[0]
-    rest = site_id("http://example.edu/~a/"), 0.5, 0.125, 0.75
+    rest = site_id("http://example.edu/~a/"), 0.5, 0.125, 0.75, 0
     assert row.tolist() == (0.25, 200, 200, 0, 2, 1, 1, 100, *rest)
 
 

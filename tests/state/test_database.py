@@ -10,7 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hacs_crawler.links.urls import fingerprint, page_id_of
+from hacs_crawler.links.keys import page_id_of
+from hacs_crawler.links.urls import fingerprint
 from hacs_crawler.model import DEFAULT_PRIOR
 from hacs_crawler.state.codec import ROW
 from hacs_crawler.state.database import Reestimated, Restored, State

@@ -39,6 +39,7 @@ histories = st.lists(
         at=st.integers(1, 9) | st.integers(1, 2**32 - 1),
         news=st.sampled_from(News),
         links=st.none() | st.frozensets(st.integers(1, 5) | numbers, max_size=5),
+        link_rules=st.integers(0, 2**32 - 1),
         digest=st.integers(0, 3) | st.integers(0, 2**31 - 1),
         repeats=st.booleans(),
         etag=st.text(max_size=9),
@@ -97,6 +98,7 @@ def test_the_layout() -> None:
         "digests": [],
         "contents": [],
         "links_since": "2026-01-31T12:00:00Z",
+        "link_rules": [],
         "link_level": 0,
         "links": [
             {
@@ -124,6 +126,20 @@ def test_digests_and_contents_are_written_with_their_times() -> None:
         {"at": "2026-01-31T12:00:01Z", "number": 9, "repeats": True},
     ]
     assert fields["contents"] == [5, 9]
+
+
+def test_of_a_page_with_known_rules_the_layout_is_one_that_older_versions_refuse() -> None:
+    page = page_after(
+        Visit(URL, 1_769_860_800, links=frozenset({1}), link_rules=5),
+        Visit(URL, 1_769_860_801, links=frozenset({2}), link_rules=9),
+    )
+    fields = json.loads(to_line(page))
+    assert fields["hacs"] == 4
+    assert fields["link_rules"] == [
+        {"since": "2026-01-31T12:00:00Z", "fingerprint": 5},
+        {"since": "2026-01-31T12:00:01Z", "fingerprint": 9},
+    ]
+    assert [one["updated"] for one in fields["visits"]] == [False, False]
 
 
 def test_of_a_page_never_seen_times_are_null() -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from array import array
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from hacs_crawler.state.codec import encode_page
+from hacs_crawler.state.estimation import baselines_of
 from hacs_crawler.state.page import (
     RECENT_VISITS,
     SLOT_SECONDS,
@@ -86,6 +88,56 @@ def test_a_visit_before_the_first_makes_the_old_baseline_an_update() -> None:
     merge(page, visit(10, 1))
     assert page.last_update == 30
     assert page.new_links_by_visit() == [0, 1]
+
+
+def by(rules: int, at: int, *links: int) -> Visit:
+    return visit(at, *links, link_rules=rules)
+
+
+def test_other_rules_of_links_make_the_next_visit_a_baseline() -> None:
+    page = page_after(by(1, 10, 1), by(1, 20, 1, 2))
+    assert merge(page, by(2, 30, 3, 4)) == frozenset()
+    assert (page.last_visit, page.last_update) == (30, 20)
+    assert page.new_links_by_visit() == [0, 1, 0]
+    assert page.baselines.tolist() == [30]
+    assert merge(page, by(2, 40, 3, 4, 5)) == {5}
+    assert page.last_update == 40
+
+
+def test_going_back_to_earlier_rules_is_a_baseline_each_time() -> None:
+    page = page_after(by(1, 10, 1), by(2, 20, 2), by(1, 30, 1, 3), by(2, 40, 2, 4), by(2, 50, 5))
+    assert page.baselines.tolist() == [20, 30, 40]
+    assert page.update_times.tolist() == [50]
+
+
+def test_what_earlier_versions_recorded_went_by_rules_that_are_not_known() -> None:
+    page = page_after(visit(10, 1), visit(20, 2))
+    assert merge(page, by(1, 30, 3)) == frozenset()
+    assert page.update_times.tolist() == [20]
+
+
+def test_answers_without_links_change_no_rules() -> None:
+    page = page_after(by(1, 10, 1), Visit(URL, 20), Visit(URL, 30, News.GONE), by(1, 40, 2))
+    assert page.baselines.tolist() == []
+    assert page.last_update == 40
+
+
+def test_links_first_shown_after_other_visits_are_no_second_baseline() -> None:
+    page = page_after(Visit(URL, 10), by(1, 20, 1), by(1, 30, 2))
+    assert page.baselines.tolist() == []
+    assert page.last_update == 30
+
+
+def test_archived_visits_by_present_rules_are_set_apart_from_live_ones_by_earlier_rules() -> None:
+    page = page_after(by(1, 30, 1), by(1, 40, 2), by(2, 10, 3), by(2, 35, 4), by(2, 50, 5))
+    assert page.baselines.tolist() == [30, 35, 40, 50]
+    assert page.update_times.tolist() == []
+
+
+def test_a_baseline_that_is_thinned_out_leaves_the_next_visit_as_one() -> None:
+    page = page_after(by(1, 10, 1), by(2, 20, 2), by(2, 30, 3))
+    page.visits = array("I", [10, 30])
+    assert baselines_of([page]).tolist() == [False, True]  # type: ignore[union-attr]
 
 
 def test_changed_content_is_an_update_though_its_links_are_unknown() -> None:
@@ -185,6 +237,48 @@ def test_the_order_does_not_matter_where_visits_are_thinned(days: list[int], shi
     ]
     in_order = sorted(history, key=lambda one: one.at)
     assert encode_page(page_after(*history)) == encode_page(page_after(*in_order))
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 40), st.integers(1, 3)), unique_by=lambda one: one[0]),
+    st.randoms(use_true_random=False),
+)
+def test_nor_does_it_where_visits_go_by_different_rules(
+    history: list[tuple[int, int]], random: object
+) -> None:
+    taken = [by(rules, at, at % 5, 100 * rules + at % 7) for at, rules in sorted(history)]
+    shuffled = taken[:]
+    random.shuffle(shuffled)  # type: ignore[attr-defined]
+    page = page_after(*taken)
+    assert encode_page(page_after(*shuffled)) == encode_page(page)
+    assert encode_page(page_after(*taken, *taken)) == encode_page(page)
+    changes = [at for (_, before), (at, rules) in pairwise(sorted(history)) if rules != before]
+    assert page.baselines.tolist() == changes
+    assert not {*page.update_times} & {*changes}
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(1, 40), st.integers(1, 3), st.integers(0, 2)),
+        unique_by=lambda one: one[0],
+    )
+)
+def test_pages_merged_go_by_the_rules_of_the_visits_of_all(
+    history: list[tuple[int, int, int]],
+) -> None:
+    sides = [
+        page_after(*(by(rules, at, at) for at, rules, mine in sorted(history) if mine == side))
+        for side in range(3)
+    ]
+    whole = page_after(*(by(rules, at, at) for at, rules, _ in sorted(history)))
+    one, two, three = sides
+    for merged in (
+        merge_pages(merge_pages(one, two), three),
+        merge_pages(three, merge_pages(two, one)),
+        merge_pages(whole, two),
+    ):
+        assert merged.rule_changes == whole.rule_changes
+        assert merged.update_times == whole.update_times
 
 
 @given(visits)

@@ -18,6 +18,7 @@ import redis
 from redis.cluster import RedisCluster
 
 from hacs_crawler.exceptions import ConfigError, StateError, StateUnavailableError
+from hacs_crawler.links import page_id_of
 from hacs_crawler.state import memory, sqlite
 from hacs_crawler.state.address import open_store
 from hacs_crawler.state.codec import ROW, encode_page, encode_row
@@ -26,11 +27,13 @@ from hacs_crawler.state.page import Page, Visit, merge
 from hacs_crawler.state.store import Change, Store
 from servers import redis_cluster, redis_server
 
+URL_OF = {page_id_of(url): url for url in ("http://example.edu/", "http://example.edu/a")}
+"""Of ids that are those of their page's URL; where that does not matter, other ids are used."""
 IDS = np.array([5, -7, 2**63 - 1, -(2**63)], np.int64)
 
 
 def change(page_id: int, seen: int = 0, at: int = 100) -> Change:
-    page = Page(f"http://example.edu/{page_id}")
+    page = Page(URL_OF.get(page_id, f"http://example.edu/{page_id}"))
     merge(page, Visit(page.url, at, links=frozenset({1, 2})))
     page.version = seen + 1
     return Change(page_id, seen, encode_page(page), encode_row(page))
@@ -181,25 +184,25 @@ def test_namespaces_do_not_meet(state_url: str) -> None:
 
 def test_a_newer_schema_is_refused_and_left_alone(state_url: str, namespace: str) -> None:
     store = open_store(state_url, namespace, Path())
-    store.write([change(5)])
+    store.write([change(next(iter(URL_OF)))])
     store.close()
     _set_schema(state_url, namespace, 99)
     with pytest.raises(StateError, match=r"schema 99.*upgrade hacs-crawler"):
         open_store(state_url, namespace, Path())
     _set_schema(state_url, namespace, 1)
     again = open_store(state_url, namespace, Path())
-    assert 5 in again.load([5])
+    assert len(again.load([*URL_OF])) == 1
     again.close()
 
 
 def test_rows_of_an_older_schema_are_made_anew(state_url: str, namespace: str) -> None:
     store = open_store(state_url, namespace, Path())
-    store.write([replace(change(number), row=bytes(25)) for number in (5, 6)])
+    store.write([replace(change(number), row=bytes(25)) for number in URL_OF])
     store.close()
     _set_schema(state_url, namespace, 1)
     again = open_store(state_url, namespace, Path())
-    expected = b"".join(change(number).row for number in (5, 6))
-    assert again.rows(np.array([5, 6])).tobytes() == expected
+    expected = b"".join(change(number).row for number in URL_OF)
+    assert again.rows(np.array([*URL_OF])).tobytes() == expected
     again.close()
     open_store(state_url, namespace, Path()).close()
 
@@ -208,17 +211,19 @@ def test_what_only_reads_changes_nothing_of_an_older_schema(
     state_url: str, namespace: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     store = open_store(state_url, namespace, Path())
-    store.write([replace(change(number), row=bytes(25)) for number in (5, 6)])
+    store.write([replace(change(number), row=bytes(25)) for number in URL_OF])
     store.close()
     _set_schema(state_url, namespace, 1)
     caplog.set_level("INFO")
-    expected = b"".join(change(number).row for number in (5, 6))
+    expected = b"".join(change(number).row for number in URL_OF)
     for _ in range(2):
         caplog.clear()
         reader = open_store(state_url, namespace, Path(), reads_only=True)
-        assert reader.rows(np.array([5, 6])).tobytes() == expected
+        assert reader.rows(np.array([*URL_OF])).tobytes() == expected
         ids, rows = (np.concatenate(column) for column in zip(*reader.all_rows(), strict=True))
-        assert rows[np.argsort(ids)].tobytes() == expected
+        assert rows[np.argsort(ids)].tobytes() == b"".join(
+            change(number).row for number in sorted(URL_OF)
+        )
         reader.close()
         (said,) = caplog.messages
         assert "is of an older version of hacs-crawler: it is read as it is" in said
