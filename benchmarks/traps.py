@@ -4,8 +4,8 @@ python benchmarks/traps.py              # about 5 minutes; --runs 40 --pages 200
 
 A local web of twenty hosts: ordinary pages, which gain links at rates drawn log-normally (median
 20 days, log deviation 1.5), and traps, which gain none, but whose links carry a session id that is new
-with each request. A Scrapy project with the add-on crawls it once a day, by a clock that is moved. Hits are visits
-that found a link which the page had gained.
+with each request. A Scrapy project with the add-on crawls it once a day, by a clock that is moved. Hits
+are visits that found a link which the page had gained.
 """
 
 import argparse

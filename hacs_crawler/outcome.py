@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import InitVar, dataclass
 from datetime import UTC, datetime
 
-from hacs_crawler.links import canonical_link, link_fingerprint
+from hacs_crawler.links import Varying, canonical_link, link_fingerprint
 from hacs_crawler.state import Page
 
 
@@ -46,9 +46,13 @@ class Outcome:
     rate_before_per_day: float
     page: InitVar[Page]
     estimate: InitVar[Callable[[Page], float]]
+    varying: InitVar[Varying | None] = None
 
-    def __post_init__(self, page: Page, estimate: Callable[[Page], float]) -> None:
+    def __post_init__(
+        self, page: Page, estimate: Callable[[Page], float], varying: Varying | None
+    ) -> None:
         """Keep what is no field."""
+        self._varying = varying
         self._after = page
         self._estimate = estimate
 
@@ -71,4 +75,6 @@ class Outcome:
     def is_new(self, url: str) -> bool:
         """Whether an absolute link is one that no earlier visit had shown."""
         link = canonical_link(url, url)
+        if link is not None and self._varying is not None:
+            link = self._varying.identity(link)
         return link is not None and link_fingerprint(link) in self.new_links

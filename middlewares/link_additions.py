@@ -116,14 +116,18 @@ class LinkAdditionsMiddleware:
             if not reason:
                 if is_to_be_asked_twice and visit.links is not None:
                     self._controls.begin(request, response, recorded)
-                self._note_outcome(request, recorded, prediction)
+                self._note_outcome(request, response, recorded, prediction)
                 return
         if reason != "gone":
             session.stats.count_not_observed(reason)
         request.meta["hacs"] = NotObserved(request.url, reason)
 
     def _note_outcome(
-        self, request: Request, recorded: Recorded, prediction: Prediction | None
+        self,
+        request: Request,
+        response: Response,
+        recorded: Recorded,
+        prediction: Prediction | None,
     ) -> None:
         session, page, visit = self._session, recorded.before, recorded.visit
         session.stats.count_for_arm(request.meta.get("hacs_arm"), recorded)
@@ -153,6 +157,7 @@ class LinkAdditionsMiddleware:
             rate_before_per_day=rate,
             page=recorded.after,
             estimate=estimation.rate_per_day,
+            varying=session.link_rules(response.url).varying,
         )
 
 

@@ -106,6 +106,9 @@ def fates(pages: Sequence[Page]) -> Fates:
     latest[has_links] = np.maximum.reduceat(last, link_offsets[:-1][has_links])
     latest_of_page = np.repeat(latest, np.diff(run_offsets))
     is_known = (latest_of_run > 0) & (latest_of_page > first)
+    # links taken by other rules are not seen again, whatever became of them
+    last_baseline = [page.baselines[-1] if len(page.baselines) else 0 for page in pages]
+    is_known &= first >= np.repeat(np.array(last_baseline, np.uint32), np.diff(run_offsets))
     of_runs = np.select(
         [~is_known, latest_of_run == latest_of_page, latest_of_run > first],
         [Fate.UNKNOWN, Fate.LASTING, Fate.PASSING],
