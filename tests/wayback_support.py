@@ -12,7 +12,7 @@ from typing import Self
 from scrapy.http import HtmlResponse
 
 from hacs_crawler.archive.capture import parse_timestamp
-from hacs_crawler.links.extract import link_fingerprints
+from hacs_crawler.links.extract import LinkRules, link_fingerprints
 from hacs_crawler.state.address import open_store
 from hacs_crawler.state.codec import encode_page
 from hacs_crawler.state.database import State
@@ -132,7 +132,8 @@ def recorded_directly(folder: Path, visits: Sequence[Visit]) -> dict[str, Page]:
 def visit(url: str, at: str, *links: str) -> Visit:
     """A live visit of a page that showed these links."""
     root = HtmlResponse(url, body=page(*links), encoding="utf-8").selector.root
-    return Visit(url, second(at), links=link_fingerprints(root, url))
+    rules = LinkRules().fingerprint
+    return Visit(url, second(at), links=link_fingerprints(root, url), link_rules=rules)
 
 
 def second(at: str) -> int:

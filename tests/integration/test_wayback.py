@@ -404,7 +404,7 @@ def test_at_website_level_it_takes_the_pages_below_the_homepage_to_depth_two(
     taken = ["", "baz", "a/b.html", "a/", "q?x=1"]
     left = {
         "a/b/c": "too_deep",
-        "index.html": "second_homepage",
+        "home.html": "second_homepage",
         "../~barbara/": "outside",
         "../~bar.html": "outside",
         "paper.pdf": "not_html",
