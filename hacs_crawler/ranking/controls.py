@@ -21,8 +21,9 @@ NOTE: Final = "controls"
 DOUBTFUL: Final = (0.05, 0.999)
 """From which probability that a page churns to which one it may be asked twice.
 
-Updates alone bring it to 0.97, or 0.997 where many pages churn, however many they are and though none of their
-links was seen again; a control visit that fails brings it to 0.9999. Below 0.05 there is little to clear.
+Updates alone bring it to 0.97, or 0.997 where many pages churn, however many they are and though none
+of their links was seen again; a control visit that fails brings it to 0.9999. Below 0.05 there is little
+to clear.
 """
 
 
