@@ -18,8 +18,13 @@ from hacs_crawler.ranking.policies import Floats
 from hacs_crawler.state import State
 
 NOTE: Final = "controls"
-LEAST_DOUBT: Final = 0.2
-"""4 P (1 - P), P the probability that a page churns: from P = 0.05 to 0.95."""
+DOUBTFUL: Final = (0.05, 0.999)
+"""From which probability that a page churns to which one it may be asked twice.
+
+Updates alone bring it to 0.97, or 0.997 where many pages churn, however many they are and though none
+of their links was seen again; a control visit that fails brings it to 0.9999. Below 0.05 there is little
+to clear.
+"""
 
 
 @dataclass(slots=True)
@@ -71,7 +76,8 @@ def controlled(
     """
     number = len(p)
     doubt = 4.0 * churning * (1.0 - churning)
-    worth = np.where(doubt >= LEAST_DOUBT, doubt * p, 0.0)
+    is_doubtful = (churning >= DOUBTFUL[0]) & (churning <= DOUBTFUL[1])
+    worth = np.where(is_doubtful, doubt * p, 0.0)
     asked_twice = np.zeros(number, np.bool_)
     if budget is None or most <= 0:
         return asked_twice, number

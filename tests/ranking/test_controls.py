@@ -1,0 +1,128 @@
+"""Which pages are asked twice, how many, and what a run leaves of its share."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hacs_crawler.exceptions import StateError
+from hacs_crawler.ranking.controls import (
+    MOST_KEPT,
+    NOTE,
+    Allowance,
+    controlled,
+    keep_allowance,
+    read_allowance,
+)
+from hacs_crawler.state import Estimation, State
+from hacs_crawler.state.memory import MemoryStore
+
+chosen = st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), max_size=12)
+
+
+def arrays(pages: list[tuple[float, float]]) -> tuple[np.ndarray, np.ndarray]:
+    """p and the probability to churn of each page."""
+    return np.array([p for p, _ in pages]), np.array([churning for _, churning in pages])
+
+
+@given(chosen, st.integers(0, 20), st.integers(-2, 9))
+def test_there_are_no_more_controls_than_allowed_and_no_more_visits_than_the_budget(
+    pages: list[tuple[float, float]], more: int, most: int
+) -> None:
+    budget = len(pages) + more  # the selection chooses within the budget
+    asked_twice, kept = controlled(*arrays(pages), budget, most)
+    assert len(asked_twice) == kept <= len(pages)
+    controls = np.count_nonzero(asked_twice)
+    assert controls <= max(most, 0)
+    assert kept + controls <= budget
+    assert len(pages) - kept <= controls, "a page is left out for a control visit only"
+
+
+@given(chosen, st.integers(1, 9))
+def test_of_the_pages_kept_those_hardest_to_tell_with_high_p_are_asked_twice(
+    pages: list[tuple[float, float]], most: int
+) -> None:
+    p, churning = arrays(pages)
+    asked_twice, kept = controlled(p, churning, len(pages), most)
+    worth = (churning * (1 - churning) * p)[:kept]
+    doubtful = ((churning >= 0.05) & (churning <= 0.999))[:kept]
+    assert doubtful[asked_twice].all()
+    others = worth[doubtful & ~asked_twice]
+    if asked_twice.any() and len(others):
+        assert worth[asked_twice].min() >= others.max()
+
+
+@given(chosen, st.integers(0, 9))
+def test_without_a_budget_nothing_is_asked_twice(
+    pages: list[tuple[float, float]], most: int
+) -> None:
+    asked_twice, kept = controlled(*arrays(pages), None, most)
+    assert not asked_twice.any()
+    assert kept == len(pages)
+
+
+@pytest.mark.parametrize(
+    ("churning", "expected"),
+    [(0.0, False), (0.04, False), (0.06, True), (0.5, True), (0.99, True), (1.0, False)],
+)
+def test_pages_that_are_known_well_enough_are_not_asked_twice(
+    churning: float, expected: bool
+) -> None:
+    asked_twice, kept = controlled(np.array([0.5, 0.4]), np.array([churning, 0.0]), 2, 1)
+    assert asked_twice.tolist() == ([True] if expected else [False, False])
+    assert kept == (1 if expected else 2)
+
+
+def test_a_budget_of_one_has_no_room_for_a_control() -> None:
+    asked_twice, kept = controlled(np.array([0.9]), np.array([0.5]), 1, 5)
+    assert (asked_twice.tolist(), kept) == ([False], 1)
+
+
+@pytest.fixture
+def state() -> State:
+    return State(MemoryStore(), Estimation())
+
+
+def made_in(state: State, budget: int | None, share: float, wanted: int) -> int:
+    """Have a run make as many of the wanted controls as it may; return how many these are."""
+    allowance = read_allowance(state, budget, share)
+    allowance.made = min(allowance.most, wanted)
+    keep_allowance(state, allowance)
+    return allowance.made
+
+
+def test_what_a_run_leaves_of_its_share_the_next_one_has(state: State) -> None:
+    assert [made_in(state, 10, 0.02, 9) for _ in range(12)] == [0, 0, 0, 0, 1] * 2 + [0, 0]
+
+
+def test_no_more_is_kept_than_so_many_runs_leave(state: State) -> None:
+    for _ in range(3 * MOST_KEPT):
+        assert made_in(state, 100, 0.02, 0) == 0
+    assert made_in(state, 100, 0.02, 10_000) == 2 * MOST_KEPT + 2
+    assert made_in(state, 100, 0.02, 10_000) == 2
+
+
+@pytest.mark.parametrize(("budget", "share"), [(None, 0.02), (100, 0.0)])
+def test_without_a_budget_or_a_share_of_it_there_are_none_and_the_note_stays(
+    state: State, budget: int | None, share: float
+) -> None:
+    made_in(state, 10, 0.05, 0)
+    assert made_in(state, budget, share, 9) == 0
+    assert state.store.read_meta(NOTE) == 0.5
+
+
+@pytest.mark.parametrize("note", ["many", [1], -1.0, float("inf"), float("nan"), {"left": 1}])
+def test_a_damaged_note_is_refused_by_name(state: State, note: object) -> None:
+    state.store.write_meta(NOTE, note)
+    with pytest.raises(StateError, match="the note 'controls' in the state is damaged, remove it"):
+        read_allowance(state, 10, 0.02)
+
+
+def test_what_was_made_already_is_left_of_the_allowance() -> None:
+    allowance = Allowance(left=1.5, of_budget=2.0)
+    assert allowance.most == 3
+    allowance.made = 2
+    assert allowance.most == 1
+    assert allowance.rest() == pytest.approx(1.5)

@@ -1,0 +1,90 @@
+"""What became of the new links of each visit: hand-made histories."""
+
+from __future__ import annotations
+
+from array import array
+
+import pytest
+
+from hacs_crawler.model import Fate
+from hacs_crawler.state.estimation import fates, histories
+from hacs_crawler.state.page import RECENT_VISITS, Page, Visit, bound_links, copy_of, merge
+from hacs_crawler.utils.times import DAY
+
+URL = "http://example.edu/~a/"
+UNKNOWN, LASTING, PASSING, FLEETING = Fate
+
+
+def page_of(*shown: set[int] | None) -> Page:
+    """A page that was visited daily and showed these links; None for a visit without links, as a 304."""
+    page = Page(URL)
+    for day, links in enumerate(shown, start=1):
+        merge(page, Visit(URL, day * DAY, links=None if links is None else frozenset(links)))
+    return page
+
+
+@pytest.mark.parametrize(
+    ("shown", "expected"),
+    [
+        ([{1}, {1, 2}, {1, 2}, {1, 2}], [LASTING, LASTING, UNKNOWN, UNKNOWN]),
+        ([{1}, {1, 2}, {1, 2}, {1}], [LASTING, PASSING, UNKNOWN, UNKNOWN]),
+        ([{1}, {1, 2}, {1}, {1}], [LASTING, FLEETING, UNKNOWN, UNKNOWN]),
+        ([{1}, {1, 2}, {1}, {1, 2}], [LASTING, LASTING, UNKNOWN, UNKNOWN]),
+        ([{1}, {2}, {3}, {4}], [FLEETING, FLEETING, FLEETING, UNKNOWN]),
+        ([{1}, {1, 2, 3}, {1, 3}, {1}], [LASTING, PASSING, UNKNOWN, UNKNOWN]),
+        ([{1}, {1, 2, 3}, {1, 3}, {1, 2}], [LASTING, LASTING, UNKNOWN, UNKNOWN]),
+        ([{1}, {1, 2}, None, {1, 2}], [LASTING, LASTING, UNKNOWN, UNKNOWN]),
+        ([{1}, {1, 2}, None, None], [LASTING, UNKNOWN, UNKNOWN, UNKNOWN]),
+        ([{1}], [UNKNOWN]),
+        ([set(), {1}, {1}], [UNKNOWN, LASTING, UNKNOWN]),
+        ([None, None], [UNKNOWN, UNKNOWN]),
+        ([], []),
+    ],
+)
+def test_an_update_lasts_passes_or_is_fleeting(
+    shown: list[set[int] | None], expected: list[Fate]
+) -> None:
+    assert fates([page_of(*shown)]).tolist() == expected
+
+
+def test_many_pages_at_once_are_what_each_is_alone() -> None:
+    pages = [page_of(), page_of({1}, {2}, {1}), page_of(None), page_of(set()), page_of({1}, {1, 2})]
+    expected = [one for page in pages for one in fates([page]).tolist()]
+    assert fates(pages).tolist() == expected
+    assert len(expected) == len(histories(pages)[0])
+    assert fates([]).tolist() == []
+
+
+def test_of_links_whose_last_sight_is_not_known_nothing_is_known() -> None:
+    page = page_of({1}, {1, 2}, {1, 2})
+    page.last_seen = array("I", [0] * len(page.links))
+    assert fates([page]).tolist() == [UNKNOWN] * 3
+    merge(page, Visit(URL, 9 * DAY, links=frozenset({1})))
+    assert fates([page]).tolist() == [LASTING, UNKNOWN, UNKNOWN, UNKNOWN]
+
+
+def test_of_narrowed_links_nothing_is_known() -> None:
+    page = page_of({1}, {1, 2}, {1, 2})
+    bound_links(page, 8)
+    assert list(page.last_seen) == [0, 0]
+    merge(page, Visit(URL, 9 * DAY, links=frozenset({1, 2, 3})))
+    assert set(page.last_seen) == {0}
+    assert set(fates([page]).tolist()) == {UNKNOWN}
+
+
+def test_the_fate_of_what_a_thinned_visit_brought_is_that_of_the_visit_that_is_kept() -> None:
+    days = RECENT_VISITS + 100
+    page = Page(URL)
+    for day in range(1, days + 1):
+        merge(page, Visit(URL, day * DAY, links=frozenset({0, *range(1, day // 20 + 1)})))
+    found = fates([page])
+    assert len(page.visits) == len(found) < days
+    kept = [page.visits.index(at) for at in page.update_times if at in page.visits]
+    assert {found[place] for place in kept} == {LASTING}
+
+
+def test_asking_changes_nothing() -> None:
+    page = page_of({1}, {1, 2}, {3})
+    before = copy_of(page)
+    fates([page])
+    assert page == before
