@@ -46,7 +46,7 @@ class Outcome:
     rate_before_per_day: float
     page: InitVar[Page]
     estimate: InitVar[Callable[[Page], float]]
-    varying: InitVar[Varying | None] = None
+    varying: InitVar[Varying | None]
 
     def __post_init__(
         self, page: Page, estimate: Callable[[Page], float], varying: Varying | None

@@ -19,7 +19,7 @@ from hacs_crawler.cli.text import days_text, interval_text
 from hacs_crawler.config import Config
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.links import check_url, page_id_of, site_id, without_login
-from hacs_crawler.model import Fate, bayes_quantiles, gaps_between
+from hacs_crawler.model import Fate, bayes_quantiles, confirmed_share, gaps_between
 from hacs_crawler.ranking.candidates import VISITS_OF_A_RATE
 from hacs_crawler.ranking.next_visit import Hold, Outlook, outlook_of
 from hacs_crawler.ranking.plan import plan_of_usable, read_rows
@@ -37,6 +37,7 @@ from hacs_crawler.state import (
 from hacs_crawler.utils.progress import Progress
 from hacs_crawler.utils.times import DAY
 
+_HOST: Final = re.compile(r"(?:localhost|[\w-]+(?:\.[\w-]+)+)(?::\d+)?")
 VISITS_SHOWN: Final = 20
 SIMILAR_SHOWN: Final = 5
 LEAST_CHURNING: Final = 0.05
@@ -86,7 +87,7 @@ def show(
     Of a host, show which parts of its links are left out because they change with every request.
     """
     with opened(settings) as (config, state), writing_to_stdout():
-        if re.fullmatch(r"[\w.-]+(:\d+)?", url):
+        if _HOST.fullmatch(url):
             show_host(state, url.lower(), json_=json_)
             return
         url = without_login(url)
@@ -176,6 +177,7 @@ def _as_json(report: PageReport) -> dict[str, Any]:
         "churn": report.churn,
         "churning": report.churning,
         "confirmed": report.confirmed,
+        "confirmed_share": confirmed_share(*report.confirmed),
         "rate_is_prior": _is_of_prior(report.page),
         "rate_interval": report.interval,
         "ranked_rate_per_day": outlook.rate_per_day,
@@ -213,7 +215,11 @@ def _text(report: PageReport, config: Config, now: float) -> Iterator[str]:
     yield f"  rate         {_rate(report, config)}"
     if report.confirmed[1]:
         seen_again, known = report.confirmed
-        yield f"  confirmed    {seen_again} of {known} updates: a link of theirs was seen again"
+        share = confirmed_share(seen_again, known)
+        yield (
+            f"  confirmed    {seen_again} of {known} updates: a link of theirs was seen again; "
+            f"{share:.0%} are expected to be"
+        )
     if report.churning > LEAST_CHURNING:
         yield f"  churn        {_churn(report)}"
     if config.ranking.counts_siblings:

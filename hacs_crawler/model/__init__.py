@@ -1,7 +1,14 @@
 """The mathematics of recrawling: change rates from visits, and update probabilities from rates."""
 
 from hacs_crawler.model.bayes import bayes, bayes_quantiles
-from hacs_crawler.model.churn import CHURNING_PAGES, Fate, Fates, Rates, fit_churning_pages
+from hacs_crawler.model.churn import (
+    CHURNING_PAGES,
+    Fate,
+    Fates,
+    Rates,
+    confirmed_share,
+    fit_churning_pages,
+)
 from hacs_crawler.model.estimators import (
     ESTIMATORS,
     Estimator,
@@ -42,6 +49,7 @@ __all__ = [
     "bayes",
     "bayes_quantiles",
     "cho",
+    "confirmed_share",
     "elapsed_days",
     "estimate",
     "estimate_with_churn",

@@ -1,6 +1,6 @@
 """Pages as lines of JSON, one page a line: what `hacs export` writes and `hacs import` reads back.
 
-The layout is described in docs/state.md. What follows from the rest (`surt`, `last_visit`,
+The layout is described in docs/state.md. What follows from the rest (`surt`, `churn`, `last_visit`,
 `last_update`, `gone`, and of each visit `updated` and `new_links`) is written for other readers, and
 not read.
 """
@@ -80,6 +80,7 @@ def to_line(page: Page) -> bytes:
         "url": page.url,
         "surt": page_surt(page.url),
         "rate_per_day": page.rate,
+        "churn": page.churn,
         "last_visit": iso(page.last_visit),
         "last_update": iso(page.last_update),
         "gone": page.gone > 0,

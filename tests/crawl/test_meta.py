@@ -42,6 +42,7 @@ OUTCOME = Outcome(
     rate_before_per_day=0.1,
     page=Page(SEED),
     estimate=lambda _: 0.1,
+    varying=None,
 )
 ANSWERS = [OUTCOME, NotObserved(SEED, "status")]
 

@@ -55,10 +55,10 @@ def test_many_pages_at_once_are_what_each_is_alone() -> None:
     assert fates([]).tolist() == []
 
 
-def test_of_links_whose_last_sight_is_not_known_nothing_is_known() -> None:
+def test_what_a_version_before_recorded_is_taken_for_lasting_until_the_next_visit_tells() -> None:
     page = page_of({1}, {1, 2}, {1, 2})
     page.last_seen = array("I", [0] * len(page.links))
-    assert fates([page]).tolist() == [UNKNOWN] * 3
+    assert fates([page]).tolist() == [LASTING, LASTING, UNKNOWN]
     merge(page, Visit(URL, 9 * DAY, links=frozenset({1})))
     assert fates([page]).tolist() == [LASTING, UNKNOWN, UNKNOWN, UNKNOWN]
 

@@ -79,6 +79,7 @@ def test_the_layout() -> None:
         "url": URL,
         "surt": "edu,example)/~a",
         "rate_per_day": 0.25,
+        "churn": 0.0,
         "last_visit": "2026-02-03T12:00:00Z",
         "last_update": "2026-02-02T12:00:00Z",
         "gone": True,
