@@ -12,25 +12,55 @@ from hacs_crawler.model.estimators import (
     naive,
 )
 from hacs_crawler.model.gaps import Gaps, gaps_between, interpolated_gaps
+from hacs_crawler.model.localized import LOCALIZED, laws_of_windows, windows_of_visits
+from hacs_crawler.model.power_law import (
+    PowerLaw,
+    cho_law,
+    corrected_weibull_law,
+    duane_law,
+    matloff_law,
+    naive_law,
+    weibull_law,
+)
 from hacs_crawler.model.predictive import predictive_probability
 from hacs_crawler.model.prior import DEFAULT_PRIOR, MIN_PAGES_TO_FIT, LogNormalPrior, fit_prior
 from hacs_crawler.model.probability import elapsed_days, update_probability
 from hacs_crawler.model.siblings import USUAL_TOGETHERNESS, Sightings, sibling_evidence
 from hacs_crawler.model.togetherness import fit_togetherness
+from hacs_crawler.model.trend import chance_of_update, is_trend, unpacked_trend
+from hacs_crawler.model.windows import (
+    MIN_POINTS,
+    THRESHOLD_DAYS,
+    Kind,
+    Windows,
+    consistent_windows,
+    update_points,
+)
 
 __all__ = [
     "DEFAULT_PRIOR",
     "ESTIMATORS",
+    "LOCALIZED",
     "MIN_PAGES_TO_FIT",
+    "MIN_POINTS",
+    "THRESHOLD_DAYS",
     "USUAL_TOGETHERNESS",
     "Estimator",
     "Gaps",
+    "Kind",
     "LogNormalPrior",
+    "PowerLaw",
     "Sightings",
     "Visits",
+    "Windows",
     "bayes",
     "bayes_quantiles",
+    "chance_of_update",
     "cho",
+    "cho_law",
+    "consistent_windows",
+    "corrected_weibull_law",
+    "duane_law",
     "elapsed_days",
     "estimate",
     "estimate_with_spread",
@@ -38,9 +68,17 @@ __all__ = [
     "fit_togetherness",
     "gaps_between",
     "interpolated_gaps",
+    "is_trend",
+    "laws_of_windows",
+    "matloff_law",
     "mle",
     "naive",
+    "naive_law",
     "predictive_probability",
     "sibling_evidence",
+    "unpacked_trend",
+    "update_points",
     "update_probability",
+    "weibull_law",
+    "windows_of_visits",
 ]

@@ -9,6 +9,7 @@ import numpy as np
 
 from hacs_crawler.model.bayes import bayes, bayes_with_spread
 from hacs_crawler.model.gaps import Gaps, gaps_between, interpolated_gaps
+from hacs_crawler.model.localized import LOCALIZED, localized_with_spread
 from hacs_crawler.model.prior import DEFAULT_PRIOR, LogNormalPrior
 from hacs_crawler.utils.arrays import (
     BoolArray,
@@ -147,16 +148,31 @@ class Estimator:
     """A function of visits and prior, and what is asked of it elsewhere.
 
     `with_spread` is there where rates come from the posterior under the prior, which has quantiles and
-    fades: it returns the log_sd of each rate as well, see `bayes_with_spread`.
+    fades: it returns the log_sd of each rate as well, see `bayes_with_spread`. One that `is_localized`
+    does so for pages of few updates only; of the others it returns the rate's `packed_trend`.
     """
 
     rates_per_day: Callable[[Visits, LogNormalPrior], FloatArray]
     with_spread: Callable[[Visits, LogNormalPrior], tuple[FloatArray, FloatArray]] | None = None
+    is_localized: bool = False
+
+    @property
+    def uses_prior(self) -> bool:
+        """Whether the rates of some pages depend on prior and fading."""
+        return self.with_spread is not None
 
     @property
     def has_posterior(self) -> bool:
-        """Whether rates come from the posterior under the prior."""
-        return self.with_spread is not None
+        """Whether every rate comes from the posterior under the prior."""
+        return self.uses_prior and not self.is_localized
+
+
+def _localized(name: str) -> Estimator:
+    def with_spread(visits: Visits, prior: LogNormalPrior) -> tuple[FloatArray, FloatArray]:
+        visited = visits.visit_days, visits.updated, visits.offsets
+        return localized_with_spread(name, *visited, visits.fade_days, prior)
+
+    return Estimator(lambda *of: with_spread(*of)[0], with_spread, is_localized=True)
 
 
 ESTIMATORS: Mapping[str, Estimator] = MappingProxyType(
@@ -169,6 +185,7 @@ ESTIMATORS: Mapping[str, Estimator] = MappingProxyType(
             lambda visits, prior: bayes(visits.gaps(), prior),
             lambda visits, prior: bayes_with_spread(visits.gaps(), prior),
         ),
+        **{name: _localized(name) for name in LOCALIZED},
     }
 )
 """By name. A further estimator is one further entry."""
@@ -205,7 +222,8 @@ def estimate_with_spread(
 ) -> tuple[FloatArray, FloatArray]:
     """Rates per day as `estimate`, and the log_sd of each; shape (n_pages,) each.
 
-    The log_sd is 0 where the estimator has no posterior: the rate is then taken for known.
+    The log_sd is 0 where the estimator has no posterior: the rate is then taken for known. It is the
+    `packed_trend` where the rate is that of a window of the page's own updates.
     """
     with_spread = ESTIMATORS[name].with_spread if name in ESTIMATORS else None
     if with_spread is not None:

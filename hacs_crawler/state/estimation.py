@@ -47,14 +47,14 @@ class Estimation:
     @property
     def prior_log_sd(self) -> float:
         """The spread of the rate of a page of which nothing is known; see `rates_with_spread`."""
-        return self.prior.log_sd if self.has_posterior else 0.0
+        return self.prior.log_sd if ESTIMATORS[self.estimator].uses_prior else 0.0
 
     def rates_with_spread(
         self, pages: Sequence[Page]
     ) -> tuple[
         np.ndarray[tuple[int], np.dtype[np.float64]], np.ndarray[tuple[int], np.dtype[np.float64]]
     ]:
-        """Return each page's estimated rate in 1/day, and its log_sd (`model.bayes_with_spread`)."""
+        """Return each page's estimated rate in 1/day, and its log_sd (`model.estimate_with_spread`)."""
         visit_days, updated, offsets = histories(pages)
         return estimate_with_spread(
             self.estimator,
