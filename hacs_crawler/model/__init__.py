@@ -12,7 +12,7 @@ from hacs_crawler.model.estimators import (
     naive,
 )
 from hacs_crawler.model.gaps import Gaps, gaps_between, interpolated_gaps
-from hacs_crawler.model.localized import LOCALIZED, laws_of_windows, windows_of_visits
+from hacs_crawler.model.localized import LOCALIZED, expected_up_to
 from hacs_crawler.model.power_law import (
     PowerLaw,
     cho_law,
@@ -64,12 +64,12 @@ __all__ = [
     "elapsed_days",
     "estimate",
     "estimate_with_spread",
+    "expected_up_to",
     "fit_prior",
     "fit_togetherness",
     "gaps_between",
     "interpolated_gaps",
     "is_trend",
-    "laws_of_windows",
     "matloff_law",
     "mle",
     "naive",
@@ -80,5 +80,4 @@ __all__ = [
     "update_points",
     "update_probability",
     "weibull_law",
-    "windows_of_visits",
 ]

@@ -59,6 +59,27 @@ def laws_of_windows(
     return _LAWS[name](windows, watched_days, visit_days, offsets)
 
 
+def expected_up_to(
+    name: str, visit_days: FloatArray, updated: BoolArray, days: FloatArray
+) -> FloatArray | None:
+    """Return how many updates of one page are expected from its first visit up to each of `days`.
+
+    visit_days, updated: as for `gaps_between`, of one page. The sum of the laws of its windows, by the
+    estimator of `LOCALIZED` of that name; its slope is the rate. Shape of `days`; nan outside of the
+    time from the first to the last visit. None where the page has fewer than `MIN_POINTS` updates.
+    """
+    visits = visit_days, updated, np.array([0, len(visit_days)])
+    windows, watched = windows_of_visits(*visits)
+    if not len(windows) or windows.counts[0] < MIN_POINTS:
+        return None
+    law = laws_of_windows(name, windows, watched, visit_days, visits[2])
+    number = np.maximum(np.searchsorted(windows.origin_days, days, side="right") - 1, 0)
+    before = np.concatenate([[0.0], np.cumsum(law.expected(watched))])[number]
+    is_known = (days >= visit_days[0]) & (days <= visit_days[-1])
+    since = np.where(is_known, days, windows.origin_days[number]) - windows.origin_days[number]
+    return np.where(is_known, before + law.of(number).expected(since), np.nan)
+
+
 def localized_with_spread(
     name: str,
     visit_days: FloatArray,
