@@ -74,7 +74,7 @@ def evaluate_command(  # noqa: PLR0913, PLR0917 - one for each option
     ] = None,
     threshold_days: Annotated[
         float | None,
-        typer.Option(help=f"singh: of a window, in days  [default: {THRESHOLD_DAYS:g}]", min=0.0),
+        typer.Option(help=f"singh: of a window, in days  [default: {THRESHOLD_DAYS:g}]"),
     ] = None,
     seed: Annotated[int | None, typer.Option(help="singh: of synthetic pages", min=0)] = None,
     settings: Set = None,
@@ -191,7 +191,7 @@ def _localized(
 ) -> LocalizedEvaluation:
     pages, updates, captures = files
     threshold = THRESHOLD_DAYS if threshold_days is None else threshold_days
-    if not math.isfinite(threshold):
+    if not 0 <= threshold < math.inf:
         raise HacsError(f"--threshold-days = {threshold}: allowed is a number of at least 0")
     if pages is None and updates is None and captures is None:
         number = synthetic_pages or SYNTHETIC_PAGES

@@ -165,32 +165,37 @@ class LocalizedErrors:
         self.shape.windows += _counted(windows.kind[is_whole])
         self.shape.points += int(windows.counts[is_whole].sum())
         self.shape.small += int((~is_whole).sum())
-        next_gap = np.full(len(windows), np.nan)
-        followed = np.flatnonzero(~windows.is_last)
-        next_gap[followed] = windows.days[windows.offsets[followed + 1]]
         for name, error_of in READINGS.items():
-            chosen = is_whole & ~np.isnan(next_gap) if name == "next" else is_whole
-            add_errors(self.readings[name], windows, chosen, next_gap, error_of)
+            chosen = is_whole & has_next(windows) if name == "next" else is_whole
+            mine, kind = windows.of(chosen), windows.kind[chosen].astype(np.int64) + 1
+            if len(mine):
+                errors = errors_of(mine, next_gaps(windows)[chosen], error_of)
+                self.readings[name].add(errors, kind, mine.counts)
 
 
-def add_errors(
-    errors: Errors,
-    windows: Windows,
-    chosen: BoolArray,
-    next_gap: FloatArray,
-    error_of: Callable[[Fitted], FloatArray],
-) -> None:
-    """Add the errors of some of the windows under one reading; `next_gap` has an element a window."""
-    mine = windows.of(chosen)
-    if not len(mine):
-        return
-    window = page_of_value(mine.offsets)
+def has_next(windows: Windows) -> BoolArray:
+    """Whether an update of its page follows each window."""
+    return ~windows.is_last
+
+
+def next_gaps(windows: Windows) -> FloatArray:
+    """Return the days from each window's last update to the next one, nan where none follows."""
+    gaps = np.full(len(windows), np.nan)
+    followed = np.flatnonzero(has_next(windows))
+    gaps[followed] = windows.days[windows.offsets[followed + 1]]
+    return gaps
+
+
+def errors_of(
+    windows: Windows, next_gap: FloatArray, error_of: Callable[[Fitted], FloatArray]
+) -> FloatArray:
+    """Return the squared error of each contestant in each window; shape (n_contestants, n_windows)."""
+    window = page_of_value(windows.offsets)
     found = []
     for contestant in CONTESTANTS.values():
-        law = contestant.law(mine)
-        fitted = Fitted(mine, window, contestant, law, law.of(window), next_gap[chosen])
-        found.append(error_of(fitted))
-    errors.add(np.array(found), mine.kind.astype(np.int64) + 1, mine.counts)
+        law = contestant.law(windows)
+        found.append(error_of(Fitted(windows, window, contestant, law, law.of(window), next_gap)))
+    return np.array(found)
 
 
 def _counted(kinds: np.ndarray[tuple[int], np.dtype[np.int8]]) -> IndexArray:

@@ -1,0 +1,96 @@
+"""Under which reading of Singh, IJCAI 2007, do its Tables 2 and 3 come out?
+
+python benchmarks/singh.py [--pages 30000]    # synthetic pages; about a minute
+
+The paper says neither what the squared error is taken of, nor how the threshold of a window is applied,
+nor which form of the Weibull estimator its tables use. For each combination: the average squared error
+of each estimator, and in how many windows a form of Weibull has a smaller error than Duane, Cho and
+Matloff, each and all at once (the paper: 91.5 %).
+"""
+
+from __future__ import annotations
+
+import argparse
+from itertools import product
+
+import numpy as np
+
+from hacs_crawler.evaluation.localized_error import (
+    CONTESTANTS,
+    READINGS,
+    errors_of,
+    has_next,
+    next_gaps,
+)
+from hacs_crawler.evaluation.update_points import synthetic
+from hacs_crawler.model import MIN_POINTS, consistent_windows
+
+FORMS = ("weibull", "weibull-shape", "weibull-ml")
+OTHERS = ("duane", "cho", "matloff")
+PLACES = {name: place for place, name in enumerate(CONTESTANTS)}
+
+
+def cut(chunks, threshold, is_summed, backward):
+    for points in chunks:
+        yield consistent_windows(
+            points.days,
+            points.offsets,
+            points.first_days,
+            threshold_days=threshold,
+            is_summed=is_summed,
+            backward=backward,
+        )
+
+
+def errors(windows, reading):
+    """Squared errors of all windows; shape (n_contestants, n_windows)."""
+    found = []
+    for some in windows:
+        chosen = some.counts >= MIN_POINTS
+        if reading == "next":
+            chosen &= has_next(some)
+        found.append(errors_of(some.of(chosen), next_gaps(some)[chosen], READINGS[reading]))
+    return np.concatenate(found, axis=1)
+
+
+def row(title, found):
+    means = {name: found[place].mean() for name, place in PLACES.items()}
+    cells = [title, *(f"{means[name]:.2f}" for name in (*FORMS, *OTHERS))]
+    for form in FORMS:
+        mine = found[PLACES[form]]
+        beats = [mine < found[PLACES[other]] for other in OTHERS]
+        cells.append(
+            " / ".join(f"{100 * one.mean():.0f}" for one in (*beats, np.all(beats, axis=0)))
+        )
+    return "| " + " | ".join(cells) + " |"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--pages", type=int, default=30_000)
+    pages = parser.parse_args().pages
+    wins = [f"{form} beats Duane / Cho / Matloff / all, %" for form in FORMS]
+    for is_dated, is_summed, backward in product((False, True), (True, False), (True, False)):
+        points = "last update of the day" if is_dated else "middle of the day"
+        rule = "summed" if is_summed else "each by itself"
+        print(
+            f"\nUpdate point: {points}; discrepancies {rule}; {'back' if backward else 'for'}ward\n"
+        )
+        print("| reading | " + " | ".join((*FORMS, *OTHERS, *wins)) + " |")
+        print("|---|" + "---:|" * (len(FORMS) + len(OTHERS) + len(wins)))
+        chunks = list(synthetic(pages, 0, is_dated=is_dated))
+        windows = list(cut(chunks, 3.0, is_summed, backward))
+        for reading in READINGS:
+            print(row(reading, errors(windows, reading)), flush=True)
+    print("\nBy threshold: middle of the day, summed, backward, reading `inside`\n")
+    print("| threshold, days | windows a page | " + " | ".join((*FORMS, *OTHERS, *wins)) + " |")
+    print("|---|---:|" + "---:|" * (len(FORMS) + len(OTHERS) + len(wins)))
+    chunks = list(synthetic(pages, 0))
+    for threshold in (0.0, 1.0, 3.0, 10.0, 30.0):
+        windows = list(cut(chunks, threshold, True, True))
+        number = sum(map(len, windows)) / pages
+        print(row(f"{threshold:g} | {number:.1f}", errors(windows, "inside")), flush=True)
+
+
+if __name__ == "__main__":
+    main()
