@@ -1,6 +1,7 @@
 """Under which reading of Singh, IJCAI 2007, do its Tables 2 and 3 come out?
 
 python benchmarks/singh.py [--pages 30000]    # synthetic pages; about a minute
+python benchmarks/singh.py --crawls           # simulated crawls of 300 of them; ten minutes
 
 The paper says neither what the squared error is taken of, nor how the threshold of a window is applied,
 nor which form of the Weibull estimator its tables use. For each combination: the average squared error
@@ -11,10 +12,14 @@ Matloff, each and all at once (the paper: 91.5 %).
 from __future__ import annotations
 
 import argparse
+import math
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
 
+from hacs_crawler.archive.timelines import Events, Timelines, parse_day
+from hacs_crawler.cli.simulate import table
 from hacs_crawler.evaluation.localized_error import (
     CONTESTANTS,
     READINGS,
@@ -23,7 +28,12 @@ from hacs_crawler.evaluation.localized_error import (
     next_gaps,
 )
 from hacs_crawler.evaluation.update_points import synthetic
-from hacs_crawler.model import MIN_POINTS, consistent_windows
+from hacs_crawler.links import page_id_of
+from hacs_crawler.model import LOCALIZED, MIN_POINTS, consistent_windows
+from hacs_crawler.simulation.simulation import Scenario
+from hacs_crawler.simulation.tournament import compare
+from hacs_crawler.state import Estimation
+from hacs_crawler.utils.times import DAY
 
 FORMS = ("weibull", "weibull-shape", "weibull-ml")
 OTHERS = ("duane", "cho", "matloff")
@@ -65,10 +75,39 @@ def row(title, found):
     return "| " + " | ".join(cells) + " |"
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--pages", type=int, default=30_000)
-    pages = parser.parse_args().pages
+def timelines(pages, stretch):
+    """Made-up pages as timelines that begin in 2024, each a site of its own."""
+    start = parse_day("2024-01-01", "start")
+    points = next(synthetic(pages, 1, is_dated=True))
+    urls = [f"http://s{number}.example.org/" for number in range(pages)]
+    at = start + (points.days * stretch * DAY).astype(np.int64)
+    none = np.zeros(0, np.int64)
+    return Timelines(
+        urls,
+        np.array([page_id_of(url) for url in urls]),
+        urls,
+        np.ones(pages, bool),
+        np.full(pages, start),
+        Events(at, np.ones_like(at), points.offsets),
+        Events(none, none, np.zeros(pages + 1, np.int64)),
+    )
+
+
+def crawls() -> None:
+    names = ["hacs", *(f"hacs-{name}" for name in LOCALIZED)]
+    for stretch, budgets in ((1, (30, 100)), (10, (10, 30))):
+        start = parse_day("2024-01-02", "start")
+        end = start + math.floor(198 * stretch) * DAY
+        scenario = Scenario(timelines(300, stretch), start, end, 1, Estimation())
+        print(f"\n300 pages, 32,327 updates in {200 * stretch} days\n")
+        print(table(compare(scenario, names, budgets), has_budgets=True), flush=True)
+        if stretch == 1:
+            faded = replace(scenario, estimation=Estimation(fade_days=30.0))
+            print("\nHACS_FADE_DAYS 30\n")
+            print(table(compare(faded, ["hacs"], budgets), has_budgets=True), flush=True)
+
+
+def readings(pages) -> None:
     wins = [f"{form} beats Duane / Cho / Matloff / all, %" for form in FORMS]
     for is_dated, is_summed, backward in product((False, True), (True, False), (True, False)):
         points = "last update of the day" if is_dated else "middle of the day"
@@ -90,6 +129,17 @@ def main() -> None:
         windows = list(cut(chunks, threshold, True, True))
         number = sum(map(len, windows)) / pages
         print(row(f"{threshold:g} | {number:.1f}", errors(windows, "inside")), flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--pages", type=int, default=30_000)
+    parser.add_argument("--crawls", action="store_true")
+    arguments = parser.parse_args()
+    if arguments.crawls:
+        crawls()
+    else:
+        readings(arguments.pages)
 
 
 if __name__ == "__main__":

@@ -131,7 +131,7 @@ def period_text(period: Period) -> Iterator[str]:
             yield f"    {when}  not watched"
             continue
         bar = "#" * round(BAR * rate / highest) if highest > 0 else ""
-        yield f"    {when}  {rate:8.4g} a day  {bar}{f'  {found}' if found else ''}".rstrip()
+        yield f"    {when}  {rate:8.3g} a day  {bar}{f'  {found}' if found else ''}".rstrip()
 
 
 def _mean(period: Period) -> float | None:

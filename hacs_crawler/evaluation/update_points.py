@@ -106,9 +106,8 @@ def of_timelines(timelines: Timelines, *, by_captures: bool) -> Points:
 
     Pages without a capture, or never updated, have no point. All are watched until the last thing known.
     """
-    latest = max(
-        float(one.at.max()) for one in (timelines.updates, timelines.captures) if one.at.size
-    )
+    known = timelines.first_seen, timelines.updates.at, timelines.captures.at
+    latest = max(float(at.max()) for at in known if at.size)
     until = np.full(len(timelines.urls), latest / DAY)
     first = timelines.first_seen / DAY
     if by_captures:

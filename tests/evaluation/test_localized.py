@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import csv
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from hacs_crawler.archive.timelines import Timelines, read_timelines
+from hacs_crawler.archive.timelines import Events, Timelines, read_timelines
 from hacs_crawler.evaluation.localized_error import CONTESTANTS, LocalizedErrors
 from hacs_crawler.evaluation.localized_tables import (
     LocalizedEvaluation,
@@ -116,6 +117,17 @@ def test_captures_show_updates_in_the_middle_between_them(timelines: Timelines) 
     assert points.first_days[0] == second
     assert (points.days - second).tolist() == [2.0, 6.0]
     assert points.offsets.tolist() == [0, 2, 2, 2]
+
+
+def test_timelines_without_any_event_have_no_point(timelines: Timelines) -> None:
+    none = Events(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(4, np.int64))
+    empty = replace(timelines, updates=none, captures=none)
+    for by_captures in (False, True):
+        found = localized_json(
+            evaluate_localized([of_timelines(empty, by_captures=by_captures)], "", 3)
+        )
+        assert found["table1"]["pages"] == 3
+        assert found["table1"]["windows"] == 0
 
 
 # The tables
