@@ -198,6 +198,14 @@ def test_visits_come_at_the_rate_of_the_last_window() -> None:
     assert visits.observed["naive"] == 2
 
 
+def test_an_update_after_the_last_visit_is_not_observed() -> None:
+    visits = LocalizedVisits(0.0)
+    known = [float(day) for day in range(2, 51, 2)]
+    visits.add(points_of([*known, 57.0, 100.8], until=101.0))
+    assert visits.visits["naive"] == 25  # from day 50.5 to day 100.5
+    assert visits.observed["naive"] == 1
+
+
 def test_pages_of_few_updates_are_not_visited() -> None:
     visits = LocalizedVisits(3.0)
     visits.add(points_of([], [5.0], [5.0, 10.0, 20.0, 60.0]))

@@ -59,6 +59,22 @@ def test_matloff_counts_the_visits_of_the_window():
     assert float(unpacked_trend(spread)[1]) == pytest.approx(1.0)
 
 
+def test_matloff_counts_visits_that_are_whole_seconds_apart():
+    rng = np.random.default_rng(3)
+    gaps = rng.integers(1, 40_000, (40, 60))
+    days = (20_000 * 86_400 + np.cumsum(gaps, axis=1)) / 86_400
+    updated = rng.random(days.shape) < 0.3
+    offsets = np.arange(41) * 60
+    rates, spreads = estimate_with_spread("matloff", days.ravel(), updated.ravel(), offsets)
+    points = np.floor(spreads).astype(int)
+    for mine, found, rate, number in zip(days, updated, rates, points, strict=True):
+        middles = (mine[1:] + mine[:-1])[found[1:]] / 2
+        origin = middles[-number - 1] if number < len(middles) else mine[0]
+        k = sum(1 for day in mine if day > origin)
+        share = min(number, k - 0.5) / k
+        assert rate == pytest.approx(-math.log(1 - share) * k / (mine[-1] - origin))
+
+
 def test_matloff_is_capped_where_every_visit_found_an_update():
     rate, _ = both("matloff", *page(1, 2, 3, 4, days=4))
     assert rate == pytest.approx(-math.log(0.5 / 4))
