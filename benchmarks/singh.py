@@ -12,7 +12,6 @@ Matloff, each and all at once (the paper: 91.5 %).
 from __future__ import annotations
 
 import argparse
-import math
 from dataclasses import replace
 from itertools import product
 
@@ -95,9 +94,9 @@ def timelines(pages, stretch):
 
 def crawls() -> None:
     names = ["hacs", *(f"hacs-{name}" for name in LOCALIZED)]
-    for stretch, budgets in ((1, (30, 100)), (10, (10, 30))):
-        start = parse_day("2024-01-02", "start")
-        end = start + math.floor(198 * stretch) * DAY
+    start = parse_day("2024-01-02", "start")
+    for stretch, last, budgets in ((1, "2024-07-18", (30, 100)), (10, "2029-06-20", (10, 30))):
+        end = parse_day(last, "end")
         scenario = Scenario(timelines(300, stretch), start, end, 1, Estimation())
         print(f"\n300 pages, 32,327 updates in {200 * stretch} days\n")
         print(table(compare(scenario, names, budgets), has_budgets=True), flush=True)
