@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import math
+from collections.abc import Iterable
+from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -13,11 +16,19 @@ from hacs_crawler.cli.common import Set, ending_in_a_line, opened
 from hacs_crawler.crawl.seeds import read_seeds
 from hacs_crawler.evaluation.figures import check_matplotlib, plots
 from hacs_crawler.evaluation.histories import History, from_pages, from_timelines
+from hacs_crawler.evaluation.localized_tables import (
+    LocalizedEvaluation,
+    evaluate_localized,
+    localized_json,
+    localized_text,
+)
 from hacs_crawler.evaluation.paper import Evaluation, choose_period, day_name, evaluate
 from hacs_crawler.evaluation.report import check_jinja, report
 from hacs_crawler.evaluation.tables import as_json, ordering_csv, selection_csv, table_text
+from hacs_crawler.evaluation.update_points import Points, of_timelines, synthetic
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.links import DEEPEST
+from hacs_crawler.model import THRESHOLD_DAYS
 from hacs_crawler.utils.files import replacing
 from hacs_crawler.utils.progress import Progress
 from hacs_crawler.utils.text import safe_logger
@@ -27,13 +38,24 @@ logger = safe_logger(__name__)
 
 _DEEPEST: Final = {"links": None, "path": DEEPEST}
 """How many levels of the path a website has, by what its depth counts."""
+SYNTHETIC_PAGES: Final = 300_000
 _File = typer.Option(help="CSV; see docs/evaluation.md")
+
+
+class Paper(StrEnum):
+    """Whose evaluations are made."""
+
+    HACS = "hacs"
+    SINGH = "singh"
 
 
 def evaluate_command(  # noqa: PLR0913, PLR0917 - one for each option
     pages: Annotated[Path | None, _File] = None,
     updates: Annotated[Path | None, _File] = None,
     captures: Annotated[Path | None, _File] = None,
+    paper: Annotated[
+        Paper, typer.Option(help="whose evaluations: HACS, or the localized rates of Singh 2007")
+    ] = Paper.HACS,
     since: Annotated[str | None, typer.Option(help="the first week: a day, UTC")] = None,
     until: Annotated[str | None, typer.Option(help="the last week: a day, UTC")] = None,
     closed: Annotated[
@@ -53,14 +75,41 @@ def evaluate_command(  # noqa: PLR0913, PLR0917 - one for each option
     report_: Annotated[
         Path | None, typer.Option("--report", help="a file for all as one HTML page")
     ] = None,
+    synthetic_pages: Annotated[
+        int | None,
+        typer.Option(help=f"singh, without files: so many  [default: {SYNTHETIC_PAGES}]", min=1),
+    ] = None,
+    threshold_days: Annotated[
+        float | None,
+        typer.Option(help=f"singh: of a window, in days  [default: {THRESHOLD_DAYS:g}]"),
+    ] = None,
+    seed: Annotated[int | None, typer.Option(help="singh: of synthetic pages", min=0)] = None,
     settings: Set = None,
 ) -> None:
-    """Evaluate how well rates predict updates, as the paper on HACS does.
+    """Evaluate how well rates predict updates, as the paper on HACS does, or that of Singh.
 
     Of the files `--pages`, `--updates` and `--captures`, or else of what the state knows. Prints
     the scores of pages selected by a threshold (Table I) and of their order (Figure 11).
+
+    With `--paper singh`: how well estimators follow rates that change, of `--pages`, `--updates` and,
+    if given, `--captures`, or else of synthetic pages. Prints Tables 1 to 4 and Figure 1.
     """
     with ending_in_a_line():
+        if paper is Paper.SINGH:
+            given = since, until, seeds, output, report_, settings
+            if closed or any(one is not None for one in given):
+                raise HacsError(
+                    "--paper singh takes --pages, --updates, --captures, --synthetic-pages, "
+                    "--threshold-days, --seed and --json, and no other option"
+                )
+            files = (pages, updates, captures)
+            localized = _localized(files, synthetic_pages, threshold_days, seed)
+            if json_ is not None:
+                _write_json(json_, localized_json(localized))
+            typer.echo(localized_text(localized))
+            return
+        if (synthetic_pages, threshold_days, seed) != (None, None, None):
+            raise HacsError("--synthetic-pages, --threshold-days and --seed go with --paper singh")
         bounds = _day(since, "since"), _day(until, "until")
         _check_outputs(output, report_)
         if pages or updates or captures:
@@ -137,8 +186,7 @@ def _write(
 ) -> None:
     """Write what is asked for; each file is whole or not there."""
     if json_ is not None:
-        text = json.dumps(as_json(result), indent=1, allow_nan=False)
-        _replace(json_, f"{text}\n".encode())
+        _write_json(json_, as_json(result))
     if output is not None:
         _replace(output / "table-1.csv", selection_csv(result).encode())
         _replace(output / "figure-11.csv", ordering_csv(result).encode())
@@ -147,6 +195,42 @@ def _write(
                 _replace(output / f"{plot.name}.{kind}", plot.render(kind))
     if report_ is not None:
         _replace(report_, report(result).encode())
+
+
+def _localized(
+    files: tuple[Path | None, Path | None, Path | None],
+    synthetic_pages: int | None,
+    threshold_days: float | None,
+    seed: int | None,
+) -> LocalizedEvaluation:
+    pages, updates, captures = files
+    threshold = THRESHOLD_DAYS if threshold_days is None else threshold_days
+    if not 0 <= threshold < math.inf:
+        raise HacsError(f"--threshold-days = {threshold}: allowed is a number of at least 0")
+    if pages is None and updates is None and captures is None:
+        number = synthetic_pages or SYNTHETIC_PAGES
+        chunks: Iterable[Points] = synthetic(number, seed or 0)
+        data = f"synthetic, seed {seed or 0}"
+    elif pages is None or updates is None:
+        raise HacsError("--pages and --updates go together, and --captures with them")
+    elif synthetic_pages is not None or seed is not None:
+        raise HacsError("--synthetic-pages and --seed are about made-up pages, and files are given")
+    else:
+        timelines = read_timelines(pages, updates, captures)
+        chunks, number = (
+            [of_timelines(timelines, by_captures=captures is not None)],
+            len(timelines.urls),
+        )
+        data = f"{pages.name}, {'captures' if captures else 'an access a day'}"
+    with Progress("evaluate") as progress:
+        return evaluate_localized(
+            chunks, data, threshold, lambda done: progress.update(f"{done} pages", done, number)
+        )
+
+
+def _write_json(target: Path, body: dict[str, Any]) -> None:
+    text = json.dumps(body, indent=1, allow_nan=False)
+    _replace(target, f"{text}\n".encode())
 
 
 def _replace(target: Path, body: bytes) -> None:

@@ -14,12 +14,22 @@ import typer
 
 from hacs_crawler.cli.common import Set, opened, say, writing_to_stdout
 from hacs_crawler.cli.host import show_host
+from hacs_crawler.cli.period import Period, parse_period, period_json, period_of, period_text
 from hacs_crawler.cli.rank import Json
 from hacs_crawler.cli.text import days_text, interval_text
 from hacs_crawler.config import Config
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.links import check_url, page_id_of, site_id, without_login
-from hacs_crawler.model import Fate, bayes_quantiles, confirmed_share, gaps_between
+from hacs_crawler.model import (
+    LOCALIZED,
+    MIN_POINTS,
+    Fate,
+    bayes_quantiles,
+    confirmed_share,
+    gaps_between,
+    is_trend,
+    unpacked_trend,
+)
 from hacs_crawler.ranking.candidates import VISITS_OF_A_RATE
 from hacs_crawler.ranking.next_visit import Hold, Outlook, outlook_of
 from hacs_crawler.ranking.plan import plan_of_usable, read_rows
@@ -55,15 +65,17 @@ class PageReport:
     """What is known of a page.
 
     `updated` says of each visit whether it found an update. `rate_per_day` is estimated anew, `interval`
-    holds `INTERVAL` of its posterior; None where the estimator has none. `churn` and `churning` are as
-    in `model.Rates`, `confirmed` counts the updates of which a link was seen again, and those of which
-    that can be told. `siblings` are the other pages known of its site, `togetherness` how often they are
-    updated together, and those of all sites (see `model.Togetherness`).
+    holds `INTERVAL` of its posterior; None where it has none. `spread` is the rate's log_sd, or how it
+    goes on (`model.packed_trend`). `churn` and `churning` are as in `model.Rates`, `confirmed` counts
+    the updates of which a link was seen again, and those of which that can be told. `siblings` are the
+    other pages known of its site, `togetherness` how often they are updated together, and those of all
+    sites (see `model.Togetherness`).
     """
 
     page: Page
     updated: list[bool]
     rate_per_day: float
+    spread: float
     interval: tuple[float, float] | None
     churn: float
     churning: float
@@ -71,6 +83,7 @@ class PageReport:
     outlook: Outlook
     siblings: int
     togetherness: tuple[float, float]
+    period: Period | None = None
     set_aside: int = 0
     """How many visits are later than now, and not in `page`."""
 
@@ -79,17 +92,25 @@ def show(
     url: Annotated[
         str, typer.Argument(help="a page's URL, or a host: what is left out of its links")
     ],
+    since: Annotated[
+        str | None, typer.Option("--from", help="rates of a period: its first day, UTC")
+    ] = None,
+    until: Annotated[
+        str | None, typer.Option("--to", help="the day after the last of the period, UTC")
+    ] = None,
     json_: Json = False,
     settings: Set = None,
 ) -> None:
     """Show the history of one page, its rate, and what would make it be visited next.
 
-    Of a host, show which parts of its links are left out because they change with every request.
+    With --from or --to the rates of that period too, as they changed, as a plot. Of a host, show which
+    parts of its links are left out because they change with every request.
     """
     with opened(settings) as (config, state), writing_to_stdout():
         if _HOST.fullmatch(url):
             show_host(state, url.lower(), json_=json_)
             return
+        bounds = parse_period(since, until)
         url = without_login(url)
         problem = check_url(url)
         if problem is not None:
@@ -108,8 +129,13 @@ def show(
             raise UnknownPageError(f"no crawl could visit {page.url}: {check_url(page.url)}")
         report = report_of(past, ids, rows, state, config, now)
         report = replace(report, set_aside=len(page.visits) - len(past.visits))
+        if bounds != (None, None):
+            period = period_of(past, bounds, config.estimation.estimator)
+            if period is None:
+                raise HacsError(_outside(past))
+            report = replace(report, period=period)
         if json_:
-            typer.echo(json.dumps(_as_json(report), indent=2))
+            typer.echo(json.dumps(_as_json(report, config.estimation.estimator), indent=2))
             return
         for line in _text(report, config, now):
             say(line)
@@ -121,10 +147,10 @@ def report_of(
     """Return what is known of a page; `page_ids` and `rows` are those of all pages."""
     estimation = state.estimation
     visit_days, updated, offsets = histories([page])
-    interval = None
     rates, found = estimation.rates([page]), fates([page])
     is_again = (found == Fate.LASTING) | (found == Fate.PASSING)
-    if estimation.has_posterior:
+    spread, interval = float(rates.log_sd[0]), None
+    if estimation.has_posterior or _fell_back(estimation.estimator, spread):
         gaps = gaps_between(
             visit_days, updated, offsets, estimation.fade_days, baselines_of([page])
         )
@@ -137,6 +163,7 @@ def report_of(
         page=page,
         updated=updated.tolist(),
         rate_per_day=float(rates.rate_per_day[0]),
+        spread=spread,
         interval=interval,
         churn=float(rates.churn[0]),
         churning=float(rates.churning[0]),
@@ -147,6 +174,19 @@ def report_of(
     )
 
 
+def _fell_back(estimator: str, spread: float) -> bool:
+    return estimator in LOCALIZED and not is_trend(spread)
+
+
+def _outside(page: Page) -> str:
+    if len(page.visits) < 2:
+        return f"{page.url} was not visited twice: no rate of a period can be said"
+    return (
+        f"the period has no part of the time in which {page.url} was watched, "
+        f"{_date(page.visits[0])} to {_date(page.visits[-1])}"
+    )
+
+
 def _unknown(url: str, page_ids: Ids, rows: Rows, state: State) -> str:
     same_site = page_ids[rows["site"] == site_id(url)][:SIMILAR_SHOWN].tolist()
     similar = [page.url for page in state.load(same_site).values()]
@@ -154,7 +194,12 @@ def _unknown(url: str, page_ids: Ids, rows: Rows, state: State) -> str:
     return f"the state does not know {url} (of {len(page_ids)} pages){hint}"
 
 
-def _as_json(report: PageReport) -> dict[str, Any]:
+def _estimator(report: PageReport, estimator: str) -> str:
+    """Return the name of what the rate comes from: bayes, where a localized rate has too few updates."""
+    return "bayes" if _fell_back(estimator, report.spread) else estimator
+
+
+def _as_json(report: PageReport, estimator: str) -> dict[str, Any]:
     page, outlook = report.page, report.outlook
     times = zip(page.visits, report.updated, page.new_links_by_visit(), strict=True)
     return {
@@ -179,6 +224,7 @@ def _as_json(report: PageReport) -> dict[str, Any]:
         "confirmed": report.confirmed,
         "confirmed_share": confirmed_share(*report.confirmed),
         "rate_is_prior": _is_of_prior(report.page),
+        "rate_estimator": _estimator(report, estimator),
         "rate_interval": report.interval,
         "ranked_rate_per_day": outlook.rate_per_day,
         "siblings": report.siblings,
@@ -192,7 +238,7 @@ def _as_json(report: PageReport) -> dict[str, Any]:
         "hold": outlook.hold.value,
         "p_to_pass": outlook.p_to_pass,
         "next_visit": None if outlook.at is None else _iso(outlook.at),
-    }
+    } | ({} if report.period is None else {"period": period_json(report.period)})
 
 
 def _text(report: PageReport, config: Config, now: float) -> Iterator[str]:
@@ -228,6 +274,8 @@ def _text(report: PageReport, config: Config, now: float) -> Iterator[str]:
     yield f"  p now        {outlook.p:.4f}{corrected}"
     yield f"  rank         {_rank(outlook)}"
     yield f"  next visit   {_next(outlook, config, now)}"
+    if report.period is not None:
+        yield from period_text(report.period)
     if page.visits:
         yield ""
         yield from _visits(report)
@@ -253,7 +301,7 @@ def _rate(report: PageReport, config: Config) -> str:
         )
     if _is_of_prior(report.page):
         return f"{text}, expected of any page: a rate of its own takes {VISITS_OF_A_RATE} visits"
-    text += f", by {config.estimation.estimator}"
+    text += f", by {_method(report, config.estimation.estimator)}"
     ranked = report.outlook.rate_per_day
     if not np.isclose(ranked, report.rate_per_day, rtol=0.01):
         text += f"; ranked by {ranked:.4g}, of the time of its last visit"
@@ -276,6 +324,16 @@ def _siblings(report: PageReport) -> str:
     own, of_all = report.togetherness
     number = "1 other page" if report.siblings == 1 else f"{report.siblings} other pages"
     return f"{number} of its site; updated together {own:.2f} (all sites: {of_all:.2f})"
+
+
+def _method(report: PageReport, estimator: str) -> str:
+    if _fell_back(estimator, report.spread):
+        return f"bayes: {estimator} takes {MIN_POINTS} updates"
+    if not is_trend(report.spread):
+        return estimator
+    points, shape = (float(one) for one in unpacked_trend(report.spread))
+    course = "falling" if shape < 0.95 else "rising" if shape > 1.05 else "steady"
+    return f"{estimator} in a window of {points:.0f} updates: {course}, shape {shape:.3g}"
 
 
 def _is_of_prior(page: Page) -> bool:

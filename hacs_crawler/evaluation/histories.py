@@ -67,9 +67,9 @@ class History:
         return found
 
 
-def from_timelines(timelines: Timelines) -> dict[str, History]:
-    """Return the histories of both levels; the truth are the timelines' updates."""
-    pages, captures, updates = len(timelines.urls), timelines.captures, timelines.updates
+def captures_of(timelines: Timelines) -> Captures:
+    """Return the timelines' captures, and what they found; the truth are the timelines' updates."""
+    captures, updates = timelines.captures, timelines.updates
     update_page = page_of_value(updates.offsets)
     known = np.searchsorted(
         _keys(update_page, updates.at),
@@ -78,7 +78,12 @@ def from_timelines(timelines: Timelines) -> dict[str, History]:
     )
     updated = np.diff(known, prepend=0) > 0
     updated[captures.offsets[:-1][np.diff(captures.offsets) > 0]] = False
-    seen = Captures(captures.at / DAY, updated, captures.offsets, updates.at / DAY, update_page)
+    return Captures(captures.at / DAY, updated, captures.offsets, updates.at / DAY, update_page)
+
+
+def from_timelines(timelines: Timelines) -> dict[str, History]:
+    """Return the histories of both levels; the truth are the timelines' updates."""
+    pages, seen = len(timelines.urls), captures_of(timelines)
     places = {url: place for place, url in enumerate(dict.fromkeys(timelines.sites))}
     sites = np.array([places[site] for site in timelines.sites], np.int64)
     homepages = np.flatnonzero(timelines.is_homepage)

@@ -20,6 +20,16 @@ from hacs_crawler.model.estimators import (
     naive,
 )
 from hacs_crawler.model.gaps import Gaps, gaps_between, interpolated_gaps
+from hacs_crawler.model.localized import LOCALIZED, expected_up_to
+from hacs_crawler.model.power_law import (
+    PowerLaw,
+    cho_law,
+    corrected_weibull_law,
+    duane_law,
+    matloff_law,
+    naive_law,
+    weibull_law,
+)
 from hacs_crawler.model.predictive import predictive_probability
 from hacs_crawler.model.prior import DEFAULT_PRIOR, MIN_PAGES_TO_FIT, LogNormalPrior, fit_prior
 from hacs_crawler.model.probability import elapsed_days, update_probability
@@ -30,37 +40,64 @@ from hacs_crawler.model.siblings import (
     sibling_evidence,
 )
 from hacs_crawler.model.togetherness import fit_togetherness
+from hacs_crawler.model.trend import chance_of_update, is_trend, unpacked_trend
+from hacs_crawler.model.windows import (
+    MIN_POINTS,
+    THRESHOLD_DAYS,
+    Kind,
+    Windows,
+    consistent_windows,
+    update_points,
+)
 
 __all__ = [
     "CHURNING_PAGES",
     "DEFAULT_PRIOR",
     "ESTIMATORS",
+    "LOCALIZED",
     "MIN_PAGES_TO_FIT",
+    "MIN_POINTS",
+    "THRESHOLD_DAYS",
     "USUAL_TOGETHERNESS",
     "Estimator",
     "Fate",
     "Fates",
     "Gaps",
+    "Kind",
     "LogNormalPrior",
+    "PowerLaw",
     "Rates",
     "Sightings",
     "Togetherness",
     "Visits",
+    "Windows",
     "bayes",
     "bayes_quantiles",
+    "chance_of_update",
     "cho",
+    "cho_law",
     "confirmed_share",
+    "consistent_windows",
+    "corrected_weibull_law",
+    "duane_law",
     "elapsed_days",
     "estimate",
     "estimate_with_churn",
+    "expected_up_to",
     "fit_churning_pages",
     "fit_prior",
     "fit_togetherness",
     "gaps_between",
     "interpolated_gaps",
+    "is_trend",
+    "matloff_law",
     "mle",
     "naive",
+    "naive_law",
     "predictive_probability",
     "sibling_evidence",
+    "unpacked_trend",
+    "update_points",
     "update_probability",
+    "weibull_law",
 ]

@@ -10,6 +10,7 @@ import numpy as np
 from hacs_crawler.model.bayes import bayes
 from hacs_crawler.model.churn import CHURNING_PAGES, Fates, Rates, rates_with_churn
 from hacs_crawler.model.gaps import Gaps, gaps_between, interpolated_gaps
+from hacs_crawler.model.localized import LOCALIZED, localized_with_spread
 from hacs_crawler.model.prior import DEFAULT_PRIOR, LogNormalPrior
 from hacs_crawler.utils.arrays import (
     BoolArray,
@@ -170,16 +171,43 @@ class Estimator:
     """A function of visits and prior, and what is asked of it elsewhere.
 
     `posterior` is there where rates come from the posterior under the prior, which has quantiles and
-    fades: it tells how uncertain each rate is, and churn apart from it, see `Rates`.
+    fades: it tells how uncertain each rate is, and churn apart from it, see `Rates`. One that
+    `is_localized` does so for pages of few updates only; of the others `log_sd` is the rate's
+    `packed_trend`.
     """
 
     rates_per_day: Callable[[Visits, LogNormalPrior], FloatArray]
     posterior: Callable[[Visits, LogNormalPrior, float], Rates] | None = None
+    is_localized: bool = False
+
+    @property
+    def uses_prior(self) -> bool:
+        """Whether the rates of some pages depend on prior and fading."""
+        return self.posterior is not None
 
     @property
     def has_posterior(self) -> bool:
-        """Whether rates come from the posterior under the prior."""
-        return self.posterior is not None
+        """Whether every rate comes from the posterior under the prior."""
+        return self.uses_prior and not self.is_localized
+
+
+def _localized(name: str) -> Estimator:
+    def posterior(visits: Visits, prior: LogNormalPrior, _churning_pages: float) -> Rates:
+        visited = visits.visit_days, visits.updated, visits.offsets
+        found = localized_with_spread(
+            name,
+            *visited,
+            fade_days=visits.fade_days,
+            prior=prior,
+            baselines=visits.baselines,
+        )
+        return Rates(*found, *np.zeros((2, len(found[0]))))
+
+    return Estimator(
+        lambda visits, prior: posterior(visits, prior, 0.0).rate_per_day,
+        posterior,
+        is_localized=True,
+    )
 
 
 ESTIMATORS: Mapping[str, Estimator] = MappingProxyType(
@@ -194,6 +222,7 @@ ESTIMATORS: Mapping[str, Estimator] = MappingProxyType(
                 visits.gaps(), prior, visits.gap_fates(), churning_pages
             ),
         ),
+        **{name: _localized(name) for name in LOCALIZED},
     }
 )
 """By name. A further estimator is one further entry."""
@@ -230,7 +259,8 @@ def estimate_with_churn(
 
     `churning_pages` is the share of pages that are expected to churn.
     An estimator without posterior takes its rates for known, and every new link for time's: log_sd,
-    churn and churning are 0. Raises as `estimate`.
+    churn and churning are 0. The log_sd is the `packed_trend` where the rate is that of a window of the
+    page's own updates. Raises as `estimate`.
     """
     posterior = ESTIMATORS[name].posterior if name in ESTIMATORS else None
     if posterior is not None:

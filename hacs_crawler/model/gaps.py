@@ -1,5 +1,7 @@
 """Visits of a page -> the gaps between them, each with or without an update."""
 
+from __future__ import annotations
+
 import math
 from dataclasses import dataclass
 
@@ -50,6 +52,12 @@ class Gaps:
         """Number of gaps of each page."""
         return self.offsets[1:] - self.offsets[:-1]
 
+    def of(self, chosen: BoolArray) -> Gaps:
+        """Return the gaps of the pages chosen; an element a page."""
+        mine = np.repeat(chosen, self.counts)
+        counts = offsets_of(self.counts[chosen])
+        return Gaps(self.days[mine], self.updated[mine], self.weight[mine], counts)
+
 
 def gaps_between(
     visit_days: FloatArray,
@@ -69,7 +77,7 @@ def gaps_between(
 
     Raises ValueError for visits that are not strictly increasing within a page or not finite.
     """
-    visit_days, updated, offsets = _checked(visit_days, updated, offsets, baselines)
+    visit_days, updated, offsets = checked_visits(visit_days, updated, offsets, baselines)
     return _gaps(visit_days, visit_days, updated, offsets, fade_days, baselines)
 
 
@@ -98,7 +106,7 @@ def interpolated_gaps(
 
     The age that fades an interval is the last visit minus the interval's end.
     """
-    visit_days, updated, offsets = _checked(visit_days, updated, offsets, baselines)
+    visit_days, updated, offsets = checked_visits(visit_days, updated, offsets, baselines)
     event_days = visit_days.copy()
     event_days[1:] = np.where(
         updated[1:], visit_days[:-1] + (visit_days[1:] - visit_days[:-1]) / 2, visit_days[1:]
@@ -108,9 +116,13 @@ def interpolated_gaps(
     return _gaps(event_days, visit_days, updated, offsets, fade_days, baselines)
 
 
-def _checked(
-    visit_days: FloatArray, updated: BoolArray, offsets: IndexArray, baselines: BoolArray | None
+def checked_visits(
+    visit_days: FloatArray,
+    updated: BoolArray,
+    offsets: IndexArray,
+    baselines: BoolArray | None = None,
 ) -> tuple[FloatArray, BoolArray, IndexArray]:
+    """Return visits as arrays of their types. Raises ValueError where they do not fit together."""
     visit_days = np.asarray(visit_days, dtype=np.float64)
     updated = np.asarray(updated, dtype=np.bool_)
     if visit_days.ndim != 1 or visit_days.shape != updated.shape:

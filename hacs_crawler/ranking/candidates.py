@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from hacs_crawler.model import Sightings, elapsed_days, predictive_probability, sibling_evidence
+from hacs_crawler.model import Sightings, chance_of_update, elapsed_days, sibling_evidence
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.policies import Candidates, Floats
 from hacs_crawler.state import Estimation, Ids, Rows
@@ -60,7 +60,13 @@ def candidates_from(
         ),
         estimation.togetherness,
     )
-    alone = predictive_probability(rate, log_sd, np.maximum(elapsed - quiet_days, 0.0))
+    alone = chance_of_update(
+        rate,
+        log_sd,
+        elapsed,
+        quiet_days=quiet_days,
+        before_days=0.0 if is_since_visit else last_visit - last_update,
+    )
     raw_p = 1.0 - (1.0 - alone) * (1.0 - shared)
     return Candidates(
         page_ids=page_ids,

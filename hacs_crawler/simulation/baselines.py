@@ -14,8 +14,16 @@ import numpy as np
 from scrapy.utils.misc import load_object
 
 from hacs_crawler.exceptions import HacsError
-from hacs_crawler.model import update_probability
-from hacs_crawler.ranking.policies import POLICIES, Candidates, Floats, Scorer, brute_force, random
+from hacs_crawler.model import LOCALIZED, update_probability
+from hacs_crawler.ranking.policies import (
+    POLICIES,
+    Candidates,
+    Floats,
+    Scorer,
+    brute_force,
+    hacs,
+    random,
+)
 from hacs_crawler.simulation.adaptive import Nutch, StormCrawler
 from hacs_crawler.simulation.allocation import (
     Allocation,
@@ -142,6 +150,7 @@ BASELINES: Final[Mapping[str, Baseline]] = MappingProxyType(
             for name, policy in POLICIES.items()
         },
         "hacs-paper": _stateless(paper_rule, "mle", uses_rate=False),
+        **{f"hacs-{name}": _stateless(hacs, name) for name in LOCALIZED},
         "nutch": Baseline(Nutch),
         "stormcrawler": Baseline(StormCrawler),
         # Cho and Garcia-Molina 2003: visits evenly spaced, pages in a fixed order

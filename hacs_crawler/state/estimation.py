@@ -55,7 +55,7 @@ class Estimation:
     @property
     def prior_log_sd(self) -> float:
         """The spread of the rate of a page of which nothing is known; see `rates`."""
-        return self.prior.log_sd if self.has_posterior else 0.0
+        return self.prior.log_sd if ESTIMATORS[self.estimator].uses_prior else 0.0
 
     def rates(self, pages: Sequence[Page]) -> Rates:
         """Return each page's estimated rate in 1/day, its spread, and the page's churn."""

@@ -93,7 +93,7 @@ class Label:
     def model(self) -> str:
         """What p was made of: predictions of one model are calibrated together, whatever the policy."""
         known = ESTIMATORS.get(self.estimator)  # a newer version's state may know others
-        fading = f" fade {self.fade_days:g}" if known and known.has_posterior else ""
+        fading = f" fade {self.fade_days:g}" if known and known.uses_prior else ""
         horizon = f" horizon {self.horizon_days:g}" if self.horizon_days else ""
         siblings = " siblings" if self.siblings and self.elapsed_from == "visit" else ""
         predictive = " predictive" if fading and self.is_predictive else ""

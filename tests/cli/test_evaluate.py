@@ -8,9 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
 from dataclasses import fields, replace
-from datetime import UTC, datetime, timedelta
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -33,35 +31,9 @@ from hacs_crawler.state.address import open_store
 from hacs_crawler.state.database import State
 from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.state.page import Visit
+from made_timelines import write_timelines
 
-START = datetime(2020, 1, 1, tzinfo=UTC)
 FILES = ("--pages", "pages.csv", "--updates", "updates.csv", "--captures", "captures.csv")
-
-
-def write_timelines(folder: Path, *, updates_a_year: float = 12.0, sites: int = 5) -> None:
-    """Two years of websites of two pages each, captured every ten days or so."""
-    rng = np.random.default_rng(1)
-    rows: dict[str, list[Sequence[object]]] = {
-        "pages": [("url", "site", "level", "first_seen")],
-        "updates": [("url", "updated_at", "new_links")],
-        "captures": [("url", "captured_at")],
-    }
-    for site in range(sites):
-        home = f"http://s{site}.example.edu/~a/"
-        for url, level in ((home, "homepage"), (f"{home}p.html", "subpage")):
-            rows["pages"].append((url, home, level, iso(0)))
-            rate = updates_a_year * (site + 1) / sites / 365
-            times = np.cumsum(rng.exponential(1 / rate, 200)) if rate else np.zeros(0)
-            rows["updates"] += [(url, iso(at), 1) for at in times[times < 730]]
-            times = np.cumsum(rng.exponential(10, 200))
-            rows["captures"] += [(url, iso(at)) for at in times[times < 730]]
-    for name, table in rows.items():
-        with (folder / f"{name}.csv").open("w", newline="") as file:
-            csv.writer(file).writerows(table)
-
-
-def iso(day: float) -> str:
-    return (START + timedelta(days=float(day))).isoformat()
 
 
 def evaluation(folder: Path) -> Evaluation:

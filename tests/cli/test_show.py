@@ -277,3 +277,93 @@ def test_what_is_no_url_is_refused(folder: Path, caplog: pytest.LogCaptureFixtur
 def test_ordinals() -> None:
     numbers = (1, 2, 3, 4, 11, 12, 13, 21, 102, 111)
     assert " ".join(map(ordinal, numbers)) == "1st 2nd 3rd 4th 11th 12th 13th 21st 102nd 111th"
+
+
+# Localized rates
+
+BOB = "http://example.edu/~bob/"
+
+
+def test_a_localized_rate_names_its_window_and_its_trend(folder: Path) -> None:
+    record(folder, *often(BOB, 11))
+    shown = hacs_show(folder, BOB, "-s", "HACS_ESTIMATOR=weibull")
+    assert "by weibull in a window of 11 updates: " in shown.stdout
+    facts = json.loads(hacs_show(folder, BOB, "--json", "-s", "HACS_ESTIMATOR=weibull").stdout)
+    assert facts["rate_estimator"] == "weibull"
+    assert facts["rate_interval"] is None
+
+
+def test_a_page_of_few_updates_falls_back_to_bayes_and_says_so(folder: Path) -> None:
+    shown = hacs_show(folder, ADA, "-s", "HACS_ESTIMATOR=duane").stdout
+    assert "80 % of the posterior" in shown
+    assert "by bayes: duane takes 4 updates" in shown
+    facts = json.loads(hacs_show(folder, ADA, "--json", "-s", "HACS_ESTIMATOR=duane").stdout)
+    bayes = json.loads(hacs_show(folder, ADA, "--json").stdout)
+    assert facts["rate_estimator"] == bayes["rate_estimator"] == "bayes"
+    assert facts["rate_per_day"] == bayes["rate_per_day"]
+
+
+def test_rates_of_a_period_are_plotted(folder: Path) -> None:
+    # an update every 10 days, then none for 100
+    record(folder, *visits(BOB, [set(range(min(place, 12) + 1)) for place in range(23)]))
+    shown = hacs_show(folder, BOB, "--from", "2024-02-17", "--to", "2024-09-24").stdout
+    lines = shown.splitlines()
+    (head,) = (line for line in lines if line.startswith("  period"))
+    assert head.startswith("  period       2024-02-17 to 2024-09-24: ")
+    assert head.endswith(" a day, by weibull; 12 visits found an update")
+    bars = [line.count("#") for line in lines if " a day  #" in line]
+    assert max(bars) == 40
+    assert bars[0] > 3 * bars[-1]
+
+
+def test_rates_of_a_period_as_json(folder: Path) -> None:
+    record(folder, *visits(BOB, [set(range(place + 1)) for place in range(23)]))
+    arguments = ("--from", "2024-09-01", "--to", "2024-10-03", "--json")
+    found = json.loads(hacs_show(folder, BOB, *arguments).stdout)["period"]
+    assert (found["from"], found["to"]) == ("2024-09-01T00:00:00Z", "2024-10-03T00:00:00Z")
+    assert found["rate_per_day"] == pytest.approx(0.1, rel=0.2)
+    assert len(found["parts"]) == 24
+    assert found["parts"][0]["rate_per_day"] == pytest.approx(0.1, rel=0.2)
+    assert found["parts"][-1]["rate_per_day"] is None  # after the last visit
+    assert found["updates_found"] == sum(one["updates_found"] for one in found["parts"]) == 3
+    assert "period" not in json.loads(hacs_show(folder, BOB, "--json").stdout)
+
+
+def test_a_period_with_one_end_reaches_to_the_first_or_the_last_visit(folder: Path) -> None:
+    record(folder, *often(BOB, 11))
+    for end in (("--from", "2024-01-01"), ("--to", "2024-12-31")):
+        found = json.loads(hacs_show(folder, BOB, *end, "--json").stdout)["period"]
+        assert found["updates_found"] == 11
+
+
+def test_a_page_of_few_updates_has_no_rates_of_a_period(folder: Path) -> None:
+    shown = hacs_show(folder, ADA, "--from", "2010-01-01").stdout
+    assert "1 visits found an update; a rate of a period takes 4 of them" in shown
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--from", "yesterday"), "--from = 'yesterday': allowed is a day such as 2022-01-01"),
+        (("--from", "2024-02-01", "--to", "2024-01-01"), "is not before --to 2024-01-01"),
+        (("--from", "2024-09-30"), "the period has no part of the time in which"),
+        (("--to", "2005-01-01"), "the period has no part of the time in which"),
+    ],
+)
+def test_a_period_that_cannot_be_shown_is_refused(
+    folder: Path, caplog: pytest.LogCaptureFixture, arguments: tuple[str, ...], said: str
+) -> None:
+    assert hacs_show(folder, ADA, *arguments).exit_code == 1
+    assert said in caplog.records[-1].message
+
+
+def test_a_page_visited_once_has_no_period(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    record(folder, Visit(BOB, NOW - DAY, links=frozenset()))
+    assert hacs_show(folder, BOB, "--from", "2024-01-01").exit_code == 1
+    assert "was not visited twice" in caplog.records[-1].message
+
+
+def record(folder: Path, *some: Visit) -> None:
+    store = open_store(f"sqlite:///{folder}/state.db", "hacs", folder)
+    State(store, Estimation()).record(some)
+    store.close()

@@ -13,6 +13,7 @@ from scipy.optimize import brentq
 from hacs_crawler.model import (
     DEFAULT_PRIOR,
     ESTIMATORS,
+    LOCALIZED,
     Gaps,
     LogNormalPrior,
     bayes,
@@ -24,6 +25,8 @@ from hacs_crawler.model import (
 
 MINUTE = 1 / 1440
 ESTIMATE = {"naive": naive, "cho": cho, "mle": mle, "bayes": lambda g: bayes(g, DEFAULT_PRIOR)}
+STATIONARY = [name for name in ESTIMATORS if name not in LOCALIZED]
+"""Those that see one rate in a page's whole history; the others are in test_localized.py."""
 
 quick = settings(deadline=None, max_examples=60, derandomize=True)
 gap = st.floats(math.log(MINUTE), math.log(20_000)).map(math.exp)
@@ -244,7 +247,7 @@ def test_a_rate_is_finite_and_not_negative(name, page):
     assert rate > 0 or name != "bayes"
 
 
-@pytest.mark.parametrize("name", ESTIMATORS)
+@pytest.mark.parametrize("name", STATIONARY)
 @given(page=history, scale=st.floats(1e-2, 1e2))
 @quick
 def test_scaling_time_divides_the_rate(name, page, scale):
@@ -270,7 +273,7 @@ def test_a_further_quiet_gap_never_raises_the_rate(name, page, more):
     assert after[0] <= before[0] * (1 + 1e-6)
 
 
-@pytest.mark.parametrize("name", ESTIMATORS)
+@pytest.mark.parametrize("name", STATIONARY)
 @given(page=history, stretch=st.floats(1, 100), data=st.data())
 @quick
 def test_a_longer_quiet_gap_never_raises_the_rate(name, page, stretch, data):

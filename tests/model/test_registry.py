@@ -6,6 +6,7 @@ import pytest
 from hacs_crawler.model import (
     DEFAULT_PRIOR,
     ESTIMATORS,
+    LOCALIZED,
     bayes,
     cho,
     estimate,
@@ -23,7 +24,8 @@ PAGES = (
 
 
 def test_the_names_are_these():
-    assert list(ESTIMATORS) == ["naive", "cho", "mle", "mle-interpolated", "bayes"]
+    classic = ["naive", "cho", "mle", "mle-interpolated", "bayes"]
+    assert list(ESTIMATORS) == [*classic, *LOCALIZED]
 
 
 @pytest.mark.parametrize("by_name", [naive, cho, mle])

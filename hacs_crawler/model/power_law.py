@@ -1,0 +1,196 @@
+"""The rate inside a window of updates: each estimator's expected number of updates is a power of time.
+
+Estimators of S. R. Singh, "Estimating the Rate of Web Page Updates", IJCAI 2007. Times are days since a
+window's origin, rates 1/day. Of n update points the last is at t_n; k intervals of length tau cover the
+window, X of them hold an update.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from hacs_crawler.model.windows import Windows
+from hacs_crawler.utils.arrays import FloatArray, IndexArray, page_of_value, sum_by_page
+
+INTERVAL_DAYS: Final = 1.0
+"""Tau of the paper's evaluation: a page is accessed once a day."""
+_ROUNDING: Final = 1e-9  # days; a point at the end of an interval belongs to it
+
+
+@dataclass(frozen=True, slots=True)
+class PowerLaw:
+    """Updates expected up to t, Lambda(t) = count (t / end_days)^shape, of many windows.
+
+    `count` is the number expected up to `end_days`, the end of what was watched. shape is beta of the
+    Weibull process: above 1 the rate rises, below 1 it falls, at 1 it is constant. Shape (n_windows,)
+    each; nan where an estimator says nothing.
+    """
+
+    count: FloatArray
+    shape: FloatArray
+    end_days: FloatArray
+
+    def expected(self, days: ArrayLike) -> FloatArray:
+        """Return Lambda(t), the number of updates expected up to t >= 0 days."""
+        with np.errstate(over="ignore"):
+            found: FloatArray = self.count * np.power(np.asarray(days) / self.end_days, self.shape)
+        return found
+
+    def rate(self, days: ArrayLike) -> FloatArray:
+        """Return the intensity lambda(t) = shape Lambda(t) / t in 1/day, at t > 0 days."""
+        return self.shape * self.mean_rate(days)
+
+    def mean_rate(self, days: ArrayLike) -> FloatArray:
+        """Return the cumulative rate Lambda(t) / t in 1/day, at t > 0 days."""
+        found: FloatArray = self.expected(days) / np.asarray(days)
+        return found
+
+    def time_of(self, updates: ArrayLike) -> FloatArray:
+        """Return the days t up to which so many updates are expected: the inverse of Lambda."""
+        found: FloatArray = self.end_days * np.power(
+            np.asarray(updates) / self.count, 1.0 / self.shape
+        )
+        return found
+
+    def of(self, places: IndexArray) -> PowerLaw:
+        """Return the laws at these places."""
+        return PowerLaw(self.count[places], self.shape[places], self.end_days[places])
+
+
+def naive_law(windows: Windows) -> PowerLaw:
+    """Fit n / t_n: updates over time."""
+    return _constant(windows.counts / windows.last_days, windows.last_days)
+
+
+def cho_law(windows: Windows, interval_days: float = INTERVAL_DAYS) -> PowerLaw:
+    """Fit `cho_rate` of the intervals that cover each window."""
+    k, x = _intervals(windows, interval_days)
+    return _constant(cho_rate(k, x, interval_days), windows.last_days)
+
+
+def matloff_law(windows: Windows, interval_days: float = INTERVAL_DAYS) -> PowerLaw:
+    """Fit `matloff_rate` of the intervals that cover each window."""
+    k, x = _intervals(windows, interval_days)
+    return _constant(matloff_rate(k, x, interval_days), windows.last_days)
+
+
+def cho_rate(intervals: ArrayLike, updated: ArrayLike, interval_days: ArrayLike) -> FloatArray:
+    """Return -log((k - X + 0.5) / (k + 0.5)) / tau, 1/day; shapes broadcast.
+
+    Cho and Garcia-Molina, "Estimating frequency of change", ACM TOIT 3(3), 2003.
+    """
+    k, x = np.asarray(intervals, np.float64), np.asarray(updated, np.float64)
+    rate: FloatArray = -np.log1p(-x / (k + 0.5)) / np.asarray(interval_days, np.float64)
+    return rate
+
+
+def matloff_rate(intervals: ArrayLike, updated: ArrayLike, interval_days: ArrayLike) -> FloatArray:
+    """Return -log(1 - X / k) / tau, 1/day; shapes broadcast.
+
+    N. Matloff, "Estimation of Internet file-access/modification rates from indirect data", ACM TOMACS
+    15(3), 2005. The paper's M_n is read as X. Where every interval has an update, X = k, that is
+    infinite: X is then k - 1/2.
+    """
+    k, x = np.asarray(intervals, np.float64), np.asarray(updated, np.float64)
+    share = np.divide(
+        np.minimum(x, k - 0.5), k, out=np.zeros(np.broadcast(k, x).shape), where=k > 0
+    )
+    rate: FloatArray = -np.log1p(-share) / np.asarray(interval_days, np.float64)
+    return rate
+
+
+def weibull_law(windows: Windows) -> PowerLaw:
+    """Fit by maximum likelihood, truncated at t_n: beta = n / sum log(t_n / t_i), Lambda(t_n) = n.
+
+    eta = t_n / n^(1/beta), lambda(t) = (beta/eta) (t/eta)^(beta-1); L. H. Crow 1974. n of at least 2:
+    with one point the shape is nan.
+    """
+    n = windows.counts.astype(np.float64)
+    logs = _sum_of_logs(windows, windows.last_days)
+    shape = np.divide(n, logs, out=np.full(len(windows), np.nan), where=logs > 0)
+    return PowerLaw(n, shape, windows.last_days)
+
+
+def corrected_weibull_law(windows: Windows, *, of_rate: bool = True) -> PowerLaw:
+    """Fit corrected for bias: the shape is (n - 2)/n beta, and the rate times (n - 3)/(n - 2).
+
+    lambda~(t) = n beta~ t^(beta~ - 1) / t_n^beta~ with beta~ = (n - 2)/n beta is `of_rate` = False;
+    lambda^(t) = (n - 3)/(n - 2) lambda~(t) is the paper's. R. Calabria, M. Guida, G. Pulcini, "Some
+    modified maximum likelihood estimators for the Weibull process", Reliability Engineering and System
+    Safety 23, 1988. n of at least 4, else nan. At t_n both together multiply the rate by (n - 3)/n: 1/4
+    where n = 4.
+    """
+    plain = weibull_law(windows)
+    n = np.where(plain.count >= 4, plain.count, np.nan)
+    count = n * (n - 3) / (n - 2) if of_rate else n
+    return PowerLaw(count, (n - 2) / n * plain.shape, plain.end_days)
+
+
+def duane_law(windows: Windows) -> PowerLaw:
+    """Fit Duane's plot: least squares of log(t_i / i) on log t_i, slope gamma, intercept log alpha.
+
+    Lambda(t) = t^(1 - gamma) / alpha; the cumulative rate is t^(-gamma) / alpha. J. T. Duane, "Learning
+    curve approach to reliability monitoring", IEEE Transactions on Aerospace 2, 1964. gamma < 1 always,
+    for points increase. n of at least 2, else nan.
+    """
+    shape, intercept = _duane_line(windows)
+    count = np.exp(shape * np.log(windows.last_days) - intercept)
+    return PowerLaw(count, shape, windows.last_days)
+
+
+def weibull_shape_at(windows: Windows, end_days: FloatArray) -> FloatArray:
+    """Return beta = n / sum log(T / t_i) of windows watched until T = end_days, at or after t_n.
+
+    Time truncation: quiet time since the last update counts. Inf where all points are at T.
+    """
+    logs = _sum_of_logs(windows, end_days)
+    shape: FloatArray = windows.counts / np.where(logs > 0, logs, np.nan)
+    return np.where(logs > 0, shape, np.inf)
+
+
+def duane_shape(windows: Windows) -> FloatArray:
+    """Return 1 - gamma of Duane's plot, see `duane_law`."""
+    return _duane_line(windows)[0]
+
+
+def _duane_line(windows: Windows) -> tuple[FloatArray, FloatArray]:
+    """Return 1 - gamma, and log alpha."""
+    window = page_of_value(windows.offsets)
+    n = windows.counts
+    number = np.arange(len(windows.days)) - windows.offsets[window] + 1.0
+    x = np.log(windows.days)
+    y = x - np.log(number)
+    x_mean = sum_by_page(x, windows.offsets) / n
+    y_mean = sum_by_page(y, windows.offsets) / n
+    x_off = x - x_mean[window]
+    squares = sum_by_page(x_off * x_off, windows.offsets)
+    slope = np.divide(
+        sum_by_page(x_off * (y - y_mean[window]), windows.offsets),
+        squares,
+        out=np.full(len(windows), np.nan),
+        where=(squares > 0) & (n > 1),
+    )
+    return 1.0 - slope, y_mean - slope * x_mean
+
+
+def _sum_of_logs(windows: Windows, end_days: FloatArray) -> FloatArray:
+    return sum_by_page(
+        np.log(end_days[page_of_value(windows.offsets)] / windows.days), windows.offsets
+    )
+
+
+def _intervals(windows: Windows, interval_days: float) -> tuple[FloatArray, IndexArray]:
+    """Return how many intervals cover each window, and how many of them hold an update."""
+    number = np.ceil(windows.days / interval_days - _ROUNDING)
+    is_new = np.append(np.ones(min(number.size, 1), np.bool_), number[1:] != number[:-1])
+    is_new[windows.offsets[:-1]] = True
+    x = sum_by_page(is_new.astype(np.float64), windows.offsets).astype(np.int64)
+    return number[windows.offsets[1:] - 1], x
+
+
+def _constant(rate: FloatArray, end_days: FloatArray) -> PowerLaw:
+    return PowerLaw(rate * end_days, np.ones(len(rate)), end_days)

@@ -1,0 +1,99 @@
+"""`hacs evaluate --paper singh` as a user runs it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import forks
+from made_timelines import write_timelines
+
+
+def singh(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    done = forks.run("hacs", ["evaluate", "--paper", "singh", *arguments], folder)
+    return subprocess.CompletedProcess(
+        done.args, done.returncode, done.stdout.decode(), done.stderr.decode()
+    )
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("timelines")
+    write_timelines(made, updates_a_year=60.0)
+    return made
+
+
+def test_without_files_pages_are_made_up(tmp_path: Path) -> None:
+    done = singh(tmp_path, "--synthetic-pages", "500", "--seed", "7", "--json", "out.json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads((tmp_path / "out.json").read_text())
+    assert {"table1", "table2", "table3", "table4", "figure1"} < set(found)
+    assert found["table1"]["pages"] == 500
+    assert set(found["table4"]["weibull"]) == {"observed", "premature", "precision", "visits"}
+    assert "Table 1: the data (synthetic, seed 7)" in done.stdout
+    assert "Figure 1" in done.stdout
+
+
+def test_timelines_are_accessed_daily_or_as_captures_show(folder: Path, tmp_path: Path) -> None:
+    files = ("--pages", str(folder / "pages.csv"), "--updates", str(folder / "updates.csv"))
+    daily = singh(tmp_path, *files, "--json", "daily.json")
+    seen = singh(
+        tmp_path, *files, "--captures", str(folder / "captures.csv"), "--json", "seen.json"
+    )
+    assert daily.returncode == seen.returncode == 0, daily.stderr + seen.stderr
+    assert "an access a day" in daily.stdout
+    means = [
+        json.loads((tmp_path / f"{name}.json").read_text())["table1"]["updates_mean"]
+        for name in ("daily", "seen")
+    ]
+    assert means[0] > means[1]  # updates between two captures are one
+
+
+def test_the_threshold_cuts_more_or_fewer_windows(tmp_path: Path) -> None:
+    windows = []
+    for threshold in ("0", "50"):
+        arguments = ("--synthetic-pages", "200", "--threshold-days", threshold)
+        assert singh(tmp_path, *arguments, "--json", "out.json").returncode == 0
+        windows.append(json.loads((tmp_path / "out.json").read_text())["table1"]["windows"])
+    assert windows[0] > windows[1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--report", "r.html"), "and no other option"),
+        (("--closed-windows",), "and no other option"),
+        (("-s", "HACS_STATE=sqlite:///x.db"), "and no other option"),
+        (("--pages", "pages.csv"), "--pages and --updates go together"),
+        (
+            ("--pages", "pages.csv", "--updates", "updates.csv", "--seed", "1"),
+            "--synthetic-pages and --seed are about made-up pages",
+        ),
+        (("--threshold-days", "nan"), "--threshold-days = nan"),
+        (("--threshold-days", "-1"), "--threshold-days = -1"),
+        (("--json", "missing/../pages.csv/x.json"), "cannot write"),
+    ],
+)
+def test_what_does_not_fit_is_named(folder: Path, arguments: tuple[str, ...], said: str) -> None:
+    if "--json" in arguments:
+        arguments += ("--synthetic-pages", "5")
+    done = singh(folder, *arguments)
+    assert done.returncode == 1
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_its_options_are_not_those_of_the_other_paper(tmp_path: Path) -> None:
+    done = forks.run("hacs", ["evaluate", "--synthetic-pages", "5"], tmp_path)
+    assert done.returncode == 1
+    assert b"go with --paper singh" in done.stderr
+
+
+@pytest.mark.parametrize("value", ["0", "many"])
+def test_a_wrong_number_of_pages_is_refused(tmp_path: Path, value: str) -> None:
+    done = singh(tmp_path, "--synthetic-pages", value)
+    assert done.returncode == 2
+    assert "--synthetic-pages" in done.stderr

@@ -1,0 +1,38 @@
+"""Timelines of a few made-up websites, as files."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import numpy as np
+
+START = datetime(2020, 1, 1, tzinfo=UTC)
+
+
+def write_timelines(folder: Path, *, updates_a_year: float = 12.0, sites: int = 5) -> None:
+    """Two years of websites of two pages each, captured every ten days or so."""
+    rng = np.random.default_rng(1)
+    rows: dict[str, list[Sequence[object]]] = {
+        "pages": [("url", "site", "level", "first_seen")],
+        "updates": [("url", "updated_at", "new_links")],
+        "captures": [("url", "captured_at")],
+    }
+    for site in range(sites):
+        home = f"http://s{site}.example.edu/~a/"
+        for url, level in ((home, "homepage"), (f"{home}p.html", "subpage")):
+            rows["pages"].append((url, home, level, iso(0)))
+            rate = updates_a_year * (site + 1) / sites / 365
+            times = np.cumsum(rng.exponential(1 / rate, 200)) if rate else np.zeros(0)
+            rows["updates"] += [(url, iso(at), 1) for at in times[times < 730]]
+            times = np.cumsum(rng.exponential(10, 200))
+            rows["captures"] += [(url, iso(at)) for at in times[times < 730]]
+    for name, table in rows.items():
+        with (folder / f"{name}.csv").open("w", newline="") as file:
+            csv.writer(file).writerows(table)
+
+
+def iso(day: float) -> str:
+    return (START + timedelta(days=float(day))).isoformat()
