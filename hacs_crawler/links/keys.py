@@ -32,6 +32,7 @@ _DOCUMENT: Final = (  # of Apache, nginx and IIS, as they come
 )
 _ENDS: Final = tuple(f"/{name}" for name in _DOCUMENT)
 _END: Final = re.compile(rf"(?<=[^/])(?:/(?:{'|'.join(map(re.escape, _DOCUMENT))})?)+$")
+_IS_NUMERIC: Final = re.compile(r"https?://[0-9.]+(?=[:/])").match
 _SLASHES: Final = re.compile("(?<=[^/])//+")
 _ODD: Final = (":80/", ":443/", "/index.", "/default.", "/Default.", "/?")
 
@@ -49,8 +50,10 @@ def page_key(url: str) -> str:
     none either, as `page_surt` does.
     """
     canonical = plain_url(url) or canonical_url(url)
-    if canonical is None:
-        return page_surt(url)
+    if canonical is None or _IS_NUMERIC(canonical):  # an address that cannot be names no page
+        surt = page_surt(url)
+        if canonical is None:
+            return surt
     host, slash, rest = _key_of(canonical)[2:].partition("/")
     host, mark, query = host.partition("?")
     if host[0] != "[":

@@ -63,19 +63,17 @@ def course(pages: Sequence[Page], estimation: Estimation) -> Course:
     if estimation.has_posterior:
         gaps = gaps_between(*prefixes, estimation.fade_days, baselines)
         low, high = bayes_quantiles(gaps, estimation.prior, QUANTILES).T
-    return Course(
-        offsets=offsets_of(number),
-        visit=length - 1,
-        rate_per_day=estimate(
-            estimation.estimator,
-            *prefixes,
-            prior=estimation.prior,
-            fade_days=estimation.fade_days,
-            baselines=baselines,
-        ),
-        low=low,
-        high=high,
+    rates = estimate(
+        estimation.estimator,
+        *prefixes,
+        prior=estimation.prior,
+        fade_days=estimation.fade_days,
+        baselines=baselines,
     )
+    # what became of links, and so how much of a page's updates is churn, is known of today only
+    last = np.cumsum(number)[number > 0] - 1
+    rates[last] = estimation.rates(pages).rate_per_day[number > 0]
+    return Course(offsets_of(number), length - 1, rates, low, high)
 
 
 def gaps_between_updates(pages: Sequence[Page]) -> FloatArray:

@@ -128,9 +128,9 @@ def test_undefined_values_are_null(tmp_path: Path) -> None:
 
 def test_a_policy_of_one_s_own_is_found_in_the_working_folder(tmp_path: Path) -> None:
     (tmp_path / "shop_policies.py").write_text(
-        "def oldest(candidates):\n    return candidates.days_since_visit\n"
+        "def likeliest(candidates):\n    return candidates.p * 0.5**candidates.failures\n"
     )
-    done = simulate(*TIME, "--budget", "2", "--policy", "last-obs,shop_policies.oldest")
+    done = simulate(*TIME, "--budget", "2", "--policy", "hacs,shop_policies.likeliest")
     assert done.exit_code == 0, done.output
     first, second = rows(done.stdout)[2:]
     assert first[1:] == second[1:]

@@ -195,7 +195,7 @@ def test_a_page_belongs_to_the_innermost_seed() -> None:
 
 def test_a_website_may_end_at_a_level_of_the_path() -> None:
     urls = [
-        "http://www.a.edu:80/~Ada/index.html",
+        "http://www.a.edu:80/~ada/index.html",
         "https://a.edu/~ada/papers/",
         "http://a.edu/~ada/papers/1.html",
         "http://a.edu/~ada/papers/2020/1.html",

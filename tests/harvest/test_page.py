@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from array import array
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -81,6 +83,11 @@ def harvested(page: Page, history: list[Capture], links: dict[int, frozenset[int
     return page
 
 
+def but_for_last_seen(page: Page) -> Page:
+    """The page without when links were seen last: what is not fetched again shows none again."""
+    return replace(page, last_seen=array("I"))
+
+
 @given(HISTORIES)
 def test_fetching_only_new_content_gives_the_same_page_as_fetching_all(
     history: list[Capture],
@@ -91,7 +98,7 @@ def test_fetching_only_new_content_gives_the_same_page_as_fetching_all(
     for one in history:
         merge(everything, Visit(URL, one.at, links=links[one.at]))
     page.harvests.clear()
-    assert page == everything
+    assert but_for_last_seen(page) == but_for_last_seen(everything)
 
 
 @given(HISTORIES, st.integers(0, 30))
@@ -100,7 +107,8 @@ def test_a_harvest_broken_off_and_taken_up_again_gives_the_same_page(
 ) -> None:
     links = shown_by(history)
     page = harvested(Page(URL), history[:broken_after], links)
-    assert harvested(page, history, links) == harvested(Page(URL), history, links)
+    again, at_once = harvested(page, history, links), harvested(Page(URL), history, links)
+    assert but_for_last_seen(again) == but_for_last_seen(at_once)
 
 
 @given(HISTORIES)

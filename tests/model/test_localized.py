@@ -12,9 +12,10 @@ from hacs_crawler.model import (
     DEFAULT_PRIOR,
     LOCALIZED,
     MIN_POINTS,
+    Visits,
     chance_of_update,
     estimate,
-    estimate_with_spread,
+    estimate_with_churn,
     expected_up_to,
     is_trend,
     predictive_probability,
@@ -25,6 +26,12 @@ from hacs_crawler.model.trend import expected_updates, packed_trend
 quick = settings(deadline=None, max_examples=60, derandomize=True)
 
 
+def with_spread(name, days, updated, offsets):
+    """Rates and what is packed beside them, without fading."""
+    found = estimate_with_churn(name, Visits(days, updated, offsets))
+    return found.rate_per_day, found.log_sd
+
+
 def page(*updated_days, days):
     """Visits at days 0 to `days`, of which those found an update."""
     visits = np.arange(days + 1.0)
@@ -32,7 +39,7 @@ def page(*updated_days, days):
 
 
 def both(name, visits, updated, offsets):
-    rates, spreads = estimate_with_spread(name, visits, updated, offsets)
+    rates, spreads = with_spread(name, visits, updated, offsets)
     return float(rates[0]), float(spreads[0])
 
 
@@ -65,7 +72,7 @@ def test_matloff_counts_visits_that_are_whole_seconds_apart():
     days = (20_000 * 86_400 + np.cumsum(gaps, axis=1)) / 86_400
     updated = rng.random(days.shape) < 0.3
     offsets = np.arange(41) * 60
-    rates, spreads = estimate_with_spread("matloff", days.ravel(), updated.ravel(), offsets)
+    rates, spreads = with_spread("matloff", days.ravel(), updated.ravel(), offsets)
     points = np.floor(spreads).astype(int)
     for mine, found, rate, number in zip(days, updated, rates, points, strict=True):
         middles = (mine[1:] + mine[:-1])[found[1:]] / 2
@@ -125,7 +132,7 @@ def test_a_batch_gives_what_its_pages_give_one_by_one(name):
     visits = np.concatenate([np.floor(one) + np.arange(len(one)) for one in map(np.array, pages)])
     updated = rng.random(len(visits)) < 0.4
     offsets = np.cumsum([0, *map(len, pages)])
-    rates, spreads = estimate_with_spread(name, visits, updated, offsets)
+    rates, spreads = with_spread(name, visits, updated, offsets)
     for k, (start, end) in enumerate(itertools.pairwise(offsets)):
         one = both(name, visits[start:end], updated[start:end], np.array([0, end - start]))
         assert (rates[k], spreads[k]) == pytest.approx(one, rel=1e-9)
