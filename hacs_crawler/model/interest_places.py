@@ -14,6 +14,7 @@ from hacs_crawler.utils.arrays import FloatArray, IndexArray
 PAGES_WEIGHT: Final = 3.0
 VIEWS_WEIGHT: Final = 2.0
 """How the paper weighs a site's share of temporal pages against its share of views on them."""
+_ROUNDING: Final = 1e-9
 _STRENGTHS: Final = np.geomspace(0.5, 200, 40)
 
 
@@ -33,6 +34,7 @@ class Places:
     temporal_views: FloatArray
     raw_score: FloatArray
     score: FloatArray
+    usual_score: float
 
 
 def score_places(place_of: IndexArray, classes: Classes, views: FloatArray, count: int) -> Places:
@@ -66,6 +68,7 @@ def score_places(place_of: IndexArray, classes: Classes, views: FloatArray, coun
         theirs,
         _score(page_share, view_share),
         _score(shrunk_pages, shrunk_views),
+        float(_score(np.array(usual_pages), np.array(usual_views))),
     )
 
 
@@ -88,12 +91,13 @@ def pages_to_add(temporal: FloatArray, judged: FloatArray) -> float:
 def best_places(places: Places, top: int | None = None, burden: int | None = None) -> IndexArray:
     """Return the numbers of the places to list, best first, of those with a temporal page.
 
-    At most `top` of them; or with `burden`, as many as have no more than so many pages together: one
+    None is worse than all pages together. At most `top` of them; or with `burden`, as many as have no more than so many pages together: one
     that is too large for what is left is passed over. Of equal scores the place with more judged pages
     is first.
     """
     order = np.lexsort((-places.judged, -places.score))
-    order = order[places.temporal[order] > 0]
+    least = places.usual_score * (1 - _ROUNDING)
+    order = order[(places.temporal[order] > 0) & (places.score[order] >= least)]
     if burden is not None:
         left, chosen = burden, []
         for place in order.tolist():

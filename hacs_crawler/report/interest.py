@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from html import escape
 from typing import Final
 
@@ -30,6 +30,7 @@ _STYLE: Final = """
 td.number, th.number { text-align: right; }
 th { padding: .5rem .75rem; }
 td.name { white-space: normal; min-width: 16rem; }
+figure.narrow { max-width: 34rem; }
 ul.signs { max-width: 44rem; padding-left: 1.2rem; }
 """
 
@@ -127,7 +128,8 @@ def _classes(judged: Judged) -> Iterator[str]:
             "what it says",
         ],
         rows,
-        names={0, 7},
+        names={7},
+        words={0},
     )
     if judged.rules.model == MODELS[0]:
         values, what = shape.concentration, "concentration of the views"
@@ -135,9 +137,9 @@ def _classes(judged: Judged) -> Iterator[str]:
         values, what = phi, f"Φ({n})"
     drawn = histogram_svg(values, judged.rules.threshold, f"Pages by {what}")
     yield (
-        f'<div class="charts"><figure><h3>Pages by {what}</h3><div class="drawing">{drawn}</div>'
+        f'<figure class="wide narrow"><h3>Pages by {what}</h3><div class="drawing">{drawn}</div>'
         f"<figcaption>Above the dashed line, {judged.rules.threshold:g}, a page is temporal."
-        "</figcaption></figure></div></section>"
+        "</figcaption></figure></section>"
     )
 
 
@@ -218,7 +220,7 @@ def _unsure(judged: Judged) -> Iterator[str]:
     ]
     n = judged.rules.best_days
     titles = ["page", "class", "views", f"Φ({n})", f"best {n} days", "rise"]
-    yield _table(titles, rows, names={0, 1}) if rows else '<p class="empty">Nothing.</p>'
+    yield _table(titles, rows, names={0}, words={1}) if rows else '<p class="empty">Nothing.</p>'
     yield "</section>"
 
 
@@ -227,9 +229,17 @@ def _most_viewed(judged: Judged, codes: Iterable[int], number: int) -> IndexArra
     return places[np.argsort(-judged.totals[places], kind="stable")][:number]
 
 
-def _table(titles: Sequence[str], rows: Iterable[Sequence[str]], names: set[int]) -> str:
-    """Return a table of escaped cells; columns in `names` are text, all others numbers."""
-    kinds = ["name" if place in names else "number" for place in range(len(titles))]
+def _table(
+    titles: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    names: Set[int],
+    words: Set[int] = frozenset(),
+) -> str:
+    """Return a table of escaped cells; columns in `names` are long texts, in `words` short ones."""
+    kinds = [
+        "name" if place in names else "word" if place in words else "number"
+        for place in range(len(titles))
+    ]
     head = "".join(
         f'<th class="{kind}">{title}</th>' for kind, title in zip(kinds, titles, strict=True)
     )
