@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
+import numpy as np
 import typer
 
 from hacs_crawler.archive import parse_day, read_timelines
@@ -13,6 +15,7 @@ from hacs_crawler.cli.common import Set, ending_in_a_line, opened
 from hacs_crawler.crawl.seeds import read_seeds
 from hacs_crawler.evaluation.figures import check_matplotlib, plots
 from hacs_crawler.evaluation.histories import History, from_pages, from_timelines
+from hacs_crawler.evaluation.instant import evaluate_instant, instant_json, instant_text
 from hacs_crawler.evaluation.paper import Evaluation, choose_period, day_name, evaluate
 from hacs_crawler.evaluation.report import check_jinja, report
 from hacs_crawler.evaluation.tables import as_json, ordering_csv, selection_csv, table_text
@@ -30,10 +33,20 @@ _DEEPEST: Final = {"links": None, "path": DEEPEST}
 _File = typer.Option(help="CSV; see docs/evaluation.md")
 
 
+class Paper(StrEnum):
+    """Whose evaluations are made."""
+
+    HACS = "hacs"
+    INSTANT = "instant"
+
+
 def evaluate_command(  # noqa: PLR0913, PLR0917 - one for each option
     pages: Annotated[Path | None, _File] = None,
     updates: Annotated[Path | None, _File] = None,
     captures: Annotated[Path | None, _File] = None,
+    paper: Annotated[
+        Paper, typer.Option(help="whose evaluations: HACS, or the seed lists of Wang et al. 2008")
+    ] = Paper.HACS,
     since: Annotated[str | None, typer.Option(help="the first week: a day, UTC")] = None,
     until: Annotated[str | None, typer.Option(help="the last week: a day, UTC")] = None,
     closed: Annotated[
@@ -59,8 +72,17 @@ def evaluate_command(  # noqa: PLR0913, PLR0917 - one for each option
 
     Of the files `--pages`, `--updates` and `--captures`, or else of what the state knows. Prints
     the scores of pages selected by a threshold (Table I) and of their order (Figure 11).
+
+    With `--paper instant`: how well sites that are news are told by their page views, on synthetic
+    webs, beside a manual list (Table 1).
     """
     with ending_in_a_line():
+        if paper is Paper.INSTANT:
+            given = pages, updates, captures, since, until, seeds, output, report_, settings
+            if closed or any(one is not None for one in given):
+                raise HacsError("--paper instant takes --json, and no other option")
+            _instant(json_)
+            return
         bounds = _day(since, "since"), _day(until, "until")
         _check_outputs(output, report_)
         if pages or updates or captures:
@@ -137,8 +159,7 @@ def _write(
 ) -> None:
     """Write what is asked for; each file is whole or not there."""
     if json_ is not None:
-        text = json.dumps(as_json(result), indent=1, allow_nan=False)
-        _replace(json_, f"{text}\n".encode())
+        _write_json(json_, as_json(result))
     if output is not None:
         _replace(output / "table-1.csv", selection_csv(result).encode())
         _replace(output / "figure-11.csv", ordering_csv(result).encode())
@@ -147,6 +168,22 @@ def _write(
                 _replace(output / f"{plot.name}.{kind}", plot.render(kind))
     if report_ is not None:
         _replace(report_, report(result).encode())
+
+
+def _instant(json_: Path | None) -> None:
+    with Progress("evaluate") as progress:
+        result = evaluate_instant(
+            np.random.default_rng(0),
+            lambda done, total: progress.update(f"{done} pages", done, total),
+        )
+    if json_ is not None:
+        _write_json(json_, instant_json(result))
+    typer.echo(instant_text(result))
+
+
+def _write_json(target: Path, body: dict[str, Any]) -> None:
+    text = json.dumps(body, indent=1, allow_nan=False)
+    _replace(target, f"{text}\n".encode())
 
 
 def _replace(target: Path, body: bytes) -> None:

@@ -128,4 +128,5 @@ def _no_news(n: int, random: np.random.Generator) -> FloatArray:
 
 
 def _weekly(shares: FloatArray) -> FloatArray:
-    return shares * _WEEK[np.arange(DAYS) % len(_WEEK)]
+    weekly: FloatArray = shares * _WEEK[np.arange(DAYS) % len(_WEEK)]
+    return weekly

@@ -91,9 +91,9 @@ def pages_to_add(temporal: FloatArray, judged: FloatArray) -> float:
 def best_places(places: Places, top: int | None = None, burden: int | None = None) -> IndexArray:
     """Return the numbers of the places to list, best first, of those with a temporal page.
 
-    None is worse than all pages together. At most `top` of them; or with `burden`, as many as have no more than so many pages together: one
-    that is too large for what is left is passed over. Of equal scores the place with more judged pages
-    is first.
+    None is worse than all pages together. At most `top` of them; or with `burden`, as many as have no
+    more than so many pages together: one that is too large for what is left is passed over. Of equal
+    scores the place with more judged pages is first.
     """
     order = np.lexsort((-places.judged, -places.score))
     least = places.usual_score * (1 - _ROUNDING)
