@@ -12,7 +12,7 @@ from typing import Annotated, Final
 import numpy as np
 import typer
 
-from hacs_crawler.archive import open_source, read_lines
+from hacs_crawler.archive import Source, open_source, read_lines
 from hacs_crawler.cli.common import ending_in_a_line, say
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.interest import (
@@ -111,7 +111,7 @@ def import_(  # noqa: PLR0917 - one for each option
         for file in files:
             _read(str(file), log, table)
         views = _together(log.views(hourly=hourly), table.views(hourly=hourly))
-        if not views.page.size:
+        if not views.views.any():
             raise ViewsError(f"no views in {', '.join(map(str, files))}")
         if hourly and views.bins_a_day == 1:
             logger.warning("no file names hours: views are by the day")
@@ -266,7 +266,7 @@ def _read(path: str, log: LogReader, table: TableReader) -> None:
     """Add the views of a file to those of its kind; says what of it was left out."""
     with closing(open_source(path)) as source, Progress(source.name) as progress:
         beginning = source.beginning()
-        if not beginning.strip():
+        if _is_blank(source):
             logger.warning("%s: there is nothing in it", source.name)
             return
         if is_log(islice(beginning.splitlines(), LINES_TO_TELL)):
@@ -277,6 +277,13 @@ def _read(path: str, log: LogReader, table: TableReader) -> None:
             table.read(source, lambda rows: progress.update(f"{rows} rows"))
         for line in problems.lines():
             logger.warning("%s: %s", source.name, line)
+
+
+def _is_blank(source: Source) -> bool:
+    """Whether nothing is in a file; raises ArchiveError where that is because it is damaged."""
+    if source.beginning().strip():
+        return False
+    return not any(line.strip() for line in read_lines(source))
 
 
 def _counted(lines: Iterable[bytes], progress: Progress) -> Iterator[bytes]:
@@ -361,13 +368,13 @@ def _views(path: Path) -> Views:
     hour_of = hours_by(zone_named("UTC"))
     table = TableReader(None, hour_of, hour_of(now + DAY))
     with closing(open_source(str(path))) as source, Progress(source.name) as progress:
-        if not source.beginning().strip():
+        if _is_blank(source):
             raise ViewsError(f"{source.name}: there is nothing in it")
         table.read(source, lambda rows: progress.update(f"{rows} rows"))
     for line in table.problems.lines():
         logger.warning("%s: %s", path, line)
     views = table.views(hourly=True)
-    if not views.page.size:
+    if not views.views.any():
         raise ViewsError(f"{path}: there are no views in it")
     if table.added_to_others:
         logger.warning(

@@ -165,7 +165,7 @@ def _judged(views: FloatArray, on_pages: Callable[[int], None]) -> tuple[Classes
 
 
 def _manual(web: Web, totals: FloatArray, random: np.random.Generator) -> IndexArray:
-    """Return the most viewed sites of those that an editor takes for news: an assumption, not a measurement.
+    """Return the most viewed sites of those that an editor takes for news: an assumption.
 
     Sites of news and portals are known for it with nine chances in ten, others with one in a hundred.
     """
@@ -222,7 +222,8 @@ def instant_text(result: InstantEvaluation) -> str:
     ]
     lines += [_line(name, one) for name, one in result.table1.items()]
     lines += [
-        f"{f'published: {TITLES[name]}':<45} {numbers[0]:>9.3f} {numbers[1]:>7.3f} {numbers[2]:>6.3f}       -"
+        f"{f'published: {TITLES[name]}':<45} {numbers[0]:>9.3f} {numbers[1]:>7.3f} "
+        f"{numbers[2]:>6.3f}       -"
         for name, numbers in PAPER.items()
     ]
     lines += ["", f"{'Pages told to be temporal by':<45} precision  recall      F   pages"]

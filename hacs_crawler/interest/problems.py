@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 @dataclass(slots=True)
 class Problems:
-    """Counts by reason; a reason is part of a sentence: "12 lines left out: REASON"."""
+    """Counts by reason; a reason is part of a sentence."""
 
     counts: dict[str, int] = field(default_factory=dict)
     first: dict[str, int] = field(default_factory=dict)
@@ -21,4 +21,4 @@ class Problems:
     def lines(self) -> Iterator[str]:
         """Yield a sentence a reason, the most frequent first."""
         for reason, number in sorted(self.counts.items(), key=lambda item: -item[1]):
-            yield f"{number} lines left out: {reason} (the first is line {self.first[reason]})"
+            yield f"lines left out, {reason}: {number} (first: line {self.first[reason]})"

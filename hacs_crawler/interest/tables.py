@@ -12,7 +12,7 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import lru_cache
-from itertools import islice
+from itertools import chain, islice
 from typing import Final
 
 import numpy as np
@@ -65,6 +65,7 @@ class Columns:
     date: int | None
     views: int | None
     agent: int | None
+    label: int | None = None
     wide: tuple[tuple[int, str], ...] = ()
 
 
@@ -110,19 +111,14 @@ class TableReader:
             head = list(islice(lines, HEADER_LINES))
             columns, rest = self._header(head, raw.name)
             hour_of_text = lru_cache(maxsize=65_536)(self._hour_of_text)
-            numbered = csv.reader(_chained(head[rest:], lines), delimiter=columns.delimiter)
-            while True:
-                try:
-                    cells = next(numbered)
-                except StopIteration:
-                    return
-                except csv.Error as error:
-                    self.problems.add(f"no CSV: {error}", rest + numbered.line_num)
-                    continue
-                if numbered.line_num % _LINES_A_STEP == 0:
+            for number, line in enumerate(chain(head[rest:], lines), start=rest + 1):
+                if number % _LINES_A_STEP == 0:
                     on_rows(self.rows)
-                if cells:
-                    self._add(cells, columns, hour_of_text, rest + numbered.line_num)
+                cells = _cells(line, columns.delimiter)
+                if cells is None:
+                    self.problems.add("no line of a table", number)
+                elif cells:
+                    self._add(cells, columns, hour_of_text, number)
 
     def views(self, *, hourly: bool = False) -> Views:
         """Return the views by day, or by the hour where any table names hours."""
@@ -141,8 +137,8 @@ class TableReader:
             if not line.strip() or line.startswith("#"):
                 continue
             for delimiter in (",", ";", "\t"):
-                titles = next(csv.reader([line], delimiter=delimiter), [])
-                columns = self._columns([title.strip() for title in titles], delimiter)
+                titles = [title.strip() for title in _cells(line, delimiter) or []]
+                columns = self._columns(titles, delimiter)
                 if columns is not None:
                     if columns.date is None and self.day is None:
                         raise ViewsError(
@@ -166,12 +162,13 @@ class TableReader:
             and len(titles) > 1
         ):
             wide = tuple((place, title) for place, title in enumerate(titles) if place != date)
-            return Columns(delimiter, None, None, date, None, None, wide)
+            return Columns(delimiter, None, None, date, None, None, wide=wide)
         if found["page"] is None or found["views"] is None:
             return None
         self.views_column = titles[found["views"]]
+        label = small.index("label") if "label" in small else None
         return Columns(
-            delimiter, found["page"], found["host"], date, found["views"], found["agent"]
+            delimiter, found["page"], found["host"], date, found["views"], found["agent"], label
         )
 
     def _place(self, role: str, titles: list[str], small: list[str]) -> int | None:
@@ -207,6 +204,8 @@ class TableReader:
             self.problems.add("views by robots", number)
             return
         page = cells[columns.page].strip()
+        if not page and columns.label is not None and len(cells) > columns.label:
+            page = cells[columns.label].strip()  # Matomo's sum of the rest has no address
         if columns.host is not None and page.startswith("/") and len(cells) > columns.host:
             page = f"https://{cells[columns.host].strip()}{page}"
         self._count(page, hour, cells[columns.views], number)
@@ -225,11 +224,10 @@ class TableReader:
             self.problems.add("no number of views", number)
             return
         self.rows += 1
-        if views > 0:
-            url = _page_named(page, self.site)
-            self._page.append(self._places.setdefault(url, len(self._places)))
-            self._hour.append(hour)
-            self._views.append(views)
+        url = _page_named(page, self.site)
+        self._page.append(self._places.setdefault(url, len(self._places)))
+        self._hour.append(hour)  # of rows without views, too: they tell how far the record goes
+        self._views.append(views)
 
     def _hour_of_text(self, text: str) -> int | str:
         """Return the hour since 1970 of a date, or in words what is wrong with it."""
@@ -268,9 +266,15 @@ def _text_lines(source: Source) -> Iterator[str]:
             first = False
 
 
-def _chained(head: Sequence[str], rest: Iterator[str]) -> Iterator[str]:
-    yield from head
-    yield from rest
+def _cells(line: str, delimiter: str) -> list[str] | None:
+    """Return the cells of a line, None where it cannot be read.
+
+    Lines are read one by one: a quote that is never closed must not take the rest of the file.
+    """
+    try:
+        return next(csv.reader([line.rstrip("\r\n")], delimiter=delimiter), [])
+    except csv.Error:
+        return None
 
 
 @lru_cache(maxsize=65_536)

@@ -96,14 +96,14 @@ def window_of(views: Views, days: int, until: int | None, least_views: float) ->
     A window does not begin before the first day on record. Pages with fewer than `least_views` views in
     it are left out. Raises ViewsError where there is no record in it.
     """
-    if not views.page.size:
+    if not views.views.any():
         raise ViewsError("there are no views")
     first, last = views.days
     end = last if until is None else until
     start = max(end - days + 1, first)
     k = views.bins_a_day
     inside = (views.bin >= start * k) & (views.bin < (end + 1) * k)
-    if not inside.any():
+    if not views.views[inside].any():
         raise ViewsError(
             f"no views between {day_text(start)} and {day_text(end)}: they are of {day_text(first)} "
             f"to {day_text(last)}"

@@ -22,8 +22,8 @@ from hacs_crawler.model.levenberg_marquardt import Quadratic
 from hacs_crawler.model.lognormal import log_days
 from hacs_crawler.utils.arrays import FloatArray, IndexArray
 
-ANCHOR_DAYS: Final = 2.0
-"""b lies at most so long before the rise."""
+ANCHOR_BINS: Final = 2.0
+"""b lies at most so many bins (days, or hours) before the rise."""
 MU_RANGE: Final = (-6.0, 8.0)
 LOG_SIGMA_RANGE: Final = (math.log(0.05), math.log(4.0))
 """Of curves that days can tell apart: half of the interest in four minutes to eight years."""
@@ -34,15 +34,15 @@ _PENALTY: Final = 1e-4
 _FLOOR: Final = 1e-9
 """Least share of a bin, so that one stray view does not rule a curve out."""
 _STARTS: Final = ((-0.1, 0.0, 0.5), (-0.1, 0.0, 1.2), (-1.0, 0.7, 0.5), (-0.1, 1.0, 2.0))
-"""b - rise, mu - ln(days to half of the views), sigma."""
+"""b - rise in bins, mu - ln(days to half of the views), sigma."""
 
 
 def fit_anchored(views: FloatArray, bins_a_day: int = 1) -> Curves:
     """Fit to each row of views (n, bins) the share of a log-normal curve that lies in each bin.
 
     The likelihood of Poisson counts in the bins from the rise (`rise_of`) to the end of the window,
-    with A at its best value, so that the window's end cuts the curve and does not end it. b is at most
-    two days before the rise, and not after it. A bin is a day, or an hour if `bins_a_day` is 24. Where
+    with A at its best value, so that the window's end cuts the curve and does not end it. A bin is a
+    day, or an hour if `bins_a_day` is 24; b is at most two bins before the rise, and not after it. Where
     the views do not decide, as of a page with all of them in one bin, a weak penalty takes mu towards 0
     and sigma towards 1. Multiples of the views have the same mu, sigma and b.
     """
@@ -122,11 +122,14 @@ def _fit(views: FloatArray, rise: IndexArray, bins_a_day: int) -> Curves:
     from_rise = np.where(np.arange(bins) >= rise[:, None], views, 0.0)
     half = np.log(np.maximum(bins_to_half(from_rise) - rise, 0.1) / bins_a_day)
     starts = [
-        np.stack([np.full_like(half, b), half + more, np.full_like(half, math.log(sigma))], axis=1)
+        np.stack(
+            [np.full_like(half, b / bins_a_day), half + more, np.full_like(half, math.log(sigma))],
+            axis=1,
+        )
         for b, more, sigma in _STARTS
     ]
     loss = _Loss(since / total[:, None], edges)
-    lower = np.array([-ANCHOR_DAYS, MU_RANGE[0], LOG_SIGMA_RANGE[0]])
+    lower = np.array([-ANCHOR_BINS / bins_a_day, MU_RANGE[0], LOG_SIGMA_RANGE[0]])
     upper = np.array([0.0, MU_RANGE[1], LOG_SIGMA_RANGE[1]])
     found = best_of_starts(loss, starts, lower, upper)
     after_rise, mu, log_sigma = found.parameters.T

@@ -105,14 +105,14 @@ def classify_by_curve(
 def is_cut_left(views: FloatArray, rise: IndexArray) -> BoolArray:
     """Whether a page was there, and falling, when the window began.
 
-    It rises on the first day, which brings more than the mean day, as the first week does
-    `LEFT_RATIO` times. Windows of less than two weeks tell nothing.
+    It has risen by the second day, the first brings more than the mean day, and the first week
+    `LEFT_RATIO` times as much. Windows of less than two weeks tell nothing.
     """
     if views.shape[1] < 2 * LEFT_WEEK:
         return np.zeros(len(views), dtype=np.bool_)
     mean = views.mean(axis=1)
     week = views[:, :LEFT_WEEK].mean(axis=1)
-    is_cut: BoolArray = (rise == 0) & (views[:, 0] > mean) & (week > LEFT_RATIO * mean)
+    is_cut: BoolArray = (rise <= 1) & (views[:, 0] > mean) & (week > LEFT_RATIO * mean)
     return is_cut
 
 
