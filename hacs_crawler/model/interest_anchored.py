@@ -33,7 +33,7 @@ _PENALTY: Final = 1e-4
 """Weight a view of a pull to mu = 0 and sigma = 1, which decides only where the views do not."""
 _FLOOR: Final = 1e-9
 """Least share of a bin, so that one stray view does not rule a curve out."""
-_STARTS: Final = ((-0.1, 0.0, 0.5), (-0.1, 0.0, 1.2), (-1.0, 0.7, 0.5), (-0.1, 1.0, 2.0))
+_STARTS: Final = ((-0.1, 0.0, 0.5), (-0.1, 0.0, 1.2), (-1.0, 0.7, 0.5), (-1.0, 4.0, 2.5))
 """b - rise in bins, mu - ln(days to half of the views), sigma."""
 
 

@@ -21,7 +21,7 @@ from hacs_crawler.utils.arrays import FloatArray, IndexArray
 
 PAST_DAYS: Final = 1000.0
 """How far in the past b may go; beyond, the curve changes no more, but its parameters do."""
-_STARTS: Final = ((1.0, 0.7), (0.5, 1.5), (4.0, 0.3), (30.0, 0.1))
+_STARTS: Final = ((1.0, 0.7), (0.5, 1.5), (0.05, 1.0), (4.0, 0.3), (30.0, 0.1))
 """Days of b before the rise, and sigma."""
 _LOG_SIGMA_RANGE: Final = (math.log(1e-4), math.log(20.0))
 _MU_RANGE: Final = (-10.0, 12.0)
