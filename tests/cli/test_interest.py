@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import logging
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -197,6 +198,16 @@ def test_a_wrong_option_is_named(
     assert isinstance(result.exception, SystemExit)
     assert words in caplog.text
     assert not Path("out.csv").exists()
+
+
+def test_tables_need_no_library_of_their_own(
+    views: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for library in ("apachelogs", "crawleruseragents"):
+        monkeypatch.setitem(sys.modules, library, None)
+    out = tmp_path / "out.csv"
+    assert run("import", views, "-o", out).exit_code == 0
+    assert run("fit", out).exit_code == 0
 
 
 def test_logs_and_tables_are_joined(tmp_path: Path) -> None:

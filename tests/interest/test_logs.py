@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
 
 import pytest
@@ -199,6 +200,16 @@ def test_a_log_is_told_from_other_files() -> None:
 def test_a_site_that_is_none_is_named(site: str) -> None:
     with pytest.raises(HacsError, match="--site"):
         check_site(site)
+
+
+@pytest.mark.parametrize("library", ["apachelogs", "crawleruseragents"])
+def test_without_its_libraries_a_log_is_an_error_that_names_the_extra(
+    monkeypatch: pytest.MonkeyPatch, library: str
+) -> None:
+    monkeypatch.setitem(sys.modules, library, None)
+    assert is_log([line().encode()])
+    with pytest.raises(HacsError, match=r"pip install 'hacs-crawler\[interest\]'"):
+        read([line()])
 
 
 def test_a_site_may_be_named_by_its_host() -> None:
