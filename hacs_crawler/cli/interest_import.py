@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import closing
@@ -13,7 +14,7 @@ import numpy as np
 import typer
 
 from hacs_crawler.archive import Source, open_source, read_lines
-from hacs_crawler.cli.common import ending_in_a_line
+from hacs_crawler.cli.common import ending_in_a_line, writing_to_stdout
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.interest import (
     LINES_TO_TELL,
@@ -46,7 +47,9 @@ def import_views(  # noqa: PLR0917 - one for each option
     files: Annotated[
         list[Path], typer.Argument(help="access logs or CSV of page views; .gz too; - for stdin")
     ],
-    output: Annotated[Path, typer.Option("-o", "--output", help="CSV; gzipped if named .gz")],
+    output: Annotated[
+        Path, typer.Option("-o", "--output", help="CSV; gzipped if named .gz; - for stdout")
+    ],
     site: Annotated[str | None, typer.Option(help="what is before paths: https://host")] = None,
     timezone: Annotated[str, typer.Option(help="whose midnight ends a day")] = "UTC",
     hourly: Annotated[bool, typer.Option(help="keep hours, where a file has them")] = False,
@@ -202,7 +205,12 @@ def check_target(target: Path, option: str) -> None:
 
 
 def write(target: Path, pieces: Iterable[bytes]) -> None:
-    """Write a file, whole or not at all."""
+    """Write a file, whole or not at all, or standard output ("-")."""
+    if target == Path("-"):
+        with writing_to_stdout():
+            for piece in pieces:
+                sys.stdout.buffer.write(piece)
+        return
     try:
         with replacing(target) as file:
             for piece in pieces:

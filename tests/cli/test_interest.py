@@ -210,6 +210,13 @@ def test_tables_need_no_library_of_their_own(
     assert run("fit", out).exit_code == 0
 
 
+def test_a_dash_is_standard_output(views: Path) -> None:
+    result = run("import", views, "-o", "-")
+    assert result.exit_code == 0
+    assert result.stdout.startswith("page,date,views\nhttps://s0.example/news/0.html,")
+    assert not Path("-").exists()
+
+
 def test_logs_and_tables_are_joined(tmp_path: Path) -> None:
     log, table, out = tmp_path / "access.log", tmp_path / "t.csv", tmp_path / "out.csv"
     log.write_text(access_log().splitlines()[0] + "\n")
