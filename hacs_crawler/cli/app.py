@@ -21,6 +21,7 @@ from hacs_crawler.cli.experiment import experiment_app
 from hacs_crawler.cli.export import export_pages
 from hacs_crawler.cli.host import forget
 from hacs_crawler.cli.import_ import Importer
+from hacs_crawler.cli.interest import interest_app
 from hacs_crawler.cli.rank import rank
 from hacs_crawler.cli.report import report
 from hacs_crawler.cli.show import show
@@ -99,3 +100,4 @@ app.command()(estimate)
 app.command()(report)
 app.command()(demo)
 app.add_typer(experiment_app, name="experiment")
+app.add_typer(interest_app, name="interest")

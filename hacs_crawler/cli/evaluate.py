@@ -9,6 +9,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Final
 
+import numpy as np
 import typer
 
 from hacs_crawler.archive import parse_day, read_timelines
@@ -16,6 +17,7 @@ from hacs_crawler.cli.common import Set, ending_in_a_line, opened
 from hacs_crawler.crawl.seeds import read_seeds
 from hacs_crawler.evaluation.figures import check_matplotlib, plots
 from hacs_crawler.evaluation.histories import History, from_pages, from_timelines
+from hacs_crawler.evaluation.instant import evaluate_instant, instant_json, instant_text
 from hacs_crawler.evaluation.localized_tables import (
     LocalizedEvaluation,
     evaluate_localized,
@@ -47,6 +49,7 @@ class Paper(StrEnum):
 
     HACS = "hacs"
     SINGH = "singh"
+    INSTANT = "instant"
 
 
 def evaluate_command(  # noqa: PLR0913, PLR0917 - one for each option
@@ -54,7 +57,11 @@ def evaluate_command(  # noqa: PLR0913, PLR0917 - one for each option
     updates: Annotated[Path | None, _File] = None,
     captures: Annotated[Path | None, _File] = None,
     paper: Annotated[
-        Paper, typer.Option(help="whose evaluations: HACS, or the localized rates of Singh 2007")
+        Paper,
+        typer.Option(
+            help="whose evaluations: HACS, the localized rates of Singh 2007, or the seed lists of "
+            "Wang et al. 2008"
+        ),
     ] = Paper.HACS,
     since: Annotated[str | None, typer.Option(help="the first week: a day, UTC")] = None,
     until: Annotated[str | None, typer.Option(help="the last week: a day, UTC")] = None,
@@ -93,11 +100,20 @@ def evaluate_command(  # noqa: PLR0913, PLR0917 - one for each option
 
     With `--paper singh`: how well estimators follow rates that change, of `--pages`, `--updates` and,
     if given, `--captures`, or else of synthetic pages. Prints Tables 1 to 4 and Figure 1.
+
+    With `--paper instant`: how well sites that are news are told by their page views, on synthetic
+    webs, beside a manual list (Table 1).
     """
     with ending_in_a_line():
-        if paper is Paper.SINGH:
-            given = since, until, seeds, output, report_, settings
+        if paper is Paper.INSTANT:
+            given = pages, updates, captures, since, until, seeds, output, report_, settings
             if closed or any(one is not None for one in given):
+                raise HacsError("--paper instant takes --json, and no other option")
+            _instant(json_)
+            return
+        if paper is Paper.SINGH:
+            others = since, until, seeds, output, report_, settings
+            if closed or any(one is not None for one in others):
                 raise HacsError(
                     "--paper singh takes --pages, --updates, --captures, --synthetic-pages, "
                     "--threshold-days, --seed and --json, and no other option"
@@ -226,6 +242,17 @@ def _localized(
         return evaluate_localized(
             chunks, data, threshold, lambda done: progress.update(f"{done} pages", done, number)
         )
+
+
+def _instant(json_: Path | None) -> None:
+    with Progress("evaluate") as progress:
+        result = evaluate_instant(
+            np.random.default_rng(0),
+            lambda done, total: progress.update(f"{done} pages", done, total),
+        )
+    if json_ is not None:
+        _write_json(json_, instant_json(result))
+    typer.echo(instant_text(result))
 
 
 def _write_json(target: Path, body: dict[str, Any]) -> None:

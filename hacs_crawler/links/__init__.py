@@ -1,6 +1,6 @@
 """What a URL names, what a link is, and which site a page is of: no I/O."""
 
-from hacs_crawler.links.canonical import canonical_link
+from hacs_crawler.links.canonical import canonical_link, canonical_url
 from hacs_crawler.links.extract import (
     UNREADABLE,
     LinkRules,
@@ -38,6 +38,7 @@ __all__ = [
     "MarkupError",
     "Varying",
     "canonical_link",
+    "canonical_url",
     "check_markup",
     "check_url",
     "counted_links",

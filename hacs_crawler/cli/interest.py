@@ -1,0 +1,246 @@
+"""`hacs interest`: which pages and sites people read as news, from their page views."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+
+from hacs_crawler.archive import open_source
+from hacs_crawler.cli.common import ending_in_a_line, say
+from hacs_crawler.cli.interest_import import check_target, day_named, import_views, is_blank, write
+from hacs_crawler.exceptions import HacsError
+from hacs_crawler.interest import (
+    HOURS,
+    KINDS,
+    MODELS,
+    Judged,
+    Rules,
+    TableReader,
+    Views,
+    ViewsError,
+    day_text,
+    hours_by,
+    hubs_of,
+    judge,
+    rows_json,
+    seed_lines,
+    sign_of_cut,
+    signs_of_window,
+    window_of,
+    zone_named,
+)
+from hacs_crawler.model import CLASSES, UNSTABLE
+from hacs_crawler.report.interest import interest_html
+from hacs_crawler.utils.progress import Progress
+from hacs_crawler.utils.text import safe_logger
+from hacs_crawler.utils.times import DAY
+
+logger = safe_logger(__name__)
+
+interest_app = typer.Typer(
+    no_args_is_help=True, help="Page views: which pages and sites people read as news."
+)
+interest_app.command("import")(import_views)
+
+_ViewsFile = Annotated[Path, typer.Argument(help="CSV: page, date, views; .gz too; - for stdin")]
+_Days = Annotated[int, typer.Option(min=4, max=3660, help="the window: so many days")]
+_Until = Annotated[str | None, typer.Option(help="its last day  [default: the last with a record]")]
+_LeastViews = Annotated[float, typer.Option(min=1, help="leave out pages with fewer in the window")]
+_BestDays = Annotated[
+    int, typer.Option("-n", "--best-days", min=1, help="n: interest that lasts so long is short")
+]
+_Share = Annotated[
+    float | None,
+    typer.Option(
+        "-q",
+        "--share",
+        min=0,
+        max=1,
+        help="q: a page with more in n days is temporal; anchored 0.4, paper 0.7",
+    ),
+]
+_By = Annotated[str, typer.Option(help="site or folder")]
+_Top = Annotated[int, typer.Option(min=1, help="how many at most")]
+_Burden = Annotated[
+    int | None, typer.Option(min=1, help="instead: as many as have so many pages together")
+]
+
+
+@interest_app.command()
+def fit(  # noqa: PLR0917 - one for each option
+    views: _ViewsFile,
+    model: Annotated[str, typer.Option(help="anchored, or the paper's own fit: paper")] = MODELS[0],
+    days: _Days = 60,
+    until: _Until = None,
+    min_views: _LeastViews = 60,
+    best_days: _BestDays = 3,
+    share: _Share = None,
+    json_: Annotated[
+        Path | None, typer.Option("--json", help="a file: a row for each page")
+    ] = None,
+) -> None:
+    """Fit a log-normal curve to each page's views, and tell which pages are news.
+
+    Classes are temporal, steady, unknown (cut by the window's border) and unstable (see
+    docs/interest.md).
+    """
+    with ending_in_a_line():
+        if json_ is not None:
+            check_target(json_, "--json")
+        judged = _judged(views, days, until, min_views, _rules(model, best_days, share))
+        if json_ is not None:
+            write(json_, rows_json(judged))
+        for line in _summary(judged):
+            typer.echo(line)
+
+
+@interest_app.command()
+def seeds(  # noqa: PLR0913, PLR0917 - one for each option
+    views: _ViewsFile,
+    output: Annotated[Path | None, typer.Option("-o", "--output", help="a seed file")] = None,
+    by: _By = KINDS[0],
+    top: _Top = 100,
+    burden: _Burden = None,
+    days: _Days = 60,
+    until: _Until = None,
+    min_views: _LeastViews = 60,
+    best_days: _BestDays = 3,
+    share: _Share = None,
+    model: Annotated[str, typer.Option(help="anchored or paper")] = MODELS[0],
+) -> None:
+    """List the sites, or the folders, whose pages are news, as a seed file for the spider scholar."""
+    with ending_in_a_line():
+        if output is not None:
+            check_target(output, "-o")
+        _check_kind(by)
+        judged = _judged(views, days, until, min_views, _rules(model, best_days, share))
+        hubs = hubs_of(judged, by)
+        chosen = hubs.listed(None if burden is not None else top, burden)
+        lines = list(seed_lines(hubs, chosen))
+        if not lines:
+            why = (
+                "no page is temporal" if not chosen.size else "their pages are paths: import --site"
+            )
+            raise ViewsError(f"there is no {by} to list: {why}")
+        if output is None:
+            for line in lines:
+                say(line)
+        else:
+            write(output, (f"{line}\n".encode() for line in lines))
+        pages, temporal = hubs.places.judged[chosen].sum(), hubs.places.temporal[chosen].sum()
+        logger.info(
+            "%d of %d %ss: %d of their %d judged pages are temporal, of %d temporal pages in all",
+            len(lines),
+            len(hubs.urls),
+            by,
+            temporal,
+            pages,
+            hubs.places.temporal.sum(),
+        )
+
+
+@interest_app.command()
+def report(  # noqa: PLR0913, PLR0917 - one for each option
+    views: _ViewsFile,
+    output: Annotated[Path, typer.Option("-o", "--output", help="the file to be written")] = Path(
+        "hacs-interest.html"
+    ),
+    by: _By = KINDS[0],
+    top: _Top = 100,
+    days: _Days = 60,
+    until: _Until = None,
+    min_views: _LeastViews = 60,
+    best_days: _BestDays = 3,
+    share: _Share = None,
+    model: Annotated[str, typer.Option(help="anchored or paper")] = MODELS[0],
+) -> None:
+    """Write one HTML page to look at: curves, classes, sites or folders, and what is unsure."""
+    with ending_in_a_line():
+        check_target(output, "-o")
+        _check_kind(by)
+        judged = _judged(views, days, until, min_views, _rules(model, best_days, share))
+        page = interest_html(judged, hubs_of(judged, by), by, top, _signs(judged))
+        write(output, [page.encode()])
+        logger.info("%s written, %.1f MB", output, len(page) / 1e6)
+
+
+def _rules(model: str, best_days: int, share: float | None) -> Rules:
+    if model not in MODELS:
+        raise HacsError(f"--model {model!r}: allowed are {', '.join(MODELS)}")
+    return Rules(model, best_days, share)
+
+
+def _check_kind(by: str) -> None:
+    if by not in KINDS:
+        raise HacsError(f"--by {by!r}: allowed are {', '.join(KINDS)}")
+
+
+def _judged(path: Path, days: int, until: str | None, least: float, rules: Rules) -> Judged:
+    last = day_named(until, "--until")
+    views = _views(path)
+    window = window_of(views, days, last, least)
+    if (sign := sign_of_cut(views)) is not None:
+        logger.warning("%s", sign)
+    with Progress("fit") as progress:
+        judged = judge(
+            window, rules, lambda done, total: progress.update(f"{done} pages", done, total)
+        )
+    for sign in _signs(judged):
+        logger.warning("%s", sign)
+    return judged
+
+
+def _signs(judged: Judged) -> list[str]:
+    return list(signs_of_window(judged.window, judged.classes))
+
+
+def _views(path: Path) -> Views:
+    """Read a file that `import` wrote, or any table; by the hour where it names hours."""
+    now = time.time()
+    hour_of = hours_by(zone_named("UTC"))
+    table = TableReader(None, hour_of, hour_of(now + DAY))
+    with closing(open_source(str(path))) as source, Progress(source.name) as progress:
+        if is_blank(source):
+            raise ViewsError(f"{source.name}: there is nothing in it")
+        table.read(source, lambda rows: progress.update(f"{rows} rows"))
+    for line in table.problems.lines():
+        logger.warning("%s: %s", path, line)
+    views = table.views(hourly=True)
+    if not views.views.any():
+        raise ViewsError(f"{path}: there are no views in it")
+    if table.added_to_others:
+        logger.warning(
+            "%s: %d rows repeat a page and a day: their views were added up",
+            path,
+            table.added_to_others,
+        )
+    return views
+
+
+def _summary(judged: Judged) -> Iterator[str]:
+    window, shape = judged.window, judged.shape
+    hours = " by the hour" if window.bins_a_day == HOURS else ""
+    yield (
+        f"{len(window.pages)} pages, {day_text(window.first_day)} to "
+        f"{day_text(window.first_day + window.days - 1)}{hours}; {window.left_out} with too few views "
+        "left out"
+    )
+    n = judged.rules.best_days
+    titles = ("class", "pages", "views", f"phi({n})", f"best {n} days", "gini", "half-life")
+    yield "  ".join(f"{title:>11}" for title in titles)
+    phi, totals = judged.curves.phi(n), judged.totals
+    for code, name in enumerate(CLASSES[: UNSTABLE + 1]):
+        rows = judged.classes == code
+        cells = [name, str(int(rows.sum())), f"{totals[rows].sum():.0f}"]
+        cells.extend(
+            f"{np.median(values[rows]):.3f}" if rows.any() else "-"
+            for values in (phi, shape.best_share, shape.gini, shape.half_life)
+        )
+        yield "  ".join(f"{cell:>11}" for cell in cells)
+    yield "phi and what is right of it: medians; half-life in days"

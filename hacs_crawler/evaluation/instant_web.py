@@ -1,0 +1,132 @@
+"""A synthetic web of the paper's proportions, on which it is known which pages are news."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from hacs_crawler.model import lognormal_cumulative
+from hacs_crawler.utils.arrays import BoolArray, FloatArray, IndexArray
+
+DAYS: Final = 60
+TEMPORAL_SHARE: Final = 0.139
+"""Of the paper's 75 million pages so many are temporal."""
+LEAST_VIEWS: Final = 60
+_LOST: Final = 1.05
+"""More pages that are temporal than others have too few views in the window: it cuts their curves."""
+KINDS: Final = ("news", "portal", "blog", "other")
+_OF_EACH_KIND: Final = (1, 1, 5, 18)
+"""Of 25 sites of about one size."""
+_NEWS_FOLDERS: Final = (0.85, 0.35, 0.15, 0.03)
+"""Share of the folders of each kind of site that are news."""
+_IN_NEWS: Final = (0.7, 0.95)
+_ELSEWHERE: Final = (0.0, 0.08)
+"""Share of temporal pages, in a folder that is news and in another."""
+_MOST_FOLDERS: Final = 8
+_SIZE_SLOPE: Final = 0.8
+_VIEWS_SLOPE: Final = 1.1
+_MOST_VIEWS: Final = 50_000
+_WEEK: Final = np.array([1.15, 1.15, 1.1, 1.1, 1.05, 0.75, 0.7])
+_SHORT: Final = 0.7
+"""A page is temporal where so much of its curve lies in its first three days."""
+
+
+@dataclass(frozen=True, slots=True)
+class Web:
+    """Pages of sites and their folders; arrays have an element a page, or, of `kind_of`, a site.
+
+    `views` is of shape (n, DAYS), `is_temporal` the truth, `folder` and `site` are numbers.
+    """
+
+    views: FloatArray
+    is_temporal: BoolArray
+    site: IndexArray
+    folder: IndexArray
+    kind_of: IndexArray
+    folders: int
+
+
+def make_web(n_sites: int, n_pages: int, random: np.random.Generator) -> Web:
+    """Draw a web of about `n_pages` pages with 60 views or more.
+
+    Sizes of sites and views of pages follow Zipf's law. Sites are news, portals (which have folders of
+    news), blogs and others. A temporal page is a log-normal curve with Phi(3) > 0.7, born before the
+    window or in it. Of the others half are steady, a fifth fade over weeks, a fifth grow, and a tenth
+    are steady with one burst. All have a week with a weekend.
+    """
+    some = np.repeat(np.arange(len(KINDS)), _OF_EACH_KIND)
+    groups = [random.permutation(some) for _ in range(-(-n_sites // some.size))]
+    kind_of = np.concatenate(groups)[:n_sites]
+    sizes = np.arange(1.0, n_sites + 1) ** -_SIZE_SLOPE
+    site = random.choice(n_sites, n_pages, p=sizes / sizes.sum())
+    n_folders = random.integers(1, _MOST_FOLDERS + 1, n_sites)
+    first_folder = np.cumsum(n_folders) - n_folders
+    folder = first_folder[site] + random.integers(0, n_folders[site])
+    share = _folder_shares(np.repeat(kind_of, n_folders), folder, random)
+    is_temporal = random.random(n_pages) < share[folder]
+    total = LEAST_VIEWS * random.random(n_pages) ** (-1 / _VIEWS_SLOPE)
+    total = np.minimum(1.2 * total, _MOST_VIEWS)
+    spread = np.where(is_temporal[:, None], _news(n_pages, random), _no_news(n_pages, random))
+    views = random.poisson(spread * total[:, None]).astype(np.float64)
+    kept = views.sum(axis=1) >= LEAST_VIEWS
+    return Web(
+        views[kept], is_temporal[kept], site[kept], folder[kept], kind_of, int(n_folders.sum())
+    )
+
+
+def _folder_shares(kind: IndexArray, folder: IndexArray, random: np.random.Generator) -> FloatArray:
+    """Share of temporal pages in each folder, such that `TEMPORAL_SHARE` of all pages are."""
+    is_news = random.random(kind.size) < np.array(_NEWS_FOLDERS)[kind]
+    inside = random.uniform(*_IN_NEWS, kind.size)
+    elsewhere = random.uniform(*_ELSEWHERE, kind.size)
+    share = np.where(is_news, inside, elsewhere)
+    pages = np.bincount(folder, minlength=kind.size)
+    missing = TEMPORAL_SHARE * _LOST * pages.sum() - (share * pages).sum()
+    # what is missing or too much goes to folders, whole, of sites in turn, then to what is elsewhere
+    for place in random.permutation(kind.size):
+        change = (inside - elsewhere)[place] * pages[place]
+        if change <= 0:
+            continue
+        if missing > change and not is_news[place] and kind[place] in {1, 2}:
+            is_news[place], missing = True, missing - change
+        elif missing < -change and is_news[place]:
+            is_news[place], missing = False, missing + change
+    return np.asarray(np.where(is_news, inside, elsewhere), np.float64)
+
+
+def _news(n: int, random: np.random.Generator) -> FloatArray:
+    """Share of each temporal page's views on each day."""
+    mu, sigma = random.normal(0.0, 0.7, n), np.exp(random.normal(-0.4, 0.3, n))
+    while (long := lognormal_cumulative(3.0, mu, sigma) <= _SHORT).any():
+        mu[long] = random.normal(0.0, 0.7, int(long.sum()))
+        sigma[long] = np.exp(random.normal(-0.4, 0.3, int(long.sum())))
+    birth = random.uniform(-3.0, DAYS, n)
+    since = np.arange(DAYS + 1.0) - birth[:, None]
+    return _weekly(np.diff(lognormal_cumulative(since, mu[:, None], sigma[:, None]), axis=1))
+
+
+def _no_news(n: int, random: np.random.Generator) -> FloatArray:
+    """Share of each other page's views on each day."""
+    days = np.arange(DAYS + 0.0)
+    birth = np.where(random.random(n) < 0.7, -1.0, random.uniform(0.0, DAYS, n))[:, None]
+    since = np.maximum(days - birth, 0.0)
+    is_there = days >= birth
+    steady = np.ones((n, DAYS))
+    fading = np.exp(-since / random.uniform(10.0, 40.0, (n, 1)))
+    growing = 0.3 + since / DAYS
+    burst = np.ones((n, DAYS))
+    burst[np.arange(n), random.integers(0, DAYS, n)] += random.uniform(3.0, 40.0, n)
+    form = random.choice(4, n, p=(0.5, 0.2, 0.2, 0.1))[:, None]
+    shape = is_there * np.select(
+        [form == 0, form == 1, form == 2], [steady, fading, growing], burst
+    )
+    noise = random.gamma(12.0, 1 / 12.0, (n, DAYS))
+    whole = np.maximum(shape.sum(axis=1, keepdims=True), 1e-9)
+    return _weekly(shape * noise / whole)
+
+
+def _weekly(shares: FloatArray) -> FloatArray:
+    weekly: FloatArray = shares * _WEEK[np.arange(DAYS) % len(_WEEK)]
+    return weekly

@@ -1,0 +1,73 @@
+"""Sites and folders of pages, and the list of those that are news."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import urlsplit
+
+import numpy as np
+
+from hacs_crawler.interest.judging import Judged
+from hacs_crawler.links import check_url
+from hacs_crawler.model import Places, best_places, score_places
+from hacs_crawler.utils.arrays import IndexArray
+
+KINDS: Final = ("site", "folder")
+_DATED: Final = re.compile(r"\d+(?:[-_.]\d+)*").fullmatch
+
+
+@dataclass(frozen=True, slots=True)
+class Hubs:
+    """Places where pages lie, by their URLs, their scores, and the place of each page."""
+
+    urls: list[str]
+    places: Places
+    place_of: IndexArray
+
+    def listed(self, top: int | None, burden: int | None) -> IndexArray:
+        """Return the numbers of the best, best first: at most `top`, or of `burden` pages together."""
+        return best_places(self.places, top, burden)
+
+
+def hub_of(page: str, kind: str) -> str:
+    """Return the URL of the site or the folder that a page lies in.
+
+    A folder is the page's path without its last part, and without all from the first part on that is
+    a number or a date: those of a news site are other folders tomorrow.
+    """
+    parts = urlsplit(page)
+    root = f"{parts.scheme}://{parts.netloc}" if parts.netloc else ""
+    if kind == "site":
+        return f"{root}/"
+    kept: list[str] = []
+    for part in parts.path.split("/")[1:-1]:
+        if _DATED(part):
+            break
+        kept.append(part)
+    return f"{root}/{''.join(f'{part}/' for part in kept)}"
+
+
+def hubs_of(judged: Judged, kind: str) -> Hubs:
+    """Score the sites or folders of a window's pages."""
+    numbers: dict[str, int] = {}
+    place_of = np.array(
+        [numbers.setdefault(hub_of(page, kind), len(numbers)) for page in judged.window.pages],
+        dtype=np.int64,
+    )
+    places = score_places(place_of, judged.classes, judged.totals, len(numbers))
+    return Hubs(list(numbers), places, place_of)
+
+
+def seed_lines(hubs: Hubs, chosen: IndexArray) -> Iterator[str]:
+    """Yield the lines of a seed file, as the spider `scholar` reads it: a URL, and why in a comment."""
+    places = hubs.places
+    for place in chosen.tolist():
+        url = hubs.urls[place]
+        if check_url(url) is None:
+            yield (
+                f"{url} # {places.score[place]:.3f}: {places.temporal[place]} of "
+                f"{places.judged[place]} pages temporal"
+            )

@@ -1,0 +1,87 @@
+"""The paper's fit of a curve of interest, as it is: least squares with a free birth b."""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+import numpy as np
+
+from hacs_crawler.model.interest_curves import (
+    ROOT_TWO_PI,
+    Curves,
+    best_of_starts,
+    bins_to_half,
+    by_block,
+    products,
+    rise_of,
+)
+from hacs_crawler.model.levenberg_marquardt import Quadratic
+from hacs_crawler.utils.arrays import FloatArray, IndexArray
+
+PAST_DAYS: Final = 1000.0
+"""How far in the past b may go; beyond, the curve changes no more, but its parameters do."""
+_STARTS: Final = ((1.0, 0.7), (0.5, 1.5), (0.05, 1.0), (4.0, 0.3), (30.0, 0.1))
+"""Days of b before the rise, and sigma."""
+_LOG_SIGMA_RANGE: Final = (math.log(1e-4), math.log(20.0))
+_MU_RANGE: Final = (-10.0, 12.0)
+
+
+def fit_paper(views: FloatArray) -> Curves:
+    """Fit f(x) = A phi(x - b; mu, sigma) to each row of views (n, days), at x = 1, 2, ... days.
+
+    phi is the log-normal density. Least squares over all days of the window with A, b, mu and sigma
+    free, by Levenberg-Marquardt from several starts. Source: Wang, Liu, Zhang, Ma, Ru, "Identify
+    Temporal Websites Based on User Behavior Analysis", IJCNLP 2008, section 3.
+
+    It is not identifiable: a spike is fitted as well by a b far in the past, with a large mu and a
+    sigma near 0, as by one at the spike, and Phi(3) is 0 for the one and 1 for the other.
+    """
+    views = np.asarray(views, dtype=np.float64)
+    return by_block(views, lambda rows: _fit(views[rows]))
+
+
+class _Loss:
+    """Half the sum of squares of A phi(x - b; mu, sigma) - y; parameters A, b, mu, ln sigma."""
+
+    def __init__(self, y: FloatArray) -> None:
+        self._y = y
+        self._x = np.arange(1.0, y.shape[1] + 1)
+
+    def __call__(self, parameters: FloatArray, rows: IndexArray) -> Quadratic:
+        scale, b, mu, log_sigma = (column[:, None] for column in parameters.T)
+        sigma = np.exp(log_sigma)
+        u = self._x - b
+        is_after = u > 0
+        u = np.where(is_after, u, 1.0)
+        z = (np.log(u) - mu) / sigma
+        density = np.where(is_after, np.exp(-0.5 * z * z), 0.0) / (u * sigma * ROOT_TWO_PI)
+        curve = scale * density
+        slopes = (
+            density,
+            curve * (1 + z / sigma) / u,
+            curve * z / sigma,
+            curve * (z * z - 1),
+        )
+        off = curve - self._y[rows]
+        return Quadratic(
+            0.5 * np.einsum("nb,nb->n", off, off),
+            np.stack([np.einsum("nb,nb->n", one, off) for one in slopes], axis=1),
+            products(slopes, slopes),
+        )
+
+
+def _fit(views: FloatArray) -> Curves:
+    total = views.sum(axis=1)
+    rise = rise_of(views) + 1.0
+    half = bins_to_half(views) + 1.0
+    starts = []
+    for before, sigma in _STARTS:
+        b = rise - before
+        mu = np.log(np.maximum(half - b, 0.3))
+        starts.append(np.stack([np.ones_like(b), b, mu, np.full_like(b, math.log(sigma))], axis=1))
+    lower = np.array([0.0, -PAST_DAYS, _MU_RANGE[0], _LOG_SIGMA_RANGE[0]])
+    upper = np.array([np.inf, float(views.shape[1]), _MU_RANGE[1], _LOG_SIGMA_RANGE[1]])
+    found = best_of_starts(_Loss(views / total[:, None]), starts, lower, upper)
+    scale, b, mu, log_sigma = found.parameters.T
+    return Curves(mu, np.exp(log_sigma), b, scale * total, 2 * found.loss * total**2)

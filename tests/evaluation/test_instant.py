@@ -1,0 +1,61 @@
+"""The evaluation of seed lists of news: the web it is made on, and what it says."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from hacs_crawler.cli.app import app
+from hacs_crawler.evaluation import instant
+from hacs_crawler.evaluation.instant_web import DAYS, LEAST_VIEWS, make_web
+
+
+def test_the_synthetic_web_has_the_papers_proportions() -> None:
+    shares = [
+        make_web(400, 8000, np.random.default_rng(seed)).is_temporal.mean() for seed in range(3)
+    ]
+    assert np.mean(shares) == pytest.approx(0.139, abs=0.01)
+
+
+def test_its_pages_have_enough_views_and_weekends_and_are_born_across_the_window() -> None:
+    web = make_web(100, 4000, np.random.default_rng(0))
+    assert web.views.shape[1] == DAYS
+    assert (web.views.sum(axis=1) >= LEAST_VIEWS).all()
+    by_day = web.views[~web.is_temporal].sum(axis=0)[:56].reshape(8, 7).sum(axis=0)
+    assert by_day[5:].max() < by_day[:5].min()
+    peaks = web.views[web.is_temporal].argmax(axis=1)
+    assert np.histogram(peaks, bins=6, range=(0, DAYS))[0].min() > 0.05 * peaks.size
+    assert web.folder.max() < web.folders
+
+
+def test_the_evaluation_has_its_tables_in_text_and_json(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(instant, "WEBS", 1)
+    monkeypatch.setattr(instant, "SITES", 200)
+    monkeypatch.setattr(instant, "PAGES", 4000)
+    monkeypatch.setattr(instant, "LISTED", 20)
+    target = tmp_path / "all.json"
+    arguments = ["evaluate", "--paper", "instant", "--json", str(target)]
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 0
+    found = json.loads(target.read_text())
+    table = found["table1"]
+    assert set(table) == {"paper_fit", "not_shrunk", "sites", "folders", "manual", "known"}
+    for one in table.values():
+        assert one["f"] == pytest.approx(
+            2 * one["precision"] * one["recall"] / (one["precision"] + one["recall"])
+        )
+    assert table["folders"]["f"] > table["sites"]["f"] > table["manual"]["f"]
+    assert found["classes"]["classes"]["f"] > found["classes"]["curve"]["f"]
+    assert found["published"]["paper_fit"] == {"precision": 0.762, "recall": 0.516, "f": 0.615}
+    assert f"{table['sites']['f']:.3f}" in result.output
+
+
+def test_options_of_other_evaluations_are_refused() -> None:
+    result = CliRunner().invoke(app, ["evaluate", "--paper", "instant", "--since", "2020-01-01"])
+    assert result.exit_code == 1

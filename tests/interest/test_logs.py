@@ -1,0 +1,216 @@
+"""Access logs, as servers write them and as they are damaged."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+
+import pytest
+
+from hacs_crawler.exceptions import HacsError
+from hacs_crawler.interest import HOURS, LogReader, Views, day_text, hours_by, is_log, zone_named
+from hacs_crawler.interest.logs import check_site
+
+FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0"
+CHROME = (
+    "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) "
+    "Chrome/126.0.0.0 Safari/537.36"
+)
+GOOGLEBOT = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)"
+LATEST = 1_800_000_000.0
+
+
+def line(
+    target: str = "/news/a.html",
+    host: str = "192.0.2.1",
+    agent: str = FIREFOX,
+    at: str = "10/Sep/2026:13:55:36 +0000",
+    status: int = 200,
+    method: str = "GET",
+) -> str:
+    return f'{host} - - [{at}] "{method} {target} HTTP/1.1" {status} 2326 "-" "{agent}"'
+
+
+def read(
+    lines: Iterable[str | bytes],
+    site: str | None = "https://news.example",
+    zone: str = "UTC",
+) -> LogReader:
+    reader = LogReader(site, hours_by(zone_named(zone)), LATEST)
+    reader.read(one if isinstance(one, bytes) else f"{one}\n".encode() for one in lines)
+    return reader
+
+
+def rows(views: Views) -> dict[tuple[str, str], float]:
+    day = [day_text(place // views.bins_a_day) for place in views.bin.tolist()]
+    pages = [views.pages[place] for place in views.page.tolist()]
+    return dict(zip(zip(pages, day, strict=True), views.views.tolist(), strict=True))
+
+
+def test_a_visitor_counts_once_a_page_and_day() -> None:
+    reader = read(
+        [
+            line(),
+            line(at="10/Sep/2026:23:59:59 +0000"),
+            line(host="192.0.2.2"),
+            line(agent=CHROME),
+            line(at="11/Sep/2026:00:00:01 +0000"),
+            line(target="/news/b.html"),
+        ]
+    )
+    assert rows(reader.views()) == {
+        ("https://news.example/news/a.html", "2026-09-10"): 3,
+        ("https://news.example/news/a.html", "2026-09-11"): 1,
+        ("https://news.example/news/b.html", "2026-09-10"): 1,
+    }
+
+
+def test_order_of_lines_does_not_matter() -> None:
+    lines = [
+        line(host=f"192.0.2.{k % 3}", at=f"{k % 9 + 1:02}/Sep/2026:1{k % 5}:00:00 +0000")
+        for k in range(40)
+    ]
+    assert rows(read(lines).views()) == rows(read(reversed(lines)).views())
+
+
+def test_robots_are_left_out_by_their_names_and_by_their_manners() -> None:
+    reader = read(
+        [
+            line(),
+            line(agent=GOOGLEBOT, host="192.0.2.9"),
+            line(agent="python-requests/2.32.0", host="192.0.2.8"),
+            line(agent="-", host="192.0.2.7"),
+            line(host="192.0.2.6", agent=CHROME),
+            line(target="/robots.txt", host="192.0.2.6", agent=CHROME),
+        ]
+    )
+    assert list(rows(reader.views()).values()) == [1]
+    assert reader.requests == 5
+    assert reader.robots == 4
+
+
+def test_assets_failures_and_other_methods_are_no_views() -> None:
+    reader = read(
+        [
+            line("/style.css?v=3"),
+            line("/logo.PNG"),
+            line("/feed.xml"),
+            line("/gone.html", status=404),
+            line("/moved.html", status=301),
+            line("/form", method="POST"),
+            line("/form", method="HEAD"),
+            line("/again.html", status=304),
+        ]
+    )
+    assert list(rows(reader.views())) == [("https://news.example/again.html", "2026-09-10")]
+    assert not reader.problems.counts
+
+
+def test_addresses_are_the_canonical_ones_a_crawl_knows() -> None:
+    reader = read(
+        [
+            line("/a/../b?utm_source=x&id=2", host="192.0.2.1"),
+            line("/b?id=2", host="192.0.2.2"),
+            line("https://news.example/b?id=2#top", host="192.0.2.3"),
+        ]
+    )
+    assert rows(reader.views()) == {("https://news.example/b?id=2", "2026-09-10"): 3}
+
+
+def test_without_a_site_pages_are_paths() -> None:
+    assert read([line()], site=None).views().pages == ["/news/a.html"]
+
+
+def test_a_log_of_several_virtual_hosts_names_their_sites() -> None:
+    reader = read([f"blog.example:443 {line()}", f"old.example:80 {line()}"], site=None)
+    assert sorted(reader.views().pages) == [
+        "http://old.example/news/a.html",
+        "https://blog.example/news/a.html",
+    ]
+
+
+def test_the_common_format_names_no_robots_and_that_is_counted() -> None:
+    common = '192.0.2.1 - frank [10/Sep/2026:13:55:36 -0700] "GET /a.html HTTP/1.0" 200 2326'
+    reader = read([common, common])
+    assert list(rows(reader.views()).values()) == [1]
+    assert reader.without_agent == 2
+
+
+@pytest.mark.parametrize(
+    ("zone", "day"),
+    [("UTC", "2026-09-10"), ("Europe/Berlin", "2026-09-11"), ("Asia/Kolkata", "2026-09-11")],
+)
+def test_days_end_at_midnight_of_the_named_zone(zone: str, day: str) -> None:
+    reader = read([line(at="10/Sep/2026:23:30:00 +0000")], zone=zone)
+    assert list(rows(reader.views())) == [("https://news.example/news/a.html", day)]
+
+
+def test_by_the_hour_a_visitor_counts_in_the_hour_of_the_first_request_of_the_day() -> None:
+    views = read(
+        [line(at=f"10/Sep/2026:{hour:02}:05:00 +0000") for hour in (17, 9, 12)]
+        + [line(at="11/Sep/2026:00:05:00 +0000")]
+    ).views(hourly=True)
+    assert views.bins_a_day == HOURS
+    assert (views.bin % HOURS).tolist() == [9, 0]
+
+
+@pytest.mark.parametrize(
+    ("bad", "reason"),
+    [
+        ("rubbish", "no line of an access log"),
+        (b"\x16\x03\x01\x00\xff\xfe\n", "no line of an access log"),
+        (b"\0" * 5000 + b"\n", "no line of an access log"),
+        (line(at="31/Feb/2026:13:55:36 +0000"), "no line of an access log"),
+        (line(at="10/Sep/2026:13:55"), "no line of an access log"),
+        (line()[:60], "no line of an access log"),
+        ('192.0.2.1 - - [10/Sep/2026:13:55:36 +0000] "-" 408 - "-" "-"', "no request"),
+        (
+            '192.0.2.1 - - [10/Sep/2026:13:55:36 +0000] "\\x16\\x03\\x01" 400 226 "-" "-"',
+            "no request",
+        ),
+        (line(at="10/Sep/2036:13:55:36 +0000"), "a date in the future"),
+        (line(at="01/Jan/1970:00:00:00 +0000"), "a date before 1995"),
+    ],
+)
+def test_a_bad_line_is_counted_with_its_number_and_the_rest_is_read(
+    bad: str | bytes, reason: str
+) -> None:
+    reader = read([line(), bad, line(host="192.0.2.2")])
+    assert list(rows(reader.views()).values()) == [2]
+    assert reader.problems.counts == {reason: 1}
+    assert list(reader.problems.lines()) == [f"lines left out, {reason}: 1 (first: line 2)"]
+
+
+def test_visitors_that_see_hundreds_of_pages_a_day_are_reported() -> None:
+    lines = [line(f"/{number}.html") for number in range(400)]
+    reader = read([*lines, line(host="192.0.2.2")])
+    reader.views()
+    assert reader.robots_in_disguise == 400
+
+
+def test_a_log_is_told_from_other_files() -> None:
+    assert is_log([b"\n", b"damaged\n", line().encode()])
+    assert not is_log([b"page,date,views\n", b"https://a.example/,2026-09-10,5\n"])
+    assert not is_log([])
+
+
+@pytest.mark.parametrize(
+    "site", ["", "ftp://a.example", "https://", "https://a.example/?q=1", "a b"]
+)
+def test_a_site_that_is_none_is_named(site: str) -> None:
+    with pytest.raises(HacsError, match="--site"):
+        check_site(site)
+
+
+@pytest.mark.parametrize("library", ["apachelogs", "crawleruseragents"])
+def test_without_its_libraries_a_log_is_an_error_that_names_the_extra(
+    monkeypatch: pytest.MonkeyPatch, library: str
+) -> None:
+    monkeypatch.setitem(sys.modules, library, None)
+    assert is_log([line().encode()])
+    with pytest.raises(HacsError, match=r"pip install 'hacs-crawler\[interest\]'"):
+        read([line()])
+
+
+def test_a_site_may_be_named_by_its_host() -> None:
+    assert check_site("News.Example/") == "https://news.example"
