@@ -17,10 +17,12 @@ from hacs_crawler.model import (
     estimate,
     estimate_with_churn,
     expected_up_to,
+    gaps_between,
     is_trend,
     predictive_probability,
     unpacked_trend,
 )
+from hacs_crawler.model.bayes import bayes_with_spread
 from hacs_crawler.model.trend import expected_updates, packed_trend
 
 quick = settings(deadline=None, max_examples=60, derandomize=True)
@@ -110,7 +112,8 @@ def test_the_rate_is_that_of_the_last_window(name):
 )
 def test_with_fewer_than_four_updates_bayes_is_used_and_marked(name, visits):
     rate, spread = both(name, *visits)
-    assert (rate, spread) == both("bayes", *visits)
+    rates, spreads = bayes_with_spread(gaps_between(*visits), DEFAULT_PRIOR)
+    assert (rate, spread) == (rates[0], spreads[0])
     assert not is_trend(spread)
     assert np.isnan(unpacked_trend(spread)).all()
 
