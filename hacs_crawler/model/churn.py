@@ -148,8 +148,10 @@ def _suspicious(gaps: Gaps, fates: Fates, rate: FloatArray, prior: LogNormalPrio
     variance = sum_by_page(gaps.weight * odds, gaps.offsets)
     is_steep = slope > SUSPICIOUS_SCORE * np.sqrt(np.maximum(variance, 1e-12))
     lasting = sum_by_page(gaps.weight * (fates == Fate.LASTING), gaps.offsets)
+    fleeting = sum_by_page(gaps.weight * (fates == Fate.FLEETING), gaps.offsets)
     is_lasting = (lasting > 2.5) & (lasting > 0.7 * updates)
-    return np.flatnonzero((updates > 1.0) & (is_fast | is_steep) & ~is_lasting)
+    looks_fast = (updates > 1.0) & (is_fast | is_steep) & ~is_lasting
+    return np.flatnonzero(looks_fast | ((fleeting > 0.5) & (fleeting > lasting)))
 
 
 def _taken(gaps: Gaps, fates: Fates, pages: IndexArray) -> tuple[Gaps, Fates]:
