@@ -178,9 +178,13 @@ def main() -> None:
     print("| traps | settings | hits | visits to traps | in the last 10 runs | share of pages |")
     print("|---:|---|---:|---:|---:|---:|")
     run = partial(measure, options)
-    run(0, options.set)
-    run(options.traps, options.set)
-    run(options.traps, [*options.set, "HACS_POLICY=last-obs"])
+    for traps, settings in (
+        (0, []),
+        (options.traps, []),
+        (options.traps, ["HACS_CONTROLS=0"]),
+        (options.traps, ["HACS_POLICY=last-obs"]),
+    ):
+        run(traps, [*settings, *options.set])
 
 
 if __name__ == "__main__":

@@ -52,10 +52,10 @@ SUSPICIOUS_RATE: Final = 1.2
 SUSPICIOUS_SCORE: Final = 1.5
 """And from so many standard deviations of the slope of the likelihood in c, at c = 0, on."""
 _KINDS_OF_PAGES: Final = (
-    (0.65, 0.93, 0.06, 0.01),
-    (0.2, 0.5, 0.46, 0.04),
-    (0.05, 0.3, 0.4, 0.3),
-    (0.1, 0.02, 0.03, 0.95),
+    (0.7, 0.93, 0.06, 0.01),
+    (0.24, 0.5, 0.46, 0.04),
+    (0.03, 0.3, 0.4, 0.3),
+    (0.03, 0.02, 0.03, 0.95),
 )
 """The share of pages of that kind, and of their updates' fates: what lasts, lists that roll on, news.
 

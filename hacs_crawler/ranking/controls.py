@@ -7,6 +7,7 @@ one has. Without a budget there are none.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Final
 
@@ -17,14 +18,21 @@ from hacs_crawler.exceptions import StateError
 from hacs_crawler.ranking.policies import Floats
 from hacs_crawler.state import State
 
+Counts = NDArray[np.integer]
+
 NOTE: Final = "controls"
-DOUBTFUL: Final = (0.05, 0.999)
+DOUBTFUL: Final = (0.1, 0.999)
 """From which probability that a page churns to which one it may be asked twice.
 
 Updates alone bring it to 0.97, or 0.997 where many pages churn, however many they are and though none
-of their links was seen again; a control visit that fails brings it to 0.9999. Below 0.05 there is little
-to clear.
+of their links was seen again; a control visit that fails brings it to 0.9999. Below 0.1 there is
+little to clear, unless every visit showed something new.
 """
+LEAST_DOUBT: Final = 0.02
+MOST_AT_ONCE: Final = 4
+"""How many times its own share of the budget a run may spend at most."""
+MOST_KEPT: Final = 50
+"""How many runs' shares at most are kept for later ones."""
 
 
 @dataclass(slots=True)
@@ -37,20 +45,21 @@ class Allowance:
 
     @property
     def most(self) -> int:
-        """How many more may be made."""
-        return int(self.left + self.of_budget + 1e-9) - self.made
+        """How many more this run may make: of what is left only some, for pages that look worse later."""
+        at_once = math.ceil(MOST_AT_ONCE * self.of_budget)
+        return min(int(self.left + self.of_budget + 1e-9), at_once) - self.made
 
     def rest(self) -> float:
-        """Return what the next run has beside its own share, at most fifty times as much as that."""
+        """Return what the next run has beside its own share, at most `MOST_KEPT` times that."""
         return min(self.left + self.of_budget - self.made, MOST_KEPT * self.of_budget)
 
 
-MOST_KEPT: Final = 50
-
-
 def read_allowance(state: State, budget: int | None, share: float) -> Allowance:
-    """Return what a run with that budget may make; raises StateError where the note is damaged."""
-    if not budget or not share:
+    """Return what a run with that budget may make; raises StateError where the note is damaged.
+
+    None where the estimator cannot tell churn from updates.
+    """
+    if not budget or not share or not state.estimation.has_posterior:
         return Allowance()
     left = state.store.read_meta(NOTE) or 0.0
     if not isinstance(left, int | float) or not 0.0 <= left < np.inf:
@@ -65,19 +74,25 @@ def keep_allowance(state: State, allowance: Allowance) -> None:
         state.store.write_meta(NOTE, round(allowance.rest(), 6))
 
 
-def controlled(
-    p: Floats, churning: Floats, budget: int | None, most: int
-) -> tuple[NDArray[np.bool_], int]:
+def control_worth(p: Floats, churning: Floats, visits: Counts, updates: Counts) -> Floats:
+    """Return what a control visit of each page is worth, 0 where it would tell nothing.
+
+    p, times how hard it is to tell whether the page churns. `churning` is the probability of it, 0 where
+    nothing looks like it. From any other on a page may be asked whose every visit showed something new.
+    """
+    low, high = DOUBTFUL
+    is_untold = (churning > 0.0) & (updates + 1 >= visits)
+    is_asked = ((churning >= low) | is_untold) & (churning <= high)
+    return np.where(is_asked, (4.0 * churning * (1.0 - churning) + LEAST_DOUBT) * p, 0.0)
+
+
+def controlled(worth: Floats, budget: int | None, most: int) -> tuple[NDArray[np.bool_], int]:
     """Return which of the pages chosen, best first, are asked twice, and how many are visited at all.
 
-    `p` and `churning` (the probability that a page churns) have one element a page. Controls go where
-    that is hardest to tell and p is high; in return as many of the last pages are left out as the
-    budget has no place for.
+    `worth` is that of a control visit (`control_worth`), one element a page. The visits go where it is
+    highest; in return as many of the last pages are left out as the budget has no place for.
     """
-    number = len(p)
-    doubt = 4.0 * churning * (1.0 - churning)
-    is_doubtful = (churning >= DOUBTFUL[0]) & (churning <= DOUBTFUL[1])
-    worth = np.where(is_doubtful, doubt * p, 0.0)
+    number = len(worth)
     asked_twice = np.zeros(number, np.bool_)
     if budget is None or most <= 0:
         return asked_twice, number

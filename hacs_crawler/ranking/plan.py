@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from hacs_crawler.links import check_url
 from hacs_crawler.ranking.calibration import read_correction
 from hacs_crawler.ranking.candidates import Correct, Places, candidates_from, taken
-from hacs_crawler.ranking.controls import controlled
+from hacs_crawler.ranking.controls import control_worth, controlled
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.policies import Candidates, Floats
 from hacs_crawler.ranking.selection import best_places, explored, scored
@@ -320,8 +320,13 @@ def _winners(
         share = explored(budget, options.explore)
         chosen = best_places(judged.score[places], rows["visits"][places], budget, share, limit)
         best = places[chosen]
-        churning = rows["churning"][best].astype(np.float64)
-        asked_twice, kept = controlled(judged.p[best], churning, budget, most)
+        worth = control_worth(
+            judged.p[best],
+            rows["churning"][best].astype(np.float64),
+            rows["visits"][best],
+            rows["updates"][best],
+        )
+        asked_twice, kept = controlled(worth, budget, most)
         of_all = len(places) if budget is None else min(len(places), budget)
         parts.append(best[:kept])
         twice.append(asked_twice)

@@ -20,7 +20,7 @@ from hacs_crawler.ranking.candidates import (
     nobody,
     taken,
 )
-from hacs_crawler.ranking.controls import controlled
+from hacs_crawler.ranking.controls import control_worth, controlled
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.policies import Candidates, Floats, Policy
 from hacs_crawler.state import Estimation, Ids, Prediction, Rows, predictions
@@ -223,7 +223,8 @@ class _Pool(Generic[T]):
         candidates, score = self._joined()
         places = best_places(score, candidates.visits, self._budget, self._share)
         best = taken(candidates, places)
-        asked_twice, number = controlled(best.p, best.churning, self._budget, self._controls)
+        worth = control_worth(best.p, best.churning, best.visits, best.updates)
+        asked_twice, number = controlled(worth, self._budget, self._controls)
         places, best = places[:number], taken(best, np.arange(number))
         entries = [self._entries[place] for place in places.tolist()]
         others = self._keep(places, candidates, score)

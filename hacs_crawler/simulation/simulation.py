@@ -240,7 +240,8 @@ def simulate(
             follow_prior(state, lambda *_: None)
             state = State(store, scenario.estimation)  # the next crawl reads it
         world.now = now
-        allowance = Allowance(allowance.rest(), scenario.control_share * scenario.budget)
+        share = scenario.control_share if scenario.estimation.has_posterior else 0.0
+        allowance = Allowance(allowance.rest(), share * scenario.budget)
         pages, asked_twice = _picked(contender, world, state, day, allowance.most)
         allowance.made = len(asked_twice)
         found = world.visit(pages, now)

@@ -42,6 +42,8 @@ SAME_PRIOR = 0.05
 """Up to which difference of log_sd, and relative one of the mean rate, a prior is the same."""
 _SAME_SHARE = 0.3
 """Up to which difference of its logarithm the share of pages that churn is the same."""
+_UPDATES_TO_TELL = 2
+"""From so many updates on a page tells whether it churns."""
 _CHURNING_PAGES = "churning_pages"
 """Under which key the state remembers that share."""
 PAGES_A_CALL = 1_000
@@ -297,7 +299,8 @@ class State:
         refit_togetherness(self.store, self.load)
         sample = list(self.load(sample_of_revisited(self.store, PAGES_TO_FIT)).values())
         churning = self.estimation.rates(sample).churning
-        self._keep_churning_pages(fit_churning_pages(churning))
+        has_shown = np.array([len(page.runs) > 2 * _UPDATES_TO_TELL for page in sample], np.bool_)
+        self._keep_churning_pages(fit_churning_pages(churning[has_shown]))
         ordinary = [page for page, one in zip(sample, churning.tolist(), strict=True) if one < 0.5]
         fade_days = self.estimation.fade_days
         gaps = gaps_between(*histories(ordinary), fade_days, baselines_of(ordinary))

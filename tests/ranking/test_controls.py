@@ -12,6 +12,7 @@ from hacs_crawler.ranking.controls import (
     MOST_KEPT,
     NOTE,
     Allowance,
+    control_worth,
     controlled,
     keep_allowance,
     read_allowance,
@@ -27,12 +28,27 @@ def arrays(pages: list[tuple[float, float]]) -> tuple[np.ndarray, np.ndarray]:
     return np.array([p for p, _ in pages]), np.array([churning for _, churning in pages])
 
 
+def worth_of(p: np.ndarray, churning: np.ndarray) -> np.ndarray:
+    """What a control is worth of pages of ten visits, half of which found an update."""
+    return control_worth(p, churning, np.full(len(p), 10), np.full(len(p), 5))
+
+
+@pytest.mark.parametrize(
+    ("churning", "updates", "expected"), [(0.01, 4, False), (0.01, 5, True), (0.0, 5, False)]
+)
+def test_a_page_whose_every_visit_showed_something_new_is_worth_one_on_little_suspicion(
+    churning: float, updates: int, expected: bool
+) -> None:
+    worth = control_worth(np.array([0.9]), np.array([churning]), np.array([6]), np.array([updates]))
+    assert (worth[0] > 0) == expected
+
+
 @given(chosen, st.integers(0, 20), st.integers(-2, 9))
 def test_there_are_no_more_controls_than_allowed_and_no_more_visits_than_the_budget(
     pages: list[tuple[float, float]], more: int, most: int
 ) -> None:
     budget = len(pages) + more  # the selection chooses within the budget
-    asked_twice, kept = controlled(*arrays(pages), budget, most)
+    asked_twice, kept = controlled(worth_of(*arrays(pages)), budget, most)
     assert len(asked_twice) == kept <= len(pages)
     controls = np.count_nonzero(asked_twice)
     assert controls <= max(most, 0)
@@ -45,8 +61,8 @@ def test_of_the_pages_kept_those_hardest_to_tell_with_high_p_are_asked_twice(
     pages: list[tuple[float, float]], most: int
 ) -> None:
     p, churning = arrays(pages)
-    asked_twice, kept = controlled(p, churning, len(pages), most)
-    worth = (churning * (1 - churning) * p)[:kept]
+    asked_twice, kept = controlled(worth_of(p, churning), len(pages), most)
+    worth = worth_of(p, churning)[:kept]
     doubtful = ((churning >= 0.05) & (churning <= 0.999))[:kept]
     assert doubtful[asked_twice].all()
     others = worth[doubtful & ~asked_twice]
@@ -58,7 +74,7 @@ def test_of_the_pages_kept_those_hardest_to_tell_with_high_p_are_asked_twice(
 def test_without_a_budget_nothing_is_asked_twice(
     pages: list[tuple[float, float]], most: int
 ) -> None:
-    asked_twice, kept = controlled(*arrays(pages), None, most)
+    asked_twice, kept = controlled(worth_of(*arrays(pages)), None, most)
     assert not asked_twice.any()
     assert kept == len(pages)
 
@@ -70,13 +86,13 @@ def test_without_a_budget_nothing_is_asked_twice(
 def test_pages_that_are_known_well_enough_are_not_asked_twice(
     churning: float, expected: bool
 ) -> None:
-    asked_twice, kept = controlled(np.array([0.5, 0.4]), np.array([churning, 0.0]), 2, 1)
+    asked_twice, kept = controlled(worth_of(np.array([0.5, 0.4]), np.array([churning, 0.0])), 2, 1)
     assert asked_twice.tolist() == ([True] if expected else [False, False])
     assert kept == (1 if expected else 2)
 
 
 def test_a_budget_of_one_has_no_room_for_a_control() -> None:
-    asked_twice, kept = controlled(np.array([0.9]), np.array([0.5]), 1, 5)
+    asked_twice, kept = controlled(worth_of(np.array([0.9]), np.array([0.5])), 1, 5)
     assert (asked_twice.tolist(), kept) == ([False], 1)
 
 
