@@ -53,9 +53,9 @@ SUSPICIOUS_SCORE: Final = 1.5
 """And from so many standard deviations of the slope of the likelihood in c, at c = 0, on."""
 _KINDS_OF_PAGES: Final = (
     (0.7, 0.93, 0.06, 0.01),
-    (0.24, 0.5, 0.46, 0.04),
-    (0.03, 0.3, 0.4, 0.3),
-    (0.03, 0.02, 0.03, 0.95),
+    (0.2, 0.5, 0.46, 0.04),
+    (0.04, 0.3, 0.4, 0.3),
+    (0.06, 0.02, 0.03, 0.95),
 )
 """The share of pages of that kind, and of their updates' fates: what lasts, lists that roll on, news.
 
@@ -73,7 +73,13 @@ _LEFT, _RIGHT, _NODES = (
     7.0,
     72,
 )  # log lambda, in the prior's standard deviations about its median
-_C, _C_WEIGHTS = (np.concatenate([[0.0], (leggauss(8)[0] + 1) / 2]), leggauss(8)[1] / 2)
+_NEARLY_ALWAYS: Final = 0.99
+_OF_CHURN_NEARLY_ALWAYS: Final = 0.6
+_GAUSS: Final = leggauss(8)
+_C: Final = np.concatenate([[0.0, _NEARLY_ALWAYS], (_GAUSS[0] + 1) / 2])
+_C_WEIGHTS: Final = np.concatenate(
+    [[_OF_CHURN_NEARLY_ALWAYS], (1.0 - _OF_CHURN_NEARLY_ALWAYS) * _GAUSS[1] / 2]
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +106,9 @@ def rates_with_churn(
     """Posterior of lambda and c of each page, from its gaps and what is known of its updates.
 
     lambda has the log-normal prior. c is 0 with probability 1 - `churning_pages` (the spike), else
-    uniform on (0, 1) (the slab). A Beta prior with its mass near 0 will not do: it lets a page of
-    session links win after four controls (E[c] = 0.57).
+    uniform on (0, 1) (the slab), or 0.99 for those that show new links at nearly every request. A Beta
+    prior with its mass near 0 will not do: it lets a page of session links win after four controls
+    (E[c] = 0.57).
 
     Pages without suspicion, which are nearly all, have c = 0 and cost what `bayes_with_spread` costs:
     those whose rate is not unusually high for the prior, and whose likelihood does not grow with c.

@@ -45,7 +45,7 @@ class Allowance:
 
     @property
     def most(self) -> int:
-        """How many more this run may make: of what is left only some, for pages that look worse later."""
+        """How many more this run may make; of what is left only some: others may look worse later."""
         at_once = math.ceil(MOST_AT_ONCE * self.of_budget)
         return min(int(self.left + self.of_budget + 1e-9), at_once) - self.made
 
