@@ -36,7 +36,9 @@ def quiet_days(
     Each site's time is cut at all these moments. Up to each of them the sum is kept, in whole numbers
     that may overflow: differences within a site are exact, whatever other sites there are.
     """
-    until, since = (np.rint(days * _SECONDS).astype(np.uint64) for days in (last_visit, quiet_since))
+    until, since = (
+        np.rint(days * _SECONDS).astype(np.uint64) for days in (last_visit, quiet_since)
+    )
     site = own.astype(np.uint64) << _SITE_SHIFT
     is_quiet = since < until
     begins = site[is_quiet] | since[is_quiet] << _ONE

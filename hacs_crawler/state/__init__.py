@@ -10,7 +10,7 @@ from hacs_crawler.state.address import (
     sqlite_path,
 )
 from hacs_crawler.state.codec import ROW, decode_page
-from hacs_crawler.state.database import PAGES_A_CALL, Recorded, State, merged
+from hacs_crawler.state.database import PAGES_A_CALL, State
 from hacs_crawler.state.digests import digest_number
 from hacs_crawler.state.estimation import Estimation, baselines_of, fates, histories
 from hacs_crawler.state.future import Future, as_of, without_future
@@ -42,7 +42,8 @@ from hacs_crawler.state.outcome_log import (
     sorted_outcomes,
     time_share,
 )
-from hacs_crawler.state.page import Harvest, News, Page, Visit, copy_of
+from hacs_crawler.state.page import UPDATES, Harvest, News, Page, Updates, Visit, copy_of
+from hacs_crawler.state.recorded import Recorded, merged, on_their_sites
 from hacs_crawler.state.reestimation import Run, advanced, follow_prior, new_run, stopped_run
 from hacs_crawler.state.store import SCHEMA, Ids, Rows, Store
 from hacs_crawler.state.varying import forget_varying, learn_varying, read_varying
@@ -54,6 +55,7 @@ __all__ = [
     "SCHEMA",
     "SEEN",
     "UPDATED",
+    "UPDATES",
     "Estimation",
     "ExportError",
     "Future",
@@ -71,6 +73,7 @@ __all__ = [
     "Run",
     "State",
     "Store",
+    "Updates",
     "Visit",
     "advanced",
     "as_of",
@@ -94,6 +97,7 @@ __all__ = [
     "learn_varying",
     "merged",
     "new_run",
+    "on_their_sites",
     "open_state",
     "open_store",
     "predictions",
