@@ -28,8 +28,8 @@ class Sightings:
 
     `sites` are numbers, 0 for none. `last_update` is the last visit that found an update, `before` the
     visit before that one. `quiet_since` is from when on the page is known to have had no update: the
-    last one, or the first visit or another baseline, which finds a page neither updated nor quiet. Visits
-    less than a second apart count as one moment.
+    last one, or the first visit or another baseline, which finds a page neither updated nor quiet.
+    Visits less than a second apart count as one moment.
     """
 
     sites: Ints

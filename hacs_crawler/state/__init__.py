@@ -37,6 +37,8 @@ from hacs_crawler.state.outcome_log import (
     chance_of_new_links,
     check_prediction,
     churn_of,
+    has_new_links,
+    is_new_to_site,
     predictions,
     share_of_time,
     sorted_outcomes,
@@ -45,6 +47,7 @@ from hacs_crawler.state.outcome_log import (
 from hacs_crawler.state.page import UPDATES, Harvest, News, Page, Updates, Visit, copy_of
 from hacs_crawler.state.recorded import Recorded, merged, on_their_sites
 from hacs_crawler.state.reestimation import Run, advanced, follow_prior, new_run, stopped_run
+from hacs_crawler.state.site_links import LinkClaim, claimed_of
 from hacs_crawler.state.store import SCHEMA, Ids, Rows, Store
 from hacs_crawler.state.varying import forget_varying, learn_varying, read_varying
 
@@ -62,6 +65,7 @@ __all__ = [
     "Harvest",
     "Ids",
     "Label",
+    "LinkClaim",
     "MemoryStore",
     "News",
     "OutcomeMerger",
@@ -82,6 +86,7 @@ __all__ = [
     "check_prediction",
     "check_state",
     "churn_of",
+    "claimed_of",
     "copy_of",
     "decode_page",
     "describe",
@@ -90,8 +95,10 @@ __all__ = [
     "fates",
     "follow_prior",
     "forget_varying",
+    "has_new_links",
     "histories",
     "is_export",
+    "is_new_to_site",
     "is_outcomes",
     "is_server",
     "learn_varying",

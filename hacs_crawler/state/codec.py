@@ -7,10 +7,9 @@ level, and links take 4 or 2 bytes each. Layout 3 is either, with the number of 
 (8 bytes each), and contents (4 bytes each) at the end. Layout 4 is as layout 3 with the rate's log_sd
 after the rate. Layout 5, the one that is written, has the page's churn and churning after that. Behind
 the harvests it has the number of changes of link rules, and these (8 bytes each), the numbers of pairs
-of digests and of contents, twice that of echoes (one more where the page is in its site's memory), and all
-of these, and the times at which links were last seen: the latest of these
-times, and the places and the times of the links with other ones. Versions that know only earlier
-layouts refuse it.
+of digests and of contents, twice that of echoes (one more where the page is in its site's memory), these
+lists (4 bytes each), and the times at which links were last seen: the latest of these times, and the
+places and the times of the links with other ones. Versions that know only earlier layouts refuse it.
 A page of 100 links and 50 visits with 10 updates takes about 1.2 KB.
 """
 

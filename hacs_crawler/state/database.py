@@ -109,6 +109,10 @@ class State:
         """Return the known ones of these pages, in one round trip; damaged ones are logged."""
         return decode_pages(self.store.load(page_ids))
 
+    def site_links(self, sites: Sequence[int]) -> dict[int, bytes]:
+        """Return what is remembered of the links of sites, in one round trip."""
+        return self.store.site_links(sites)
+
     def record(
         self, visits: Sequence[Visit], known: Mapping[int, Page] | None = None
     ) -> list[Recorded]:

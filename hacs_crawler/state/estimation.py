@@ -61,7 +61,8 @@ class Estimation:
 
     def rates(self, pages: Sequence[Page]) -> Rates:
         """Return each page's estimated rate in 1/day, its spread, and the page's churn."""
-        visits = Visits(*histories(pages, self.updates), self.fade_days, baselines_of(pages), fates(pages))
+        found = histories(pages, self.updates)
+        visits = Visits(*found, self.fade_days, baselines_of(pages), fates(pages))
         return estimate_with_churn(self.estimator, visits, self.prior, self.churning_pages)
 
     def estimate(self, pages: Sequence[Page]) -> None:

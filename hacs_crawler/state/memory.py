@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from hacs_crawler.state.codec import ROW, UNKNOWN_ROW, VERSION_OFFSET
 from hacs_crawler.state.outcome_log import OUTCOME, Outcomes
-from hacs_crawler.state.site_links import Claim, claimed_of
+from hacs_crawler.state.site_links import LinkClaim, claimed_of
 from hacs_crawler.state.store import Change, Ids, Rows
 
 BATCH = 10_000
@@ -63,8 +63,8 @@ class MemoryStore:
         """Return what is remembered of the links of those sites."""
         return {site: self._site_links[site] for site in sites if site in self._site_links}
 
-    def claim(self, claims: Sequence[Claim]) -> list[NDArray[np.bool_]]:
-        """Claim links for pages; return which are theirs."""
+    def claim(self, claims: Sequence[LinkClaim]) -> list[NDArray[np.bool_]]:
+        """LinkClaim links for pages; return which are theirs."""
         after, owned = claimed_of(self._site_links, claims)
         self._site_links |= after
         return owned

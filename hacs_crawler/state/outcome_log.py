@@ -41,9 +41,9 @@ seconds since 1970 UTC, `site` is `site_id` of its URL, `label` the number of it
 probability of an update as predicted, `raw_p` the same before any calibration was applied.
 `days_since_visit` is infinite where the page had never been seen. `bytes` is the size of the answer's
 body. `new_to_site` is one more than the number of the `new_links` that were new to the site, 0 in
-records of earlier versions, which did not count them: see `site_links_of`. `flags` has SEEN where the page was
-observed, UPDATED where there was what HACS_UPDATES says is an update, and in its upper
-six bits the page's churn as estimated then, see `churn_of`.
+records of earlier versions, which did not count them. `flags` has SEEN where the page was observed,
+UPDATED where there was what HACS_UPDATES says is an update, and in its upper six bits the page's churn
+as estimated then, see `churn_of`.
 """
 SEEN: Final = 1
 UPDATED: Final = 2
@@ -67,7 +67,6 @@ _LABEL_KINDS: Final[dict[str, type | tuple[type, ...]]] = {
     "updates": str,
 }
 
-Counts = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Outcomes = NDArray[np.void]
 
@@ -229,11 +228,6 @@ def flags_of(*, is_seen: bool, is_update: bool, churn: float) -> int:
 def churn_of(outcomes: Outcomes | np.void) -> Floats:
     """Return the pages' churn c as estimated when the visits were ranked, in steps of 1/63."""
     return (outcomes["flags"] >> _CHURN_SHIFT) / _CHURN_STEPS
-
-
-def site_links_of(outcomes: Outcomes) -> Counts:
-    """Return how many links were new to the site, -1 where that is not known."""
-    return outcomes["new_to_site"].astype(np.int64) - 1
 
 
 def has_new_links(outcomes: Outcomes) -> NDArray[np.bool_]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,10 +12,14 @@ from numpy.typing import NDArray
 from hacs_crawler.links import menu_id, page_id_of, site_id
 from hacs_crawler.state.outcome_log import outcome
 from hacs_crawler.state.page import News, Page, Updates, Visit, merge, note_echo
-from hacs_crawler.state.site_links import Claim, owned_links
+from hacs_crawler.state.site_links import LinkClaim, owned_links
 
-Claims = Callable[[Sequence[Claim]], list[NDArray[np.bool_]]]
+Claims = Callable[[Sequence[LinkClaim]], list[NDArray[np.bool_]]]
 """What makes claims on the memories of sites, as `Store.claim`."""
+
+
+_CHURNING: Final = 0.5
+"""From this churn on a page claims nothing: its passing links would push out what its site remembers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,11 +110,13 @@ def _shows_links(visit: Visit) -> bool:
     return visit.news is News.SEEN and visit.links is not None
 
 
-def _claim_of(one: Recorded) -> Claim | None:
+def _claim_of(one: Recorded) -> LinkClaim | None:
     """Return what a visit asks of its site's memory: new links, all where it has none of the page."""
     visit = one.visit
     if not _shows_links(visit):
         return None
+    if one.before.churn >= _CHURNING:
+        return None
     is_known = one.before.is_in_site and not one.is_baseline
     links = one.new_links if is_known else visit.links
-    return Claim.of(menu_id(visit.url), page_id_of(visit.url), links) if links else None
+    return LinkClaim.of(menu_id(visit.url), page_id_of(visit.url), links) if links else None

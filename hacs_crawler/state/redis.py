@@ -39,7 +39,7 @@ from hacs_crawler.state.redis_scripts import (
     TRIM_OUTCOMES,
     WRITE,
 )
-from hacs_crawler.state.site_links import Claim
+from hacs_crawler.state.site_links import LinkClaim
 from hacs_crawler.state.store import (
     DAMAGED_OUTCOMES,
     DAMAGED_ROWS,
@@ -131,7 +131,7 @@ class RedisStore:
         found = self._fetched([(self._key(site, "site_links"), site) for site in sites])
         return {site: one for site, one in zip(sites, found, strict=True) if one is not None}
 
-    def claim(self, claims: Sequence[Claim]) -> list[NDArray[np.bool_]]:
+    def claim(self, claims: Sequence[LinkClaim]) -> list[NDArray[np.bool_]]:
         """See `Store.claim`; one pipeline of one script a claim."""
         if not claims:
             return []

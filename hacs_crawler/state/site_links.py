@@ -34,7 +34,7 @@ _PAGE_MASK: Final = 2**16 - 1
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class LinkClaim:
     """Links that a page shows, as its site's memory is asked for them.
 
     `site` is `menu_id` of the page's URL, `links` has no link twice.
@@ -45,7 +45,7 @@ class Claim:
     links: NDArray[np.uint32]
 
     @classmethod
-    def of(cls, site: int, page_id: int, links: Iterable[int]) -> Claim:
+    def of(cls, site: int, page_id: int, links: Iterable[int]) -> LinkClaim:
         """Return the claim of a page on links, given by their fingerprints."""
         short = sorted({link & _LINK_MASK for link in links})
         return cls(site, page_id & _PAGE_MASK, np.array(short, np.uint32))
@@ -57,7 +57,7 @@ class Claim:
         return found
 
 
-def claimed(memory: bytes, claims: Sequence[Claim]) -> tuple[bytes, list[NDArray[np.bool_]]]:
+def claimed(memory: bytes, claims: Sequence[LinkClaim]) -> tuple[bytes, list[NDArray[np.bool_]]]:
     """Return a site's memory after some claims, and of each claim which links are its page's.
 
     A memory that is cut begins anew.
@@ -79,7 +79,7 @@ def claimed(memory: bytes, claims: Sequence[Claim]) -> tuple[bytes, list[NDArray
 
 
 def claimed_of(
-    memories: Mapping[int, bytes], claims: Sequence[Claim]
+    memories: Mapping[int, bytes], claims: Sequence[LinkClaim]
 ) -> tuple[dict[int, bytes], list[NDArray[np.bool_]]]:
     """Return the memories of sites that claims have changed, and of each claim what is its page's."""
     by_site: dict[int, list[int]] = {}
@@ -96,7 +96,9 @@ def claimed_of(
     return after, [owned[place] for place in range(len(claims))]
 
 
-def owned_links(links: Iterable[int], claim: Claim, is_owned: NDArray[np.bool_]) -> frozenset[int]:
+def owned_links(
+    links: Iterable[int], claim: LinkClaim, is_owned: NDArray[np.bool_]
+) -> frozenset[int]:
     """Return those of the links that a claim, in which they all are, has made the page's own."""
     own = set(claim.links[is_owned].tolist())
     return frozenset(link for link in links if link & _LINK_MASK in own)

@@ -18,7 +18,7 @@ from hacs_crawler.exceptions import StateError, StateUnavailableError
 from hacs_crawler.state.codec import ROW, UNKNOWN_ROW, row_of, unsound
 from hacs_crawler.state.moves import MOVED
 from hacs_crawler.state.outcome_log import OUTCOME, Outcomes
-from hacs_crawler.state.site_links import Claim, claimed_of
+from hacs_crawler.state.site_links import LinkClaim, claimed_of
 from hacs_crawler.state.sqlite_moves import move_pages
 from hacs_crawler.state.store import (
     DAMAGED_OUTCOMES,
@@ -148,7 +148,7 @@ class SQLiteStore:
         with self._naming_errors("read"):
             return self._links_of(sites)
 
-    def claim(self, claims: Sequence[Claim]) -> list[NDArray[np.bool_]]:
+    def claim(self, claims: Sequence[LinkClaim]) -> list[NDArray[np.bool_]]:
         """See `Store.claim`; one transaction."""
         if not claims:
             return []

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hacs_crawler.state.outcome_log import Outcomes
-from hacs_crawler.state.site_links import Claim
+from hacs_crawler.state.site_links import LinkClaim
 
 SCHEMA = 4
 """Version of everything a store holds: tables or keys, page bytes, ranking rows.
@@ -66,8 +66,8 @@ class Store(Protocol):
         See `state.site_links`. Sites of which nothing is remembered are left out.
         """
 
-    def claim(self, claims: Sequence[Claim]) -> list[NDArray[np.bool_]]:
-        """Claim links for pages, one claim after the other, in one round trip.
+    def claim(self, claims: Sequence[LinkClaim]) -> list[NDArray[np.bool_]]:
+        """LinkClaim links for pages, one claim after the other, in one round trip.
 
         Returns for each claim which of its links are its page's. Each is made whole or not at all, and
         none at the same time as another one of its site.

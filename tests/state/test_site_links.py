@@ -15,7 +15,7 @@ from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.state.memory import MemoryStore
 from hacs_crawler.state.page import News, Page, Visit
 from hacs_crawler.state.recorded import Recorded
-from hacs_crawler.state.site_links import ENTRY, MOST_BYTES, MOST_LINKS, Claim
+from hacs_crawler.state.site_links import ENTRY, MOST_BYTES, MOST_LINKS, LinkClaim
 from hacs_crawler.state.store import Store
 from hacs_crawler.utils.times import DAY
 
@@ -24,7 +24,7 @@ TALKS = "http://a.example/~ada/talks.html"
 
 
 def owned(store: Store, page: int, *links: int, site: int = 7) -> list[bool]:
-    (found,) = store.claim([Claim.of(site, page, links)])
+    (found,) = store.claim([LinkClaim.of(site, page, links)])
     return found.tolist()
 
 
@@ -61,8 +61,8 @@ def test_sites_know_nothing_of_each_other(store: Store) -> None:
 
 
 def test_of_claims_made_at_once_the_first_has_the_link(store: Store) -> None:
-    claims = [Claim.of(7, page, [10]) for page in (3, 4)]
-    assert [one.tolist() for one in store.claim([*claims, Claim.of(8, 5, [10])])] == [
+    claims = [LinkClaim.of(7, page, [10]) for page in (3, 4)]
+    assert [one.tolist() for one in store.claim([*claims, LinkClaim.of(8, 5, [10])])] == [
         [True],
         [False],
         [True],
