@@ -126,7 +126,7 @@ SITE_COLUMNS: Final[Mapping[str, Callable[[Standing], str]]] = MappingProxyType(
 def table(standings: Sequence[Standing], *, has_budgets: bool) -> str:
     """Return the standings as a table in Markdown."""
     has_sites = any(standing.score.site_hits is not None for standing in standings)
-    cells_of = COLUMNS | SITE_COLUMNS if has_sites else COLUMNS
+    cells_of = {**COLUMNS, **SITE_COLUMNS} if has_sites else COLUMNS
     columns = [
         [title, *(cell(standing) for standing in standings)] for title, cell in cells_of.items()
     ]

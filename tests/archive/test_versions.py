@@ -80,7 +80,7 @@ def test_what_is_wrong_is_said_with_its_line(path: Path, lines: list[str], probl
 
 
 def test_an_update_has_to_have_added_something(path: Path) -> None:
-    with pytest.raises(TimelineError, match="line 1: url = .*: an update added no link"):
+    with pytest.raises(TimelineError, match=r"line 1: url = .*: an update added no link"):
         read(path, page(URLS[0], version(1, "x"), version(2, "x")), updates=events([DAY_2], []))
 
 

@@ -142,7 +142,7 @@ def with_links(known: Scenario, *links: list[set[int]]) -> Scenario:
 
 
 def test_a_link_that_two_pages_gained_is_found_once_for_their_site() -> None:
-    """Both pages gain link 7 on day 1.5, found on days 2 and 3; the second one a link of its own later."""
+    """Both pages gain link 7 on day 1.5, found on days 2 and 3; the second one another one later."""
     known = scenario([[(1.5, 1)], [(1.5, 1), (4.0, 1)]])
     score = compete(with_links(known, [{1}, {7}], [{1}, {7}, {8}]), "last-obs")
     assert (score.hits, score.site_hits, score.site_updates_found) == (3, 2, 2)
