@@ -2,20 +2,42 @@
 
 from __future__ import annotations
 
+import json
+import sqlite3
 from collections.abc import Callable, Sequence
+from contextlib import closing
+from dataclasses import asdict, replace
 from itertools import permutations
+from pathlib import Path
 from threading import Thread
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from hacs_crawler.links import menu_id, menu_of, page_id_of
+from hacs_crawler.ranking.arms import without_experiment
+from hacs_crawler.ranking.candidates import candidates_from
+from hacs_crawler.ranking.options import RankingOptions
+from hacs_crawler.ranking.policies import POLICIES
 from hacs_crawler.state.database import State
 from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.state.memory import MemoryStore
+from hacs_crawler.state.outcome_jsonl import from_line, to_line
+from hacs_crawler.state.outcome_log import (
+    OUTCOME,
+    SEEN,
+    UPDATED,
+    Label,
+    Prediction,
+    has_new_links,
+    is_new_to_site,
+    label_of,
+)
 from hacs_crawler.state.page import News, Page, Visit
 from hacs_crawler.state.recorded import Recorded
 from hacs_crawler.state.site_links import ENTRY, MOST_BYTES, MOST_LINKS, LinkClaim
+from hacs_crawler.state.sqlite import SQLiteStore
 from hacs_crawler.state.store import Store
 from hacs_crawler.utils.times import DAY
 
@@ -239,6 +261,117 @@ def test_what_is_new_to_the_site_depends_on_which_visit_is_recorded_first() -> N
         state.record([visit(url, 1, 1) for url in (HOME, PAPERS, TALKS)])
         found = [one for single in order for one in state.record([single])]
         assert [one.updated_site for one in found] == [True, False, False]
+
+
+def prediction() -> Prediction:
+    numbers = dict.fromkeys(("p", "raw_p", "rate_per_day", "days_since_visit", "churn"), 0.5)
+    return Prediction(label=1, run=1, **numbers)  # type: ignore[typeddict-item]
+
+
+def ranked(url: str, day: int, *links: int) -> Visit:
+    return replace(visit(url, day, *links), prediction=prediction())
+
+
+@pytest.mark.parametrize(("updates", "updated"), [("page", [True, True]), ("site", [True, False])])
+def test_outcome_records_count_both_and_say_which_was_ranked_for(
+    store: Store, updates: str, updated: list[bool]
+) -> None:
+    state = state_of(store, updates)
+    state.record([visit(HOME, 1, 1), visit(PAPERS, 1, 1)])
+    state.record([ranked(HOME, 8, 1, 7, 8), ranked(PAPERS, 9, 1, 7), ranked(PAPERS, 10, 1, 7)])
+    found = state.outcomes()
+    assert ((found["flags"] & UPDATED) > 0).tolist() == [*updated, False]
+    assert found["new_links"].tolist() == [2, 1, 0]
+    assert has_new_links(found).tolist() == [True, True, False]
+    assert is_new_to_site(found).tolist() == [True, False, False]
+
+
+def test_records_of_earlier_versions_are_taken_for_new_to_the_site() -> None:
+    old = np.zeros(2, OUTCOME)
+    old["flags"], old["new_links"] = [SEEN | UPDATED, SEEN], [3, 0]
+    assert old.dtype.itemsize == 45
+    assert is_new_to_site(old).tolist() == has_new_links(old).tolist() == [True, False]
+
+
+def test_lines_of_outcome_records_say_what_was_new_to_the_site() -> None:
+    label = Label(0, "", "hacs", "bayes", 365.0, "visit", 0.0, siblings=True, updates="site")
+    outcome = np.zeros(1, OUTCOME)
+    outcome["new_links"], outcome["new_to_site"] = 3, 2 + 1
+    for raw, number in ((3, 2), (0, None)):
+        outcome["new_to_site"] = raw
+        line = to_line(outcome[0], label, None)
+        assert json.loads(line)["new_to_site"] == number
+        values, read = from_line(
+            line.replace(b'"at": null', b'"at": "2020-01-01T00:00:00Z"').replace(
+                b'"run": null', b'"run": "2020-01-01T00:00:00Z"'
+            )
+        )
+        assert read == label
+        assert values[OUTCOME.names.index("new_to_site") - 1] == raw  # type: ignore[union-attr]
+
+
+def test_labels_tell_what_p_was_of_and_keep_their_numbers_where_it_is_the_page() -> None:
+    page = Label(0, "", "hacs", "bayes", 365.0, "visit", 0.0, siblings=True)
+    site = replace(page, updates="site")
+    assert page.number != site.number
+    assert site.model == f"{page.model} new to the site"
+    fields = asdict(page)
+    del fields["updates"]
+    assert label_of(fields) == page, "as earlier versions kept it"
+
+
+def test_pages_that_churn_claim_nothing(store: Store) -> None:
+    state = state_of(store)
+    state.record([visit(HOME, 1, 1), visit(PAPERS, 1, 1)])
+    trap = page_in(state, HOME)
+    trap.churn = 0.9
+    before = store.site_links([menu_id(HOME)])
+    (found,) = state.record([visit(HOME, 2, 1, 77)], {page_id_of(HOME): trap})
+    assert found.updated_site
+    assert store.site_links([menu_id(HOME)]) == before
+
+
+def test_a_baseline_under_other_rules_of_links_claims_all_that_it_shows(store: Store) -> None:
+    state = state_of(store)
+    state.record([replace(visit(url, 1, 1), link_rules=1) for url in (HOME, PAPERS)])
+    state.record([replace(visit(url, 2, 2), link_rules=2) for url in (HOME, PAPERS)])
+    (found,) = state.record([replace(visit(PAPERS, 3, 2, 7), link_rules=2)])
+    assert (found.updated, found.updated_site) == (True, True)
+    memory = np.frombuffer(store.site_links([menu_id(HOME)])[menu_id(HOME)], ENTRY)
+    assert memory["link"].tolist() == [1, 2, 7]
+    of_home, of_papers = (page_id_of(url) & 0xFFFF for url in (HOME, PAPERS))
+    assert memory["page"].tolist() == [of_home, of_home, of_papers]
+
+
+def test_an_older_file_without_the_table_gets_it(tmp_path: Path) -> None:
+    file = tmp_path / "state.db"
+    store = SQLiteStore(file, "hacs")
+    store.close()
+    with closing(sqlite3.connect(file)) as db:
+        db.execute('DROP TABLE "hacs.site_links"')
+    assert owned(SQLiteStore(file, "hacs"), 1, 10) == [True]
+
+
+def test_where_sites_count_a_sibling_s_update_makes_no_page_rise() -> None:
+    rises = []
+    for updates in ("page", "site"):
+        state = state_of(MemoryStore(), updates)
+        state.record(
+            [visit(url, day, *range(day)) for url in (HOME, PAPERS) for day in (1, 40, 80)]
+        )
+        ids = np.array([page_id_of(HOME), page_id_of(PAPERS)])
+        before = p_of(state, ids)
+        state.record([visit(PAPERS, 99, *range(99))])
+        rises.append(p_of(state, ids) - before)
+    assert rises[0] > 0.0
+    assert rises[1] <= 0.0
+
+
+def p_of(state: State, ids: NDArray[np.int64]) -> float:
+    """Return p of the first page on day 100."""
+    options = RankingOptions(without_experiment(POLICIES["hacs"]))
+    candidates = candidates_from(ids, state.rows(ids), 100 * DAY, state.estimation, options)
+    return float(candidates.p[0])
 
 
 @pytest.mark.parametrize(
