@@ -2,8 +2,8 @@
 
 python benchmarks/site_links.py FOLDER     # with pages.csv, updates.csv, versions.jsonl.gz; a minute
 
-Every update of the histories is seen as it happens. Some memories are bounded to fewer links than the one
-of a state, some are of all sites together, as a key that is too wide would have it.
+Every update of the histories is seen as it happens. Some memories are bounded to fewer links than that
+of a state, one is of all sites together, as a key that is too wide would have it.
 """
 
 import argparse

@@ -60,8 +60,6 @@ def candidates_from(
         ),
         estimation.togetherness,
     )
-    if estimation.updates == "site":  # what a sibling had is not new to the site any more
-        shared = np.zeros_like(shared)
     alone = chance_of_update(
         rate,
         log_sd,

@@ -352,19 +352,32 @@ def test_an_older_file_without_the_table_gets_it(tmp_path: Path) -> None:
     assert owned(SQLiteStore(file, "hacs"), 1, 10) == [True]
 
 
-def test_where_sites_count_a_sibling_s_update_makes_no_page_rise() -> None:
+def test_where_sites_count_an_echo_on_a_sibling_makes_no_page_rise() -> None:
     rises = []
     for updates in ("page", "site"):
         state = state_of(MemoryStore(), updates)
-        state.record(
-            [visit(url, day, *range(day)) for url in (HOME, PAPERS) for day in (1, 40, 80)]
-        )
-        ids = np.array([page_id_of(HOME), page_id_of(PAPERS)])
+        state.record([visit(url, day, 1) for url in (HOME, PAPERS, TALKS) for day in (1, 40, 80)])
+        state.record([visit(TALKS, 81, 1, 7)])
+        ids = np.array([page_id_of(url) for url in (HOME, PAPERS, TALKS)])
         before = p_of(state, ids)
-        state.record([visit(PAPERS, 99, *range(99))])
+        (echo,) = state.record([visit(PAPERS, 99, 1, 7)])
+        assert echo.updated
+        assert not echo.updated_site
         rises.append(p_of(state, ids) - before)
     assert rises[0] > 0.0
     assert rises[1] <= 0.0
+
+
+def test_where_sites_count_siblings_that_share_a_menu_only_are_not_updated_together() -> None:
+    together = []
+    for updates in ("page", "site"):
+        state = state_of(MemoryStore(), updates)
+        urls = [f"http://a.example/~ada/{number}.html" for number in range(8)]
+        state.record([visit(url, day, *links) for url in urls for day, links in history()])
+        state.refit_prior()
+        state.read_prior()
+        together.append(state.estimation.togetherness.overall)
+    assert together[1] < together[0]
 
 
 def p_of(state: State, ids: NDArray[np.int64]) -> float:
