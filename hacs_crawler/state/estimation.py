@@ -47,6 +47,8 @@ class Estimation:
             "estimator": self.estimator,
             "fade_days": self.fade_days,
             "prior": asdict(self.prior),
+            "churning_pages": self.churning_pages,
+            "updates": self.updates,
         }
 
     @property

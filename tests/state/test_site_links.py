@@ -36,6 +36,7 @@ from hacs_crawler.state.outcome_log import (
 )
 from hacs_crawler.state.page import News, Page, Visit
 from hacs_crawler.state.recorded import Recorded
+from hacs_crawler.state.reestimation import follow_prior
 from hacs_crawler.state.site_links import ENTRY, MOST_BYTES, MOST_LINKS, LinkClaim
 from hacs_crawler.state.sqlite import SQLiteStore
 from hacs_crawler.state.store import Store
@@ -242,6 +243,21 @@ def test_rates_are_learned_from_what_counts_as_an_update(store: Store) -> None:
 def history() -> list[tuple[int, range]]:
     """Visits every ten days, with a link more each time."""
     return [(10 * number, range(number + 1)) for number in range(1, 8)]
+
+
+def test_after_a_change_of_what_counts_all_pages_are_estimated_anew(store: Store) -> None:
+    by_page = state_of(store)
+    by_page.record([visit(url, day, *links) for url in (HOME, PAPERS) for day, links in history()])
+    follow_prior(by_page, lambda *_: None)
+    assert follow_prior(by_page, lambda *_: None) is None
+    before = [page_in(by_page, url).rate for url in (HOME, PAPERS)]
+    by_site = state_of(store, "site")
+    run = follow_prior(by_site, lambda *_: None)
+    assert run is not None
+    assert run.pages == 2
+    after = [page_in(by_site, url).rate for url in (HOME, PAPERS)]
+    assert after[1] < before[1] / 2
+    assert by_site.rows(np.array([page_id_of(PAPERS)]))["updates"].tolist() == [0]
 
 
 def test_the_ranking_row_knows_the_updates_that_count(store: Store) -> None:
