@@ -191,7 +191,7 @@ class PageCache:
         before = found or Page(visit.url)
         recorded = replace(merged(before, copy_of(before), visit), is_known=is_known)
         if is_known:
-            (recorded,) = on_their_sites([recorded], self._sites.claim)
+            (recorded,) = on_their_sites([recorded], self._sites)
             if page_id not in self._latest:  # else it has visits that the state may not know
                 self._known[page_id] = before
             self._latest[page_id] = recorded.after

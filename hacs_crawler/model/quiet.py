@@ -20,7 +20,7 @@ MOST_QUIET: Final = math.ceil(math.log(LEAST_LEFT) / math.log(1.0 - QUIET_SHARE)
 _SECONDS: Final = 86_400.0
 _SITE_SHIFT: Final = np.uint64(33)
 _ONE: Final = np.uint64(1)
-_STEPS: Final = 2.0**24
+_STEPS: Final = 2.0**30
 
 
 def quiet_days(

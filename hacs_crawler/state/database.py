@@ -119,7 +119,8 @@ class State:
         """Record visits, of any pages and in any order, and return what each of them brought.
 
         Each page is written whole or not at all, with its new rate. `known` are pages as the caller
-        loaded them. Writing takes one round trip, and a further one for the pages that are in the
+        loaded them. Writing takes one round trip, one more where links are new (see
+        `state.site_links`), and a further one for the pages that are in the
         store otherwise than in `known`: they are merged again from what the store has.
 
         Raises StateUnavailableError where the store cannot be reached; recording the same visits
@@ -142,7 +143,7 @@ class State:
                 after[page_id] = page
             advanced = (index for page_id in base for index in by_page[page_id])
             by_time = sorted(advanced, key=lambda index: visits[index].at)
-            found = on_their_sites([recorded[index] for index in by_time], self.store.claim)
+            found = on_their_sites([recorded[index] for index in by_time], self.store)
             recorded.update(zip(by_time, found, strict=True))
             for page in after.values():
                 self._bound_links(page)

@@ -324,7 +324,6 @@ def merge_pages(page: Page, other: Page) -> Page:
         digests=digests.union(page.digests, other.digests),
         contents=digests.union_of_contents(page.contents, other.contents),
         echoes=array("I", sorted({*page.echoes, *other.echoes})),
-        is_in_site=page.is_in_site and other.is_in_site,
         link_level=max(page.link_level, other.link_level),
         links_since=min(filter(None, (page.links_since, other.links_since)), default=0),
         last_news=latest.last_news,
@@ -343,6 +342,9 @@ def merge_pages(page: Page, other: Page) -> Page:
     seen = narrowed(page.sightings(), result.link_level)
     _join(seen, narrowed(other.sightings(), result.link_level))
     _set_sightings(result, seen)
+    result.is_in_site = (page.is_in_site and other.is_in_site) or any(
+        one.is_in_site and one.links == result.links for one in (page, other)
+    )
     _see_repeated(result)
     return result
 

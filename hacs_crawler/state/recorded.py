@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,8 +14,12 @@ from hacs_crawler.state.outcome_log import outcome
 from hacs_crawler.state.page import News, Page, Updates, Visit, merge, note_echo
 from hacs_crawler.state.site_links import LinkClaim, owned_links
 
-Claims = Callable[[Sequence[LinkClaim]], list[NDArray[np.bool_]]]
-"""What makes claims on the memories of sites, as `Store.claim`."""
+
+class Memories(Protocol):
+    """What remembers the links of sites: a store, or what was read of one."""
+
+    def claim(self, claims: Sequence[LinkClaim]) -> list[NDArray[np.bool_]]:
+        """Claim links for pages; see `Store.claim`."""
 
 
 _CHURNING: Final = 0.5
@@ -65,14 +69,14 @@ def merged(before: Page, page: Page, visit: Visit) -> Recorded:
     return Recorded(visit, new_links, updated, before, page, new_to_site=new_links)
 
 
-def on_their_sites(recorded: Sequence[Recorded], claim: Claims) -> list[Recorded]:
+def on_their_sites(recorded: Sequence[Recorded], memories: Memories) -> list[Recorded]:
     """Return what visits brought, given in the order of time, with what of it was new to their sites.
 
-    Echoes are noted in their pages. Calls `claim` once, if there is anything to ask for.
+    Echoes are noted in their pages. One call of `memories.claim`, if there is anything to ask for.
     """
     claims = [_claim_of(one) for one in recorded]
     made = [one for one in claims if one is not None]
-    owned = iter(claim(made) if made else [])
+    owned = iter(memories.claim(made) if made else [])
     found = []
     echoes: dict[int, list[int]] = {}
     for one, own in zip(recorded, claims, strict=True):

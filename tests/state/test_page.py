@@ -169,7 +169,7 @@ def test_pages_merged_have_the_echoes_of_both() -> None:
         page.is_in_site = at == 9
     merged = merge_pages(*pages)
     assert merged == merge_pages(*reversed(pages))
-    assert (list(merged.echoes), merged.is_in_site) == ([5, 9], False)
+    assert (list(merged.echoes), merged.is_in_site) == ([5, 9], True)
 
 
 def test_a_gone_page_waits_longer_each_time_and_is_back_with_the_next_answer() -> None:
