@@ -22,7 +22,7 @@ from hacs_crawler.model import ESTIMATORS
 from hacs_crawler.ranking.arms import Arm, Experiment, without_experiment
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.policies import POLICIES, Policy, policy_of
-from hacs_crawler.state import Estimation, check_state, is_server
+from hacs_crawler.state import UPDATES, Estimation, check_state, is_server
 
 T = TypeVar("T")
 Clock = Callable[[], float]
@@ -38,6 +38,7 @@ DEFAULTS: Final[dict[str, Any]] = {
     "HACS_ESTIMATOR": "bayes",
     "HACS_FADE_DAYS": 365.0,
     "HACS_ELAPSED_FROM": "visit",
+    "HACS_UPDATES": "page",
     "HACS_HORIZON_DAYS": 0.0,
     "HACS_SIBLINGS": True,
     "HACS_CALIBRATION": True,
@@ -133,6 +134,7 @@ class Config:
             estimation=Estimation(
                 estimator=read.choice("HACS_ESTIMATOR", tuple(ESTIMATORS)),
                 fade_days=read.number("HACS_FADE_DAYS", above=0.0, at_most=math.inf),
+                updates="site" if read.choice("HACS_UPDATES", UPDATES) == "site" else "page",
             ),
             ranking=read.ranking(),
             rank_window=read.count("HACS_RANK_WINDOW"),

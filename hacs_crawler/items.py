@@ -11,7 +11,8 @@ class PageVisit:
     """A page that was visited. Rates are in 1/day, times in UTC.
 
     `p` is the probability of an update as predicted before the visit; `new_links` counts the links
-    that no earlier visit had shown (none on a first visit).
+    that no earlier visit had shown (none on a first visit), `new_to_site` those of them that no other
+    page of the site was known to show.
     """
 
     url: str
@@ -19,6 +20,7 @@ class PageVisit:
     is_first: bool
     is_update: bool
     new_links: int
+    new_to_site: int
     rate_per_day: float
     last_update: datetime | None
     p: float

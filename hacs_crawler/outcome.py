@@ -24,8 +24,9 @@ class Outcome:
     """A visit's outcome. Rates are in 1/day, times in UTC.
 
     `new_links` are fingerprints of the links that no earlier visit had shown; `is_update` says whether
-    there were any. Both are empty on a first visit, which is the baseline. `p` is the probability of an
-    update as it was when the request was scheduled (for a request that was not ranked: when the
+    there were any. Both are empty on a first visit, which is the baseline. `new_to_site` are those of
+    them that no other page of the site was known to show when the page was read. `p` is the probability
+    of an update as it was when the request was scheduled (for a request that was not ranked: when the
     response came); `churn` is the chance that a request shows new links however little time has passed,
     so that new links were to be expected with 1 - (1 - churn)(1 - p). `is_known` is False where the
     store could not be reached: then nothing is known beyond the visit itself.
@@ -41,6 +42,7 @@ class Outcome:
     is_first: bool
     is_update: bool
     new_links: set[int]
+    new_to_site: set[int]
     p: float
     churn: float
     rate_before_per_day: float
@@ -74,7 +76,14 @@ class Outcome:
 
     def is_new(self, url: str) -> bool:
         """Whether an absolute link is one that no earlier visit had shown."""
+        return self._is_among(url, self.new_links)
+
+    def is_new_to_site(self, url: str) -> bool:
+        """Whether it is, moreover, one that no other page of the site was known to show."""
+        return self._is_among(url, self.new_to_site)
+
+    def _is_among(self, url: str, links: set[int]) -> bool:
         link = canonical_link(url, url)
         if link is not None and self._varying is not None:
             link = self._varying.identity(link)
-        return link is not None and link_fingerprint(link) in self.new_links
+        return link is not None and link_fingerprint(link) in links

@@ -141,7 +141,8 @@ class LinkAdditionsMiddleware:
             p = prediction["p"]
             is_gap = recorded.is_known and not recorded.is_baseline
             if math.isfinite(prediction["days_since_visit"]) and is_gap:
-                session.stats.count_prediction(p, recorded.updated, prediction["churn"])
+                is_update = recorded.is_update(estimation.updates)
+                session.stats.count_prediction(p, is_update, prediction["churn"])
         if page.churn >= CHURNING:
             session.stats.count_churning(visit.url, is_update=recorded.updated)
         request.meta["hacs"] = Outcome(
@@ -152,6 +153,7 @@ class LinkAdditionsMiddleware:
             is_first=not page.visits,
             is_update=recorded.updated and recorded.is_known,
             new_links=set(recorded.new_links) if recorded.is_known else set(),
+            new_to_site=set(recorded.new_to_site) if recorded.is_known else set(),
             p=p,
             churn=page.churn,
             rate_before_per_day=rate,

@@ -62,6 +62,7 @@ def test_an_empty_budget_means_no_limit() -> None:
         ("HACS_FADE_DAYS", 0, "above 0"),
         ("HACS_FADE_DAYS", "nan", "above 0"),
         ("HACS_ELAPSED_FROM", "birth", "visit, update"),
+        ("HACS_UPDATES", "world", "page, site"),
         ("HACS_HORIZON_DAYS", -1, "at least 0"),
         ("HACS_HORIZON_DAYS", True, "a number"),
         ("HACS_THRESHOLD", 1.1, "at most 1"),

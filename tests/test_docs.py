@@ -85,6 +85,7 @@ def stats_in_code() -> set[str]:
         "archive/{name}",
         "dropped/{reason}",
         "experiment/{arm}/new_links",
+        "experiment/{arm}/site_updates",
         "experiment/{arm}/updates",
         "experiment/{arm}/visits",
         "not_observed/{reason}",

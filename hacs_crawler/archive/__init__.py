@@ -32,6 +32,7 @@ from hacs_crawler.archive.timemap import (
     read_timemap,
     timemaps_in,
 )
+from hacs_crawler.archive.versions import Links, read_versions
 from hacs_crawler.archive.wacz import ZIP_MAGIC, warcs_of
 from hacs_crawler.archive.warc import is_warc, read_warc
 
@@ -45,6 +46,7 @@ __all__ = [
     "ArchiveKind",
     "Capture",
     "Cleaning",
+    "Links",
     "Rewriting",
     "Seconds",
     "Source",
@@ -71,6 +73,7 @@ __all__ = [
     "read_lines",
     "read_timelines",
     "read_timemap",
+    "read_versions",
     "read_warc",
     "source_of",
     "timemaps_in",

@@ -132,15 +132,21 @@ class _Row:
 
     def time(self, column: str) -> int:
         try:
-            moment = datetime.fromisoformat(self.text(column))
-            if moment.tzinfo is None:
-                moment = moment.replace(tzinfo=UTC)
-            second = int(moment.timestamp())
+            second = second_of(self.text(column))
         except (ValueError, OverflowError):
             raise self.wrong(column, "no time in ISO 8601") from None
         if not 0 < second <= MAX_SECOND:
             raise self.wrong(column, "a time outside 1970-2106")
         return second
+
+
+def second_of(text: str) -> int:
+    """Return a time in ISO 8601, UTC where it names no zone, in seconds since 1970 UTC.
+
+    Raises ValueError or OverflowError where it is none.
+    """
+    moment = datetime.fromisoformat(text)
+    return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp())
 
 
 def _rows(path: Path, columns: tuple[str, ...]) -> Iterator[_Row]:

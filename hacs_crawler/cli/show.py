@@ -146,13 +146,14 @@ def report_of(
 ) -> PageReport:
     """Return what is known of a page; `page_ids` and `rows` are those of all pages."""
     estimation = state.estimation
-    visit_days, updated, offsets = histories([page])
+    _, updated, _ = histories([page])
+    visit_days, counted, offsets = histories([page], estimation.updates)
     rates, found = estimation.rates([page]), fates([page])
     is_again = (found == Fate.LASTING) | (found == Fate.PASSING)
     spread, interval = float(rates.log_sd[0]), None
     if estimation.has_posterior or _fell_back(estimation.estimator, spread):
         gaps = gaps_between(
-            visit_days, updated, offsets, estimation.fade_days, baselines_of([page])
+            visit_days, counted, offsets, estimation.fade_days, baselines_of([page])
         )
         tail = (1 - INTERVAL) / 2
         low, high = bayes_quantiles(gaps, estimation.prior, (tail, 1 - tail))[0].tolist()
@@ -205,7 +206,12 @@ def _as_json(report: PageReport, estimator: str) -> dict[str, Any]:
     return {
         "url": page.url,
         "visits": [
-            {"at": _iso(at), "is_update": updated, "new_links": links}
+            {
+                "at": _iso(at),
+                "is_update": updated,
+                "is_new_to_site": updated and at not in page.echoes,
+                "new_links": links,
+            }
             for at, updated, links in times
         ],
         "visits_set_aside": report.set_aside,
@@ -285,8 +291,11 @@ def _seen(page: Page, updates: int, now: float) -> str:
     if not page.visits:
         return "never"
     last = days_text(max(0.0, now - page.visits[-1]) / DAY)
+    echoes = len(set(page.echoes) & set(page.update_times))
+    of_site = f" ({updates - echoes} new to the site)" if echoes else ""
     return (
-        f"{len(page.visits)} visits kept since {_date(page.visits[0])}, {updates} with an update; "
+        f"{len(page.visits)} visits kept since {_date(page.visits[0])}, {updates} with an update"
+        f"{of_site}; "
         f"last {last} ago; {len(page.links)} links"
     )
 
@@ -373,6 +382,8 @@ def _visits(report: PageReport) -> Iterator[str]:
     found = list(zip(page.visits, report.updated, page.new_links_by_visit(), strict=True))
     for at, updated, links in found[: -VISITS_SHOWN - 1 : -1]:
         what = f"update, {links} new links" if links else "update" if updated else "nothing new"
+        if updated and at in page.echoes:
+            what += ", known on other pages of the site"
         if at == page.visits[0]:
             what = "first visit"
         elif at in page.baselines:

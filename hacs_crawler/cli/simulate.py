@@ -12,7 +12,7 @@ from typing import Annotated, Final
 
 import typer
 
-from hacs_crawler.archive import parse_day, read_timelines
+from hacs_crawler.archive import parse_day, read_timelines, read_versions
 from hacs_crawler.cli.common import ending_in_a_line
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.model import ESTIMATORS
@@ -20,7 +20,7 @@ from hacs_crawler.simulation.baselines import BASELINES, find_baseline
 from hacs_crawler.simulation.curves import check_target, draw_curves
 from hacs_crawler.simulation.simulation import Scenario
 from hacs_crawler.simulation.tournament import Standing, compare
-from hacs_crawler.state import Estimation
+from hacs_crawler.state import UPDATES, Estimation
 from hacs_crawler.utils.files import replacing
 from hacs_crawler.utils.progress import Progress
 from hacs_crawler.utils.text import safe_logger
@@ -40,6 +40,9 @@ def simulate(  # noqa: PLR0913, PLR0917 - one for each option
     captures: Annotated[
         Path | None, typer.Option(help="CSV: url, captured_at; what the history showed")
     ] = None,
+    versions: Annotated[
+        Path | None, typer.Option(help="JSON lines: url, versions; which links are new to a site")
+    ] = None,
     budget: Annotated[int | None, typer.Option(help="visits a day")] = None,
     budgets: Annotated[
         str | None, typer.Option(help="several, such as 1,5,15; draws curves")
@@ -49,6 +52,7 @@ def simulate(  # noqa: PLR0913, PLR0917 - one for each option
     ] = ",".join(BASELINES),
     estimator: Annotated[str, typer.Option(help="as HACS_ESTIMATOR")] = DEFAULT.estimator,
     fade_days: Annotated[float, typer.Option(help="as HACS_FADE_DAYS")] = DEFAULT.fade_days,
+    new_to: Annotated[str, typer.Option(help="page or site, as HACS_UPDATES")] = DEFAULT.updates,
     siblings: Annotated[bool, typer.Option(help="as HACS_SIBLINGS")] = True,
     seed: Annotated[int, typer.Option(help="of what is random")] = 0,
     json_: Annotated[Path | None, typer.Option("--json", help="a file for all numbers")] = None,
@@ -67,14 +71,21 @@ def simulate(  # noqa: PLR0913, PLR0917 - one for each option
         visits_a_day = _budgets(budget, budgets)
         target = _plot_target(plot, is_wanted=budgets is not None)
         _check_file(json_, "--json")
+        estimation = _estimation(estimator, fade_days, new_to)
+        if estimation.updates == "site" and versions is None:
+            raise HacsError("--new-to site needs --versions: which links are new to a site")
+        timelines = read_timelines(pages, updates, captures)
         scenario = Scenario(
-            read_timelines(pages, updates, captures),
+            timelines,
             parse_day(start, "start"),
             parse_day(end, "end"),
             min(visits_a_day),
-            _estimation(estimator, fade_days),
+            estimation,
             seed,
             siblings,
+            links=None
+            if versions is None
+            else read_versions(versions, timelines.urls, timelines.updates),
         )
         standings = _compared(scenario, names, visits_a_day)
         if json_ is not None:
@@ -102,10 +113,22 @@ COLUMNS: Final[Mapping[str, Callable[[Standing], str]]] = MappingProxyType(
 )
 
 
+SITE_COLUMNS: Final[Mapping[str, Callable[[Standing], str]]] = MappingProxyType(
+    {
+        "site hits": lambda one: str(one.score.site_hits),
+        "site updates found": lambda one: str(one.score.site_updates_found),
+        "mean site delay, days": lambda one: _shown(one.score.mean_site_delay_days, 1),
+    }
+)
+"""Where it is known which links are new to a site."""
+
+
 def table(standings: Sequence[Standing], *, has_budgets: bool) -> str:
     """Return the standings as a table in Markdown."""
+    has_sites = any(standing.score.site_hits is not None for standing in standings)
+    cells_of = {**COLUMNS, **SITE_COLUMNS} if has_sites else COLUMNS
     columns = [
-        [title, *(cell(standing) for standing in standings)] for title, cell in COLUMNS.items()
+        [title, *(cell(standing) for standing in standings)] for title, cell in cells_of.items()
     ]
     if has_budgets:
         columns.insert(1, ["visits a day", *(str(standing.budget) for standing in standings)])
@@ -143,12 +166,14 @@ def _budgets(budget: int | None, budgets: str | None) -> list[int]:
     return list(dict.fromkeys(numbers))
 
 
-def _estimation(estimator: str, fade_days: float) -> Estimation:
+def _estimation(estimator: str, fade_days: float, new_to: str) -> Estimation:
     if estimator not in ESTIMATORS:
         raise HacsError(f"estimator {estimator!r}: allowed are {', '.join(ESTIMATORS)}")
     if math.isnan(fade_days) or fade_days <= 0:
         raise HacsError(f"--fade-days = {fade_days}: allowed is a number above 0")
-    return Estimation(estimator, fade_days)
+    if new_to not in UPDATES:
+        raise HacsError(f"--new-to {new_to!r}: allowed are {', '.join(UPDATES)}")
+    return Estimation(estimator, fade_days, updates="site" if new_to == "site" else "page")
 
 
 def _plot_target(plot: Path | None, *, is_wanted: bool) -> Path | None:
@@ -194,6 +219,7 @@ def _as_json(scenario: Scenario, standings: Sequence[Standing], *, has_budgets: 
         "estimator": scenario.estimation.estimator,
         "fade_days": _finite(scenario.estimation.fade_days),
         "siblings": scenario.has_siblings,
+        "new_to": scenario.estimation.updates,
         "seed": scenario.seed,
         "policies": policies,
     }

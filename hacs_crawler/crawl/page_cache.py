@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Concatenate, Final, ParamSpec, TypeVar
+from typing import Concatenate, Final, NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
 from scrapy.utils.defer import maybe_deferred_to_future
@@ -13,8 +13,9 @@ from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
 from hacs_crawler.crawl.loop import Worker, call_later, in_batches, sleep
+from hacs_crawler.crawl.site_memories import SiteMemories
 from hacs_crawler.exceptions import StateError, StateUnavailableError
-from hacs_crawler.links import page_id_of
+from hacs_crawler.links import menu_id, page_id_of
 from hacs_crawler.state import (
     Future,
     Ids,
@@ -26,6 +27,7 @@ from hacs_crawler.state import (
     Visit,
     copy_of,
     merged,
+    on_their_sites,
     without_future,
 )
 from hacs_crawler.utils.text import safe_logger
@@ -85,6 +87,8 @@ class PageCache:
         self._reading: frozenset[int] = frozenset()
         self._readers: list[Deferred[None]] = []
         self._is_read_timed = False
+        self._sites = SiteMemories()
+        self._wanted_sites: set[int] = set()
         self._waiting: list[Visit] = []
         self._writing: list[Visit] = []
         self._written: Deferred[None] | None = None
@@ -154,6 +158,7 @@ class PageCache:
         if page_id in self._pages or self._is_pending(page_id):
             return
         self._wanted.append(page_id)
+        self._wanted_sites.add(menu_id(url))
         if not self._reading and not self._is_read_timed:
             self._is_read_timed = True
             call_later(GATHER_SECONDS, self._read)
@@ -186,6 +191,7 @@ class PageCache:
         before = found or Page(visit.url)
         recorded = replace(merged(before, copy_of(before), visit), is_known=is_known)
         if is_known:
+            (recorded,) = on_their_sites([recorded], self._sites)
             if page_id not in self._latest:  # else it has visits that the state may not know
                 self._known[page_id] = before
             self._latest[page_id] = recorded.after
@@ -252,10 +258,14 @@ class PageCache:
     def _read(self) -> None:
         self._is_read_timed = False
         page_ids, self._wanted = self._wanted, []
+        sites, self._wanted_sites = self._sites.unread(self._wanted_sites), set()
         self._reading = frozenset(page_ids)
-        self._worker.run(self._state.load, page_ids).addCallbacks(self._keep, self._fail_to_read)
+        reading = self._worker.run(_load, self._state, page_ids, sites)
+        reading.addCallbacks(self._keep, self._fail_to_read)
 
-    def _keep(self, pages: dict[int, Page]) -> None:
+    def _keep(self, read: _Read) -> None:
+        pages = read.pages
+        self._sites.keep(read.sites, read.memories)
         for page_id in self._reading:
             if page_id in self._claims:
                 self._pages[page_id] = pages.get(page_id)
@@ -367,6 +377,18 @@ class PageCache:
             page_id = page_id_of(visit.url)
             self._latest.pop(page_id, None)
             self._known.pop(page_id, None)
+
+
+class _Read(NamedTuple):
+    """What was read ahead: the pages that are known, and what sites remember of their links."""
+
+    pages: dict[int, Page]
+    sites: Sequence[int]
+    memories: dict[int, bytes]
+
+
+def _load(state: State, page_ids: Sequence[int], sites: Sequence[int]) -> _Read:
+    return _Read(state.load(page_ids), sites, state.site_links(sites) if sites else {})
 
 
 def _rows(state: State, page_ids: Ids, now: float) -> tuple[Rows, Future | None]:

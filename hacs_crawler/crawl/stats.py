@@ -101,6 +101,8 @@ class CrawlStats:
         if not arm:
             return
         self.count(f"experiment/{arm}/visits")
+        if recorded.updated_site:
+            self.count(f"experiment/{arm}/site_updates")
         if recorded.updated:
             self.count(f"experiment/{arm}/updates")
             self.count(f"experiment/{arm}/new_links", len(recorded.new_links))
@@ -125,6 +127,8 @@ class CrawlStats:
             ("visits", len(seen)),
             ("first_visits", sum(not one.before.visits for one in seen)),
             ("updates", sum(one.updated for one in seen)),
+            ("site_updates", sum(one.updated_site for one in seen)),
+            ("links_new_to_site", sum(len(one.new_to_site) for one in seen if one.updated)),
             ("new_links", sum(len(one.new_links) for one in seen if one.updated)),
             ("gone", sum(one.visit.news is News.GONE for one in recorded)),
         ):
@@ -148,13 +152,15 @@ class CrawlStats:
 
         expectation = self.expectation()
         logger.info(
-            "HACS visited %d pages (%d for the first time) and found %d updates with %d new links; "
-            "of %d ranked pages known before, %d had an update and %.1f were predicted; %d seeds "
-            "were left out (threshold %d, budget %d, gone %d); %d requests brought no observation",
+            "HACS visited %d pages (%d for the first time) and found %d updates with %d new links (%d "
+            "updates new to the site); of %d ranked pages known before, %d had an update and %.1f were "
+            "predicted; %d seeds were left out (threshold %d, budget %d, gone %d); %d requests brought "
+            "no observation",
             stat("visits"),
             stat("first_visits"),
             stat("updates"),
             stat("new_links"),
+            stat("site_updates"),
             expectation.visits,
             expectation.found_updates,
             expectation.expected_updates,

@@ -35,8 +35,9 @@ class ArmSummary:
     visited in the experiment.
     `visits` are all attempts, `answered` those that showed the page, `first_visits` those to pages
     never seen before. All that follows leaves first visits out, for they cannot find an update.
-    `updates` counts visits that found new links, `updates_by_time` weights each with the chance that
-    time brought them and not the request; what is said per visit and per update is of the latter.
+    `updates` counts visits that found new links, `site_updates` those that found links new to the site,
+    too. `updates_by_time` weights each that HACS_UPDATES counts with the chance that time brought it and
+    not the request; what is said per visit and per update is of the latter.
     `freshness` is the estimated share of its pages without an update that was not seen yet,
     `delay_days` the estimated mean time from the first of a page's updates to the visit that found it.
     """
@@ -50,6 +51,7 @@ class ArmSummary:
     answered: int
     first_visits: int
     updates: int
+    site_updates: int
     updates_by_time: float
     updates_per_100_visits: float | None
     new_links_per_visit: float | None
@@ -182,7 +184,8 @@ def _summary(name: str, share: float, record: ArmVisits, p: FloatArray) -> ArmSu
         visits=len(record.outcomes),
         answered=int(record.is_seen.sum()),
         first_visits=int(record.is_first.sum()),
-        updates=len(found.outcomes),
+        updates=int(again.has_new_links.sum()),
+        site_updates=int(again.is_new_to_site.sum()),
         updates_by_time=round(updates, 2),
         updates_per_100_visits=_per(100.0 * updates, visits),
         new_links_per_visit=_per(int(again.outcomes["new_links"].sum(dtype=np.int64)), visits),

@@ -19,7 +19,9 @@ from hacs_crawler.state import (
     Page,
     State,
     baselines_of,
+    has_new_links,
     histories,
+    is_new_to_site,
     share_of_time,
 )
 from hacs_crawler.statistics import excess_of
@@ -56,8 +58,18 @@ class ArmVisits:
 
     @property
     def is_updated(self) -> Bools:
-        """Whether the visit found new links on a page seen before."""
+        """Whether the visit found what HACS_UPDATES counts on a page seen before."""
         return np.asarray((self.outcomes["flags"] & UPDATED) > 0) & ~self.is_first
+
+    @property
+    def has_new_links(self) -> Bools:
+        """Whether the visit found new links on a page seen before."""
+        return has_new_links(self.outcomes) & ~self.is_first
+
+    @property
+    def is_new_to_site(self) -> Bools:
+        """Whether it found links that were new to the site."""
+        return is_new_to_site(self.outcomes) & ~self.is_first
 
     @property
     def updates_by_time(self) -> FloatArray:
@@ -136,7 +148,7 @@ def _add(
     sites: list[Counts],
     expected: list[FloatArray],
 ) -> None:
-    visit_days, updated, offsets = histories(pages)
+    visit_days, updated, offsets = histories(pages, state.estimation.updates)
     is_before = visit_days < start_day
     counts = np.concatenate([[0], np.cumsum(is_before)])
     baselines = baselines_of(pages)

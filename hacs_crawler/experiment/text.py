@@ -39,6 +39,7 @@ ROWS: Final[Mapping[str, Callable[[ArmSummary], str]]] = MappingProxyType(
         "of them answered": lambda one: f"{one.answered:,}",
         "of them a page's first": lambda one: f"{one.first_visits:,}",
         "visits with an update": lambda one: f"{one.updates:,}",
+        "of them new to the site": lambda one: f"{one.site_updates:,}",
         "of which time brought": lambda one: f"{one.updates_by_time:,.1f}",
         "updates per 100 visits": lambda one: _shown(one.updates_per_100_visits, 1),
         "new links per visit": lambda one: _shown(one.new_links_per_visit, 2),

@@ -44,6 +44,26 @@ def site_of(url: str) -> str:
     return f"{host}{place.lower().replace('%7e', '~')}"
 
 
+def menu_of(url: str) -> str:
+    """Return the place whose pages share menus, footers and boxes: `host/~user`, else the host.
+
+    They are made from one template, in whatever folders they are.
+    """
+    parts = urlsplit(url)
+    host = _WWW.sub("", (parts.hostname or "").lower(), count=1)
+    user = _USER.match(parts.path)
+    return host if user is None else f"{host}{user[0].lower().replace('%7e', '~')}"
+
+
+@lru_cache(maxsize=16_384)
+def menu_id(url: str) -> int:
+    """Return a number of the place whose pages share menus with this one, 1 to 2^32 - 1."""
+    try:
+        return (fingerprint(menu_of(url)) & 0xFFFF_FFFF) or 1
+    except ValueError:
+        return 1
+
+
 @lru_cache(maxsize=16_384)
 def site_id(url: str) -> int:
     """Return a number of the page's site, 1 to 2^32 - 1."""

@@ -1,30 +1,23 @@
 """What the visits of a site's other pages tell of a page."""
 
-import math
 from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hacs_crawler.utils.arrays import BoolArray, FloatArray
+from hacs_crawler.model.quiet import QUIET_SHARE, quiet_days
+from hacs_crawler.utils.arrays import FloatArray
 
 Ints = NDArray[np.int64]
-QUIET_SHARE: Final = 0.3
-"""By how much less likely an update is at a time up to which one sibling is known to have been quiet."""
 SHARED_UPDATES: Final = 0.4
 """The probability that an update of a sibling, of at most the same rate, came with one of the page."""
-LEAST_LEFT: Final = 0.1
-"""What is left of that likelihood however many siblings were quiet."""
-MOST_QUIET: Final = math.ceil(math.log(LEAST_LEFT) / math.log(1.0 - QUIET_SHARE))
-"""How many siblings' quiet visits are looked at: the latest ones of the site."""
 USUAL_TOGETHERNESS: Final = 0.6
 """The togetherness (see `model.togetherness`) of the pages that the numbers above were tuned on."""
 MOST_UPDATES: Final = 2
 """How many siblings' updates are looked at: the latest ones of the site."""
 _SHARED_POWER: Final = 2
 _QUIET_POWER: Final = 4
-_SECONDS: Final = 86_400.0
 _LOW: Final = np.uint64(32)
 _MASK: Final = np.uint64(2**32 - 1)
 
@@ -34,9 +27,9 @@ class Sightings:
     """When pages were last seen; arrays with one element a page, times in days, nan for never.
 
     `sites` are numbers, 0 for none. `last_update` is the last visit that found an update, `before` the
-    visit before that one. `is_revisited` says whether the last visit was compared with one before: a
-    first one, or another baseline, finds the page neither updated nor quiet. Visits less than a second
-    apart count as one moment.
+    visit before that one. `quiet_since` is from when on the page is known to have had no update: the
+    last one, or the first visit or another baseline, which finds a page neither updated nor quiet.
+    Visits less than a second apart count as one moment.
     """
 
     sites: Ints
@@ -44,7 +37,7 @@ class Sightings:
     last_visit: FloatArray
     last_update: FloatArray
     before: FloatArray
-    is_revisited: BoolArray
+    quiet_since: FloatArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +78,7 @@ def sibling_evidence(
     site's pages get depends on no other site's: sites may be looked at together or apart. `sites` must
     be below 2^32, times from 0 to 49,710 days (2^32 seconds).
     """
-    quiet_days = np.zeros(len(pages.sites))
+    quiet = np.zeros(len(pages.sites))
     shared = np.zeros(len(pages.sites))
     members, starts = _with_siblings(pages)
     if len(members):
@@ -94,10 +87,11 @@ def sibling_evidence(
         own = np.repeat(np.arange(len(starts)), sizes)
         of_site = togetherness.of(few.sites[starts])
         strength = np.minimum(1.0, of_site / USUAL_TOGETHERNESS)
-        quiet_days[members] = _quiet_days(few, own, QUIET_SHARE * strength**_QUIET_POWER)
+        quiet_share = QUIET_SHARE * strength**_QUIET_POWER
+        quiet[members] = quiet_days(own, few.last_visit, few.quiet_since, quiet_share)
         most = SHARED_UPDATES * strength**_SHARED_POWER
         shared[members] = most[own] * _together(few, own, starts)
-    return quiet_days, shared
+    return quiet, shared
 
 
 def _with_siblings(pages: Sightings) -> tuple[Ints, Ints]:
@@ -112,36 +106,6 @@ def _with_siblings(pages: Sightings) -> tuple[Ints, Ints]:
     has_sibling = ~is_first
     has_sibling[:-1] |= ~is_first[1:]
     return (key[has_sibling] & _MASK).astype(np.int64), np.flatnonzero(is_first[has_sibling])
-
-
-def _quiet_days(pages: Sightings, own: Ints, quiet_share: FloatArray) -> FloatArray:
-    """Sum over the time since each page's last visit of 1 - max(`LEAST_LEFT`, (1 - `quiet_share`)^m).
-
-    m is the number of siblings that were seen later than that time, and found quiet when last seen, at
-    most `MOST_QUIET`. The k-th latest of a site's quiet visits thus takes the k-th of `lost` of the time
-    before it. `own` are the pages' sites, ascending numbers from 0; `quiet_share` has one element
-    a site.
-    """
-    sites = len(quiet_share)
-    is_quiet = pages.is_revisited & ~(pages.last_update >= pages.last_visit)
-    whose = own[is_quiet]
-    before_end = _MASK - np.rint(pages.last_visit[is_quiet] * _SECONDS).astype(np.uint64)
-    latest_first = np.sort((whose.astype(np.uint64) << _LOW) | before_end) & _MASK
-    visits = (_MASK - latest_first) / _SECONDS
-    counts = np.bincount(whose, minlength=sites)
-    starts = np.cumsum(counts) - counts
-    days = np.zeros(len(own))
-    left = np.ones(sites)
-    for number in range(MOST_QUIET):
-        has_so_many = counts > number
-        if not has_so_many.any():
-            break
-        lost = left - np.maximum(LEAST_LEFT, left * (1.0 - quiet_share))
-        left -= lost
-        visit = np.full(sites, -np.inf)
-        visit[has_so_many] = visits[starts[has_so_many] + number]
-        days += lost[own] * np.maximum(visit[own] - pages.last_visit, 0.0)
-    return days
 
 
 def _together(pages: Sightings, own: Ints, starts: Ints) -> FloatArray:

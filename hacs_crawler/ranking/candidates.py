@@ -56,7 +56,7 @@ def candidates_from(
             last_visit,
             np.where(has_update, last_update, np.nan),
             np.where(has_update, rows["before_update"] / DAY, np.nan),
-            has_gap & (rows["is_baseline"] == 0),
+            np.where(rows["is_baseline"] > 0, last_visit, last_update),
         ),
         estimation.togetherness,
     )

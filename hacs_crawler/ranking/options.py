@@ -73,6 +73,7 @@ class RankingOptions:
                 elapsed_from=self.elapsed_from,
                 horizon_days=self.horizon_days,
                 siblings=self.siblings,
+                updates=estimation.updates,
             )
             for arm in self.experiment.arms
         ]

@@ -191,6 +191,7 @@ def _runs(state: State, outcomes: Outcomes, limit: int) -> dict[str, Any]:
     found = yields(outcomes, state.label, limit)
     columns = asdict(found)
     columns["newLinks"] = columns.pop("new_links")
+    columns["siteUpdates"] = columns.pop("site_updates")
     columns["predicted"] = np.round(columns["predicted"], 2)
     return {
         "total": len(np.unique(outcomes["run"])),

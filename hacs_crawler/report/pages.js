@@ -50,6 +50,7 @@ function visitsOf(place) {
   let at = 0;
   const visits = history.at.map((step, number) => ({ at: (at += step), number, isUpdate: false, links: 0 }));
   history.updates.forEach((number, k) => Object.assign(visits[number], { isUpdate: true, links: history.links[k] }));
+  history.echoes.forEach((number) => { visits[number].isEcho = true; });
   history.estimates.forEach((number, k) => Object.assign(visits[number],
     { rate: history.rate[k], low: history.low?.[k], high: history.high?.[k] }));
   return visits;
@@ -58,7 +59,8 @@ function visitsOf(place) {
 function whatFound(visit) {
   if (visit.number === 0) return "first visit";
   if (!visit.isUpdate) return "nothing new";
-  return visit.links ? plural(visit.links, "new link") : "changed content";
+  if (!visit.links) return "changed content";
+  return `${plural(visit.links, "new link")}${visit.isEcho ? ", known on other pages of the site" : ""}`;
 }
 
 function showPage(holder, place) {

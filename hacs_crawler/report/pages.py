@@ -49,7 +49,7 @@ class Course:
 
 def course(pages: Sequence[Page], estimation: Estimation) -> Course:
     """Estimate λ as it was after each of the pages' visits, from the second on, all at once."""
-    days, updated, offsets = histories(pages)
+    days, updated, offsets = histories(pages, estimation.updates)
     lengths = [_lengths(count) for count in np.diff(offsets).tolist()]
     length = np.concatenate([np.zeros(0, np.int64), *lengths])
     number = np.array([len(some) for some in lengths], np.int64)
@@ -172,6 +172,7 @@ def _history(page: Page, updates: Mapping[int, int], all_: Course, place: int) -
         "at": np.diff(page.visits, prepend=0).tolist(),
         "updates": list(updates),
         "links": list(updates.values()),
+        "echoes": np.flatnonzero(np.isin(page.visits, page.echoes)).tolist(),
         "estimates": all_.visit[mine].tolist(),
         **{
             name: rounded(values[mine].tolist())

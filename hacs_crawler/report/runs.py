@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hacs_crawler.state import SEEN, UPDATED, Label, Outcomes
+from hacs_crawler.state import SEEN, UPDATED, Label, Outcomes, is_new_to_site
 from hacs_crawler.utils.arrays import FloatArray, IndexArray
 
 UNKNOWN = "unknown"
@@ -22,7 +22,8 @@ class Yields:
     `names` are those of the series: arms of an experiment, else policies. `run` is the start of the
     run in seconds since 1970 UTC, `series` a place in `names`. `firsts` of the `visits` saw a page for
     the first time, `unseen` did not see it. `predicted` is the sum of p over the visits that saw a
-    page known before, `updates` how many of these found an update.
+    page known before, `updates` how many of these found an update,
+    `site_updates` one that was new to the site.
     """
 
     names: tuple[str, ...]
@@ -32,6 +33,7 @@ class Yields:
     firsts: IndexArray
     unseen: IndexArray
     updates: IndexArray
+    site_updates: IndexArray
     predicted: FloatArray
     new_links: IndexArray
     bytes: IndexArray
@@ -64,6 +66,7 @@ def yields(outcomes: Outcomes, label_of: Callable[[int], Label | None], limit: i
         firsts=count(is_first),
         unseen=count(~is_seen),
         updates=count((outcomes["flags"] & UPDATED) > 0),
+        site_updates=count(is_new_to_site(outcomes)),
         predicted=total(outcomes["p"] * (is_seen & ~is_first)),
         new_links=count(outcomes["new_links"]),
         bytes=count(outcomes["bytes"]),

@@ -169,6 +169,7 @@ function showRuns() {
       counted("First", "Visits that saw a page for the first time", runs.firsts),
       counted("Unseen", "Visits that did not see the page", runs.unseen),
       counted("Updates", "Visits that found an update", runs.updates),
+      counted("New to the site", "Visits that found a link that no page of the site had shown", runs.siteUpdates),
       counted("Predicted", "The sum of p of visits that saw a page known before", runs.predicted),
       { title: "In 100", words: "Updates in 100 visits, first visits left out", value: (place) => (known(place) ? runs.updates[place] / known(place) : null),
         cell: (place) => (known(place) ? numberText((100 * runs.updates[place]) / known(place)) : NONE) },

@@ -78,6 +78,7 @@ function showExperiment() {
       column("Pages", "Pages of its sites that the state has seen", "pages"),
       column("Visits", "All attempts", "visits"),
       column("Updates", "Visits that found an update", "updates"),
+      column("New to the site", "Visits that found a link that no page of the site had shown", "site_updates"),
       column("In 100", "Updates in 100 visits, first visits left out", "updates_per_100_visits"),
       column("Links a visit", "New links, first visits left out", "new_links_per_visit"),
       column("Size an update", "Bytes of answers for each update found", "bytes_per_update", sizeText),

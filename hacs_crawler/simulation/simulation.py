@@ -8,15 +8,16 @@ visits them. A visit finds the updates since that policy's last visit of the pag
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hacs_crawler.archive import Seconds, Timelines
+from hacs_crawler.archive import Links, Seconds, Timelines
 from hacs_crawler.exceptions import HacsError
+from hacs_crawler.links import menu_of
 from hacs_crawler.ranking.arms import without_experiment
 from hacs_crawler.ranking.controls import Allowance
 from hacs_crawler.ranking.options import RankingOptions
@@ -57,6 +58,7 @@ class Contender(Protocol):
 class Scenario:
     """What is simulated. Times are seconds since 1970 UTC, `start` included and `end` not.
 
+    `links` are those of the timelines' versions (`archive.read_versions`), None where not known.
     `budget` is in visits a day, `has_siblings` as HACS_SIBLINGS, `control_share` as HACS_CONTROLS.
     Pages first seen at or after `start` are left out. Raises HacsError where nothing can be simulated.
     """
@@ -69,6 +71,7 @@ class Scenario:
     seed: int = 0
     has_siblings: bool = True
     control_share: float = 0.02
+    links: Links | None = None
 
     def __post_init__(self) -> None:
         if not 0 < self.start < self.end <= MAX_SECOND:
@@ -96,6 +99,10 @@ class Score:
     the updates found (None if there are none); `mean_freshness` the time average of the share of pages
     with no update that no visit has found yet. `updates_total` are those up to the end that the history
     did not show.
+
+    `site_hits` are visits that found a link which no page of the site had shown in any visit before,
+    `site_updates_found` the updates that had added such a link, and `mean_site_delay_days` is over
+    these; None where links are not known.
     """
 
     policy: str
@@ -108,6 +115,9 @@ class Score:
     mean_delay_days: float | None
     mean_freshness: float
     wasted_share: float | None
+    site_hits: int | None = None
+    site_updates_found: int | None = None
+    mean_site_delay_days: float | None = None
 
 
 class Sight(NamedTuple):
@@ -135,6 +145,10 @@ class World:
         self._updates = [timelines.updates.of(place).tolist() for place in places]
         self._new_links = [timelines.updates.new_links_of(place).tolist() for place in places]
         self._seen = [0] * len(places)
+        links = scenario.links
+        self._links = None if links is None else [links[place] for place in places]
+        self._on_site: list[set[int]] = _by_site(self._urls)
+        self._site_hits = self._site_updates_found = self._site_delay_seconds = 0
         self._first_unseen = np.array([next(iter(times), _NEVER) for times in self._updates])
         self.history: list[Visit] = []
         self.past: list[Sight] = []
@@ -142,6 +156,7 @@ class World:
             captures = timelines.captures.of(place)
             before = captures[captures < scenario.start].tolist()
             self._remember(page, before or [int(timelines.first_seen[place])])
+        self.history.sort(key=lambda visit: visit.at)  # as a crawl records them
         self._known_at_start = sum(self._seen)
         self.controls = 0
         self._visits = self._hits = self._updates_found = self._new_links_found = 0
@@ -188,11 +203,23 @@ class World:
             mean_delay_days=self._delay_seconds / DAY / found if found else None,
             mean_freshness=1.0 - stale_seconds / (len(self._urls) * (end - start)),
             wasted_share=1.0 - self._hits / self._visits if self._visits else None,
+            **self._site_score(),
         )
+
+    def _site_score(self) -> dict[str, Any]:
+        if self._links is None:
+            return {}
+        found = self._site_updates_found
+        return {
+            "site_hits": self._site_hits,
+            "site_updates_found": found,
+            "mean_site_delay_days": self._site_delay_seconds / DAY / found if found else None,
+        }
 
     def _remember(self, page: int, times: list[int]) -> None:
         for at in times:
             number = self._advance(page, at)
+            self._see_on_site(page, 0, self._seen[page])
             self.history.append(self._shown(page, at))
             self.past.append(Sight(page, at, 0 if at == times[0] else number))
 
@@ -211,13 +238,42 @@ class World:
         self._updates_found += found
         self._new_links_found += sum(self._new_links[page][first : first + found])
         self._delay_seconds += sum(now - at for at in times)
+        is_new = self._see_on_site(page, first + 1, first + found)
+        delays = [
+            now - at for at, is_new_to_site in zip(times, is_new, strict=True) if is_new_to_site
+        ]
+        self._site_hits += bool(delays)
+        self._site_updates_found += len(delays)
+        self._site_delay_seconds += sum(delays)
         self._stale_seconds += now - max(times[0], self.scenario.start)
         return found
 
+    def _see_on_site(self, page: int, first: int, last: int) -> list[bool]:
+        """See the links of some of the page's updates (0: those it had at first).
+
+        Returns of each whether any of its links had not been seen on the site.
+        """
+        if self._links is None:
+            return [False] * (last - first + 1)
+        found, on_site = self._links[page][first : last + 1], self._on_site[page]
+        is_new = [not links <= on_site for links in found]
+        on_site.update(*found)
+        return is_new
+
     def _shown(self, page: int, at: int) -> Visit:
-        """Return a visit that shows a link of each update so far, and one ever there."""
-        links = frozenset((_BASELINE_LINK, *range(self._seen[page])))
+        """Return a visit that shows all links so far; where they are not known, one for each update."""
+        seen = self._seen[page]
+        if self._links is None:
+            links = frozenset((_BASELINE_LINK, *range(seen)))
+        else:
+            links = frozenset().union(*self._links[page][: seen + 1])
         return Visit(self._urls[page], at, links=links)
+
+
+def _by_site(urls: Sequence[str]) -> list[set[int]]:
+    """Return for each page an empty set, the same one for all pages that share menus."""
+    sites: dict[str, set[int]] = {}
+    return [sites.setdefault(menu_of(url), set()) for url in urls]
 
 
 def simulate(

@@ -10,7 +10,7 @@ from hacs_crawler.state.address import (
     sqlite_path,
 )
 from hacs_crawler.state.codec import ROW, decode_page
-from hacs_crawler.state.database import PAGES_A_CALL, Recorded, State, merged
+from hacs_crawler.state.database import PAGES_A_CALL, State
 from hacs_crawler.state.digests import digest_number
 from hacs_crawler.state.estimation import Estimation, baselines_of, fates, histories
 from hacs_crawler.state.future import Future, as_of, without_future
@@ -37,13 +37,17 @@ from hacs_crawler.state.outcome_log import (
     chance_of_new_links,
     check_prediction,
     churn_of,
+    has_new_links,
+    is_new_to_site,
     predictions,
     share_of_time,
     sorted_outcomes,
     time_share,
 )
-from hacs_crawler.state.page import Harvest, News, Page, Visit, copy_of
+from hacs_crawler.state.page import UPDATES, Harvest, News, Page, Updates, Visit, copy_of
+from hacs_crawler.state.recorded import Recorded, merged, on_their_sites
 from hacs_crawler.state.reestimation import Run, advanced, follow_prior, new_run, stopped_run
+from hacs_crawler.state.site_links import LinkClaim, claimed_of
 from hacs_crawler.state.store import SCHEMA, Ids, Rows, Store
 from hacs_crawler.state.varying import forget_varying, learn_varying, read_varying
 
@@ -54,12 +58,14 @@ __all__ = [
     "SCHEMA",
     "SEEN",
     "UPDATED",
+    "UPDATES",
     "Estimation",
     "ExportError",
     "Future",
     "Harvest",
     "Ids",
     "Label",
+    "LinkClaim",
     "MemoryStore",
     "News",
     "OutcomeMerger",
@@ -71,6 +77,7 @@ __all__ = [
     "Run",
     "State",
     "Store",
+    "Updates",
     "Visit",
     "advanced",
     "as_of",
@@ -79,6 +86,7 @@ __all__ = [
     "check_prediction",
     "check_state",
     "churn_of",
+    "claimed_of",
     "copy_of",
     "decode_page",
     "describe",
@@ -87,13 +95,16 @@ __all__ = [
     "fates",
     "follow_prior",
     "forget_varying",
+    "has_new_links",
     "histories",
     "is_export",
+    "is_new_to_site",
     "is_outcomes",
     "is_server",
     "learn_varying",
     "merged",
     "new_run",
+    "on_their_sites",
     "open_state",
     "open_store",
     "predictions",

@@ -9,7 +9,7 @@ from math import isclose, log
 import numpy as np
 
 from hacs_crawler.exceptions import StateError, StateUnavailableError
-from hacs_crawler.links import page_id_of, site_id
+from hacs_crawler.links import page_id_of
 from hacs_crawler.model import (
     DEFAULT_PRIOR,
     LogNormalPrior,
@@ -23,11 +23,11 @@ from hacs_crawler.state.outcome_log import (
     Label,
     Outcomes,
     label_of,
-    outcome,
     sorted_outcomes,
     sound,
 )
-from hacs_crawler.state.page import News, Page, Visit, bound_links, copy_of, merge, merge_pages
+from hacs_crawler.state.page import Page, Updates, Visit, bound_links, copy_of, merge_pages
+from hacs_crawler.state.recorded import Recorded, merged, on_their_sites, outcome_record
 from hacs_crawler.state.samples import sample_of_revisited
 from hacs_crawler.state.siblings import read_togetherness, refit_togetherness
 from hacs_crawler.state.store import DAMAGED_OUTCOMES, Change, Ids, Rows, Store
@@ -50,26 +50,6 @@ PAGES_A_CALL = 1_000
 PAGES_TO_FIT = 5_000
 """How many pages at most the prior is fitted to: its error is far below its spread by then."""
 _Base = Mapping[int, Page | None]
-
-
-@dataclass(frozen=True, slots=True)
-class Recorded:
-    """What a recorded visit brought: the links l*(m_i), and its page before and after.
-
-    `is_known` is False where what was known of the page could not be read.
-    """
-
-    visit: Visit
-    new_links: frozenset[int]
-    updated: bool
-    before: Page
-    after: Page
-    is_known: bool = True
-
-    @property
-    def is_baseline(self) -> bool:
-        """Whether the visit went by other rules of links than the one before: it found no gap."""
-        return self.visit.at in self.after.baselines
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,13 +111,18 @@ class State:
         """Return the known ones of these pages, in one round trip; damaged ones are logged."""
         return decode_pages(self.store.load(page_ids))
 
+    def site_links(self, sites: Sequence[int]) -> dict[int, bytes]:
+        """Return what is remembered of the links of sites, in one round trip."""
+        return self.store.site_links(sites)
+
     def record(
         self, visits: Sequence[Visit], known: Mapping[int, Page] | None = None
     ) -> list[Recorded]:
         """Record visits, of any pages and in any order, and return what each of them brought.
 
         Each page is written whole or not at all, with its new rate. `known` are pages as the caller
-        loaded them. Writing takes one round trip, and a further one for the pages that are in the
+        loaded them. Writing takes one round trip, one more where links are new (see
+        `state.site_links`), and a further one for the pages that are in the
         store otherwise than in `known`: they are merged again from what the store has.
 
         Raises StateUnavailableError where the store cannot be reached; recording the same visits
@@ -157,13 +142,21 @@ class State:
                 for index in sorted(by_page[page_id], key=lambda index: visits[index].at):
                     before, page = page, copy_of(page)
                     recorded[index] = merged(before, page, visits[index])
-                self._bound_links(page)
                 after[page_id] = page
+            advanced = (index for page_id in base for index in by_page[page_id])
+            by_time = sorted(advanced, key=lambda index: visits[index].at)
+            found = on_their_sites([recorded[index] for index in by_time], self.store)
+            recorded.update(zip(by_time, found, strict=True))
+            for page in after.values():
+                self._bound_links(page)
             self._estimate(after.values())
             return after
 
         def outcomes(page_id: int) -> bytes:
-            return b"".join(outcome_record(recorded[index]) for index in by_page[page_id])
+            return b"".join(
+                outcome_record(recorded[index], self.estimation.updates)
+                for index in by_page[page_id]
+            )
 
         base = {page_id: (known or {}).get(page_id) for page_id in by_page}
         for page_id in self._write(base, advance, outcomes):
@@ -296,14 +289,16 @@ class State:
         churn are fitted too.
         """
         self.read_prior()
-        refit_togetherness(self.store, self.load)
+        refit_togetherness(self.store, self.load, self.estimation.updates)
         sample = list(self.load(sample_of_revisited(self.store, PAGES_TO_FIT)).values())
         churning = self.estimation.rates(sample).churning
         has_shown = np.array([len(page.runs) > 2 * _UPDATES_TO_TELL for page in sample], np.bool_)
         self._keep_churning_pages(fit_churning_pages(churning[has_shown]))
         ordinary = [page for page, one in zip(sample, churning.tolist(), strict=True) if one < 0.5]
         fade_days = self.estimation.fade_days
-        gaps = gaps_between(*histories(ordinary), fade_days, baselines_of(ordinary))
+        gaps = gaps_between(
+            *histories(ordinary, self.estimation.updates), fade_days, baselines_of(ordinary)
+        )
         prior = fit_prior(gaps, DEFAULT_PRIOR)
         kept = self.estimation.prior
         moved = abs(log(prior.mean_rate / kept.mean_rate)), abs(prior.log_sd - kept.log_sd)
@@ -335,7 +330,13 @@ class State:
                 return damaged
             present = self.store.write(
                 [
-                    _change(page_id, base[page_id], after[page_id], outcomes(page_id))
+                    _change(
+                        page_id,
+                        base[page_id],
+                        after[page_id],
+                        outcomes(page_id),
+                        self.estimation.updates,
+                    )
                     for page_id in after
                 ]
             )
@@ -393,33 +394,9 @@ def _with_acknowledged(page: Page | None, ours: Page | None) -> tuple[Page | Non
     return (replace(ours, version=0) if page is None else merge_pages(page, ours)), True
 
 
-def _change(page_id: int, before: Page | None, after: Page, outcomes: bytes) -> Change:
+def _change(
+    page_id: int, before: Page | None, after: Page, outcomes: bytes, updates: Updates
+) -> Change:
     seen = before.version if before is not None else 0
     after.version = seen + 1
-    return Change(page_id, seen, encode_page(after), encode_row(after), outcomes)
-
-
-def merged(before: Page, page: Page, visit: Visit) -> Recorded:
-    """Merge a visit into `page`, a copy of `before`, and say what it brought."""
-    new_links = merge(page, visit)
-    updated = bool(before.visits) and bool(new_links)
-    if visit.digest and not updated:
-        updated = visit.at in page.update_times
-    return Recorded(visit, new_links, updated, before, page)
-
-
-def outcome_record(one: Recorded) -> bytes:
-    """Return the outcome record (dtype `OUTCOME`) of a ranked visit, nothing of any other."""
-    prediction = one.visit.prediction
-    if prediction is None:
-        return b""
-    return outcome(
-        prediction,
-        page_id=page_id_of(one.visit.url),
-        site=site_id(one.visit.url),
-        at=one.visit.at,
-        answer_bytes=one.visit.bytes,
-        is_seen=one.visit.news is News.SEEN and not one.is_baseline,
-        new_links=len(one.new_links) if one.updated else 0,
-        is_update=one.updated,
-    )
+    return Change(page_id, seen, encode_page(after), encode_row(after, updates), outcomes)

@@ -21,7 +21,7 @@ from hacs_crawler.model import (
     Visits,
     estimate_with_churn,
 )
-from hacs_crawler.state.page import Page
+from hacs_crawler.state.page import Page, Updates
 from hacs_crawler.utils.times import DAY
 
 
@@ -29,6 +29,7 @@ from hacs_crawler.utils.times import DAY
 class Estimation:
     """How rates are estimated: estimator name, fading scale in days, and the priors of bayes.
 
+    `updates` says what counts as one, as HACS_UPDATES.
     `togetherness` is how often pages of a site are updated together. Ranking needs it, rates do not
     depend on it: two that differ in nothing else are equal.
     """
@@ -37,6 +38,7 @@ class Estimation:
     fade_days: float = 365.0
     prior: LogNormalPrior = DEFAULT_PRIOR
     churning_pages: float = CHURNING_PAGES
+    updates: Updates = "page"
     togetherness: Togetherness = field(default_factory=Togetherness, compare=False)
 
     def note(self) -> dict[str, Any]:
@@ -45,6 +47,8 @@ class Estimation:
             "estimator": self.estimator,
             "fade_days": self.fade_days,
             "prior": asdict(self.prior),
+            "churning_pages": self.churning_pages,
+            "updates": self.updates,
         }
 
     @property
@@ -59,7 +63,8 @@ class Estimation:
 
     def rates(self, pages: Sequence[Page]) -> Rates:
         """Return each page's estimated rate in 1/day, its spread, and the page's churn."""
-        visits = Visits(*histories(pages), self.fade_days, baselines_of(pages), fates(pages))
+        found = histories(pages, self.updates)
+        visits = Visits(*found, self.fade_days, baselines_of(pages), fates(pages))
         return estimate_with_churn(self.estimator, visits, self.prior, self.churning_pages)
 
     def estimate(self, pages: Sequence[Page]) -> None:
@@ -75,7 +80,7 @@ class Estimation:
 
 
 def histories(
-    pages: Sequence[Page],
+    pages: Sequence[Page], count: Updates = "page"
 ) -> tuple[
     np.ndarray[tuple[int], np.dtype[np.float64]],
     np.ndarray[tuple[int], np.dtype[np.bool_]],
@@ -83,7 +88,7 @@ def histories(
 ]:
     """Return the pages' visit times in days, whether each found an update, and offsets, flat."""
     visits, offsets = _joined([page.visits for page in pages])
-    updates, update_offsets = _joined([page.update_times for page in pages])
+    updates, update_offsets = _joined([page.updates_of(count) for page in pages])
     updated = _first_from(visits, offsets, updates, update_offsets)
     updated[offsets[:-1][np.diff(offsets) > 0]] = False
     return visits / DAY, updated, offsets

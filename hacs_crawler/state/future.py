@@ -44,6 +44,7 @@ def as_of(page: Page, now: float) -> Page:
     past = copy_of(page)
     past.visits = _before(page.visits, until)
     past.content_changes = _before(page.content_changes, until)
+    past.echoes = _before(page.echoes, until)
     past.digests = digests.only(page.digests, _before(page.digests[::2], until))
     past.rule_changes = rule_changes.until(page.rule_changes, until)
     past.runs = array("I")
@@ -119,7 +120,7 @@ def without_future(
 def _rows_as_of(state: State, pages: Sequence[Page], now: float) -> Rows:
     past = [as_of(page, now) for page in pages]
     state.estimation.estimate(past)
-    return np.frombuffer(b"".join(map(encode_row, past)), ROW)
+    return np.frombuffer(b"".join(encode_row(page, state.estimation.updates) for page in past), ROW)
 
 
 def _before(times: array[int], until: int) -> array[int]:

@@ -97,6 +97,7 @@ def to_line(page: Page) -> bytes:
             for at, mark in digests.pairs(page.digests)
         ],
         "contents": list(page.contents),
+        "echoes": [iso(at) for at in page.echoes],
         "links_since": iso(page.links_since),
         "link_rules": [
             {"since": iso(at), "fingerprint": rules}
@@ -142,6 +143,7 @@ def from_line(line: bytes) -> Page:
         digests=_digests(fields) if layout >= DIGEST_LAYOUT else array("I"),
         contents=_contents(fields) if layout >= DIGEST_LAYOUT else array("I"),
         rule_changes=_rule_changes(fields) if layout >= LAST_LAYOUT else array("I"),
+        echoes=_ascending("echoes", fields.seconds("echoes") if fields.has("echoes") else []),
     )
     _add_links(page, fields.objects("links"))
     if page.visits and page.last_news < page.visits[-1]:
@@ -334,6 +336,10 @@ class Fields:
     def has(self, key: str) -> bool:
         """Return whether there is such a key."""
         return key in self._values
+
+    def is_null(self, key: str) -> bool:
+        """Whether there is null under a key."""
+        return self._value(key) is None
 
     def text(self, key: str) -> str:
         """Return a text."""

@@ -7,9 +7,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hacs_crawler.state.codec import ROW, UNKNOWN_ROW, VERSION_OFFSET
 from hacs_crawler.state.outcome_log import OUTCOME, Outcomes
+from hacs_crawler.state.site_links import LinkClaim, claimed_of
 from hacs_crawler.state.store import Change, Ids, Rows
 
 BATCH = 10_000
@@ -23,6 +25,7 @@ class MemoryStore:
         self._places: dict[int, int] = {}
         self._rows: Rows = np.zeros(16, ROW)
         self._outcomes: list[bytes] = []
+        self._site_links: dict[int, bytes] = {}
         self._meta: dict[str, str] = {}
         self._order = self._sorted_ids = np.zeros(0, np.int64)
 
@@ -32,6 +35,7 @@ class MemoryStore:
         other._bodies, other._places = self._bodies.copy(), self._places.copy()
         other._rows, other._meta = self._rows.copy(), self._meta.copy()
         other._outcomes = self._outcomes[:]
+        other._site_links = self._site_links.copy()
         return other
 
     def load(self, page_ids: Sequence[int]) -> dict[int, bytes]:
@@ -54,6 +58,16 @@ class MemoryStore:
             self._rows[place] = np.frombuffer(change.row, ROW)[0]
             self._outcomes.append(change.outcomes)
         return refused
+
+    def site_links(self, sites: Sequence[int]) -> dict[int, bytes]:
+        """Return what is remembered of the links of those sites."""
+        return {site: self._site_links[site] for site in sites if site in self._site_links}
+
+    def claim(self, claims: Sequence[LinkClaim]) -> list[NDArray[np.bool_]]:
+        """LinkClaim links for pages; return which are theirs."""
+        after, owned = claimed_of(self._site_links, claims)
+        self._site_links |= after
+        return owned
 
     def rows(self, page_ids: Ids) -> Rows:
         """Return ranking rows in the order asked; zeros for unknown pages."""
@@ -94,8 +108,8 @@ class MemoryStore:
         self._outcomes = kept
 
     def size_bytes(self) -> int:
-        """Return how many bytes pages, rows and outcome records take."""
-        parts = (*self._bodies.values(), *self._outcomes)
+        """Return how many bytes pages, rows, outcome records and memories of links take."""
+        parts = (*self._bodies.values(), *self._outcomes, *self._site_links.values())
         return sum(map(len, parts)) + self._rows.nbytes
 
     def read_meta(self, key: str) -> Any:

@@ -43,6 +43,7 @@ from hacs_crawler.utils.progress import Progress
 LAYOUT: Final = 1
 _BEGINNING: Final = re.compile(rb'\A(?:\xef\xbb\xbf)?\s*\{(?:.*[{,])?\s*"hacs_outcome"\s*:')
 _MOST: Final = 2**32 - 1
+_MOST_LINKS: Final = 2**16 - 1
 
 Labelled = tuple[tuple[int | float, ...], Label]
 """The fields of an outcome record but its label's number, in their order, and the label."""
@@ -79,6 +80,7 @@ def export_outcomes(state: State, file: Writable, progress: Progress) -> int:
 
 def to_line(outcome: np.void, label: Label, url: str | None) -> bytes:
     """Return an outcome record as a line of JSON."""
+    new_to_site = int(outcome["new_to_site"]) - 1
     fields = {
         "hacs_outcome": LAYOUT,
         "url": url,
@@ -89,6 +91,7 @@ def to_line(outcome: np.void, label: Label, url: str | None) -> bytes:
         "seen": bool(outcome["flags"] & SEEN),
         "updated": bool(outcome["flags"] & UPDATED),
         "new_links": int(outcome["new_links"]),
+        "new_to_site": new_to_site if new_to_site >= 0 else None,
         "bytes": int(outcome["bytes"]),
         "p": _number(outcome["p"]),
         "raw_p": _number(outcome["raw_p"]),
@@ -118,10 +121,12 @@ def from_line(line: bytes) -> Labelled:
         horizon_days=fields.rate("horizon_days"),
         siblings=fields.switch("siblings"),
         is_predictive=fields.has("is_predictive") and fields.switch("is_predictive"),
+        updates=fields.text("updates") if fields.has("updates") else "page",
     )
     (page,) = from_hex([fields.text("page")])
     if (url := fields.text_or_null("url")) is not None:
         page = page_id_of(url)
+    is_counted = fields.has("new_to_site") and not fields.is_null("new_to_site")
     values = (
         page,
         fields.second("at"),
@@ -130,7 +135,8 @@ def from_line(line: bytes) -> Labelled:
         _probability(fields, "p"),
         _probability(fields, "raw_p"),
         fields.rate_or_infinite("days_since_visit"),
-        fields.count("new_links", _MOST),
+        min(fields.count("new_links", _MOST), _MOST_LINKS),
+        min(1 + fields.count("new_to_site", _MOST), _MOST_LINKS) if is_counted else 0,
         fields.count("bytes", _MOST),
         flags_of(
             is_seen=fields.switch("seen"),

@@ -30,7 +30,8 @@ OUTCOME: Final = np.dtype(
         ("p", "<f4"),
         ("raw_p", "<f4"),
         ("days_since_visit", "<f4"),
-        ("new_links", "<u4"),
+        ("new_links", "<u2"),
+        ("new_to_site", "<u2"),
         ("bytes", "<u4"),
         ("flags", "u1"),
     ]
@@ -39,16 +40,19 @@ OUTCOME: Final = np.dtype(
 seconds since 1970 UTC, `site` is `site_id` of its URL, `label` the number of its `Label`. `p` is the
 probability of an update as predicted, `raw_p` the same before any calibration was applied.
 `days_since_visit` is infinite where the page had never been seen. `bytes` is the size of the answer's
-body. `flags` has SEEN where the page was observed, UPDATED where it had gained links, and in its upper
-six bits the page's churn as estimated then, see `churn_of`.
+body. `new_to_site` is one more than the number of the `new_links` that were new to the site, 0 in
+records of earlier versions, which did not count them. `flags` has SEEN where the page was observed,
+UPDATED where there was what HACS_UPDATES says is an update, and in its upper six bits the page's churn
+as estimated then, see `churn_of`.
 """
 SEEN: Final = 1
 UPDATED: Final = 2
 _CHURN_SHIFT: Final = 2
 _CHURN_STEPS: Final = 63
 
-_OUTCOME: Final = struct.Struct("<qIIIIfffIIB")
+_OUTCOME: Final = struct.Struct("<qIIIIfffHHIB")
 _MOST: Final = 2**32 - 1
+_MOST_LINKS: Final = 2**16 - 1
 
 _LABEL_KINDS: Final[dict[str, type | tuple[type, ...]]] = {
     "experiment": int,
@@ -60,6 +64,7 @@ _LABEL_KINDS: Final[dict[str, type | tuple[type, ...]]] = {
     "horizon_days": (float, int),
     "siblings": bool,
     "is_predictive": bool,
+    "updates": str,
 }
 
 Floats = NDArray[np.float64]
@@ -83,6 +88,8 @@ class Label:
     siblings: bool
     is_predictive: bool = True
     """Whether p takes into account how uncertain the rate is; not so in labels of versions before."""
+    updates: str = "page"
+    """As HACS_UPDATES: of what p is the probability."""
 
     @property
     def number(self) -> int:
@@ -97,7 +104,9 @@ class Label:
         horizon = f" horizon {self.horizon_days:g}" if self.horizon_days else ""
         siblings = " siblings" if self.siblings and self.elapsed_from == "visit" else ""
         predictive = " predictive" if fading and self.is_predictive else ""
-        return f"{self.estimator}{fading}{predictive} since {self.elapsed_from}{horizon}{siblings}"
+        of_site = " new to the site" if self.updates == "site" else ""
+        since = f" since {self.elapsed_from}"
+        return f"{self.estimator}{fading}{predictive}{since}{horizon}{siblings}{of_site}"
 
 
 @cache  # asked of every seed, and a crawl has one label an arm
@@ -105,6 +114,8 @@ def _number_of(label: Label) -> int:
     fields = asdict(label)
     if not label.is_predictive:  # as the versions numbered them that had no such field
         del fields["is_predictive"]
+    if label.updates == "page":
+        del fields["updates"]
     text = json.dumps(fields, sort_keys=True)
     return (fingerprint(text) & 0xFFFF_FFFF) or 1
 
@@ -113,7 +124,7 @@ def label_of(fields: object) -> Label | None:
     """Return the label that a note holds, None where it is damaged or has parts not known here."""
     if not isinstance(fields, dict):
         return None
-    fields = {"is_predictive": False, **fields}
+    fields = {"is_predictive": False, "updates": "page", **fields}
     if fields.keys() != _LABEL_KINDS.keys():
         return None
     are_of_kind = (isinstance(fields[name], kind) for name, kind in _LABEL_KINDS.items())
@@ -179,7 +190,7 @@ def check_prediction(value: object) -> Prediction:
     return value  # type: ignore[return-value]
 
 
-def outcome(
+def outcome(  # noqa: PLR0913 - one for each field
     prediction: Prediction,
     *,
     page_id: int,
@@ -189,6 +200,7 @@ def outcome(
     is_seen: bool,
     is_update: bool,
     new_links: int,
+    new_to_site: int,
 ) -> bytes:
     """Return the bytes of one outcome record."""
     return _OUTCOME.pack(
@@ -200,7 +212,8 @@ def outcome(
         prediction["p"],
         prediction["raw_p"],
         prediction["days_since_visit"],
-        min(new_links, _MOST),
+        min(new_links, _MOST_LINKS),
+        min(new_to_site + 1, _MOST_LINKS),
         min(answer_bytes, _MOST),
         flags_of(is_seen=is_seen, is_update=is_update, churn=prediction["churn"]),
     )
@@ -215,6 +228,21 @@ def flags_of(*, is_seen: bool, is_update: bool, churn: float) -> int:
 def churn_of(outcomes: Outcomes | np.void) -> Floats:
     """Return the pages' churn c as estimated when the visits were ranked, in steps of 1/63."""
     return (outcomes["flags"] >> _CHURN_SHIFT) / _CHURN_STEPS
+
+
+def has_new_links(outcomes: Outcomes) -> NDArray[np.bool_]:
+    """Return which visits found an update of the page, whatever HACS_UPDATES was then."""
+    return ((outcomes["flags"] & UPDATED) > 0) | (outcomes["new_links"] > 0)
+
+
+def is_new_to_site(outcomes: Outcomes) -> NDArray[np.bool_]:
+    """Return which visits found an update that was new to the site, or may have been.
+
+    Where links were not counted, or not known, an update is taken for one.
+    """
+    is_update = (outcomes["flags"] & UPDATED) > 0
+    is_counted = (outcomes["new_links"] > 0) & (outcomes["new_to_site"] > 0)
+    return np.where(is_counted, outcomes["new_to_site"] > 1, is_update)
 
 
 def chance_of_new_links(p: Floats, churn: Floats) -> Floats:

@@ -22,6 +22,10 @@ Whether a visit found an update is derived: some link was first seen after the v
 whether an update was confirmed: one of its links was seen again. A visit whose links were taken by
 other rules than those of the visit before it is a baseline, as the first one is: it found neither an
 update nor a quiet page (`state.rule_changes`).
+
+
+Whether an update was new to the site is not: it is what the site's pages were known to show when the
+visit was recorded (see `state.site_links`), and thus depends on the order in which visits come.
 """
 
 from __future__ import annotations
@@ -33,6 +37,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from itertools import groupby, pairwise
 from operator import itemgetter
+from typing import Final, Literal, get_args
 
 from hacs_crawler.links import kept_url
 from hacs_crawler.state import digests, rule_changes
@@ -52,6 +57,11 @@ RECENT_VISITS = 128
 SLOT_SECONDS = 30 * DAY
 FIRST_WAIT_GONE = 7 * DAY
 LONGEST_WAIT_GONE = 365 * DAY
+
+
+Updates = Literal["page", "site"]
+"""What counts as an update: links that are new to the page, or such that are new to its site, too."""
+UPDATES: Final = get_args(Updates)
 
 
 class News(Enum):
@@ -124,6 +134,8 @@ class Page:
     visits are. `content_changes` are the times of such visits that an earlier version recorded.
     `last_news` is the time of the latest attempt of any kind. `gone` counts the 404s and 410s since the
     page was last seen, `failures` the attempts since then (or since it was last gone) that told nothing.
+    `echoes` are the times of updates that were not new to the site: other pages of it had shown all of
+    their links first. `is_in_site` says whether the page's links are in the memory of its site.
     `rate` is the estimate in 1/day, `log_sd` its spread, `churn` and `churning` tell of requests that
     bring links by themselves (see `model.Rates`); `version` grows with every write. `harvests` are the
     archives' harvests by source. `rule_changes` says by which rules links were taken (see
@@ -138,6 +150,8 @@ class Page:
     content_changes: array[int] = field(default_factory=lambda: array("I"))
     digests: array[int] = field(default_factory=lambda: array("I"))
     contents: array[int] = field(default_factory=lambda: array("I"))
+    echoes: array[int] = field(default_factory=lambda: array("I"))
+    is_in_site: bool = False
     link_level: int = 0
     links_since: int = 0
     last_news: int = 0
@@ -181,6 +195,16 @@ class Page:
         changed = {*self.content_changes, *digests.changes(self.digests, self.contents)}
         return array("I", sorted({*added, *(changed - baselines)}))
 
+    def updates_of(self, updates: Updates) -> array[int]:
+        """Return `update_times`, or only those of updates that were new to the site.
+
+        An update of which the links are not known is taken for new to the site.
+        """
+        if updates == "page" or not self.echoes:
+            return self.update_times
+        echoes = set(self.echoes)
+        return array("I", (at for at in self.update_times if at not in echoes))
+
     @property
     def last_update(self) -> int | None:
         """Tau: second of the last visit that found an update, or None where none is known."""
@@ -218,6 +242,7 @@ def copy_of(page: Page) -> Page:
         content_changes=page.content_changes[:],
         digests=page.digests[:],
         contents=page.contents[:],
+        echoes=page.echoes[:],
         harvests=page.harvests.copy(),
         rule_changes=page.rule_changes[:],
     )
@@ -267,6 +292,11 @@ def bound_links(page: Page, most_bytes: int) -> bool:
     return True
 
 
+def note_echo(page: Page, at: int) -> None:
+    """Remember that the update found at that second was not new to the site."""
+    _insert(page.echoes, at)
+
+
 def note_harvest(page: Page, harvest: Harvest) -> None:
     """Remember how far a source's captures are recorded, unless it is known to be further already."""
     known = page.harvests.get(harvest.source)
@@ -293,6 +323,7 @@ def merge_pages(page: Page, other: Page) -> Page:
         content_changes=_union(page.content_changes, other.content_changes),
         digests=digests.union(page.digests, other.digests),
         contents=digests.union_of_contents(page.contents, other.contents),
+        echoes=array("I", sorted({*page.echoes, *other.echoes})),
         link_level=max(page.link_level, other.link_level),
         links_since=min(filter(None, (page.links_since, other.links_since)), default=0),
         last_news=latest.last_news,
@@ -311,6 +342,9 @@ def merge_pages(page: Page, other: Page) -> Page:
     seen = narrowed(page.sightings(), result.link_level)
     _join(seen, narrowed(other.sightings(), result.link_level))
     _set_sightings(result, seen)
+    result.is_in_site = (page.is_in_site and other.is_in_site) or any(
+        one.is_in_site and one.links == result.links for one in (page, other)
+    )
     _see_repeated(result)
     return result
 

@@ -2,9 +2,11 @@
 
 Pages fall into `BUCKETS` buckets by their id. A bucket has two hashes, `<namespace>:{<bucket>}:pages`
 (id -> page bytes) and `<namespace>:{<bucket>}:rows` (id -> ranking row), and a list,
-`<namespace>:{<bucket>}:outcomes`, of the outcome records of its pages' visits. The braces make them one
-hash tag, so that whatever touches a page stays on one node. With 65,536 buckets the rows of up to 28
-million pages stay in Redis's compact encoding (at most 512 fields a hash), see benchmarks/README.md.
+`<namespace>:{<bucket>}:outcomes`, of the outcome records of its pages' visits; sites fall into
+buckets, too: `<namespace>:{<bucket>}:site_links` (site -> what is remembered of its links). The braces
+make them one hash tag: whatever touches a page, or a site, stays on one node. With 65,536 buckets the
+rows of up to 28 million pages stay in Redis's compact encoding (at most 512 fields a hash), see
+benchmarks/README.md.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from secrets import token_hex
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 from redis.cluster import RedisCluster
 from redis.crc import key_slot
 
@@ -28,6 +31,7 @@ from hacs_crawler.state.outcome_log import OUTCOME, Outcomes
 from hacs_crawler.state.redis_connection import RedisServer
 from hacs_crawler.state.redis_moves import Mover
 from hacs_crawler.state.redis_scripts import (
+    CLAIM,
     COUNT,
     GATHER_OUTCOMES,
     GATHER_ROWS,
@@ -35,6 +39,7 @@ from hacs_crawler.state.redis_scripts import (
     TRIM_OUTCOMES,
     WRITE,
 )
+from hacs_crawler.state.site_links import LinkClaim
 from hacs_crawler.state.store import (
     DAMAGED_OUTCOMES,
     DAMAGED_ROWS,
@@ -120,6 +125,26 @@ class RedisStore:
             for change, answer in zip(changes, answers[: len(changes)], strict=True)
             if answer != 1
         }
+
+    def site_links(self, sites: Sequence[int]) -> dict[int, bytes]:
+        """See `Store.site_links`."""
+        found = self._fetched([(self._key(site, "site_links"), site) for site in sites])
+        return {site: one for site, one in zip(sites, found, strict=True) if one is not None}
+
+    def claim(self, claims: Sequence[LinkClaim]) -> list[NDArray[np.bool_]]:
+        """See `Store.claim`; one pipeline of one script a claim."""
+        if not claims:
+            return []
+        with (
+            self._server.naming_errors("write to"),
+            self._redis.pipeline(transaction=False) as pipe,
+        ):
+            for claim in claims:
+                page = claim.page.to_bytes(2, "little")
+                args = (_field(claim.site), page, claim.links.astype("<u4").tobytes())
+                self._server.add_call(pipe, CLAIM, [self._key(claim.site, "site_links")], *args)
+            self._check_identity()
+            return [np.frombuffer(owned, np.bool_) for owned in _answers(pipe)]
 
     def rows(self, page_ids: Ids) -> Rows:
         """See `Store.rows`."""

@@ -66,7 +66,7 @@ def stopped_run(state: State) -> Run | None:
     if run.how != how_of(state):
         logger.info(
             "beginning anew: the run that was stopped after %d pages had another estimator, fading, "
-            "prior or HACS_LINK_BYTES",
+            "prior, HACS_UPDATES or HACS_LINK_BYTES",
             run.pages,
         )
         return None

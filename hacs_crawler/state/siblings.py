@@ -11,7 +11,7 @@ from hacs_crawler.exceptions import StateError
 from hacs_crawler.links import page_id_of, site_id
 from hacs_crawler.model import Togetherness, fit_togetherness
 from hacs_crawler.state.estimation import baselines_of, histories
-from hacs_crawler.state.page import Page
+from hacs_crawler.state.page import Page, Updates
 from hacs_crawler.state.samples import sample_of_siblings
 from hacs_crawler.state.store import Store
 
@@ -53,7 +53,9 @@ def _read(note: Any) -> tuple[Togetherness, int]:
     return Togetherness(overall, sites, values), following
 
 
-def refit_togetherness(store: Store, load: Callable[[Sequence[int]], Mapping[int, Page]]) -> None:
+def refit_togetherness(
+    store: Store, load: Callable[[Sequence[int]], Mapping[int, Page]], updates: Updates = "page"
+) -> None:
     """Fit the togetherness to a sample of the store's own pages and keep it there for the next run.
 
     Where that is not all sites, the next call goes on with those that follow, and what is known of the
@@ -65,7 +67,7 @@ def refit_togetherness(store: Store, load: Callable[[Sequence[int]], Mapping[int
     pages = list(load(ids.tolist()).values())
     pages.sort(key=lambda page: page_id_of(page.url))  # in whatever order the store has them
     sites = np.array([site_id(page.url) for page in pages], np.int64)
-    found = fit_togetherness(sites, *histories(pages), baselines_of(pages))
+    found = fit_togetherness(sites, *histories(pages, updates), baselines_of(pages))
     own = dict(zip(known.sites.tolist(), known.values.tolist(), strict=True)) if following else {}
     for site in np.unique(sites).tolist():
         own.pop(site, None)

@@ -12,11 +12,13 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hacs_crawler.exceptions import StateError, StateUnavailableError
 from hacs_crawler.state.codec import ROW, UNKNOWN_ROW, row_of, unsound
 from hacs_crawler.state.moves import MOVED
 from hacs_crawler.state.outcome_log import OUTCOME, Outcomes
+from hacs_crawler.state.site_links import LinkClaim, claimed_of
 from hacs_crawler.state.sqlite_moves import move_pages
 from hacs_crawler.state.store import (
     DAMAGED_OUTCOMES,
@@ -74,7 +76,7 @@ def naming_errors(action: str, what: str) -> Iterator[None]:
 
 
 class SQLiteStore:
-    """Pages in tables `<namespace>.pages`, `.rows` and `.outcomes` of one file.
+    """Pages in tables `<namespace>.pages`, `.rows`, `.outcomes` and `.site_links` of one file.
 
     Several processes may use the file at once; a writer waits up to `BUSY_SECONDS` for another. With
     `reads_only` nothing is made or changed, and what an older version wrote is read as it is.
@@ -87,6 +89,7 @@ class SQLiteStore:
         self._pages = f'"{namespace}.pages"'
         self._rows = f'"{namespace}.rows"'
         self._outcomes = f'"{namespace}.outcomes"'
+        self._site_links = f'"{namespace}.site_links"'
         self._meta = f'"{namespace}.meta"'
         with self._naming_errors("open"):
             if not reads_only:
@@ -139,6 +142,25 @@ class SQLiteStore:
             self._insert_outcomes(b"".join([c.outcomes for c in fresh]))
             present = self.load(stale) if stale else {}
         return {page_id: present.get(page_id, b"") for page_id in stale}
+
+    def site_links(self, sites: Sequence[int]) -> dict[int, bytes]:
+        """See `Store.site_links`."""
+        with self._naming_errors("read"):
+            return self._links_of(sites)
+
+    def claim(self, claims: Sequence[LinkClaim]) -> list[NDArray[np.bool_]]:
+        """See `Store.claim`; one transaction."""
+        if not claims:
+            return []
+        with self._naming_errors("write to"), transaction(self._db):
+            self._check_identity()
+            known = self._links_of([*{claim.site for claim in claims}])
+            after, owned = claimed_of(known, claims)
+            self._db.executemany(
+                f"INSERT OR REPLACE INTO {self._site_links} VALUES (?, ?)",  # noqa: S608
+                after.items(),
+            )
+        return owned
 
     def rows(self, page_ids: Ids) -> Rows:
         """See `Store.rows`."""
@@ -280,6 +302,7 @@ class SQLiteStore:
             self._pages: "id INTEGER PRIMARY KEY, version INTEGER NOT NULL, body BLOB NOT NULL",
             self._rows: "id INTEGER PRIMARY KEY, row BLOB NOT NULL",
             self._outcomes: "at INTEGER, page INTEGER, outcome BLOB NOT NULL, PRIMARY KEY (at, page)",
+            self._site_links: "site INTEGER PRIMARY KEY, links BLOB NOT NULL",
         }
         is_old = bool(tables) and schema < SCHEMA
         if tables.issuperset(name.strip('"') for name in wanted) and not is_old:
@@ -306,6 +329,13 @@ class SQLiteStore:
                 f'UPDATE "{rows}" SET row = hacs_row(page.body) '  # noqa: S608
                 f'FROM "{pages}" AS page WHERE page.id = "{rows}".id'
             )
+
+    def _links_of(self, sites: Sequence[int]) -> dict[int, bytes]:
+        query = (
+            f"SELECT s.site, CAST(s.links AS BLOB) FROM json_each(?) AS j "  # noqa: S608
+            f"JOIN {self._site_links} AS s ON s.site = j.value"
+        )
+        return dict(self._db.execute(query, (json.dumps(sites),)))
 
     def _by_id(self, column: str, page_ids: Sequence[int]) -> dict[int, Any]:
         """Return a column of those pages that are known."""

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hacs_crawler.state.outcome_log import Outcomes
+from hacs_crawler.state.site_links import LinkClaim
 
 SCHEMA = 4
 """Version of everything a store holds: tables or keys, page bytes, ranking rows.
@@ -57,6 +58,19 @@ class Store(Protocol):
         Returns the present bytes of the pages that were not written because somebody else did
         (empty bytes where the page is gone from the store). Each page is written whole, with its row
         and its outcome records, or not at all. A page id occurs at most once in a call.
+        """
+
+    def site_links(self, sites: Sequence[int]) -> dict[int, bytes]:
+        """Return what is remembered of the links of those sites, in one round trip.
+
+        See `state.site_links`. Sites of which nothing is remembered are left out.
+        """
+
+    def claim(self, claims: Sequence[LinkClaim]) -> list[NDArray[np.bool_]]:
+        """LinkClaim links for pages, one claim after the other, in one round trip.
+
+        Returns for each claim which of its links are its page's. Each is made whole or not at all, and
+        none at the same time as another one of its site.
         """
 
     def rows(self, page_ids: Ids) -> Rows:

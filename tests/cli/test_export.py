@@ -11,6 +11,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -24,7 +25,7 @@ from hacs_crawler.cli.import_ import Importer
 from hacs_crawler.links.extract import LinkRules
 from hacs_crawler.links.keys import page_id_of
 from hacs_crawler.state.address import open_store
-from hacs_crawler.state.codec import ROW, VERSION_OFFSET
+from hacs_crawler.state.codec import ROW, VERSION_OFFSET, decode_page, encode_page
 from hacs_crawler.state.database import State
 from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.state.page import Harvest, News, Visit
@@ -78,12 +79,15 @@ def fill(folder: Path, visits: list[Visit]) -> None:
 
 
 def contents(store: Store) -> dict[int, tuple[bytes, bytes]]:
-    """Every page's bytes, but for its version, and its ranking row."""
+    """Every page's bytes, but for its version, and its ranking row.
+
+    What sites remember is not exported, and so not that they know a page's links.
+    """
     found: dict[int, tuple[bytes, bytes]] = {}
     for ids, rows in store.all_rows():
         bodies = store.load(ids.tolist())
         for key, row in zip(ids.tolist(), rows, strict=True):
-            body = bodies[key]
+            body = encode_page(replace(decode_page(bodies[key]), is_in_site=False))
             found[key] = body[:VERSION_OFFSET] + body[VERSION_OFFSET + 4 :], row.tobytes()
     return found
 

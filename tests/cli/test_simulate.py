@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import gzip
 import json
 import os
 import re
@@ -33,8 +35,10 @@ LONG_TIME = ("--start", "2021-01-01", "--end", "2100-01-01")
 KEYS = [
     *("policy", "visits", "hits", "precision", "updates_found", "updates_total"),
     *("new_links_found", "mean_delay_days", "mean_freshness", "wasted_share"),
+    *("site_hits", "site_updates_found", "mean_site_delay_days"),
     *("hits_vs_last_obs", "hits_vs_oracle"),
 ]
+OF_SITES = KEYS[10:13]
 
 
 def simulate(*arguments: str) -> Any:
@@ -67,7 +71,8 @@ def test_a_table_and_json_of_what_was_asked_for(tmp_path: Path) -> None:
     assert all(0 < policy["hits_vs_oracle"] <= 1 for policy in policies)
     title, rule, *lines = rows(done.stdout)
     assert len(lines) == 2
-    assert {len(line) for line in (title, rule, *lines)} == {len(KEYS)}
+    assert {len(line) for line in (title, rule, *lines)} == {len(KEYS) - len(OF_SITES)}
+    assert all(policy[key] is None for policy in policies for key in OF_SITES)
     assert lines[0][:3] == ["random", "62", str(policies[0]["hits"])]
     assert list(tmp_path.iterdir()) == [target]
 
@@ -122,8 +127,60 @@ def test_undefined_values_are_null(tmp_path: Path) -> None:
     assert done.exit_code == 0, done.output
     (policy,) = json.loads((tmp_path / "out.json").read_text())["policies"]
     undefined = {key for key, value in policy.items() if value is None}
-    assert undefined == {"mean_delay_days", "hits_vs_last_obs", "hits_vs_oracle"}
+    assert undefined == {"mean_delay_days", "hits_vs_last_obs", "hits_vs_oracle", *OF_SITES}
     assert rows(done.stdout)[2].count("-") == 3
+
+
+def versions(folder: Path, **of_first: object) -> str:
+    """Return a file of versions: every update adds one link, the same one on all pages."""
+    updates, pages = (
+        list(csv.DictReader((DATA / f"{name}.csv").read_text().splitlines()))
+        for name in ("updates", "pages")
+    )
+    lines = []
+    for number, page in enumerate(pages):
+        times = [one["updated_at"] for one in updates if one["url"] == page["url"]]
+        added = [{"at": at, "added": [f"link {place}"]} for place, at in enumerate(sorted(times))]
+        fields = {"url": page["url"], "versions": added}
+        lines.append(json.dumps(fields | (of_first if number == 0 else {})))
+    with gzip.open(folder / "versions.jsonl.gz", "wt") as file:
+        file.write("\n".join(lines))
+    return str(folder / "versions.jsonl.gz")
+
+
+def test_with_versions_it_is_told_what_was_new_to_the_sites(tmp_path: Path) -> None:
+    arguments = (*TIME, "--budget", "2", "--policy", "hacs", "--json", "out.json")
+    done = simulate(*arguments, "--versions", versions(tmp_path))
+    assert done.exit_code == 0, done.output
+    (policy,) = json.loads((tmp_path / "out.json").read_text())["policies"]
+    assert 0 < policy["site_hits"] < policy["hits"]
+    assert policy["site_hits"] <= policy["site_updates_found"] < policy["updates_found"]
+    title, _, line = rows(done.stdout)
+    assert line[title.index("site hits")] == str(policy["site_hits"])
+
+
+def test_what_is_new_to_the_site_may_be_ranked_for(tmp_path: Path) -> None:
+    arguments = (*TIME, "--budget", "2", "--policy", "hacs", "--json", "out.json")
+    done = simulate(*arguments, "--versions", versions(tmp_path), "--new-to", "site")
+    assert done.exit_code == 0, done.output
+    assert json.loads((tmp_path / "out.json").read_text())["new_to"] == "site"
+
+
+def test_what_is_new_to_the_site_cannot_be_told_without_versions(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    assert simulate(*TIME, "--budget", "2", "--new-to", "site").exit_code == 1
+    assert "--new-to site needs --versions" in caplog.text
+    assert simulate(*TIME, "--budget", "2", "--new-to", "world").exit_code == 1
+    assert "--new-to 'world': allowed are page, site" in caplog.text
+
+
+def test_a_wrong_file_of_versions_is_named_with_its_line(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    file = versions(tmp_path, versions=[{"at": "yesterday", "added": []}])
+    assert simulate(*TIME, "--budget", "2", "--versions", file).exit_code == 1
+    assert "versions.jsonl.gz, line 1: each of 'versions' has to have a time 'at'" in caplog.text
 
 
 def test_a_policy_of_one_s_own_is_found_in_the_working_folder(tmp_path: Path) -> None:

@@ -37,6 +37,7 @@ OUTCOME = Outcome(
     is_first=True,
     is_update=False,
     new_links=set(),
+    new_to_site=set(),
     p=1.0,
     churn=0.0,
     rate_before_per_day=0.1,

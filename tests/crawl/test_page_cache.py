@@ -40,6 +40,7 @@ from hacs_crawler.state import (
 from hacs_crawler.state.store import Change
 
 A, B, C = "http://a.example/", "http://b.example/", "http://c.example/"
+OF_A = "http://a.example/menu.html"
 DAY = 86_400
 SECONDS = 2.0
 """After how long a visit is written."""
@@ -273,6 +274,29 @@ def test_an_error_in_reading_that_no_store_should_have_says_what_it_is(world: Wo
         (error,) = world.errors
         assert str(error) == "pages could not be read: KeyError: 'no such thing'"
         assert not isinstance(error, StateUnavailableError)
+
+    run(scenario())
+
+
+def test_what_was_new_to_the_site_is_told_at_once(world: World) -> None:
+    async def scenario() -> None:
+        for url in (A, OF_A):
+            await world.visit(url, 1, 7)
+        first, second = [await world.visit(url, 2, 7, 8) for url in (A, OF_A)]
+        assert (first.new_links, first.new_to_site) == ({8}, {8})
+        assert (second.new_links, second.new_to_site) == ({8}, frozenset())
+        assert second.updated
+        assert not second.updated_site
+
+    run(scenario())
+
+
+def test_what_another_worker_wrote_before_a_page_was_read_is_known(world: World) -> None:
+    async def scenario() -> None:
+        world.state.record([visit(A, 1, 7), visit(OF_A, 1, 7), visit(OF_A, 2, 7, 8)])
+        told = await world.visit(A, 3, 7, 8)
+        assert told.updated
+        assert not told.updated_site
 
     run(scenario())
 

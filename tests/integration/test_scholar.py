@@ -90,6 +90,27 @@ def test_the_second_crawl_goes_first_where_links_are_likely(
     assert site.visited() == ["/~unseen/", "/~fast/", "/~medium/", "/~slow/"]
 
 
+def test_a_link_that_comes_up_on_two_pages_of_a_site_is_new_to_the_site_once(
+    site: Site, project: Project
+) -> None:
+    pages = ("/~ada/", "/~ada/papers.html")
+    seeds = [f"{site.url}{page}" for page in pages]
+    for page in pages:
+        site.set(page, "/~ada/old.html")
+    project.crawl(seeds)
+    for page in pages:
+        site.set(page, "/~ada/old.html", "/~ada/menu.html")
+    site.set(pages[1], "/~ada/old.html", "/~ada/menu.html")
+    crawl = project.crawl(seeds, CONCURRENT_REQUESTS=1)
+    visits = [one for one in crawl.items if one["type"] == "page"]
+    assert [one["new_links"] for one in visits] == [1, 1]
+    assert [one["new_to_site"] for one in visits] == [1, 0]
+    assert (crawl.stat("hacs/updates"), crawl.stat("hacs/site_updates")) == (2, 1)
+    assert (crawl.stat("hacs/new_links"), crawl.stat("hacs/links_new_to_site")) == (2, 1)
+    echoes = [list(project.page(seed).echoes) for seed in seeds]
+    assert sorted(map(len, echoes)) == [0, 1]
+
+
 def test_new_links_are_found_reported_and_not_found_again(site: Site, project: Project) -> None:
     site.set("/~ada/", "old.pdf")
     seeds = [f"{site.url}/~ada/"]
@@ -422,6 +443,7 @@ def test_items_have_the_pages_numbers(site: Site, project: Project) -> None:
         "is_first",
         "is_update",
         "new_links",
+        "new_to_site",
         "rate_per_day",
         "last_update",
         "p",

@@ -7,10 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hacs_crawler.model.quiet import LEAST_LEFT, MOST_QUIET, QUIET_SHARE
 from hacs_crawler.model.siblings import (
-    LEAST_LEFT,
     MOST_UPDATES,
-    QUIET_SHARE,
     SHARED_UPDATES,
     USUAL_TOGETHERNESS,
     Sightings,
@@ -31,13 +30,13 @@ def evidence(
     *pages: tuple[int, float, float, float, float],
     togetherness: float = USUAL_TOGETHERNESS,
     of_sites: dict[int, float] | None = None,
-    is_revisited: bool = True,
+    first_visit: float = 0.0,
 ) -> list[tuple[float, float]]:
     """Of pages of (site, rate, last visit, last update, visit before it): quiet days and probability."""
     columns = np.array(pages, np.float64).reshape(-1, 5).T
-    is_seen_twice = np.full(len(pages), is_revisited)
+    quiet_since = np.where(np.isnan(columns[3]), first_visit, columns[3])
     quiet, shared = sibling_evidence(
-        Sightings(columns[0].astype(np.int64), *columns[1:], is_seen_twice),
+        Sightings(columns[0].astype(np.int64), *columns[1:], quiet_since),
         learned(togetherness, of_sites or {}),
     )
     return list(zip(quiet.tolist(), shared.tolist(), strict=True))
@@ -62,8 +61,18 @@ def test_a_sibling_that_was_not_quiet_when_last_seen_takes_nothing() -> None:
 
 
 def test_a_siblings_first_visit_finds_it_neither_quiet_nor_updated() -> None:
-    page, _ = evidence((1, 0.1, 10, NEVER, NEVER), (1, 0.1, 30, NEVER, NEVER), is_revisited=False)
+    page, _ = evidence((1, 0.1, 10, NEVER, NEVER), (1, 0.1, 30, NEVER, NEVER), first_visit=30)
     assert page == (0.0, 0.0)
+
+
+def test_a_sibling_is_known_to_be_quiet_only_from_its_first_visit_on() -> None:
+    page, _ = evidence((1, 0.1, 10, NEVER, NEVER), (1, 0.1, 30, NEVER, NEVER), first_visit=25)
+    assert page == (pytest.approx(QUIET_SHARE * 5), 0.0)
+
+
+def test_a_sibling_found_updated_and_then_seen_quiet_is_quiet_only_from_then_on() -> None:
+    page, _ = evidence((1, 0.1, 10, NEVER, NEVER), (1, 0.1, 30, 28, 27))
+    assert page[0] == pytest.approx(QUIET_SHARE * 2)
 
 
 def test_where_pages_are_updated_together_less_often_siblings_tell_less() -> None:
@@ -166,13 +175,14 @@ def seen_on_its_site(page: Page, found: list[Page]) -> list[Page]:
 
 
 def quiet_days_of(page: Page, found: list[Page], quiet_share: float) -> float:
-    quiet = [other for other in seen_on_its_site(page, found) if not other[3] >= other[2]]
+    site = seen_on_its_site(page, found)
+    since = [0.0 if np.isnan(other[3]) else other[3] for other in site]
     numbers = (
-        sum(other[2] > day for other in quiet)
+        sum(first <= day < other[2] for other, first in zip(site, since, strict=True))
         for day in range(13)
-        if any(other[2] > day for other in seen_on_its_site(page, found)) and day >= page[2]
+        if day >= page[2]
     )
-    return sum(1 - max(LEAST_LEFT, (1 - quiet_share) ** number) for number in numbers)
+    return sum(1 - max(LEAST_LEFT, (1 - quiet_share) ** min(one, MOST_QUIET)) for one in numbers)
 
 
 def shared_of(page: Page, found: list[Page]) -> float:

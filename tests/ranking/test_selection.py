@@ -96,14 +96,16 @@ def test_p_is_the_paper_s_formula() -> None:
 def test_a_first_visit_of_siblings_does_not_make_a_page_less_likely_to_have_changed() -> None:
     old = {"site": 1, "last_visit": 970 * DAY}
     new = {"site": 1, "visits": 1, "last_visit": 999 * DAY, "last_update": 999 * DAY}
-    alone, among_new, among_quiet = (
+    quiet = {**new, "visits": 2, "last_update": 970 * DAY}
+    lately = {**quiet, "last_update": 998 * DAY}
+    alone, among_new, among_lately_quiet, among_quiet = (
         candidates_from(
             np.arange(len(table)), table, NOW, Estimation(), options(horizon_days=0.0)
         ).p[0]
-        for table in (rows(old), rows(old, *[new] * 7), rows(old, *[{**new, "visits": 2}] * 7))
+        for table in (rows(old), *(rows(old, *[one] * 7) for one in (new, lately, quiet)))
     )
     assert among_new == pytest.approx(alone)
-    assert among_quiet < alone / 2
+    assert among_quiet < alone / 2 < among_lately_quiet < alone
 
 
 def test_nor_does_a_sibling_whose_last_visit_is_a_baseline() -> None:

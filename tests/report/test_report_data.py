@@ -109,7 +109,7 @@ def outcomes(*records: tuple[int, int, float, float, int]) -> Outcomes:
     made = np.zeros(len(records), OUTCOME)
     for place, (run, label, p, days, flags) in enumerate(records):
         found = int(flags == SEEN | UPDATED)
-        made[place] = (place, run + 1, run, 1, label, p, p, days, found, 100, flags)
+        made[place] = (place, run + 1, run, 1, label, p, p, days, found, 1 + found, 100, flags)
     return made
 
 
@@ -133,6 +133,7 @@ def test_yields_are_sums_over_each_run_and_arm() -> None:
     assert told.firsts.tolist() == [1, 0, 0]
     assert told.unseen.tolist() == [1, 0, 0]
     assert told.updates.tolist() == told.new_links.tolist() == [1, 0, 1]
+    assert told.site_updates.tolist() == [1, 0, 1]
     assert told.predicted.tolist() == [0.75, 0.5, 0.5]
     assert told.bytes.tolist() == [400, 100, 100]
 

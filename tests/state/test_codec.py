@@ -160,6 +160,21 @@ def test_last_sightings_that_cannot_be_are_refused(change: Callable[[bytes], byt
         decode_page(start + change(end))
 
 
+@pytest.mark.parametrize("is_in_site", [True, False])
+def test_echoes_and_whether_the_site_knows_the_links_come_back(is_in_site: bool) -> None:
+    page = example_page()
+    page.echoes, page.is_in_site = array("I", [150, 2**32 - 1]), is_in_site
+    assert decode_page(encode_page(page)) == page
+
+
+@pytest.mark.parametrize("echoes", [[200, 100], [100, 100]])
+def test_echoes_in_disorder_are_refused(echoes: list[int]) -> None:
+    page = example_page()
+    page.echoes = array("I", echoes)
+    with pytest.raises(StateError, match="damaged: its echoes are cut, or not in the order"):
+        decode_page(encode_page(page))
+
+
 def test_changes_of_link_rules_come_back() -> None:
     page = example_page()
     merge(page, Visit(page.url, 400, links=frozenset({1}), link_rules=2**32 - 1))

@@ -69,12 +69,18 @@ def test_live_and_archived_urls_of_a_page_meet(store: Store) -> None:
     assert recorded.new_links == {2}
 
 
-def test_a_page_known_to_the_caller_costs_one_round_trip(store: Store) -> None:
+def test_a_page_known_to_the_caller_costs_one_round_trip_and_one_more_for_new_links(
+    store: Store,
+) -> None:
     state = state_of(store)
     state.record([visit(url, 1, 1) for url in URLS])
     known = state.load([page_id_of(url) for url in URLS])
     counting = CountingStore(store)
     State(counting, Estimation()).record([visit(url, 2, 1, 2) for url in URLS], known)
+    assert counting.calls == [*["read_meta"] * 3, "claim", "write"]
+    known = state.load([page_id_of(url) for url in URLS])
+    counting = CountingStore(store)
+    State(counting, Estimation()).record([visit(url, 3, 1, 2) for url in URLS], known)
     assert counting.calls == [*["read_meta"] * 3, "write"]
 
 

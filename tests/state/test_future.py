@@ -14,7 +14,7 @@ from hacs_crawler.state import Ids, Rows, State, as_of, without_future
 from hacs_crawler.state.codec import ROW
 from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.state.memory import MemoryStore
-from hacs_crawler.state.page import News, Page, Visit, copy_of, merge, merge_pages
+from hacs_crawler.state.page import News, Page, Visit, copy_of, merge, merge_pages, note_echo
 from hacs_crawler.state.store import Store
 from hacs_crawler.utils.times import DAY, SKEW_SECONDS
 
@@ -43,6 +43,14 @@ def rows_of(*visits: Visit) -> Rows:
     state = State(MemoryStore(), Estimation())
     state.record(visits)
     return state.rows(IDS)
+
+
+def test_updates_later_than_now_are_no_echoes_yet() -> None:
+    page = page_of(*PAST, FUTURE[0])
+    for at in (PAST[2].at, LATER):
+        note_echo(page, at)
+    assert list(as_of(page, NOW).echoes) == [PAST[2].at]
+    assert len(page.echoes) == 2
 
 
 @pytest.mark.parametrize("future", [FUTURE[:1], FUTURE[:2], FUTURE, FUTURE[1:2], FUTURE[2:]])

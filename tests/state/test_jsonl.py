@@ -24,7 +24,7 @@ from hacs_crawler.state.jsonl import (
     to_hex,
     to_line,
 )
-from hacs_crawler.state.page import Harvest, News, Page, Visit, bound_links, merge
+from hacs_crawler.state.page import Harvest, News, Page, Visit, bound_links, merge, note_echo
 
 URL = "http://example.edu/~a/"
 LINE_OF_CDXJ = (
@@ -98,6 +98,7 @@ def test_the_layout() -> None:
         "content_changes": ["2026-02-02T12:00:00Z"],
         "digests": [],
         "contents": [],
+        "echoes": [],
         "links_since": "2026-01-31T12:00:00Z",
         "link_rules": [],
         "link_level": 0,
@@ -141,6 +142,17 @@ def test_of_a_page_with_known_rules_the_layout_is_one_that_older_versions_refuse
         {"since": "2026-01-31T12:00:01Z", "fingerprint": 9},
     ]
     assert [one["updated"] for one in fields["visits"]] == [False, False]
+
+
+def test_echoes_come_back_and_need_not_be_there() -> None:
+    page = example()
+    note_echo(page, 1_769_947_200)
+    line = to_line(page)
+    assert json.loads(line)["echoes"] == ["2026-02-01T12:00:00Z"]
+    assert from_line(line).echoes == page.echoes
+    fields = json.loads(line)
+    del fields["echoes"]
+    assert not from_line(json.dumps(fields).encode()).echoes
 
 
 def test_of_a_page_never_seen_times_are_null() -> None:
@@ -352,6 +364,8 @@ def test_of_many_such_lines_some_are_named_and_all_counted(
         ("visits/0/at", "missing", "an entry of 'visits' has no 'at'"),
         ("visits/0/at", "2026-02-01T12:00:00Z", "'visits' is not in ascending order of time"),
         ("content_changes/0", -5, "'content_changes' is no ISO 8601 time in 1970-2106: '-5'"),
+        ("echoes", ["soon"], "'echoes' is no ISO 8601 time in 1970-2106: 'soon'"),
+        ("echoes", ["2026-02-01T12:00:00Z"] * 2, "'echoes' is not in ascending order of time"),
         ("links_since", None, "'links_since' is not at or before the first of 'links'"),
         ("links_since", "2026-02-01T00:00:00Z", "'links_since' is not at or before the first"),
         ("links/1/first_seen", "2026-01-31T12:00:00Z", "'links' is not in ascending order"),

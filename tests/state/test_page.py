@@ -22,6 +22,7 @@ from hacs_crawler.state.page import (
     copy_of,
     merge,
     merge_pages,
+    note_echo,
 )
 from hacs_crawler.utils.times import DAY
 
@@ -149,6 +150,26 @@ def test_content_changes_that_an_earlier_version_recorded_are_updates() -> None:
     page = page_after(Visit(URL, 10), Visit(URL, 20), Visit(URL, 30))
     page.content_changes = array("I", [20])
     assert merge_pages(page, Page(URL)).last_update == 20
+
+
+def test_updates_that_were_new_to_the_site_are_those_that_are_no_echoes() -> None:
+    page = page_after(visit(1, 1), visit(5, 1, 2), visit(9, 1, 2, 3))
+    note_echo(page, 5)
+    note_echo(page, 5)
+    assert list(page.updates_of("page")) == [5, 9]
+    assert list(page.updates_of("site")) == [9]
+    assert page.last_update == 9
+
+
+def test_pages_merged_have_the_echoes_of_both() -> None:
+    visits = visit(1, 1), visit(5, 1, 2), visit(9, 1, 2, 3)
+    pages = [page_after(*visits) for _ in range(2)]
+    for page, at in zip(pages, (9, 5), strict=True):
+        note_echo(page, at)
+        page.is_in_site = at == 9
+    merged = merge_pages(*pages)
+    assert merged == merge_pages(*reversed(pages))
+    assert (list(merged.echoes), merged.is_in_site) == ([5, 9], True)
 
 
 def test_a_gone_page_waits_longer_each_time_and_is_back_with_the_next_answer() -> None:

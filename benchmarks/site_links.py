@@ -1,0 +1,100 @@
+"""How many updates are new to their site, what remembering that takes, and what the bound costs.
+
+python benchmarks/site_links.py FOLDER     # with pages.csv, updates.csv, versions.jsonl.gz; a minute
+
+Every update of the histories is seen as it happens. Some memories are bounded to fewer links than that
+of a state, one is of all sites together, as a key that is too wide would have it.
+"""
+
+import argparse
+import time
+from collections import defaultdict
+from pathlib import Path
+from unittest import mock
+
+import numpy as np
+
+from hacs_crawler.archive import read_timelines, read_versions
+from hacs_crawler.links import menu_id
+from hacs_crawler.state import site_links
+from hacs_crawler.state.site_links import ENTRY, MOST_LINKS, LinkClaim, claimed, owned_links
+from hacs_crawler.utils.times import DAY
+
+BOUNDS = (32, 128, 512, MOST_LINKS)
+
+
+def events_of(timelines, links):
+    """Each page's first sight (update 0) and its updates, in the order of time."""
+    events = []
+    for page, first in enumerate(timelines.first_seen.tolist()):
+        times = [first, *timelines.updates.of(page).tolist()]
+        events += [
+            (at, page, number, added)
+            for number, (at, added) in enumerate(zip(times, links[page], strict=True))
+        ]
+    return sorted(events, key=lambda event: event[:3])
+
+
+def shares_of_a_day(events, sites):
+    """Which updates have only links that another page of the site gained the same day."""
+    gained = defaultdict(set)
+    for at, page, number, added in events:
+        if number:
+            gained[sites[page], at // DAY].update((link, page) for link in added)
+    return [
+        all(
+            any((link, other) in gained[sites[page], at // DAY] for other in of_site(sites, page))
+            for link in added
+        )
+        for at, page, number, added in events
+        if number
+    ]
+
+
+def of_site(sites, page):
+    return [other for other in np.flatnonzero(sites == sites[page]).tolist() if other != page]
+
+
+def echoes(events, sites, most=MOST_LINKS):
+    """Which updates are echoes, as a memory so bounded has it, and the memories."""
+    memories, found = defaultdict(bytes), []
+    with mock.patch.object(site_links, "MOST_BYTES", most * ENTRY.itemsize):
+        for _, page, number, added in events:
+            claim = LinkClaim.of(int(sites[page]), page, added)
+            memories[claim.site], (is_own,) = claimed(memories[claim.site], [claim])
+            if number:
+                found.append(not owned_links(added, claim, is_own))
+    return np.array(found), memories
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("folder", type=Path)
+    folder = parser.parse_args().folder
+    timelines = read_timelines(folder / "pages.csv", folder / "updates.csv", None)
+    links = read_versions(folder / "versions.jsonl.gz", timelines.urls, timelines.updates)
+    events = events_of(timelines, links)
+    sites = np.array([menu_id(url) for url in timelines.urls])
+    same_day = np.mean(shares_of_a_day(events, sites))
+    print(f"{len(events) - len(sites)} updates; only links of another page's day: {same_day:.1%}")
+    exact, memories = echoes(events, sites, most=10**9)
+    sizes = np.array([len(memory) for memory in memories.values()])
+    print(f"seen at once, echoes: {exact.mean():.1%}")
+    print(
+        f"memories: {sizes.sum() / len(sites):.0f} bytes a page, of {len(sizes)} sites; "
+        f"median {np.median(sizes):.0f}, largest {sizes.max()}"
+    )
+    for most in BOUNDS:
+        started = time.perf_counter()
+        found, _ = echoes(events, sites, most)
+        each = (time.perf_counter() - started) / len(events)
+        print(
+            f"at most {most:>5} links: {np.mean(exact & ~found):.2%} of the updates taken for new "
+            f"that are not, {np.mean(~exact & found):.2%} the other way; {1e6 * each:.0f} us a claim"
+        )
+    found, _ = echoes(events, np.zeros_like(sites), most=10**9)
+    print(f"all sites under one key: {np.mean(~exact & found):.2%} taken for echoes that are none")
+
+
+if __name__ == "__main__":
+    main()

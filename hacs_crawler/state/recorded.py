@@ -1,0 +1,126 @@
+"""What a visit brought: links new to its page, and to its site."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hacs_crawler.links import menu_id, page_id_of, site_id
+from hacs_crawler.state.outcome_log import outcome
+from hacs_crawler.state.page import News, Page, Updates, Visit, merge, note_echo
+from hacs_crawler.state.site_links import LinkClaim, owned_links
+
+
+class Memories(Protocol):
+    """What remembers the links of sites: a store, or what was read of one."""
+
+    def claim(self, claims: Sequence[LinkClaim]) -> list[NDArray[np.bool_]]:
+        """Claim links for pages; see `Store.claim`."""
+
+
+_CHURNING: Final = 0.5
+"""From this churn on a page claims nothing: its passing links would push out what its site remembers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """What a recorded visit brought: the links l*(m_i), and its page before and after.
+
+    `new_to_site` are those of them that no other page of the site was known to show; all of them, as
+    long as `on_their_sites` has not asked. `is_known` is False where what was known of the page could
+    not be read.
+    """
+
+    visit: Visit
+    new_links: frozenset[int]
+    updated: bool
+    before: Page
+    after: Page
+    is_known: bool = True
+    new_to_site: frozenset[int] = frozenset()
+
+    @property
+    def is_baseline(self) -> bool:
+        """Whether the visit went by other rules of links than the one before: it found no gap."""
+        return self.visit.at in self.after.baselines
+
+    @property
+    def updated_site(self) -> bool:
+        """Whether there was an update that was new to the site, or of which the links are not known."""
+        return self.updated and (bool(self.new_to_site) or not self.new_links)
+
+    def is_update(self, updates: Updates) -> bool:
+        """Whether there was what counts as an update."""
+        return self.updated if updates == "page" else self.updated_site
+
+
+def merged(before: Page, page: Page, visit: Visit) -> Recorded:
+    """Merge a visit into `page`, a copy of `before`, and say what it brought."""
+    new_links = merge(page, visit)
+    updated = bool(before.visits) and bool(new_links)
+    if visit.digest and not updated:
+        updated = visit.at in page.update_times
+    if _shows_links(visit):
+        page.is_in_site = True  # from when this visit is written
+    return Recorded(visit, new_links, updated, before, page, new_to_site=new_links)
+
+
+def on_their_sites(recorded: Sequence[Recorded], memories: Memories) -> list[Recorded]:
+    """Return what visits brought, given in the order of time, with what of it was new to their sites.
+
+    Echoes are noted in their pages. One call of `memories.claim`, if there is anything to ask for.
+    """
+    claims = [_claim_of(one) for one in recorded]
+    made = [one for one in claims if one is not None]
+    owned = iter(memories.claim(made) if made else [])
+    found = []
+    echoes: dict[int, list[int]] = {}
+    for one, own in zip(recorded, claims, strict=True):
+        if own is not None:
+            new_to_site = owned_links(one.new_links, own, next(owned))
+            one = replace(one, new_to_site=new_to_site)  # noqa: PLW2901 - the same visit
+        of_page = echoes.setdefault(page_id_of(one.visit.url), [])
+        if one.updated and not one.updated_site:
+            of_page.append(one.visit.at)
+        for at in of_page:  # pages of later visits were copied before
+            note_echo(one.after, at)
+        found.append(one)
+    return found
+
+
+def outcome_record(one: Recorded, updates: Updates) -> bytes:
+    """Return the outcome record (dtype `OUTCOME`) of a ranked visit, nothing of any other."""
+    prediction = one.visit.prediction
+    if prediction is None:
+        return b""
+    return outcome(
+        prediction,
+        page_id=page_id_of(one.visit.url),
+        site=site_id(one.visit.url),
+        at=one.visit.at,
+        answer_bytes=one.visit.bytes,
+        is_seen=one.visit.news is News.SEEN and not one.is_baseline,
+        new_links=len(one.new_links) if one.updated else 0,
+        new_to_site=len(one.new_to_site) if one.updated else 0,
+        is_update=one.is_update(updates),
+    )
+
+
+def _shows_links(visit: Visit) -> bool:
+    return visit.news is News.SEEN and visit.links is not None
+
+
+def _claim_of(one: Recorded) -> LinkClaim | None:
+    """Return what a visit asks of its site's memory: new links, all where it has none of the page."""
+    visit = one.visit
+    if not _shows_links(visit):
+        return None
+    if one.before.churn >= _CHURNING:
+        return None
+    is_known = one.before.is_in_site and not one.is_baseline
+    links = one.new_links if is_known else visit.links
+    return LinkClaim.of(menu_id(visit.url), page_id_of(visit.url), links) if links else None

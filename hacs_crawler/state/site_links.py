@@ -1,0 +1,104 @@
+"""Which links the pages of a site have shown, and which page showed each first.
+
+A link that comes up on several pages of a site at once, in a menu, a footer or a box of news, is one
+event: the page that is seen with it first has an update that is new to the site, the others have an
+echo of it. A store keeps for each site the latest `MOST_LINKS` links that were claimed, in six bytes
+each: 32 bits of the link's fingerprint and 16 of the page's id. What that costs in truth:
+
+- a link new to a site that remembers n is taken for a known one with probability n / 2^32, one in a
+  million at the most;
+- another page is taken for the one that claimed a link with probability 2^-16;
+- what is older than the latest `MOST_LINKS` is forgotten, and new again where a page shows it for the
+  first time.
+
+A claim may be made twice: a page keeps what it claimed. So visits that are recorded again after an
+error get the same answer, and of two workers that find a link at once one has it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+ENTRY: Final = np.dtype([("link", "<u4"), ("page", "<u2")])
+"""A link that a site's memory holds, and the page that claimed it."""
+MOST_LINKS: Final = 4096
+"""How many links are kept of a site."""
+MOST_BYTES: Final = MOST_LINKS * ENTRY.itemsize
+_LINK_MASK: Final = 2**32 - 1
+_PAGE_MASK: Final = 2**16 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class LinkClaim:
+    """Links that a page shows, as its site's memory is asked for them.
+
+    `site` is `menu_id` of the page's URL, `links` has no link twice.
+    """
+
+    site: int
+    page: int
+    links: NDArray[np.uint32]
+
+    @classmethod
+    def of(cls, site: int, page_id: int, links: Iterable[int]) -> LinkClaim:
+        """Return the claim of a page on links, given by their fingerprints."""
+        short = sorted({link & _LINK_MASK for link in links})
+        return cls(site, page_id & _PAGE_MASK, np.array(short, np.uint32))
+
+    def entries(self) -> NDArray[np.void]:
+        """Return what a memory keeps of the links."""
+        found = np.zeros(len(self.links), ENTRY)
+        found["link"], found["page"] = self.links, self.page
+        return found
+
+
+def claimed(memory: bytes, claims: Sequence[LinkClaim]) -> tuple[bytes, list[NDArray[np.bool_]]]:
+    """Return a site's memory after some claims, and of each claim which links are its page's.
+
+    A memory that is cut begins anew.
+    """
+    if len(memory) % ENTRY.itemsize:
+        memory = b""
+    known = np.frombuffer(memory, ENTRY)
+    pages = dict(zip(known["link"].tolist(), known["page"].tolist(), strict=True))
+    parts, owned = [memory], []
+    for claim in claims:
+        links = claim.links.tolist()
+        is_new = np.array([link not in pages for link in links], np.bool_)
+        if is_new.any():
+            parts.append(claim.entries()[is_new].tobytes())
+        for link in links:
+            pages.setdefault(link, claim.page)
+        owned.append(np.array([pages[link] == claim.page for link in links], np.bool_))
+    return b"".join(parts)[-MOST_BYTES:], owned
+
+
+def claimed_of(
+    memories: Mapping[int, bytes], claims: Sequence[LinkClaim]
+) -> tuple[dict[int, bytes], list[NDArray[np.bool_]]]:
+    """Return the memories of sites that claims have changed, and of each claim what is its page's."""
+    by_site: dict[int, list[int]] = {}
+    for place, claim in enumerate(claims):
+        by_site.setdefault(claim.site, []).append(place)
+    after: dict[int, bytes] = {}
+    owned: dict[int, NDArray[np.bool_]] = {}
+    for site, places in by_site.items():
+        before = memories.get(site, b"")
+        memory, found = claimed(before, [claims[place] for place in places])
+        owned |= zip(places, found, strict=True)
+        if memory != before:
+            after[site] = memory
+    return after, [owned[place] for place in range(len(claims))]
+
+
+def owned_links(
+    links: Iterable[int], claim: LinkClaim, is_owned: NDArray[np.bool_]
+) -> frozenset[int]:
+    """Return those of the links that a claim, in which they all are, has made the page's own."""
+    own = set(claim.links[is_owned].tolist())
+    return frozenset(link for link in links if link & _LINK_MASK in own)

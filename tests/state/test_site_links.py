@@ -1,0 +1,416 @@
+"""Which links are new to the site: each test runs on every store."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from dataclasses import asdict, replace
+from itertools import permutations
+from pathlib import Path
+from threading import Thread
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from hacs_crawler.links import menu_id, menu_of, page_id_of
+from hacs_crawler.ranking.arms import without_experiment
+from hacs_crawler.ranking.candidates import candidates_from
+from hacs_crawler.ranking.options import RankingOptions
+from hacs_crawler.ranking.policies import POLICIES
+from hacs_crawler.state.database import State
+from hacs_crawler.state.estimation import Estimation
+from hacs_crawler.state.memory import MemoryStore
+from hacs_crawler.state.outcome_jsonl import from_line, to_line
+from hacs_crawler.state.outcome_log import (
+    OUTCOME,
+    SEEN,
+    UPDATED,
+    Label,
+    Prediction,
+    has_new_links,
+    is_new_to_site,
+    label_of,
+)
+from hacs_crawler.state.page import News, Page, Visit
+from hacs_crawler.state.recorded import Recorded
+from hacs_crawler.state.reestimation import follow_prior
+from hacs_crawler.state.site_links import ENTRY, MOST_BYTES, MOST_LINKS, LinkClaim
+from hacs_crawler.state.sqlite import SQLiteStore
+from hacs_crawler.state.store import Store
+from hacs_crawler.utils.times import DAY
+
+HOME, PAPERS = "http://a.example/~ada/", "http://a.example/~ada/papers.html"
+TALKS = "http://a.example/~ada/talks.html"
+
+
+def owned(store: Store, page: int, *links: int, site: int = 7) -> list[bool]:
+    (found,) = store.claim([LinkClaim.of(site, page, links)])
+    return found.tolist()
+
+
+def state_of(store: Store, updates: str = "page") -> State:
+    return State(store, Estimation(updates=updates))  # type: ignore[arg-type]
+
+
+def visit(url: str, day: int, *links: int) -> Visit:
+    return Visit(url, day * DAY, links=frozenset(links))
+
+
+def new_to_site(recorded: Sequence[Recorded]) -> list[set[int]]:
+    return [set(one.new_to_site) for one in recorded]
+
+
+def page_in(state: State, url: str) -> Page:
+    return state.load([page_id_of(url)])[page_id_of(url)]
+
+
+def test_a_link_is_the_page_s_that_claimed_it_first(store: Store) -> None:
+    assert owned(store, 1, 10, 20) == [True, True]
+    assert owned(store, 2, 20, 30) == [False, True]
+
+
+def test_a_claim_made_twice_gets_the_same_answer(store: Store) -> None:
+    for _ in range(2):
+        assert owned(store, 1, 10) == [True]
+        assert owned(store, 2, 10) == [False]
+
+
+def test_sites_know_nothing_of_each_other(store: Store) -> None:
+    owned(store, 1, 10)
+    assert owned(store, 2, 10, site=8) == [True]
+
+
+def test_of_claims_made_at_once_the_first_has_the_link(store: Store) -> None:
+    claims = [LinkClaim.of(7, page, [10]) for page in (3, 4)]
+    assert [one.tolist() for one in store.claim([*claims, LinkClaim.of(8, 5, [10])])] == [
+        [True],
+        [False],
+        [True],
+    ]
+
+
+def test_no_claim_is_made_by_nobody(store: Store) -> None:
+    assert store.claim([]) == []
+    assert store.site_links([]) == {}
+
+
+def test_what_is_remembered_takes_six_bytes_a_link(store: Store) -> None:
+    owned(store, 1, 10, -20)
+    owned(store, 2, 20)
+    (memory,) = store.site_links([7, 8]).values()
+    assert np.frombuffer(memory, ENTRY).tolist() == [(10, 1), (2**32 - 20, 1), (20, 2)]
+
+
+def test_past_the_bound_the_oldest_links_are_forgotten(store: Store) -> None:
+    owned(store, 1, 10)
+    owned(store, 2, *range(100, 100 + MOST_LINKS))
+    assert len(store.site_links([7])[7]) == MOST_BYTES
+    assert owned(store, 3, 10, 101) == [True, False]
+
+
+def test_a_memory_that_is_cut_begins_anew(open_state: Callable[[], Store]) -> None:
+    store = open_state()
+    owned(store, 1, 10)
+    cut(store)
+    assert owned(store, 2, 10) == [True]
+    assert owned(store, 1, 10) == [False]
+
+
+def cut(store: Store) -> None:
+    """Leave the memory of site 7 with a byte too few."""
+    memory = store.site_links([7])[7][:-1]
+    if hasattr(store, "_db"):
+        store._db.execute(f"UPDATE {store._site_links} SET links = ?", (memory,))
+    else:
+        field = (7).to_bytes(8, "little")
+        store._redis.hset(store._key(7, "site_links"), field, memory)
+
+
+def test_of_workers_that_claim_a_link_at_once_one_has_it(open_state: Callable[[], Store]) -> None:
+    stores = [open_state() for _ in range(4)]
+    links = range(100, 200)
+    found: list[list[bool]] = []
+
+    def work(page: int, store: Store) -> None:
+        parts = [owned(store, page, link) for link in links]
+        found.append([one for part in parts for one in part])
+
+    threads = [Thread(target=work, args=one) for one in enumerate(stores)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert np.array(found).sum(axis=0).tolist() == [1] * len(links)
+
+
+def test_a_link_that_comes_up_on_several_pages_is_new_to_the_site_once(store: Store) -> None:
+    state = state_of(store)
+    state.record([visit(HOME, 1, 1), visit(PAPERS, 1, 1, 2), visit(TALKS, 2, 3)])
+    found = state.record(
+        [visit(TALKS, 9, 3, 7), visit(HOME, 10, 1, 7, 8), visit(PAPERS, 11, 1, 2, 7)]
+    )
+    assert new_to_site(found) == [{7}, {8}, set()]
+    assert [one.updated for one in found] == [True, True, True]
+    assert [one.updated_site for one in found] == [True, True, False]
+
+
+def test_of_visits_recorded_together_the_earliest_has_the_link(store: Store) -> None:
+    state = state_of(store)
+    state.record([visit(HOME, 1, 1), visit(PAPERS, 1, 1)])
+    later, earlier = state.record([visit(HOME, 9, 1, 7), visit(PAPERS, 8, 1, 7)])
+    assert (later.updated_site, earlier.updated_site) == (False, True)
+
+
+def test_a_link_that_a_page_had_on_its_first_visit_is_not_new_to_the_site(store: Store) -> None:
+    state = state_of(store)
+    state.record([visit(HOME, 1, 1)])
+    state.record([visit(PAPERS, 5, 7)])
+    (found,) = state.record([visit(HOME, 9, 1, 7)])
+    assert found.updated
+    assert not found.updated_site
+
+
+def test_visits_recorded_a_second_time_bring_the_same(store: Store) -> None:
+    state = state_of(store)
+    state.record([visit(HOME, 1, 1), visit(PAPERS, 1, 1)])
+    visits = [visit(HOME, 8, 1, 7), visit(PAPERS, 9, 1, 7)]
+    for _ in range(2):
+        assert new_to_site(state.record(visits)) == [{7}, set()]
+    assert list(page_in(state, PAPERS).echoes) == [9 * DAY]
+    assert list(page_in(state, HOME).echoes) == []
+
+
+def test_two_workers_that_find_a_link_on_one_page_both_have_it_for_that_page(
+    open_state: Callable[[], Store],
+) -> None:
+    workers = [state_of(open_state()) for _ in range(2)]
+    workers[0].record([visit(HOME, 1, 1), visit(PAPERS, 1, 1)])
+    stale = workers[1].load([page_id_of(HOME)])
+    (first,) = workers[0].record([visit(HOME, 8, 1, 7)])
+    (second,) = workers[1].record([visit(HOME, 9, 1, 7)], stale)
+    assert first.updated_site
+    assert not second.updated  # it was known by then, as the store said
+    assert list(page_in(workers[0], HOME).echoes) == []
+
+
+def test_an_update_without_known_links_is_taken_for_new_to_the_site(store: Store) -> None:
+    state = state_of(store)
+    visits = [Visit(HOME, day * DAY, digest=day) for day in (1, 9)]
+    assert [one.updated_site for one in state.record(visits)] == [False, True]
+
+
+def test_a_page_of_an_older_state_tells_its_site_its_links_when_it_shows_them(store: Store) -> None:
+    state = state_of(store)
+    old = [Page(url) for url in (HOME, PAPERS)]
+    for page in old:
+        page.visits.append(DAY)
+        page.runs.extend((DAY, 1))
+        page.links.append(1)
+        page.last_seen.append(DAY)
+        page.links_since = page.last_news = DAY
+    state.restore(old)
+    found = state.record([visit(HOME, 8, 1, 7), visit(PAPERS, 9, 1, 7)])
+    assert [one.updated_site for one in found] == [True, False]
+
+
+def test_what_saw_no_links_claims_none(store: Store) -> None:
+    state = state_of(store)
+    state.record([visit(HOME, 1, 1)])
+    before = store.site_links([menu_id(HOME)])
+    state.record([Visit(HOME, 2 * DAY), Visit(HOME, 3 * DAY, News.FAILED)])
+    state.record([Visit(PAPERS, 2 * DAY), Visit(PAPERS, 3 * DAY, News.GONE)])
+    assert store.site_links([menu_id(HOME)]) == before
+    assert not page_in(state, PAPERS).is_in_site
+
+
+def test_rates_are_learned_from_what_counts_as_an_update(store: Store) -> None:
+    state = state_of(store)
+    state.record([visit(url, day, *links) for url in (HOME, PAPERS) for day, links in history()])
+    pages = [page_in(state, url) for url in (HOME, PAPERS)]
+    assert list(pages[1].updates_of("page")) == list(pages[0].updates_of("page"))
+    assert list(pages[1].updates_of("site")) == []
+    of_page, of_site = (
+        Estimation(updates=one).rates(pages).rate_per_day for one in ("page", "site")
+    )
+    assert of_page[0] == pytest.approx(of_page[1])
+    assert of_site[0] == pytest.approx(of_page[0])
+    assert of_site[1] < of_site[0] / 3
+
+
+def history() -> list[tuple[int, range]]:
+    """Visits every ten days, with a link more each time."""
+    return [(10 * number, range(number + 1)) for number in range(1, 8)]
+
+
+def test_after_a_change_of_what_counts_all_pages_are_estimated_anew(store: Store) -> None:
+    by_page = state_of(store)
+    by_page.record([visit(url, day, *links) for url in (HOME, PAPERS) for day, links in history()])
+    follow_prior(by_page, lambda *_: None)
+    assert follow_prior(by_page, lambda *_: None) is None
+    before = [page_in(by_page, url).rate for url in (HOME, PAPERS)]
+    by_site = state_of(store, "site")
+    run = follow_prior(by_site, lambda *_: None)
+    assert run is not None
+    assert run.pages == 2
+    after = [page_in(by_site, url).rate for url in (HOME, PAPERS)]
+    assert after[1] < before[1] / 2
+    assert by_site.rows(np.array([page_id_of(PAPERS)]))["updates"].tolist() == [0]
+
+
+def test_the_ranking_row_knows_the_updates_that_count(store: Store) -> None:
+    for updates, number in (("page", 6), ("site", 0)):
+        state = state_of(store, updates)
+        state.record(
+            [visit(url, day, *links) for url in (HOME, PAPERS) for day, links in history()]
+        )
+        assert state.rows(np.array([page_id_of(PAPERS)]))["updates"].tolist() == [number]
+        assert state.rows(np.array([page_id_of(HOME)]))["updates"].tolist() == [6]
+
+
+def test_what_is_new_to_the_site_depends_on_which_visit_is_recorded_first() -> None:
+    visits = [visit(HOME, 8, 1, 7), visit(PAPERS, 9, 1, 7), visit(TALKS, 10, 1, 7)]
+    for order in permutations(visits):
+        state = state_of(MemoryStore())
+        state.record([visit(url, 1, 1) for url in (HOME, PAPERS, TALKS)])
+        found = [one for single in order for one in state.record([single])]
+        assert [one.updated_site for one in found] == [True, False, False]
+
+
+def prediction() -> Prediction:
+    numbers = dict.fromkeys(("p", "raw_p", "rate_per_day", "days_since_visit", "churn"), 0.5)
+    return Prediction(label=1, run=1, **numbers)  # type: ignore[typeddict-item]
+
+
+def ranked(url: str, day: int, *links: int) -> Visit:
+    return replace(visit(url, day, *links), prediction=prediction())
+
+
+@pytest.mark.parametrize(("updates", "updated"), [("page", [True, True]), ("site", [True, False])])
+def test_outcome_records_count_both_and_say_which_was_ranked_for(
+    store: Store, updates: str, updated: list[bool]
+) -> None:
+    state = state_of(store, updates)
+    state.record([visit(HOME, 1, 1), visit(PAPERS, 1, 1)])
+    state.record([ranked(HOME, 8, 1, 7, 8), ranked(PAPERS, 9, 1, 7), ranked(PAPERS, 10, 1, 7)])
+    found = state.outcomes()
+    assert ((found["flags"] & UPDATED) > 0).tolist() == [*updated, False]
+    assert found["new_links"].tolist() == [2, 1, 0]
+    assert has_new_links(found).tolist() == [True, True, False]
+    assert is_new_to_site(found).tolist() == [True, False, False]
+
+
+def test_records_of_earlier_versions_are_taken_for_new_to_the_site() -> None:
+    old = np.zeros(2, OUTCOME)
+    old["flags"], old["new_links"] = [SEEN | UPDATED, SEEN], [3, 0]
+    assert old.dtype.itemsize == 45
+    assert is_new_to_site(old).tolist() == has_new_links(old).tolist() == [True, False]
+
+
+def test_lines_of_outcome_records_say_what_was_new_to_the_site() -> None:
+    label = Label(0, "", "hacs", "bayes", 365.0, "visit", 0.0, siblings=True, updates="site")
+    outcome = np.zeros(1, OUTCOME)
+    outcome["new_links"], outcome["new_to_site"] = 3, 2 + 1
+    for raw, number in ((3, 2), (0, None)):
+        outcome["new_to_site"] = raw
+        line = to_line(outcome[0], label, None)
+        assert json.loads(line)["new_to_site"] == number
+        values, read = from_line(
+            line.replace(b'"at": null', b'"at": "2020-01-01T00:00:00Z"').replace(
+                b'"run": null', b'"run": "2020-01-01T00:00:00Z"'
+            )
+        )
+        assert read == label
+        assert values[OUTCOME.names.index("new_to_site") - 1] == raw  # type: ignore[union-attr]
+
+
+def test_labels_tell_what_p_was_of_and_keep_their_numbers_where_it_is_the_page() -> None:
+    page = Label(0, "", "hacs", "bayes", 365.0, "visit", 0.0, siblings=True)
+    site = replace(page, updates="site")
+    assert page.number != site.number
+    assert site.model == f"{page.model} new to the site"
+    fields = asdict(page)
+    del fields["updates"]
+    assert label_of(fields) == page, "as earlier versions kept it"
+
+
+def test_pages_that_churn_claim_nothing(store: Store) -> None:
+    state = state_of(store)
+    state.record([visit(HOME, 1, 1), visit(PAPERS, 1, 1)])
+    trap = page_in(state, HOME)
+    trap.churn = 0.9
+    before = store.site_links([menu_id(HOME)])
+    (found,) = state.record([visit(HOME, 2, 1, 77)], {page_id_of(HOME): trap})
+    assert found.updated_site
+    assert store.site_links([menu_id(HOME)]) == before
+
+
+def test_a_baseline_under_other_rules_of_links_claims_all_that_it_shows(store: Store) -> None:
+    state = state_of(store)
+    state.record([replace(visit(url, 1, 1), link_rules=1) for url in (HOME, PAPERS)])
+    state.record([replace(visit(url, 2, 2), link_rules=2) for url in (HOME, PAPERS)])
+    (found,) = state.record([replace(visit(PAPERS, 3, 2, 7), link_rules=2)])
+    assert (found.updated, found.updated_site) == (True, True)
+    memory = np.frombuffer(store.site_links([menu_id(HOME)])[menu_id(HOME)], ENTRY)
+    assert memory["link"].tolist() == [1, 2, 7]
+    of_home, of_papers = (page_id_of(url) & 0xFFFF for url in (HOME, PAPERS))
+    assert memory["page"].tolist() == [of_home, of_home, of_papers]
+
+
+def test_an_older_file_without_the_table_gets_it(tmp_path: Path) -> None:
+    file = tmp_path / "state.db"
+    store = SQLiteStore(file, "hacs")
+    store.close()
+    with closing(sqlite3.connect(file)) as db:
+        db.execute('DROP TABLE "hacs.site_links"')
+    assert owned(SQLiteStore(file, "hacs"), 1, 10) == [True]
+
+
+def test_where_sites_count_an_echo_on_a_sibling_makes_no_page_rise() -> None:
+    rises = []
+    for updates in ("page", "site"):
+        state = state_of(MemoryStore(), updates)
+        state.record([visit(url, day, 1) for url in (HOME, PAPERS, TALKS) for day in (1, 40, 80)])
+        state.record([visit(TALKS, 81, 1, 7)])
+        ids = np.array([page_id_of(url) for url in (HOME, PAPERS, TALKS)])
+        before = p_of(state, ids)
+        (echo,) = state.record([visit(PAPERS, 99, 1, 7)])
+        assert echo.updated
+        assert not echo.updated_site
+        rises.append(p_of(state, ids) - before)
+    assert rises[0] > 0.0
+    assert rises[1] <= 0.0
+
+
+def test_where_sites_count_siblings_that_share_a_menu_only_are_not_updated_together() -> None:
+    together = []
+    for updates in ("page", "site"):
+        state = state_of(MemoryStore(), updates)
+        urls = [f"http://a.example/~ada/{number}.html" for number in range(8)]
+        state.record([visit(url, day, *links) for url in urls for day, links in history()])
+        state.refit_prior()
+        state.read_prior()
+        together.append(state.estimation.togetherness.overall)
+    assert together[1] < together[0]
+
+
+def p_of(state: State, ids: NDArray[np.int64]) -> float:
+    """Return p of the first page on day 100."""
+    options = RankingOptions(without_experiment(POLICIES["hacs"]))
+    candidates = candidates_from(ids, state.rows(ids), 100 * DAY, state.estimation, options)
+    return float(candidates.p[0])
+
+
+@pytest.mark.parametrize(
+    ("url", "place"),
+    [
+        ("http://www.a.example/x/y/z.html", "a.example"),
+        ("https://a.example", "a.example"),
+        ("http://a.example/%7EAda/x/y.html", "a.example/~ada"),
+        ("http://a.example:8080/~ada", "a.example/~ada"),
+    ],
+)
+def test_pages_share_a_menu_with_their_host_or_their_author_s_pages(url: str, place: str) -> None:
+    assert menu_of(url) == place
