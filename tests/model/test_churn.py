@@ -22,10 +22,10 @@ from hacs_crawler.model.churn import (
 CONTROL = 2 / 86_400
 """A gap of two seconds, in days."""
 TIMES = (
-    (0.65, 0.93, 0.06, 0.01),
+    (0.7, 0.93, 0.06, 0.01),
     (0.2, 0.5, 0.46, 0.04),
-    (0.05, 0.3, 0.4, 0.3),
-    (0.1, 0.02, 0.03, 0.95),
+    (0.04, 0.3, 0.4, 0.3),
+    (0.06, 0.02, 0.03, 0.95),
 )
 REQUESTS = ((0.5, 0.02, 0.03, 0.95), (0.5, 0.3, 0.4, 0.3))
 """The share of pages of a kind, and of their updates that last, pass, and are fleeting."""
@@ -73,8 +73,9 @@ def by_quadrature(page: Page, weights: list[float] | None = None) -> tuple[float
     prior[is_news] += 0.002 / (np.log(24) - DEFAULT_PRIOR.log_median)
     rate = np.exp(x)[:, None]
     slab = (np.arange(100) + 0.5) / 100
-    c = np.concatenate([[0.0], slab])
-    of_c = np.concatenate([[1 - CHURNING_PAGES], np.full(100, CHURNING_PAGES / 100)])
+    c = np.concatenate([[0.0, 0.99], slab])
+    of_slab = np.concatenate([[0.6], np.full(100, 0.4 / 100)])
+    of_c = np.concatenate([[1 - CHURNING_PAGES], CHURNING_PAGES * of_slab])
     likelihood = np.zeros((len(x), len(c)))
     for (share, *of_time), (other_share, *of_request) in product(TIMES, REQUESTS):
         log = np.zeros_like(likelihood)
@@ -98,32 +99,32 @@ def by_quadrature(page: Page, weights: list[float] | None = None) -> tuple[float
 # passed or failed -> E[c] and P(churns).
 TABLE = [
     # A trap of session links: none of them is ever seen again.
-    (changing(3, Fate.FLEETING), 0.78, 0.97),
-    (changing(3, Fate.FLEETING, failed=1), 0.83, 1.00),
-    (changing(3, Fate.FLEETING, failed=2), 0.86, 1.00),
-    (changing(10, Fate.FLEETING), 0.89, 0.97),
-    (changing(10, Fate.FLEETING, failed=1), 0.92, 1.00),
-    (changing(10, Fate.FLEETING, failed=2), 0.93, 1.00),
-    (changing(40, Fate.FLEETING), 0.87, 0.90),
-    (changing(40, Fate.FLEETING, failed=1), 0.97, 1.00),
-    (changing(40, Fate.FLEETING, failed=2), 0.98, 1.00),
+    (changing(3, Fate.FLEETING), 0.96, 0.99),
+    (changing(3, Fate.FLEETING, failed=1), 0.97, 1.00),
+    (changing(3, Fate.FLEETING, failed=2), 0.98, 1.00),
+    (changing(10, Fate.FLEETING), 0.98, 1.00),
+    (changing(10, Fate.FLEETING, failed=1), 0.99, 1.00),
+    (changing(10, Fate.FLEETING, failed=2), 0.99, 1.00),
+    (changing(40, Fate.FLEETING), 0.99, 1.00),
+    (changing(40, Fate.FLEETING, failed=1), 0.99, 1.00),
+    (changing(40, Fate.FLEETING, failed=2), 0.99, 1.00),
     # A news page: its links are gone by the next day, too, but not within seconds.
-    (changing(3, Fate.FLEETING, passed=1), 0.58, 0.87),
-    (changing(3, Fate.FLEETING, passed=2), 0.40, 0.70),
-    (changing(10, Fate.FLEETING, passed=1), 0.60, 0.72),
-    (changing(10, Fate.FLEETING, passed=2), 0.22, 0.29),
-    (changing(40, Fate.FLEETING, passed=1), 0.18, 0.20),
-    (changing(40, Fate.FLEETING, passed=2), 0.01, 0.03),
+    (changing(3, Fate.FLEETING, passed=1), 0.63, 0.85),
+    (changing(3, Fate.FLEETING, passed=2), 0.35, 0.60),
+    (changing(10, Fate.FLEETING, passed=1), 0.77, 0.82),
+    (changing(10, Fate.FLEETING, passed=2), 0.18, 0.23),
+    (changing(40, Fate.FLEETING, passed=1), 0.71, 0.72),
+    (changing(40, Fate.FLEETING, passed=2), 0.03, 0.04),
     # A page of which it is not known what became of its links, as in a state of an earlier version.
-    (changing(3), 0.70, 0.88),
-    (changing(3, failed=1), 0.83, 1.00),
-    (changing(3, passed=1), 0.39, 0.60),
-    (changing(10), 0.80, 0.88),
-    (changing(10, failed=1), 0.92, 1.00),
-    (changing(10, passed=1), 0.33, 0.40),
-    (changing(40), 0.72, 0.74),
-    (changing(40, failed=1), 0.97, 1.00),
-    (changing(40, passed=1), 0.07, 0.09),
+    (changing(3), 0.91, 0.95),
+    (changing(3, failed=1), 0.97, 1.00),
+    (changing(3, passed=1), 0.32, 0.44),
+    (changing(10), 0.96, 0.98),
+    (changing(10, failed=1), 0.99, 1.00),
+    (changing(10, passed=1), 0.38, 0.41),
+    (changing(40), 0.97, 0.98),
+    (changing(40, failed=1), 0.99, 1.00),
+    (changing(40, passed=1), 0.32, 0.33),
 ]
 
 
