@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -112,10 +113,29 @@ def _arguments(arguments: Sequence[str]) -> list[str]:
 def known(pages: Mapping[str, Page]) -> dict[str, bytes]:
     """What is known of pages, as bytes; see `Bootstrap.state`.
 
-    Rates are left out: how they are rounded depends on the pages they are estimated together with.
+    Rates are left out: how they are rounded depends on the pages they are estimated together with. So is
+    when links were seen last: what is not fetched again shows none again.
     """
-    plain = {"version": 0, "rate": 0.0, "harvests": {}}
-    return {url: encode_page(replace(page, **plain)) for url, page in pages.items()}
+    plain = {
+        "version": 0,
+        "rate": 0.0,
+        "log_sd": 0.0,
+        "churn": 0.0,
+        "churning": 0.0,
+        "harvests": {},
+    }
+    return {
+        url: encode_page(
+            replace(
+                page,
+                **plain,
+                last_seen=array("I", [0] * len(page.links)),
+                echoes=array("I"),
+                is_in_site=False,
+            )
+        )
+        for url, page in pages.items()
+    }
 
 
 def recorded_directly(folder: Path, visits: Sequence[Visit]) -> dict[str, Page]:

@@ -25,7 +25,7 @@ from hacs_crawler.cli.import_ import Importer
 from hacs_crawler.links.extract import LinkRules
 from hacs_crawler.links.keys import page_id_of
 from hacs_crawler.state.address import open_store
-from hacs_crawler.state.codec import ROW, VERSION_OFFSET, decode_page, encode_page
+from hacs_crawler.state.codec import ROW, VERSION_OFFSET, decode_page, encode_page, encode_row
 from hacs_crawler.state.database import State
 from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.state.page import Harvest, News, Visit
@@ -79,16 +79,20 @@ def fill(folder: Path, visits: list[Visit]) -> None:
 
 
 def contents(store: Store) -> dict[int, tuple[bytes, bytes]]:
-    """Every page's bytes, but for its version, and its ranking row.
+    """Every page's bytes, but for its version, and its ranking row; rates to nine digits.
 
+    How they are rounded depends on the pages they are estimated together with.
     What sites remember is not exported, and so not that they know a page's links.
     """
     found: dict[int, tuple[bytes, bytes]] = {}
     for ids, rows in store.all_rows():
         bodies = store.load(ids.tolist())
         for key, row in zip(ids.tolist(), rows, strict=True):
-            body = encode_page(replace(decode_page(bodies[key]), is_in_site=False))
-            found[key] = body[:VERSION_OFFSET] + body[VERSION_OFFSET + 4 :], row.tobytes()
+            page = replace(decode_page(bodies[key]), is_in_site=False)
+            page.rate, page.log_sd = float(f"{page.rate:.9g}"), float(f"{page.log_sd:.5g}")
+            body = encode_page(page)
+            assert row["rate"] == pytest.approx(page.rate)
+            found[key] = body[:VERSION_OFFSET] + body[VERSION_OFFSET + 4 :], encode_row(page)
     return found
 
 
@@ -237,7 +241,7 @@ def test_a_reader_that_has_enough_ends_the_export_quietly(tmp_path: Path) -> Non
     )
     assert running.stdout is not None
     assert running.stderr is not None
-    assert json.loads(running.stdout.readline())["hacs"] == 1
+    assert json.loads(running.stdout.readline())["hacs"] == 4
     running.stdout.close()
     assert running.wait(30) == 141
     assert running.stderr.read() == b""

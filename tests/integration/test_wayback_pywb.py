@@ -15,6 +15,7 @@ import subprocess
 import sys
 import time
 import uuid
+from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
@@ -206,19 +207,39 @@ def recorded(folder: Path, visits: Sequence[Visit]) -> dict[str, Page]:
 
 
 def known(pages: Mapping[str, Page]) -> dict[str, bytes]:
-    """Everything in pages but their rates, how often they were written and how far harvested."""
+    """Everything in pages but their rates, how often they were written and how far harvested.
+
+    Nor when links were seen last, as what is not fetched again shows none again, and which were new to the
+    site, which hangs on the order of recording.
+    """
+    plain = {
+        "version": 0,
+        "rate": 0.0,
+        "log_sd": 0.0,
+        "churn": 0.0,
+        "churning": 0.0,
+        "harvests": {},
+    }
     return {
-        surt: encode_page(replace(page, rate=0.0, log_sd=0.0, version=0, harvests={}))
+        surt: encode_page(
+            replace(
+                page,
+                **plain,
+                last_seen=array("I", [0] * len(page.links)),
+                echoes=array("I"),
+                is_in_site=False,
+            )
+        )
         for surt, page in pages.items()
     }
 
 
 def assert_same(found: Mapping[str, Page], expected: Mapping[str, Page]) -> None:
-    """Rates may differ in the last digits: they depend on which pages are estimated together."""
+    """Rates may differ a little: what became of links is known less well where fewer are fetched."""
     ours, theirs = known(found), known(expected)
     assert [surt for surt in ours | theirs if ours.get(surt) != theirs.get(surt)] == []
     rates = {surt: page.rate for surt, page in expected.items()}
-    assert {surt: page.rate for surt, page in found.items()} == pytest.approx(rates, rel=1e-9)
+    assert {surt: page.rate for surt, page in found.items()} == pytest.approx(rates, rel=0.2)
 
 
 @pytest.fixture(scope="module")
@@ -384,10 +405,10 @@ def test_pages_two_levels_below_a_homepage_are_harvested(website: Harvested) -> 
     [
         ("outside", 2),  # ~barbara and ~bar-old; pywb itself leaves foo.edu/ out
         ("too_deep", 1),
-        ("second_homepage", 2),
+        ("second_homepage", 1),  # ~BAR is another page
         ("not_html", 4),  # an image, a PDF, and a revisit of each
         ("empty", 1),
-        ("duplicate", 1),
+        ("duplicate", 2),
     ],
 )
 def test_rows_that_are_no_captures_are_counted(kind: str, number: int, website: Harvested) -> None:

@@ -253,15 +253,19 @@ def test_pages_whose_updates_last_are_never_suspicious(rate: float, days: float)
     assert found.rate_per_day == pytest.approx(expected, rel=0.05)
 
 
-def test_of_a_page_that_changes_slowly_only_short_gaps_raise_suspicion() -> None:
+def test_of_a_page_that_changes_slowly_short_gaps_raise_suspicion_and_links_never_seen_again() -> (
+    None
+):
     quiet: Page = [(30.0, False, Fate.UNKNOWN)] * 10
-    slow: Page = [*quiet, *[(30.0, True, Fate.FLEETING)] * 2]
+    slow: Page = [*quiet, *[(30.0, True, Fate.PASSING)] * 2]
+    fleeting: Page = [*quiet, *[(30.0, True, Fate.FLEETING)] * 2]
     churning: Page = [*quiet, *[(CONTROL, True, Fate.FLEETING)] * 2]
-    found = rates_of(slow, churning)
+    found = rates_of(slow, fleeting, churning)
     fast = DEFAULT_PRIOR.log_median + SUSPICIOUS_RATE * DEFAULT_PRIOR.log_sd
     assert np.log(found.rate_per_day[0]) < fast
     assert found.churning[0] == 0.0
-    assert found.churning[1] > 0.99
+    assert 0.0 < found.churning[1] < 0.5
+    assert found.churning[2] > 0.99
 
 
 @pytest.mark.parametrize("days", [1 / 86_400, 30 * 365.25])

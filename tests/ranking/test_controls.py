@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from hacs_crawler.exceptions import StateError
 from hacs_crawler.ranking.controls import (
+    MOST_AT_ONCE,
     MOST_KEPT,
     NOTE,
     Allowance,
@@ -81,7 +82,7 @@ def test_without_a_budget_nothing_is_asked_twice(
 
 @pytest.mark.parametrize(
     ("churning", "expected"),
-    [(0.0, False), (0.04, False), (0.06, True), (0.5, True), (0.99, True), (1.0, False)],
+    [(0.0, False), (0.09, False), (0.11, True), (0.5, True), (0.99, True), (1.0, False)],
 )
 def test_pages_that_are_known_well_enough_are_not_asked_twice(
     churning: float, expected: bool
@@ -116,7 +117,9 @@ def test_what_a_run_leaves_of_its_share_the_next_one_has(state: State) -> None:
 def test_no_more_is_kept_than_so_many_runs_leave(state: State) -> None:
     for _ in range(3 * MOST_KEPT):
         assert made_in(state, 100, 0.02, 0) == 0
-    assert made_in(state, 100, 0.02, 10_000) == 2 * MOST_KEPT + 2
+    made = [made_in(state, 100, 0.02, 10_000) for _ in range(MOST_KEPT)]
+    assert made[0] == 2 * MOST_AT_ONCE, "some of what is left, others may look worse later"
+    assert sum(made) == 2 * MOST_KEPT + 2 * len(made)
     assert made_in(state, 100, 0.02, 10_000) == 2
 
 
