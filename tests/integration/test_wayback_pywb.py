@@ -29,6 +29,7 @@ from hacs_crawler.archive import original_of, timestamp_of
 from hacs_crawler.archive.capture import digest_bytes
 from hacs_crawler.cli.import_ import Importer
 from hacs_crawler.harvest.query import timestamp
+from hacs_crawler.links import LinkRules
 from hacs_crawler.links.canonical import canonical_link
 from hacs_crawler.links.extract import LinkRules
 from hacs_crawler.links.keys import link_fingerprint
@@ -145,6 +146,7 @@ def visits_of(sites: Mapping[str, Sequence[Archived]]) -> list[Visit]:
             links=frozenset(
                 link_fingerprint(str(canonical_link(one.url, link))) for link in one.links
             ),
+            link_rules=LinkRules().fingerprint,
         )
         for home, captures in sites.items()
         for one in captures
@@ -209,8 +211,8 @@ def recorded(folder: Path, visits: Sequence[Visit]) -> dict[str, Page]:
 def known(pages: Mapping[str, Page]) -> dict[str, bytes]:
     """Everything in pages but their rates, how often they were written and how far harvested.
 
-    Nor when links were seen last, as what is not fetched again shows none again, and which were new to the
-    site, which hangs on the order of recording.
+    Nor when links were seen last, as what is not fetched again shows none again, and which were new to
+    the site, which hangs on the order of recording.
     """
     plain = {
         "version": 0,
