@@ -57,7 +57,8 @@ class Varying:
 
     host: str
     parts: frozenset[Part] = frozenset()
-    suspected: Mapping[Part, int] = field(default_factory=dict)
+    # link rules are hashed, and what is only suspected changes none of them
+    suspected: Mapping[Part, int] = field(default_factory=dict, hash=False)
 
     def identity(self, link: str) -> str:
         """Return a canonical link with `VARYING` for the parts that vary."""

@@ -1,0 +1,75 @@
+"""What changes in a host's links with every request: learned from two fetches, and left out."""
+
+from __future__ import annotations
+
+from itertools import count
+
+import pytest
+
+from hacs_crawler.links import LinkRules
+from hacs_crawler.links.varying import Part, Varying
+
+HOST = "ex.org"
+_numbers = count()
+
+
+def links(*paths: str) -> set[str]:
+    return {f"http://{HOST}{path}" for path in paths}
+
+
+def token() -> str:
+    """A value that looks drawn at random, another one at each call."""
+    return f"a{next(_numbers):011x}f"
+
+
+def session() -> set[str]:
+    one = token()
+    return links(f"/a?s={one}", f"/b?x=1&s={one}", "/c")
+
+
+def path_token() -> set[str]:
+    return links(f"/ad/{token()}/go", "/c")
+
+
+def learned(fetch: object, controls: int = 1) -> Varying:
+    varying = Varying(HOST)
+    for _ in range(controls):
+        varying = varying.learned(fetch(), fetch())  # type: ignore[operator]
+    return varying
+
+
+def test_a_session_is_learned_at_once_and_left_out() -> None:
+    varying = learned(session)
+    assert varying.parts == {Part("", "s")}
+    assert varying.identity(f"http://{HOST}/b?x=1&s=7") == f"http://{HOST}/b?x=1&s=*"
+    assert varying.identity("http://other.org/b?s=7") == "http://other.org/b?s=7"
+
+
+@pytest.mark.parametrize(("controls", "parts"), [(1, set()), (2, {Part("/ad/", "")})])
+def test_a_token_takes_two_controls(controls: int, parts: set[Part]) -> None:
+    assert learned(path_token, controls).parts == parts
+
+
+def test_what_only_looks_like_a_token_stays() -> None:
+    varying = learned(path_token, 2)
+    assert varying.identity(f"http://{HOST}/ad/about/go") == f"http://{HOST}/ad/about/go"
+
+
+def test_a_box_that_draws_from_a_pool_teaches_nothing() -> None:
+    first, second = links("/item?id=1", "/item?id=2", "/c"), links("/item?id=3", "/item?id=4", "/c")
+    assert Varying(HOST).learned(first, second) == Varying(HOST)
+
+
+def test_links_that_the_page_has_shown_before_are_of_a_pool() -> None:
+    assert Varying(HOST).learned(session(), session(), lambda _: True) == Varying(HOST)
+
+
+def test_what_was_learned_comes_back() -> None:
+    varying = learned(path_token)
+    assert Varying.from_json(HOST, varying.to_json()) == varying
+
+
+def test_link_rules_differ_by_what_is_left_out_and_not_by_what_is_suspected() -> None:
+    plain = LinkRules().fingerprint
+    assert LinkRules(varying=learned(path_token)).fingerprint == plain
+    assert LinkRules(varying=learned(session)).fingerprint != plain
