@@ -53,6 +53,8 @@ class Sessions:
         self.asked: list[tuple[str, float, dict[str, str]]] = []
         self.answers: dict[int, tuple[int, dict[str, str]]] = {}
         """Status and headers of the n-th answer, from 0."""
+        self.links = 1
+        """How many links a page shows."""
         self.robots = "User-agent: *\nDisallow:\n"
         self._numbers = count(1)
         self._lock = Lock()
@@ -85,7 +87,8 @@ class Sessions:
             headers = {name.lower(): value for name, value in handler.headers.items()}
             self.asked.append((handler.path, time.monotonic(), headers))
         status, more = 200, {"Content-Type": "text/html", "Set-Cookie": "sid=1", "ETag": '"a"'}
-        body = "".join(f'<a href="/{n}?sid={next(self._numbers)}">x</a>' for n in range(1))
+        number = next(self._numbers)
+        body = "".join(f'<a href="/{n}?sid={number}">x</a>' for n in range(self.links))
         if handler.path == "/robots.txt":
             body, more = self.robots, {"Content-Type": "text/plain"}
         elif place in self.answers:
@@ -306,3 +309,17 @@ def test_a_signal_ends_the_crawl_though_a_control_is_under_way(
     assert crawl.exit_status == 0
     assert "Traceback" not in crawl.log
     assert re.search(r"'hacs/visits': 1\b", crawl.log)
+
+
+def test_what_changes_with_every_request_is_learned_and_the_pages_are_quiet_from_then_on(
+    runs: Runs, sessions: Sessions
+) -> None:
+    sessions.links = 3
+    runs.known()
+    first = runs.run()
+    assert "?sid=* is left out of them" in first.log
+    for day in (10, 20):  # a baseline, and a quiet visit
+        later = runs.run(day=day, HACS_CONTROLS=0)
+        assert later.stat("hacs/visits") == 1
+        assert later.stat("hacs/updates") == 0
+        assert "Traceback" not in later.log
