@@ -15,8 +15,7 @@ from hacs_crawler.crawl.control import Controls
 from hacs_crawler.crawl.meta import page_url, prediction_of
 from hacs_crawler.crawl.observation import observe
 from hacs_crawler.crawl.session import Session
-from hacs_crawler.crawl.stats import CHURNING
-from hacs_crawler.model import elapsed_days, predictive_probability
+from hacs_crawler.model import CHURNING, elapsed_days, predictive_probability
 from hacs_crawler.outcome import NotObserved, Outcome
 from hacs_crawler.state import Prediction, Recorded
 from hacs_crawler.utils.times import DAY

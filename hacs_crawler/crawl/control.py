@@ -17,7 +17,7 @@ from scrapy.utils.defer import maybe_deferred_to_future
 
 from hacs_crawler.crawl.loop import begin, sleep
 from hacs_crawler.crawl.observation import observe, readable
-from hacs_crawler.crawl.scrapy_internals import is_closing
+from hacs_crawler.crawl.scrapy_internals import download, is_closing
 from hacs_crawler.crawl.session import Session
 from hacs_crawler.exceptions import StateError
 from hacs_crawler.fleet.board import partition_of
@@ -60,7 +60,7 @@ class Controls:
         if not session.is_open or is_closing(self._crawler) or not self._may_ask(request):
             return
         try:
-            response = await self._response(request)
+            response = await download(self._crawler, request)
         except Exception as error:  # noqa: BLE001 - whatever the network does
             session.stats.count("controls/failed")
             logger.debug("No control visit of %s: %r", url, error)
@@ -118,13 +118,6 @@ class Controls:
             return True
         holdings = Holdings.of(self._crawler)
         return holdings.may_send() and partition_of(request.url) in (holdings.partitions or ())
-
-    async def _response(self, request: Request) -> Response:
-        engine = self._crawler.engine
-        assert engine is not None  # noqa: S101 - there is one while crawling
-        if hasattr(engine, "download_async"):  # Scrapy 2.14
-            return await engine.download_async(request)
-        return await maybe_deferred_to_future(engine.download(request))
 
     def _end(self, result: object) -> object:
         self._under_way -= 1

@@ -13,6 +13,8 @@ from scrapy import Request
 from scrapy.core.downloader import Downloader
 from scrapy.core.scheduler import BaseScheduler
 from scrapy.crawler import Crawler
+from scrapy.http import Response
+from scrapy.utils.defer import maybe_deferred_to_future
 from scrapy.utils.misc import build_from_crawler
 
 _plain_host = re.compile(r"https?://([A-Za-z0-9.-]+)(?:[/?#]|\Z)").match
@@ -102,6 +104,15 @@ class Downloads:
             is_own = getattr(type(self._found), "get_slot_key", None) is Downloader.get_slot_key
             self._slots_are_hosts = is_own and not getattr(self._found, "ip_concurrency", 0)
         return self._found
+
+
+async def download(crawler: Crawler, request: Request) -> Response:
+    """Return the answer to a request that goes past the scheduler and the spider's middlewares."""
+    engine = crawler.engine
+    assert engine is not None  # noqa: S101 - there is one while crawling
+    if hasattr(engine, "download_async"):  # Scrapy 2.14
+        return await engine.download_async(request)
+    return await maybe_deferred_to_future(engine.download(request))
 
 
 def wake(crawler: Crawler) -> None:

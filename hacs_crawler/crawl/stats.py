@@ -21,8 +21,6 @@ logger = safe_logger(__name__)
 
 MOST_CAUSES: Final = 20
 MOST_CHURNING: Final = 10_000
-CHURNING: Final = 0.5
-"""From this chance on, that a request shows new links whatever the time, a page's updates are churn."""
 
 
 @dataclass(slots=True)

@@ -9,6 +9,7 @@ import numpy as np
 from hacs_crawler.config import Config
 from hacs_crawler.doctor.check import Check, failure, ok, size_text, warning
 from hacs_crawler.exceptions import StateError
+from hacs_crawler.model import CHURNING
 from hacs_crawler.ranking.plan import read_rows
 from hacs_crawler.state import SCHEMA, Estimation, Ids, Rows, State, Store, decode_page
 from hacs_crawler.utils.progress import Progress
@@ -18,8 +19,6 @@ NOTE = "doctor"
 SAMPLE = 1_000
 """How many pages are read to see whether any is damaged."""
 EXAMPLES_SHOWN = 3
-CHURNING = 0.5
-"""From this chance of new links at any request on, a page's updates are churn."""
 FEW_SITES = 30
 """An arm with fewer sites tells nothing: its interval is wider than any difference to be expected."""
 

@@ -15,7 +15,7 @@ from scrapy.utils.defer import maybe_deferred_to_future
 from hacs_crawler.archive import ArchiveAddress
 from hacs_crawler.crawl.backoff import HostPausedError
 from hacs_crawler.crawl.loop import Worker, call_later
-from hacs_crawler.crawl.scrapy_internals import Downloads, is_closing
+from hacs_crawler.crawl.scrapy_internals import Downloads, download, is_closing
 from hacs_crawler.crawl.session import Session
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.harvest.pace import CDX_SLOT, GivenUpError, Pace
@@ -86,8 +86,6 @@ class Asker:
 
         Raises StoppedError, RefusedError, HostLeftError, and what the network does.
         """
-        engine = self._crawler.engine
-        assert engine is not None  # noqa: S101 - there is one while crawling
         if self.is_stopped:
             raise StoppedError
         own: dict[str, Any] = {"hacs": False, "hacs_archive": self.address.name}
@@ -102,9 +100,7 @@ class Asker:
         sent = {"Accept-Encoding": "identity", **(headers or {})}
         request = Request(url, meta=meta, headers=sent)
         try:
-            if hasattr(engine, "download_async"):  # Scrapy 2.14
-                return await engine.download_async(request)
-            return await maybe_deferred_to_future(engine.download(request))
+            return await download(self._crawler, request)
         except GivenUpError as error:
             raise HostLeftError(str(error)) from error
         except IgnoreRequest as error:

@@ -2,6 +2,7 @@
 
 from hacs_crawler.model.bayes import bayes, bayes_quantiles
 from hacs_crawler.model.churn import (
+    CHURNING,
     CHURNING_PAGES,
     Fate,
     Fates,
@@ -72,6 +73,7 @@ from hacs_crawler.model.windows import (
 
 __all__ = [
     "BEST_DAYS",
+    "CHURNING",
     "CHURNING_PAGES",
     "CLASSES",
     "CONCENTRATION",

@@ -22,7 +22,7 @@ from hacs_crawler.model.bayes import bayes_with_spread
 from hacs_crawler.model.gaps import Gaps
 from hacs_crawler.model.predictive import spread_of
 from hacs_crawler.model.prior import LogNormalPrior
-from hacs_crawler.utils.arrays import FloatArray, IndexArray, blocks, offsets_of, sum_by_page
+from hacs_crawler.utils.arrays import BoolArray, FloatArray, blocks, sum_by_page
 
 Fates = NDArray[np.uint8]
 """Of each gap the `Fate` of what its visit brought."""
@@ -41,6 +41,8 @@ class Fate(IntEnum):
     """None was seen again."""
 
 
+CHURNING: Final = 0.5
+"""From this chance on, that a request shows new links whatever the time, a page's updates are churn."""
 CHURNING_PAGES: Final = 0.05
 """The share of pages that churn, before anything is known of a store."""
 _UPDATES_OF_PRIOR: Final = 5.0
@@ -118,10 +120,10 @@ def rates_with_churn(
     rate, log_sd = bayes_with_spread(gaps, prior)
     churn, churning = np.zeros(len(gaps)), np.zeros(len(gaps))
     pages = _suspicious(gaps, fates, rate, prior)
-    if pages.size:
-        few, flags = _taken(gaps, fates, pages)
+    if pages.any():
+        mine = fates[np.repeat(pages, gaps.counts)]
         rate[pages], log_sd[pages], churn[pages], churning[pages] = _posterior(
-            few, flags, prior, churning_pages
+            gaps.of(pages), mine, prior, churning_pages
         )
     return Rates(rate, log_sd, churn, churning)
 
@@ -145,8 +147,8 @@ def fit_churning_pages(churning: FloatArray) -> float:
     return float(np.clip(share, *_SHARE_BOUNDS))
 
 
-def _suspicious(gaps: Gaps, fates: Fates, rate: FloatArray, prior: LogNormalPrior) -> IndexArray:
-    """Return the places of pages that may churn."""
+def _suspicious(gaps: Gaps, fates: Fates, rate: FloatArray, prior: LogNormalPrior) -> BoolArray:
+    """Return which pages may churn."""
     updates = sum_by_page(gaps.weight * gaps.updated, gaps.offsets)
     is_fast = np.log(rate) > prior.log_median + SUSPICIOUS_RATE * prior.log_sd
     each = np.repeat(rate, gaps.counts) * gaps.days
@@ -158,15 +160,8 @@ def _suspicious(gaps: Gaps, fates: Fates, rate: FloatArray, prior: LogNormalPrio
     fleeting = sum_by_page(gaps.weight * (fates == Fate.FLEETING), gaps.offsets)
     is_lasting = (lasting > 2.5) & (lasting > 0.7 * updates)
     looks_fast = (updates > 1.0) & (is_fast | is_steep) & ~is_lasting
-    return np.flatnonzero(looks_fast | ((fleeting > 0.5) & (fleeting > lasting)))
-
-
-def _taken(gaps: Gaps, fates: Fates, pages: IndexArray) -> tuple[Gaps, Fates]:
-    counts = gaps.counts[pages]
-    offsets = offsets_of(counts)
-    place = np.arange(offsets[-1]) + np.repeat(gaps.offsets[pages] - offsets[:-1], counts)
-    few = Gaps(gaps.days[place], gaps.updated[place], gaps.weight[place], offsets)
-    return few, fates[place]
+    found: BoolArray = looks_fast | ((fleeting > 0.5) & (fleeting > lasting))
+    return found
 
 
 def _posterior(

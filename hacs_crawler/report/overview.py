@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from hacs_crawler.model import CHURNING
 from hacs_crawler.ranking.policies import scramble
 from hacs_crawler.state import Ids, Rows
 from hacs_crawler.utils.arrays import FloatArray, IndexArray
@@ -20,7 +21,6 @@ _MOST: Final = 65_536
 VISIT_CLASSES: Final = np.array([1, 2, 3, 5, 9, 17, 33, 65, 129])
 """Where classes of numbers of visits begin; the last one has no end."""
 UPDATE_CLASSES: Final = np.array([0, 1, 2, 3, 5, 9, 17, 33])
-CHURNING: Final = 0.5
 SAMPLED_PAGES: Final = 2_000
 """Of so many pages, chosen at random, the gaps between updates are looked at."""
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Final, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hacs_crawler.links import menu_id, page_id_of, site_id
+from hacs_crawler.model import CHURNING
 from hacs_crawler.state.outcome_log import outcome
 from hacs_crawler.state.page import News, Page, Updates, Visit, merge, note_echo
 from hacs_crawler.state.site_links import LinkClaim, owned_links
@@ -20,10 +21,6 @@ class Memories(Protocol):
 
     def claim(self, claims: Sequence[LinkClaim]) -> list[NDArray[np.bool_]]:
         """Claim links for pages; see `Store.claim`."""
-
-
-_CHURNING: Final = 0.5
-"""From this churn on a page claims nothing: its passing links would push out what its site remembers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +116,7 @@ def _claim_of(one: Recorded) -> LinkClaim | None:
     visit = one.visit
     if not _shows_links(visit):
         return None
-    if one.before.churn >= _CHURNING:
+    if one.before.churn >= CHURNING:  # passing links would push out what the site remembers
         return None
     is_known = one.before.is_in_site and not one.is_baseline
     links = one.new_links if is_known else visit.links
