@@ -113,8 +113,9 @@ def _arguments(arguments: Sequence[str]) -> list[str]:
 def known(pages: Mapping[str, Page]) -> dict[str, bytes]:
     """What is known of pages, as bytes; see `Bootstrap.state`.
 
-    Rates are left out: how they are rounded depends on the pages they are estimated together with. So is
-    when links were seen last: what is not fetched again shows none again.
+    Rates are left out: how they are rounded depends on the pages they are estimated together with. So
+    are when links were seen last, as what is not fetched again shows none again, and which were new to
+    the site, which hangs on the order of recording.
     """
     plain = {
         "version": 0,

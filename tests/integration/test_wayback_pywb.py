@@ -15,11 +15,10 @@ import subprocess
 import sys
 import time
 import uuid
-from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +34,6 @@ from hacs_crawler.links.keys import link_fingerprint
 from hacs_crawler.links.urls import page_surt
 from hacs_crawler.state import digest_number
 from hacs_crawler.state.address import open_store
-from hacs_crawler.state.codec import encode_page
 from hacs_crawler.state.database import State
 from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.state.page import RECENT_VISITS, Page, Visit
@@ -43,6 +41,7 @@ from hacs_crawler.utils.times import DAY
 from integration_support import ROOT, Crawl, Project
 from pywb_archive import Archived, PywbArchive, pywb_archive, write_warc
 from servers import Site
+from wayback_support import known
 
 pytest.importorskip("warcio")
 
@@ -205,34 +204,6 @@ def recorded(folder: Path, visits: Sequence[Visit]) -> dict[str, Page]:
     with closing(open_store(state, "hacs", Path())) as store:
         State(store, Estimation()).record(visits)
     return pages_in(state)
-
-
-def known(pages: Mapping[str, Page]) -> dict[str, bytes]:
-    """Everything in pages but their rates, how often they were written and how far harvested.
-
-    Nor when links were seen last, as what is not fetched again shows none again, and which were new to
-    the site, which hangs on the order of recording.
-    """
-    plain = {
-        "version": 0,
-        "rate": 0.0,
-        "log_sd": 0.0,
-        "churn": 0.0,
-        "churning": 0.0,
-        "harvests": {},
-    }
-    return {
-        surt: encode_page(
-            replace(
-                page,
-                **plain,
-                last_seen=array("I", [0] * len(page.links)),
-                echoes=array("I"),
-                is_in_site=False,
-            )
-        )
-        for surt, page in pages.items()
-    }
 
 
 def assert_same(found: Mapping[str, Page], expected: Mapping[str, Page]) -> None:
