@@ -15,6 +15,7 @@ from hacs_crawler.crawl.control import Controls
 from hacs_crawler.crawl.meta import page_url, prediction_of
 from hacs_crawler.crawl.observation import observe
 from hacs_crawler.crawl.session import Session
+from hacs_crawler.links import LinkRules
 from hacs_crawler.model import CHURNING, elapsed_days, predictive_probability
 from hacs_crawler.outcome import NotObserved, Outcome
 from hacs_crawler.state import Prediction, Recorded
@@ -105,7 +106,8 @@ class LinkAdditionsMiddleware:
         request.meta.pop("hacs_claimed", None)
         is_to_be_asked_twice = request.meta.pop("hacs_control", False)
         session.stats.answers += 1
-        visit, reason = observe(response, url, at, session.link_rules(response.url), prediction)
+        rules = session.link_rules(response.url)
+        visit, reason = observe(response, url, at, rules, prediction)
         if visit is None:
             session.pages.drop(url)
         else:
@@ -115,7 +117,7 @@ class LinkAdditionsMiddleware:
             if not reason:
                 if is_to_be_asked_twice and visit.links is not None:
                     self._controls.begin(request, response, recorded)
-                self._note_outcome(request, response, recorded, prediction)
+                self._note_outcome(request, rules, recorded, prediction)
                 return
         if reason != "gone":
             session.stats.count_not_observed(reason)
@@ -124,7 +126,7 @@ class LinkAdditionsMiddleware:
     def _note_outcome(
         self,
         request: Request,
-        response: Response,
+        rules: LinkRules,
         recorded: Recorded,
         prediction: Prediction | None,
     ) -> None:
@@ -158,7 +160,7 @@ class LinkAdditionsMiddleware:
             rate_before_per_day=rate,
             page=recorded.after,
             estimate=estimation.rate_per_day,
-            varying=session.link_rules(response.url).varying,
+            varying=rules.varying,
         )
 
 
