@@ -64,7 +64,8 @@ class Estimation:
     def rates(self, pages: Sequence[Page]) -> Rates:
         """Return each page's estimated rate in 1/day, its spread, and the page's churn."""
         found = histories(pages, self.updates)
-        visits = Visits(*found, self.fade_days, baselines_of(pages), fates(pages))
+        became = fates(pages) if self.has_posterior else None  # no other estimator asks for them
+        visits = Visits(*found, self.fade_days, baselines_of(pages), became)
         return estimate_with_churn(self.estimator, visits, self.prior, self.churning_pages)
 
     def estimate(self, pages: Sequence[Page]) -> None:
