@@ -65,11 +65,11 @@ class PageReport:
     """What is known of a page.
 
     `updated` says of each visit whether it found an update. `rate_per_day` is estimated anew, `interval`
-    holds `INTERVAL` of its posterior; None where it has none. `spread` is the rate's log_sd, or how it
-    goes on (`model.packed_trend`). `churn` and `churning` are as in `model.Rates`, `confirmed` counts
-    the updates of which a link was seen again, and those of which that can be told. `siblings` are the
-    other pages known of its site, `togetherness` how often they are updated together, and those of all
-    sites (see `model.Togetherness`).
+    holds `INTERVAL` of its posterior; None where it has none, or where the page may churn. `spread` is
+    the rate's log_sd, or how it goes on (`model.packed_trend`). `churn` and `churning` are as in
+    `model.Rates`, `confirmed` counts the updates of which a link was seen again, and those of which that
+    can be told. `siblings` are the other pages known of its site, `togetherness` how often they are
+    updated together, and those of all sites (see `model.Togetherness`).
     """
 
     page: Page
@@ -151,7 +151,9 @@ def report_of(
     rates, found = estimation.rates([page]), fates([page])
     is_again = (found == Fate.LASTING) | (found == Fate.PASSING)
     spread, interval = float(rates.log_sd[0]), None
-    if estimation.has_posterior or _fell_back(estimation.estimator, spread):
+    # the quantiles are those of a page whose every update is time's
+    is_time_s = not rates.churning[0]
+    if is_time_s and (estimation.has_posterior or _fell_back(estimation.estimator, spread)):
         gaps = gaps_between(
             visit_days, counted, offsets, estimation.fade_days, baselines_of([page])
         )
@@ -270,7 +272,7 @@ def _text(report: PageReport, config: Config, now: float) -> Iterator[str]:
         share = confirmed_share(seen_again, known)
         yield (
             f"  confirmed    {seen_again} of {known} updates: a link of theirs was seen again; "
-            f"{share:.0%} are expected to be"
+            f"{100 * share:.0f} % are expected to be"
         )
     if report.churning > LEAST_CHURNING:
         yield f"  churn        {_churn(report)}"
@@ -321,8 +323,8 @@ def _churn(report: PageReport) -> str:
     text = f"a request shows new links by itself with a chance of {report.churn:.2f}"
     if report.churning < SURE_CHURNING:
         text += (
-            f" (unsure: that it does so at all is {report.churning:.0%} likely; control visits tell, "
-            "where there is HACS_BUDGET)"
+            f" (unsure: that it does so at all is {100 * report.churning:.0f} % likely; control "
+            "visits tell, where there is HACS_BUDGET)"
         )
     return text
 

@@ -367,3 +367,18 @@ def record(folder: Path, *some: Visit) -> None:
     store = open_store(f"sqlite:///{folder}/state.db", "hacs", folder)
     State(store, Estimation()).record(some)
     store.close()
+
+
+def test_of_a_page_that_may_churn_no_interval_is_claimed_that_takes_its_updates_for_time_s(
+    folder: Path,
+) -> None:
+    url = "http://trap.example/"
+    store = open_store(f"sqlite:///{folder}/state.db", "hacs", folder)
+    state = State(store, Estimation())
+    for day in range(1, 11):
+        state.record([Visit(url, NOW - (11 - day) * DAY, links=frozenset({0, day}))])
+    store.close()
+    found = json.loads(hacs_show(folder, url, "--json").stdout)
+    assert found["churning"] > 0.9
+    assert found["rate_interval"] is None
+    assert "of the posterior" not in hacs_show(folder, url).stdout
