@@ -48,7 +48,7 @@ from hacs_crawler.state.page import UPDATES, Harvest, News, Page, Updates, Visit
 from hacs_crawler.state.recorded import Recorded, merged, on_their_sites
 from hacs_crawler.state.reestimation import Run, advanced, follow_prior, new_run, stopped_run
 from hacs_crawler.state.site_links import LinkClaim, claimed_of
-from hacs_crawler.state.store import SCHEMA, Ids, Rows, Store
+from hacs_crawler.state.store import SCHEMA, Annotation, Ids, Rows, Store
 from hacs_crawler.state.varying import forget_varying, learn_varying, read_varying
 
 __all__ = [
@@ -59,6 +59,7 @@ __all__ = [
     "SEEN",
     "UPDATED",
     "UPDATES",
+    "Annotation",
     "Estimation",
     "ExportError",
     "Future",

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from hacs_crawler.state.codec import ROW, UNKNOWN_ROW, VERSION_OFFSET
 from hacs_crawler.state.outcome_log import OUTCOME, Outcomes
 from hacs_crawler.state.site_links import LinkClaim, claimed_of
-from hacs_crawler.state.store import Change, Ids, Rows
+from hacs_crawler.state.store import Annotation, Change, Ids, Rows
 
 BATCH = 10_000
 
@@ -26,6 +26,7 @@ class MemoryStore:
         self._rows: Rows = np.zeros(16, ROW)
         self._outcomes: list[bytes] = []
         self._site_links: dict[int, bytes] = {}
+        self._annotations: dict[str, dict[int, bytes]] = {}
         self._meta: dict[str, str] = {}
         self._order = self._sorted_ids = np.zeros(0, np.int64)
 
@@ -36,6 +37,7 @@ class MemoryStore:
         other._rows, other._meta = self._rows.copy(), self._meta.copy()
         other._outcomes = self._outcomes[:]
         other._site_links = self._site_links.copy()
+        other._annotations = {kind: kept.copy() for kind, kept in self._annotations.items()}
         return other
 
     def load(self, page_ids: Sequence[int]) -> dict[int, bytes]:
@@ -68,6 +70,33 @@ class MemoryStore:
         after, owned = claimed_of(self._site_links, claims)
         self._site_links |= after
         return owned
+
+    def annotations(self, kind: str, keys: Sequence[int]) -> dict[int, bytes]:
+        """Return what is kept by that kind under those keys."""
+        kept = self._annotations.get(kind, {})
+        return {key: kept[key] for key in keys if key in kept}
+
+    def annotated(self, kind: str) -> Ids:
+        """Return every key under which something is kept by that kind, ascending."""
+        return np.array(sorted(self._annotations.get(kind, ())), np.int64)
+
+    def all_annotations(self, kind: str) -> Iterator[dict[int, bytes]]:
+        """Yield what is kept by that kind."""
+        if kept := self._annotations.get(kind):
+            yield kept.copy()
+
+    def annotate(self, kind: str, changes: Sequence[Annotation]) -> dict[int, bytes]:
+        """Make every change whose key still has what was seen of it; return the others' values."""
+        kept = self._annotations.setdefault(kind, {})
+        refused: dict[int, bytes] = {}
+        for change in changes:
+            if kept.get(change.key, b"") != change.seen:
+                refused[change.key] = kept.get(change.key, b"")
+            elif change.value:
+                kept[change.key] = change.value
+            else:
+                kept.pop(change.key, None)
+        return refused
 
     def rows(self, page_ids: Ids) -> Rows:
         """Return ranking rows in the order asked; zeros for unknown pages."""

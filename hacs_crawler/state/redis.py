@@ -3,7 +3,8 @@
 Pages fall into `BUCKETS` buckets by their id. A bucket has two hashes, `<namespace>:{<bucket>}:pages`
 (id -> page bytes) and `<namespace>:{<bucket>}:rows` (id -> ranking row), and a list,
 `<namespace>:{<bucket>}:outcomes`, of the outcome records of its pages' visits; sites fall into
-buckets, too: `<namespace>:{<bucket>}:site_links` (site -> what is remembered of its links). The braces
+buckets, too: `<namespace>:{<bucket>}:site_links` (site -> what is remembered of its links). What else
+is kept of pages and sites has a hash a kind, `<namespace>:{<bucket>}:annotations:<kind>`. The braces
 make them one hash tag: whatever touches a page, or a site, stays on one node. With 65,536 buckets the
 rows of up to 28 million pages stay in Redis's compact encoding (at most 512 fields a hash), see
 benchmarks/README.md.
@@ -31,8 +32,10 @@ from hacs_crawler.state.outcome_log import OUTCOME, Outcomes
 from hacs_crawler.state.redis_connection import RedisServer
 from hacs_crawler.state.redis_moves import Mover
 from hacs_crawler.state.redis_scripts import (
+    ANNOTATE,
     CLAIM,
     COUNT,
+    GATHER_KEYS,
     GATHER_OUTCOMES,
     GATHER_ROWS,
     GATHER_ROWS_OF_ALL,
@@ -45,6 +48,7 @@ from hacs_crawler.state.store import (
     DAMAGED_ROWS,
     OLD_STATE,
     SCHEMA,
+    Annotation,
     Change,
     Ids,
     Rows,
@@ -145,6 +149,44 @@ class RedisStore:
                 self._server.add_call(pipe, CLAIM, [self._key(claim.site, "site_links")], *args)
             self._check_identity()
             return [np.frombuffer(owned, np.bool_) for owned in _answers(pipe)]
+
+    def annotations(self, kind: str, keys: Sequence[int]) -> dict[int, bytes]:
+        """See `Store.annotations`."""
+        found = self._fetched([(self._key(key, f"annotations:{kind}"), key) for key in keys])
+        return {key: one for key, one in zip(keys, found, strict=True) if one is not None}
+
+    def annotated(self, kind: str) -> Ids:
+        """See `Store.annotated`."""
+        trips = self._run_on_all("read", GATHER_KEYS, f"annotations:{kind}")
+        joined = b"".join(found for _, answers in trips for found in answers)
+        return np.sort(np.frombuffer(joined, np.dtype("<i8")).astype(np.int64))
+
+    def all_annotations(self, kind: str) -> Iterator[dict[int, bytes]]:
+        """See `Store.all_annotations`; by bucket."""
+        keys = self.annotated(kind)
+        keys = keys[np.argsort(keys % BUCKETS, kind="stable")]
+        for start in range(0, len(keys), _ROWS_A_CALL):
+            yield self.annotations(kind, keys[start : start + _ROWS_A_CALL].tolist())
+
+    def annotate(self, kind: str, changes: Sequence[Annotation]) -> dict[int, bytes]:
+        """See `Store.annotate`; one pipeline of one script a change."""
+        if not changes:
+            return {}
+        with (
+            self._server.naming_errors("write to"),
+            self._redis.pipeline(transaction=False) as pipe,
+        ):
+            for change in changes:
+                args = (_field(change.key), change.seen, change.value)
+                keys = [self._key(change.key, f"annotations:{kind}")]
+                self._server.add_call(pipe, ANNOTATE, keys, *args)
+            self._check_identity()
+            answers = _answers(pipe)
+        return {
+            change.key: answer
+            for change, answer in zip(changes, answers, strict=True)
+            if answer != 1
+        }
 
     def rows(self, page_ids: Ids) -> Rows:
         """See `Store.rows`."""

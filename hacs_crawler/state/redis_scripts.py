@@ -39,6 +39,21 @@ if #added > 0 then
 end
 return table.concat(owned)
 """
+ANNOTATE: Final = """
+local present = redis.call('HGET', KEYS[1], ARGV[1]) or ''
+if present ~= ARGV[2] then return present end
+if ARGV[3] == '' then
+  redis.call('HDEL', KEYS[1], ARGV[1])
+else
+  redis.call('HSET', KEYS[1], ARGV[1], ARGV[3])
+end
+return 1
+"""
+GATHER_KEYS: Final = """
+local found = {}
+for i, key in ipairs(KEYS) do found[i] = table.concat(redis.call('HKEYS', key)) end
+return table.concat(found)
+"""
 GATHER_ROWS: Final = """
 local rows = {}
 for i, key in ipairs(KEYS) do rows[i] = redis.call('HGET', key, ARGV[i]) or ARGV[#ARGV] end

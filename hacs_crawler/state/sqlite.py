@@ -25,6 +25,7 @@ from hacs_crawler.state.store import (
     DAMAGED_ROWS,
     OLD_STATE,
     SCHEMA,
+    Annotation,
     Change,
     Ids,
     Rows,
@@ -76,7 +77,7 @@ def naming_errors(action: str, what: str) -> Iterator[None]:
 
 
 class SQLiteStore:
-    """Pages in tables `<namespace>.pages`, `.rows`, `.outcomes` and `.site_links` of one file.
+    """Pages in tables `<namespace>.pages`, `.rows` and so on of one file, see `_create_or_check`.
 
     Several processes may use the file at once; a writer waits up to `BUSY_SECONDS` for another. With
     `reads_only` nothing is made or changed, and what an older version wrote is read as it is.
@@ -85,11 +86,12 @@ class SQLiteStore:
     def __init__(self, path: Path, namespace: str, *, reads_only: bool = False) -> None:
         self._path = path
         self._namespace = namespace
-        self._is_old = self._has_outcomes = False
+        self._is_old = self._has_outcomes = self._has_annotations = False
         self._pages = f'"{namespace}.pages"'
         self._rows = f'"{namespace}.rows"'
         self._outcomes = f'"{namespace}.outcomes"'
         self._site_links = f'"{namespace}.site_links"'
+        self._annotations = f'"{namespace}.annotations"'
         self._meta = f'"{namespace}.meta"'
         with self._naming_errors("open"):
             if not reads_only:
@@ -161,6 +163,56 @@ class SQLiteStore:
                 after.items(),
             )
         return owned
+
+    def annotations(self, kind: str, keys: Sequence[int]) -> dict[int, bytes]:
+        """See `Store.annotations`."""
+        with self._naming_errors("read"):
+            return self._annotations_of(kind, keys)
+
+    def annotated(self, kind: str) -> Ids:
+        """See `Store.annotated`."""
+        query = f"SELECT key FROM {self._annotations} WHERE kind = ? ORDER BY key"  # noqa: S608
+        with self._naming_errors("read"):
+            found = self._db.execute(query, (kind,)) if self._has_annotations else ()
+            return np.fromiter((key for (key,) in found), np.int64)
+
+    def all_annotations(self, kind: str) -> Iterator[dict[int, bytes]]:
+        """See `Store.all_annotations`; by key."""
+        first = -(2**63)
+        query = (
+            f"SELECT key, CAST(value AS BLOB) FROM {self._annotations} "  # noqa: S608
+            f"WHERE kind = ? AND key >= ? ORDER BY key LIMIT {_ROW_BATCH}"
+        )
+        while self._has_annotations and first < 2**63:
+            with self._naming_errors("read"):
+                found = dict(self._db.execute(query, (kind, first)))
+            if not found:
+                return
+            yield found
+            first = max(found) + 1
+
+    def annotate(self, kind: str, changes: Sequence[Annotation]) -> dict[int, bytes]:
+        """See `Store.annotate`; one transaction."""
+        if not changes:
+            return {}
+        with self._naming_errors("write to"), transaction(self._db):
+            self._check_identity()
+            present = self._annotations_of(kind, [change.key for change in changes])
+            refused = {
+                change.key: present.get(change.key, b"")
+                for change in changes
+                if present.get(change.key, b"") != change.seen
+            }
+            made = [change for change in changes if change.key not in refused]
+            self._db.executemany(
+                f"INSERT OR REPLACE INTO {self._annotations} VALUES (?, ?, ?)",  # noqa: S608
+                [(kind, change.key, change.value) for change in made if change.value],
+            )
+            self._db.executemany(
+                f"DELETE FROM {self._annotations} WHERE kind = ? AND key = ?",  # noqa: S608
+                [(kind, change.key) for change in made if not change.value],
+            )
+        return refused
 
     def rows(self, page_ids: Ids) -> Rows:
         """See `Store.rows`."""
@@ -290,12 +342,13 @@ class SQLiteStore:
             msg = f"there is no state of the namespace {self._namespace} in {self._path}: {has}"
             raise StateError(msg)
         self._is_old, self._has_outcomes = schema < SCHEMA, self._outcomes.strip('"') in tables
+        self._has_annotations = self._annotations.strip('"') in tables
         if self._is_old:
             logger.info(OLD_STATE, self._path)
 
     def _create_or_check(self) -> None:
         tables, schema = self._checked()
-        self._has_outcomes = True
+        self._has_outcomes = self._has_annotations = True
         # Rows are apart from pages, whose bodies are many times as long: a ranking reads all rows.
         wanted = {
             self._meta: "key TEXT PRIMARY KEY, value TEXT NOT NULL",
@@ -303,6 +356,7 @@ class SQLiteStore:
             self._rows: "id INTEGER PRIMARY KEY, row BLOB NOT NULL",
             self._outcomes: "at INTEGER, page INTEGER, outcome BLOB NOT NULL, PRIMARY KEY (at, page)",
             self._site_links: "site INTEGER PRIMARY KEY, links BLOB NOT NULL",
+            self._annotations: "kind TEXT, key INTEGER, value BLOB NOT NULL, PRIMARY KEY (kind, key)",
         }
         is_old = bool(tables) and schema < SCHEMA
         if tables.issuperset(name.strip('"') for name in wanted) and not is_old:
@@ -336,6 +390,15 @@ class SQLiteStore:
             f"JOIN {self._site_links} AS s ON s.site = j.value"
         )
         return dict(self._db.execute(query, (json.dumps(sites),)))
+
+    def _annotations_of(self, kind: str, keys: Sequence[int]) -> dict[int, bytes]:
+        query = (
+            f"SELECT a.key, CAST(a.value AS BLOB) FROM json_each(?) AS j "  # noqa: S608
+            f"JOIN {self._annotations} AS a ON a.kind = ? AND a.key = j.value"
+        )
+        if not self._has_annotations:
+            return {}
+        return dict(self._db.execute(query, (json.dumps(list(keys)), kind)))
 
     def _by_id(self, column: str, page_ids: Sequence[int]) -> dict[int, Any]:
         """Return a column of those pages that are known."""

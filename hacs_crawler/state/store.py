@@ -46,6 +46,18 @@ class Change:
     outcomes: bytes = b""
 
 
+@dataclass(frozen=True, slots=True)
+class Annotation:
+    """What is to be kept of a page or a site beside its row, if the store still has `seen` of it.
+
+    `key` is a page id or a site id; an empty `seen` stands for nothing, an empty `value` removes.
+    """
+
+    key: int
+    seen: bytes
+    value: bytes
+
+
 class Store(Protocol):
     """Keeps pages by 64-bit id. Used from one thread at a time; any method may raise StateError."""
 
@@ -71,6 +83,25 @@ class Store(Protocol):
 
         Returns for each claim which of its links are its page's. Each is made whole or not at all, and
         none at the same time as another one of its site.
+        """
+
+    def annotations(self, kind: str, keys: Sequence[int]) -> dict[int, bytes]:
+        """Return what is kept by that kind under those keys, in one round trip.
+
+        Keys under which nothing is kept are left out.
+        """
+
+    def annotated(self, kind: str) -> Ids:
+        """Return every key under which something is kept by that kind, ascending."""
+
+    def all_annotations(self, kind: str) -> Iterator[dict[int, bytes]]:
+        """Stream what is kept by that kind, in batches, in no particular order."""
+
+    def annotate(self, kind: str, changes: Sequence[Annotation]) -> dict[int, bytes]:
+        """Make every change whose key still has what was seen of it, in one round trip.
+
+        Returns what is kept under the keys of those that were not made because somebody else changed
+        it first (empty bytes where it is gone). A key occurs at most once in a call.
         """
 
     def rows(self, page_ids: Ids) -> Rows:

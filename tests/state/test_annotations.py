@@ -1,0 +1,99 @@
+"""What is kept of a page or a site beside its row, in each kind of store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from hacs_crawler.state import Annotation, MemoryStore, Store
+from hacs_crawler.state.sqlite import SQLiteStore
+
+SMALLEST, LARGEST = -(2**63), 2**63 - 1
+
+
+def keep(store: Store, kind: str, values: dict[int, bytes]) -> dict[int, bytes]:
+    return store.annotate(kind, [Annotation(key, b"", value) for key, value in values.items()])
+
+
+def test_what_is_kept_by_a_kind_is_found_under_its_key(store: Store) -> None:
+    values = {SMALLEST: b"a", 0: b"\x00", 7: b"c", LARGEST: b"d"}
+    assert keep(store, "asked/quotes", values) == {}
+    assert store.annotations("asked/quotes", [0, 8, LARGEST]) == {0: b"\x00", LARGEST: b"d"}
+    assert store.annotations("asked/books", [0]) == {}
+
+
+def test_nothing_is_asked_and_nothing_kept_of_no_keys(store: Store) -> None:
+    assert store.annotations("asked", []) == {}
+    assert store.annotate("asked", []) == {}
+
+
+def test_all_keys_of_a_kind_come_ascending(store: Store) -> None:
+    keep(store, "asked", {5: b"a", SMALLEST: b"b", 3: b"c"})
+    keep(store, "signals", {4: b"d"})
+    assert store.annotated("asked").tolist() == [SMALLEST, 3, 5]
+    assert store.annotated("none").tolist() == []
+
+
+def test_all_that_is_kept_by_a_kind_is_streamed(store: Store) -> None:
+    values = {key: bytes([key % 256]) for key in range(-300, 300)}
+    keep(store, "asked", values)
+    keep(store, "signals", {4: b"d"})
+    found: dict[int, bytes] = {}
+    for batch in store.all_annotations("asked"):
+        assert not found.keys() & batch.keys()
+        found |= batch
+    assert found == values
+    assert list(store.all_annotations("none")) == []
+
+
+def test_an_empty_value_removes(store: Store) -> None:
+    keep(store, "asked", {5: b"a"})
+    assert store.annotate("asked", [Annotation(5, b"a", b"")]) == {}
+    assert store.annotations("asked", [5]) == {}
+    assert store.annotated("asked").tolist() == []
+
+
+def test_what_somebody_else_changed_meanwhile_is_returned_and_stays(store: Store) -> None:
+    keep(store, "asked", {5: b"a", 6: b"b"})
+    changes = [Annotation(5, b"old", b"c"), Annotation(6, b"b", b"d"), Annotation(7, b"gone", b"e")]
+    assert store.annotate("asked", changes) == {5: b"a", 7: b""}
+    assert store.annotations("asked", [5, 6, 7]) == {5: b"a", 6: b"d"}
+
+
+def test_of_workers_that_count_at_once_no_count_is_lost(open_state: Callable[[], Store]) -> None:
+    stores = [open_state() for _ in range(4)]
+
+    def count(store: Store) -> None:
+        seen = b""
+        for _ in range(25):
+            while refused := store.annotate("n", [Annotation(1, seen, bytes([*seen, 1]))]):
+                seen = refused[1]
+            seen = bytes([*seen, 1])
+
+    with ThreadPoolExecutor(len(stores)) as threads:
+        list(threads.map(count, stores))
+    assert len(stores[0].annotations("n", [1])[1]) == 100
+
+
+def test_a_copy_of_a_store_in_memory_shares_none() -> None:
+    store = MemoryStore()
+    keep(store, "asked", {5: b"a"})
+    store.copy().annotate("asked", [Annotation(5, b"a", b"b")])
+    assert store.annotations("asked", [5]) == {5: b"a"}
+
+
+def test_a_file_of_before_has_none_and_gets_them(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    store = SQLiteStore(path, "hacs")
+    store._db.execute(f"DROP TABLE {store._annotations}")
+    store.close()
+    read_only = SQLiteStore(path, "hacs", reads_only=True)
+    assert read_only.annotations("asked", [5]) == {}
+    assert read_only.annotated("asked").tolist() == []
+    assert list(read_only.all_annotations("asked")) == []
+    read_only.close()
+    again = SQLiteStore(path, "hacs")
+    assert keep(again, "asked", {5: b"a"}) == {}
+    assert again.annotations("asked", [5]) == {5: b"a"}
+    again.close()
