@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Literal, TypeVar
 
 from scrapy.settings import BaseSettings
 from scrapy.utils.conf import closest_scrapy_cfg
@@ -25,6 +25,10 @@ from hacs_crawler.ranking.policies import POLICIES, Policy, policy_of
 from hacs_crawler.state import UPDATES, Estimation, check_state, is_server
 
 T = TypeVar("T")
+Pages = Literal["start", "all"] | tuple[re.Pattern[str], ...]
+"""Which requests are pages under care: start requests, all, or those whose URL one of these finds."""
+Revisit = int | Literal["budget"] | None
+"""How many known pages a crawl begins with: so many, as many as its budget, or none."""
 Clock = Callable[[], float]
 """Returns the present time in seconds since 1970 UTC."""
 
@@ -44,6 +48,11 @@ DEFAULTS: Final[dict[str, Any]] = {
     "HACS_CALIBRATION": True,
     "HACS_THRESHOLD": 0.0,
     "HACS_BUDGET": None,
+    "HACS_PAGES": "start",
+    "HACS_REVISIT": None,
+    "HACS_REVISIT_AFTER": None,
+    "HACS_DISCOVER": 0.2,
+    "HACS_SKIP_LISTINGS": False,
     "HACS_RANK_WINDOW": None,
     "HACS_EXPLORE": 0.0,
     "HACS_CONTROLS": 0.02,
@@ -87,6 +96,10 @@ class Config:
     lease_seconds: float
     estimation: Estimation
     ranking: RankingOptions
+    pages: Pages
+    revisit: Revisit
+    revisit_after: str | None
+    skip_listings: bool
     rank_window: int | None
     round_minutes: float
     inner_scheduler: str
@@ -103,6 +116,11 @@ class Config:
     archives: tuple[ArchiveAddress, ...]
     base: Path
     """Where a relative SQLite path starts: the project's folder, else the working folder."""
+
+    @property
+    def remembers_requests(self) -> bool:
+        """Whether it is kept how pages were asked for, and what they led to."""
+        return self.pages != "start" or self.revisit is not None
 
     @property
     def state_arguments(self) -> tuple[str, str, Path, Estimation, int | None]:
@@ -137,6 +155,10 @@ class Config:
                 updates="site" if read.choice("HACS_UPDATES", UPDATES) == "site" else "page",
             ),
             ranking=read.ranking(),
+            pages=read.pages(),
+            revisit=read.revisit(),
+            revisit_after=read.optional_text("HACS_REVISIT_AFTER"),
+            skip_listings=read.switch("HACS_SKIP_LISTINGS"),
             rank_window=read.count("HACS_RANK_WINDOW"),
             round_minutes=read.number("HACS_ROUND_MINUTES"),
             inner_scheduler=read.text("HACS_INNER_SCHEDULER"),
@@ -194,6 +216,10 @@ class _Reader:
             raise _wrong(name, shown, f"the URL of a web archive ({problem})")
         return value
 
+    def optional_text(self, name: str) -> str | None:
+        value = self.value(name)
+        return None if value is None or value == "" else self.text(name)
+
     def choice(self, name: str, allowed: tuple[str, ...]) -> str:
         value = self.value(name)
         if value not in allowed:
@@ -245,6 +271,39 @@ class _Reader:
         except (re.error, TypeError) as error:
             raise _wrong(name, value, f"regular expressions ({error})") from error
 
+    def pages(self) -> Pages:
+        value = self.value("HACS_PAGES")
+        if value == "all":
+            return "all"
+        if value == "start":
+            return "start"
+        found = self.patterns("HACS_PAGES")
+        if not found:
+            raise _wrong("HACS_PAGES", value, "start, all, or regular expressions for URLs")
+        return found
+
+    def revisit(self) -> Revisit:
+        value = self.value("HACS_REVISIT")
+        if value == "budget" and self.count("HACS_BUDGET") is None:
+            raise _wrong("HACS_REVISIT", value, "a number of pages, or budget with HACS_BUDGET")
+        if value in (None, "", 0, "0"):
+            return None
+        if self.fleet() is not None:
+            raise _wrong("HACS_REVISIT", value, "nothing where HACS_FLEET is on: use seeds=state")
+        if value == "budget":
+            return "budget"
+        allowed = "a whole number of pages, or budget for as many as HACS_BUDGET"
+        number = _converted("HACS_REVISIT", value, int, allowed)
+        if number < 0:
+            raise _wrong("HACS_REVISIT", value, allowed)
+        return number
+
+    def discover(self) -> float | None:
+        """Read the share for pages never seen; it counts where not only seeds are under care."""
+        share = self.number("HACS_DISCOVER", at_most=1.0)
+        is_on = self.pages() != "start" or self.revisit() is not None
+        return share if is_on else None
+
     def ranking(self) -> RankingOptions:
         policy = _policy("HACS_POLICY", self.value("HACS_POLICY"))
         budget = self.count("HACS_BUDGET")
@@ -258,6 +317,7 @@ class _Reader:
             budget=budget,
             explore=self.number("HACS_EXPLORE", at_most=1.0),
             control_share=self.number("HACS_CONTROLS", at_most=0.5),
+            discover=self.discover(),
             random_seed=self.seed("HACS_RANDOM_SEED"),
         )
 

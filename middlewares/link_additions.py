@@ -7,15 +7,17 @@ from collections.abc import AsyncIterator, Iterable, Iterator
 from datetime import UTC, datetime
 from typing import Any
 
-from scrapy import Request, Spider
+from scrapy import Request, Spider, signals
 from scrapy.crawler import Crawler
-from scrapy.http import Response
+from scrapy.http import HtmlResponse, Response
 
 from hacs_crawler.crawl.control import Controls
 from hacs_crawler.crawl.meta import page_url, prediction_of
 from hacs_crawler.crawl.observation import observe
+from hacs_crawler.crawl.outputs import Output
+from hacs_crawler.crawl.revisits import Revisits
 from hacs_crawler.crawl.session import Session
-from hacs_crawler.links import LinkRules
+from hacs_crawler.links import LinkRules, page_id_of
 from hacs_crawler.model import CHURNING, elapsed_days, predictive_probability
 from hacs_crawler.outcome import NotObserved, Outcome
 from hacs_crawler.state import Prediction, Recorded
@@ -32,6 +34,8 @@ class LinkAdditionsMiddleware:
         self._crawler = crawler
         self._session = Session.of(crawler)
         self._controls = Controls(crawler, self._session)
+        self._revisits = Revisits(crawler, self._session)
+        crawler.signals.connect(self._revisits.log_what_is_left, signals.spider_closed)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> LinkAdditionsMiddleware:
@@ -54,7 +58,7 @@ class LinkAdditionsMiddleware:
         if _is_list(self._crawler.spider):
             ranker.expect_a_list()
         try:
-            async for entry in ranker.watch.entries(start):
+            async for entry in ranker.watch.entries(self._with_revisits(start)):
                 if session.failure is not None:
                     return
                 yield entry
@@ -63,6 +67,13 @@ class LinkAdditionsMiddleware:
         except Exception:
             await ranker.send_what_can_be_sent()
             raise
+
+    async def _with_revisits(self, start: AsyncIterator[Any]) -> AsyncIterator[Any]:
+        """Yield the known pages that the crawl begins with, and what the spider yields."""
+        async for request in self._revisits.requests():
+            yield request
+        async for entry in start:
+            yield entry
 
     def _of_fleet(self, start: AsyncIterator[Any]) -> AsyncIterator[Any]:
         """Yield what this worker of a fleet is to do, instead of all seeds."""
@@ -77,6 +88,7 @@ class LinkAdditionsMiddleware:
         request = response.request
         if request is None or not self._session.is_open:
             return
+        self._session.stats.html_answers += isinstance(response, HtmlResponse)
         url = page_url(request)
         if url is not None:
             self._observe(request, response, url)
@@ -84,20 +96,22 @@ class LinkAdditionsMiddleware:
     def process_spider_output(
         self, response: Response, result: Iterable[Any], spider: Spider | None = None
     ) -> Iterator[Any]:
-        """Let requests that follow from a seed belong to its arm."""
+        """Let requests that follow from a page take over what is said of it; see `Output`."""
         del spider
-        arm = _arm_of(response)
+        output = Output(response, self._session, self._revisits)
         for entry in result:
-            yield _of_arm(entry, arm)
+            yield output.note(entry)
+        output.end()
 
     async def process_spider_output_async(
         self, response: Response, result: AsyncIterator[Any], spider: Spider | None = None
     ) -> AsyncIterator[Any]:
         """Do the same for callbacks that are asynchronous generators."""
         del spider
-        arm = _arm_of(response)
+        output = Output(response, self._session, self._revisits)
         async for entry in result:
-            yield _of_arm(entry, arm)
+            yield output.note(entry)
+        output.end()
 
     def _observe(self, request: Request, response: Response, url: str) -> None:
         session = self._session
@@ -108,6 +122,10 @@ class LinkAdditionsMiddleware:
         session.stats.answers += 1
         rules = session.link_rules(response.url)
         visit, reason = observe(response, url, at, rules, prediction)
+        if visit is not None and reason == "not_html" and not self._was_seen(url):
+            visit = None  # a feed, an image: no page, and no attempt at one
+        if reason and session.asked is not None:
+            session.asked.drop(page_id_of(url))
         if visit is None:
             session.pages.drop(url)
         else:
@@ -122,6 +140,10 @@ class LinkAdditionsMiddleware:
         if reason != "gone":
             session.stats.count_not_observed(reason)
         request.meta["hacs"] = NotObserved(request.url, reason)
+
+    def _was_seen(self, url: str) -> bool:
+        page = self._session.pages.look(url)
+        return page is not None and bool(page.visits)
 
     def _note_outcome(
         self,
@@ -170,16 +192,6 @@ def _is_list(spider: Spider | None) -> bool:
         getattr(type(spider), name, None) is getattr(Spider, name, None)
         for name in ("start", "start_requests")
     )
-
-
-def _arm_of(response: Response) -> object:
-    return None if response.request is None else response.request.meta.get("hacs_arm")
-
-
-def _of_arm(entry: Any, arm: object) -> Any:
-    if arm is not None and isinstance(entry, Request):
-        entry.meta.setdefault("hacs_arm", arm)
-    return entry
 
 
 def _p(last_visit: int | None, rate_per_day: float, log_sd: float, at: int) -> float:

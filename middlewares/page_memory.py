@@ -14,6 +14,7 @@ from hacs_crawler.crawl.fleet_member import LeftToOthersError
 from hacs_crawler.crawl.meta import forget_copied_meta, page_url, prediction_of
 from hacs_crawler.crawl.page_cache import PageCache
 from hacs_crawler.crawl.session import Session
+from hacs_crawler.links import page_id_of
 from hacs_crawler.outcome import NotObserved
 
 
@@ -39,6 +40,9 @@ class PageMemoryMiddleware:
         """Have the page read; wait for it only where the request is to be conditional on it."""
         del spider
         forget_copied_meta(request)
+        asked = self._session.asked
+        if asked is not None and request.method not in ("GET", "HEAD"):
+            request.meta["hacs_after_form"] = True
         url = page_url(request)
         if url is None or not self._session.is_open:
             return None
@@ -48,6 +52,8 @@ class PageMemoryMiddleware:
         is_again = bool(request.meta.get("hacs_claimed"))
         request.meta["hacs_claimed"] = True
         pages.claim(url, prediction_of(request), is_again=is_again)
+        if asked is not None and not is_again:  # later it has what other middlewares gave it
+            asked.note(page_id_of(url), request)
         return _make_conditional(pages, request, url) if self._is_conditional else None
 
     def process_response(
@@ -69,6 +75,8 @@ class PageMemoryMiddleware:
         if url is None or not self._session.is_open:
             return
         request.meta.pop("hacs_claimed", None)
+        if self._session.asked is not None:
+            self._session.asked.drop(page_id_of(url))
         if isinstance(exception, LeftToOthersError):
             self._session.pages.drop(url)
             return

@@ -152,7 +152,7 @@ class ScholarSpider(Spider):
                     callback=self.parse,
                     errback=self.note_failure,
                     cb_kwargs={"site": site, "links": links + 1},
-                    meta={"hacs": True},
+                    meta={"hacs": "record"},
                 )
 
     @property

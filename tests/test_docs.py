@@ -49,6 +49,8 @@ SCRAPYS_OWN_META = {
     "dont_retry",
     "dont_redirect",
     "redirect_urls",
+    "retry_times",
+    "rule",
 }
 
 

@@ -10,11 +10,13 @@ from itertools import count
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 from scrapy import Request
 from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import DeferredLock
 
 from hacs_crawler.config import Config
+from hacs_crawler.crawl.asked import read_asked
 from hacs_crawler.crawl.loop import sleep
 from hacs_crawler.crawl.meta import mark_ranked, seed_url
 from hacs_crawler.crawl.page_cache import RETRY_SECONDS
@@ -96,8 +98,22 @@ class HeldSeeds:
         """Return the seeds that are not ranked yet, as they came."""
         return list(self._held)
 
-    async def rank(self, *, is_last: bool) -> None:
-        """Rank what is held; with a budget, release it when `is_last` or a window is full."""
+    @property
+    def waits(self) -> bool:
+        """Whether what was ranked is kept for what is left of the budget in the end."""
+        return self._selection is not None and self._selection.waits
+
+    def drop_all(self) -> None:
+        """Leave out what is held or kept: the crawl is over."""
+        if self._selection is not None:
+            kept, others = self._selection.take()
+            self._drop([*others, *(seed for best in kept for seed in best.entries)], "budget")
+
+    async def rank(self, *, is_last: bool, is_idle: bool = False) -> None:
+        """Rank what is held; with a budget, release it when `is_last` or a window is full.
+
+        When the crawl `is_idle`, what pages never seen, or the others, left unused is released, too.
+        """
         if self._held:
             await maybe_deferred_to_future(self._lock.acquire())
             try:
@@ -106,7 +122,7 @@ class HeldSeeds:
             finally:
                 self._lock.release()
         if is_last or self._config.rank_window or not self._budget:
-            self._release()
+            self._release(is_idle=is_idle)
 
     def begin_round(self) -> None:
         """Give each arm its budget anew."""
@@ -115,8 +131,10 @@ class HeldSeeds:
     async def _rank(self) -> None:
         held, self._held = self._held, []
         page_ids, self._page_ids = self._page_ids, []
+        held, page_ids = _without_twins(held, page_ids)
         rows = await self._rows(page_ids)
-        if rows is None or not self._offer(held, page_ids, rows):
+        is_exempt = await self._leads_on(page_ids)
+        if rows is None or not self._offer(held, page_ids, rows, is_exempt):
             self._held, self._page_ids = held + self._held, page_ids + self._page_ids
 
     async def _rows(self, page_ids: list[int]) -> Rows | None:
@@ -137,13 +155,32 @@ class HeldSeeds:
                 self._say(future)
                 return rows
 
+    async def _leads_on(self, page_ids: list[int]) -> NDArray[np.bool_] | None:
+        """Return which pages only lead on to others, None where that does not count."""
+        config, spider = self._config, self._session.spider_name
+        if self._session.asked is None or config.skip_listings or not config.ranking.threshold:
+            return None
+        try:
+            asked = await self._session.pages.patiently(read_asked, spider, page_ids)
+        except StateError as error:
+            self._session.fail(str(error))
+            return None
+        found = (asked.get(page_id) for page_id in page_ids)
+        return np.array([how is not None and how.leads_on for how in found], np.bool_)
+
     def _say(self, future: Future | None) -> None:
         """Say once in a crawl that visits are set aside."""
         if future is not None and not self._has_said_future:
             self._has_said_future = True
             logger.warning("%s", future)
 
-    def _offer(self, held: list[Request], page_ids: list[int], rows: Rows) -> bool:
+    def _offer(
+        self,
+        held: list[Request],
+        page_ids: list[int],
+        rows: Rows,
+        is_exempt: NDArray[np.bool_] | None,
+    ) -> bool:
         """Have seeds scored; returns whether that could be done."""
         started = time.perf_counter()
         session = self._session
@@ -158,6 +195,7 @@ class HeldSeeds:
                 rows,
                 session.clock(),
                 session.state.estimation,
+                is_exempt,
             )
         except ConfigError as error:
             session.fail(str(error))
@@ -172,11 +210,11 @@ class HeldSeeds:
         session.stats.count("rank_seconds", time.perf_counter() - started)
         return True
 
-    def _release(self) -> None:
+    def _release(self, *, is_idle: bool) -> None:
         """Let the chosen seeds be sent: by score, or window by window, all arms at the same pace."""
         if self._selection is None:
             return
-        chosen, others = self._selection.take()
+        chosen, others = self._selection.take(is_last=is_idle)
         self._drop(others, "budget")
         run, release = self._session.run, next(self._releases)
         is_by_score = len(chosen) == 1 and not self._config.rank_window
@@ -191,3 +229,17 @@ class HeldSeeds:
             orders = -best.score if is_by_score else paces
             self._queue.add(best.entries, orders.tolist())
             self._session.stats.count("ranked", number)
+
+
+def _without_twins(held: list[Request], page_ids: list[int]) -> tuple[list[Request], list[int]]:
+    """Leave out the revisits of pages that the spider asks for itself."""
+    is_revisit = [bool(seed.meta.pop("hacs_revisit", False)) for seed in held]
+    if not any(is_revisit):
+        return held, page_ids
+    own = {one for one, revisit in zip(page_ids, is_revisit, strict=True) if not revisit}
+    left = [
+        (seed, one)
+        for seed, one, revisit in zip(held, page_ids, is_revisit, strict=True)
+        if not (revisit and one in own)
+    ]
+    return [seed for seed, _ in left], [one for _, one in left]

@@ -1,7 +1,11 @@
 """Which requests visit a page under HACS's care, and which page that is.
 
-`meta["hacs"]` is False on a request that opts out, True on one that opts in, a `Prediction` on a start
-request that was ranked, and an `Outcome` or `NotObserved` once its response has come.
+`meta["hacs"]` is False on a request that opts out, True on one that opts in, "record" on one whose page is
+only to be recorded, a `Prediction` on one that was ranked, and an `Outcome` or `NotObserved` once its
+response has come. `meta["hacs_care"]` is what HACS_PAGES says where the request does not. `meta["hacs_seed"]`
+marks what is ranked in the place of a start request, `meta["hacs_revisit"]` a known page that the crawl
+began with, `meta["hacs_of_list"]` and `meta["hacs_list"]` what a sitemap or feed names, and
+`meta["hacs_after_form"]` what was reached after a form was posted.
 `meta["hacs_page"]` is the URL of the page that a request visits; redirects and retries keep it.
 `meta["hacs_unsent"]` marks a seed of a plan until it is sent, `meta["hacs_planned"]` one that a worker
 took from its fleet's plan, `meta["hacs_claimed"]` a request whose page is held for its answer, and
@@ -12,7 +16,7 @@ be asked a second time, and that second request.
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from scrapy import Request
 
@@ -20,14 +24,18 @@ from hacs_crawler.links import page_id_of, without_login
 from hacs_crawler.outcome import NotObserved, Outcome
 from hacs_crawler.state import Prediction, check_prediction
 
+RECORD: Final = "record"
+"""The `meta["hacs"]` of a request whose page is recorded, and looked after where HACS_PAGES says so."""
+
 
 def page_url(request: Request) -> str | None:
     """Return the URL of the page that the request visits; None where HACS does not care for it.
 
-    Start requests are cared for unless they opt out, other requests only where they opt in.
+    What the request says itself counts (`meta["hacs"]`), else what HACS_PAGES says (`crawl.care`).
     """
     meta = request.meta
-    hacs = meta.get("hacs", "hacs_page" in meta or _is_start(request))
+    is_cared_for = meta.get("hacs_care", "hacs_page" in meta or is_start(request))
+    hacs = meta.get("hacs", is_cared_for)
     if not hacs or request.method != "GET":
         return None
     url = seed_url(request)
@@ -37,12 +45,33 @@ def page_url(request: Request) -> str | None:
 def seed_key(request: Request) -> int | None:
     """Return the id of the page that a request is to be ranked by, or None if it is not to be.
 
-    Ranked are start requests that were not ranked yet and did not opt out.
+    Ranked are start requests, and those in their place, that were not ranked yet and did not opt out.
     """
-    is_unranked = request.meta.get("hacs", True) is True
-    if is_unranked and request.method == "GET" and _is_start(request):
+    is_seed = is_start(request) or bool(request.meta.get("hacs_seed"))
+    if is_seed and _is_unranked(request) and request.meta.get("hacs_care", True):
         return _key(seed_url(request))
     return None
+
+
+def followed_key(request: Request) -> int | None:
+    """Return the id of the page under care that a callback's request is for, None for any other.
+
+    Redirects, retries and what was ranked already are none; nor what asks to be recorded only.
+    """
+    meta = request.meta
+    hacs = meta.get("hacs")
+    is_under_care = hacs is True or (hacs in (None, RECORD) and meta.get("hacs_care", False))
+    if is_under_care and not meta.get("hacs_claimed") and _is_unranked(request):
+        return _key(seed_url(request))
+    return None
+
+
+def take_seed_mark(request: Request) -> bool:
+    """Return whether a request is in the place of a start request; it is one no longer."""
+    is_seed = bool(request.meta.pop("hacs_seed", False))
+    if is_seed:
+        request.meta.pop("is_start_request", None)  # Scrapy marks what comes with start() as one
+    return is_seed
 
 
 def seed_url(request: Request) -> str:
@@ -105,13 +134,17 @@ def forget_copied_meta(request: Request) -> None:
     if request.url == outcome.requested_url:
         meta["hacs"] = True
         return
-    for key in ("hacs", "hacs_page", "hacs_planned", "hacs_control"):
+    for key in ("hacs", "hacs_page", "hacs_planned", "hacs_control", "hacs_care", "hacs_seed"):
         meta.pop(key, None)
 
 
-def _is_start(request: Request) -> bool:
+def is_start(request: Request) -> bool:
     """Whether `start()` yielded a request; a follow-up that copied such a one's meta has a depth."""
     return bool(request.meta.get("is_start_request") and not request.meta.get("depth"))
+
+
+def _is_unranked(request: Request) -> bool:
+    return request.meta.get("hacs", True) is True and request.method == "GET"
 
 
 def _key(url: str) -> int | None:

@@ -20,12 +20,14 @@ from hacs_crawler.crawl.backlog import Backlog
 from hacs_crawler.crawl.fleet_member import Crew
 from hacs_crawler.crawl.held_seeds import HeldSeeds
 from hacs_crawler.crawl.inner_scheduler import inner_scheduler, is_scrapys_own, keeps_requests
-from hacs_crawler.crawl.loop import begin, sleep
+from hacs_crawler.crawl.loop import begin, call_later, sleep
 from hacs_crawler.crawl.meta import (
+    followed_key,
     forget_copied_meta,
     page_url,
     seed_key,
     take_put_back_mark,
+    take_seed_mark,
     take_unsent_mark,
 )
 from hacs_crawler.crawl.scrapy_internals import (
@@ -33,6 +35,7 @@ from hacs_crawler.crawl.scrapy_internals import (
     empty_filter,
     enqueue_unfiltered,
     filter_of,
+    is_parsing,
     wake,
 )
 from hacs_crawler.crawl.seed_queue import SeedQueue
@@ -45,6 +48,8 @@ logger = safe_logger(__name__)
 
 MOST_WAITING: Final = 2_000
 """Of the seeds of a plan at most about so many wait as requests."""
+PARSING_SECONDS: Final = 0.05
+"""How often it is looked whether callbacks are done: Scrapy does not say so where they yield nothing."""
 
 
 class HacsScheduler(BaseScheduler):
@@ -104,6 +109,8 @@ class HacsScheduler(BaseScheduler):
             left += [request for waiting in self._paused.values() for request in waiting]
             for request in left:
                 enqueue_unfiltered(self._inner, request)
+        elif self._session.config is not None:
+            self._held.drop_all()
         self._count_seeds()
         return self._inner.close(reason)
 
@@ -111,7 +118,7 @@ class HacsScheduler(BaseScheduler):
         """Whether anything waits here or in the inner scheduler."""
         if self._session.failure is not None:
             return False
-        is_ranking = len(self._held) or self._held.is_ranking
+        is_ranking = len(self._held) or self._held.is_ranking or self._held.waits
         waits = len(self._seeds) or is_ranking or self._paused
         return bool(waits) or self._inner.has_pending_requests()
 
@@ -127,8 +134,9 @@ class HacsScheduler(BaseScheduler):
             self._paused.setdefault(self._downloads.slot_of(request), deque()).append(request)
             return True
         forget_copied_meta(request)
-        is_expected = self._session.is_open and not self.watch.is_over
-        page_id = seed_key(request) if is_expected else None
+        if self._session.care is not None:
+            self._session.care.note(request, self._spider)
+        page_id = self._page_to_rank(request)
         if page_id is None:
             return self._pass_on(request)
         if self._session.crew is None and self._is_filtered(request):
@@ -152,8 +160,7 @@ class HacsScheduler(BaseScheduler):
             self.watch.end_starving()
             return request
         self._count_seeds()
-        if len(self._held) and not self._held.is_ranking:
-            self.watch.begin_starving()
+        self._have_ranked()
         return None
 
     @property
@@ -194,7 +201,8 @@ class HacsScheduler(BaseScheduler):
         """Rank the seeds held; with a budget, release them when `is_last` or a window is full."""
         if self._session.is_open:
             self.watch.reset()
-            await self._held.rank(is_last=is_last)
+            is_idle = self._held.waits and not len(self._held) and self._is_idle()
+            await self._held.rank(is_last=is_last, is_idle=is_idle)
 
     async def send_what_can_be_sent(self) -> None:
         """Return when the engine has as many of the seeds held as it can take.
@@ -235,6 +243,39 @@ class HacsScheduler(BaseScheduler):
         from hacs_crawler.fleet.queue import PartitionQueue  # noqa: PLC0415 - needs an extra
 
         return isinstance(getattr(self._inner, "queue", None), PartitionQueue)
+
+    def _page_to_rank(self, request: Request) -> int | None:
+        """Return the id of the page that a request is to be ranked by, None where it is to be sent.
+
+        That a callback's request is ranked takes a budget or a threshold; what a start request is
+        ranked for takes nothing.
+        """
+        session, config = self._session, self._session.config
+        if not session.is_open or config is None:
+            return None
+        page_id = seed_key(request)
+        if take_seed_mark(request) or (page_id is not None and not self.watch.is_over):
+            return page_id
+        if session.crew is not None or not config.ranking.leaves_out:
+            return None
+        return followed_key(request)
+
+    def _have_ranked(self) -> None:
+        """See to it that what is held is ranked soon: nothing else can be sent."""
+        if self._session.config is None or self._held.is_ranking:
+            return
+        if not self.watch.is_over:
+            if len(self._held) or self._held.waits:
+                self.watch.begin_starving()
+        elif len(self._held) or (self._held.waits and self._is_idle()):
+            self._note_pause()
+        elif self._held.waits and not self._downloads.active:
+            call_later(PARSING_SECONDS, lambda: wake(self._crawler))
+
+    def _is_idle(self) -> bool:
+        """Whether nothing is under way that might lead to other requests, and nothing is to be sent."""
+        waits = len(self._seeds) or self._paused or self._inner.has_pending_requests()
+        return not (waits or self._downloads.active or is_parsing(self._crawler))
 
     def _pass_on(self, request: Request) -> bool:
         """Give a request to the inner scheduler, whose filter may drop it."""

@@ -15,7 +15,9 @@ from twisted.internet.defer import Deferred
 
 from hacs_crawler.config import Clock, Config, unknown_settings
 from hacs_crawler.crawl.aliases import Alias, Aliases
+from hacs_crawler.crawl.asked import AskedPages
 from hacs_crawler.crawl.backoff import HostPauses
+from hacs_crawler.crawl.care import Care
 from hacs_crawler.crawl.fleet_member import Crew, SeedRanker
 from hacs_crawler.crawl.loop import Worker, begin, shutdown_waits
 from hacs_crawler.crawl.meta import page_url, prediction_of
@@ -68,6 +70,9 @@ class Ranker(SeedRanker, Protocol):
 
     watch: StartWatch
 
+    def enqueue_request(self, request: Request) -> bool:
+        """Take a request."""
+
     async def make_room(self) -> None:
         """Return when few ranked seeds wait, or the crawl has failed."""
 
@@ -117,6 +122,10 @@ class Session:
         self.pauses = HostPauses(time.monotonic)
         """Which hosts want to be left alone; none where HACS_RETRY_AFTER is off."""
         self.aliases = Aliases()
+        self.care: Care | None = None
+        """Which requests are for pages under care; known where the settings are right."""
+        self.asked: AskedPages | None = None
+        """How pages are asked for, where that is kept; known once the state is open."""
         self._opening: Deferred[None] | None = None
         self._worker = Worker()
         self._state: State | None = None
@@ -127,6 +136,7 @@ class Session:
         try:
             self.config = Config.from_settings(crawler.settings)
             self.clock = self.config.clock
+            self.care = Care(self.config.pages)
         except ConfigError as error:
             self.fail(str(error))
         for name, similar in unknown_settings(crawler.settings).items():
@@ -152,6 +162,12 @@ class Session:
     def is_of_fleet(self) -> bool:
         """Whether this crawl is one worker of a fleet."""
         return self.config is not None and self.config.fleet is not None
+
+    @property
+    def spider_name(self) -> str:
+        """The name of the spider, by which it is kept how pages were asked for."""
+        spider = self._crawler.spider
+        return "" if spider is None else spider.name
 
     @property
     def waiting_visits(self) -> int:
@@ -209,6 +225,8 @@ class Session:
             return
         self._state = state
         self._use(kept)
+        if config.remembers_requests and self._crawler.spider is not None:
+            self.asked = AskedPages(self._crawler.spider)
         self._pages = PageCache(
             state,
             self._worker,
@@ -294,6 +312,7 @@ class Session:
             started = time.monotonic()
             self._note_unfinished()
             await self._pages.close()
+            await self._keep_asked()
             if lost := self._pages.lost:
                 self.stats.count("state/lost", lost)
                 logger.error("%d visits could not be written to the state", lost)
@@ -305,6 +324,8 @@ class Session:
                     logger.error("not one page answered: %s", self.stats.causes())
                     self._end_with_status_1()
                 self.log_summary()
+                if self.config is not None and self.config.pages == "start":
+                    self.stats.log_if_few_were_under_care()
             if self.crew is not None:
                 await self.crew.leave()
             await self._pages.once(State.close)
@@ -355,7 +376,18 @@ class Session:
             self._note_state_error(error)
             logger.warning("The prior was not fitted anew, or not all pages follow it: %s", error)
 
+    async def _keep_asked(self) -> None:
+        """Write how pages were asked for; without that they are visited, but not by themselves."""
+        if self.asked is None or not len(self.asked):
+            return
+        try:
+            await self.pages.once(lambda state, write: write(state), self.asked.take())
+        except StateError as error:
+            self._note_state_error(error)
+            logger.warning("How pages were asked for was not kept: %s", error)
+
     def _note_recorded(self, recorded: Sequence[Recorded]) -> None:
+        begin(self._keep_asked())
         self.stats.count_recorded(recorded)
         if self.crew is not None:
             self.crew.done(

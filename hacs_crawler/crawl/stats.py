@@ -20,6 +20,10 @@ from hacs_crawler.utils.text import safe_logger
 logger = safe_logger(__name__)
 
 MOST_CAUSES: Final = 20
+FEW: Final = 0.5
+"""Of a crawl in which less of what it saw was under care, its user is told how to change that."""
+SOME: Final = 10
+"""Fewer requests say little of a project."""
 MOST_CHURNING: Final = 10_000
 
 
@@ -31,6 +35,8 @@ class CrawlStats:
     recorded: int = 0
     answers: int = 0
     """Responses of pages, whatever they showed."""
+    html_answers: int = 0
+    """Responses that are HTML, of pages and of what is not under care."""
     _causes: Counter[str] = field(default_factory=Counter)
     _p: array[float] = field(default_factory=lambda: array("f"))
     _churn: array[float] = field(default_factory=lambda: array("f"))
@@ -174,6 +180,19 @@ class CrawlStats:
             failed = self._causes.total()
             logger.info("%d requests for pages got no answer: %s", failed, self.causes())
             self._causes.clear()
+
+    def log_if_few_were_under_care(self) -> None:
+        """Say that most of what the crawl saw is nothing that this project looks after."""
+        seen, cared_for = self.html_answers, min(self.answers, self.html_answers)
+        if seen >= SOME and cared_for < FEW * seen:
+            logger.warning(
+                "%d of %d requests %s a start request: only start requests are ranked, recorded and "
+                'visited again; set HACS_PAGES = "all", or to expressions for URLs, to have the pages '
+                "that callbacks ask for looked after, too (docs/every-page.md)",
+                cared_for,
+                seen,
+                "was" if cared_for == 1 else "were",
+            )
 
     def _log_churning(self, churning: int, visits: int, expectation: Expectation) -> None:
         """Say which pages show new links at every request, and what they cost."""

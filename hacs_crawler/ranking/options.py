@@ -16,7 +16,8 @@ class RankingOptions:
     p takes into account what was seen of a site's other pages; e since the update is the paper's own
     rule, which does not. Pages with a p below `threshold` are left out, `budget` is how many are
     visited at most (None: all), `explore` the share of it for pages of which least is known,
-    `control_share` (HACS_CONTROLS) that for control visits.
+    `control_share` (HACS_CONTROLS) that for control visits, `discover` that for pages never seen; with
+    None these come before all others, as start requests do of which nothing is known.
     """
 
     experiment: Experiment
@@ -28,6 +29,7 @@ class RankingOptions:
     budget: int | None = None
     explore: float = 0.0
     control_share: float = 0.0
+    discover: float | None = None
     random_seed: int | None = None
 
     @property

@@ -71,6 +71,17 @@ def best_places(
     return chosen[:limit]
 
 
+def for_unseen(budget: int | None, discover: float | None) -> int | None:
+    """Return how many visits of a budget go to pages never seen; None where these come first.
+
+    One at least, of two or more: what no page leads to is never found.
+    """
+    if budget is None or discover is None:
+        return None
+    share = math.floor(discover * budget + 1e-9)
+    return max(share, 1) if discover and budget > 1 else share
+
+
 @dataclass(frozen=True, slots=True)
 class Dropped(Generic[T]):
     """Entries that will not be visited, by reason."""
@@ -126,6 +137,9 @@ class Selection(Generic[T]):
 
     Memory is bounded by the budget and the size of one offer. Ties keep the order of arrival. `url_of`
     returns the URL of an entry's page. `controls` is how many control visits there may be in all.
+
+    With `RankingOptions.discover` pages never seen have a share of each budget, and the others the rest,
+    until what one kind leaves unused is given to the other: see `take`.
     """
 
     def __init__(
@@ -139,7 +153,12 @@ class Selection(Generic[T]):
         self._correct = correct
         self._url_of = url_of
         self._pools = [
-            _Pool[T](budget, explored(budget, options.explore), most)
+            _Pool[T](
+                budget,
+                explored(budget, options.explore),
+                most,
+                for_unseen(budget, options.discover),
+            )
             for budget, most in zip(options.budgets(), options.controls(controls), strict=True)
         ]
 
@@ -150,12 +169,14 @@ class Selection(Generic[T]):
         rows: Rows,
         now: float,
         estimation: Estimation,
+        is_exempt: NDArray[np.bool_] | None = None,
     ) -> Dropped[T]:
         """Score entries and keep those that may be chosen.
 
         `rows` are their pages' ranking rows, `now` is in seconds since 1970 UTC. Pages that are gone and
-        wait come last where there is neither budget nor threshold, and are left out else. Raises
-        ConfigError where a policy does not return one number an entry.
+        wait come last where there is neither budget nor threshold, and are left out else. `is_exempt`
+        says which entries no threshold leaves out. Raises ConfigError where a policy does not return
+        one number an entry.
         """
         candidates = candidates_from(page_ids, rows, now, estimation, self._options, self._correct)
         dropped: Dropped[T] = Dropped([], [], [])
@@ -170,16 +191,27 @@ class Selection(Generic[T]):
                 pool.add(own, some, np.where(is_gone, -np.inf, score))
                 continue
             is_low = ~is_gone & (some.p < thresholds[number])
+            if is_exempt is not None:
+                is_low &= ~is_exempt[places]
             kept = ~(is_gone | is_low)
             cut = pool.add(_those(own, kept), taken(some, kept), score[kept])
             dropped.add(Dropped(_those(own, is_gone), _those(own, is_low), cut))
         return dropped
 
-    def take(self) -> tuple[list[Chosen[T]], list[T]]:
-        """Return each arm's chosen entries, and the others of all arms, which the budget drops."""
+    @property
+    def waits(self) -> bool:
+        """Whether entries are kept for what the other kind of page may leave unused."""
+        return any(pool.waits for pool in self._pools)
+
+    def take(self, *, is_last: bool = True) -> tuple[list[Chosen[T]], list[T]]:
+        """Return each arm's chosen entries, and the others of all arms, which the budget drops.
+
+        Where pages never seen have a share, those over it, and those over the rest, are kept until the
+        crawl has nothing else to do: then `is_last` gives them what is left, visited pages first.
+        """
         chosen, others = [], []
         for pool in self._pools:
-            best, rest = pool.take()
+            best, rest = pool.take(is_last=is_last)
             chosen.append(best)
             others += rest
         return chosen, others
@@ -198,10 +230,13 @@ class Selection(Generic[T]):
 class _Pool(Generic[T]):
     """The entries of one arm that may be chosen, in the order of their arrival."""
 
-    def __init__(self, budget: int | None, share: int, controls: int) -> None:
+    def __init__(
+        self, budget: int | None, share: int, controls: int, for_unseen: int | None = None
+    ) -> None:
         self._budget = budget
         self._share = share
         self._controls = controls
+        self._for_unseen = for_unseen
         self._entries: list[T] = []
         self._parts: list[tuple[Candidates, Floats]] = []
 
@@ -212,30 +247,63 @@ class _Pool(Generic[T]):
         if self._budget is None or len(self._entries) <= self._budget:
             return []
         together, scores = self._joined()
+        if self._for_unseen is not None:
+            kinds = _unseen_and_seen(together)
+            best = [kind[_foremost((-scores[kind],), self._budget)] for kind in kinds]
+            return self._keep(np.sort(np.concatenate(best)), together, scores)
         kept = _foremost((-scores,), self._budget)
         if self._share:
             least_known = _foremost((together.visits, -scores), self._budget)
             kept = np.union1d(kept, least_known)
         return self._keep(np.sort(kept), together, scores)
 
-    def take(self) -> tuple[Chosen[T], list[T]]:
-        """Return the chosen entries and the others, and forget them all."""
+    @property
+    def waits(self) -> bool:
+        """Whether there are entries, and a budget for some of them."""
+        return bool(self._entries) and self._budget != 0
+
+    def take(self, *, is_last: bool) -> tuple[Chosen[T], list[T]]:
+        """Return the chosen entries, and those that can no longer be; forget both."""
         candidates, score = self._joined()
-        places = best_places(score, candidates.visits, self._budget, self._share)
+        if self._budget is None or self._for_unseen is None:
+            places = best_places(score, candidates.visits, self._budget, self._share)
+        else:
+            places = self._of_both_kinds(candidates, score, self._budget, is_last=is_last)
         best = taken(candidates, places)
         worth = control_worth(best.p, best.churning, best.visits, best.updates)
         asked_twice, number = controlled(worth, self._budget, self._controls)
         places, best = places[:number], taken(best, np.arange(number))
         entries = [self._entries[place] for place in places.tolist()]
-        others = self._keep(places, candidates, score)
-        self._entries, self._parts = [], []
+        self._keep(np.setdiff1d(np.arange(len(score)), places), candidates, score)
         numbers = (score[places], best.p, best.raw_p, best.rate_per_day, best.days_since_visit)
         chosen = Chosen(entries, *numbers, best.churn, asked_twice)
         if self._budget is not None:
             self._budget -= number + chosen.controls
             self._share = min(self._share, self._budget)
             self._controls -= chosen.controls
+        if self._for_unseen is not None:
+            self._for_unseen -= int(np.count_nonzero(best.visits == 0))
+            self._for_unseen = min(max(self._for_unseen, 0), self._budget or 0)
+        if self._budget and self._for_unseen is not None:
+            return chosen, []
+        others, self._entries, self._parts = self._entries, [], []
         return chosen, others
+
+    def _of_both_kinds(
+        self, candidates: Candidates, score: Floats, budget: int, *, is_last: bool
+    ) -> Places:
+        """Return the places of pages never seen, and of others, within the shares of the budget."""
+        unseen, seen = _unseen_and_seen(candidates)
+        share = self._for_unseen or 0
+        of_unseen, of_seen = min(len(unseen), share), min(len(seen), budget - share)
+        if is_last:
+            of_seen = min(len(seen), budget - of_unseen)
+            of_unseen = min(len(unseen), budget - of_seen)
+        explored = min(self._share, of_seen)
+        first = best_places(score[seen], candidates.visits[seen], of_seen, explored)
+        newest = _first((-score[unseen],), of_unseen)
+        both = np.sort(np.concatenate([unseen[newest], seen[first]]))
+        return both[np.argsort(-score[both], kind="stable")]
 
     def _keep(self, places: Places, candidates: Candidates, score: Floats) -> list[T]:
         is_kept = np.zeros(len(score), np.bool_)
@@ -251,6 +319,11 @@ class _Pool(Generic[T]):
         parts = [part for part, _ in self._parts] or [nobody()]
         score = np.concatenate([np.zeros(0), *(score for _, score in self._parts)])
         return joined(parts), score
+
+
+def _unseen_and_seen(candidates: Candidates) -> tuple[Places, Places]:
+    """Return the places of pages never seen, and of the others."""
+    return np.flatnonzero(candidates.visits == 0), np.flatnonzero(candidates.visits > 0)
 
 
 def _those(entries: Sequence[T], places: NDArray[np.bool_]) -> list[T]:

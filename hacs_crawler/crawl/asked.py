@@ -1,0 +1,305 @@
+"""How a page was asked for, so that it can be asked for again without what led to it.
+
+Kept is what the spider said: callback and errback by name, `cb_kwargs`, headers, and of `meta` what JSON
+can hold. Nothing that says who asked is kept: no login, no cookie, no proxy.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import zlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from scrapy import Request, Spider
+from scrapy.spiders import CrawlSpider
+
+from hacs_crawler.links import check_url, without_login
+from hacs_crawler.state import Annotation, Ids, State
+from hacs_crawler.utils.text import safe_logger
+
+logger = safe_logger(__name__)
+
+VERSION: Final = 1
+MOST_BYTES: Final = 4096
+"""What is kept of one page at most, packed; what would take more is not asked for again."""
+MOST_UNPACKED: Final = 65_536
+_SECRET = re.compile(
+    r"auth|cookie|passw|proxy|secret|session|token|api.?key|credential", re.IGNORECASE
+)
+_OF_TRANSFER = ("content-", "if-", "host", "connection", "transfer-encoding")
+_OF_SCRAPY = (
+    "_",
+    "depth",
+    "download_",
+    "hacs",
+    "is_start_request",
+    "redirect_",
+    "retry_times",
+    "max_retry",
+)
+_OF_CRAWL_SPIDER: Final = frozenset({"_callback", "_errback"})
+"""Methods that begin with an underscore, and are asked for all the same: those that rules use."""
+PLAIN: Final = ""
+"""The name of no callback: `parse`, as Scrapy has it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """How a page was asked for by a spider.
+
+    `callback` and `errback` are names of methods, `PLAIN` for none. `after_form` says that a form was
+    posted on the way to it, `leads_on` that its callback yielded requests and no item.
+    """
+
+    url: str
+    callback: str = PLAIN
+    errback: str = PLAIN
+    cb_kwargs: dict[str, Any] | None = None
+    headers: dict[str, list[str]] | None = None
+    meta: dict[str, Any] | None = None
+    depth: int = 0
+    after_form: bool = False
+    leads_on: bool = False
+
+    def encoded(self) -> bytes:
+        """Return it as bytes; empty where it takes too many of them."""
+        fields = {
+            "u": self.url,
+            "c": self.callback,
+            "e": self.errback,
+            "k": self.cb_kwargs,
+            "h": self.headers,
+            "m": self.meta,
+            "d": self.depth,
+            "f": self.after_form,
+            "l": self.leads_on,
+        }
+        text = json.dumps({key: value for key, value in fields.items() if value})
+        packed = bytes([VERSION]) + zlib.compress(text.encode(), 6)
+        return packed if len(packed) <= MOST_BYTES and len(text) <= MOST_UNPACKED else b""
+
+
+def decoded(data: bytes) -> Asked | None:
+    """Return what `Asked.encoded` made bytes of; None where they are damaged or of a later version."""
+    if not data or data[0] != VERSION:
+        return None
+    unpacker = zlib.decompressobj()
+    try:
+        text = unpacker.decompress(data[1:], MOST_UNPACKED)
+        found = json.loads(text)
+        asked = Asked(
+            url=_checked(found["u"], str),
+            callback=_checked(found.get("c", PLAIN), str),
+            errback=_checked(found.get("e", PLAIN), str),
+            cb_kwargs=_checked(found.get("k", {}), dict),
+            headers=_checked(found.get("h", {}), dict),
+            meta=_checked(found.get("m", {}), dict),
+            depth=_checked(found.get("d", 0), int),
+            after_form=bool(found.get("f")),
+            leads_on=bool(found.get("l")),
+        )
+    except (zlib.error, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return None
+    return None if check_url(asked.url) else asked
+
+
+def asked_of(request: Request, spider: Spider) -> Asked | None:
+    """Return how a request asks for its page; None where it cannot be asked like that again.
+
+    That is so where its callback is no method of the spider's, or a private one of it, or where its
+    `cb_kwargs` hold what JSON cannot.
+    """
+    callback, errback = (_name_of(one, spider) for one in (request.callback, request.errback))
+    if callback is None or errback is None or not _is_json(request.cb_kwargs):
+        return None
+    if any(map(_SECRET.search, request.cb_kwargs)):
+        return None
+    url = without_login(request.url)
+    return Asked(
+        url=url,
+        callback=callback,
+        errback=errback,
+        cb_kwargs=dict(request.cb_kwargs),
+        headers={
+            name.decode("latin-1"): [value.decode("latin-1") for value in values]
+            for name, values in request.headers.items()
+            if _is_kept_header(name.decode("latin-1"))
+        },
+        meta={
+            key: value
+            for key, value in request.meta.items()
+            if _is_kept_key(str(key)) and _is_json({key: value})
+        },
+        depth=int(request.meta.get("depth", 0)),
+        after_form=bool(request.meta.get("hacs_after_form")),
+    )
+
+
+def request_of(asked: Asked, spider: Spider) -> Request | None:
+    """Return the request that asks for a page as before; None where the spider lacks what it names."""
+    callback, errback = (_method_of(name, spider) for name in (asked.callback, asked.errback))
+    if callback is _GONE or errback is _GONE or not _has_rule(asked, spider):
+        return None
+    meta = dict(asked.meta or {})
+    if asked.depth:
+        meta["depth"] = asked.depth
+    return Request(
+        asked.url,
+        callback=callback,
+        errback=errback,
+        headers=asked.headers,
+        meta={**meta, "hacs_seed": True, "hacs_revisit": True, "hacs_page": asked.url},
+        cb_kwargs=dict(asked.cb_kwargs or {}),
+    )
+
+
+def kind_of(spider_name: str) -> str:
+    """Return by which kind the annotations of a spider's pages are kept."""
+    return f"asked/{spider_name}"
+
+
+class AskedPages:
+    """How the pages of one crawl are asked for: gathered here, and written in batches.
+
+    All methods but `flush` are called from the event loop; that one gives what is to be written.
+    """
+
+    def __init__(self, spider: Spider) -> None:
+        self._spider = spider
+        self._under_way: dict[int, Asked] = {}
+        self._waiting: dict[int, Asked] = {}
+        self._callbacks: set[str] = set()
+        self.not_kept = 0
+        """Requests that cannot be asked like that again."""
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def note(self, page_id: int, request: Request) -> None:
+        """Remember how a page is asked for, until it is known whether that shows it."""
+        asked = asked_of(request, self._spider)
+        if asked is None:
+            self.not_kept += 1
+        else:
+            self._under_way[page_id] = asked
+
+    def drop(self, page_id: int) -> None:
+        """Forget how a page was asked for: it was not seen."""
+        self._under_way.pop(page_id, None)
+
+    def note_output(self, page_id: int, *, items: int, requests: int) -> None:
+        """Have it kept how a page was asked for that was seen, and what its callback yielded."""
+        asked = self._under_way.pop(page_id, None)
+        if asked is not None:
+            self._waiting[page_id] = replace(asked, leads_on=bool(requests and not items))
+            self._callbacks |= {asked.callback, asked.errback}
+
+    def take(self) -> Callable[[State], None]:
+        """Return a function that writes what was gathered into the state; forget it."""
+        waiting, self._waiting = self._waiting, {}
+        callbacks, name = set(self._callbacks), self._spider.name
+        return lambda state: _write(state, name, waiting, callbacks)
+
+
+def read_asked(state: State, spider_name: str, page_ids: Sequence[int]) -> dict[int, Asked | None]:
+    """Return how a spider asked for pages; None for those of which that is damaged."""
+    found = state.store.annotations(kind_of(spider_name), page_ids)
+    return {page_id: decoded(data) for page_id, data in found.items()}
+
+
+def asked_pages(state: State, spider_name: str) -> Ids:
+    """Return the ids of the pages of which it is known how a spider asked for them."""
+    return state.store.annotated(kind_of(spider_name))
+
+
+def used_callbacks(state: State, spider_name: str) -> frozenset[str]:
+    """Return the names of the methods that a spider has used for pages."""
+    found = state.store.read_meta(_callbacks_note(spider_name))
+    return frozenset(name for name in found or () if isinstance(name, str))
+
+
+def forget_asked(state: State, spider_name: str, page_ids: Sequence[int]) -> None:
+    """Forget how a spider asked for pages."""
+    kind = kind_of(spider_name)
+    found = state.store.annotations(kind, page_ids)
+    state.store.annotate(kind, [Annotation(key, value, b"") for key, value in found.items()])
+
+
+def _write(state: State, spider_name: str, waiting: dict[int, Asked], callbacks: set[str]) -> None:
+    known = used_callbacks(state, spider_name)
+    if not callbacks <= known:
+        state.store.write_meta(_callbacks_note(spider_name), sorted(known | callbacks))
+    kind = kind_of(spider_name)
+    present = state.store.annotations(kind, list(waiting))
+    encoded = {page_id: asked.encoded() for page_id, asked in waiting.items()}
+    # of two workers that ask for a page at once, the first one's way is as good
+    state.store.annotate(
+        kind,
+        [
+            Annotation(page_id, present.get(page_id, b""), value)
+            for page_id, value in encoded.items()
+            if value != present.get(page_id, b"")
+        ],
+    )
+
+
+def _callbacks_note(spider_name: str) -> str:
+    return f"callbacks/{spider_name}"
+
+
+_GONE: Final = object()
+
+
+def _name_of(callback: Any, spider: Spider) -> str | None:
+    """Return the name of a method of the spider, `PLAIN` for none; None for any other function."""
+    if callback is None:
+        return PLAIN
+    name = getattr(callback, "__name__", "")
+    is_own = getattr(callback, "__self__", None) is spider
+    return name if is_own and _may_be_used(name, spider) else None
+
+
+def _may_be_used(name: str, spider: Spider) -> bool:
+    is_crawl_spiders = isinstance(spider, CrawlSpider) and name in _OF_CRAWL_SPIDER
+    return is_crawl_spiders or (name.isidentifier() and not name.startswith("_"))
+
+
+def _method_of(name: str, spider: Spider) -> Any:
+    if name == PLAIN:
+        return None
+    found = getattr(spider, name, None) if _may_be_used(name, spider) else None
+    is_method = callable(found) and getattr(found, "__self__", None) is spider
+    return found if is_method else _GONE
+
+
+def _has_rule(asked: Asked, spider: Spider) -> bool:
+    """Whether the rule of a `CrawlSpider` that the page was found by is still there."""
+    if asked.callback != "_callback" or not isinstance(spider, CrawlSpider):
+        return True
+    rule = (asked.meta or {}).get("rule")
+    return isinstance(rule, int) and 0 <= rule < len(spider._rules)  # noqa: SLF001 - its own index
+
+
+def _is_kept_header(name: str) -> bool:
+    return not _SECRET.search(name) and not name.lower().startswith(_OF_TRANSFER)
+
+
+def _is_kept_key(key: str) -> bool:
+    return not key.startswith(_OF_SCRAPY) and not _SECRET.search(key)
+
+
+def _is_json(value: object) -> bool:
+    """Whether JSON gives back what it was given, and not a list for a tuple."""
+    try:
+        return bool(json.loads(json.dumps(value)) == value)
+    except (TypeError, ValueError, RecursionError):
+        return False
+
+
+def _checked(value: Any, kind: type) -> Any:
+    if not isinstance(value, kind):
+        raise TypeError
+    return value

@@ -1,0 +1,86 @@
+"""Which requests are for pages under care, where nothing in their meta says so: HACS_PAGES."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+from urllib.parse import urlsplit
+
+from scrapy import Request, Spider
+from scrapy.http import HtmlResponse, Response
+from scrapy.linkextractors import IGNORED_EXTENSIONS
+from scrapy.spiders import CSVFeedSpider, SitemapSpider, XMLFeedSpider
+
+from hacs_crawler.config import Pages
+from hacs_crawler.crawl.meta import is_start
+
+_LISTS: Final = ("atom", "csv", "json", "rss", "txt", "xml")
+"""What is no page, but names some: sitemaps, feeds, robots.txt."""
+_OTHER_FILE = re.compile(
+    rf"\.(?:{'|'.join(map(re.escape, [*IGNORED_EXTENSIONS, *_LISTS]))})(?:\.gz)?\Z", re.IGNORECASE
+)
+
+
+class Care:
+    """Says of each request that is scheduled whether it is for a page under care.
+
+    `meta["hacs"]` goes before this. What is found is kept in `meta["hacs_care"]`, where it is not what
+    holds without it: that start requests are under care, and no others.
+    """
+
+    def __init__(self, pages: Pages) -> None:
+        self._pages = pages
+
+    def note(self, request: Request, spider: Spider | None) -> None:
+        """Mark a request as it is scheduled; one that goes on, as a redirect does, stays as it is."""
+        meta = request.meta
+        if meta.get("hacs_claimed") or request.method != "GET":
+            return
+        is_of_list = meta.pop("hacs_of_list", False)
+        meta.pop("hacs_care", None)
+        if self._pages == "start":
+            if _is_fed(request, spider):
+                meta["hacs_care"] = meta["hacs_seed"] = True
+            elif is_of_list:
+                meta["hacs_care"] = not _is_other_file(request.url)
+                meta["hacs_list"] = True  # a sitemap may name others
+            elif is_start(request) and _reads_lists(spider):
+                meta["hacs_care"] = False
+            return
+        meta["hacs_care"] = self._is_page(request, spider)
+        if _is_fed(request, spider):
+            meta["hacs_seed"] = True
+
+    def _is_page(self, request: Request, spider: Spider | None) -> bool:
+        if self._pages == "all":
+            is_list = is_start(request) and _reads_lists(spider)
+            return not is_list and not _is_other_file(request.url)
+        return any(pattern.search(request.url) for pattern in self._pages)  # type: ignore[union-attr]
+
+    def names_pages(self, response: Response) -> bool:
+        """Whether a response is no page but a list of pages, such as a sitemap.
+
+        Where start requests are the pages, those that it names are in their place.
+        """
+        request = response.request
+        if self._pages != "start" or request is None or isinstance(response, HtmlResponse):
+            return False
+        return is_start(request) or bool(request.meta.get("hacs_list"))
+
+
+def _reads_lists(spider: Spider | None) -> bool:
+    """Whether a spider's start requests are for XML or CSV: what these name are the pages."""
+    return isinstance(spider, SitemapSpider | XMLFeedSpider | CSVFeedSpider)
+
+
+def _is_fed(request: Request, spider: Spider | None) -> bool:
+    """Whether a request came from a queue outside, as those of scrapy-redis's spiders do.
+
+    They reach the engine when the spider is idle: neither from `start()` nor from a callback.
+    """
+    is_follow_up = "depth" in request.meta or "retry_times" in request.meta
+    return hasattr(spider, "redis_key") and not is_follow_up and not is_start(request)
+
+
+def _is_other_file(url: str) -> bool:
+    return _OTHER_FILE.search(urlsplit(url).path) is not None

@@ -1,0 +1,182 @@
+"""Revisits: a crawl begins with the best of the pages it knows, asked for as they were before."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from scrapy import Request, Spider
+from scrapy.crawler import Crawler
+from scrapy.http import Response
+from scrapy.utils.log import failure_to_exc_info
+from twisted.python.failure import Failure
+
+from hacs_crawler.config import Config
+from hacs_crawler.crawl.asked import (
+    Asked,
+    asked_pages,
+    forget_asked,
+    read_asked,
+    request_of,
+    used_callbacks,
+)
+from hacs_crawler.crawl.loop import begin
+from hacs_crawler.crawl.scrapy_internals import wake
+from hacs_crawler.crawl.session import Session
+from hacs_crawler.exceptions import StateError
+from hacs_crawler.ranking.plan import plan_of_usable
+from hacs_crawler.state import PAGES_A_CALL, State, without_future
+from hacs_crawler.utils.text import safe_logger
+
+logger = safe_logger(__name__)
+
+SPARE: Final = 100
+"""So many more pages are looked at than wanted, for those that can no longer be asked for."""
+
+
+@dataclass(slots=True)
+class Choice:
+    """Which pages are to be visited again, best first, and which no longer can be."""
+
+    requests: list[Request] = field(default_factory=list)
+    after_form: list[Request] = field(default_factory=list)
+    """Those behind a form that is posted again."""
+    behind_form: int = 0
+    """How many were passed over because no form is posted again for them."""
+    gone: list[tuple[int, str]] = field(default_factory=list)
+    """Ids and callbacks of pages whose callback the spider no longer has."""
+
+    def __len__(self) -> int:
+        return len(self.requests) + len(self.after_form)
+
+
+class Revisits:
+    """The revisits of one crawl, which are ranked together with its start requests."""
+
+    def __init__(self, crawler: Crawler, session: Session) -> None:
+        self._crawler = crawler
+        self._session = session
+        self._after_form: list[Request] = []
+
+    async def requests(self) -> AsyncIterator[Request]:
+        """Yield the requests for known pages that a crawl begins with; a failure ends the crawl."""
+        session, spider = self._session, self._crawler.spider
+        config = session.config
+        if config is None or config.revisit is None or spider is None or not session.is_open:
+            return
+        if session.ranker is not None:
+            session.ranker.watch.is_reading = True
+        try:
+            choice = await session.pages.patiently(_chosen, config, spider, session.clock())
+        except StateError as error:
+            session.fail(str(error))
+            return
+        finally:
+            if session.ranker is not None:
+                session.ranker.watch.is_reading = False
+        _say_gone(choice, spider)
+        self._keep_for_later(choice)
+        session.stats.count("revisits", len(choice.requests))
+        for request in choice.requests:
+            yield request
+
+    def note_answer(self, response: Response, callback: str) -> None:
+        """Have the pages behind a form asked for, once the callback that was named has run."""
+        config = self._session.config
+        if not self._after_form or config is None or callback != config.revisit_after:
+            return
+        waiting, self._after_form = self._after_form, []
+        session_key = response.meta.get("cookiejar")
+        for request in waiting:
+            if session_key is not None:
+                request.meta["cookiejar"] = session_key
+        self._session.stats.count("revisits", len(waiting))
+        begin(self._schedule(waiting)).addErrback(_log_failure)
+
+    def log_what_is_left(self) -> None:
+        """Say how many pages behind a form were not asked for, as their callback never ran."""
+        if self._after_form and self._session.config is not None:
+            logger.warning(
+                "%d known pages behind a form were not visited again: the callback %s, which "
+                "HACS_REVISIT_AFTER names, did not run",
+                len(self._after_form),
+                self._session.config.revisit_after,
+            )
+
+    async def _schedule(self, requests: list[Request]) -> None:
+        ranker = self._session.ranker
+        for request in requests:
+            if ranker is not None:
+                ranker.enqueue_request(request)
+        wake(self._crawler)
+
+    def _keep_for_later(self, choice: Choice) -> None:
+        self._after_form = choice.after_form
+        if choice.behind_form:
+            logger.info(
+                "%d known pages were first reached after a form was posted and are not visited again: "
+                "set HACS_REVISIT_AFTER to the callback after which they may be",
+                choice.behind_form,
+            )
+
+
+def _chosen(state: State, config: Config, spider: Spider, now: float) -> Choice:
+    """Return the best pages of those that the spider has asked for."""
+    number = config.ranking.budget if config.revisit == "budget" else config.revisit
+    assert isinstance(number, int)  # noqa: S101 - checked with the settings
+    page_ids = asked_pages(state, spider.name)
+    rows, _ = without_future(state, page_ids, state.rows(page_ids), now)
+    is_known = rows["visits"] > 0
+    page_ids, rows = page_ids[is_known], rows[is_known]
+    callbacks = used_callbacks(state, spider.name)
+    options = replace(config.ranking, budget=None, explore=0.0)
+    choice, limit = Choice(), number + SPARE
+    while True:
+        plan, *_ = plan_of_usable(page_ids, rows, state, options, now, limit)
+        choice = Choice()
+        may_be_after_form = config.revisit_after is not None
+        for start in range(0, len(plan), PAGES_A_CALL):
+            ids = plan.page_ids[start : start + PAGES_A_CALL].tolist()
+            asked = read_asked(state, spider.name, ids)
+            for page_id, how in ((one, asked.get(one)) for one in ids):
+                if how is None or len(choice) >= number:
+                    continue
+                if how.after_form and not may_be_after_form:
+                    choice.behind_form += 1
+                else:
+                    _choose(choice, page_id, how, callbacks, spider)
+        if len(choice) >= number or len(plan) < limit:
+            break
+        limit *= 4
+    forget_asked(state, spider.name, [page_id for page_id, _ in choice.gone])
+    return choice
+
+
+def _choose(
+    choice: Choice, page_id: int, asked: Asked, callbacks: frozenset[str], spider: Spider
+) -> None:
+    is_used = {asked.callback, asked.errback} <= callbacks
+    request = request_of(asked, spider) if is_used else None
+    if request is None:
+        choice.gone.append((page_id, asked.callback))
+    elif asked.after_form:
+        choice.after_form.append(request)
+    else:
+        choice.requests.append(request)
+
+
+def _say_gone(choice: Choice, spider: Spider) -> None:
+    if choice.gone:
+        names = sorted({name or "parse" for _, name in choice.gone})
+        logger.warning(
+            "%d known pages are not visited again: they were asked for with callbacks, or rules, that "
+            "the spider %s no longer has (%s); they are visited when it comes across them",
+            len(choice.gone),
+            spider.name,
+            ", ".join(names),
+        )
+
+
+def _log_failure(failure: Failure) -> None:
+    logger.error("Pages could not be visited again", exc_info=failure_to_exc_info(failure))

@@ -1,0 +1,346 @@
+"""Any spider's pages are under care: recorded, ranked, skipped, and visited again by themselves."""
+
+from __future__ import annotations
+
+import os
+import textwrap
+from pathlib import Path
+
+import pytest
+
+import forks
+from integration_support import QUICK, ROOT, Crawl
+from servers import Site
+
+ADDONS = '{"hacs_crawler.addon.HacsAddon": 500}'
+DAYS = 86_400
+
+SHOP = """
+    from scrapy.linkextractors import LinkExtractor
+    from scrapy.spiders import CrawlSpider, Rule
+
+
+    class Shop(CrawlSpider):
+        name = "shop"
+        rules = (
+            Rule(LinkExtractor(allow="/list"), follow=True),
+            Rule(LinkExtractor(allow="/item"), callback="parse_item"),
+        )
+
+        def __init__(self, url, *args, **kwargs):
+            super().__init__(*args, **kwargs)
+            self.start_urls = [url + "/"]
+
+        def parse_item(self, response):
+            links = [link.get() for link in response.css("a::attr(href)")]
+            yield {"url": response.url, "links": links}
+"""
+
+
+class AnySpider:
+    """A spider of somebody else's, run with the one line that switches HACS on."""
+
+    def __init__(self, folder: Path, site: Site) -> None:
+        self._folder = folder
+        self._site = site
+        self.days = 0
+
+    def run(self, code: str, *arguments: str, **settings: object) -> Crawl:
+        """Run a spider, `days` from now."""
+        file = self._folder / "any_spider.py"
+        file.write_text(textwrap.dedent(code))
+        options = {
+            "ADDONS": ADDONS,
+            "HACS_STATE": f"sqlite:///{self._folder}/state.db",
+            "HACS_CLOCK": "tests.clocks.later",
+            "HACS_CONTROLS": 0,
+            **settings,
+        }
+        named = [*QUICK, *(f"{name}={value}" for name, value in options.items())]
+        parts = [part for one in named for part in ("-s", one)]
+        command = ("runspider", str(file), "-a", f"url={self._site.url}", "-O", "-:json")
+        environment = {**os.environ, "HACS_TESTS_LATER": str(self.days * DAYS)}
+        done = forks.run("scrapy", (*command, *arguments, *parts), ROOT, environment=environment)
+        return Crawl(done.returncode, done.stderr.decode(), done.stdout.decode())
+
+
+@pytest.fixture
+def any_spider(tmp_path: Path, site: Site) -> AnySpider:
+    return AnySpider(tmp_path, site)
+
+
+def set_shop(site: Site, pages: int = 20, changed: tuple[int, ...] = (), day: int = 0) -> None:
+    """A shop of items behind listings of ten; some items have gained a link on that day."""
+    listings = [f"/list/{number}" for number in range(pages // 10)]
+    site.set("/", *listings)
+    for number, listing in enumerate(listings):
+        site.set(listing, *(f"/item/{10 * number + one}" for one in range(10)))
+    for number in range(pages):
+        news = [f"/news/{number}/{one}" for one in range(day)] if number in changed else []
+        site.set(f"/item/{number}", "/", *news)
+
+
+def learn(any_spider: AnySpider, site: Site, changed: tuple[int, ...]) -> None:
+    """Let three crawls of everything see that some items change every day, and others never."""
+    for day in range(4):
+        any_spider.days = day
+        set_shop(site, changed=changed, day=day)
+        assert any_spider.run(SHOP, HACS_PAGES="all").exit_status == 0
+    any_spider.days = 5
+    set_shop(site, changed=changed, day=5)
+    site.visited()
+
+
+def test_all_pages_of_a_crawl_spider_are_recorded(any_spider: AnySpider, site: Site) -> None:
+    set_shop(site)
+    crawl = any_spider.run(SHOP, HACS_PAGES="all")
+    assert crawl.stat("hacs/visits") == 23
+    assert len(crawl.items) == 20
+
+
+def test_pages_may_be_named_by_expressions(any_spider: AnySpider, site: Site) -> None:
+    set_shop(site)
+    crawl = any_spider.run(SHOP, HACS_PAGES="/item/1$,/list")
+    assert crawl.stat("hacs/visits") == 3
+    assert len(crawl.items) == 20
+
+
+def test_a_user_of_start_requests_only_is_told_what_that_leaves_out(
+    any_spider: AnySpider, site: Site
+) -> None:
+    set_shop(site)
+    crawl = any_spider.run(SHOP)
+    assert "1 of 23 requests was a start request" in crawl.log
+    assert "HACS_PAGES" in crawl.log
+    assert "was a start request" not in any_spider.run(SHOP, HACS_PAGES="all").log
+
+
+def test_a_budget_covers_followed_pages(any_spider: AnySpider, site: Site) -> None:
+    set_shop(site)
+    crawl = any_spider.run(SHOP, HACS_PAGES="all", HACS_BUDGET=10)
+    assert len(site.visited()) == 10
+    assert crawl.stat("hacs/visits") == 10
+    assert crawl.stat("finish_reason") == 0
+    assert "'finish_reason': 'finished'" in crawl.log
+
+
+def test_the_best_known_pages_are_visited_directly(any_spider: AnySpider, site: Site) -> None:
+    changed = (3, 7, 11, 19)
+    learn(any_spider, site, changed)
+    crawl = any_spider.run(SHOP, HACS_PAGES="all", HACS_BUDGET=4, HACS_REVISIT="budget")
+    assert sorted(site.visited()) == sorted(f"/item/{number}" for number in changed)
+    assert sorted(item["url"] for item in crawl.items) == sorted(
+        f"{site.url}/item/{number}" for number in changed
+    )
+    assert all(len(item["links"]) == 6 for item in crawl.items)
+    assert crawl.stat("hacs/updates") == 4
+
+
+def test_with_nothing_new_the_whole_budget_goes_to_revisits(
+    any_spider: AnySpider, site: Site
+) -> None:
+    learn(any_spider, site, (3, 7))
+    crawl = any_spider.run(SHOP, HACS_PAGES="all", HACS_BUDGET=10, HACS_REVISIT="budget")
+    asked = site.visited()
+    assert len(asked) == len(set(asked)) == 10
+    assert {"/item/3", "/item/7"} <= set(asked)
+    assert crawl.stat("hacs/dropped/budget") > 0
+
+
+def test_new_pages_have_their_share_of_a_budget(any_spider: AnySpider, site: Site) -> None:
+    learn(any_spider, site, (3,))
+    site.set("/item/3", *(f"/item/{number}" for number in range(100, 150)))
+    follows = SHOP.replace('callback="parse_item"', 'callback="parse_item", follow=True')
+    any_spider.run(
+        follows, HACS_PAGES="all", HACS_BUDGET=10, HACS_REVISIT="budget", HACS_DISCOVER=0.3
+    )
+    asked = site.visited()
+    assert len(asked) == 10
+    assert sum(len(path) == len("/item/100") for path in asked) == 3
+
+
+def test_pages_below_the_threshold_are_not_asked_for(any_spider: AnySpider, site: Site) -> None:
+    learn(any_spider, site, (3, 7))
+    crawl = any_spider.run(SHOP, HACS_PAGES="all", HACS_THRESHOLD=0.3)
+    asked = site.visited()
+    assert "/item/3" in asked
+    assert "/item/7" in asked
+    assert "/item/4" not in asked
+    assert {"/", "/list/0", "/list/1"} <= set(asked), "what only leads on is never skipped"
+    assert crawl.stat("hacs/dropped/threshold") == 18
+
+
+def test_listings_are_skipped_where_the_user_says_so(any_spider: AnySpider, site: Site) -> None:
+    learn(any_spider, site, (3, 7))
+    any_spider.run(SHOP, HACS_PAGES="all", HACS_THRESHOLD=0.3, HACS_SKIP_LISTINGS=True)
+    assert site.visited() == []
+
+
+NEWS = """
+    import scrapy
+
+
+    class News(scrapy.Spider):
+        name = "news"
+
+        def __init__(self, url, *args, **kwargs):
+            super().__init__(*args, **kwargs)
+            self.url = url
+
+        async def start(self):
+            yield scrapy.Request(self.url + "/", cookies={"who": "ada"}, headers={"Authorization": "x"})
+
+        def parse(self, response):
+            for link in response.css("a::attr(href)").getall():
+                yield response.follow(
+                    link,
+                    callback=self.parse_story,
+                    headers={"X-Part": "story", "Authorization": "Bearer x"},
+                    cb_kwargs={"part": link},
+                    meta={"colour": "red", "cookiejar": 7, "made": object()},
+                )
+
+        def parse_story(self, response, part):
+            yield {"part": part, "colour": response.meta.get("colour"), "depth": response.meta["depth"]}
+"""
+
+
+def set_news(site: Site, day: int) -> None:
+    site.set("/", "/a", "/b")
+    for path in ("/a", "/b"):
+        site.set(path, *(f"{path}/{one}" for one in range(day)))
+
+
+def test_a_page_is_asked_for_as_before_without_what_says_who_asked(
+    any_spider: AnySpider, site: Site
+) -> None:
+    for day in range(3):
+        any_spider.days = day
+        set_news(site, day)
+        any_spider.run(NEWS, HACS_PAGES="all")
+    any_spider.days = 4
+    set_news(site, 4)
+    site.visited()
+    crawl = any_spider.run(NEWS, HACS_PAGES="all", HACS_BUDGET=2, HACS_REVISIT="budget")
+    headers = list(site.headers)
+    assert sorted(site.visited()) == ["/a", "/b"]
+    assert sorted(crawl.items, key=lambda item: item["part"]) == [
+        {"part": "/a", "colour": "red", "depth": 1},
+        {"part": "/b", "colour": "red", "depth": 1},
+    ]
+    pages = [one for one in headers if one.get("x-part")]
+    assert [one["x-part"] for one in pages] == ["story", "story"]
+    assert not any("authorization" in one or "cookie" in one for one in pages)
+
+
+def test_pages_whose_callback_is_gone_are_said_once(any_spider: AnySpider, site: Site) -> None:
+    set_news(site, 1)
+    any_spider.run(NEWS, HACS_PAGES="all")
+    any_spider.days = 3
+    renamed = NEWS.replace("parse_story", "parse_article")
+    first = any_spider.run(renamed, HACS_PAGES="all", HACS_REVISIT=10)
+    assert "2 known pages are not visited again" in first.log
+    assert "(parse_story)" in first.log
+    second = any_spider.run(renamed, HACS_PAGES="all", HACS_REVISIT=10)
+    assert "are not visited again" not in second.log
+
+
+LOGIN = """
+    import scrapy
+
+
+    class Forum(scrapy.Spider):
+        name = "forum"
+
+        def __init__(self, url, *args, **kwargs):
+            super().__init__(*args, **kwargs)
+            self.url = url
+
+        async def start(self):
+            yield scrapy.FormRequest(self.url + "/login", formdata={"a": "b"}, callback=self.after_login)
+
+        def after_login(self, response):
+            yield response.follow("/threads", callback=self.parse_threads)
+
+        def parse_threads(self, response):
+            for link in response.css("a::attr(href)").getall():
+                yield response.follow(link, callback=self.parse_thread)
+
+        def parse_thread(self, response):
+            yield {"url": response.url}
+"""
+
+
+def set_forum(site: Site, day: int) -> None:
+    site.set("/login")
+    site.set("/threads", "/t/1", "/t/2")
+    for thread in ("/t/1", "/t/2"):
+        site.set(thread, *(f"{thread}/{one}" for one in range(day)))
+
+
+@pytest.mark.parametrize("after", ["", "after_login"])
+def test_pages_behind_a_form_are_asked_for_only_after_it(
+    any_spider: AnySpider, site: Site, after: str
+) -> None:
+    for day in range(3):
+        any_spider.days = day
+        set_forum(site, day)
+        any_spider.run(LOGIN, HACS_PAGES="all", ROBOTSTXT_OBEY=False)
+    any_spider.days = 4
+    set_forum(site, 4)
+    site.visited()
+    crawl = any_spider.run(
+        LOGIN,
+        HACS_PAGES="/t/",
+        HACS_BUDGET=2,
+        HACS_REVISIT="budget",
+        HACS_REVISIT_AFTER=after,
+        HACS_DISCOVER=0,
+        ROBOTSTXT_OBEY=False,
+    )
+    asked = site.visited()
+    assert asked[0] == "/login"
+    assert sorted(asked[1:]) == ["/t/1", "/t/2", "/threads"]
+    assert len(crawl.items) == 2
+    told = "3 known pages were first reached after a form was posted" in crawl.log
+    assert told == (not after)
+    assert crawl.stat("hacs/revisits") == (2 if after else 0)
+
+
+MAP = """
+    from scrapy.spiders import SitemapSpider
+
+
+    class Map(SitemapSpider):
+        name = "map"
+
+        def __init__(self, url, *args, **kwargs):
+            super().__init__(*args, **kwargs)
+            self.sitemap_urls = [url + "/sitemap.xml"]
+
+        def parse(self, response):
+            yield {"url": response.url}
+"""
+
+
+def test_what_a_sitemap_names_are_pages_and_the_sitemap_is_none(
+    any_spider: AnySpider, site: Site
+) -> None:
+    sitemap = '<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">{}</urlset>'
+    names = "".join(f"<url><loc>{site.url}/{one}</loc></url>" for one in range(12))
+    body = sitemap.format(names).encode()
+    site.pages["/sitemap.xml"] = (200, {"Content-Type": "application/xml"}, body)
+    for one in range(12):
+        site.set(f"/{one}", "/x")
+    crawl = any_spider.run(MAP, HACS_BUDGET=5)
+    assert crawl.stat("hacs/visits") == 5
+    assert crawl.stat("hacs/not_observed") == 0
+    assert len(site.visited()) == 6
+
+
+def test_seeds_that_are_no_pages_are_no_failed_attempts(any_spider: AnySpider, site: Site) -> None:
+    site.pages["/"] = (200, {"Content-Type": "application/json"}, b"{}")
+    crawl = any_spider.run(NEWS.replace("response.css", "scrapy.Selector(text='').css"))
+    assert crawl.stat("hacs/not_observed/not_html") == 1
+    assert crawl.stat("hacs/visits") == 0
+    assert b"/" not in site.asked
