@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import textwrap
 from pathlib import Path
 
 import pytest
+from redis import Redis
 
 import forks
 from integration_support import QUICK, ROOT, Crawl
@@ -344,3 +346,41 @@ def test_seeds_that_are_no_pages_are_no_failed_attempts(any_spider: AnySpider, s
     assert crawl.stat("hacs/not_observed/not_html") == 1
     assert crawl.stat("hacs/visits") == 0
     assert b"/" not in site.asked
+
+
+FED = """
+    from scrapy_redis.spiders import RedisSpider
+
+
+    class Fed(RedisSpider):
+        name = "fed"
+        redis_key = {key!r}
+
+        def parse(self, response):
+            yield {{"url": response.url}}
+"""
+
+
+def test_what_a_redis_queue_feeds_is_ranked_in_its_batches(
+    any_spider: AnySpider, site: Site, redis_port: int, namespace: str
+) -> None:
+    server = Redis(port=redis_port)
+    code = FED.format(key=namespace)
+
+    def crawl(day: int) -> Crawl:
+        any_spider.days = day
+        site.set("/quiet", "/x")
+        site.set("/busy", *(f"/{one}" for one in range(day + 1 - (day == 2))))
+        for path in ("/quiet", "/busy"):
+            server.rpush(namespace, json.dumps({"url": site.url + path}))
+        return any_spider.run(
+            code, REDIS_URL=f"redis://127.0.0.1:{redis_port}", MAX_IDLE_TIME_BEFORE_CLOSE=1
+        )
+
+    for day in range(5):
+        crawl(day)
+    site.visited()
+    last = crawl(6)
+    assert site.visited() == ["/busy", "/quiet"]
+    assert last.stat("hacs/ranked") == 2
+    assert last.stat("hacs/visits") == 2

@@ -239,3 +239,79 @@ def test_a_policy_that_does_not_score_every_page_is_named() -> None:
     selection: Selection[int] = Selection(options(Policy("broken", broken)))
     with pytest.raises(ConfigError, match=r"HACS_POLICY: .*broken.* allowed is one number a page"):
         selection.offer([0, 1], np.arange(2), rows({}, {}), NOW, Estimation())
+
+
+def kinds(seen: int, unseen: int) -> Rows:
+    """Pages that were visited, the best last, and behind them such as never were."""
+    visited = ({"rate": 0.01 * (one + 1)} for one in range(seen))
+    return rows(*visited, *[{"visits": 0, "last_visit": 0, "rate": 0}] * unseen)
+
+
+def offered(table: Rows, **settings: object) -> Selection[int]:
+    selection: Selection[int] = Selection(options(**settings))
+    selection.offer(range(len(table)), np.arange(len(table)), table, NOW, Estimation())
+    return selection
+
+
+def test_pages_never_seen_have_a_share_of_the_budget_and_known_ones_the_rest() -> None:
+    selection = offered(kinds(20, 20), budget=10, discover=0.2)
+    ((chosen,), others) = selection.take(is_last=False)
+    assert sorted(chosen.entries) == [*range(12, 20), 20, 21]
+    assert len(others) == 10, "the best ten of each kind were kept until then"
+    assert not selection.waits
+
+
+@pytest.mark.parametrize(("seen", "unseen"), [(20, 0), (0, 20), (20, 1), (3, 20)])
+def test_what_one_kind_leaves_unused_the_other_gets_in_the_end(seen: int, unseen: int) -> None:
+    selection = offered(kinds(seen, unseen), budget=10, discover=0.2)
+    ((first,), _) = selection.take(is_last=False)
+    assert len(first.entries) == min(seen, 8) + min(unseen, 2)
+    assert selection.waits
+    ((rest,), others) = selection.take(is_last=True)
+    assert len(first.entries) + len(rest.entries) == 10
+    assert not {*first.entries} & {*rest.entries}
+    assert len(others) <= seen + unseen - 10
+    assert not selection.waits
+
+
+def test_a_share_of_nothing_is_one_page_unless_the_user_wants_none() -> None:
+    ((chosen,), _) = offered(kinds(5, 5), budget=3, discover=0.1).take(is_last=False)
+    assert sorted(chosen.entries) == [3, 4, 5]
+    ((chosen,), _) = offered(kinds(5, 5), budget=3, discover=0.0).take(is_last=False)
+    assert sorted(chosen.entries) == [2, 3, 4]
+
+
+def test_without_a_share_pages_never_seen_come_first() -> None:
+    ((chosen,), others) = offered(kinds(5, 5), budget=3).take()
+    assert chosen.entries == [5, 6, 7]
+    assert len(others) <= 7
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 12), st.integers(0, 12), st.booleans()), max_size=8),
+    st.integers(1, 15),
+    st.floats(0.0, 1.0),
+)
+def test_whatever_comes_when_no_budget_is_passed_and_none_is_left_over(
+    offers: list[tuple[int, int, bool]], budget: int, discover: float
+) -> None:
+    selection: Selection[tuple[int, int]] = Selection(options(budget=budget, discover=discover))
+    chosen: list[tuple[int, int]] = []
+    for number, (seen, unseen, is_last) in enumerate(offers):
+        table = kinds(seen, unseen)
+        names = [(number, place) for place in range(len(table))]
+        if names:
+            selection.offer(names, np.arange(len(table)), table, NOW, Estimation())
+        chosen += selection.take(is_last=is_last)[0][0].entries
+    chosen += selection.take(is_last=True)[0][0].entries
+    assert len(chosen) == len(set(chosen))
+    assert len(chosen) == min(budget, sum(seen + unseen for seen, unseen, _ in offers))
+
+
+def test_what_is_exempt_no_threshold_leaves_out() -> None:
+    selection: Selection[int] = Selection(options(threshold=0.9))
+    table = rows({"rate": 0.01}, {"rate": 0.01})
+    exempt = np.array([False, True])
+    dropped = selection.offer([0, 1], np.arange(2), table, NOW, Estimation(), exempt)
+    assert dropped.threshold == [0]
+    assert entries(selection) == [1]

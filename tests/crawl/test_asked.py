@@ -1,0 +1,216 @@
+"""How a page was asked for, kept as bytes, and asked for again."""
+
+from __future__ import annotations
+
+import string
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scrapy import Request, Spider
+from scrapy.http import FormRequest
+from scrapy.linkextractors import LinkExtractor
+from scrapy.spiders import CrawlSpider, Rule
+
+from hacs_crawler.crawl.asked import (
+    MOST_BYTES,
+    Asked,
+    AskedPages,
+    asked_of,
+    asked_pages,
+    decoded,
+    forget_asked,
+    read_asked,
+    request_of,
+    used_callbacks,
+)
+from hacs_crawler.links import page_id_of
+from hacs_crawler.state import Estimation, MemoryStore, State
+
+URL = "http://a.example/x"
+names = st.text(string.ascii_letters, min_size=1, max_size=8)
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(names, inner, max_size=3),
+    max_leaves=5,
+)
+
+
+class Any_(Spider):  # noqa: N801 - a spider of somebody's
+    name = "any"
+
+    def parse(self, response: Any) -> None: ...
+
+    def parse_item(self, response: Any, **kwargs: Any) -> None: ...
+
+    def failed(self, failure: Any) -> None: ...
+
+    def _private(self, response: Any) -> None: ...
+
+
+class Shop(CrawlSpider):
+    name = "shop"
+    rules = (Rule(LinkExtractor(), callback="parse_item"),)
+
+    def parse_item(self, response: Any) -> None: ...
+
+
+def ask(spider: Spider | None = None, **arguments: Any) -> Asked | None:
+    return asked_of(Request(URL, **arguments), spider or Any_())
+
+
+def again(spider: Spider, asked: Asked | None) -> Request | None:
+    assert asked is not None
+    back = decoded(asked.encoded())
+    assert back is not None
+    return request_of(back, spider)
+
+
+def test_a_request_is_made_again_as_it_was() -> None:
+    spider = Any_()
+    first = Request(
+        URL,
+        callback=spider.parse_item,
+        errback=spider.failed,
+        headers={"X-Part": ["a", "b"]},
+        cb_kwargs={"part": {"of": [1, 2]}},
+        meta={"depth": 3, "colour": "red"},
+    )
+    request = again(spider, asked_of(first, spider))
+    assert request is not None
+    assert (request.url, request.callback, request.errback) == (
+        URL,
+        spider.parse_item,
+        spider.failed,
+    )
+    assert request.headers.getlist("X-Part") == [b"a", b"b"]
+    assert request.cb_kwargs == {"part": {"of": [1, 2]}}
+    assert (request.meta["depth"], request.meta["colour"]) == (3, "red")
+    assert not request.dont_filter
+
+
+@given(st.dictionaries(names, values, max_size=4), st.dictionaries(names, values, max_size=4))
+def test_whatever_json_can_hold_comes_back(kwargs: dict[str, Any], meta: dict[str, Any]) -> None:
+    asked = Asked(URL, "parse_item", "", kwargs, {}, meta, depth=2, leads_on=True)
+    data = asked.encoded()
+    assert len(data) <= MOST_BYTES
+    if data:
+        assert decoded(data) == asked
+
+
+@given(st.binary(max_size=60))
+def test_rubbish_is_nothing(data: bytes) -> None:
+    assert decoded(data) is None
+    assert decoded(b"\x01" + data) is None
+
+
+def test_what_takes_too_many_bytes_is_not_kept() -> None:
+    text = "".join(chr(33 + (7 * one * one) % 5000) for one in range(30_000))
+    assert Asked(URL, cb_kwargs={"text": text}).encoded() == b""
+    assert Asked(URL, cb_kwargs={"text": "a" * 100_000}).encoded() == b""
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["Authorization", "Cookie", "Proxy-Authorization", "X-Api-Key", "X-Auth-Token", "Set-Cookie2"],
+)
+def test_no_header_is_kept_that_says_who_asks(name: str) -> None:
+    asked = ask(headers={name: "x", "Accept": "text/html"})
+    assert asked is not None
+    assert asked.headers == {"Accept": ["text/html"]}
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "cookiejar",
+        "proxy",
+        "password",
+        "auth_token",
+        "session",
+        "redirect_urls",
+        "download_slot",
+        "hacs",
+    ],
+)
+def test_no_meta_is_kept_of_who_asks_nor_of_how_it_went(key: str) -> None:
+    asked = ask(meta={key: "x", "colour": "red", ("a", 1): 3, "made": object()})
+    assert asked is not None
+    assert asked.meta == {"colour": "red"}
+
+
+def test_cookies_and_logins_are_not_kept() -> None:
+    asked = asked_of(Request("http://ada:pw@a.example/x", cookies={"a": "b"}), Any_())
+    assert asked is not None
+    assert b"pw" not in asked.encoded()
+    assert asked.url == URL
+
+
+def test_what_cannot_be_asked_like_that_again_is_not_kept() -> None:
+    spider = Any_()
+    assert ask(callback=lambda response: None) is None
+    assert ask(spider, callback=spider._private) is None
+    assert ask(Any_(), callback=spider.parse_item) is None, "another spider's method"
+    assert ask(cb_kwargs={"part": (1, 2)}) is None
+    assert ask(cb_kwargs={"token": "x"}) is None
+
+
+def test_private_methods_are_never_called_whatever_a_state_says() -> None:
+    for name in ("_private", "__init__", "name", "no_such", "crawler.stop", "from_crawler"):
+        assert request_of(Asked(URL, name), Any_()) is None
+
+
+def test_the_rule_of_a_crawl_spider_is_kept_and_has_to_be_there() -> None:
+    spider = Shop()
+    (first,) = spider._requests_to_follow(page_of(f'<a href="{URL}">x</a>'))
+    request = again(spider, asked_of(first, spider))
+    assert request is not None
+    assert request.callback == spider._callback
+    assert request.meta["rule"] == 0
+    spider._rules = []
+    assert again(spider, asked_of(first, spider)) is None
+
+
+def page_of(text: str) -> Any:
+    from scrapy.http import HtmlResponse
+
+    return HtmlResponse("http://a.example/", body=text.encode(), encoding="utf-8")
+
+
+def test_what_a_form_led_to_is_known() -> None:
+    request = FormRequest(URL, method="GET", meta={"hacs_after_form": True})
+    asked = asked_of(request, Any_())
+    assert asked is not None
+    assert asked.after_form
+
+
+def test_pages_are_kept_by_the_name_of_the_spider_once_they_were_seen() -> None:
+    state, spider = State(MemoryStore(), Estimation()), Any_()
+    pages, page_id = AskedPages(spider), page_id_of(URL)
+    pages.note(page_id, Request(URL, callback=spider.parse_item))
+    pages.note(7, Request(URL, callback=spider.parse_item))
+    assert len(pages) == 0
+    pages.drop(7)
+    pages.note_output(7, items=1, requests=0)
+    pages.note_output(page_id, items=0, requests=3)
+    pages.take()(state)
+    assert len(pages) == 0
+    assert asked_pages(state, "any").tolist() == [page_id]
+    assert asked_pages(state, "other").tolist() == []
+    assert used_callbacks(state, "any") == {"parse_item", ""}
+    (asked,) = read_asked(state, "any", [page_id, 8]).values()
+    assert asked is not None
+    assert asked.leads_on
+    forget_asked(state, "any", [page_id, 8])
+    assert asked_pages(state, "any").tolist() == []
+
+
+def test_a_page_that_yields_an_item_does_not_only_lead_on() -> None:
+    state, pages = State(MemoryStore(), Estimation()), AskedPages(Any_())
+    pages.note(1, Request(URL))
+    pages.note_output(1, items=1, requests=9)
+    pages.take()(state)
+    asked = read_asked(state, "any", [1])[1]
+    assert asked is not None
+    assert not asked.leads_on
