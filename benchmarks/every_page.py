@@ -3,13 +3,13 @@
 python benchmarks/every_page.py         # about 8 minutes; --runs 40 --pages 120 --share 0.25 --seed 1
 
 Four spiders of the kinds that Scrapy's users write (quotes behind numbered listings, books by a
-`CrawlSpider`, a shop by its sitemap, a forum with boards and threads) crawl local sites once a day, by a
-clock that is moved. Pages gain links at rates drawn log-normally (median 20 days, log deviation 1.5). The
-first run is the plain spider's, which visits everything; the others get a share of its requests, with
-HACS_PAGES = "all" and HACS_REVISIT = "budget". In the last half of the runs it is counted
+`CrawlSpider`, a shop by its sitemap, a forum with boards and threads) crawl local sites once a day, by
+a clock that is moved. Pages gain links at rates drawn log-normally (median 20 days, log deviation 1.5).
+The first run is the plain spider's, which visits everything; the others get a share of its requests,
+with HACS_PAGES = "all" and HACS_REVISIT = "budget". In the last half of the runs it is counted
 
-- how many visits found links that the page had gained since the visit before (found), and how many of them
-  on the day they came (in a day);
+- how many visits found links that the page had gained since the visit before (found), and how many of
+  them on the day they came (in a day);
 - what an oracle finds within a day with as many requests: it visits the pages that gained links;
 - what the plain spider's own order finds with as many requests (Scrapy alone, CLOSESPIDER_PAGECOUNT).
 """
@@ -263,7 +263,7 @@ def main() -> None:
     parser.add_argument("-s", action="append", default=[], help="a setting of the crawls with HACS")
     options = parser.parse_args()
     print(
-        "| project | requests of all | budget | used | found | in a day | oracle | ratio | in a day | alone |"
+        "| project | all | budget | used | found | in a day | oracle | ratio | in a day | alone |"
     )
     print("|---|---|---|---|---|---|---|---|---|---|")
     for name in options.projects.split(","):
