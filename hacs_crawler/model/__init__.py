@@ -21,6 +21,16 @@ from hacs_crawler.model.estimators import (
     naive,
 )
 from hacs_crawler.model.gaps import Gaps, gaps_between, interpolated_gaps
+from hacs_crawler.model.instant import (
+    best_interval_days,
+    hub_rate,
+    instant_index,
+    mean_days,
+    tier_rate,
+    update_index,
+    value_per_day,
+    visit_value,
+)
 from hacs_crawler.model.interest_anchored import expected_views, fit_anchored
 from hacs_crawler.model.interest_classes import (
     BEST_DAYS,
@@ -107,6 +117,7 @@ __all__ = [
     "Windows",
     "bayes",
     "bayes_quantiles",
+    "best_interval_days",
     "best_places",
     "chance_of_update",
     "cho",
@@ -128,11 +139,14 @@ __all__ = [
     "fit_prior",
     "fit_togetherness",
     "gaps_between",
+    "hub_rate",
+    "instant_index",
     "interpolated_gaps",
     "is_trend",
     "lognormal_cumulative",
     "lognormal_density",
     "matloff_law",
+    "mean_days",
     "mle",
     "naive",
     "naive_law",
@@ -141,8 +155,12 @@ __all__ = [
     "score_places",
     "shape_of",
     "sibling_evidence",
+    "tier_rate",
     "unpacked_trend",
+    "update_index",
     "update_points",
     "update_probability",
+    "value_per_day",
+    "visit_value",
     "weibull_law",
 ]
