@@ -22,6 +22,7 @@ from hacs_crawler.model.estimators import (
 )
 from hacs_crawler.model.gaps import Gaps, gaps_between, interpolated_gaps
 from hacs_crawler.model.instant import (
+    RATE_SHAPE,
     best_interval_days,
     hub_rate,
     instant_index,
@@ -93,6 +94,7 @@ __all__ = [
     "MIN_PAGES_TO_FIT",
     "MIN_POINTS",
     "PAPER_SHARE",
+    "RATE_SHAPE",
     "STEADY",
     "TEMPORAL",
     "THRESHOLD_DAYS",

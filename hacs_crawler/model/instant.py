@@ -62,10 +62,9 @@ def instant_index(
 ) -> FloatArray:
     """M(e) = V(e) - e V'(e) = λ w m G((ln e - mu - sigma²) / sigma), in links.
 
-    G is the standard normal distribution function. Visits every τ days bring V(τ) / τ a day, and what
-    more frequent ones bring more a day as long as M(τ) is above what a visit costs: at the best interval it
-    is that price (`best_interval_days`), and visiting the hub with the highest M first needs none. It
-    grows with e, from 0 to λ w m.
+    G is the standard normal distribution function. Of visits every τ days more frequent ones
+    pay as long as M(τ) is above the price of a visit; at the best interval it is that price
+    (`best_interval_days`). It grows with e, from 0 to λ w m.
     """
     days, mu, sigma = _floats(days), _floats(mu), _floats(sigma)
     links = _floats(links_per_day) * _floats(worth)
