@@ -51,6 +51,7 @@ from hacs_crawler.model.interest_classes import (
 from hacs_crawler.model.interest_curves import Curves, rise_of
 from hacs_crawler.model.interest_paper import fit_paper
 from hacs_crawler.model.interest_places import Places, best_places, score_places
+from hacs_crawler.model.interest_tempers import Tempers, tempers_of
 from hacs_crawler.model.localized import LOCALIZED, expected_up_to
 from hacs_crawler.model.lognormal import lognormal_cumulative, lognormal_density
 from hacs_crawler.model.power_law import (
@@ -114,6 +115,7 @@ __all__ = [
     "Rates",
     "Shape",
     "Sightings",
+    "Tempers",
     "Togetherness",
     "Visits",
     "Windows",
@@ -157,6 +159,7 @@ __all__ = [
     "score_places",
     "shape_of",
     "sibling_evidence",
+    "tempers_of",
     "tier_rate",
     "unpacked_trend",
     "update_index",
