@@ -344,7 +344,11 @@ def main() -> None:
 
 def compare(webs: int, days: int) -> None:
     """Compare with p on webs of all kinds, and say how often p is ahead."""
-    forms = {"M in tiers, exploring": in_tiers, "M for what is listed, p for the rest": by_value}
+    forms = {
+        "M, one global prior": lambda: by_index(shrunk(one_prior)),
+        "M, prior of the tier, exploring": in_tiers,
+        "M for what is listed, p for the rest": by_value,
+    }
     gains: dict[str, list[float]] = {name: [] for name in forms}
     for seed in range(webs):
         random = np.random.default_rng(1000 + seed)

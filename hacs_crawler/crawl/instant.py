@@ -169,8 +169,8 @@ async def hubs_of(session: Session) -> list[str]:
     session.stats.count("instant/rounds")
     if urls:
         session.stats.count("instant/sent", len(urls))
-    session.stats.collector.set_value("hacs/instant/hubs", len(hubs.tier))
-    session.stats.collector.set_value("hacs/instant/price", round(tier.price, 4))
+    session.stats.gauge("instant/hubs", len(hubs.tier))
+    session.stats.gauge("instant/price", round(tier.price, 4))
     logger.debug(
         "Instant tier: %d of %d hubs are to be visited, at a price of %.3g links a visit",
         len(urls),

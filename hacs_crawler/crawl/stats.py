@@ -49,6 +49,10 @@ class CrawlStats:
         """Add to the stat `hacs/<name>`."""
         self.collector.inc_value(f"hacs/{name}", number)  # type: ignore[arg-type]
 
+    def gauge(self, name: str, number: float) -> None:
+        """Set the stat `hacs/<name>`."""
+        self.collector.set_value(f"hacs/{name}", number)
+
     def count_cause(self, cause: str) -> None:
         """Count what kept a page from being seen, in words."""
         known = cause in self._causes or len(self._causes) < MOST_CAUSES

@@ -19,12 +19,12 @@ from hacs_crawler.demo.web import Web
 from hacs_crawler.utils.arrays import FloatArray, IndexArray
 from hacs_crawler.utils.times import DAY
 
-READ_DAYS: Final = 60
-"""Readers have read for so long when the crawl begins."""
+READ_DAYS: Final = 46
+"""Readers have read for so long when the crawl begins: shorter windows mix up the new and the news."""
 DAYS: Final = 3
 """And go on so long at most."""
-STORIES_A_DAY: Final = 16.0
-READS_OF_STORY: Final = 85.0
+STORIES_A_DAY: Final = 28.0
+READS_OF_STORY: Final = 80.0
 MU: Final = -0.9
 SIGMA: Final = 0.8
 """Of the curve of interest in a story, in ln(days): half of its reads come within ten hours."""
