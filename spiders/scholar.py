@@ -87,7 +87,9 @@ class ScholarSpider(Spider):
         if session.is_open:  # else it has said why
             requests = self._rounds(session)
             # a fleet begins its rounds itself, and asks the worker that ranks for the seeds of each
-            if session.instant is not None and self.is_endless and not session.is_of_fleet:
+            if session.instant is not None and self.is_endless and session.is_of_fleet:
+                self.logger.warning("HACS_INSTANT has no rounds in a fleet")
+            elif session.instant is not None and self.is_endless:
                 requests = with_tier(session, requests, self._hub_request)
             async for request in requests:
                 yield request
@@ -153,7 +155,7 @@ class ScholarSpider(Spider):
         )
 
     def parse_hub(self, response: Response, hub: str) -> Iterator[Any]:
-        """Report a hub of the instant tier, and follow the links that are new."""
+        """Report a hub of the instant tier, and follow the links that are new, no farther."""
         session = Session.of(self.crawler)
         if session.instant is not None:
             session.instant.note_answer(hub)
@@ -165,7 +167,10 @@ class ScholarSpider(Spider):
             session.stats.count("instant/updates")
             session.stats.count("instant/new_links", len(outcome.new_links))
         for found in self.parse(response):
-            if not isinstance(found, Request) or outcome.is_new(found.url):
+            if not isinstance(found, Request):
+                yield found
+            elif outcome.is_new(found.url):
+                found.cb_kwargs["links"] = self._most_links  # what is behind it waits for a round
                 yield found
 
     def note_hub_failure(self, failure: Failure) -> None:

@@ -64,20 +64,21 @@ def test_hubs_are_visited_while_the_round_of_all_pages_waits_for_the_next(
     assert crawl.stat("hacs/instant/rounds") >= 5
 
 
-def test_links_that_are_new_on_a_hub_are_followed_and_no_others(
+def test_links_that_are_new_on_a_hub_are_followed_and_no_others_nor_farther(
     site: Site, project: Project, seeds: Path, hubs: Path
 ) -> None:
     settings = {"HACS_ROUND_MINUTES": 60, "HACS_INSTANT": tier(hubs)}
     process = begin_rounds(project, str(seeds), HACS_CLOCK="tests.clocks.hurried", **settings)
     log = read_until(process, SENT, 3)
-    site.set("/news/2.html")
+    site.set("/news/2.html", "/news/3.html")
+    site.set("/news/3.html")
     site.set("/news/", "/news/1.html", "/news/2.html")
     log += read_until(process, SENT, 4)
     process.send_signal(signal.SIGTERM)
     crawl = finish(process, log)
     visited = site.visited()
     assert visited.count("/news/2.html") == 1
-    assert "/news/1.html" not in visited
+    assert not {"/news/1.html", "/news/3.html"} & set(visited)
     assert crawl.stat("hacs/instant/new_links") == 1
 
 

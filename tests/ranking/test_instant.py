@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
+from typing import NoReturn
 
 import numpy as np
 import pytest
@@ -137,6 +139,29 @@ def test_a_visit_of_a_hub_is_worth_its_index_and_of_a_hub_that_is_gone_nothing(
     assert hubs.value[news] == pytest.approx(float(instant_index(1 / 24, rate, -1, 0.8, 2)))
     assert hubs.days_since_visit[news] == pytest.approx(1 / 24)
     assert hubs.value[blog] == 0.0
+
+
+class NothingButPages(MemoryStore):
+    """A store of which the whole is not to be read."""
+
+    def all_rows(self, after: int | None = None) -> NoReturn:
+        pytest.fail("the whole state is read")
+
+
+def test_a_round_of_the_tier_reads_its_own_pages_only(options: RankingOptions) -> None:
+    state = State(NothingButPages(), Estimation())
+    state.record([*visits(NEWS, (DAY, 10), (HOUR, 20)), *visits(HOME, (DAY, 1))])
+    loaded: list[int] = []
+    load = state.store.load
+
+    def noted(page_ids: Sequence[int]) -> dict[int, bytes]:
+        loaded.extend(page_ids)
+        return load(page_ids)
+
+    state.store.load = noted  # type: ignore[method-assign]
+    hubs = hubs_now(a_tier(options), state, options, NOW)
+    assert hubs.value[place_of(hubs.tier, NEWS)] > 0
+    assert set(loaded) == {page_id_of(NEWS), page_id_of(BLOG)}
 
 
 def hubs_of(values: list[float], days: list[float]) -> Hubs:
