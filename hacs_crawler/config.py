@@ -20,7 +20,7 @@ from hacs_crawler.fleet.board import LEASE_SECONDS
 from hacs_crawler.links import LinkRules, check_url, without_login
 from hacs_crawler.model import ESTIMATORS
 from hacs_crawler.ranking.arms import Arm, Experiment, without_experiment
-from hacs_crawler.ranking.options import RankingOptions
+from hacs_crawler.ranking.options import InstantOptions, RankingOptions, instant_options
 from hacs_crawler.ranking.policies import POLICIES, Policy, policy_of
 from hacs_crawler.state import UPDATES, Estimation, check_state, is_server
 
@@ -39,6 +39,8 @@ DEFAULTS: Final[dict[str, Any]] = {
     "HACS_LEASE_SECONDS": LEASE_SECONDS,
     "HACS_POLICY": "hacs",
     "HACS_EXPERIMENT": None,
+    "HACS_INSTANT": None,
+    "HACS_UPDATE_VALUE": 1.0,
     "HACS_ESTIMATOR": "bayes",
     "HACS_FADE_DAYS": 365.0,
     "HACS_ELAPSED_FROM": "visit",
@@ -144,6 +146,7 @@ class Config:
         read = _Reader(settings)
         check_state(read.text("HACS_STATE"), read.text("HACS_NAMESPACE"))
         cfg = closest_scrapy_cfg()
+        base = Path(cfg).parent if cfg else Path.cwd()
         return cls(
             state=read.text("HACS_STATE"),
             namespace=read.text("HACS_NAMESPACE"),
@@ -154,7 +157,7 @@ class Config:
                 fade_days=read.number("HACS_FADE_DAYS", above=0.0, at_most=math.inf),
                 updates="site" if read.choice("HACS_UPDATES", UPDATES) == "site" else "page",
             ),
-            ranking=read.ranking(),
+            ranking=read.ranking(base),
             pages=read.pages(),
             revisit=read.revisit(),
             revisit_after=read.optional_text("HACS_REVISIT_AFTER"),
@@ -177,7 +180,7 @@ class Config:
             clock=read.clock(),
             metrics=read.address("HACS_METRICS"),
             archives=read.archives(),
-            base=Path(cfg).parent if cfg else Path.cwd(),
+            base=base,
         )
 
 
@@ -304,7 +307,7 @@ class _Reader:
         is_on = self.pages() != "start" or self.revisit() is not None
         return share if is_on else None
 
-    def ranking(self) -> RankingOptions:
+    def ranking(self, base: Path) -> RankingOptions:
         policy = _policy("HACS_POLICY", self.value("HACS_POLICY"))
         budget = self.count("HACS_BUDGET")
         return RankingOptions(
@@ -319,7 +322,18 @@ class _Reader:
             control_share=self.number("HACS_CONTROLS", at_most=0.5),
             discover=self.discover(),
             random_seed=self.seed("HACS_RANDOM_SEED"),
+            instant=self.instant(base),
+            update_value=self.number("HACS_UPDATE_VALUE", above=0.0),
         )
+
+    def instant(self, base: Path) -> InstantOptions | None:
+        value = self.value("HACS_INSTANT")
+        if value is None or value == "":
+            return None
+        try:
+            return instant_options(value, base)
+        except ValueError as error:
+            raise _wrong("HACS_INSTANT", value, str(error)) from error
 
     def archives(self) -> tuple[ArchiveAddress, ...]:
         one = ArchiveAddress(

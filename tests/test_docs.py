@@ -79,7 +79,7 @@ def first_column(page: str, heading: str) -> list[str]:
 
 
 def stats_in_code() -> set[str]:
-    counted = in_code(r'(?:stats|self)\.count\(\s*f?"([a-z][a-z_/{}.]+)"')
+    counted = in_code(r'(?:stats|self)\.(?:count|gauge)\(\s*f?"([a-z][a-z_/{}.]+)"')
     families = {name for name in counted if "{" in name}
     assert families == {
         "archive/mementos_failed/{memento.problem}",
@@ -167,7 +167,7 @@ def test_every_policy_is_documented() -> None:
     assert set(first_column("docs/settings.md", "## HACS_POLICY")) == set(POLICIES)
     page = (ROOT / "docs" / "policies.md").read_text()
     assert re.findall(r"^\| [^|]+ \| `([a-z-]+)` \|", page, re.MULTILINE) == list(
-        dict.fromkeys(["hacs", "freshness", "staleness", "unseen-links", *POLICIES])
+        dict.fromkeys(["hacs", "freshness", "staleness", "unseen-links", "interest", *POLICIES])
     )
 
 

@@ -103,6 +103,11 @@ def planned_meta(
     return {**meta, "hacs_arm": arm} if arm else meta
 
 
+def hub_meta(url: str) -> dict[str, Any]:
+    """Return the meta of a request for a hub of the instant tier, which is not ranked with the seeds."""
+    return {"hacs": True, "hacs_unsent": True, "hacs_page": url}
+
+
 def take_unsent_mark(request: Request) -> bool:
     """Return whether a seed was chosen from a plan and not sent yet; its redirects and retries were."""
     return bool(request.meta.pop("hacs_unsent", False))

@@ -19,6 +19,7 @@ from hacs_crawler.crawl.asked import AskedPages
 from hacs_crawler.crawl.backoff import HostPauses
 from hacs_crawler.crawl.care import Care
 from hacs_crawler.crawl.fleet_member import Crew, SeedRanker
+from hacs_crawler.crawl.instant import InstantTier
 from hacs_crawler.crawl.loop import Worker, begin, shutdown_waits
 from hacs_crawler.crawl.meta import page_url, prediction_of
 from hacs_crawler.crawl.page_cache import PageCache
@@ -32,6 +33,7 @@ from hacs_crawler.links import LinkRules, Varying, host_of, page_id_of
 from hacs_crawler.ranking.calibration import Drift, drift_of
 from hacs_crawler.ranking.candidates import Correct
 from hacs_crawler.ranking.controls import Allowance, keep_allowance, read_allowance
+from hacs_crawler.ranking.instant import read_tier, with_hubs
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.plan import correction_of
 from hacs_crawler.state import (
@@ -63,6 +65,7 @@ class Kept(NamedTuple):
     correct: Correct | None
     allowance: Allowance
     varying: dict[str, Varying]
+    ranking: RankingOptions
 
 
 class Ranker(SeedRanker, Protocol):
@@ -126,6 +129,9 @@ class Session:
         """Which requests are for pages under care; known where the settings are right."""
         self.asked: AskedPages | None = None
         """How pages are asked for, where that is kept; known once the state is open."""
+        self.instant: InstantTier | None = None
+        """When the hubs of HACS_INSTANT are visited, if that is on."""
+        self._ranking: RankingOptions | None = None
         self._opening: Deferred[None] | None = None
         self._worker = Worker()
         self._state: State | None = None
@@ -137,6 +143,8 @@ class Session:
             self.config = Config.from_settings(crawler.settings)
             self.clock = self.config.clock
             self.care = Care(self.config.pages)
+            if self.config.ranking.instant is not None:
+                self.instant = InstantTier(self.config.ranking, self.config.round_minutes)
         except ConfigError as error:
             self.fail(str(error))
         for name, similar in unknown_settings(crawler.settings).items():
@@ -237,6 +245,12 @@ class Session:
             on_error=self._note_state_error,
         )
 
+    @property
+    def ranking(self) -> RankingOptions:
+        """How a round of all pages is ranked, and its budget, from what the state knows of hubs."""
+        assert self._ranking is not None, "the session is not open"  # noqa: S101
+        return self._ranking if self.instant is None else self.instant.main_round(self._ranking)
+
     def link_rules(self, url: str) -> LinkRules:
         """Return which links count of a page found at a URL, and what is left out of them."""
         assert self.config is not None  # noqa: S101 - the session is open
@@ -245,7 +259,7 @@ class Session:
         return rules if varying is None else replace(rules, varying=varying)
 
     def _use(self, kept: Kept) -> None:
-        self.correct, self.allowance, self.varying = kept
+        self.correct, self.allowance, self.varying, self._ranking = kept
 
     async def seeds_of_fleet(
         self, start: AsyncIterator[Any], again: Callable[[], AsyncIterator[Any]], *, forever: bool
@@ -285,11 +299,14 @@ class Session:
         """Read what is to be known for ranking anew, and count what is found from now on."""
         assert self.config is not None  # noqa: S101 - the session is open
         try:
-            renewed = await self.pages.patiently(_renewed, self.config.ranking)
+            self._use(await self.pages.patiently(_renewed, self.config))
+        except ConfigError as error:
+            logger.warning("%s; the round goes by what was read before", error)
         except StateError as error:
             self.fail(str(error))
             return
-        self._use(renewed)
+        if self.instant is not None:
+            self.instant.begin_round()
         self.run = int(self.clock())
         self.aliases = Aliases()  # what was shown in the last round is asked for again in this one
         self.stats.begin_round()
@@ -432,9 +449,11 @@ def _open_state(config: Config) -> tuple[State, Kept]:
     """Return the open state, and what it keeps for this run."""
     state = open_state(*config.state_arguments)
     try:
+        if config.ranking.instant is not None:
+            read_tier(config.ranking.instant)  # before a request goes out it is said what is wrong
         for label in config.ranking.labels(config.estimation):
             state.keep_label(label)
-        return state, _renewed(state, config.ranking)
+        return state, _renewed(state, config)
     except BaseException:
         state.close()
         raise
@@ -449,13 +468,15 @@ def _open_board(config: Config, fleet: str) -> Board:
     return RedisBoard(config.state, config.namespace, fleet, lease_seconds=config.lease_seconds)
 
 
-def _renewed(state: State, options: RankingOptions) -> Kept:
+def _renewed(state: State, config: Config) -> Kept:
     """Read anew what the state keeps for a run, and its prior."""
     state.read_prior()
+    options = with_hubs(config.ranking, state, config.clock())
     return Kept(
         correction_of(state, options),
         read_allowance(state, options.budget, options.control_share),
         read_varying(state),
+        options,
     )
 
 

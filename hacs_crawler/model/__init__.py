@@ -21,6 +21,17 @@ from hacs_crawler.model.estimators import (
     naive,
 )
 from hacs_crawler.model.gaps import Gaps, gaps_between, interpolated_gaps
+from hacs_crawler.model.instant import (
+    RATE_SHAPE,
+    best_interval_days,
+    hub_rate,
+    instant_index,
+    mean_days,
+    tier_rate,
+    update_index,
+    value_per_day,
+    visit_value,
+)
 from hacs_crawler.model.interest_anchored import expected_views, fit_anchored
 from hacs_crawler.model.interest_classes import (
     BEST_DAYS,
@@ -40,6 +51,7 @@ from hacs_crawler.model.interest_classes import (
 from hacs_crawler.model.interest_curves import Curves, rise_of
 from hacs_crawler.model.interest_paper import fit_paper
 from hacs_crawler.model.interest_places import Places, best_places, score_places
+from hacs_crawler.model.interest_tempers import Tempers, tempers_of
 from hacs_crawler.model.localized import LOCALIZED, expected_up_to
 from hacs_crawler.model.lognormal import lognormal_cumulative, lognormal_density
 from hacs_crawler.model.power_law import (
@@ -83,6 +95,7 @@ __all__ = [
     "MIN_PAGES_TO_FIT",
     "MIN_POINTS",
     "PAPER_SHARE",
+    "RATE_SHAPE",
     "STEADY",
     "TEMPORAL",
     "THRESHOLD_DAYS",
@@ -102,11 +115,13 @@ __all__ = [
     "Rates",
     "Shape",
     "Sightings",
+    "Tempers",
     "Togetherness",
     "Visits",
     "Windows",
     "bayes",
     "bayes_quantiles",
+    "best_interval_days",
     "best_places",
     "chance_of_update",
     "cho",
@@ -128,11 +143,14 @@ __all__ = [
     "fit_prior",
     "fit_togetherness",
     "gaps_between",
+    "hub_rate",
+    "instant_index",
     "interpolated_gaps",
     "is_trend",
     "lognormal_cumulative",
     "lognormal_density",
     "matloff_law",
+    "mean_days",
     "mle",
     "naive",
     "naive_law",
@@ -141,8 +159,13 @@ __all__ = [
     "score_places",
     "shape_of",
     "sibling_evidence",
+    "tempers_of",
+    "tier_rate",
     "unpacked_trend",
+    "update_index",
     "update_points",
     "update_probability",
+    "value_per_day",
+    "visit_value",
     "weibull_law",
 ]

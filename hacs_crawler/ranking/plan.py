@@ -14,6 +14,7 @@ from hacs_crawler.links import check_url
 from hacs_crawler.ranking.calibration import read_correction
 from hacs_crawler.ranking.candidates import Correct, Places, candidates_from, taken
 from hacs_crawler.ranking.controls import control_worth, controlled
+from hacs_crawler.ranking.instant import with_hubs
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.policies import Candidates, Floats
 from hacs_crawler.ranking.selection import best_places, explored, scored
@@ -220,6 +221,7 @@ def plan_of(
     controls: int = 0,
 ) -> Plan:
     """Return the plan of pages whose ranking rows were read, see `make_plan`."""
+    options = with_hubs(options, state, now)
     options = options.seeded(secrets.randbits(63))  # the same in every block
     judged = _judged(page_ids, rows, state, options, now)
     winners, asked_twice = _winners(judged, rows, options, limit, controls)

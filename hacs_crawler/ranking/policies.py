@@ -14,6 +14,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hacs_crawler.model import update_index
+
 Floats = NDArray[np.float64]
 
 UNSEEN_DAYS: Final = 365.0
@@ -120,6 +122,15 @@ def unseen_links(candidates: Candidates) -> Floats:
     return _by_index(unseen_links_index, candidates)
 
 
+def interest(candidates: Candidates) -> Floats:
+    """Scorer by what a visit is worth where updates keep their worth: `update_index` of p, as `hacs`.
+
+    The hubs of HACS_INSTANT, whose links do not, are put into it by `ranking.instant.with_hubs`.
+    """
+    return update_index(candidates.p) * 0.5**candidates.failures
+
+
+INTEREST: Final = Policy("interest", interest, grows_with_time=True, is_pointwise=True)
 _OURS: Final = (
     Policy("hacs", hacs, grows_with_time=True, is_pointwise=True, is_by_p=True),
     Policy("last-obs", last_obs, grows_with_time=True, is_pointwise=True, uses_rate=False),
@@ -128,6 +139,7 @@ _OURS: Final = (
     Policy("freshness", freshness, grows_with_time=True, is_pointwise=True),
     Policy("staleness", staleness, grows_with_time=True, is_pointwise=True),
     Policy("unseen-links", unseen_links, grows_with_time=True, is_pointwise=True),
+    INTEREST,
 )
 POLICIES: Final[Mapping[str, Policy]] = MappingProxyType({one.name: one for one in _OURS})
 
