@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, Protocol
 
@@ -126,6 +126,8 @@ class Session:
         """Which requests are for pages under care; known where the settings are right."""
         self.asked: AskedPages | None = None
         """How pages are asked for, where that is kept; known once the state is open."""
+        self.before_close: list[Callable[[], Awaitable[None]]] = []
+        """What is to be done while the state is still open."""
         self._opening: Deferred[None] | None = None
         self._worker = Worker()
         self._state: State | None = None
@@ -310,6 +312,8 @@ class Session:
             await self.open()
         if self._pages is not None:
             started = time.monotonic()
+            for last in self.before_close:
+                await last()
             self._note_unfinished()
             await self._pages.close()
             await self._keep_asked()

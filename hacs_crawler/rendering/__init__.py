@@ -1,0 +1,25 @@
+"""Which pages only a browser shows whole, and what visits cost: no I/O but through the state."""
+
+from hacs_crawler.rendering.marks import (
+    CHECK_EVERY,
+    PAGES_THAT_AGREE,
+    Advice,
+    PageMark,
+    SiteMark,
+    Verdict,
+    advice,
+    shows_more,
+)
+from hacs_crawler.rendering.suspicion import suspicion_of
+
+__all__ = [
+    "CHECK_EVERY",
+    "PAGES_THAT_AGREE",
+    "Advice",
+    "PageMark",
+    "SiteMark",
+    "Verdict",
+    "advice",
+    "shows_more",
+    "suspicion_of",
+]
