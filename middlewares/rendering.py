@@ -1,6 +1,6 @@
 """Downloader middleware: has pages rendered by a browser where HACS_RENDER and what is known ask for it.
 
-Nearest the engine but for `PageMemoryMiddleware`: what comes here is no redirect, no retry, and unpacked.
+Nearest the engine but for `PageMemoryMiddleware`: what comes here is no redirect and no retry.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from scrapy.crawler import Crawler
 from scrapy.exceptions import NotConfigured
 from scrapy.http import HtmlResponse, Response
 
-from hacs_crawler.crawl.browser import Browser
-from hacs_crawler.crawl.meta import is_to_be_rendered, mark_to_render, page_url
+from hacs_crawler.crawl.browser import Browser, RenderingError, UnreachableError
+from hacs_crawler.crawl.meta import mark_to_render, page_url
 from hacs_crawler.crawl.observation import is_rendered, readable, rules_for, shown_links
 from hacs_crawler.crawl.render_marks import RenderMarks
 from hacs_crawler.crawl.scrapy_internals import download, is_closing
@@ -72,10 +72,15 @@ class RenderingMiddleware:
     def process_exception(
         self, request: Request, exception: Exception, spider: Spider | None = None
     ) -> None:
-        """Count what could not be rendered."""
-        del spider, exception
-        if self._page(request) is not None and is_to_be_rendered(request):
-            self._session.stats.count("render/failed")
+        """Count what could not be rendered: a page that often hangs or crashes is left alone."""
+        del spider
+        url = self._page(request)
+        if url is None or not isinstance(exception, RenderingError):
+            return
+        self._session.stats.count("render/failed")
+        logger.info("%s could not be rendered: %s", request.url, exception)
+        if not isinstance(exception, UnreachableError) and not self._is_always:
+            self._marks.note_failure(url)
 
     def _page(self, request: Request) -> str | None:
         """Return the URL of the page that is visited, None where its rendering is not up to us."""
@@ -178,8 +183,9 @@ class RenderingMiddleware:
             self._session.stats.count("render/failed")
             logger.info("%s could not be looked at a second time: %s", request.url, error)
             return None
-        is_page = 200 <= response.status < 300 and isinstance(response, HtmlResponse)
-        return response if is_page else None
+        if isinstance(response, HtmlResponse) and 200 <= response.status < 300:
+            return response
+        return None
 
     async def _has_browser(self) -> bool:
         browser = Browser.of(self._crawler)

@@ -2,19 +2,21 @@
 
 It is scrapy-playwright's, in an instance of its own. Each page has a context of its own, so that none
 meets cookies or storage of another one or of an earlier visit. What a page asks for by itself obeys
-robots.txt, and takes its turn in the delays of the host that it asks; images, fonts and media it does not
-get at all.
+robots.txt, and takes its turn in the delays of the host that it asks; images, fonts and media are not
+sent for at all.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import shutil
 import time
 from collections.abc import Coroutine
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
+from pathlib import Path
 from typing import Any, Final
 
 from scrapy import Request
@@ -33,9 +35,20 @@ PAGES_AT_ONCE: Final = 4
 MOST_REQUESTS: Final = 200
 """What a page asks for beyond is not sent."""
 QUIET_SECONDS: Final = 10.0
-"""So long a page that goes on loading, as chats and tickers do, is waited for to fall silent."""
+"""So long a page that goes on loading, as chats and tickers do, is waited for to fall silent, or a third
+of HACS_RENDER_SECONDS where that is less."""
+START_SECONDS: Final = 60.0
 CLOSING_SECONDS: Final = 5.0
 NOT_LOADED: Final = frozenset({"image", "media", "font", "texttrack"})
+CHROMIUMS: Final = ("chromium", "chromium-browser", "google-chrome")
+_NAMES_A_BROWSER: Final = (
+    "LAUNCH_OPTIONS",
+    "CDP_URL",
+    "CONNECT_URL",
+    "BROWSER_TYPE",
+    "BROWSER_PROVIDER",
+)
+_CONTEXT: Final = "hacs-"
 _KEPT_META: Final = ("redirect_times", "redirect_urls", "redirect_reasons")
 
 
@@ -45,6 +58,10 @@ class BrowserMissingError(Exception):
 
 class RenderingError(Exception):
     """A page could not be rendered; the message says why."""
+
+
+class UnreachableError(RenderingError, ConnectionError):
+    """The browser could not reach a page's server; tried again as where Scrapy itself cannot."""
 
 
 @dataclass(slots=True)
@@ -57,7 +74,6 @@ class _Rendering:
     asked: int = 0
     held: int = 0
     """How many of its requests wait for their turn."""
-    was_held: bool = False
     latency: float = 0.0
 
 
@@ -69,6 +85,7 @@ class Browser:
         self._session = Session.of(crawler)
         config = self._session.config
         self._seconds = config.render_seconds if config is not None else 0.0
+        self._quiet_seconds = min(QUIET_SECONDS, self._seconds / 3)
         self._downloads = Downloads(crawler)
         self._handler: Any = None
         self._starting = asyncio.Lock()
@@ -93,11 +110,12 @@ class Browser:
         async with self._starting:
             if self._handler is None and self.missing is None:
                 try:
-                    self._handler = await asyncio.wait_for(_started(self._crawler), self._seconds)
+                    self._handler = await asyncio.wait_for(_started(self._crawler), START_SECONDS)
                 except Exception as error:  # noqa: BLE001 - a browser fails in many ways
                     self.missing = _first_line(error)
                 else:
                     self._handler.abort_request = self._is_refused
+                    self._handler._apply_page_methods = self._settle  # noqa: SLF001
         return self.missing is None
 
     async def render(self, request: Request) -> Response:
@@ -119,7 +137,7 @@ class Browser:
             await _within(handler.close(), 2 * CLOSING_SECONDS)
 
     async def _render(self, request: Request) -> Response:
-        handler, name = self._handler, f"hacs-{next(self._names)}"
+        handler, name = self._handler, f"{_CONTEXT}{next(self._names)}"
         rendering = _Rendering(request, time.monotonic() + self._seconds)
         inner = request.replace(callback=None, errback=None, meta=self._meta(name, rendering))
         try:
@@ -131,7 +149,9 @@ class Browser:
             msg = f"a browser had not done with it after {self._seconds:g} s"
             raise RenderingError(msg) from error
         except Exception as error:
-            raise RenderingError(_first_line(error)) from error
+            message = _first_line(error)
+            kind = UnreachableError if "net::ERR_" in message else RenderingError
+            raise kind(message) from error
         finally:
             await self._end(handler, name, rendering)
         request.meta.update({key: inner.meta[key] for key in _KEPT_META if key in inner.meta})
@@ -140,23 +160,18 @@ class Browser:
         return response
 
     def _meta(self, context: str, rendering: _Rendering) -> dict[str, Any]:
-        from scrapy_playwright.page import PageMethod  # noqa: PLC0415 - an extra
-
         async def begin(page: Any, _: Request) -> None:
             rendering.page = page
             self._open[page] = rendering
             started = time.monotonic()
 
-            def note(response: Any) -> None:
+            def note(_: object) -> None:
                 if (
                     not rendering.latency
                 ):  # else AutoThrottle would take rendering for a slow server
                     rendering.latency = time.monotonic() - started
 
             page.on("response", note)
-
-        async def settle(page: Any) -> None:
-            await self._settle(page, rendering)
 
         return {
             "playwright_context": context,
@@ -166,22 +181,24 @@ class Browser:
                 "timeout": 1000 * self._seconds,
             },
             "playwright_page_init_callback": begin,
-            "playwright_page_methods": [PageMethod(settle)],
         }
 
-    async def _settle(self, page: Any, rendering: _Rendering) -> None:
-        """Return when the page asks for nothing any more, or goes on and on."""
+    async def _settle(self, page: Any, *_: object) -> None:
+        """Return when the page asks for nothing any more, or goes on and on.
+
+        It stands in the place of what applies a request's page methods, which would wait after each for
+        a page to be loaded: some never are.
+        """
         from playwright.async_api import TimeoutError as TooLateError  # noqa: PLC0415 - an extra
 
+        rendering = self._open[page]
         while True:
-            rendering.was_held = bool(rendering.held)
             try:
-                await page.wait_for_load_state("networkidle", timeout=1000 * QUIET_SECONDS)
+                await page.wait_for_load_state("networkidle", timeout=1000 * self._quiet_seconds)
             except TooLateError:
-                if rendering.held or rendering.was_held:
+                if rendering.held:
                     continue  # it is we who let it wait
             break
-        await page.evaluate("window.stop()")  # else a page that never ends loading is waited for
 
     async def _end(self, handler: Any, name: str, rendering: _Rendering) -> None:
         """Close a page and its context; where that does not work, the browser."""
@@ -196,16 +213,10 @@ class Browser:
 
     async def _is_refused(self, asked: Any) -> bool:
         """Whether a request of a page is not to be sent; returns when it may be."""
-        if asked.resource_type in NOT_LOADED:
-            return True
         if not asked.url.startswith(("http://", "https://")):
             return False
-        try:
-            page = asked.frame.page
-        except Exception:  # noqa: BLE001 - a page that is closing has no frame
-            return True
-        rendering = self._open.get(page)
-        if rendering is None:
+        rendering = self._of(asked)
+        if rendering is None or asked.resource_type in NOT_LOADED:
             return True
         rendering.asked += 1
         if rendering.asked == 1:
@@ -217,6 +228,13 @@ class Browser:
             return await self._must_not_go(asked.url, rendering)
         finally:
             rendering.held -= 1
+
+    def _of(self, asked: Any) -> _Rendering | None:
+        """Return the page that asks, None where it is closing and has no frame any more."""
+        try:
+            return self._open.get(asked.frame.page)
+        except Exception:  # noqa: BLE001 - Playwright's own kinds of errors are behind an extra
+            return None
 
     async def _must_not_go(self, url: str, rendering: _Rendering) -> bool:
         first = rendering.request
@@ -245,10 +263,12 @@ async def _started(crawler: Crawler) -> Any:
         msg = "scrapy-playwright is missing: pip install 'hacs-crawler[playwright]'"
         raise BrowserMissingError(msg) from error
     log = logging.getLogger("scrapy-playwright")
-    if _without_traceback not in log.filters:
-        log.addFilter(_without_traceback)
+    if _is_not_ours not in log.filters:
+        log.addFilter(_is_not_ours)
     handler = ScrapyPlaywrightDownloadHandler.from_crawler(crawler)
+    handler.config.target_closed_max_retries = 0  # else a page that crashes does so four times
     await handler._launch()  # noqa: SLF001 - what it would do when the engine starts
+    _use_installed(handler, crawler)
     await handler._maybe_launch_browser()  # noqa: SLF001 - so that a missing one is found before a page
     return handler
 
@@ -266,7 +286,16 @@ def _first_line(error: BaseException) -> str:
     return words[0] if words else type(error).__name__
 
 
-def _without_traceback(record: logging.LogRecord) -> bool:
-    """Let a page that fails cost one line, as it says what is wrong."""
-    record.exc_info = None
-    return True
+def _is_not_ours(record: logging.LogRecord) -> bool:
+    """Whether a record is of another browser: of a page that fails here our own line says why."""
+    return not str(getattr(record, "context_name", "")).startswith(_CONTEXT)
+
+
+def _use_installed(handler: Any, crawler: Crawler) -> None:
+    """Take the system's Chromium where Playwright has none of its own, and the project names none."""
+    if any(crawler.settings.get(f"PLAYWRIGHT_{name}") for name in _NAMES_A_BROWSER):
+        return
+    kind = handler.browser_provider.browser_type
+    found = next(filter(None, map(shutil.which, CHROMIUMS)), None)
+    if found is not None and not Path(kind.executable_path).exists():
+        handler.config.launch_options = {"executable_path": found}

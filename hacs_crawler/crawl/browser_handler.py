@@ -73,12 +73,13 @@ class BrowserHandler:
 
     async def _plain(self, request: Request) -> Response:
         if iscoroutinefunction(self._inner.download_request):
-            found: Response = await self._inner.download_request(request)
-            return found
-        found = await maybe_deferred_to_future(
-            self._inner.download_request(request, self._crawler.spider)
-        )
-        return found
+            asked = self._inner.download_request(request)
+        else:
+            asked = maybe_deferred_to_future(
+                self._inner.download_request(request, self._crawler.spider)
+            )
+        response: Response = await asked
+        return response
 
     async def _close(self) -> None:
         await Browser.of(self._crawler).close()

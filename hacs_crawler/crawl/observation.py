@@ -94,7 +94,7 @@ def is_rendered(response: Response) -> bool:
 
 
 def rules_for(response: Response, rules: LinkRules) -> LinkRules:
-    """Return the rules by which links of a response count: a browser's are not compared with plain ones."""
+    """Return the rules by which links of a response count: a browser shows others than plain answers."""
     return replace(rules, rendered=True) if is_rendered(response) else rules
 
 

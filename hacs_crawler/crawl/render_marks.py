@@ -24,7 +24,7 @@ logger = safe_logger(__name__)
 MOST_KEPT: Final = 20_000
 """So many pages, and so many sites, are kept in memory at most, those looked at last."""
 WRITE_SECONDS: Final = 2.0
-M = TypeVar("M", PageMark, SiteMark)
+M = TypeVar("M", bound=PageMark | SiteMark)
 
 
 @dataclass(slots=True)
@@ -39,7 +39,7 @@ class _Marks(Generic[M]):
     """Marks of one kind by key, those looked at last."""
 
     def __init__(self, kind: type[M]) -> None:
-        self.kind = kind
+        self.kind: type[M] = kind
         self.kept: OrderedDict[int, _Kept[M]] = OrderedDict()
         self.changed: set[int] = set()
 
@@ -102,8 +102,8 @@ class RenderMarks:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._pages = _Marks(PageMark)
-        self._sites = _Marks(SiteMark)
+        self._pages: _Marks[PageMark] = _Marks(PageMark)
+        self._sites: _Marks[SiteMark] = _Marks(SiteMark)
         self._wanted: dict[int, int] = {}
         self._readers: list[Deferred[None]] = []
         self._is_timed = False
@@ -147,6 +147,12 @@ class RenderMarks:
             self._put_site(site, self._sites.get(site).judged(before.verdict, verdict))
         self._write_soon()
         return self._sites.get(site).verdict
+
+    def note_failure(self, url: str) -> None:
+        """Note that a page could not be rendered; after the third time it is asked for plainly again."""
+        key = page_id_of(url)
+        self._pages.put(key, self._pages.get(key).failed())
+        self._write_soon()
 
     def verdict_of_site(self, url: str) -> Verdict:
         """Return what the pages of a page's site agree on."""

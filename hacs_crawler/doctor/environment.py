@@ -12,7 +12,7 @@ from typing import Any, Final
 from packaging.requirements import Requirement
 from scrapy.settings import BaseSettings
 
-from hacs_crawler.config import Clock
+from hacs_crawler.config import DEFAULTS, Clock
 from hacs_crawler.doctor.check import Check, failure, ok, warning
 
 PACKAGE: Final = "hacs-crawler"
@@ -97,7 +97,8 @@ class Watch:
 def playwright_checks(settings: BaseSettings) -> Iterator[Check]:
     """Start a browser as scrapy-playwright would; nothing where the settings do not name it."""
     handlers = settings.getdict("DOWNLOAD_HANDLERS").values()
-    if not any("scrapy_playwright" in str(handler) for handler in handlers):
+    is_asked_for = settings.get("HACS_RENDER", DEFAULTS["HACS_RENDER"]) != DEFAULTS["HACS_RENDER"]
+    if not is_asked_for and not any("scrapy_playwright" in str(handler) for handler in handlers):
         if any(str(name).startswith("PLAYWRIGHT_") for name in settings):
             yield warning(
                 "playwright",
@@ -121,7 +122,7 @@ def _browser_check(settings: BaseSettings) -> Check:
     for name in ("PLAYWRIGHT_CDP_URL", "PLAYWRIGHT_CONNECT_URL"):
         if settings.get(name):
             return ok("playwright", f"a browser elsewhere is used ({name}); it was not looked at")
-    from playwright.sync_api import (  # type: ignore[import-not-found] # noqa: PLC0415 - optional
+    from playwright.sync_api import (  # noqa: PLC0415 - optional
         Error,
         sync_playwright,
     )

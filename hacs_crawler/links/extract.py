@@ -59,8 +59,8 @@ class LinkRules:
     Suffix List that tldextract ships, private part included: each author's pages at github.io are a
     site). `allow` and `deny` are searched for in the canonical link, scheme included: one of
     `allow` has to be found, unless there are none, and none of `deny`. `varying` is what is left out of
-    links that count, where anything is known of the page's host. `rendered` says that the page is taken as a
-    browser shows it, with links that its scripts have made.
+    links that count, where anything is known of the page's host. `rendered` says that the page is
+    taken as a browser shows it, with links that its scripts have made.
     """
 
     scope: Literal["all", "same-site"] = "all"

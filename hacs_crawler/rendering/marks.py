@@ -10,7 +10,7 @@ import struct
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from enum import IntEnum
-from typing import ClassVar, Final, NamedTuple
+from typing import ClassVar, Final, NamedTuple, Self
 
 from hacs_crawler.exceptions import StateError
 
@@ -20,6 +20,8 @@ PAGES_THAT_AGREE: Final = 3
 """So many pages of a site speak for all its pages."""
 _DISSENT: Final = 4
 """Of so many pages that spoke for a site one may say otherwise."""
+_FAILURE_VISITS: Final = 7
+"""What a failure to render counts for: after the third a page is due to be looked at again."""
 _MOST: Final = 255
 _VERSION: Final = 1
 _FRESH_SHARE: Final = 0.3
@@ -57,7 +59,7 @@ class PageMark:
         return self._FORM.pack(_VERSION, self.verdict, self.visits, self.rendered, self.seconds)
 
     @classmethod
-    def decoded(cls, value: bytes) -> PageMark:
+    def decoded(cls, value: bytes) -> Self:
         """Return what bytes stand for, nothing known for none; raises StateError where damaged."""
         if not value:
             return cls()
@@ -67,6 +69,12 @@ class PageMark:
     def visited(self) -> PageMark:
         """Return the mark after a visit at which nothing was looked at."""
         return replace(self, visits=min(self.visits + 1, _MOST))
+
+    def failed(self) -> PageMark:
+        """Return the mark after a visit at which the page could not be rendered."""
+        if self.visits + _FAILURE_VISITS >= CHECK_EVERY:
+            return self.judged(Verdict.PLAIN)
+        return replace(self, verdict=Verdict.BROWSER, visits=self.visits + _FAILURE_VISITS)
 
     def judged(self, verdict: Verdict) -> PageMark:
         """Return the mark after a look at plain answer and rendering."""
@@ -101,7 +109,7 @@ class SiteMark:
         return self._FORM.pack(_VERSION, self.browser, self.plain, self.visits)
 
     @classmethod
-    def decoded(cls, value: bytes) -> SiteMark:
+    def decoded(cls, value: bytes) -> Self:
         """Return what bytes stand for, nothing known for none; raises StateError where damaged."""
         return cls(*_fields(cls._FORM, value)) if value else cls()
 

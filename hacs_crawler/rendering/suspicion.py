@@ -34,7 +34,7 @@ _asks_for_scripts = re.compile(r"java\s*script", re.IGNORECASE).search
 
 
 def suspicion_of(root: etree._Element | None) -> str:
-    """Return in a few words why a browser may show more links of a parsed page, "" where nothing says so.
+    """Return in a few words why a browser may show more links of a parsed page, "" where nothing does.
 
     A page without scripts is never suspected.
     """
