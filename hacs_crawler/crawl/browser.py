@@ -220,7 +220,8 @@ class Browser:
             return True
         rendering.asked += 1
         if rendering.asked == 1:
-            return False  # what was asked for has obeyed robots.txt, and waited for its turn
+            self._downloads.note_sent(rendering.request)  # it has obeyed, and waited for its turn
+            return False
         if rendering.asked > MOST_REQUESTS:
             return True
         rendering.held += 1

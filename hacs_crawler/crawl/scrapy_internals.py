@@ -92,18 +92,26 @@ class Downloads:
         The slot's delay runs from then on. None, and no turn is taken, where that is later than in
         `at_most` seconds.
         """
-        downloader = self._downloader
-        assert downloader is not None  # noqa: S101 - there is one while crawling
-        slot = downloader.slots.get(self.slot_of(request))
-        if slot is None:
-            more = (self._crawler.spider,) if _GETS_SPIDER else ()
-            slot = downloader._get_slot(request, *more)[1]  # noqa: SLF001
-        now = _slot_clock()
+        slot, now = self._slot_for(request), _slot_clock()
         turn = max(now, slot.lastseen + slot.download_delay())
         if turn - now > at_most:
             return None
         slot.lastseen = turn
         return float(turn - now)
+
+    def note_sent(self, request: Request) -> None:
+        """Have a slot's delay run from now on: what had its turn some time ago is sent only now."""
+        slot = self._slot_for(request)
+        slot.lastseen = max(slot.lastseen, _slot_clock())
+
+    def _slot_for(self, request: Request) -> Any:
+        downloader = self._downloader
+        assert downloader is not None  # noqa: S101 - there is one while requests are sent
+        found = downloader.slots.get(self.slot_of(request))
+        if found is not None:
+            return found
+        more = (self._crawler.spider,) if _GETS_SPIDER else ()
+        return downloader._get_slot(request, *more)[1]  # noqa: SLF001
 
     def recall(self, slot: str, is_meant: Callable[[Request], bool], error: Exception) -> None:
         """Take requests out of a slot's queue before they are sent; each ends with the error."""

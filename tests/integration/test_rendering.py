@@ -181,7 +181,7 @@ def test_what_a_browser_shows_of_a_page_that_was_known_plainly_is_a_baseline_and
     assert again.stat("hacs/updates") == 0
     page = runs.page("/app/1")
     assert page is not None
-    assert not page.updates
+    assert page.last_update is None
 
 
 def test_a_page_that_renders_the_same_is_looked_at_once_and_then_left_alone(
