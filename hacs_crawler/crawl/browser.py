@@ -23,6 +23,7 @@ from scrapy import Request
 from scrapy.crawler import Crawler
 from scrapy.exceptions import IgnoreRequest
 from scrapy.http import Response
+from scrapy.settings import BaseSettings
 
 from hacs_crawler.crawl.scrapy_internals import Downloads, check_robotstxt
 from hacs_crawler.crawl.session import Session
@@ -269,7 +270,8 @@ async def _started(crawler: Crawler) -> Any:
     handler = ScrapyPlaywrightDownloadHandler.from_crawler(crawler)
     handler.config.target_closed_max_retries = 0  # else a page that crashes does so four times
     await handler._launch()  # noqa: SLF001 - what it would do when the engine starts
-    _use_installed(handler, crawler)
+    kind = handler.browser_provider.browser_type
+    handler.config.launch_options |= system_browser(crawler.settings, kind.executable_path)
     await handler._maybe_launch_browser()  # noqa: SLF001 - so that a missing one is found before a page
     return handler
 
@@ -292,11 +294,12 @@ def _is_not_ours(record: logging.LogRecord) -> bool:
     return not str(getattr(record, "context_name", "")).startswith(_CONTEXT)
 
 
-def _use_installed(handler: Any, crawler: Crawler) -> None:
-    """Take the system's Chromium where Playwright has none of its own, and the project names none."""
-    if any(crawler.settings.get(f"PLAYWRIGHT_{name}") for name in _NAMES_A_BROWSER):
-        return
-    kind = handler.browser_provider.browser_type
+def system_browser(settings: BaseSettings, own: str) -> dict[str, str]:
+    """Return launch options for the system's Chromium where Playwright lacks its `own` at that path.
+
+    None where there is no other either, or where the project says itself which browser it wants.
+    """
+    if any(settings.get(f"PLAYWRIGHT_{name}") for name in _NAMES_A_BROWSER) or Path(own).exists():
+        return {}
     found = next(filter(None, map(shutil.which, CHROMIUMS)), None)
-    if found is not None and not Path(kind.executable_path).exists():
-        handler.config.launch_options = {"executable_path": found}
+    return {} if found is None else {"executable_path": found}

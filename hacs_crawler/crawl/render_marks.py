@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, Generic, NamedTuple, TypeVar
+from typing import Final, Generic, NamedTuple, TypeVar, cast
 
 from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import Deferred
@@ -59,7 +59,7 @@ class _Marks(Generic[M]):
 
     def decoded(self, value: bytes) -> M:
         try:
-            return self.kind.decoded(value)
+            return cast(M, self.kind.decoded(value))
         except StateError as error:
             logger.warning("%s; it is made anew", error)
             return self.kind()

@@ -34,6 +34,7 @@ from hacs_crawler.ranking.candidates import Correct
 from hacs_crawler.ranking.controls import Allowance, keep_allowance, read_allowance
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.plan import correction_of
+from hacs_crawler.rendering import Costs, read_costs
 from hacs_crawler.state import (
     Label,
     News,
@@ -63,6 +64,7 @@ class Kept(NamedTuple):
     correct: Correct | None
     allowance: Allowance
     varying: dict[str, Varying]
+    costs: Costs | None
 
 
 class Ranker(SeedRanker, Protocol):
@@ -117,6 +119,8 @@ class Session:
         """What is left out of the links of pages, by host; known once the state is open."""
         self.allowance = Allowance()
         """How many control visits this run may make; known once the state is open."""
+        self.costs: Costs | None = None
+        """What visits take, where a policy asks for that; known once the state is open."""
         self.stats = CrawlStats(crawler.stats)
         self.log_summary: Callable[[], None] = self.stats.log_summary
         self.pauses = HostPauses(time.monotonic)
@@ -247,7 +251,7 @@ class Session:
         return rules if varying is None else replace(rules, varying=varying)
 
     def _use(self, kept: Kept) -> None:
-        self.correct, self.allowance, self.varying = kept
+        self.correct, self.allowance, self.varying, self.costs = kept
 
     async def seeds_of_fleet(
         self, start: AsyncIterator[Any], again: Callable[[], AsyncIterator[Any]], *, forever: bool
@@ -460,6 +464,7 @@ def _renewed(state: State, options: RankingOptions) -> Kept:
         correction_of(state, options),
         read_allowance(state, options.budget, options.control_share),
         read_varying(state),
+        read_costs(state) if options.uses_cost else None,
     )
 
 

@@ -13,6 +13,7 @@ from packaging.requirements import Requirement
 from scrapy.settings import BaseSettings
 
 from hacs_crawler.config import DEFAULTS, Clock
+from hacs_crawler.crawl.browser import system_browser
 from hacs_crawler.doctor.check import Check, failure, ok, warning
 
 PACKAGE: Final = "hacs-crawler"
@@ -95,10 +96,10 @@ class Watch:
 
 
 def playwright_checks(settings: BaseSettings) -> Iterator[Check]:
-    """Start a browser as scrapy-playwright would; nothing where the settings do not name it."""
+    """Start a browser as a crawl would; nothing where the settings ask for none."""
     handlers = settings.getdict("DOWNLOAD_HANDLERS").values()
-    is_asked_for = settings.get("HACS_RENDER", DEFAULTS["HACS_RENDER"]) != DEFAULTS["HACS_RENDER"]
-    if not is_asked_for and not any("scrapy_playwright" in str(handler) for handler in handlers):
+    is_named = any("scrapy_playwright" in str(handler) for handler in handlers)
+    if not is_named and not _is_to_render(settings):
         if any(str(name).startswith("PLAYWRIGHT_") for name in settings):
             yield warning(
                 "playwright",
@@ -118,6 +119,10 @@ def playwright_checks(settings: BaseSettings) -> Iterator[Check]:
     yield _browser_check(settings)
 
 
+def _is_to_render(settings: BaseSettings) -> bool:
+    return bool(settings.get("HACS_RENDER", DEFAULTS["HACS_RENDER"]) != DEFAULTS["HACS_RENDER"])
+
+
 def _browser_check(settings: BaseSettings) -> Check:
     for name in ("PLAYWRIGHT_CDP_URL", "PLAYWRIGHT_CONNECT_URL"):
         if settings.get(name):
@@ -135,7 +140,10 @@ def _browser_check(settings: BaseSettings) -> Check:
     options |= settings.getdict("PLAYWRIGHT_LAUNCH_OPTIONS")
     try:
         with sync_playwright() as playwright:
-            browser = getattr(playwright, kind).launch(**options)
+            one = getattr(playwright, kind)
+            if _is_to_render(settings):
+                options |= system_browser(settings, one.executable_path)
+            browser = one.launch(**options)
             version = browser.version
             browser.close()
     except (Error, TypeError, OSError) as error:

@@ -12,6 +12,8 @@ from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import ClassVar, Final, NamedTuple, Self
 
+import numpy as np
+
 from hacs_crawler.exceptions import StateError
 
 CHECK_EVERY: Final = 20
@@ -52,7 +54,22 @@ class PageMark:
     seconds: float = 0.0
 
     KIND: ClassVar = "rendering"
+    DTYPE: ClassVar = np.dtype(
+        [
+            ("version", "u1"),
+            ("verdict", "u1"),
+            ("visits", "u1"),
+            ("rendered", "u1"),
+            ("seconds", "<f4"),
+        ]
+    )
+    """The same bytes, of many pages at once."""
     _FORM: ClassVar = struct.Struct("<BBBBf")
+
+    @classmethod
+    def is_whole(cls, value: bytes) -> bool:
+        """Whether bytes are of the form that this version writes."""
+        return len(value) == cls._FORM.size and value[0] == _VERSION
 
     def encoded(self) -> bytes:
         """Return the bytes that are kept."""
