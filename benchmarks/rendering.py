@@ -3,10 +3,10 @@
 python benchmarks/rendering.py          # about 20 minutes; --runs 3 --pages 200 --apps 40
 
 Ten hosts. The pages of two show their links only to a browser, as those of applications do: a script
-fetches them. Of the other pages half have so much script that they look as if a browser showed more; it
-does not. Each page gains a link a day with probability 0.3. A Scrapy project with the add-on crawls all of
-them once a day, by a clock that is moved; the first run is the baseline. CPU is that of the crawl and of
-all processes that it started, the browser's included, which this process inherits and waits for.
+fetches them. Of the other pages half have so much script that they look as if a browser showed more;
+it does not. Each page gains a link a day with probability 0.3. A Scrapy project with the add-on crawls
+all of them once a day, by a clock that is moved; the first run is the baseline. CPU is that of the crawl
+and of all processes that it started, the browser's included, which this process inherits.
 """
 
 import argparse

@@ -13,7 +13,7 @@ from scrapy.crawler import Crawler
 from scrapy.exceptions import NotConfigured
 from scrapy.http import HtmlResponse, Response
 
-from hacs_crawler.crawl.browser import Browser, RenderingError, UnreachableError
+from hacs_crawler.crawl.browser import Browser, NoPageError, RenderingError, UnreachableError
 from hacs_crawler.crawl.meta import mark_to_render, page_url
 from hacs_crawler.crawl.observation import is_rendered, readable, rules_for, shown_links
 from hacs_crawler.crawl.render_marks import RenderMarks
@@ -71,16 +71,23 @@ class RenderingMiddleware:
 
     def process_exception(
         self, request: Request, exception: Exception, spider: Spider | None = None
-    ) -> None:
-        """Count what could not be rendered: a page that often hangs or crashes is left alone."""
+    ) -> Request | None:
+        """Count what could not be rendered: a page that often hangs or crashes is left alone.
+
+        What a browser would keep as a file is asked for plainly at once.
+        """
         del spider
         url = self._page(request)
         if url is None or not isinstance(exception, RenderingError):
-            return
+            return None
+        if isinstance(exception, NoPageError) and not self._is_always:
+            self._marks.note_verdict(url, Verdict.PLAIN, for_site=False)
+            return request.replace(dont_filter=True)
         self._session.stats.count("render/failed")
         logger.info("%s could not be rendered: %s", request.url, exception)
         if not isinstance(exception, UnreachableError) and not self._is_always:
             self._marks.note_failure(url)
+        return None
 
     def _page(self, request: Request) -> str | None:
         """Return the URL of the page that is visited, None where its rendering is not up to us."""

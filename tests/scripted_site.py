@@ -10,6 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import count
 from threading import Event, Lock, Thread
 from typing import NamedTuple
+from urllib.parse import urlsplit
 
 APP = """
 fetch("/data" + location.pathname).then(answer => answer.json()).then(links => {
@@ -102,10 +103,13 @@ class ScriptedSite:
 
     def body_of(self, path: str) -> tuple[str, str]:
         """The type and the text of an answer."""
-        if path == "/robots.txt":
-            return "text/plain", self.robots
-        if path == "/app.js":
-            return "text/javascript", APP
+        files = {
+            "/robots.txt": ("text/plain", self.robots),
+            "/app.js": ("text/javascript", APP),
+            "/file": ("application/octet-stream", "x" * 100),
+        }
+        if path in files:
+            return files[path]
         if path.startswith("/data/"):
             return "application/json", json.dumps(self.links.get(path.removeprefix("/data"), []))
         if path.startswith("/batch/"):
@@ -123,12 +127,13 @@ class ScriptedSite:
 
     def _answer(self, handler: BaseHTTPRequestHandler) -> None:
         by_browser = "sec-fetch-mode" in {name.lower() for name in handler.headers}
+        path = urlsplit(handler.path).path  # as a proxy it is given whole URLs
         with self._lock:
-            self.asked.append(Asked(handler.path, time.monotonic(), by_browser))
-        if handler.path == "/hangs":
+            self.asked.append(Asked(path, time.monotonic(), by_browser))
+        if path == "/hangs":
             self._over.wait()
             return
-        kind, text = self.body_of(handler.path)
+        kind, text = self.body_of(path)
         handler.send_response(200)
         handler.send_header("Content-Type", f"{kind}; charset=utf-8")
         handler.send_header("Content-Length", str(len(text.encode())))

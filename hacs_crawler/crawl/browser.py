@@ -9,12 +9,14 @@ sent for at all.
 from __future__ import annotations
 
 import asyncio
+import base64
 import logging
 import shutil
 import time
 from collections.abc import Coroutine
 from contextlib import suppress
 from dataclasses import dataclass
+from inspect import isawaitable
 from itertools import count
 from pathlib import Path
 from typing import Any, Final
@@ -61,6 +63,10 @@ class RenderingError(Exception):
     """A page could not be rendered; the message says why."""
 
 
+class NoPageError(RenderingError):
+    """A browser would keep the answer as a file."""
+
+
 class UnreachableError(RenderingError, ConnectionError):
     """The browser could not reach a page's server; tried again as where Scrapy itself cannot."""
 
@@ -94,6 +100,8 @@ class Browser:
         self._room = asyncio.Semaphore(min(most, PAGES_AT_ONCE))
         self._names = count(1)
         self._open: dict[Any, _Rendering] = {}
+        self._is_refused_too: Any = None
+        """PLAYWRIGHT_ABORT_REQUEST of the project."""
         self.missing: str | None = None
         """Why there is no browser, once one was looked for in vain."""
 
@@ -115,6 +123,7 @@ class Browser:
                 except Exception as error:  # noqa: BLE001 - a browser fails in many ways
                     self.missing = _first_line(error)
                 else:
+                    self._is_refused_too = self._handler.abort_request
                     self._handler.abort_request = self._is_refused
                     self._handler._apply_page_methods = self._settle  # noqa: SLF001
         return self.missing is None
@@ -141,6 +150,9 @@ class Browser:
         handler, name = self._handler, f"{_CONTEXT}{next(self._names)}"
         rendering = _Rendering(request, time.monotonic() + self._seconds)
         inner = request.replace(callback=None, errback=None, meta=self._meta(name, rendering))
+        inner.headers.pop(
+            "Proxy-Authorization", None
+        )  # it is the context's, and no server's business
         try:
             response: Response = await asyncio.wait_for(
                 handler._download_request(inner, self._crawler.spider),  # noqa: SLF001
@@ -151,8 +163,7 @@ class Browser:
             raise RenderingError(msg) from error
         except Exception as error:
             message = _first_line(error)
-            kind = UnreachableError if "net::ERR_" in message else RenderingError
-            raise kind(message) from error
+            raise _kind_of(message)(message) from error
         finally:
             await self._end(handler, name, rendering)
         request.meta.update({key: inner.meta[key] for key in _KEPT_META if key in inner.meta})
@@ -176,7 +187,11 @@ class Browser:
 
         return {
             "playwright_context": context,
-            "playwright_context_kwargs": {"service_workers": "block", "accept_downloads": False},
+            "playwright_context_kwargs": {
+                "service_workers": "block",
+                "accept_downloads": False,
+                **_proxy(rendering.request),
+            },
             "playwright_page_goto_kwargs": {
                 "wait_until": "domcontentloaded",
                 "timeout": 1000 * self._seconds,
@@ -223,13 +238,19 @@ class Browser:
         if rendering.asked == 1:
             self._downloads.note_sent(rendering.request)  # it has obeyed, and waited for its turn
             return False
-        if rendering.asked > MOST_REQUESTS:
+        if rendering.asked > MOST_REQUESTS or await self._project_refuses(asked):
             return True
         rendering.held += 1
         try:
             return await self._must_not_go(asked.url, rendering)
         finally:
             rendering.held -= 1
+
+    async def _project_refuses(self, asked: Any) -> bool:
+        if self._is_refused_too is None:
+            return False
+        refused = self._is_refused_too(asked)
+        return bool(await refused if isawaitable(refused) else refused)
 
     def _of(self, asked: Any) -> _Rendering | None:
         """Return the page that asks, None where it is closing and has no frame any more."""
@@ -274,6 +295,27 @@ async def _started(crawler: Crawler) -> Any:
     handler.config.launch_options |= system_browser(crawler.settings, kind.executable_path)
     await handler._maybe_launch_browser()  # noqa: SLF001 - so that a missing one is found before a page
     return handler
+
+
+def _kind_of(message: str) -> type[RenderingError]:
+    if "ownload" in message:  # Playwright's words, and scrapy-playwright's
+        return NoPageError
+    # what was aborted was a download, too, where the browser had not begun it
+    is_unreachable = "net::ERR_" in message and "net::ERR_ABORTED" not in message
+    return UnreachableError if is_unreachable else RenderingError
+
+
+def _proxy(request: Request) -> dict[str, dict[str, str]]:
+    """Return what has a context use the proxy of a request: what HttpProxyMiddleware made of it."""
+    server = request.meta.get("proxy")
+    if not server:
+        return {}
+    proxy = {"server": str(server)}
+    scheme, _, secret = (request.headers.get("Proxy-Authorization") or b"").partition(b" ")
+    if scheme.lower() == b"basic":
+        name, _, password = base64.b64decode(secret).decode().partition(":")
+        proxy |= {"username": name, "password": password}
+    return {"proxy": proxy}
 
 
 async def _within(work: Coroutine[Any, Any, object], seconds: float) -> bool:

@@ -37,6 +37,7 @@ SPIDER = """
     import time
 
     import scrapy
+    from scrapy_playwright.page import PageMethod
 
     def later():
         return time.time() + float(os.environ.get("HACS_TESTS_LATER", "0"))
@@ -79,7 +80,9 @@ class Runs:
             "RETRY_ENABLED": False,
         } | settings
         options = [*QUICK, ADDONS, *(f"{key}={value}" for key, value in given.items())]
-        urls = " ".join(f"{self._site.url}{path}" for path in paths)
+        urls = " ".join(
+            path if path.startswith("http") else f"{self._site.url}{path}" for path in paths
+        )
         (self._project.folder / "spider.py").write_text(dedent(SPIDER).replace("META", meta))
         arguments = ["runspider", "spider.py", "-a", f"urls={urls}"]
         arguments += [part for one in options for part in ("-s", one)]
@@ -352,3 +355,42 @@ def test_what_a_spider_says_itself_of_playwright_wins(runs: Runs, scripted: Scri
     crawl = runs("/app/1", meta='{"playwright": False}')
     assert seen(crawl) == {"/app/1": (0, "nothing new")}
     assert not any(one.by_browser for one in scripted.asked)
+
+
+def test_a_file_on_a_site_of_applications_is_asked_for_plainly(
+    runs: Runs, scripted: ScriptedSite
+) -> None:
+    runs.set_mark("/file", PageMark(Verdict.BROWSER))
+    crawl = runs("/file")
+    assert crawl.stat("hacs/not_observed/not_html") == 1
+    assert crawl.stat("hacs/not_observed") == 1
+    assert runs.mark("/file").verdict is Verdict.PLAIN
+    assert [one.by_browser for one in scripted.asked if one.path == "/file"] == [True, False]
+
+
+def test_the_proxy_of_a_request_is_the_browser_s_too(runs: Runs, scripted: ScriptedSite) -> None:
+    scripted.links["/app/1"] = ["/a"]
+    crawl = runs("http://pages.example/app/1", meta=f'{{"proxy": "{scripted.url}"}}')
+    assert seen(crawl) == {"/app/1": (1, "nothing new")}
+    assert scripted.times_asked("/app/1") == 3
+    assert scripted.times_asked("/data/app/1") == 2
+
+
+def test_a_project_that_uses_playwright_itself_goes_on_with_its_own_browser(
+    runs: Runs, scripted: ScriptedSite
+) -> None:
+    scripted.links |= {"/app/1": ["/a"], "/app/2": ["/a", "/b"]}
+    theirs = '{"http": "scrapy_playwright.handler.ScrapyPlaywrightDownloadHandler"}'
+    methods = '[PageMethod("wait_for_selector", "a")]'
+    crawl = runs(
+        "/app/1",
+        meta=f'{{"playwright": True, "playwright_page_methods": {methods}}}',
+        DOWNLOAD_HANDLERS=theirs,
+    )
+    assert seen(crawl) == {"/app/1": (1, "nothing new")}
+    assert [one.by_browser for one in scripted.asked if one.path == "/app/1"] == [True]
+    assert crawl.stat("hacs/render/pages") == 0
+
+    ours = runs("/app/2", DOWNLOAD_HANDLERS=theirs)
+    assert seen(ours) == {"/app/2": (2, "nothing new")}
+    assert ours.stat("hacs/render/marked") == 1
