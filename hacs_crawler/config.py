@@ -65,6 +65,8 @@ DEFAULTS: Final[dict[str, Any]] = {
     "HACS_LINKS_ALLOW": [],
     "HACS_LINKS_DENY": [],
     "HACS_LINK_BYTES": None,
+    "HACS_RENDER": "never",
+    "HACS_RENDER_SECONDS": 30.0,
     "HACS_CONDITIONAL_REQUESTS": False,
     "HACS_RETRY_AFTER": False,
     "HACS_FLUSH_VISITS": 100,
@@ -80,6 +82,7 @@ DEFAULTS: Final[dict[str, Any]] = {
     "HACS_MEMENTOS_PER_MINUTE": 480.0,
     "HACS_ARCHIVE_PAUSE_SECONDS": 60.0,
 }
+RENDER: Final = ("never", "auto", "always")
 MIN_LINK_BYTES: Final = 64
 """What 32 links take at least; a sample of fewer would say little of a page."""
 
@@ -107,6 +110,8 @@ class Config:
     inner_scheduler: str
     link_rules: LinkRules
     link_bytes: int | None
+    render: str
+    render_seconds: float
     conditional_requests: bool
     retry_after: bool
     flush_visits: int
@@ -171,6 +176,8 @@ class Config:
                 deny=read.patterns("HACS_LINKS_DENY"),
             ),
             link_bytes=read.count("HACS_LINK_BYTES", MIN_LINK_BYTES),
+            render=read.choice("HACS_RENDER", RENDER),
+            render_seconds=read.number("HACS_RENDER_SECONDS", above=0.0, at_most=600.0),
             conditional_requests=read.switch("HACS_CONDITIONAL_REQUESTS"),
             retry_after=read.switch("HACS_RETRY_AFTER"),
             flush_visits=read.required_count("HACS_FLUSH_VISITS"),

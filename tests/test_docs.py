@@ -46,7 +46,9 @@ SCRAPYS_OWN_META = {
     "is_start_request",
     "depth",
     "download_slot",
+    "dont_cache",
     "dont_retry",
+    "download_latency",
     "dont_redirect",
     "redirect_urls",
     "retry_times",
@@ -167,7 +169,9 @@ def test_every_policy_is_documented() -> None:
     assert set(first_column("docs/settings.md", "## HACS_POLICY")) == set(POLICIES)
     page = (ROOT / "docs" / "policies.md").read_text()
     assert re.findall(r"^\| [^|]+ \| `([a-z-]+)` \|", page, re.MULTILINE) == list(
-        dict.fromkeys(["hacs", "freshness", "staleness", "unseen-links", "interest", *POLICIES])
+        dict.fromkeys(
+            ["hacs", "freshness", "staleness", "unseen-links", "interest", "per-cost", *POLICIES]
+        )
     )
 
 
@@ -186,7 +190,8 @@ def test_what_a_simulation_reports_and_simulates_is_documented() -> None:
         Standing(1, score, 1, 1).as_json()
     )
     others = first_column("docs/simulation.md", "## What can be simulated")
-    assert {*others, *POLICIES} == set(BASELINES)
+    without_cost = {name for name, policy in POLICIES.items() if not policy.uses_cost}
+    assert {*others, *without_cost} == set(BASELINES)
 
 
 def test_the_readmes_settings_are_the_settings_with_their_defaults() -> None:

@@ -187,7 +187,7 @@ class HeldSeeds:
         if self._selection is None:
             options = session.ranking.seeded(secrets.randbits(63))
             most = session.allowance.most
-            self._selection = Selection(options, session.correct, seed_url, most)
+            self._selection = Selection(options, session.correct, seed_url, most, session.costs)
         try:
             dropped = self._selection.offer(
                 held,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, Protocol
 
@@ -36,6 +36,7 @@ from hacs_crawler.ranking.controls import Allowance, keep_allowance, read_allowa
 from hacs_crawler.ranking.instant import read_tier, with_hubs
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.plan import correction_of
+from hacs_crawler.rendering import Costs, read_costs
 from hacs_crawler.state import (
     Label,
     News,
@@ -66,6 +67,7 @@ class Kept(NamedTuple):
     allowance: Allowance
     varying: dict[str, Varying]
     ranking: RankingOptions
+    costs: Costs | None
 
 
 class Ranker(SeedRanker, Protocol):
@@ -120,6 +122,8 @@ class Session:
         """What is left out of the links of pages, by host; known once the state is open."""
         self.allowance = Allowance()
         """How many control visits this run may make; known once the state is open."""
+        self.costs: Costs | None = None
+        """What visits take, where a policy asks for that; known once the state is open."""
         self.stats = CrawlStats(crawler.stats)
         self.log_summary: Callable[[], None] = self.stats.log_summary
         self.pauses = HostPauses(time.monotonic)
@@ -132,6 +136,8 @@ class Session:
         self.instant: InstantTier | None = None
         """When the hubs of HACS_INSTANT are visited, if that is on."""
         self._ranking: RankingOptions | None = None
+        self.before_close: list[Callable[[], Awaitable[None]]] = []
+        """What is to be done while the state is still open."""
         self._opening: Deferred[None] | None = None
         self._worker = Worker()
         self._state: State | None = None
@@ -259,7 +265,7 @@ class Session:
         return rules if varying is None else replace(rules, varying=varying)
 
     def _use(self, kept: Kept) -> None:
-        self.correct, self.allowance, self.varying, self._ranking = kept
+        self.correct, self.allowance, self.varying, self._ranking, self.costs = kept
 
     async def seeds_of_fleet(
         self, start: AsyncIterator[Any], again: Callable[[], AsyncIterator[Any]], *, forever: bool
@@ -327,6 +333,8 @@ class Session:
             await self.open()
         if self._pages is not None:
             started = time.monotonic()
+            for last in self.before_close:
+                await last()
             self._note_unfinished()
             await self._pages.close()
             await self._keep_asked()
@@ -477,6 +485,7 @@ def _renewed(state: State, config: Config) -> Kept:
         read_allowance(state, options.budget, options.control_share),
         read_varying(state),
         options,
+        read_costs(state) if options.uses_cost else None,
     )
 
 

@@ -75,6 +75,11 @@ class RankingOptions:
         """Whether what was seen of a site's other pages counts."""
         return self.siblings and self.elapsed_from == "visit"
 
+    @property
+    def uses_cost(self) -> bool:
+        """Whether any policy looks at what visits take."""
+        return any(arm.policy.uses_cost for arm in self.experiment.arms)
+
     def seeded(self, seed: int) -> RankingOptions:
         """Return the same options with a random seed, where they have none of their own."""
         return self if self.random_seed is not None else replace(self, random_seed=seed)

@@ -148,6 +148,7 @@ BASELINES: Final[Mapping[str, Baseline]] = MappingProxyType(
         **{
             name: _stateless(policy.score, uses_rate=policy.uses_rate)
             for name, policy in POLICIES.items()
+            if not policy.uses_cost  # all visits cost the same there
         },
         "hacs-paper": _stateless(paper_rule, "mle", uses_rate=False),
         **{f"hacs-{name}": _stateless(hacs, name) for name in LOCALIZED},
