@@ -133,10 +133,11 @@ class AtRandomTimes(EvenlySpaced):
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """How a contender is made, and its own estimator if it has one."""
+    """How a contender is made, its own estimator if it has one, and whether it hears signals."""
 
     make: Callable[[World], Contender]
     estimator: str | None = None
+    uses_signals: bool = True
 
 
 def _stateless(score: Scorer, estimator: str | None = None, *, uses_rate: bool = True) -> Baseline:
@@ -149,6 +150,9 @@ BASELINES: Final[Mapping[str, Baseline]] = MappingProxyType(
             name: _stateless(policy.score, uses_rate=policy.uses_rate)
             for name, policy in POLICIES.items()
         },
+        "hacs-without-signals": Baseline(
+            lambda _world: Stateless(hacs, uses_rate=True), uses_signals=False
+        ),
         "hacs-paper": _stateless(paper_rule, "mle", uses_rate=False),
         **{f"hacs-{name}": _stateless(hacs, name) for name in LOCALIZED},
         "nutch": Baseline(Nutch),
@@ -196,4 +200,6 @@ def compete(scenario: Scenario, name: str, on_day: Callable[[], None] = lambda: 
     if baseline.estimator is not None:
         estimation = replace(scenario.estimation, estimator=baseline.estimator)
         scenario = replace(scenario, estimation=estimation)
+    if not baseline.uses_signals:
+        scenario = replace(scenario, signals=None)
     return simulate(scenario, name, baseline.make, on_day)

@@ -14,6 +14,18 @@ from hacs_crawler.state.database import PAGES_A_CALL, State
 from hacs_crawler.state.digests import digest_number
 from hacs_crawler.state.estimation import Estimation, baselines_of, fates, histories
 from hacs_crawler.state.future import Future, as_of, without_future
+from hacs_crawler.state.heard import (
+    RECORD,
+    VISITS_OF_A_RATE,
+    Records,
+    heard_of,
+    joined_ids,
+    open_likelihood,
+    rates_of,
+    read_again,
+    read_before_visits,
+    settled,
+)
 from hacs_crawler.state.jsonl import (
     LONGEST_LINE_BYTES,
     ExportError,
@@ -47,6 +59,7 @@ from hacs_crawler.state.outcome_log import (
 from hacs_crawler.state.page import UPDATES, Harvest, News, Page, Updates, Visit, copy_of
 from hacs_crawler.state.recorded import Recorded, merged, on_their_sites
 from hacs_crawler.state.reestimation import Run, advanced, follow_prior, new_run, stopped_run
+from hacs_crawler.state.reputation import Reputations
 from hacs_crawler.state.site_links import LinkClaim, claimed_of
 from hacs_crawler.state.store import SCHEMA, Annotation, Ids, Rows, Store
 from hacs_crawler.state.varying import forget_varying, learn_varying, read_varying
@@ -54,11 +67,13 @@ from hacs_crawler.state.varying import forget_varying, learn_varying, read_varyi
 __all__ = [
     "LONGEST_LINE_BYTES",
     "PAGES_A_CALL",
+    "RECORD",
     "ROW",
     "SCHEMA",
     "SEEN",
     "UPDATED",
     "UPDATES",
+    "VISITS_OF_A_RATE",
     "Annotation",
     "Estimation",
     "ExportError",
@@ -74,6 +89,8 @@ __all__ = [
     "Page",
     "Prediction",
     "Recorded",
+    "Records",
+    "Reputations",
     "Rows",
     "Run",
     "State",
@@ -97,21 +114,28 @@ __all__ = [
     "follow_prior",
     "forget_varying",
     "has_new_links",
+    "heard_of",
     "histories",
     "is_export",
     "is_new_to_site",
     "is_outcomes",
     "is_server",
+    "joined_ids",
     "learn_varying",
     "merged",
     "new_run",
     "on_their_sites",
+    "open_likelihood",
     "open_state",
     "open_store",
     "predictions",
+    "rates_of",
+    "read_again",
+    "read_before_visits",
     "read_export",
     "read_outcomes",
     "read_varying",
+    "settled",
     "share_of_time",
     "sorted_outcomes",
     "split_replicas",

@@ -1,0 +1,70 @@
+"""What signals change in the probabilities of an update, of the pages that are ranked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from hacs_crawler.model import Beliefs, log_quiet_factor
+from hacs_crawler.ranking.policies import Floats
+from hacs_crawler.state import Estimation, Ids, Records, Rows, heard_of, rates_of, settled
+from hacs_crawler.utils.arrays import IndexArray
+from hacs_crawler.utils.times import DAY
+
+
+@dataclass(frozen=True, slots=True)
+class Signals:
+    """What one kind of signals says of pages: their records, by ascending page id, and whose they are.
+
+    `source` are places in `beliefs`, one a record.
+    """
+
+    kind: str
+    records: Records
+    source: IndexArray
+    beliefs: Beliefs
+
+
+def with_signals(
+    p: Floats,
+    signals: Sequence[Signals],
+    page_ids: Ids,
+    rows: Rows,
+    now: float,
+    estimation: Estimation,
+    quiet_days: Floats,
+) -> Floats:
+    """Return p, the probabilities of an update since the last visit, after what signals say.
+
+    `rows` are the pages' ranking rows. Of the time since its last visit each page is taken for quiet in
+    `quiet_days` for another reason: the absence of signals says that only once. What one kind of
+    signals has shown to be quiet is not counted of another, either.
+    """
+    found = p.copy()
+    elapsed = np.maximum(now - rows["last_visit"], 1.0) / DAY
+    left = np.clip(1.0 - quiet_days / elapsed, 0.0, 1.0)
+    for one in signals:
+        places, mine = _join(one.records, page_ids)
+        is_visited = rows["last_visit"][places] > 0
+        places, mine = places[is_visited], mine[is_visited]
+        if not len(places):
+            continue
+        records, _ = settled(one.records[mine], rows[places], estimation)
+        heard, source = heard_of(records), one.source[mine]
+        rates = rates_of(rows[places], estimation)
+        factor = np.exp(log_quiet_factor(heard, one.beliefs, source, *rates, left[places]))
+        found[places] = np.clip(1.0 - (1.0 - found[places]) * factor, 0.0, 1.0)
+        watched = heard.watched / elapsed[places]
+        left[places] *= 1.0 - one.beliefs.recall[source] * np.minimum(watched, 1.0)
+    return found
+
+
+def _join(records: Records, page_ids: Ids) -> tuple[IndexArray, IndexArray]:
+    """Return the places of the pages of which there are records, and the places of these."""
+    if not len(records):
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    at = np.minimum(np.searchsorted(records["page_id"], page_ids), len(records) - 1)
+    places = np.flatnonzero(records["page_id"][at] == page_ids)
+    return places, at[places]
