@@ -39,14 +39,12 @@ POINTS: Final = int(np.prod(SHAPE))
 _RECALL, _FALSE, _DELAY = (
     axis.ravel() for axis in np.meshgrid(RECALLS, FALSE_PER_DAY, DELAYS_DAYS, indexing="ij")
 )
-USUAL_SIGNALS: Final = (
-    np.multiply.outer(
-        np.array([0.25, 0.10, 0.13, 0.13, 0.13, 0.13, 0.13]),
-        np.full(len(FALSE_PER_DAY), 1 / len(FALSE_PER_DAY)),
-    )[:, :, None]
-    * np.array([0.4, 0.3, 0.2, 0.1])
-).ravel()
-"""The prior of a site where no other site is known: a quarter of all signals tell nothing at all."""
+_USELESS: Final = np.array([0.2, 0.2, 0.2, 0.2, 0.25, 0.4, 0.6, 0.8, 0.9])
+"""How likely it is that r = 0, by phi: who stamps all pages every day hardly knows which one changed."""
+_BY_RECALL: Final = np.vstack([_USELESS, np.tile((1.0 - _USELESS) / 6.0, (6, 1))])
+_BY_DELAY: Final = np.array([0.4, 0.3, 0.2, 0.1])
+USUAL_SIGNALS: Final = np.multiply.outer(_BY_RECALL / len(FALSE_PER_DAY), _BY_DELAY).ravel()
+"""The prior of a site where no other site is known."""
 PRIOR_SITES: Final = 3.0
 """As many sites the usual prior counts as, where a prior is fitted."""
 MOST_GAPS: Final = 400.0
@@ -268,50 +266,66 @@ def _logs_at(
     strength = _residual_strength(heard, recall, delay)
     watched = heard.watched[:, None]
     exposure = false * watched + delay * (
-        strength(heard.visit) - strength(heard.visit + heard.watched)
+        strength(heard.visit, heard.visit)
+        - strength(heard.visit + heard.watched, heard.visit + heard.watched)
     )
     signalled = recall * (watched + delay * np.expm1(-watched / delay)) * left
     quiet = np.broadcast_to(-exposure, signalled.shape).copy()
 
     # most pages have no signal at all, and of the others most have one
-    some = np.flatnonzero(heard.count > 0)
-    several = np.flatnonzero(heard.count > 1)
     shares = []
-    for places, at, times in (
-        (some, heard.first, np.ones(len(some))),
-        (several, heard.latest, heard.count[several] - 1.0),
+    for least, times, begin, end in (
+        (1, np.ones(len(heard)), heard.first, heard.first),
+        (2, np.ones(len(heard)), heard.latest, heard.latest),
+        (3, heard.count - 2.0, heard.first, heard.latest),
     ):
-        base = (false + strength(np.nan_to_num(at)))[places]
-        quiet[places] += times[:, None] * np.log(base)
-        since = np.maximum(at[places] - heard.visit[places], 0.0)[:, None]
+        places = np.flatnonzero(heard.count >= least)
+        if not len(places):
+            break
+        some = heard.take(places)
         late = delay if len(delay) == 1 else delay[places]
-        shares.append((places, times[:, None], recall * -np.expm1(-since / late) / base))
+        own = recall if len(recall) == 1 else recall[places]
+        base = false + _residual_strength(some, own, late)(begin[places], end[places])
+        number = times[places, None]
+        quiet[places] += number * np.log(base)
+        since = begin[places] - some.visit, end[places] - some.visit
+        shares.append((places, number, own * (1.0 - _mean_decay(*since, late)) / base))
 
     spread = np.where(is_trend(log_sd), 0.0, log_sd)
     total = np.zeros_like(quiet)
     for z, weight in zip(*nodes, strict=True):
         own = (rate * np.exp(spread * z - spread * spread / 2))[:, None]
         logs = -own * signalled
-        for places, times, share in shares:
-            logs[places] += times * np.log1p(own[places] * share)
+        for places, number, share in shares:
+            logs[places] += number * np.log1p(own[places] * share)
         total += weight * np.exp(np.minimum(logs, _MOST_LOG))
     return quiet, quiet + np.log(np.maximum(total, _TINY))
 
 
 def _residual_strength(
     heard: Heard, recall: FloatArray, delay: FloatArray
-) -> Callable[[FloatArray], FloatArray]:
-    """Return the rate at times of late signals of the last update found, 0 where there was none."""
+) -> Callable[[FloatArray, FloatArray], FloatArray]:
+    """Return the rate, between two times, of late signals of the last update found; 0 without one."""
     is_found = ~np.isnan(heard.update)
     gap = np.where(is_found, np.maximum(heard.update - heard.before, _LEAST_DAYS), 1.0)[:, None]
     most = recall * -np.expm1(-gap / delay) / gap * is_found[:, None]
     update = np.nan_to_num(heard.update)
 
-    def at(times: FloatArray) -> FloatArray:
-        found: FloatArray = most * np.exp(-np.maximum(times - update, 0.0)[:, None] / delay)
+    def between(begin: FloatArray, end: FloatArray) -> FloatArray:
+        found: FloatArray = most * _mean_decay(begin - update, end - update, delay)
         return found
 
-    return at
+    return between
+
+
+def _mean_decay(begin: FloatArray, end: FloatArray, delay: FloatArray) -> FloatArray:
+    """Return the mean of e^(-x/delay) for x from begin to end, (n_pages, points)."""
+    first, last = np.maximum(begin, 0.0)[:, None], np.maximum(end, 0.0)[:, None]
+    span = np.maximum(last - first, 0.0)
+    found: FloatArray = np.exp(-first / delay)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        mean = found * -np.expm1(-span / delay) * delay / span
+    return np.where(span > _LEAST_DAYS, mean, found)
 
 
 def _no_update(rate: FloatArray, log_sd: FloatArray, days: FloatArray) -> FloatArray:

@@ -17,6 +17,7 @@ from hacs_crawler.ranking.controls import control_worth, controlled
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.policies import Candidates, Floats
 from hacs_crawler.ranking.selection import best_places, explored, scored
+from hacs_crawler.ranking.signals import read_signals
 from hacs_crawler.state import (
     PAGES_A_CALL,
     ROW,
@@ -273,7 +274,10 @@ def _judged(
     thresholds = np.array(options.thresholds())
     for places in _blocks(rows["site"], options):
         some = np.take(rows, places)
-        candidates = candidates_from(page_ids[places], some, now, estimation, options, correct)
+        signals = read_signals(state.store, some["site"], options.experiment)
+        candidates = candidates_from(
+            page_ids[places], some, now, estimation, options, correct, signals
+        )
         arms = options.experiment.assign(some["site"])
         is_waiting = some["not_before"] > now
         is_low = ~is_waiting & (candidates.p < thresholds[arms])

@@ -59,7 +59,8 @@ class Policy:
     until it is visited, so one can tell when it will be due. `is_pointwise`: a page's score depends on
     no page of another site, so that pages may be scored in parts. `is_by_p`: the score grows with p
     alone, but for failed attempts. `uses_rate`: better rates make it choose better, so that control
-    visits are worth their cost. The defaults hold for any function of a user.
+    visits are worth their cost. `uses_signals`: what sitemaps, feeds and pings say counts in p. The
+    defaults hold for any function of a user.
     """
 
     name: str
@@ -69,6 +70,7 @@ class Policy:
     is_pointwise: bool = False
     is_by_p: bool = False
     uses_rate: bool = True
+    uses_signals: bool = True
 
     def __call__(self, candidates: Candidates) -> Floats:
         """Return the scores of the candidates."""
@@ -122,6 +124,14 @@ def unseen_links(candidates: Candidates) -> Floats:
 
 _OURS: Final = (
     Policy("hacs", hacs, grows_with_time=True, is_pointwise=True, is_by_p=True),
+    Policy(
+        "hacs-without-signals",
+        hacs,
+        grows_with_time=True,
+        is_pointwise=True,
+        is_by_p=True,
+        uses_signals=False,
+    ),
     Policy("last-obs", last_obs, grows_with_time=True, is_pointwise=True, uses_rate=False),
     Policy("random", random, is_pointwise=True, uses_rate=False),
     Policy("brute-force", brute_force, uses_threshold=False, is_pointwise=True, uses_rate=False),

@@ -6,10 +6,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
-from hacs_crawler.model import Beliefs, log_quiet_factor
+from hacs_crawler.model import Beliefs, beliefs_of, log_quiet_factor
+from hacs_crawler.ranking.arms import Experiment
 from hacs_crawler.ranking.policies import Floats
-from hacs_crawler.state import Estimation, Ids, Records, Rows, heard_of, rates_of, settled
+from hacs_crawler.state import (
+    Estimation,
+    Ids,
+    Records,
+    Rows,
+    Store,
+    heard_of,
+    rates_of,
+    read_hearings,
+    settled,
+)
 from hacs_crawler.utils.arrays import IndexArray
 from hacs_crawler.utils.times import DAY
 
@@ -25,6 +37,25 @@ class Signals:
     records: Records
     source: IndexArray
     beliefs: Beliefs
+
+
+def read_signals(
+    store: Store, sites: NDArray[np.integer], experiment: Experiment
+) -> list[Signals]:
+    """Return what was heard of the pages of these sites; nothing where the state holds no signal.
+
+    Sites of an arm whose policy uses no signals have none. Raises StateError.
+    """
+    if experiment.is_on:
+        is_used = np.array([arm.policy.uses_signals for arm in experiment.arms])
+        sites = np.where(is_used[experiment.assign(sites)], sites, 0)
+    elif not experiment.arms[0].policy.uses_signals:
+        return []
+    return [
+        Signals(one.kind, one.records, one.source, beliefs_of(one.weights, one.prior))
+        for one in read_hearings(store, sites)
+        if len(one.records)
+    ]
 
 
 def with_signals(

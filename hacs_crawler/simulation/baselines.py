@@ -140,19 +140,26 @@ class Baseline:
     uses_signals: bool = True
 
 
-def _stateless(score: Scorer, estimator: str | None = None, *, uses_rate: bool = True) -> Baseline:
-    return Baseline(lambda _world: Stateless(score, score is brute_force, uses_rate), estimator)
+def _stateless(
+    score: Scorer,
+    estimator: str | None = None,
+    *,
+    uses_rate: bool = True,
+    uses_signals: bool = True,
+) -> Baseline:
+    return Baseline(
+        lambda _world: Stateless(score, score is brute_force, uses_rate), estimator, uses_signals
+    )
 
 
 BASELINES: Final[Mapping[str, Baseline]] = MappingProxyType(
     {
         **{
-            name: _stateless(policy.score, uses_rate=policy.uses_rate)
+            name: _stateless(
+                policy.score, uses_rate=policy.uses_rate, uses_signals=policy.uses_signals
+            )
             for name, policy in POLICIES.items()
         },
-        "hacs-without-signals": Baseline(
-            lambda _world: Stateless(hacs, uses_rate=True), uses_signals=False
-        ),
         "hacs-paper": _stateless(paper_rule, "mle", uses_rate=False),
         **{f"hacs-{name}": _stateless(hacs, name) for name in LOCALIZED},
         "nutch": Baseline(Nutch),

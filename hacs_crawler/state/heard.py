@@ -36,7 +36,8 @@ RECORD: Final = np.dtype(
 )
 """What was heard of a page; see `model.Heard`. Times in seconds since 1970 UTC, 0 for none.
 
-`latest` may be before `visit`: it is what the source said of the page when it was last `read`.
+`latest` is what the source said of the page when it was last `read`: that may be before `visit`, or, where
+it named a day, after it was read.
 """
 Records = NDArray[np.void]
 VISITS_OF_A_RATE: Final = 2
@@ -74,7 +75,7 @@ def heard_of(records: Records) -> Heard:
         update=np.where(is_found, records["update"] / DAY, nan),
         before=np.where(is_found, records["before"] / DAY, nan),
         first=np.where(is_heard, records["first"] / DAY, nan),
-        latest=np.where(is_heard, records["latest"] / DAY, nan),
+        latest=np.where(is_heard, np.minimum(records["latest"], records["read"]) / DAY, nan),
         count=records["count"].astype(np.float64),
         watched=records["watched"].astype(np.float64),
         quiet_count=records["quiet_count"].astype(np.float64),
@@ -136,14 +137,14 @@ def read_again(records: Records, times: Seconds, at: int | Seconds) -> Records:
     shown = np.minimum(times, at)
     visit = records["visit"].astype(np.int64)
     is_visited = visit > 0
-    is_new = is_visited & (shown > visit) & (shown > records["latest"])
+    is_new = is_visited & (shown > visit) & (times > records["latest"])
     begin = np.maximum(visit, records["read"])
     watched = (at - np.maximum(begin, np.where(is_new, shown, 0))) / DAY
     after["watched"] += np.where(is_visited, np.maximum(watched, 0.0), 0.0).astype(np.float32)
     is_first = is_new & (records["count"] == 0)
     after["first"][is_first] = shown[is_first]
     after["count"] = np.minimum(records["count"].astype(np.int64) + is_new, _MOST_COUNT)
-    after["latest"] = np.maximum(records["latest"], shown)
+    after["latest"] = np.maximum(records["latest"], times)
     after["read"] = at
     return after
 

@@ -10,11 +10,12 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from itertools import islice
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hacs_crawler.exceptions import StateError
 from hacs_crawler.links import fingerprint
@@ -36,11 +37,15 @@ from hacs_crawler.utils.text import safe_logger
 
 logger = safe_logger(__name__)
 
+Others = Literal["gone", "silent", "unread"]
 KINDS: Final = ("sitemap", "feed", "ping")
 NOTE: Final = "signals"
 """The note that says of which kinds there are signals, and what is expected of a new source."""
 MOST_PAGES: Final = 50_000
 """Of a source at most so many pages are listened to: as many as one sitemap may list."""
+SITES_A_CALL: Final = 10_000
+MOST_SITES: Final = 5_000
+"""Of a source the sites of which it lists pages are remembered up to this many."""
 MOST_SOURCES_TO_FIT: Final = 2_000
 _HEARD_VERSION: Final = 1
 _HEARD: Final = struct.Struct("<Bq")
@@ -49,30 +54,27 @@ _WORTH: Final = struct.Struct("<Bff")
 _TRIES: Final = 5
 
 
-def source_id(host: str) -> int:
-    """Return the 64-bit number of a host as a source of signals; `www.` or not is the same."""
-    return fingerprint(host.lower().removeprefix("www."))
+def source_id(origin: str) -> int:
+    """Return the 64-bit number of a host as a source of signals; scheme and `www.` make no difference."""
+    netloc = origin.lower().partition("://")[2] or origin.lower()
+    return fingerprint(netloc.removeprefix("www."))
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
     """How a host's source of one kind is read: where it is, and when that was done; seconds, 0 never.
 
-    `files` are what it was last found in, each with what makes a request for it conditional. `sites` are
-    the numbers of the sites of which it lists pages. `tried` is when it was last asked for, `failures`
+    `origin` is scheme and host. `files` are what it was last found in, each with its ETag and its
+    Last-Modified, "" for none. `sites` are the numbers of the sites of which it lists pages. `tried` is when it was last asked for, `failures`
     how often in a row that brought nothing.
     """
 
-    host: str
+    origin: str
     tried: int = 0
     read: int = 0
     failures: int = 0
-    files: Mapping[str, tuple[str, str]] = None  # type: ignore[assignment]
+    files: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     sites: tuple[int, ...] = ()
-
-    def __post_init__(self) -> None:
-        if self.files is None:
-            object.__setattr__(self, "files", {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,20 +108,24 @@ def heard_kinds(store: Store) -> dict[str, FloatArray]:
     return found
 
 
-def read_hearings(store: Store, sites: Sequence[int] | None) -> list[Hearing]:
-    """Return what was heard of the pages of these sites (None: of all), by kind.
+def read_hearings(store: Store, sites: NDArray[np.integer]) -> list[Hearing]:
+    """Return what was heard of the pages of these sites (0: none), by kind.
 
     Where the state holds no signal, that takes one round trip; else two more for each kind.
     """
     kinds = heard_kinds(store)
-    return [_hearing(store, kind, prior, sites) for kind, prior in kinds.items()]
+    wanted = [site for site in np.unique(sites).tolist() if site] if kinds else []
+    return [_hearing(store, kind, prior, wanted) for kind, prior in kinds.items()]
 
 
-def _hearing(store: Store, kind: str, prior: FloatArray, sites: Sequence[int] | None) -> Hearing:
-    if sites is None:
-        bodies = [body for batch in store.all_annotations(_heard(kind)) for body in batch.values()]
-    else:
-        bodies = list(store.annotations(_heard(kind), sites).values())
+def _hearing(store: Store, kind: str, prior: FloatArray, sites: Sequence[int]) -> Hearing:
+    bodies = [
+        body
+        for start in range(0, len(sites), SITES_A_CALL)
+        for body in store.annotations(
+            _heard(kind), sites[start : start + SITES_A_CALL]
+        ).values()
+    ]
     parts = [_decoded(body) for body in bodies]
     sources = tuple(sorted({source for source, _ in parts}))
     place = {source: number for number, source in enumerate(sources)}
@@ -137,38 +143,49 @@ def read_reputations(store: Store, kind: str, sources: Sequence[int]) -> Reputat
     return Reputations.joined([_worth_of(found.get(source, b"")) for source in sources])
 
 
-def read_sources(store: Store, kind: str, hosts: Sequence[str]) -> dict[str, Source]:
-    """Return how the sources of hosts are read, of those that are known."""
-    found = store.annotations(_source(kind), [source_id(host) for host in hosts])
-    sources = (_source_of(found[key]) for host in hosts if (key := source_id(host)) in found)
-    return {source.host: source for source in sources if source is not None}
+def read_sources(store: Store, kind: str, origins: Sequence[str]) -> dict[str, Source]:
+    """Return how the sources of hosts are read, by the origins asked for; new ones for the others."""
+    found = store.annotations(_source(kind), [source_id(origin) for origin in origins])
+    sources = {origin: _source_of(found.get(source_id(origin), b"")) for origin in origins}
+    return {origin: source or Source(origin) for origin, source in sources.items()}
 
 
-def write_source(store: Store, kind: str, source: Source) -> None:
-    """Keep how a source is read; of two that do so at once one counts."""
-    key = source_id(source.host)
-    body = json.dumps({"version": 1, **asdict(source)}, separators=(",", ":")).encode()
-    seen = store.annotations(_source(kind), [key]).get(key, b"")
-    store.annotate(_source(kind), [Annotation(key, seen, body)])
+def known_sources(store: Store, kind: str, most: int) -> list[Source]:
+    """Return sources that are known, those tried longest ago first."""
+    found = []
+    for batch in store.all_annotations(_source(kind)):
+        found += [one for body in batch.values() if (one := _source_of(body)) is not None]
+        found = sorted(found, key=lambda one: (one.tried, one.origin))[:most]
+    return found
+
+
+def write_sources(store: Store, kind: str, sources: Sequence[Source]) -> None:
+    """Keep how sources are read; of two that write one at once one counts."""
+    own = {source_id(source.origin): source for source in sources}
+    seen = store.annotations(_source(kind), list(own))
+    changes = [
+        Annotation(key, seen.get(key, b""), _source_bytes(source)) for key, source in own.items()
+    ]
+    store.annotate(_source(kind), changes)
 
 
 def hear(
     state: State,
     kind: str,
-    host: str,
+    origin: str,
     at: int,
     page_ids: Ids,
     times: np.ndarray[Any, np.dtype[np.int64]],
     *,
-    lists_all: bool = True,
+    others: Others = "gone",
     sites: Sequence[int] = (),
 ) -> tuple[int, ...]:
     """Take in what a source of a host showed at second `at`: the latest signal of pages, by their ids.
 
-    Pages that the state does not know are passed over, and those of further than `MOST_PAGES`. With
-    `lists_all` pages of `sites`, which it listed before, that it does not list now are forgotten; else
-    it lists only what is new, and of others there was no signal. What visits found of its earlier signals
-    is learned. Returns the sites of which pages are listened to. Raises StateError.
+    Pages that the state does not know are passed over, and those of further than `MOST_PAGES`. `others`
+    says what becomes of pages of `sites`, listed before, that are not now: they are "gone" from it, it
+    was "silent" about them, or they are "unread". What visits found of its earlier signals is learned.
+    Returns the sites of which pages are listened to. Raises StateError.
     """
     ids, shown = _latest_of_each(page_ids, times)
     rows = state.rows(ids)
@@ -178,17 +195,21 @@ def hear(
     for _ in range(_TRIES):
         before = state.store.annotations(_heard(kind), wanted)
         known = {site: _decoded(body)[1] for site, body in before.items()}
-        listed = _listed(known, ids, shown, page_sites, lists_all=lists_all)
+        listed = _listed(known, ids, shown, page_sites, others)
         joined = np.concatenate([np.zeros(0, RECORD), *(one for one, _ in listed.values())])
         latest = np.concatenate([np.zeros(0, np.int64), *(one for _, one in listed.values())])
         rows = state.rows(joined["page_id"].astype(np.int64))
         joined = read_before_visits(joined, rows, latest)
         records, gaps = settled(joined, rows, state.estimation)
-        records = read_again(records, latest, at)
+        if others != "unread":
+            records = read_again(records, latest, at)
+        else:
+            is_read = np.isin(records["page_id"], ids)
+            records[is_read] = read_again(records[is_read], latest[is_read], at)
         ends = np.cumsum([len(one) for one, _ in listed.values()])[:-1]
         parts = dict(zip(listed, np.split(records, ends) if listed else [], strict=True))
         changes = [
-            Annotation(site, before.get(site, b""), _encoded(source_id(host), parts.get(site)))
+            Annotation(site, before.get(site, b""), _encoded(source_id(origin), parts.get(site)))
             for site in wanted
         ]
         if not state.store.annotate(_heard(kind), changes):
@@ -196,7 +217,7 @@ def hear(
     else:
         return tuple(sites)  # others read the same source all the time
     open_ = open_likelihood(records, rows, state.estimation).sum(axis=0)
-    _learn(state.store, kind, host, gaps.log_likelihood(), open_, int((records["visit"] > 0).sum()))
+    _learn(state.store, kind, origin, gaps.log_likelihood(), open_, int((records["visit"] > 0).sum()))
     _note_kind(state.store, kind)
     return tuple(site for site, part in parts.items() if len(part))
 
@@ -240,8 +261,7 @@ def _listed(
     ids: Ids,
     shown: np.ndarray[Any, np.dtype[np.int64]],
     page_sites: np.ndarray[Any, Any],
-    *,
-    lists_all: bool,
+    others: Others,
 ) -> dict[int, tuple[Records, np.ndarray[Any, np.dtype[np.int64]]]]:
     """Return the records of each site's pages that are listened to now, and their latest signals."""
     found = {}
@@ -252,7 +272,7 @@ def _listed(
         places = mine.get(site, np.zeros(0, np.int64))
         own = known.get(site, np.zeros(0, RECORD))
         kept = ids[places]
-        if not lists_all:
+        if others != "gone":
             kept = np.union1d(kept, own["page_id"])[:MOST_PAGES]
         records = joined_ids(own, kept)
         latest = records["latest"].astype(np.int64)
@@ -264,9 +284,9 @@ def _listed(
 
 
 def _learn(
-    store: Store, kind: str, host: str, gaps: FloatArray, open_: FloatArray, pages: int
+    store: Store, kind: str, origin: str, gaps: FloatArray, open_: FloatArray, pages: int
 ) -> None:
-    key = source_id(host)
+    key = source_id(origin)
     for _ in range(_TRIES):
         seen = store.annotations(_worth(kind), [key]).get(key, b"")
         worth = Reputations.joined([_worth_of(seen)])
@@ -275,7 +295,7 @@ def _learn(
         worth.open[0], worth.pages[0] = open_, pages
         if not store.annotate(_worth(kind), [Annotation(key, seen, _worth_bytes(worth))]):
             return
-    logger.debug("what was learned of %s was not kept: others write there all the time", host)
+    logger.debug("what was learned of %s was not kept: others write there all the time", origin)
 
 
 def _heard(kind: str) -> str:
@@ -322,11 +342,16 @@ def _worth_of(body: bytes) -> Reputations:
     return worth
 
 
+def _source_bytes(source: Source) -> bytes:
+    value = {"version": 1, **asdict(replace(source, sites=source.sites[:MOST_SITES]))}
+    return json.dumps(value, separators=(",", ":")).encode()
+
+
 def _source_of(body: bytes) -> Source | None:
     try:
         value = json.loads(body)
         files = {str(url): (str(one[0]), str(one[1])) for url, one in value["files"].items()}
-        source = Source(str(value["host"]), files=files, sites=tuple(map(int, value["sites"])))
+        source = Source(str(value["origin"]), files=files, sites=tuple(map(int, value["sites"])))
         numbers = {name: int(value[name]) for name in ("tried", "read", "failures")}
         return replace(source, **numbers)
     except (AttributeError, IndexError, KeyError, TypeError, ValueError):
