@@ -64,6 +64,7 @@ DEFAULTS: Final[dict[str, Any]] = {
     "HACS_LINKS_DENY": [],
     "HACS_LINK_BYTES": None,
     "HACS_CONDITIONAL_REQUESTS": False,
+    "HACS_SIGNALS": None,
     "HACS_RETRY_AFTER": False,
     "HACS_FLUSH_VISITS": 100,
     "HACS_FLUSH_SECONDS": 2.0,
@@ -106,6 +107,7 @@ class Config:
     link_rules: LinkRules
     link_bytes: int | None
     conditional_requests: bool
+    signals: int
     retry_after: bool
     flush_visits: int
     flush_seconds: float
@@ -169,6 +171,7 @@ class Config:
             ),
             link_bytes=read.count("HACS_LINK_BYTES", MIN_LINK_BYTES),
             conditional_requests=read.switch("HACS_CONDITIONAL_REQUESTS"),
+            signals=read.count("HACS_SIGNALS", 0) or 0,
             retry_after=read.switch("HACS_RETRY_AFTER"),
             flush_visits=read.required_count("HACS_FLUSH_VISITS"),
             flush_seconds=read.number("HACS_FLUSH_SECONDS", above=0.0, at_most=3600.0),

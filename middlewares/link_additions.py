@@ -133,6 +133,8 @@ class LinkAdditionsMiddleware:
             for also in session.aliases.take(request.url, visit):
                 session.pages.record(also)
             if not reason:
+                if session.sources is not None:
+                    session.sources.note(response)
                 if is_to_be_asked_twice and visit.links is not None:
                     self._controls.begin(request, response, recorded)
                 self._note_outcome(request, rules, recorded, prediction)

@@ -30,11 +30,11 @@ from hacs_crawler.model import (
     is_trend,
     unpacked_trend,
 )
-from hacs_crawler.ranking.candidates import VISITS_OF_A_RATE
 from hacs_crawler.ranking.next_visit import Hold, Outlook, outlook_of
 from hacs_crawler.ranking.plan import plan_of_usable, read_rows
 from hacs_crawler.state import (
     PAGES_A_CALL,
+    VISITS_OF_A_RATE,
     Ids,
     Page,
     Rows,

@@ -23,6 +23,7 @@ from hacs_crawler.crawl.loop import Worker, begin, shutdown_waits
 from hacs_crawler.crawl.meta import page_url, prediction_of
 from hacs_crawler.crawl.page_cache import PageCache
 from hacs_crawler.crawl.scrapy_internals import mark_as_failed
+from hacs_crawler.crawl.signals import SignalSources
 from hacs_crawler.crawl.start_watch import StartWatch
 from hacs_crawler.crawl.stats import CrawlStats
 from hacs_crawler.exceptions import ConfigError, StateError, StateUnavailableError
@@ -45,6 +46,7 @@ from hacs_crawler.state import (
     follow_prior,
     open_state,
     read_varying,
+    refit_signals,
 )
 from hacs_crawler.utils.text import safe_logger
 from hacs_crawler.utils.times import MAX_SECOND
@@ -126,6 +128,8 @@ class Session:
         """Which requests are for pages under care; known where the settings are right."""
         self.asked: AskedPages | None = None
         """How pages are asked for, where that is kept; known once the state is open."""
+        self.sources: SignalSources | None = None
+        """What reads sources of signals; None where HACS_SIGNALS is off."""
         self._opening: Deferred[None] | None = None
         self._worker = Worker()
         self._state: State | None = None
@@ -137,6 +141,8 @@ class Session:
             self.config = Config.from_settings(crawler.settings)
             self.clock = self.config.clock
             self.care = Care(self.config.pages)
+            if self.config.signals:
+                self.sources = SignalSources(crawler, self, self.config.signals)
         except ConfigError as error:
             self.fail(str(error))
         for name, similar in unknown_settings(crawler.settings).items():
@@ -291,6 +297,8 @@ class Session:
             return
         self._use(renewed)
         self.run = int(self.clock())
+        if self.sources is not None:
+            self.sources.begin_round()
         self.aliases = Aliases()  # what was shown in the last round is asked for again in this one
         self.stats.begin_round()
 
@@ -313,6 +321,8 @@ class Session:
             self._note_unfinished()
             await self._pages.close()
             await self._keep_asked()
+            if self.sources is not None:
+                await self.sources.close()
             if lost := self._pages.lost:
                 self.stats.count("state/lost", lost)
                 logger.error("%d visits could not be written to the state", lost)
@@ -368,6 +378,7 @@ class Session:
             elif run is not None and run.changed:
                 logger.info("%d pages estimated anew: the prior or its use has changed", run.pages)
             await self.pages.once(keep_allowance, self.allowance)
+            await self.pages.once(lambda state: refit_signals(state.store))
             if self.stats.predicted:
                 drift = await self.pages.once(_bound_and_judge, config)
                 if drift is not None:

@@ -34,7 +34,15 @@ from hacs_crawler.signals import (
     read_sitemap,
     sitemaps_of_robots,
 )
-from hacs_crawler.state import Others, Source, hear, known_sources, read_sources, write_sources
+from hacs_crawler.state import (
+    Others,
+    Source,
+    State,
+    hear,
+    known_sources,
+    read_sources,
+    write_sources,
+)
 from hacs_crawler.utils.text import safe_logger
 from hacs_crawler.utils.times import DAY
 
@@ -137,7 +145,7 @@ class SignalSources:
         if isinstance(response, HtmlResponse):
             feeds = announced_feeds(readable(response).selector.root, response.url)
             known = self._feeds.setdefault(origin, {})
-            known |= {feed: ("", "") for feed in feeds[: FILES_A_HOST - len(known)]}
+            known |= dict.fromkeys(feeds[: FILES_A_HOST - len(known)], ("", ""))
 
     async def close(self) -> None:
         """Keep what was noted."""
@@ -161,22 +169,20 @@ class SignalSources:
     async def _listen(self, origins: Sequence[str]) -> None:
         self._asked.update(origins)
         for kind in _READS:
-            known = await self._session.pages.once(
-                lambda state, kind=kind: read_sources(state.store, kind, origins)
-            )
+            known = await self._session.pages.once(_read_sources, kind, origins)
             await self._read(kind, list(known.values()))
 
     async def _listen_to_known(self) -> None:
         for kind in _READS:
-            known = await self._session.pages.once(
-                lambda state, kind=kind: known_sources(state.store, kind, self._left)
-            )
+            known = await self._session.pages.once(_known_sources, kind, self._left)
             self._asked.update(source.origin for source in known)
             await self._read(kind, known)
 
     async def _read(self, kind: str, sources: Sequence[Source]) -> None:
         started, now = time.monotonic(), int(self._session.clock())
-        due = [one for one in sources if _is_due(one, now) and (one.files or _READS[kind].is_guessed)]
+        due = [
+            one for one in sources if _is_due(one, now) and (one.files or _READS[kind].is_guessed)
+        ]
         if not due:
             return
         read = 0
@@ -214,7 +220,7 @@ class SignalSources:
             source = replace(
                 source, tried=at, read=at, failures=0, files=found.files, sites=tuple(sites)
             )
-        await session.pages.once(lambda state: write_sources(state.store, kind, [source]))
+        await session.pages.once(_write_source, kind, source)
         return bool(found.answers)
 
     async def _files(self, kind: str, source: Source, at: int) -> _Found:
@@ -281,9 +287,7 @@ class SignalSources:
             session.stats.count("signals/passed_over", listing.unread)
         return listing
 
-    async def _ask(
-        self, url: str, validators: tuple[str, str], **meta: Any
-    ) -> Response | None:
+    async def _ask(self, url: str, validators: tuple[str, str], **meta: Any) -> Response | None:
         """Return the answer to a request, None where there is none; follows redirects on its host."""
         headers = zip(("If-None-Match", "If-Modified-Since"), validators, strict=True)
         sent = {name: value for name, value in headers if value}
@@ -307,8 +311,20 @@ class SignalSources:
         return None
 
 
+def _read_sources(state: State, kind: str, origins: Sequence[str]) -> dict[str, Source]:
+    return read_sources(state.store, kind, origins)
+
+
+def _known_sources(state: State, kind: str, most: int) -> list[Source]:
+    return known_sources(state.store, kind, most)
+
+
+def _write_source(state: State, kind: str, source: Source) -> None:
+    write_sources(state.store, kind, [source])
+
+
 def _hear(
-    state: Any, kind: str, source: Source, at: int, pages: dict[str, int], others: Others
+    state: State, kind: str, source: Source, at: int, pages: dict[str, int], others: Others
 ) -> tuple[int, ...]:
     ids, times = [], []
     for url, second in pages.items():
@@ -330,7 +346,7 @@ def _hear(
 
 
 def _note_sources(
-    state: Any, kind: str, origins: Sequence[str], files: dict[str, dict[str, tuple[str, str]]]
+    state: State, kind: str, origins: Sequence[str], files: dict[str, dict[str, tuple[str, str]]]
 ) -> None:
     known = read_sources(state.store, kind, origins)
     new = []

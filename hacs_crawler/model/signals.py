@@ -3,15 +3,15 @@
 A signal says that a page changed at a time. Some updates bring none, some signals are false, and some
 come late. Busa-Fekete et al., "A Scalable Crawling Algorithm Utilizing Noisy Change-Indicating Signals",
 WWW 2025, arXiv:2502.02430: a page's updates are a Poisson process of rate lambda, each is signalled with
-probability r, false signals are a Poisson process of phi a page-day. Then a page with n signals since its
-last visit, of whose time w days were watched and u were not, was not updated with probability
+probability r, false signals are a Poisson process of phi a page-day. Then a page with n signals since
+its last visit, of whose time w days were watched and u were not, was not updated with probability
 
     e^(-lambda (1 - r) w) (phi / (phi + r lambda))^n e^(-lambda u).
 
-Here a true signal is late by a time that is exponential with mean d: one at x days after a visit is of an
-update after it with the share c = 1 - e^(-x/d), and after a visit that found an update within the g days
-before it, of that one at the rate h = r (1 - e^(-g/d)) / g e^(-(time since that visit)/d). So a signal
-that comes shortly after its update was found counts little, and not as a false one.
+Here a true signal is late by a time that is exponential with mean d: one at x days after a visit is of
+an update after it with the share c = 1 - e^(-x/d), and after a visit that found an update within the g
+days before it, of that one at the rate h = r (1 - e^(-g/d)) / g e^(-(time since that visit)/d). So a
+signal that comes shortly after its update was found counts little, and not as a false one.
 
 r, phi and d of a site are not known but learned, on a grid of all three: what each visit found, and how
 many signals there were, is more or less likely at each point, and these log-likelihoods add up. Averages
@@ -147,7 +147,7 @@ def fit_prior_of_signals(log_likelihood: FloatArray) -> FloatArray:
     Maximises the marginal likelihood by expectation and maximisation, with `USUAL_SIGNALS` as after
     `PRIOR_SITES` sites more (empirical Bayes; without sites it is what is returned).
     """
-    prior = USUAL_SIGNALS
+    prior: FloatArray = USUAL_SIGNALS
     for _ in range(_STEPS if len(log_likelihood) else 0):
         expected = posterior(log_likelihood, prior).sum(axis=0)
         prior = (expected + PRIOR_SITES * USUAL_SIGNALS) / (len(log_likelihood) + PRIOR_SITES)
@@ -215,9 +215,7 @@ def log_quiet_factor(
             some,
             rate_per_day[part],
             log_sd[part],
-            recall[None],
-            false[None],
-            delay,
+            (recall[None], false[None], delay),
             (_FEW_Z, _FEW_Z_WEIGHT),
             left[part, None],
         )
@@ -240,9 +238,7 @@ def _logs(heard: Heard, rate: FloatArray, log_sd: FloatArray) -> tuple[FloatArra
         heard,
         rate,
         log_sd,
-        _RECALL[None],
-        _FALSE[None],
-        _DELAY[None],
+        (_RECALL[None], _FALSE[None], _DELAY[None]),
         (_Z, _Z_WEIGHT),
         np.ones((len(heard), 1)),
     )
@@ -252,17 +248,16 @@ def _logs_at(
     heard: Heard,
     rate: FloatArray,
     log_sd: FloatArray,
-    recall: FloatArray,
-    false: FloatArray,
-    delay: FloatArray,
+    habits: tuple[FloatArray, FloatArray, FloatArray],
     nodes: tuple[FloatArray, FloatArray],
     left: FloatArray,
 ) -> tuple[FloatArray, FloatArray]:
     """Return the logs of the likelihood of the signals, without updates since the visit, and in all.
 
     The first is for signals that are false or of updates already found; the second is averaged over λ.
-    `recall`, `false` and `delay` broadcast to (n_pages, points).
+    `habits` are r, phi and d, which broadcast to (n_pages, points).
     """
+    recall, false, delay = habits
     strength = _residual_strength(heard, recall, delay)
     watched = heard.watched[:, None]
     exposure = false * watched + delay * (
@@ -332,4 +327,5 @@ def _no_update(rate: FloatArray, log_sd: FloatArray, days: FloatArray) -> FloatA
     spread = np.where(is_trend(log_sd), 0.0, log_sd)[:, None]
     rates = rate[:, None] * np.exp(spread * _Z - spread * spread / 2)
     found: FloatArray = np.exp(-rates * days[:, None]) @ _Z_WEIGHT
-    return np.maximum(found, _TINY)
+    found[:] = np.maximum(found, _TINY)
+    return found

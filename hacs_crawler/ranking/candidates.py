@@ -27,6 +27,7 @@ def candidates_from(
     estimation: Estimation,
     options: RankingOptions,
     correct: Correct | None = None,
+    *,
     signals: Sequence[Signals] = (),
 ) -> Candidates:
     """Return what policies look at, from ranking rows (dtype `state.ROW`) of whole sites.
@@ -66,7 +67,9 @@ def candidates_from(
         before_days=0.0 if is_since_visit else last_visit - last_update,
     )
     if signals and is_since_visit:
-        alone = with_signals(alone, signals, page_ids, rows, now, estimation, quiet_days)
+        alone = with_signals(
+            alone, signals, page_ids, rows, now, estimation=estimation, quiet_days=quiet_days
+        )
     raw_p = 1.0 - (1.0 - alone) * (1.0 - shared)
     return Candidates(
         page_ids=page_ids,

@@ -76,7 +76,9 @@ def outlook_of(
     signals = read_signals(state.store, siblings[1]["site"], options.experiment)
 
     def at_age(days: float) -> Candidates:
-        return candidates_from(*siblings, now + days * DAY, estimation, options, correct, signals)
+        return candidates_from(
+            *siblings, now + days * DAY, estimation, options, correct, signals=signals
+        )
 
     own = int(np.flatnonzero(siblings[0] == page_id)[0])
     present = at_age(0.0)

@@ -276,7 +276,7 @@ def _judged(
         some = np.take(rows, places)
         signals = read_signals(state.store, some["site"], options.experiment)
         candidates = candidates_from(
-            page_ids[places], some, now, estimation, options, correct, signals
+            page_ids[places], some, now, estimation, options, correct, signals=signals
         )
         arms = options.experiment.assign(some["site"])
         is_waiting = some["not_before"] > now

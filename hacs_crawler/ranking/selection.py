@@ -171,6 +171,7 @@ class Selection(Generic[T]):
         now: float,
         estimation: Estimation,
         is_exempt: NDArray[np.bool_] | None = None,
+        *,
         signals: Sequence[Signals] = (),
     ) -> Dropped[T]:
         """Score entries and keep those that may be chosen.
@@ -181,7 +182,7 @@ class Selection(Generic[T]):
         ConfigError where a policy does not return one number an entry.
         """
         candidates = candidates_from(
-            page_ids, rows, now, estimation, self._options, self._correct, signals
+            page_ids, rows, now, estimation, self._options, self._correct, signals=signals
         )
         dropped: Dropped[T] = Dropped([], [], [])
         arms, thresholds = self._options.experiment.arms, self._options.thresholds()

@@ -39,9 +39,7 @@ class Signals:
     beliefs: Beliefs
 
 
-def read_signals(
-    store: Store, sites: NDArray[np.integer], experiment: Experiment
-) -> list[Signals]:
+def read_signals(store: Store, sites: NDArray[np.integer], experiment: Experiment) -> list[Signals]:
     """Return what was heard of the pages of these sites; nothing where the state holds no signal.
 
     Sites of an arm whose policy uses no signals have none. Raises StateError.
@@ -64,6 +62,7 @@ def with_signals(
     page_ids: Ids,
     rows: Rows,
     now: float,
+    *,
     estimation: Estimation,
     quiet_days: Floats,
 ) -> Floats:

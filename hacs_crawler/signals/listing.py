@@ -18,7 +18,7 @@ class SignalError(HacsError):
 
 @dataclass(slots=True)
 class Listing:
-    """What one file of a source shows: `pages` with the second since 1970 UTC of the latest signal of each.
+    """What one file of a source shows: pages, and the second since 1970 UTC of each one's last signal.
 
     `files` are further files that it names. `unread` is how many of its entries could not be used:
     without a time or with one that cannot be, or of pages of other hosts.

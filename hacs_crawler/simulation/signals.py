@@ -1,4 +1,4 @@
-"""Change signals of a simulated web: drawn for its updates, and heard once a day, as a crawl hears them."""
+"""Change signals of a simulated web: drawn for its updates, and heard once a day, as by a crawl."""
 
 from __future__ import annotations
 

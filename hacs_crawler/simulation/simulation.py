@@ -344,7 +344,7 @@ def _picked(
         rows,
         world.now,
         state.estimation,
-        () if listener is None else listener.listen(world.now, rows, state.estimation),
+        signals=() if listener is None else listener.listen(world.now, rows, state.estimation),
     )
     ((chosen,), _) = selection.take()
     pages = np.array(chosen.entries, np.int64)

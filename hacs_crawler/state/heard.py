@@ -36,8 +36,8 @@ RECORD: Final = np.dtype(
 )
 """What was heard of a page; see `model.Heard`. Times in seconds since 1970 UTC, 0 for none.
 
-`latest` is what the source said of the page when it was last `read`: that may be before `visit`, or, where
-it named a day, after it was read.
+`latest` is what the source said of the page when it was last `read`: that may be before `visit`, or,
+where it named a day, after it was read.
 """
 Records = NDArray[np.void]
 VISITS_OF_A_RATE: Final = 2

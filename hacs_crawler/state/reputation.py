@@ -15,7 +15,7 @@ from hacs_crawler.utils.arrays import FloatArray, IndexArray
 class Reputations:
     """What was seen of sources, one row a source: log-likelihoods at the points of `model.signals`.
 
-    `closed` is of `gaps` times between two visits, `open` of the signals of `pages` since their last ones.
+    `closed` is of `gaps` times between two visits, `open` of the signals of `pages` since their last.
     """
 
     closed: FloatArray

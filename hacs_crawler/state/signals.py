@@ -55,7 +55,7 @@ _TRIES: Final = 5
 
 
 def source_id(origin: str) -> int:
-    """Return the 64-bit number of a host as a source of signals; scheme and `www.` make no difference."""
+    """Return the 64-bit number of a host as a source of signals, whatever its scheme and `www.`."""
     netloc = origin.lower().partition("://")[2] or origin.lower()
     return fingerprint(netloc.removeprefix("www."))
 
@@ -65,8 +65,8 @@ class Source:
     """How a host's source of one kind is read: where it is, and when that was done; seconds, 0 never.
 
     `origin` is scheme and host. `files` are what it was last found in, each with its ETag and its
-    Last-Modified, "" for none. `sites` are the numbers of the sites of which it lists pages. `tried` is when it was last asked for, `failures`
-    how often in a row that brought nothing.
+    Last-Modified, "" for none. `sites` are the numbers of the sites of which it lists pages. `tried` is
+    when it was last asked for, `failures` how often in a row that brought nothing.
     """
 
     origin: str
@@ -122,9 +122,7 @@ def _hearing(store: Store, kind: str, prior: FloatArray, sites: Sequence[int]) -
     bodies = [
         body
         for start in range(0, len(sites), SITES_A_CALL)
-        for body in store.annotations(
-            _heard(kind), sites[start : start + SITES_A_CALL]
-        ).values()
+        for body in store.annotations(_heard(kind), sites[start : start + SITES_A_CALL]).values()
     ]
     parts = [_decoded(body) for body in bodies]
     sources = tuple(sorted({source for source, _ in parts}))
@@ -217,7 +215,9 @@ def hear(
     else:
         return tuple(sites)  # others read the same source all the time
     open_ = open_likelihood(records, rows, state.estimation).sum(axis=0)
-    _learn(state.store, kind, origin, gaps.log_likelihood(), open_, int((records["visit"] > 0).sum()))
+    _learn(
+        state.store, kind, origin, gaps.log_likelihood(), open_, int((records["visit"] > 0).sum())
+    )
     _note_kind(state.store, kind)
     return tuple(site for site, part in parts.items() if len(part))
 
@@ -350,10 +350,14 @@ def _source_bytes(source: Source) -> bytes:
 def _source_of(body: bytes) -> Source | None:
     try:
         value = json.loads(body)
-        files = {str(url): (str(one[0]), str(one[1])) for url, one in value["files"].items()}
-        source = Source(str(value["origin"]), files=files, sites=tuple(map(int, value["sites"])))
-        numbers = {name: int(value[name]) for name in ("tried", "read", "failures")}
-        return replace(source, **numbers)
+        return Source(
+            str(value["origin"]),
+            tried=int(value["tried"]),
+            read=int(value["read"]),
+            failures=int(value["failures"]),
+            files={str(url): (str(one[0]), str(one[1])) for url, one in value["files"].items()},
+            sites=tuple(map(int, value["sites"])),
+        )
     except (AttributeError, IndexError, KeyError, TypeError, ValueError):
         return None  # it is found anew
 
