@@ -134,7 +134,7 @@ class LinkAdditionsMiddleware:
                 session.pages.record(also)
             if not reason:
                 if session.sources is not None:
-                    session.sources.note(response)
+                    session.sources.note(response, is_first=not recorded.before.visits)
                 if is_to_be_asked_twice and visit.links is not None:
                     self._controls.begin(request, response, recorded)
                 self._note_outcome(request, rules, recorded, prediction)

@@ -24,3 +24,8 @@ def later() -> float:
 
 def before_1970() -> float:
     return -5.0
+
+
+def of_environment() -> float:
+    """The second that the environment says."""
+    return float(os.environ["HACS_TESTS_NOW"])

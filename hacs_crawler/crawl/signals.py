@@ -115,7 +115,7 @@ class SignalSources:
         self._asked: set[str] = set()
         self._worker = Worker()
         self._feeds: dict[str, dict[str, tuple[str, str]]] = {}
-        self._hosts: set[str] = set()
+        self._hosts: dict[str, bool] = {}
 
     def begin_round(self) -> None:
         """Let sources be read again."""
@@ -136,12 +136,15 @@ class SignalSources:
         """Read the sources that the state knows, those read longest ago first."""
         await self._guarded(self._listen_to_known())
 
-    def note(self, response: Response) -> None:
-        """Note the host of a page that was seen, and the feeds that it announces, for the next run."""
+    def note(self, response: Response, *, is_first: bool) -> None:
+        """Note the host of a page that was seen, and the feeds that it announces, for the next run.
+
+        What lists a page that was never seen before is then read whole, changed or not.
+        """
         origin = _origin(response.url)
         if origin is None or len(self._hosts) >= MOST_NEW_SOURCES:
             return
-        self._hosts.add(origin)
+        self._hosts[origin] = is_first or self._hosts.get(origin, False)
         if isinstance(response, HtmlResponse):
             feeds = announced_feeds(readable(response).selector.root, response.url)
             known = self._feeds.setdefault(origin, {})
@@ -160,11 +163,10 @@ class SignalSources:
 
     async def _keep(self) -> None:
         for kind in _READS:
-            origins = self._hosts if kind == "sitemap" else {o for o, f in self._feeds.items() if f}
-            if origins:
-                await self._session.pages.once(
-                    _note_sources, kind, sorted(origins), self._feeds if kind == "feed" else {}
-                )
+            feeds = self._feeds if kind == "feed" else {}
+            hosts = {o: new for o, new in self._hosts.items() if kind == "sitemap" or feeds.get(o)}
+            if hosts:
+                await self._session.pages.once(_note_sources, kind, hosts, feeds)
 
     async def _listen(self, origins: Sequence[str]) -> None:
         self._asked.update(origins)
@@ -232,7 +234,9 @@ class SignalSources:
             if url in seen:
                 continue
             seen.add(url)
-            response = await self._ask(url, source.files.get(url, ("", "")))
+            # what was read when no page of it was known is to be read again
+            validators = source.files.get(url) if source.sites else None
+            response = await self._ask(url, validators or ("", ""))
             if response is None or (response.status not in {200, 304, 404, 410}):
                 found.is_whole = False
                 if url in source.files:
@@ -346,15 +350,18 @@ def _hear(
 
 
 def _note_sources(
-    state: State, kind: str, origins: Sequence[str], files: dict[str, dict[str, tuple[str, str]]]
+    state: State,
+    kind: str,
+    hosts: dict[str, bool],
+    files: dict[str, dict[str, tuple[str, str]]],
 ) -> None:
-    known = read_sources(state.store, kind, origins)
     new = []
-    for origin, source in known.items():
-        more = {url: one for url, one in files.get(origin, {}).items() if url not in source.files}
-        if more or not source.tried:
-            kept = dict(list({**source.files, **more}.items())[:FILES_A_HOST])
-            new.append(replace(source, files=kept))
+    for origin, source in read_sources(state.store, kind, list(hosts)).items():
+        kept = {**files.get(origin, {}), **source.files}
+        if hosts[origin]:
+            kept = dict.fromkeys(kept, ("", ""))
+        if kept != source.files or not source.tried:
+            new.append(replace(source, files=dict(list(kept.items())[:FILES_A_HOST])))
     if new:
         write_sources(state.store, kind, new)
 

@@ -4,19 +4,38 @@ from __future__ import annotations
 
 import gzip
 import re
-from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
+from hashlib import sha256
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from textwrap import dedent
 from threading import Lock, Thread
 
+import numpy as np
 import pytest
 
-from hacs_crawler.state import MemoryStore, Source, read_hearings, read_sources  # noqa: F401
+from hacs_crawler.links import site_id
+from hacs_crawler.model import trust_of
+from hacs_crawler.state import read_hearings, source_id
 from hacs_crawler.state.address import open_store
-from integration_support import Project
+from integration_support import Crawl, Project
 
+SPIDER = dedent("""
+    from pathlib import Path
+
+    import scrapy
+
+    class Pages(scrapy.Spider):
+        name = "pages"
+
+        def __init__(self, file, **kwargs):
+            super().__init__(**kwargs)
+            self.start_urls = Path(file).read_text().split()
+
+        def parse(self, response):
+            yield {"url": response.url}
+""")
 SITES = 50
 PAGES = 4
 KINDS = ("honest", "lazy", "lying", "absent", "broken")
@@ -31,6 +50,7 @@ class Web:
     def __init__(self) -> None:
         self.today = START
         self.asked: list[tuple[str, str]] = []
+        self.robots = ""
         self._lock = Lock()
         web = self
 
@@ -51,7 +71,7 @@ class Web:
             def log_message(self, *_: object) -> None:
                 pass
 
-        self._server = ThreadingHTTPServer(("0.0.0.0", 0), Handler)  # noqa: S104 - all of 127.0.0.x
+        self._server = ThreadingHTTPServer(("0.0.0.0", 0), Handler)
         self._server.daemon_threads = True
         Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
 
@@ -86,6 +106,8 @@ class Web:
             count = int((self.today - START) / DAY) // (page + 2)
             links = "".join(f'<a href="/l{page}-{k}">x</a>' for k in range(count + 1))
             return 200, {"Content-Type": "text/html"}, f"<html><body>{links}".encode()
+        if path == "/robots.txt" and self.robots:
+            return 200, {}, self.robots.encode()
         if path == "/robots.txt":
             body = f"User-agent: *\nDisallow: /private\nSitemap: {self.url(number, '/map.xml')}\n"
             named = KINDS[number % 5] in {"honest", "lying"} and number % 2
@@ -108,7 +130,7 @@ class Web:
             "lying": [self.today - DAY / 24] * PAGES,
         }[kind]
         body = self.urlset(number, [one.isoformat() for one in times])
-        etag = f'"{hash(body)}"'
+        etag = f'"{sha256(body).hexdigest()}"'
         if headers.get("If-None-Match") == etag:
             return 304, {"ETag": etag}, b""
         return 200, {"Content-Type": "application/xml", "ETag": etag}, body
@@ -146,7 +168,8 @@ class Web:
                 {},
                 f'<sitemapindex xmlns="{space}"><sitemap><loc>{elsewhere}/s.xml</loc></sitemap>'
                 + "".join(
-                    f"<sitemap><loc>{self.url(number, f'/s{k}.xml')}</loc></sitemap>" for k in range(500)
+                    f"<sitemap><loc>{self.url(number, f'/s{k}.xml')}</loc></sitemap>"
+                    for k in range(500)
                 )
                 + "</sitemapindex>",
             ),
@@ -166,5 +189,78 @@ def web() -> Iterator[Web]:
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Project:
-    return Project(tmp_path, f"sqlite:///{tmp_path}/state.db")
+def crawl(web: Web, project: Project, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Crawl]:
+    """Crawls the given pages on a day of the web's, with HACS_SIGNALS as told."""
+    spider = project.folder / "spider.py"
+    spider.write_text(SPIDER)
+
+    def run(day: int, urls: list[str], **settings: object) -> Crawl:
+        web.today = START + DAY * day
+        monkeypatch.setenv("HACS_TESTS_NOW", str(web.today.timestamp()))
+        seeds = project.folder / "urls.txt"
+        seeds.write_text("\n".join(urls))
+        return project.run(
+            "runspider",
+            str(spider),
+            "-a",
+            f"file={seeds}",
+            HACS_CLOCK="tests.clocks.of_environment",
+            LOG_LEVEL="DEBUG",
+            **settings,
+        )
+
+    return run
+
+
+def test_honest_sitemaps_say_where_to_look_and_no_other_does_harm(
+    web: Web, project: Project, crawl: Callable[..., Crawl]
+) -> None:
+    crawls = [crawl(0, web.pages(), HACS_SIGNALS=120)]
+    crawls += [crawl(day, web.pages(), HACS_SIGNALS=120, HACS_BUDGET=100) for day in (2, 4, 6, 8)]
+
+    assert {one.exit_status for one in crawls} == {0}
+    assert all(one.stat("hacs/signals/requests") <= 120 for one in crawls)
+    assert all(one.stat("hacs/visits") <= 100 for one in crawls[1:])
+    own = {f"127.0.0.{n + 1}" for n in range(SITES)}
+    assert {host for host, _ in web.asked} <= own
+    pages = {path for _, path in web.asked if path.endswith(".html")}
+    assert pages == {f"/p{page}.html" for page in range(PAGES)}
+    assert crawls[-1].stat("hacs/signals/not_modified") > 0
+
+    store = open_store(project.state, "hacs", Path())
+    try:
+        sites = np.array([site_id(url) for url in web.pages()])
+        (hearing,) = read_hearings(store, sites)
+        recall: dict[str, list[float]] = {}
+        for number in range(SITES):
+            key = source_id(web.url(number, "").rstrip("/"))
+            if key in hearing.sources:
+                weights = hearing.weights[hearing.sources.index(key)]
+                recall.setdefault(KINDS[number % 5], []).append(trust_of(weights).recall)
+    finally:
+        store.close()
+    assert min(recall["honest"]) > 2 * max(recall["lazy"])
+    assert "absent" not in recall
+
+
+def test_signals_cost_a_drop_in_no_request(web: Web, crawl: Callable[..., Crawl]) -> None:
+    done = crawl(0, web.pages()[:20], ROBOTSTXT_OBEY=False, HACS_SIGNALS=0)
+    assert done.exit_status == 0
+    assert web.sources() == []
+
+
+def test_sources_of_hosts_that_this_run_does_not_crawl_are_left_alone(
+    web: Web, crawl: Callable[..., Crawl]
+) -> None:
+    crawl(0, web.pages(), HACS_SIGNALS=500)
+    web.asked.clear()
+    crawl(2, web.pages()[:PAGES], HACS_SIGNALS=500)
+    assert {host for host, _ in web.asked} == {"127.0.0.1"}
+
+
+def test_a_sitemap_that_robots_txt_forbids_is_not_asked_for(
+    web: Web, crawl: Callable[..., Crawl]
+) -> None:
+    web.robots = "User-agent: *\nDisallow: /sitemap.xml\n"
+    crawl(0, web.pages()[:PAGES], HACS_SIGNALS=500)
+    assert "/sitemap.xml" not in {path for _, path in web.asked}
