@@ -31,7 +31,7 @@ from hacs_crawler.model.trend import is_trend
 from hacs_crawler.utils.arrays import FloatArray, IndexArray
 
 RECALLS: Final = np.array([0.0, 0.1, 0.3, 0.5, 0.7, 0.85, 0.95])
-FALSE_PER_DAY: Final = np.array([0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0])
+FALSE_PER_DAY: Final = np.geomspace(0.0003, 3.0, 13)
 DELAYS_DAYS: Final = np.array([0.02, 0.5, 2.0, 7.0])
 SHAPE: Final = (len(RECALLS), len(FALSE_PER_DAY), len(DELAYS_DAYS))
 POINTS: Final = int(np.prod(SHAPE))
@@ -39,12 +39,25 @@ POINTS: Final = int(np.prod(SHAPE))
 _RECALL, _FALSE, _DELAY = (
     axis.ravel() for axis in np.meshgrid(RECALLS, FALSE_PER_DAY, DELAYS_DAYS, indexing="ij")
 )
-_USELESS: Final = np.array([0.2, 0.2, 0.2, 0.2, 0.25, 0.4, 0.6, 0.8, 0.9])
-"""How likely it is that r = 0, by phi: who stamps all pages every day hardly knows which one changed."""
-_BY_RECALL: Final = np.vstack([_USELESS, np.tile((1.0 - _USELESS) / 6.0, (6, 1))])
 _BY_DELAY: Final = np.array([0.4, 0.3, 0.2, 0.1])
-USUAL_SIGNALS: Final = np.multiply.outer(_BY_RECALL / len(FALSE_PER_DAY), _BY_DELAY).ravel()
+
+
+def _usual(useless: FloatArray, by_false: FloatArray) -> FloatArray:
+    """Return a prior, from the probability that r = 0 by phi, and from that of phi."""
+    useful = np.tile((1.0 - useless) / (len(RECALLS) - 1), (len(RECALLS) - 1, 1))
+    by_recall = np.vstack([useless, useful]) * by_false / by_false.sum()
+    prior: FloatArray = np.multiply.outer(by_recall, _BY_DELAY).ravel()
+    return prior
+
+
+_USELESS: Final = np.interp(
+    np.log10(FALSE_PER_DAY), (-2.0, -1.5, -1.0, -0.5, 0.0, 0.5), (0.2, 0.25, 0.4, 0.6, 0.8, 0.9)
+)
+"""How likely it is that r = 0, by phi: who stamps all pages every day hardly knows which one changed."""
+USUAL_SIGNALS: Final = _usual(_USELESS, np.ones(len(FALSE_PER_DAY)))
 """The prior of a site where no other site is known."""
+USUAL_PINGS: Final = _usual(_USELESS / 4, 1.0 / FALSE_PER_DAY)
+"""That of signals which a user gives on purpose: few are expected to be false."""
 PRIOR_SITES: Final = 3.0
 """As many sites the usual prior counts as, where a prior is fitted."""
 MOST_GAPS: Final = 400.0
@@ -141,16 +154,18 @@ def posterior(log_likelihood: FloatArray, prior: FloatArray) -> FloatArray:
     return weights
 
 
-def fit_prior_of_signals(log_likelihood: FloatArray) -> FloatArray:
+def fit_prior_of_signals(
+    log_likelihood: FloatArray, usual: FloatArray = USUAL_SIGNALS
+) -> FloatArray:
     """Return the prior of the points fitted to sites; log-likelihoods of shape (n_sites, `POINTS`).
 
-    Maximises the marginal likelihood by expectation and maximisation, with `USUAL_SIGNALS` as after
+    Maximises the marginal likelihood by expectation and maximisation, with the `usual` prior as after
     `PRIOR_SITES` sites more (empirical Bayes; without sites it is what is returned).
     """
-    prior: FloatArray = USUAL_SIGNALS
+    prior = usual
     for _ in range(_STEPS if len(log_likelihood) else 0):
         expected = posterior(log_likelihood, prior).sum(axis=0)
-        prior = (expected + PRIOR_SITES * USUAL_SIGNALS) / (len(log_likelihood) + PRIOR_SITES)
+        prior = (expected + PRIOR_SITES * usual) / (len(log_likelihood) + PRIOR_SITES)
     return prior
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hacs_crawler.model import Beliefs, beliefs_of, log_quiet_factor
+from hacs_crawler.model import Beliefs, Trust, beliefs_of, log_quiet_factor, trust_of
 from hacs_crawler.ranking.arms import Experiment
 from hacs_crawler.ranking.policies import Floats
 from hacs_crawler.state import (
@@ -98,3 +98,51 @@ def _join(records: Records, page_ids: Ids) -> tuple[IndexArray, IndexArray]:
     at = np.minimum(np.searchsorted(records["page_id"], page_ids), len(records) - 1)
     places = np.flatnonzero(records["page_id"][at] == page_ids)
     return places, at[places]
+
+
+@dataclass(frozen=True, slots=True)
+class PageSignals:
+    """What one kind of signals says of a page, and how far its source is trusted.
+
+    Times in seconds since 1970 UTC: the latest signal (0: none) and when the source was read. `count`
+    signals came since the last visit, of which `watched_days` were watched. By them it is `likelier`
+    times as likely as without that the page has had no update; below 1 they speak for one.
+    """
+
+    kind: str
+    latest: int
+    read: int
+    count: int
+    watched_days: float
+    likelier: float
+    trust: Trust
+
+
+def signals_of_page(
+    store: Store, page_id: int, row: Rows, estimation: Estimation
+) -> list[PageSignals]:
+    """Return what was heard of one page, by kind; `row` is its ranking row, alone in an array."""
+    found = []
+    for hearing in read_hearings(store, row["site"]):
+        _, mine = _join(hearing.records, np.array([page_id], np.int64))
+        if not len(mine):
+            continue
+        records, _ = settled(hearing.records[mine], row, estimation)
+        source, one = hearing.source[mine], records[0]
+        heard, beliefs = heard_of(records), beliefs_of(hearing.weights, hearing.prior)
+        rates = rates_of(row, estimation)
+        factor = 0.0
+        if row["last_visit"][0]:
+            factor = float(log_quiet_factor(heard, beliefs, source, *rates, np.ones(1))[0])
+        found.append(
+            PageSignals(
+                hearing.kind,
+                int(min(one["latest"], one["read"])),
+                int(one["read"]),
+                int(one["count"]),
+                float(one["watched"]),
+                float(np.exp(factor)),
+                trust_of(hearing.weights[source[0]]),
+            )
+        )
+    return found

@@ -102,9 +102,8 @@ def settled(records: Records, rows: Rows, estimation: Estimation) -> tuple[Recor
     for name, more in (("quiet_count", "count"), ("quiet_days", "watched")):
         after[name][quiet] = records[name][quiet] * fade + records[more][quiet]
     visit = rows["last_visit"].astype(np.int64)
-    is_new = is_over & (
-        records["latest"] > visit
-    )  # it came after the visit, which was after it was read
+    # what was read before the visit, which has seen it, is over even where its time was a whole day
+    is_new = is_over & (records["latest"] > visit) & (records["read"] > visit)
     after["visit"][is_over] = visit[is_over]
     after["update"] = np.where(rows["updates"] > 0, rows["last_update"], 0)
     after["before"] = np.where(rows["updates"] > 0, rows["before_update"], 0)

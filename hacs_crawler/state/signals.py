@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from hacs_crawler.exceptions import StateError
 from hacs_crawler.links import fingerprint
-from hacs_crawler.model import POINTS, USUAL_SIGNALS, fit_prior_of_signals, posterior
+from hacs_crawler.model import POINTS, USUAL_PINGS, USUAL_SIGNALS, fit_prior_of_signals, posterior
 from hacs_crawler.state.database import State
 from hacs_crawler.state.heard import (
     RECORD,
@@ -231,7 +231,7 @@ def refit_signals(store: Store) -> None:
     for kind in kinds:
         bodies = (body for batch in store.all_annotations(_worth(kind)) for body in batch.values())
         seen = [_worth_of(body) for body in islice(bodies, MOST_SOURCES_TO_FIT)]
-        prior = fit_prior_of_signals(Reputations.joined(seen).log_likelihood())
+        prior = fit_prior_of_signals(Reputations.joined(seen).log_likelihood(), _usual(kind))
         priors[kind] = _short(prior)
     store.write_meta(NOTE, {"priors": priors})
 
@@ -240,7 +240,11 @@ def _note_kind(store: Store, kind: str) -> None:
     kinds = heard_kinds(store)
     if kind not in kinds:
         priors = {name: _short(prior) for name, prior in kinds.items()}
-        store.write_meta(NOTE, {"priors": {**priors, kind: _short(USUAL_SIGNALS)}})
+        store.write_meta(NOTE, {"priors": {**priors, kind: _short(_usual(kind))}})
+
+
+def _usual(kind: str) -> FloatArray:
+    return USUAL_PINGS if kind == "ping" else USUAL_SIGNALS
 
 
 def _short(prior: FloatArray) -> list[float]:
