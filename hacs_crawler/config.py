@@ -106,7 +106,7 @@ class Config:
     inner_scheduler: str
     link_rules: LinkRules
     link_bytes: int | None
-    conditional_requests: bool
+    conditional_requests: bool | Literal["auto"]
     signals: int
     retry_after: bool
     flush_visits: int
@@ -170,7 +170,7 @@ class Config:
                 deny=read.patterns("HACS_LINKS_DENY"),
             ),
             link_bytes=read.count("HACS_LINK_BYTES", MIN_LINK_BYTES),
-            conditional_requests=read.switch("HACS_CONDITIONAL_REQUESTS"),
+            conditional_requests=read.switch_or_auto("HACS_CONDITIONAL_REQUESTS"),
             signals=read.count("HACS_SIGNALS", 0) or 0,
             retry_after=read.switch("HACS_RETRY_AFTER"),
             flush_visits=read.required_count("HACS_FLUSH_VISITS"),
@@ -265,6 +265,14 @@ class _Reader:
         if str(value).lower() not in {"true", "false", "1", "0"}:  # getbool takes 2 for True
             raise _wrong(name, value, "True or False")
         return self._settings.getbool(name, DEFAULTS[name])
+
+    def switch_or_auto(self, name: str) -> bool | Literal["auto"]:
+        value = self.value(name)
+        if value == "auto":
+            return "auto"
+        if str(value).lower() not in {"true", "false", "1", "0"}:
+            raise _wrong(name, value, "True, False or 'auto'")
+        return self.switch(name)
 
     def patterns(self, name: str) -> tuple[re.Pattern[str], ...]:
         value = self.value(name)

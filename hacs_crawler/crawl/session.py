@@ -26,6 +26,7 @@ from hacs_crawler.crawl.scrapy_internals import mark_as_failed
 from hacs_crawler.crawl.signals import SignalSources
 from hacs_crawler.crawl.start_watch import StartWatch
 from hacs_crawler.crawl.stats import CrawlStats
+from hacs_crawler.crawl.validators import Validators
 from hacs_crawler.exceptions import ConfigError, StateError, StateUnavailableError
 from hacs_crawler.fleet.board import Board
 from hacs_crawler.fleet.member import FleetWorker, new_name
@@ -128,6 +129,8 @@ class Session:
         """Which requests are for pages under care; known where the settings are right."""
         self.asked: AskedPages | None = None
         """How pages are asked for, where that is kept; known once the state is open."""
+        self.validators = Validators(self)
+        """Which hosts' 304s can be trusted."""
         self.sources: SignalSources | None = None
         """What reads sources of signals; None where HACS_SIGNALS is off."""
         self._opening: Deferred[None] | None = None

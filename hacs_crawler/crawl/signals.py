@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import urljoin, urlsplit
@@ -132,9 +132,12 @@ class SignalSources:
         if origins and self._left > 0:
             await self._guarded(self._listen(origins))
 
-    async def listen_to_known(self) -> None:
-        """Read the sources that the state knows, those read longest ago first."""
-        await self._guarded(self._listen_to_known())
+    async def listen_to_known(self, sites: Collection[int] | None = None) -> None:
+        """Read the sources that the state knows, those read longest ago first.
+
+        With `sites`, only sources that list pages of one of these.
+        """
+        await self._guarded(self._listen_to_known(sites))
 
     def note(self, response: Response, *, is_first: bool) -> None:
         """Note the host of a page that was seen, and the feeds that it announces, for the next run.
@@ -174,9 +177,11 @@ class SignalSources:
             known = await self._session.pages.once(_read_sources, kind, origins)
             await self._read(kind, list(known.values()))
 
-    async def _listen_to_known(self) -> None:
+    async def _listen_to_known(self, sites: Collection[int] | None) -> None:
         for kind in _READS:
-            known = await self._session.pages.once(_known_sources, kind, self._left)
+            known = await self._session.pages.once(_known_sources, kind, MOST_NEW_SOURCES)
+            if sites is not None:
+                known = [one for one in known if not set(sites).isdisjoint(one.sites)]
             self._asked.update(source.origin for source in known)
             await self._read(kind, known)
 

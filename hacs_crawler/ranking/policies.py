@@ -124,6 +124,12 @@ def unseen_links(candidates: Candidates) -> Floats:
 
 _OURS: Final = (
     Policy("hacs", hacs, grows_with_time=True, is_pointwise=True, is_by_p=True),
+    Policy("last-obs", last_obs, grows_with_time=True, is_pointwise=True, uses_rate=False),
+    Policy("random", random, is_pointwise=True, uses_rate=False),
+    Policy("brute-force", brute_force, uses_threshold=False, is_pointwise=True, uses_rate=False),
+    Policy("freshness", freshness, grows_with_time=True, is_pointwise=True),
+    Policy("staleness", staleness, grows_with_time=True, is_pointwise=True),
+    Policy("unseen-links", unseen_links, grows_with_time=True, is_pointwise=True),
     Policy(
         "hacs-without-signals",
         hacs,
@@ -132,12 +138,6 @@ _OURS: Final = (
         is_by_p=True,
         uses_signals=False,
     ),
-    Policy("last-obs", last_obs, grows_with_time=True, is_pointwise=True, uses_rate=False),
-    Policy("random", random, is_pointwise=True, uses_rate=False),
-    Policy("brute-force", brute_force, uses_threshold=False, is_pointwise=True, uses_rate=False),
-    Policy("freshness", freshness, grows_with_time=True, is_pointwise=True),
-    Policy("staleness", staleness, grows_with_time=True, is_pointwise=True),
-    Policy("unseen-links", unseen_links, grows_with_time=True, is_pointwise=True),
 )
 POLICIES: Final[Mapping[str, Policy]] = MappingProxyType({one.name: one for one in _OURS})
 
