@@ -167,7 +167,9 @@ def test_every_policy_is_documented() -> None:
     assert set(first_column("docs/settings.md", "## HACS_POLICY")) == set(POLICIES)
     page = (ROOT / "docs" / "policies.md").read_text()
     assert re.findall(r"^\| [^|]+ \| `([a-z-]+)` \|", page, re.MULTILINE) == list(
-        dict.fromkeys(["hacs", "freshness", "staleness", "unseen-links", "hacs-without-signals", *POLICIES])
+        dict.fromkeys(
+            ["hacs", "freshness", "staleness", "unseen-links", "hacs-without-signals", *POLICIES]
+        )
     )
 
 

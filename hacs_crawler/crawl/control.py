@@ -66,9 +66,9 @@ class Controls:
             was_right = not found[0].updated
             await self._session.validators.note(request.url, was_right=was_right)
             if was_right:
-                self._session.stats.count("controls/of_304s")
+                self._session.stats.count("controls/confirmed")
             else:
-                self._session.stats.count("controls/wrong_304s")
+                self._session.stats.count("controls/contradicted")
 
     async def _visit(self, request: Request, links: frozenset[str], first: Recorded) -> None:
         found = await self._second(request, first)

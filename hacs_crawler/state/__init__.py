@@ -73,6 +73,7 @@ from hacs_crawler.state.signals import (
     read_sources,
     refit_signals,
     source_id,
+    trusted_sources,
     write_sources,
 )
 from hacs_crawler.state.site_links import LinkClaim, claimed_of
@@ -170,6 +171,7 @@ __all__ = [
     "stopped_run",
     "time_share",
     "to_line",
+    "trusted_sources",
     "without_future",
     "write_sources",
 ]

@@ -19,7 +19,15 @@ from numpy.typing import NDArray
 
 from hacs_crawler.exceptions import StateError
 from hacs_crawler.links import fingerprint
-from hacs_crawler.model import POINTS, USUAL_PINGS, USUAL_SIGNALS, fit_prior_of_signals, posterior
+from hacs_crawler.model import (
+    POINTS,
+    USUAL_PINGS,
+    USUAL_SIGNALS,
+    Trust,
+    fit_prior_of_signals,
+    posterior,
+    trust_of,
+)
 from hacs_crawler.state.database import State
 from hacs_crawler.state.heard import (
     RECORD,
@@ -220,6 +228,42 @@ def hear(
     )
     _note_kind(state.store, kind)
     return tuple(site for site, part in parts.items() if len(part))
+
+
+@dataclass(frozen=True, slots=True)
+class SourceTrust:
+    """How far a source is trusted: whose it is, when it was read, and what that rests on.
+
+    `gaps` times between two visits were looked at (`MOST_GAPS` at most, older ones fading), `pages` of
+    it were visited and are listened to.
+    """
+
+    kind: str
+    origin: str
+    read: int
+    gaps: float
+    pages: int
+    trust: Trust
+
+
+def trusted_sources(store: Store, most: int) -> list[SourceTrust]:
+    """Return the sources of which most is known, of each kind that many; raises StateError."""
+    found = []
+    for kind, prior in heard_kinds(store).items():
+        known: list[tuple[float, int, int]] = []
+        for batch in store.all_annotations(_worth(kind)):
+            seen = ((_worth_of(body), key) for key, body in batch.items())
+            known += [(float(one.gaps[0]), int(one.pages[0]), key) for one, key in seen]
+            known = sorted(known, reverse=True)[:most]
+        keys = [key for _, _, key in known]
+        bodies = store.annotations(_source(kind), keys)
+        weights = posterior(read_reputations(store, kind, keys).log_likelihood(), prior)
+        for (gaps, pages, key), own in zip(known, weights, strict=True):
+            source = _source_of(bodies.get(key, b""))
+            if source is not None:
+                trust = trust_of(own)
+                found.append(SourceTrust(kind, source.origin, source.read, gaps, pages, trust))
+    return found
 
 
 def refit_signals(store: Store) -> None:

@@ -38,7 +38,7 @@ def test_a_304_that_a_control_visit_contradicts_was_the_last_one(
     site.set("/~a/", "x.pdf", "y.pdf", ETag='"always"')
     second = crawl(project, site)
     assert conditions(site) == [True, False]
-    assert second.stat("hacs/controls/wrong_304s") == 1
+    assert second.stat("hacs/controls/contradicted") == 1
     assert "/~a/ had not changed, which had new links" in second.log
     third = crawl(project, site)
     assert conditions(site) == [False]
@@ -53,7 +53,7 @@ def test_304s_that_are_right_are_checked_a_few_times_and_go_on(
     found = []
     for _ in range(4):
         done = crawl(project, site)
-        found.append((conditions(site), done.stat("hacs/controls/of_304s")))
+        found.append((conditions(site), done.stat("hacs/controls/confirmed")))
     assert found == [([True, False], 1)] * 3 + [([True], 0)]
 
 

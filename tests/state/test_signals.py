@@ -25,6 +25,7 @@ from hacs_crawler.state import (
     read_hearings,
     read_sources,
     refit_signals,
+    trusted_sources,
     write_sources,
 )
 from hacs_crawler.utils.times import DAY
@@ -165,6 +166,20 @@ def test_what_is_expected_of_a_new_source_is_fitted_to_those_known(store: Store)
     before = trust_of(hearing(store).prior).recall
     refit_signals(store)
     assert trust_of(hearing(store).prior).recall > before
+
+
+def test_how_far_sources_are_trusted_is_told_for_those_of_which_most_is_known(store: Store) -> None:
+    assert trusted_sources(store, 10) == []
+    state = visited(store)
+    for turn in range(1, 10):
+        listen(state, 10 * turn - 1, dict.fromkeys(URLS, 10.0 * turn - 3))
+        visited(store, 10 * turn, links=1 + turn)
+    write_sources(store, "sitemap", [Source(HOST, read=7)])
+    (found,) = trusted_sources(store, 10)
+    assert (found.kind, found.origin, found.read, found.pages) == ("sitemap", HOST, 7, len(URLS))
+    assert found.gaps == 8 * len(URLS)
+    assert found.trust.recall > 0.7
+    assert trusted_sources(store, 0) == []
 
 
 @pytest.mark.parametrize("body", [b"\x01", b"\x02" + bytes(56), b"\x01" + bytes(11), b"{}"])
