@@ -68,6 +68,7 @@ DEFAULTS: Final[dict[str, Any]] = {
     "HACS_RENDER": "never",
     "HACS_RENDER_SECONDS": 30.0,
     "HACS_CONDITIONAL_REQUESTS": False,
+    "HACS_SIGNALS": None,
     "HACS_RETRY_AFTER": False,
     "HACS_FLUSH_VISITS": 100,
     "HACS_FLUSH_SECONDS": 2.0,
@@ -112,7 +113,8 @@ class Config:
     link_bytes: int | None
     render: str
     render_seconds: float
-    conditional_requests: bool
+    conditional_requests: bool | Literal["auto"]
+    signals: int
     retry_after: bool
     flush_visits: int
     flush_seconds: float
@@ -178,7 +180,8 @@ class Config:
             link_bytes=read.count("HACS_LINK_BYTES", MIN_LINK_BYTES),
             render=read.choice("HACS_RENDER", RENDER),
             render_seconds=read.number("HACS_RENDER_SECONDS", above=0.0, at_most=600.0),
-            conditional_requests=read.switch("HACS_CONDITIONAL_REQUESTS"),
+            conditional_requests=read.switch_or_auto("HACS_CONDITIONAL_REQUESTS"),
+            signals=read.count("HACS_SIGNALS", 0) or 0,
             retry_after=read.switch("HACS_RETRY_AFTER"),
             flush_visits=read.required_count("HACS_FLUSH_VISITS"),
             flush_seconds=read.number("HACS_FLUSH_SECONDS", above=0.0, at_most=3600.0),
@@ -272,6 +275,14 @@ class _Reader:
         if str(value).lower() not in {"true", "false", "1", "0"}:  # getbool takes 2 for True
             raise _wrong(name, value, "True or False")
         return self._settings.getbool(name, DEFAULTS[name])
+
+    def switch_or_auto(self, name: str) -> bool | Literal["auto"]:
+        value = self.value(name)
+        if value == "auto":
+            return "auto"
+        if str(value).lower() not in {"true", "false", "1", "0"}:
+            raise _wrong(name, value, "True, False or 'auto'")
+        return self.switch(name)
 
     def patterns(self, name: str) -> tuple[re.Pattern[str], ...]:
         value = self.value(name)

@@ -18,6 +18,7 @@ DOWNLOAD_DELAY = 1.0
 AUTOTHROTTLE_ENABLED = True
 AUTOTHROTTLE_START_DELAY = 1.0
 HACS_RETRY_AFTER = True
+HACS_SIGNALS = 200
 DOWNLOAD_TIMEOUT = 60
 DOWNLOAD_MAXSIZE = 32 * 1024 * 1024
 # nearer the engine than HttpCompressionMiddleware (590), and before Scrapy decodes a page (580)

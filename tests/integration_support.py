@@ -21,7 +21,12 @@ from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.state.page import Page
 
 ROOT = Path(__file__).parents[1]
-QUICK = ("AUTOTHROTTLE_ENABLED=False", "DOWNLOAD_DELAY=0", "CONCURRENT_REQUESTS_PER_DOMAIN=1")
+QUICK = (
+    "AUTOTHROTTLE_ENABLED=False",
+    "DOWNLOAD_DELAY=0",
+    "CONCURRENT_REQUESTS_PER_DOMAIN=1",
+    "HACS_SIGNALS=0",
+)
 
 
 @dataclass

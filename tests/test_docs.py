@@ -170,7 +170,16 @@ def test_every_policy_is_documented() -> None:
     page = (ROOT / "docs" / "policies.md").read_text()
     assert re.findall(r"^\| [^|]+ \| `([a-z-]+)` \|", page, re.MULTILINE) == list(
         dict.fromkeys(
-            ["hacs", "freshness", "staleness", "unseen-links", "interest", "per-cost", *POLICIES]
+            [
+                "hacs",
+                "freshness",
+                "staleness",
+                "unseen-links",
+                "interest",
+                "per-cost",
+                "hacs-without-signals",
+                *POLICIES,
+            ]
         )
     )
 

@@ -25,6 +25,7 @@ from hacs_crawler.cli.interest import interest_app
 from hacs_crawler.cli.rank import rank
 from hacs_crawler.cli.report import report
 from hacs_crawler.cli.show import show
+from hacs_crawler.cli.signal_ import signal
 from hacs_crawler.cli.simulate import simulate
 from hacs_crawler.state import follow_prior
 from hacs_crawler.utils.progress import Progress
@@ -93,6 +94,7 @@ app.command("evaluate")(evaluate_command)
 app.command()(simulate)
 app.command()(rank)
 app.command()(show)
+app.command()(signal)
 app.command()(forget)
 app.command()(doctor)
 app.command()(calibrate)

@@ -11,9 +11,8 @@ import typer
 
 from hacs_crawler.cli.common import Set, opened, place_of, say, writing_to_stdout
 from hacs_crawler.cli.text import days_text, interval_text
-from hacs_crawler.ranking.candidates import VISITS_OF_A_RATE
 from hacs_crawler.ranking.plan import Plan, make_plan
-from hacs_crawler.state import PAGES_A_CALL, State
+from hacs_crawler.state import PAGES_A_CALL, VISITS_OF_A_RATE, State
 from hacs_crawler.utils.progress import Progress
 from hacs_crawler.utils.text import safe_logger
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Annotated, Any, Final
 
@@ -31,11 +31,12 @@ from hacs_crawler.model import (
     is_trend,
     unpacked_trend,
 )
-from hacs_crawler.ranking.candidates import VISITS_OF_A_RATE
 from hacs_crawler.ranking.next_visit import Hold, Outlook, outlook_of
 from hacs_crawler.ranking.plan import plan_of_usable, read_rows
+from hacs_crawler.ranking.signals import PageSignals, signals_of_page
 from hacs_crawler.state import (
     PAGES_A_CALL,
+    VISITS_OF_A_RATE,
     Ids,
     Page,
     Rows,
@@ -53,6 +54,8 @@ VISITS_SHOWN: Final = 20
 SIMILAR_SHOWN: Final = 5
 LEAST_CHURNING: Final = 0.05
 SURE_CHURNING: Final = 0.95
+SPEAKS: Final = 1.05
+"""By what factor signals change what is believed of a page, to be called telling."""
 INTERVAL: Final = 0.8
 """How much of the posterior lies in the interval shown."""
 
@@ -84,6 +87,7 @@ class PageReport:
     outlook: Outlook
     siblings: int
     togetherness: tuple[float, float]
+    signals: list[PageSignals] = field(default_factory=list)
     period: Period | None = None
     set_aside: int = 0
     """How many visits are later than now, and not in `page`."""
@@ -175,6 +179,12 @@ def report_of(
         confirmed=(int(is_again.sum()), int((found != Fate.UNKNOWN).sum())),
         outlook=outlook_of(page_id_of(page.url), page_ids, rows, state, config.ranking, now),
         siblings=int(np.count_nonzero(rows["site"] == site)) - 1,
+        signals=signals_of_page(
+            state.store,
+            page_id_of(page.url),
+            rows[page_ids == page_id_of(page.url)],
+            estimation,
+        ),
         togetherness=(float(togetherness.of(np.array([site]))[0]), togetherness.overall),
         cost=VisitCost.read(state, page.url),
     )
@@ -243,6 +253,14 @@ def _as_json(report: PageReport, estimator: str) -> dict[str, Any]:
         "togetherness_of_all_sites": report.togetherness[1],
         "rendered": report.cost.is_rendered,
         "seconds": report.cost.page.seconds or None,
+        "signals": [
+            {
+                **asdict(one),
+                "latest": _iso(one.latest) if one.latest else None,
+                "read": _iso(one.read),
+            }
+            for one in report.signals
+        ],
         "p": outlook.p,
         "raw_p": outlook.raw_p,
         "arm": outlook.arm or None,
@@ -268,9 +286,7 @@ def _text(report: PageReport, config: Config, now: float) -> Iterator[str]:
             f"  failures     {page.failures} attempts since then told nothing, the last one "
             f"{_date(page.last_news)}"
         )
-    for harvest in page.harvests.values():
-        until = _date(harvest.until)
-        yield f"  archive      captures of source {harvest.source:08x} are recorded until {until}"
+    yield from _heard(report)
     yield f"  rate         {_rate(report, config)}"
     if report.confirmed[1]:
         seen_again, known = report.confirmed
@@ -341,6 +357,31 @@ def _siblings(report: PageReport) -> str:
     own, of_all = report.togetherness
     number = "1 other page" if report.siblings == 1 else f"{report.siblings} other pages"
     return f"{number} of its site; updated together {own:.2f} (all sites: {of_all:.2f})"
+
+
+def _heard(report: PageReport) -> Iterator[str]:
+    """Say what archives and signals told of the page."""
+    for harvest in report.page.harvests.values():
+        until = _date(harvest.until)
+        yield f"  archive      captures of source {harvest.source:08x} are recorded until {until}"
+    for one in report.signals:
+        yield f"  {one.kind:<12} {_signals(one)}"
+
+
+def _signals(one: PageSignals) -> str:
+    """Say what one kind of signals tells of the page, and how far it is trusted."""
+    latest = f"last {_date(one.latest)}" if one.latest else "none so far"
+    text = f"{one.count} signals since the last visit, {latest}, read {_date(one.read)}; "
+    trust = one.trust
+    text += (
+        f"{100 * trust.recall:.0f} % of this host's updates are signalled, "
+        f"{trust.false_per_day:.2g} false signals a page-day"
+    )
+    if one.likelier <= 1 / SPEAKS:
+        return f"{text}; so no update is {1 / one.likelier:.3g} times less likely"
+    if one.likelier >= SPEAKS:
+        return f"{text}; so no update is {one.likelier:.3g} times likelier"
+    return f"{text}; that hardly counts"
 
 
 def _method(report: PageReport, estimator: str) -> str:

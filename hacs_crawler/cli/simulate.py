@@ -6,6 +6,7 @@ import json
 import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Final
@@ -18,6 +19,7 @@ from hacs_crawler.exceptions import HacsError
 from hacs_crawler.model import ESTIMATORS
 from hacs_crawler.simulation.baselines import BASELINES, find_baseline
 from hacs_crawler.simulation.curves import check_target, draw_curves
+from hacs_crawler.simulation.signals import SignalHabits
 from hacs_crawler.simulation.simulation import Scenario
 from hacs_crawler.simulation.tournament import Standing, compare
 from hacs_crawler.state import UPDATES, Estimation
@@ -54,6 +56,10 @@ def simulate(  # noqa: PLR0913, PLR0917 - one for each option
     fade_days: Annotated[float, typer.Option(help="as HACS_FADE_DAYS")] = DEFAULT.fade_days,
     new_to: Annotated[str, typer.Option(help="page or site, as HACS_UPDATES")] = DEFAULT.updates,
     siblings: Annotated[bool, typer.Option(help="as HACS_SIBLINGS")] = True,
+    signals: Annotated[
+        str | None,
+        typer.Option(help="signals of sites, drawn: r=0.3..0.9,phi=0.01,delay=0.5"),
+    ] = None,
     seed: Annotated[int, typer.Option(help="of what is random")] = 0,
     json_: Annotated[Path | None, typer.Option("--json", help="a file for all numbers")] = None,
     plot: Annotated[
@@ -86,6 +92,7 @@ def simulate(  # noqa: PLR0913, PLR0917 - one for each option
             links=None
             if versions is None
             else read_versions(versions, timelines.urls, timelines.updates),
+            signals=None if signals is None else SignalHabits.parse(signals),
         )
         standings = _compared(scenario, names, visits_a_day)
         if json_ is not None:
@@ -221,6 +228,7 @@ def _as_json(scenario: Scenario, standings: Sequence[Standing], *, has_budgets: 
         "siblings": scenario.has_siblings,
         "new_to": scenario.estimation.updates,
         "seed": scenario.seed,
+        "signals": None if scenario.signals is None else asdict(scenario.signals),
         "policies": policies,
     }
     return f"{json.dumps(body, indent=1, allow_nan=False)}\n".encode()

@@ -93,6 +93,8 @@ async def planned_seeds(session: Session) -> AsyncIterator[tuple[str, dict[str, 
     A request with that meta is not ranked again. Raises SeedsError where the state knows no page.
     """
     assert session.config is not None  # noqa: S101 - the session is open
+    if session.sources is not None:
+        await session.sources.listen_to_known()
     started = time.perf_counter()
     plan = await session.pages.patiently(
         make_plan, session.ranking, session.clock(), controls=session.allowance.most

@@ -24,8 +24,10 @@ from hacs_crawler.crawl.loop import Worker, begin, shutdown_waits
 from hacs_crawler.crawl.meta import page_url, prediction_of
 from hacs_crawler.crawl.page_cache import PageCache
 from hacs_crawler.crawl.scrapy_internals import mark_as_failed
+from hacs_crawler.crawl.signals import SignalSources
 from hacs_crawler.crawl.start_watch import StartWatch
 from hacs_crawler.crawl.stats import CrawlStats
+from hacs_crawler.crawl.validators import Validators
 from hacs_crawler.exceptions import ConfigError, StateError, StateUnavailableError
 from hacs_crawler.fleet.board import Board
 from hacs_crawler.fleet.member import FleetWorker, new_name
@@ -48,6 +50,7 @@ from hacs_crawler.state import (
     follow_prior,
     open_state,
     read_varying,
+    refit_signals,
 )
 from hacs_crawler.utils.text import safe_logger
 from hacs_crawler.utils.times import MAX_SECOND
@@ -138,6 +141,10 @@ class Session:
         self._ranking: RankingOptions | None = None
         self.before_close: list[Callable[[], Awaitable[None]]] = []
         """What is to be done while the state is still open."""
+        self.validators = Validators(self)
+        """Which hosts' 304s can be trusted."""
+        self.sources: SignalSources | None = None
+        """What reads sources of signals; None where HACS_SIGNALS is off."""
         self._opening: Deferred[None] | None = None
         self._worker = Worker()
         self._state: State | None = None
@@ -146,17 +153,22 @@ class Session:
         self.crew: Crew | None = None
         """This crawl's part in its fleet, if HACS_FLEET is on."""
         try:
-            self.config = Config.from_settings(crawler.settings)
-            self.clock = self.config.clock
-            self.care = Care(self.config.pages)
-            if self.config.ranking.instant is not None:
-                self.instant = InstantTier(self.config.ranking, self.config.round_minutes)
+            self._read_settings(crawler)
         except ConfigError as error:
             self.fail(str(error))
         for name, similar in unknown_settings(crawler.settings).items():
             hint = f"; did you mean {similar}?" if similar else ""
             logger.warning("%s is not a setting of hacs-crawler%s", name, hint)
         crawler.signals.connect(self.close, signals.spider_closed)
+
+    def _read_settings(self, crawler: Crawler) -> None:
+        self.config = Config.from_settings(crawler.settings)
+        self.clock = self.config.clock
+        self.care = Care(self.config.pages)
+        if self.config.ranking.instant is not None:
+            self.instant = InstantTier(self.config.ranking, self.config.round_minutes)
+        if self.config.signals:
+            self.sources = SignalSources(crawler, self, self.config.signals)
 
     @classmethod
     def of(cls, crawler: Crawler) -> Session:
@@ -314,6 +326,8 @@ class Session:
         if self.instant is not None:
             self.instant.begin_round()
         self.run = int(self.clock())
+        if self.sources is not None:
+            self.sources.begin_round()
         self.aliases = Aliases()  # what was shown in the last round is asked for again in this one
         self.stats.begin_round()
 
@@ -338,6 +352,8 @@ class Session:
             self._note_unfinished()
             await self._pages.close()
             await self._keep_asked()
+            if self.sources is not None:
+                await self.sources.close()
             if lost := self._pages.lost:
                 self.stats.count("state/lost", lost)
                 logger.error("%d visits could not be written to the state", lost)
@@ -393,6 +409,7 @@ class Session:
             elif run is not None and run.changed:
                 logger.info("%d pages estimated anew: the prior or its use has changed", run.pages)
             await self.pages.once(keep_allowance, self.allowance)
+            await self.pages.once(lambda state: refit_signals(state.store))
             if self.stats.predicted:
                 drift = await self.pages.once(_bound_and_judge, config)
                 if drift is not None:

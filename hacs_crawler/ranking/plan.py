@@ -18,6 +18,7 @@ from hacs_crawler.ranking.instant import with_hubs
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.policies import Candidates, Floats
 from hacs_crawler.ranking.selection import best_places, explored, scored
+from hacs_crawler.ranking.signals import read_signals
 from hacs_crawler.rendering import Costs, read_costs
 from hacs_crawler.state import (
     PAGES_A_CALL,
@@ -283,8 +284,16 @@ def _judged(
     thresholds = np.array(options.thresholds())
     for places in _blocks(rows["site"], options):
         some = np.take(rows, places)
+        signals = read_signals(state.store, some["site"], options.experiment)
         candidates = candidates_from(
-            page_ids[places], some, now, estimation, options, correct, costs=costs
+            page_ids[places],
+            some,
+            now,
+            estimation,
+            options,
+            correct,
+            signals=signals,
+            costs=costs,
         )
         arms = options.experiment.assign(some["site"])
         is_waiting = some["not_before"] > now

@@ -63,8 +63,8 @@ class Policy:
     until it is visited, so one can tell when it will be due. `is_pointwise`: a page's score depends on
     no page of another site, so that pages may be scored in parts. `is_by_p`: the score grows with p
     alone, but for failed attempts. `uses_rate`: better rates make it choose better, so that control
-    visits are worth their cost. `uses_cost`: it looks at `Candidates.seconds`. The defaults hold for any
-    function of a user.
+    visits are worth their cost. `uses_cost`: it looks at `Candidates.seconds`. `uses_signals`: what
+    sitemaps, feeds and pings say counts in p. The defaults hold for any function of a user.
     """
 
     name: str
@@ -75,6 +75,7 @@ class Policy:
     is_by_p: bool = False
     uses_rate: bool = True
     uses_cost: bool = False
+    uses_signals: bool = True
 
     def __call__(self, candidates: Candidates) -> Floats:
         """Return the scores of the candidates."""
@@ -151,6 +152,14 @@ _OURS: Final = (
     Policy("unseen-links", unseen_links, grows_with_time=True, is_pointwise=True),
     INTEREST,
     Policy("per-cost", per_cost, grows_with_time=True, is_pointwise=True, uses_cost=True),
+    Policy(
+        "hacs-without-signals",
+        hacs,
+        grows_with_time=True,
+        is_pointwise=True,
+        is_by_p=True,
+        uses_signals=False,
+    ),
 )
 POLICIES: Final[Mapping[str, Policy]] = MappingProxyType({one.name: one for one in _OURS})
 

@@ -23,6 +23,7 @@ from hacs_crawler.ranking.candidates import (
 from hacs_crawler.ranking.controls import control_worth, controlled
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.policies import Candidates, Floats, Policy
+from hacs_crawler.ranking.signals import Signals
 from hacs_crawler.rendering import Costs
 from hacs_crawler.state import Estimation, Ids, Prediction, Rows, predictions
 
@@ -174,16 +175,25 @@ class Selection(Generic[T]):
         now: float,
         estimation: Estimation,
         is_exempt: NDArray[np.bool_] | None = None,
+        *,
+        signals: Sequence[Signals] = (),
     ) -> Dropped[T]:
         """Score entries and keep those that may be chosen.
 
-        `rows` are their pages' ranking rows, `now` is in seconds since 1970 UTC. Pages that are gone and
-        wait come last where there is neither budget nor threshold, and are left out else. `is_exempt`
-        says which entries no threshold leaves out. Raises ConfigError where a policy does not return
-        one number an entry.
+        `rows` are their pages' ranking rows, `now` is in seconds since 1970 UTC, `signals` what was
+        heard of the pages. Pages that are gone and wait come last where there is neither budget nor
+        threshold, and are left out else. `is_exempt` says which entries no threshold leaves out. Raises
+        ConfigError where a policy does not return one number an entry.
         """
         candidates = candidates_from(
-            page_ids, rows, now, estimation, self._options, self._correct, costs=self._costs
+            page_ids,
+            rows,
+            now,
+            estimation,
+            self._options,
+            self._correct,
+            signals=signals,
+            costs=self._costs,
         )
         dropped: Dropped[T] = Dropped([], [], [])
         arms, thresholds = self._options.experiment.arms, self._options.thresholds()

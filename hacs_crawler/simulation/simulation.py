@@ -23,6 +23,7 @@ from hacs_crawler.ranking.controls import Allowance
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.policies import Candidates, Floats, Policy
 from hacs_crawler.ranking.selection import Selection
+from hacs_crawler.simulation.signals import Listener, SignalHabits
 from hacs_crawler.state import Estimation, MemoryStore, State, Visit, follow_prior
 from hacs_crawler.utils.times import DAY, MAX_SECOND
 
@@ -60,6 +61,7 @@ class Scenario:
 
     `links` are those of the timelines' versions (`archive.read_versions`), None where not known.
     `budget` is in visits a day, `has_siblings` as HACS_SIBLINGS, `control_share` as HACS_CONTROLS.
+    `signals` are the habits of sites that signal their updates, None where there are no signals.
     Pages first seen at or after `start` are left out. Raises HacsError where nothing can be simulated.
     """
 
@@ -72,6 +74,7 @@ class Scenario:
     has_siblings: bool = True
     control_share: float = 0.02
     links: Links | None = None
+    signals: SignalHabits | None = None
 
     def __post_init__(self) -> None:
         if not 0 < self.start < self.end <= MAX_SECOND:
@@ -291,6 +294,12 @@ def simulate(
     for start in range(0, len(world.history), BATCH):
         state.record(world.history[start : start + BATCH])
     allowance = Allowance()
+    listener = None
+    if scenario.signals is not None and not contender.is_unbounded:
+        places = scenario.places()
+        listener = Listener(
+            scenario.signals, scenario.timelines, places, scenario.end, scenario.seed
+        )
     for day, now in enumerate(scenario.days()):
         if day % REFIT_DAYS == 0:
             follow_prior(state, lambda *_: None)
@@ -298,7 +307,7 @@ def simulate(
         world.now = now
         share = scenario.control_share if scenario.estimation.has_posterior else 0.0
         allowance = Allowance(allowance.rest(), share * scenario.budget)
-        pages, asked_twice = _picked(contender, world, state, day, allowance.most)
+        pages, asked_twice = _picked(contender, world, state, day, allowance.most, listener)
         allowance.made = len(asked_twice)
         found = world.visit(pages, now)
         if not contender.is_unbounded:  # one that visits every page picks no better by learning
@@ -309,7 +318,12 @@ def simulate(
 
 
 def _picked(
-    contender: Contender, world: World, state: State, day: int, controls: int
+    contender: Contender,
+    world: World,
+    state: State,
+    day: int,
+    controls: int,
+    listener: Listener | None,
 ) -> tuple[Places, Places]:
     """Return the pages to be visited, and those of them that are to be visited twice."""
     scenario = world.scenario
@@ -330,6 +344,7 @@ def _picked(
         rows,
         world.now,
         state.estimation,
+        signals=() if listener is None else listener.listen(world.now, rows, state.estimation),
     )
     ((chosen,), _) = selection.take()
     pages = np.array(chosen.entries, np.int64)
