@@ -27,7 +27,9 @@ NOT_SET = (
 )
 
 experiment_app = typer.Typer(
-    no_args_is_help=True, help="Live experiments: policies compared on the sites that one crawls."
+    add_completion=False,
+    no_args_is_help=True,
+    help="Live experiments: policies compared on the sites that one crawls.",
 )
 
 
