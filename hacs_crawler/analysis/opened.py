@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any, Final, Self
@@ -95,19 +95,7 @@ class Opened:
         `is_first` visits are baselines, which find nothing. `is_new_to_site` says that an update had
         links which no other page of the site was known to show.
         """
-        columns: dict[str, list[Any]] = {
-            name: []
-            for name in ("url", "at", "is_first", "is_update", "is_new_to_site", "new_links")
-        }
-        for page in self._pages():
-            updates, echoes = set(page.update_times), set(page.echoes)
-            columns["url"] += [page.url] * len(page.visits)
-            columns["at"] += page.visits
-            columns["is_first"] += [place == 0 for place in range(len(page.visits))]
-            columns["is_update"] += [at in updates for at in page.visits]
-            columns["is_new_to_site"] += [at in updates - echoes for at in page.visits]
-            columns["new_links"] += page.new_links_by_visit()
-        return _timed(columns)
+        return visits_table(self._pages())
 
     def outcomes(self) -> Table:
         """Return a row for each ranked visit: what was predicted, and what it found; raises StateError.
@@ -161,6 +149,21 @@ class Opened:
         for start in range(0, len(page_ids), PAGES_A_CALL):
             found = self.state.load(page_ids[start : start + PAGES_A_CALL])
             yield from ((page_id, page.url) for page_id, page in found.items())
+
+
+def visits_table(pages: Iterable[Page]) -> Table:
+    """Return a row for each visit that is kept of some pages, see `Opened.visits`."""
+    names = ("url", "at", "is_first", "is_update", "is_new_to_site", "new_links")
+    columns: dict[str, list[Any]] = {name: [] for name in names}
+    for page in pages:
+        updates, echoes = set(page.update_times), set(page.echoes)
+        columns["url"] += [page.url] * len(page.visits)
+        columns["at"] += page.visits
+        columns["is_first"] += [place == 0 for place in range(len(page.visits))]
+        columns["is_update"] += [at in updates for at in page.visits]
+        columns["is_new_to_site"] += [at in updates - echoes for at in page.visits]
+        columns["new_links"] += page.new_links_by_visit()
+    return _timed(columns)
 
 
 def open_existing(config: Config, *, writes: bool = False, creates: bool = False) -> State:

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
-
-import numpy as np
 
 from hacs_crawler.analysis.table import Table, table
 from hacs_crawler.archive import parse_day, read_timelines
@@ -61,9 +58,4 @@ def simulate(
 def standings_table(standings: Sequence[Standing]) -> Table:
     """Return a row for each standing: its budget, its score and its ratios; nan where undefined."""
     rows = [{"budget": one.budget, **one.as_json()} for one in standings]
-    columns: dict[str, Any] = {name: [row[name] for row in rows] for name in (rows or [{}])[0]}
-    numbers = {
-        name: np.array(values, np.float64) if None in values else values
-        for name, values in columns.items()
-    }
-    return table(numbers, texts=("policy",))
+    return table({name: [row[name] for row in rows] for name in rows[0]}, texts=("policy",))

@@ -117,14 +117,19 @@ class Table:
 
 
 def table(columns: Mapping[str, Iterable[Any]], texts: Iterable[str] = ()) -> Table:
-    """Return a table of columns, those named in `texts` as objects."""
+    """Return a table of columns, those named in `texts` as objects; None among numbers is nan."""
     names = set(texts)
     return Table(
         {
-            name: np.array(list(values), object) if name in names else np.asarray(values)
+            name: np.array(list(values), object) if name in names else _numbers(values)
             for name, values in columns.items()
         }
     )
+
+
+def _numbers(values: Iterable[Any]) -> Column:
+    found = np.asarray(values)
+    return found.astype(np.float64) if found.dtype == object else found
 
 
 def times(seconds: Iterable[float | None]) -> Column:

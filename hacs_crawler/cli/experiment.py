@@ -4,16 +4,29 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from hacs_crawler.analysis import Table, table
 from hacs_crawler.cli.common import Set, opened, writing_to_stdout
+from hacs_crawler.cli.tables import (
+    Column,
+    Csv,
+    Parquet,
+    fitting,
+    markdown_lines,
+    terminal_width,
+    wrapped,
+    write_rows,
+)
 from hacs_crawler.exceptions import HacsError
-from hacs_crawler.experiment.answer import Verdict, answer
-from hacs_crawler.experiment.text import answer_text, paragraphs
+from hacs_crawler.experiment.answer import ArmSummary, Verdict, answer
+from hacs_crawler.experiment.text import ROWS, paragraphs
 from hacs_crawler.state import export_outcomes
 from hacs_crawler.utils.files import replacing
 from hacs_crawler.utils.progress import Progress
@@ -36,6 +49,8 @@ experiment_app = typer.Typer(
 @experiment_app.command()
 def status(
     json_: Annotated[bool, typer.Option("--json", help="all numbers, as JSON")] = False,
+    csv: Csv = None,
+    parquet: Parquet = None,
     settings: Set = None,
 ) -> None:
     """Say what each arm found, how they differ, and what can be concluded from that.
@@ -46,7 +61,10 @@ def status(
         if not config.ranking.experiment.is_on:
             raise HacsError(NOT_SET)
         found = answer(config, state, config.clock())
-        typer.echo(json.dumps(_as_json(found), indent=1) if json_ else answer_text(found))
+        if json_:
+            typer.echo(json.dumps(_as_json(found), indent=1))
+        elif not write_rows(_rows(found), csv, parquet):
+            typer.echo(answer_text(found, terminal_width()))
 
 
 @experiment_app.command()
@@ -77,6 +95,30 @@ def export(
                     raise
                 raise HacsError(f"cannot write {target}: {error.strerror or error}") from error
         logger.info("%d outcome records exported", number)
+
+
+def answer_text(answer: Verdict, width: int | None = None) -> str:
+    """Return the answer as it is printed: a table in Markdown, then a paragraph a comparison."""
+    told = ("\n".join(wrapped(one, width)) for one in paragraphs(answer))
+    return "\n\n".join([*_tables(answer.arms, width), *told])
+
+
+def _tables(arms: Sequence[ArmSummary], width: int | None) -> Iterator[str]:
+    """Yield the arms as tables with a column an arm, in as many tables as the width demands."""
+    titles = Column("arm", list(ROWS), 1, is_text=True)
+    columns = [Column(arm.arm, [cell(arm) for cell in ROWS.values()], 0) for arm in arms]
+    while columns:
+        fits = len(columns)
+        while fits > 1 and fitting([titles, *columns[:fits]], width, gap=3, ends=4)[1]:
+            fits -= 1
+        yield "\n".join(markdown_lines([titles, *columns[:fits]], None))
+        columns = columns[fits:]
+
+
+def _rows(found: Verdict) -> Table:
+    """Return a row for each arm."""
+    rows = [asdict(arm) for arm in found.arms]
+    return table({name: [row[name] for row in rows] for name in rows[0]}, texts=("arm",))
 
 
 def _as_json(found: Verdict) -> dict[str, Any]:

@@ -90,7 +90,8 @@ def simulate(  # noqa: PLR0913, PLR0917 - one for each option
         sys.path.append(str(Path.cwd()))  # where a policy of one's own is looked for
         files = pages, updates, captures
         is_own = any(file is not None for file in (*files, versions))
-        names = _names(policy or ",".join(BASELINES if is_own else shipped.POLICIES))
+        of_all = BASELINES if is_own else shipped.POLICIES
+        names = _names(",".join(of_all) if policy is None else policy)
         if not is_own and budget is None and budgets is None:
             budget = shipped.BUDGET
         visits_a_day = _budgets(budget, budgets)
