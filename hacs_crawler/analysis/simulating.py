@@ -8,6 +8,7 @@ from pathlib import Path
 from hacs_crawler.analysis.table import Table, table
 from hacs_crawler.archive import parse_day, read_timelines
 from hacs_crawler.exceptions import HacsError
+from hacs_crawler.model import ESTIMATORS
 from hacs_crawler.simulation import shipped
 from hacs_crawler.simulation.simulation import Scenario
 from hacs_crawler.simulation.tournament import Standing, compare
@@ -33,6 +34,11 @@ def simulate(
     `processes` is how many simulate at a time, None one a core. Columns are those of
     docs/simulation.md. Raises HacsError.
     """
+    for name, some in (("policy", policies), ("budget", budgets)):
+        if not some:
+            raise HacsError(f"name at least one {name}")
+    if estimator not in ESTIMATORS:
+        raise HacsError(f"estimator {estimator!r}: allowed are {', '.join(ESTIMATORS)}")
     if timelines is None:
         known = shipped.shipped_timelines()
         first, last = shipped.START, shipped.END
@@ -48,7 +54,7 @@ def simulate(
         known,
         first if start is None else parse_day(start, "start"),
         last if end is None else parse_day(end, "end"),
-        min(budgets, default=1),
+        min(budgets),
         Estimation(estimator),
         seed,
     )

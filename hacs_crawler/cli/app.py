@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from typing import Annotated, Final
 
 import typer
@@ -100,10 +101,13 @@ def _version(is_asked: bool) -> None:
 
 @app.callback()
 def main(
+    ctx: typer.Context,
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="show the version")
     ] = False,
 ) -> None:
     """Work on what HACS knows of pages, outside of crawls."""
     del version
+    if os.environ.get("NO_COLOR"):
+        ctx.color = False
     logging.basicConfig(format="%(levelname)s: %(message)s", level=logging.INFO)

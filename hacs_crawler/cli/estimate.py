@@ -27,8 +27,8 @@ def estimate(
 
     Of all pages of the state, as the first log line says. Wanted after a change of HACS_ESTIMATOR or
     HACS_FADE_DAYS (the end of the next crawl does it too), and to bring all pages within
-    HACS_LINK_BYTES. Crawls may go on meanwhile. A run that was stopped (Ctrl-C) or killed goes on where it was when it is
-    started again with the same settings.
+    HACS_LINK_BYTES. Crawls may go on meanwhile. A run that was stopped (Ctrl-C) or killed goes on where
+    it was when it is started again with the same settings.
     """
     del every  # earlier versions asked for it
     with opened(settings, writes=True) as (config, state), _signals() as asked:
