@@ -10,7 +10,7 @@ from typing import Final
 
 from hacs_crawler.archive import Timelines, parse_day, read_timelines
 
-FOLDER: Final = Path(__file__).parent / "timelines"
+FOLDER: Final = Path(__file__).parent / "made-up"
 START: Final = parse_day("2024-01-01", "start")
 END: Final = parse_day("2025-01-01", "end")
 BUDGET: Final = 2
