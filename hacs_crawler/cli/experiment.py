@@ -30,7 +30,7 @@ from hacs_crawler.experiment.text import ROWS, paragraphs
 from hacs_crawler.state import export_outcomes
 from hacs_crawler.utils.files import replacing
 from hacs_crawler.utils.progress import Progress
-from hacs_crawler.utils.text import safe_logger
+from hacs_crawler.utils.text import counted, safe_logger
 
 logger = safe_logger(__name__)
 
@@ -94,7 +94,7 @@ def export(
                 if target is None:
                     raise
                 raise HacsError(f"cannot write {target}: {error.strerror or error}") from error
-        logger.info("%d outcome records exported", number)
+        logger.info("%s exported", counted(number, "outcome record"))
 
 
 def answer_text(answer: Verdict, width: int | None = None) -> str:

@@ -14,7 +14,7 @@ from hacs_crawler.exceptions import StateError
 from hacs_crawler.state import PAGES_A_CALL, ExportError, Page, State, to_line
 from hacs_crawler.utils.files import Writable, replacing
 from hacs_crawler.utils.progress import Progress
-from hacs_crawler.utils.text import safe_logger
+from hacs_crawler.utils.text import counted, safe_logger
 
 logger = safe_logger(__name__)
 
@@ -32,7 +32,7 @@ def export(
     target = None if output == Path("-") else output
     with opened(settings) as (_, state), nullcontext() if target else writing_to_stdout():
         number = export_pages(state, target)
-        logger.info("%d pages exported", number)
+        logger.info("%s exported", counted(number, "page"))
 
 
 def export_pages(state: State, target: Path | None) -> int:
@@ -57,7 +57,7 @@ def export_pages(state: State, target: Path | None) -> int:
         name = target or "to standard output"
         raise ExportError(f"cannot write {name}: {error.strerror or error}") from error
     if damaged:
-        raise StateError(f"{number} pages exported, {damaged} damaged ones left out")
+        raise StateError(f"{counted(number, 'page')} exported, {damaged} damaged left out")
     return number
 
 

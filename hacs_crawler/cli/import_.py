@@ -48,7 +48,7 @@ from hacs_crawler.state import (
     read_outcomes,
 )
 from hacs_crawler.utils.progress import Progress
-from hacs_crawler.utils.text import safe_logger
+from hacs_crawler.utils.text import counted, safe_logger
 from hacs_crawler.utils.times import DAY
 
 T = TypeVar("T")
@@ -81,11 +81,13 @@ def import_(
             with Progress("estimate") as progress:
                 follow_prior(
                     state,
-                    lambda run, total: progress.update(f"{run.pages} pages", run.pages, total),
+                    lambda run, total: progress.update(
+                        counted(run.pages, "page"), run.pages, total
+                    ),
                 )
         finally:
             for kind, number in sorted(dropped.items()):
-                logger.info("%d captures left out: %s", number, kind)
+                logger.info("%s left out: %s", counted(number, "capture"), kind)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,8 +149,9 @@ class Importer:
             waiting += unknown
             updates += sum(one.updated for one in recorded)
             progress.update(f"{number} visits, {updates} updates")
+        recorded_visits = counted(number, "visit")
         logger.info(
-            "%s: %d visits recorded, %d of them with an update", source.name, number, updates
+            "%s: %s recorded, %d of them with an update", source.name, recorded_visits, updates
         )
         if waiting:
             logger.info(

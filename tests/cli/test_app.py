@@ -142,7 +142,7 @@ def test_ctrl_c_while_a_command_runs_ends_it_with_one_line(tmp_path: Path) -> No
     running.send_signal(signal.SIGINT)
     _, said = running.communicate(timeout=60)
     os.close(held)
-    assert "1 visits recorded" in begun
+    assert "1 visit recorded" in begun
     assert (running.returncode, said) == (130, "Stopped.\n")
 
 
