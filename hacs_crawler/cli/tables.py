@@ -25,7 +25,11 @@ Parquet = Annotated[Path | None, typer.Option("--parquet", help="a file for the 
 
 ELLIPSIS: Final = "…"
 LEAST_URL: Final = 24
-"""Below so many characters a URL tells pages apart no more: rather another column goes."""
+URL_SHARE: Final = 0.4
+"""Below this share of the line, or so many characters, a URL hardly tells pages apart: rather another
+column goes."""
+TAIL_SHARE: Final = 0.6
+"""How much of a shortened URL is its end, where pages of a site differ."""
 LEAST_WIDTH: Final = 40
 _GAP: Final = "  "
 
@@ -49,10 +53,11 @@ class Column:
         """The width of its widest cell."""
         return max(cell_len(self.title), *map(cell_len, self.cells), 0)
 
-    @property
-    def least(self) -> int:
-        """The width below which it is of no use."""
-        return min(self.width, LEAST_URL) if self.is_wide else self.width
+    def least(self, line: int) -> int:
+        """Return the width below which it is of no use in a line of that width."""
+        return (
+            min(self.width, max(LEAST_URL, int(URL_SHARE * line))) if self.is_wide else self.width
+        )
 
 
 def terminal_width() -> int | None:
@@ -77,7 +82,7 @@ def fitting(
     """
     left, dropped = list(columns), []
     while width is not None and len(left) > 1:
-        if sum(one.least for one in left) + gap * (len(left) - 1) + ends <= width:
+        if sum(one.least(width) for one in left) + gap * (len(left) - 1) + ends <= width:
             break
         lightest = min(left, key=lambda one: one.weight)
         left.remove(lightest)
@@ -132,7 +137,10 @@ def shortened(text: str, width: int) -> str:
     """Return a text in a width, without its middle where it is longer: both ends tell pages apart."""
     if cell_len(text) <= width:
         return text
-    tail = (width - 1) // 2
+    text = text.partition("://")[2] or text  # what is cut cannot be followed anyway
+    if cell_len(text) <= width:
+        return text
+    tail = int(TAIL_SHARE * (width - 1))
     end = text[len(text) - tail :] if tail else ""
     while cell_len(end) > tail:
         end = end[1:]
@@ -155,12 +163,14 @@ def write_rows(rows: Table, csv: Path | None, parquet: Path | None) -> bool:
 
 
 def _widths(shown: Sequence[Column], width: int | None, between: int) -> list[int]:
-    spare = None if width is None else width - between - sum(one.least for one in shown)
+    if width is None:
+        return [one.width for one in shown]
+    spare = max(width - between - sum(one.least(width) for one in shown), 0)
     widths = []
     for one in shown:
-        more = one.width - one.least if spare is None else min(one.width - one.least, spare)
-        widths.append(one.least + max(more, 0))
-        spare = None if spare is None else spare - max(more, 0)
+        more = min(one.width - one.least(width), spare)
+        widths.append(one.least(width) + more)
+        spare -= more
     return widths
 
 

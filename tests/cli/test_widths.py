@@ -104,8 +104,8 @@ def test_columns_go_in_the_order_of_their_weight(folder: Path) -> None:
     assert titles[60].split("  ")[-1] == titles[80].split("  ")[-1] == "URL"
     assert "update every" in titles[60]
     assert "last visit" not in titles[60]
-    assert "last update" in titles[80]
-    assert "failed" not in titles[80]
+    assert "last visit" in titles[80]
+    assert "last update" not in titles[80]
     assert "updates  failed  URL" in titles[200]
 
 
@@ -118,10 +118,10 @@ def test_what_is_left_out_is_named_with_where_it_is(folder: Path) -> None:
 
 
 def test_urls_are_shortened_in_the_middle_so_that_both_ends_tell_them_apart(folder: Path) -> None:
-    lines = hacs(folder, "rank", width=80).stdout.splitlines()[1:7]
-    shown = {line.split()[-1] for line in lines if "publications" in line}
-    assert len(shown) == 6 or all("…" in url for url in shown)
-    assert all(url.startswith("https://") and url.endswith(".html") for url in shown)
+    lines = hacs(folder, "rank", width=120).stdout.splitlines()[1:]
+    shown = {line.split()[-1] for line in lines if line.endswith(".html")}
+    assert len(shown) == 6
+    assert all(url.startswith("www.example") and "…" in url for url in shown)
 
 
 def test_nothing_is_left_out_or_shortened_where_lines_go_to_a_file(folder: Path) -> None:
