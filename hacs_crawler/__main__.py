@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import os
 import signal
 import sys
 from types import FrameType
@@ -19,6 +21,13 @@ def main() -> None:
         asked = True
         raise KeyboardInterrupt
 
+    def leave() -> None:
+        # `python -m` ends itself by SIGINT where a KeyboardInterrupt went through exec(), as in a dataclass
+        if asked:
+            sys.stderr.flush()
+            os._exit(STOPPED)
+
+    atexit.register(leave)  # the first one registered is the last to be called
     # a job in the background is started with SIGINT ignored, so that Ctrl-C ends only others
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, ask)

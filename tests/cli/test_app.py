@@ -123,6 +123,19 @@ def test_ctrl_c_while_the_program_loads_ends_it_with_one_line(module: str, is_hi
     assert (stopped.returncode, stopped.stdout, stopped.stderr) == (130, "", "Stopped.\n")
 
 
+def test_ctrl_c_while_a_class_is_made_ends_it_with_the_same_status(tmp_path: Path) -> None:
+    """`python -m` ends itself by SIGINT where a KeyboardInterrupt went through exec() of a text."""
+    (tmp_path / "interrupted.py").write_text(
+        "import signal\n"
+        "from hacs_crawler.__main__ import main\n"
+        "import hacs_crawler.cli.app as app\n"
+        "app.app = lambda **_: exec('signal.raise_signal(signal.SIGINT)')\n"
+        "main()\n"
+    )
+    stopped = run(sys.executable, "-m", "interrupted", PYTHONPATH=str(tmp_path))
+    assert (stopped.returncode, stopped.stderr) == (130, "Stopped.\n")
+
+
 def test_ctrl_c_while_a_command_runs_ends_it_with_one_line(tmp_path: Path) -> None:
     first, endless = tmp_path / "first.cdx", tmp_path / "endless.cdx"
     first.write_text(f"edu,h)/ 20200101000000 http://h.edu/ text/html 200 {'A' * 32} 1\n")
