@@ -40,7 +40,7 @@ SOURCES = {
     for folder in ("hacs_crawler", "middlewares", "spiders")
     for path in sorted((ROOT / folder).rglob("*.py"))
 }
-TEST_COMMAND = "pip install -r requirements.txt && pytest"
+TEST_COMMAND = "pip install -r requirements-test.txt && pytest"
 CRAWL_COMMAND = "pip install -r requirements.txt && scrapy crawl scholar -a seeds=seeds/scholar.txt"
 SCRAPYS_OWN_META = {
     "is_start_request",
@@ -50,6 +50,7 @@ SCRAPYS_OWN_META = {
     "dont_retry",
     "download_latency",
     "dont_redirect",
+    "proxy",
     "redirect_urls",
     "retry_times",
     "rule",
