@@ -11,7 +11,7 @@ import numpy as np
 from scrapy.utils.project import get_project_settings
 
 from hacs_crawler.analysis.plan import plan_table
-from hacs_crawler.analysis.table import Table, table, times
+from hacs_crawler.analysis.tables import Table, table, times
 from hacs_crawler.config import Config, unknown_settings
 from hacs_crawler.exceptions import ConfigError, HacsError
 from hacs_crawler.links import site_id

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from hacs_crawler.analysis.table import Table, table
+from hacs_crawler.analysis.tables import Table, table
 from hacs_crawler.ranking.plan import Plan
 from hacs_crawler.ranking.policies import Floats
 from hacs_crawler.state import PAGES_A_CALL, VISITS_OF_A_RATE, State

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from hacs_crawler.analysis.table import Table, table
+from hacs_crawler.analysis.tables import Table, table
 from hacs_crawler.archive import parse_day, read_timelines
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.model import ESTIMATORS
