@@ -48,7 +48,9 @@ COMMANDS: Final = {
         "Write everything that is known of pages as JSON Lines, one page a line.",
     ),
     "signal": Entry(
-        "signal_:signal", MOVE, "Take in signals that pages changed, a URL and a time a line."
+        "signal_:signal",
+        MOVE,
+        "Take in signals that pages changed: a URL a line, with a time in ISO 8601 or in seconds.",
     ),
     "forget": Entry(
         "host:forget",
