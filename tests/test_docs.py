@@ -49,6 +49,7 @@ SCRAPYS_OWN_META = {
     "dont_cache",
     "dont_retry",
     "download_latency",
+    "proxy",
     "dont_redirect",
     "proxy",
     "redirect_urls",

@@ -35,7 +35,9 @@ LAUNCH = {"executable_path": CHROMIUM, "args": ["--no-sandbox", SMALL_HEAP]}
 SPIDER = """
     import os
     import time
+    from contextlib import suppress
 
+    import psutil
     import scrapy
     from scrapy_playwright.page import PageMethod
 
@@ -51,6 +53,11 @@ SPIDER = """
                 yield scrapy.Request(url, errback=self.failed, meta=META)
 
         def parse(self, response):
+            if response.url.endswith("?kill"):
+                for process in psutil.Process().children(recursive=True):
+                    with suppress(psutil.NoSuchProcess):
+                        if "chrom" in process.name():
+                            process.kill()
             outcome = response.meta["hacs"]
             self.logger.info(
                 "saw %s: %d links, %s",
@@ -252,6 +259,17 @@ def test_a_suspicious_page_that_crashes_the_browser_is_visited_plainly_and_not_t
     scripted.asked.clear()
     assert seen(runs("/crash", day=1)) == {"/crash": (0, "nothing new")}
     assert not any(one.by_browser for one in scripted.asked)
+
+
+def test_a_browser_that_dies_is_started_anew(runs: Runs, scripted: ScriptedSite) -> None:
+    for path in ("/app/1", "/app/2"):
+        scripted.links[path] = ["/a"]
+    for path in ("/app/1?kill", "/app/2"):
+        runs.set_mark(path, PageMark(Verdict.BROWSER))
+    first = {"HACS_POLICY": "brute-force", "CONCURRENT_REQUESTS": 1}
+    crawl = runs("/app/1?kill", "/app/2", **first)
+    assert seen(crawl) == {"/app/1?kill": (1, "nothing new"), "/app/2": (1, "nothing new")}
+    assert crawl.stat("playwright/browser_count") == 2
 
 
 def test_images_and_fonts_and_media_are_not_asked_for(runs: Runs, scripted: ScriptedSite) -> None:
