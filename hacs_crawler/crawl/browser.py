@@ -132,8 +132,8 @@ class Browser:
     async def render(self, request: Request) -> Response:
         """Return a page as a browser shows it, with what it has in links once it has fallen silent.
 
-        Raises BrowserMissingError, and RenderingError where the page takes longer than
-        HACS_RENDER_SECONDS, crashes, or cannot be reached.
+        Raises BrowserMissingError, RenderingError where the page takes longer than HACS_RENDER_SECONDS,
+        crashes, or cannot be reached, and IgnoreRequest where it redirects to what robots.txt forbids.
         """
         async with self._room:
             if not await self.is_there():
@@ -173,6 +173,8 @@ class Browser:
             raise _kind_of(message)(message) from error
         finally:
             await self._end(handler, name, rendering)
+        if response.url != request.url:  # where redirects led, which a browser follows by itself
+            await check_robotstxt(self._crawler, request.replace(url=response.url, meta={}))
         request.meta.update({key: inner.meta[key] for key in _KEPT_META if key in inner.meta})
         request.meta["download_latency"] = rendering.latency
         response.request = None

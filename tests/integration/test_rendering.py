@@ -293,6 +293,20 @@ def test_a_browser_asks_for_nothing_that_robots_txt_forbids(
     assert crawl.stat("hacs/render/marked") == 0
 
 
+def test_a_page_that_a_browser_is_redirected_to_is_not_taken_where_robots_txt_forbids_it(
+    runs: Runs, scripted: ScriptedSite
+) -> None:
+    scripted.moved = {"/app/1": "/data/forbidden/1", "/app/2": "/app/3"}
+    scripted.links["/app/3"] = ["/a"]
+    for path in scripted.moved:
+        runs.set_mark(path, PageMark(Verdict.BROWSER))
+    crawl = runs("/app/1", "/app/2")
+    assert seen(crawl) == {"/app/3": (1, "nothing new")}
+    assert f"failed {scripted.url}/app/1" in crawl.log
+    assert crawl.stat("hacs/not_observed/refused") == 1
+    assert runs.mark("/app/1").verdict is Verdict.BROWSER
+
+
 def test_what_a_browser_asks_for_waits_for_the_delay_of_its_host(
     runs: Runs, scripted: ScriptedSite
 ) -> None:
