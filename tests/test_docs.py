@@ -51,7 +51,6 @@ SCRAPYS_OWN_META = {
     "download_latency",
     "proxy",
     "dont_redirect",
-    "proxy",
     "redirect_urls",
     "retry_times",
     "rule",

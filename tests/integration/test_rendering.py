@@ -426,3 +426,18 @@ def test_a_project_that_uses_playwright_itself_goes_on_with_its_own_browser(
     ours = runs("/app/2", DOWNLOAD_HANDLERS=theirs)
     assert seen(ours) == {"/app/2": (2, "nothing new")}
     assert ours.stat("hacs/render/marked") == 1
+
+
+def test_under_a_budget_a_policy_may_prefer_pages_that_need_no_browser(
+    runs: Runs, scripted: ScriptedSite
+) -> None:
+    scripted.links |= {"/app/1": ["/a"], "/same/1": ["/a"]}
+    runs("/app/1", "/same/1")
+    runs("/app/1", "/same/1", day=1)
+    assert runs.mark("/app/1").seconds > 3 * runs.mark("/same/1").seconds > 0
+    runs("/same/1", day=2)  # so that p of the other is higher
+    few = {"HACS_BUDGET": 1, "HACS_CONTROLS": 0}
+    by_cost = runs("/app/1", "/same/1", day=3, HACS_POLICY="per-cost", **few)
+    assert [*seen(by_cost)] == ["/same/1"]
+    by_p = runs("/app/1", "/same/1", day=4, HACS_POLICY="hacs", **few)
+    assert [*seen(by_p)] == ["/app/1"]
