@@ -91,6 +91,7 @@ def test_a_redirect_shows_its_password_in_no_line_of_the_spider(
     assert not any(SECRET in line for line in lines)  # Scrapy's own lines show it
 
 
+@pytest.mark.slow  # `hacs doctor` starts the browser, too
 @pytest.mark.parametrize("kind", ["sqlite", "redis"])
 def test_logins_that_an_older_version_kept_are_told_of_and_removed_for_good(
     kind: str, tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
