@@ -13,7 +13,7 @@ from scrapy.http import HtmlResponse, Response
 
 from hacs_crawler.crawl.control import Controls
 from hacs_crawler.crawl.meta import page_url, prediction_of
-from hacs_crawler.crawl.observation import observe
+from hacs_crawler.crawl.observation import NOT_MODIFIED, observe
 from hacs_crawler.crawl.outputs import Output
 from hacs_crawler.crawl.revisits import Revisits
 from hacs_crawler.crawl.session import Session
@@ -121,7 +121,9 @@ class LinkAdditionsMiddleware:
         is_to_be_asked_twice = request.meta.pop("hacs_control", False)
         session.stats.answers += 1
         rules = session.link_rules(response.url)
-        visit, reason = observe(response, url, at, rules, prediction)
+        visit, reason = observe(
+            response, url, at, rules, prediction, whole="hacs_needs_browser" not in request.meta
+        )
         if visit is not None and reason == "not_html" and not self._was_seen(url):
             visit = None  # a feed, an image: no page, and no attempt at one
         if reason and session.asked is not None:
@@ -133,8 +135,12 @@ class LinkAdditionsMiddleware:
             for also in session.aliases.take(request.url, visit):
                 session.pages.record(also)
             if not reason:
+                if session.sources is not None:
+                    session.sources.note(response, is_first=not recorded.before.visits)
                 if is_to_be_asked_twice and visit.links is not None:
                     self._controls.begin(request, response, recorded)
+                if self._is_to_be_checked(request, response):
+                    self._controls.check(request, recorded)
                 self._note_outcome(request, rules, recorded, prediction)
                 return
         if reason != "gone":
@@ -144,6 +150,14 @@ class LinkAdditionsMiddleware:
     def _was_seen(self, url: str) -> bool:
         page = self._session.pages.look(url)
         return page is not None and bool(page.visits)
+
+    def _is_to_be_checked(self, request: Request, response: Response) -> bool:
+        """Whether what a 304 said is to be checked by a request without conditions."""
+        session = self._session
+        assert session.config is not None  # noqa: S101 - the session is open
+        is_auto = session.config.conditional_requests == "auto"
+        is_not_modified = response.status == NOT_MODIFIED
+        return is_auto and is_not_modified and session.validators.wants_check(request.url)
 
     def _note_outcome(
         self,

@@ -27,7 +27,7 @@ class PageMemoryMiddleware:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._is_conditional = session.config is not None and session.config.conditional_requests
+        self._mode = session.config is not None and session.config.conditional_requests
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> PageMemoryMiddleware:
@@ -54,7 +54,11 @@ class PageMemoryMiddleware:
         pages.claim(url, prediction_of(request), is_again=is_again)
         if asked is not None and not is_again:  # later it has what other middlewares gave it
             asked.note(page_id_of(url), request)
-        return _make_conditional(pages, request, url) if self._is_conditional else None
+        return self._make_conditional(request, url) if self._mode else None
+
+    async def _make_conditional(self, request: Request, url: str) -> None:
+        if self._mode != "auto" or await self._session.validators.may_be_asked(request.url):
+            await _make_conditional(self._session.pages, request, url)
 
     def process_response(
         self, request: Request, response: Response, spider: Spider | None = None

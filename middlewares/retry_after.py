@@ -19,6 +19,7 @@ from hacs_crawler.crawl.control import is_control
 from hacs_crawler.crawl.loop import call_later
 from hacs_crawler.crawl.scrapy_internals import Downloads, wake
 from hacs_crawler.crawl.session import Session
+from hacs_crawler.crawl.signals import is_for_signals
 from hacs_crawler.utils.text import safe_logger
 
 logger = safe_logger(__name__)
@@ -53,7 +54,7 @@ class RetryAfterMiddleware:
         if not len(self._pauses) or "hacs_archive" in request.meta:
             return
         left = self._pauses.seconds_left(self._downloads.slot_of(request))
-        if left > LONGEST_WAIT_SECONDS or (left > 0 and is_control(request)):
+        if left > LONGEST_WAIT_SECONDS or (left > 0 and _is_beside(request)):
             msg = f"{self._downloads.slot_of(request)} asked to be left alone for another {left:.0f} s"
             raise IgnoreRequest(msg)
 
@@ -79,7 +80,7 @@ class RetryAfterMiddleware:
     ) -> Request | None:
         """Put a request back that waited in the downloader for its host."""
         del spider
-        if not isinstance(exception, HostPausedError) or is_control(request):
+        if not isinstance(exception, HostPausedError) or _is_beside(request):
             return None
         request.meta["hacs_put_back"] = True
         return request
@@ -89,3 +90,8 @@ class RetryAfterMiddleware:
         if asked is None:
             return DEFAULT_PAUSE_SECONDS if response.status == 429 else 0.0
         return asked
+
+
+def _is_beside(request: Request) -> bool:
+    """Whether a request is of HACS's own, past the scheduler: it is given up rather than put back."""
+    return is_control(request) or is_for_signals(request)

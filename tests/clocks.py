@@ -24,3 +24,16 @@ def later() -> float:
 
 def before_1970() -> float:
     return -5.0
+
+
+_began = time.time()
+
+
+def hurried() -> float:
+    """Ten minutes pass in a second."""
+    return START + 600 * (time.time() - _began)
+
+
+def of_environment() -> float:
+    """The second that the environment says."""
+    return float(os.environ["HACS_TESTS_NOW"])

@@ -40,13 +40,16 @@ SOURCES = {
     for folder in ("hacs_crawler", "middlewares", "spiders")
     for path in sorted((ROOT / folder).rglob("*.py"))
 }
-TEST_COMMAND = "pip install -r requirements.txt && pytest"
+TEST_COMMAND = "pip install -r requirements-test.txt && pytest"
 CRAWL_COMMAND = "pip install -r requirements.txt && scrapy crawl scholar -a seeds=seeds/scholar.txt"
 SCRAPYS_OWN_META = {
     "is_start_request",
     "depth",
     "download_slot",
+    "dont_cache",
     "dont_retry",
+    "download_latency",
+    "proxy",
     "dont_redirect",
     "redirect_urls",
     "retry_times",
@@ -79,7 +82,7 @@ def first_column(page: str, heading: str) -> list[str]:
 
 
 def stats_in_code() -> set[str]:
-    counted = in_code(r'(?:stats|self)\.count\(\s*f?"([a-z][a-z_/{}.]+)"')
+    counted = in_code(r'(?:stats|self)\.(?:count|gauge)\(\s*f?"([a-z][a-z_/{}.]+)"')
     families = {name for name in counted if "{" in name}
     assert families == {
         "archive/mementos_failed/{memento.problem}",
@@ -167,7 +170,18 @@ def test_every_policy_is_documented() -> None:
     assert set(first_column("docs/settings.md", "## HACS_POLICY")) == set(POLICIES)
     page = (ROOT / "docs" / "policies.md").read_text()
     assert re.findall(r"^\| [^|]+ \| `([a-z-]+)` \|", page, re.MULTILINE) == list(
-        dict.fromkeys(["hacs", "freshness", "staleness", "unseen-links", *POLICIES])
+        dict.fromkeys(
+            [
+                "hacs",
+                "freshness",
+                "staleness",
+                "unseen-links",
+                "interest",
+                "per-cost",
+                "hacs-without-signals",
+                *POLICIES,
+            ]
+        )
     )
 
 
@@ -186,7 +200,8 @@ def test_what_a_simulation_reports_and_simulates_is_documented() -> None:
         Standing(1, score, 1, 1).as_json()
     )
     others = first_column("docs/simulation.md", "## What can be simulated")
-    assert {*others, *POLICIES} == set(BASELINES)
+    without_cost = {name for name, policy in POLICIES.items() if not policy.uses_cost}
+    assert {*others, *without_cost} == set(BASELINES)
 
 
 def test_the_readmes_settings_are_the_settings_with_their_defaults() -> None:

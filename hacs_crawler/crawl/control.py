@@ -16,6 +16,7 @@ from scrapy.http import HtmlResponse, Response
 from scrapy.utils.defer import maybe_deferred_to_future
 
 from hacs_crawler.crawl.loop import begin, sleep
+from hacs_crawler.crawl.meta import is_to_be_rendered, mark_to_render
 from hacs_crawler.crawl.observation import observe, readable
 from hacs_crawler.crawl.scrapy_internals import download, is_closing
 from hacs_crawler.crawl.session import Session
@@ -54,19 +55,43 @@ class Controls:
         links = _counted(response, self._rules())
         begin(self._visit(_again(request), links, first)).addBoth(self._end)
 
+    def check(self, request: Request, first: Recorded) -> None:
+        """Ask without conditions for a page of which the host has just said that it had not changed."""
+        self._under_way += 1
+        self._session.allowance.made += 1
+        begin(self._check(_again(request), first)).addBoth(self._end)
+
+    async def _check(self, request: Request, first: Recorded) -> None:
+        found = await self._second(request, first)
+        if found is not None:
+            was_right = not found[0].updated
+            await self._session.validators.note(request.url, was_right=was_right)
+            if was_right:
+                self._session.stats.count("controls/confirmed")
+            else:
+                self._session.stats.count("controls/contradicted")
+
     async def _visit(self, request: Request, links: frozenset[str], first: Recorded) -> None:
+        found = await self._second(request, first)
+        if found is not None and found[0].updated:
+            self._session.stats.count("controls/differed")
+            second = _counted(found[1], self._rules())
+            await self._learn(host_of(found[1].url), links, second, first)
+
+    async def _second(self, request: Request, first: Recorded) -> tuple[Recorded, Response] | None:
+        """Visit the page of a first visit again; None where that told nothing."""
         session, url = self._session, first.visit.url
         await maybe_deferred_to_future(sleep(PAUSE_SECONDS))
         if not session.is_open or is_closing(self._crawler) or not self._may_ask(request):
-            return
+            return None
         try:
             response = await download(self._crawler, request)
         except Exception as error:  # noqa: BLE001 - whatever the network does
             session.stats.count("controls/failed")
             logger.debug("No control visit of %s: %r", url, error)
-            return
+            return None
         if session.failure is not None:
-            return
+            return None
         session.pages.claim(url)
         await session.pages.ready(url)
         at = max(int(session.clock()), first.visit.at + 1)
@@ -74,13 +99,9 @@ class Controls:
         if visit is None or reason or visit.links is None:
             session.pages.drop(url)
             session.stats.count("controls/failed")
-            return
-        recorded = session.pages.record(visit)
+            return None
         session.stats.count("controls")
-        if recorded.updated:
-            session.stats.count("controls/differed")
-            second = _counted(response, self._rules())
-            await self._learn(host_of(response.url), links, second, first)
+        return session.pages.record(visit), response
 
     async def _learn(
         self, host: str, links: frozenset[str], others: frozenset[str], first: Recorded
@@ -148,4 +169,6 @@ def _again(first: Request) -> Request:
     )
     for name in _CONDITIONS:
         again.headers.pop(name, None)
+    if is_to_be_rendered(first):
+        mark_to_render(again)
     return again

@@ -24,6 +24,7 @@ from hacs_crawler.crawl.seed_queue import SeedQueue
 from hacs_crawler.crawl.session import Session
 from hacs_crawler.exceptions import ConfigError, StateError, StateUnavailableError
 from hacs_crawler.ranking.selection import Selection
+from hacs_crawler.ranking.signals import Signals
 from hacs_crawler.state import Future, Rows
 from hacs_crawler.utils.text import safe_logger
 
@@ -132,16 +133,23 @@ class HeldSeeds:
         held, self._held = self._held, []
         page_ids, self._page_ids = self._page_ids, []
         held, page_ids = _without_twins(held, page_ids)
-        rows = await self._rows(page_ids)
+        if self._session.sources is not None:
+            await self._session.sources.listen(map(seed_url, held))
+        found = await self._rows(page_ids)
         is_exempt = await self._leads_on(page_ids)
-        if rows is None or not self._offer(held, page_ids, rows, is_exempt):
+        if found is None or not self._offer(held, page_ids, *found, is_exempt):
             self._held, self._page_ids = held + self._held, page_ids + self._page_ids
 
-    async def _rows(self, page_ids: list[int]) -> Rows | None:
-        """Read ranking rows; once something was ranked, a state that is away is waited for."""
+    async def _rows(self, page_ids: list[int]) -> tuple[Rows, list[Signals]] | None:
+        """Read ranking rows, and what was heard of the pages.
+
+        Once something was ranked, a state that is away is waited for.
+        """
         while True:
             try:
-                rows, future = await self._session.pages.rows(page_ids, self._session.clock())
+                pages = self._session.pages
+                rows, future = await pages.rows(page_ids, self._session.clock())
+                signals = await pages.signals(rows, self._config.ranking.experiment)
             except StateUnavailableError as error:
                 if not self._has_ranked:
                     self._session.fail(str(error))
@@ -153,7 +161,7 @@ class HeldSeeds:
                 return None
             else:
                 self._say(future)
-                return rows
+                return rows, signals
 
     async def _leads_on(self, page_ids: list[int]) -> NDArray[np.bool_] | None:
         """Return which pages only lead on to others, None where that does not count."""
@@ -179,15 +187,16 @@ class HeldSeeds:
         held: list[Request],
         page_ids: list[int],
         rows: Rows,
+        signals: list[Signals],
         is_exempt: NDArray[np.bool_] | None,
     ) -> bool:
         """Have seeds scored; returns whether that could be done."""
         started = time.perf_counter()
         session = self._session
         if self._selection is None:
-            options = self._config.ranking.seeded(secrets.randbits(63))
+            options = session.ranking.seeded(secrets.randbits(63))
             most = session.allowance.most
-            self._selection = Selection(options, session.correct, seed_url, most)
+            self._selection = Selection(options, session.correct, seed_url, most, session.costs)
         try:
             dropped = self._selection.offer(
                 held,
@@ -196,6 +205,7 @@ class HeldSeeds:
                 session.clock(),
                 session.state.estimation,
                 is_exempt,
+                signals=signals,
             )
         except ConfigError as error:
             session.fail(str(error))
@@ -216,6 +226,9 @@ class HeldSeeds:
             return
         chosen, others = self._selection.take(is_last=is_idle)
         self._drop(others, "budget")
+        if self._session.instant is not None:
+            for best in chosen:
+                self._session.instant.note_chosen(best.p, best.controls)
         run, release = self._session.run, next(self._releases)
         is_by_score = len(chosen) == 1 and not self._config.rank_window
         for best, label in zip(chosen, self._session.labels, strict=True):

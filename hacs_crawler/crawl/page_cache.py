@@ -16,6 +16,8 @@ from hacs_crawler.crawl.loop import Worker, call_later, in_batches, sleep
 from hacs_crawler.crawl.site_memories import SiteMemories
 from hacs_crawler.exceptions import StateError, StateUnavailableError
 from hacs_crawler.links import menu_id, page_id_of
+from hacs_crawler.ranking.arms import Experiment
+from hacs_crawler.ranking.signals import Signals, read_signals
 from hacs_crawler.state import (
     Future,
     Ids,
@@ -138,6 +140,10 @@ class PageCache:
         Raises StateError.
         """
         return await self.once(_rows, np.array(page_ids, np.int64), now)
+
+    async def signals(self, rows: Rows, experiment: Experiment) -> list[Signals]:
+        """Return what was heard of the pages of these ranking rows; raises StateError."""
+        return await self.once(lambda state: read_signals(state.store, rows["site"], experiment))
 
     def urls(self) -> AsyncIterator[str]:
         """Stream the URL of every page known; raises StateError."""

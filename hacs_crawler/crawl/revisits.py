@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+import numpy as np
 from scrapy import Request, Spider
 from scrapy.crawler import Crawler
 from scrapy.http import Response
@@ -70,6 +71,9 @@ class Revisits:
         if session.ranker is not None:
             session.ranker.watch.is_reading = True
         try:
+            if session.sources is not None:
+                sites = await session.pages.patiently(_sites, spider.name)
+                await session.sources.listen_to_known(sites)
             choice = await session.pages.patiently(_chosen, config, spider, session.clock())
         except StateError as error:
             session.fail(str(error))
@@ -127,6 +131,12 @@ class Revisits:
                 "set HACS_REVISIT_AFTER to the callback after which they may be",
                 choice.behind_form,
             )
+
+
+def _sites(state: State, spider_name: str) -> set[int]:
+    """Return the sites of the pages that a spider has asked for."""
+    rows = state.rows(asked_pages(state, spider_name))
+    return set(np.unique(rows["site"]).tolist())
 
 
 def _chosen(state: State, config: Config, spider: Spider, now: float) -> Choice:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import fields
-from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,14 +11,14 @@ from numpy.typing import NDArray
 from hacs_crawler.model import Sightings, chance_of_update, elapsed_days, sibling_evidence
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.policies import Candidates, Floats
-from hacs_crawler.state import Estimation, Ids, Rows
+from hacs_crawler.ranking.signals import Signals, with_signals
+from hacs_crawler.rendering import Costs
+from hacs_crawler.state import Estimation, Ids, Rows, rates_of
 from hacs_crawler.utils.times import DAY
 
 Correct = Callable[[Floats], Floats]
 """A monotone correction of probabilities, as `hacs calibrate` fits it."""
 Places = NDArray[np.int64]
-VISITS_OF_A_RATE: Final = 2
-"""With fewer visits λ is the prior's mean, the same for all such pages."""
 
 
 def candidates_from(
@@ -29,17 +28,19 @@ def candidates_from(
     estimation: Estimation,
     options: RankingOptions,
     correct: Correct | None = None,
+    *,
+    signals: Sequence[Signals] = (),
+    costs: Costs | None = None,
 ) -> Candidates:
     """Return what policies look at, from ranking rows (dtype `state.ROW`) of whole sites.
 
     `now` is in seconds since 1970 UTC. Pages of which the state has no gap get the rate that
-    `estimation` expects of them. `correct` is applied to the p of pages that were visited.
+    `estimation` expects of them. `correct` is applied to the p of pages that were visited. `signals`
+    count where e starts at the last visit. `costs` are what visits take, where a policy asks for that.
     """
     is_visited = rows["visits"] > 0
     # a page seen once has no gap to learn from, and its rate in the row may be of an older prior
-    has_gap = rows["visits"] >= VISITS_OF_A_RATE
-    rate = np.where(has_gap, rows["rate"], estimation.prior.mean_rate)
-    log_sd = np.where(has_gap, rows["log_sd"], estimation.prior_log_sd)
+    rate, log_sd = rates_of(rows, estimation)
     last_visit = np.where(is_visited, rows["last_visit"] / DAY, np.nan)
     last_update = np.where(is_visited, rows["last_update"] / DAY, np.nan)
     now_day = now / DAY
@@ -67,6 +68,10 @@ def candidates_from(
         quiet_days=quiet_days,
         before_days=0.0 if is_since_visit else last_visit - last_update,
     )
+    if signals and is_since_visit:
+        alone = with_signals(
+            alone, signals, page_ids, rows, now, estimation=estimation, quiet_days=quiet_days
+        )
     raw_p = 1.0 - (1.0 - alone) * (1.0 - shared)
     return Candidates(
         page_ids=page_ids,
@@ -81,6 +86,7 @@ def candidates_from(
         churn=rows["churn"].astype(np.float64),
         churning=rows["churning"].astype(np.float64),
         seed=options.random_seed or 0,
+        seconds=None if costs is None else costs.of(page_ids),
     )
 
 
@@ -105,19 +111,21 @@ def nobody() -> Candidates:
 
 def joined(parts: Sequence[Candidates]) -> Candidates:
     """Return candidates one part after the other; there is one part at least."""
+    # of nobody there are no seconds, whatever the others have
+    some = [part for part in parts if len(part.page_ids)] or parts[:1]
     columns = {
-        field.name: np.concatenate([getattr(part, field.name) for part in parts])
-        for field in fields(Candidates)
-        if field.name != "seed"
+        name: np.concatenate([getattr(part, name) for part in some]) for name in _columns(some[0])
     }
     return Candidates(**columns, seed=parts[0].seed)
 
 
 def taken(candidates: Candidates, places: Places | NDArray[np.bool_]) -> Candidates:
     """Return some of the candidates."""
-    columns = {
-        field.name: getattr(candidates, field.name)[places]
-        for field in fields(candidates)
-        if field.name != "seed"
-    }
+    columns = {name: getattr(candidates, name)[places] for name in _columns(candidates)}
     return Candidates(**columns, seed=candidates.seed)
+
+
+def _columns(candidates: Candidates) -> list[str]:
+    """Return the fields that have one element a page."""
+    names = [field.name for field in fields(candidates) if field.name != "seed"]
+    return [name for name in names if getattr(candidates, name) is not None]

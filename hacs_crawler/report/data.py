@@ -26,7 +26,7 @@ from hacs_crawler.report.overview import (
 )
 from hacs_crawler.report.pages import chances, gaps_between_updates, load_pages, page_data, rounded
 from hacs_crawler.report.runs import yields
-from hacs_crawler.state import UPDATED, Ids, Outcomes, State, describe
+from hacs_crawler.state import UPDATED, Ids, Outcomes, State, describe, trusted_sources
 from hacs_crawler.statistics import reliability
 from hacs_crawler.utils.arrays import FloatArray
 from hacs_crawler.utils.progress import Progress
@@ -86,6 +86,7 @@ def report_data(state: State, config: Config, now: float, limit: int) -> dict[st
             for name, ids in _lists(view).items()
         },
         "runs": _runs(state, outcomes, limit),
+        "signals": _signals(state, limit),
         "experiment": _experiment(state, config, now),
         "calibration": [
             _calibration(group) for group in groups(state, outcomes) if len(group.outcomes)
@@ -200,6 +201,23 @@ def _runs(state: State, outcomes: Outcomes, limit: int) -> dict[str, Any]:
             for name, values in columns.items()
         },
     }
+
+
+def _signals(state: State, limit: int) -> list[dict[str, Any]]:
+    """Return how far each source of signals is trusted."""
+    return [
+        {
+            "kind": one.kind,
+            "host": one.origin.partition("://")[2],
+            "read": one.read,
+            "pages": one.pages,
+            "gaps": round(one.gaps),
+            "recall": round(one.trust.recall, 2),
+            "falsePerDay": float(f"{one.trust.false_per_day:.2g}"),
+            "delayDays": float(f"{one.trust.delay_days:.2g}"),
+        }
+        for one in trusted_sources(state.store, limit)
+    ]
 
 
 def _experiment(state: State, config: Config, now: float) -> dict[str, Any] | None:

@@ -30,5 +30,6 @@ showRuns();
 showExperiment();
 showCalibration();
 showPages();
+showSignals();
 showState();
 if (/^#\w+$/.test(location.hash)) byId(location.hash.slice(1))?.scrollIntoView({ behavior: "instant" });

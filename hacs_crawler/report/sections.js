@@ -26,7 +26,7 @@ function leaveFigure(name, title, words) {
 function showHeader() {
   const { counts: n, plan, now } = DATA;
   say("state", `${DATA.state} · ${momentText(now)} UTC`);
-  const rate = DATA.lately.visits ? `${numberText((100 * DATA.lately.updates) / DATA.lately.visits)} in 100 ranked visits found one` : "no ranked visits then";
+  const rate = DATA.lately.visits ? `${numberText((100 * DATA.lately.updates) / DATA.lately.visits)} % of visits found an update` : "no ranked visits then";
   byId("numbers").replaceChildren(...[
     [numberText(n.known), n.known === 1 ? "page known" : "pages known", n.waiting ? `${numberText(n.waiting)} of them gone for now` : "none of them gone"],
     [numberText(n.visited), n.visited === 1 ? "page visited" : "pages visited", `${numberText(n.evident)} twice or more`],
@@ -279,6 +279,24 @@ function showEvidence() {
         });
     },
   });
+}
+
+function showSignals() {
+  const rows = DATA.signals;
+  if (!rows.length) return leaveEmpty("signals", ["No sitemap, feed or ping has been read yet: ", el("code", {}, "HACS_SIGNALS"), " has crawls read them."]);
+  say("signals", "What was learned of each source from the visits of its pages. A signal counts as far as its source was right.");
+  const counted = (title, words, name, text = numberText) => ({ title, words, value: (row) => row[name], cell: (row) => text(row[name]) });
+  table(tableOf("signals"), { name: "Sources of signals", unit: ["source", "sources"], rows, text: (row) => `${row.host} ${row.kind}`,
+    columns: [
+      { title: "Host", isText: true, value: (row) => row.host, cell: (row) => row.host },
+      { title: "Kind", isText: true, value: (row) => row.kind, cell: (row) => row.kind },
+      { title: "Read, UTC", isText: true, first: "descending", value: (row) => row.read, cell: (row) => momentText(row.read) },
+      counted("Pages", "Visited pages that it lists", "pages"),
+      counted("Visits", "From which it was learned; old ones fade", "gaps"),
+      counted("Signalled", "Of 100 updates so many are signalled", "recall", (share) => numberText(100 * share)),
+      counted("False a page-day", "Signals without an update", "falsePerDay"),
+      counted("Late by days", "The mean delay of a true signal", "delayDays"),
+    ] });
 }
 
 function showState() {

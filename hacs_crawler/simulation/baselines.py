@@ -133,21 +133,33 @@ class AtRandomTimes(EvenlySpaced):
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """How a contender is made, and its own estimator if it has one."""
+    """How a contender is made, its own estimator if it has one, and whether it hears signals."""
 
     make: Callable[[World], Contender]
     estimator: str | None = None
+    uses_signals: bool = True
 
 
-def _stateless(score: Scorer, estimator: str | None = None, *, uses_rate: bool = True) -> Baseline:
-    return Baseline(lambda _world: Stateless(score, score is brute_force, uses_rate), estimator)
+def _stateless(
+    score: Scorer,
+    estimator: str | None = None,
+    *,
+    uses_rate: bool = True,
+    uses_signals: bool = True,
+) -> Baseline:
+    return Baseline(
+        lambda _world: Stateless(score, score is brute_force, uses_rate), estimator, uses_signals
+    )
 
 
 BASELINES: Final[Mapping[str, Baseline]] = MappingProxyType(
     {
         **{
-            name: _stateless(policy.score, uses_rate=policy.uses_rate)
+            name: _stateless(
+                policy.score, uses_rate=policy.uses_rate, uses_signals=policy.uses_signals
+            )
             for name, policy in POLICIES.items()
+            if not policy.uses_cost  # all visits cost the same there
         },
         "hacs-paper": _stateless(paper_rule, "mle", uses_rate=False),
         **{f"hacs-{name}": _stateless(hacs, name) for name in LOCALIZED},
@@ -196,4 +208,6 @@ def compete(scenario: Scenario, name: str, on_day: Callable[[], None] = lambda: 
     if baseline.estimator is not None:
         estimation = replace(scenario.estimation, estimator=baseline.estimator)
         scenario = replace(scenario, estimation=estimation)
+    if not baseline.uses_signals:
+        scenario = replace(scenario, signals=None)
     return simulate(scenario, name, baseline.make, on_day)

@@ -23,6 +23,7 @@ from hacs_crawler.ranking.controls import Allowance
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.policies import Candidates, Floats, Policy
 from hacs_crawler.ranking.selection import Selection
+from hacs_crawler.simulation.signals import Listener, SignalHabits
 from hacs_crawler.state import Estimation, MemoryStore, State, Visit, follow_prior
 from hacs_crawler.utils.times import DAY, MAX_SECOND
 
@@ -61,6 +62,7 @@ class Scenario:
     `links` are those of the timelines' versions (`archive.read_versions`), None where not known.
     `budget` is in visits a day, `has_siblings` as HACS_SIBLINGS, `control_share` as HACS_CONTROLS.
     A day's visits are made in so many `rounds`, each of which knows what the ones before it found.
+    `signals` are the habits of sites that signal their updates, None where there are no signals.
     Pages first seen at or after `start` are left out. Raises HacsError where nothing can be simulated.
     """
 
@@ -74,6 +76,7 @@ class Scenario:
     control_share: float = 0.02
     links: Links | None = None
     rounds: int = 1
+    signals: SignalHabits | None = None
 
     def __post_init__(self) -> None:
         if not 0 < self.start < self.end <= MAX_SECOND:
@@ -300,6 +303,12 @@ def simulate(
     for start in range(0, len(world.history), BATCH):
         state.record(world.history[start : start + BATCH])
     allowance = Allowance()
+    listener = None
+    if scenario.signals is not None and not contender.is_unbounded:
+        places = scenario.places()
+        listener = Listener(
+            scenario.signals, scenario.timelines, places, scenario.end, scenario.seed
+        )
     for day, now in enumerate(scenario.days()):
         if day % REFIT_DAYS == 0:
             follow_prior(state, lambda *_: None)
@@ -307,58 +316,67 @@ def simulate(
         world.now = now
         share = scenario.control_share if scenario.estimation.has_posterior else 0.0
         allowance = Allowance(allowance.rest(), share * scenario.budget)
-        _visit_for_a_day(contender, world, state, day, allowance)
+        if contender.is_unbounded:  # one that visits every page picks no better by learning
+            everything = np.arange(len(world.page_ids))
+            contender.note(everything, now, world.visit(everything, now))
+        else:
+            _Day(contender, world, state, listener, day, allowance).visit()
         on_day()
     return world.score(name)
 
 
-def _visit_for_a_day(
-    contender: Contender, world: World, state: State, day: int, allowance: Allowance
-) -> None:
-    is_left = np.ones(len(world.page_ids), np.bool_)
-    for budget in [len(is_left)] if contender.is_unbounded else world.scenario.budgets():
-        pages, asked_twice = _picked(contender, world, state, day, allowance.most, is_left, budget)
-        allowance.made += len(asked_twice)
-        found = world.visit(pages, world.now)
-        if not contender.is_unbounded:  # one that visits every page picks no better by learning
-            state.record(world.shown(pages, world.now) + world.control(asked_twice, world.now))
-        contender.note(pages, world.now, found)
-        is_left[pages] = False
+@dataclass(frozen=True, slots=True)
+class _Day:
+    """One day of a contender that has a budget."""
 
+    contender: Contender
+    world: World
+    state: State
+    listener: Listener | None
+    number: int
+    allowance: Allowance
 
-def _picked(
-    contender: Contender,
-    world: World,
-    state: State,
-    day: int,
-    controls: int,
-    is_left: NDArray[np.bool_],
-    budget: int,
-) -> tuple[Places, Places]:
-    """Return which of the pages left are to be visited, and those that are to be visited twice."""
-    scenario = world.scenario
-    everything = np.arange(len(is_left))
-    if contender.is_unbounded:
-        return everything, everything[:0]
+    def visit(self) -> None:
+        """Make the day's visits, round by round; no page is picked twice."""
+        world, now = self.world, self.world.now
+        is_left = np.ones(len(world.page_ids), np.bool_)
+        for budget in world.scenario.budgets():
+            pages, asked_twice = self._picked(is_left, budget)
+            self.allowance.made += len(asked_twice)
+            found = world.visit(pages, now)
+            self.state.record(world.shown(pages, now) + world.control(asked_twice, now))
+            self.contender.note(pages, now, found)
+            is_left[pages] = False
 
-    def score(candidates: Candidates) -> Floats:
-        return np.where(is_left, contender.score(candidates), -np.inf)
+    def _picked(self, is_left: NDArray[np.bool_], budget: int) -> tuple[Places, Places]:
+        """Return which of the pages left are to be visited, and which of them twice."""
+        scenario, world, state, contender = (
+            self.world.scenario,
+            self.world,
+            self.state,
+            self.contender,
+        )
 
-    options = RankingOptions(
-        without_experiment(Policy("simulated", score, uses_rate=contender.uses_rate)),
-        budget=budget,
-        siblings=scenario.has_siblings,
-        random_seed=(scenario.seed << 32) + day,
-    )
-    selection: Selection[int] = Selection(options, controls=controls)
-    rows = state.rows(world.page_ids)  # those of pages visited today tell of their siblings
-    selection.offer(
-        everything.tolist(),
-        world.page_ids,
-        rows,
-        world.now,
-        state.estimation,
-    )
-    ((chosen,), _) = selection.take()
-    pages = np.array(chosen.entries, np.int64)
-    return pages[is_left[pages]], pages[chosen.asked_twice & is_left[pages]]
+        def score(candidates: Candidates) -> Floats:
+            return np.where(is_left, contender.score(candidates), -np.inf)
+
+        options = RankingOptions(
+            without_experiment(Policy("simulated", score, uses_rate=contender.uses_rate)),
+            budget=budget,
+            siblings=scenario.has_siblings,
+            random_seed=(scenario.seed << 32) + self.number,
+        )
+        selection: Selection[int] = Selection(options, controls=self.allowance.most)
+        rows = state.rows(world.page_ids)  # those of pages visited today tell of their siblings
+        heard = self.listener
+        selection.offer(
+            list(range(len(is_left))),
+            world.page_ids,
+            rows,
+            world.now,
+            state.estimation,
+            signals=() if heard is None else heard.listen(world.now, rows, state.estimation),
+        )
+        ((chosen,), _) = selection.take()
+        pages = np.array(chosen.entries, np.int64)
+        return pages[is_left[pages]], pages[chosen.asked_twice & is_left[pages]]

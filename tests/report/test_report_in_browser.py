@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from browser import Browser, Tab, needs_chromium
 from hacs_crawler.config import Config
 from hacs_crawler.links.keys import page_id_of
+from hacs_crawler.state import Source, hear, write_sources
 from hacs_crawler.state.database import State
 from hacs_crawler.state.page import News, Visit
 from hacs_crawler.utils.times import DAY
@@ -137,7 +139,7 @@ def test_every_section_has_its_figures_and_tables(opened: Callable[..., Tab], bu
         ".map(one => one.outerHTML.slice(0, 80))"
     )
     assert empty == []
-    assert tab.run("document.querySelectorAll('#all section').length") == 6
+    assert tab.run("document.querySelectorAll('#all section').length") == 7
     assert tab.run("document.querySelectorAll('#all svg[role=img]').length") >= 10
 
 
@@ -386,3 +388,20 @@ def test_a_state_with_little_in_it_is_told_in_words(
             assert any("No experiment is on" in one for one in told)
             number = sum("hacs import" in one for one in told)
             assert number == (2 if state is nothing else 0)
+
+
+def test_how_far_signals_are_trusted_is_a_table(opened: Callable[..., Tab], tmp_path: Path) -> None:
+    state, url = empty_state(), "http://a.example/1.html"
+    for day in range(0, 100, 10):
+        at = NOW - (100 - day) * DAY
+        state.record([Visit(url, at, links=frozenset(range(day // 10 + 1)))])
+        ids, times = np.array([page_id_of(url)]), np.array([at + DAY])
+        hear(state, "sitemap", "http://a.example", at + 2 * DAY, ids, times)
+    write_sources(state.store, "sitemap", [Source("http://a.example", read=NOW)])
+    tab = opened(write_report(tmp_path / "report.html", state, config_of()))
+    cells = tab.run(
+        "[...document.querySelectorAll('[data-table=signals] td')].map(one => one.innerText)"
+    )
+    assert cells[:2] == ["a.example", "sitemap"]
+    assert [int(cell) for cell in cells[3:5]] == [1, 9]
+    assert float(cells[5]) > 50

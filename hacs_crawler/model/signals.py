@@ -1,0 +1,346 @@
+"""What change signals tell of a page: the `lastmod`s of sitemaps, the dates of feeds, pings.
+
+A signal says that a page changed at a time. Some updates bring none, some signals are false, and some
+come late. Busa-Fekete et al., "A Scalable Crawling Algorithm Utilizing Noisy Change-Indicating Signals",
+WWW 2025, arXiv:2502.02430: a page's updates are a Poisson process of rate lambda, each is signalled with
+probability r, false signals are a Poisson process of phi a page-day. Then a page with n signals since
+its last visit, of whose time w days were watched and u were not, was not updated with probability
+
+    e^(-lambda (1 - r) w) (phi / (phi + r lambda))^n e^(-lambda u).
+
+Here a true signal is late by a time that is exponential with mean d: one at x days after a visit is of
+an update after it with the share c = 1 - e^(-x/d), and after a visit that found an update within the g
+days before it, of that one at the rate h = r (1 - e^(-g/d)) / g e^(-(time since that visit)/d). So a
+signal that comes shortly after its update was found counts little, and not as a false one.
+
+r, phi and d of a site are not known but learned, on a grid of all three: what each visit found, and how
+many signals there were, is more or less likely at each point, and these log-likelihoods add up. Averages
+over the grid are what p is made of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hacs_crawler.model.trend import is_trend
+from hacs_crawler.utils.arrays import FloatArray, IndexArray
+
+RECALLS: Final = np.array([0.0, 0.1, 0.3, 0.5, 0.7, 0.85, 0.95])
+FALSE_PER_DAY: Final = np.geomspace(0.0003, 3.0, 13)
+DELAYS_DAYS: Final = np.array([0.02, 0.5, 2.0, 7.0])
+SHAPE: Final = (len(RECALLS), len(FALSE_PER_DAY), len(DELAYS_DAYS))
+POINTS: Final = int(np.prod(SHAPE))
+"""How many points the grid has."""
+_RECALL, _FALSE, _DELAY = (
+    axis.ravel() for axis in np.meshgrid(RECALLS, FALSE_PER_DAY, DELAYS_DAYS, indexing="ij")
+)
+_BY_DELAY: Final = np.array([0.4, 0.3, 0.2, 0.1])
+
+
+def _usual(useless: FloatArray, by_false: FloatArray) -> FloatArray:
+    """Return a prior, from the probability that r = 0 by phi, and from that of phi."""
+    useful = np.tile((1.0 - useless) / (len(RECALLS) - 1), (len(RECALLS) - 1, 1))
+    by_recall = np.vstack([useless, useful]) * by_false / by_false.sum()
+    prior: FloatArray = np.multiply.outer(by_recall, _BY_DELAY).ravel()
+    return prior
+
+
+_USELESS: Final = np.interp(
+    np.log10(FALSE_PER_DAY), (-2.0, -1.5, -1.0, -0.5, 0.0, 0.5), (0.2, 0.25, 0.4, 0.6, 0.8, 0.9)
+)
+"""How likely it is that r = 0, by phi: who stamps all pages every day hardly knows which one changed."""
+USUAL_SIGNALS: Final = _usual(_USELESS, np.ones(len(FALSE_PER_DAY)))
+"""The prior of a site where no other site is known."""
+USUAL_PINGS: Final = _usual(_USELESS / 4, 1.0 / FALSE_PER_DAY)
+"""That of signals which a user gives on purpose: few are expected to be false."""
+PRIOR_SITES: Final = 3.0
+"""As many sites the usual prior counts as, where a prior is fitted."""
+MOST_GAPS: Final = 400.0
+"""As so many visits all those of a site count at most: sites change, and pages of one are not alike."""
+MOST_OPEN: Final = 50.0
+"""As so many pages those of a site count at most by their signals alone: many come at once."""
+OWN_SHARE: Final = 0.03
+"""The share of the prior in what is expected of a page: it may differ from its site."""
+_BLOCK: Final = 2048
+_STEPS: Final = 30
+_TINY: Final = 1e-300
+_MOST_LOG: Final = 600.0
+_LEAST_DAYS: Final = 1e-3
+_Z, _Z_WEIGHT = np.polynomial.hermite_e.hermegauss(5)
+_Z_WEIGHT /= _Z_WEIGHT.sum()
+_FEW_Z, _FEW_Z_WEIGHT = np.polynomial.hermite_e.hermegauss(3)
+_FEW_Z_WEIGHT /= _FEW_Z_WEIGHT.sum()
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """What was heard of pages since they were last visited; arrays with one element a page.
+
+    Times in days, all on one axis. `visit` is the last visit, `update` the last one that found an update
+    and `before` the one before that (nan: none). `count` signals came since, at `first` to `latest`, in
+    `watched` days of which it is known when each signal came. `quiet_count` and `quiet_days` are of
+    earlier times between visits that found no update.
+    """
+
+    visit: FloatArray
+    update: FloatArray
+    before: FloatArray
+    first: FloatArray
+    latest: FloatArray
+    count: FloatArray
+    watched: FloatArray
+    quiet_count: FloatArray
+    quiet_days: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.visit)
+
+    def take(self, places: IndexArray | slice) -> Heard:
+        """Return some of the pages."""
+        return Heard(*(getattr(self, field.name)[places] for field in fields(self)))
+
+
+@dataclass(frozen=True, slots=True)
+class Trust:
+    """What is believed of a site's signals: means of r, of phi in 1/day, and of d in days."""
+
+    recall: float
+    false_per_day: float
+    delay_days: float
+    useful: float
+    """The probability that they tell anything at all, r > 0."""
+
+
+def gap_log_likelihood(
+    heard: Heard,
+    rate_per_day: FloatArray,
+    log_sd: FloatArray,
+    gap_days: FloatArray,
+    updated: NDArray[np.bool_],
+) -> FloatArray:
+    """Return how likely visits and signals together are at each point; (n_pages, `POINTS`), logs.
+
+    The next visit of each page came `gap_days` after the last, and found whether it was `updated`. λ is
+    log-normal with the mean `rate_per_day`.
+    """
+    found = np.empty((len(heard), POINTS))
+    for part in _parts(len(heard)):
+        some, rate, spread = heard.take(part), rate_per_day[part], log_sd[part]
+        false, all_ = _logs(some, rate, spread)
+        unseen = _no_update(rate, spread, gap_days[part])[:, None]
+        seen = all_ + np.log(np.maximum(-np.expm1(false + np.log(unseen) - all_), _TINY))
+        found[part] = np.where(updated[part, None], seen, false)
+    return found
+
+
+def open_log_likelihood(heard: Heard, rate_per_day: FloatArray, log_sd: FloatArray) -> FloatArray:
+    """Return how likely the signals since the last visits are at each point; (n_pages, `POINTS`)."""
+    found = np.empty((len(heard), POINTS))
+    for part in _parts(len(heard)):
+        found[part] = _logs(heard.take(part), rate_per_day[part], log_sd[part])[1]
+    return found
+
+
+def posterior(log_likelihood: FloatArray, prior: FloatArray) -> FloatArray:
+    """Return the probabilities of all points, from log-likelihoods of shape (n_sites, `POINTS`)."""
+    logs = log_likelihood + np.log(np.maximum(prior, _TINY))
+    weights: FloatArray = np.exp(logs - logs.max(axis=1, keepdims=True))
+    weights /= weights.sum(axis=1, keepdims=True)
+    return weights
+
+
+def fit_prior_of_signals(
+    log_likelihood: FloatArray, usual: FloatArray = USUAL_SIGNALS
+) -> FloatArray:
+    """Return the prior of the points fitted to sites; log-likelihoods of shape (n_sites, `POINTS`).
+
+    Maximises the marginal likelihood by expectation and maximisation, with the `usual` prior as after
+    `PRIOR_SITES` sites more (empirical Bayes; without sites it is what is returned).
+    """
+    prior = usual
+    for _ in range(_STEPS if len(log_likelihood) else 0):
+        expected = posterior(log_likelihood, prior).sum(axis=0)
+        prior = (expected + PRIOR_SITES * usual) / (len(log_likelihood) + PRIOR_SITES)
+    return prior
+
+
+def trust_of(weights: FloatArray) -> Trust:
+    """Return what the probabilities of the points of one site come to, in a few numbers."""
+    return Trust(
+        float(weights @ _RECALL),
+        float(np.exp(weights @ np.log(_FALSE))),
+        float(np.exp(weights @ np.log(_DELAY))),
+        float(weights[_RECALL > 0].sum()),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Beliefs:
+    """What is believed of the signals of sites, as ranking needs it; one row a site.
+
+    `weights` are of the points of recall and false signals, shape (n_sites, points), `delay_days` and
+    `recall` the sites' means.
+    """
+
+    weights: FloatArray
+    delay_days: FloatArray
+    recall: FloatArray
+
+
+def beliefs_of(weights: FloatArray, prior: FloatArray) -> Beliefs:
+    """Return beliefs of sites from the probabilities of all points, shape (n_sites, `POINTS`)."""
+    mixed = (1.0 - OWN_SHARE) * weights + OWN_SHARE * prior
+    by_delay = mixed.reshape(-1, *SHAPE)
+    return Beliefs(
+        by_delay.sum(axis=3).reshape(len(weights), -1),
+        np.exp(weights @ np.log(_DELAY)),
+        weights @ _RECALL,
+    )
+
+
+def log_quiet_factor(
+    heard: Heard,
+    beliefs: Beliefs,
+    site: IndexArray,
+    rate_per_day: FloatArray,
+    log_sd: FloatArray,
+    left: FloatArray,
+) -> FloatArray:
+    """Return by what signals multiply the probability of no update since the last visit; logs.
+
+    `site` are the pages' places in `beliefs`. `left` is the share of the time since the last visit that
+    nothing else has shown to be quiet, 0 to 1. Below 0 where signals make an update likely, above 0
+    where their absence makes it unlikely. Exactly 0 where signals are believed to tell nothing.
+    """
+    found = np.zeros(len(heard))
+    recall, false = (axis.ravel() for axis in np.meshgrid(RECALLS, FALSE_PER_DAY, indexing="ij"))
+    for part in _parts(len(heard)):
+        some, where = heard.take(part), site[part]
+        own = np.log(np.maximum(beliefs.weights[where], _TINY))
+        # what the page's own times without updates tell of its false signals
+        own += np.multiply.outer(some.quiet_count, np.log(false))
+        own -= np.multiply.outer(some.quiet_days, false)
+        delay = np.maximum(beliefs.delay_days[where], _TINY)[:, None]
+        quiet, all_ = _logs_at(
+            some,
+            rate_per_day[part],
+            log_sd[part],
+            (recall[None], false[None], delay),
+            (_FEW_Z, _FEW_Z_WEIGHT),
+            left[part, None],
+        )
+        found[part] = _log_sum(own + quiet) - _log_sum(own + all_)
+    return found
+
+
+def _parts(number: int) -> list[slice]:
+    return [slice(start, start + _BLOCK) for start in range(0, number, _BLOCK)]
+
+
+def _log_sum(logs: FloatArray) -> FloatArray:
+    most = logs.max(axis=1)
+    found: FloatArray = most + np.log(np.exp(logs - most[:, None]).sum(axis=1))
+    return found
+
+
+def _logs(heard: Heard, rate: FloatArray, log_sd: FloatArray) -> tuple[FloatArray, FloatArray]:
+    return _logs_at(
+        heard,
+        rate,
+        log_sd,
+        (_RECALL[None], _FALSE[None], _DELAY[None]),
+        (_Z, _Z_WEIGHT),
+        np.ones((len(heard), 1)),
+    )
+
+
+def _logs_at(
+    heard: Heard,
+    rate: FloatArray,
+    log_sd: FloatArray,
+    habits: tuple[FloatArray, FloatArray, FloatArray],
+    nodes: tuple[FloatArray, FloatArray],
+    left: FloatArray,
+) -> tuple[FloatArray, FloatArray]:
+    """Return the logs of the likelihood of the signals, without updates since the visit, and in all.
+
+    The first is for signals that are false or of updates already found; the second is averaged over λ.
+    `habits` are r, phi and d, which broadcast to (n_pages, points).
+    """
+    recall, false, delay = habits
+    strength = _residual_strength(heard, recall, delay)
+    watched = heard.watched[:, None]
+    exposure = false * watched + delay * (
+        strength(heard.visit, heard.visit)
+        - strength(heard.visit + heard.watched, heard.visit + heard.watched)
+    )
+    signalled = recall * (watched + delay * np.expm1(-watched / delay)) * left
+    quiet = np.broadcast_to(-exposure, signalled.shape).copy()
+
+    # most pages have no signal at all, and of the others most have one
+    shares = []
+    for least, times, begin, end in (
+        (1, np.ones(len(heard)), heard.first, heard.first),
+        (2, np.ones(len(heard)), heard.latest, heard.latest),
+        (3, heard.count - 2.0, heard.first, heard.latest),
+    ):
+        places = np.flatnonzero(heard.count >= least)
+        if not len(places):
+            break
+        some = heard.take(places)
+        late = delay if len(delay) == 1 else delay[places]
+        own = recall if len(recall) == 1 else recall[places]
+        base = false + _residual_strength(some, own, late)(begin[places], end[places])
+        number = times[places, None]
+        quiet[places] += number * np.log(base)
+        since = begin[places] - some.visit, end[places] - some.visit
+        shares.append((places, number, own * (1.0 - _mean_decay(*since, late)) / base))
+
+    spread = np.where(is_trend(log_sd), 0.0, log_sd)
+    total = np.zeros_like(quiet)
+    for z, weight in zip(*nodes, strict=True):
+        own = (rate * np.exp(spread * z - spread * spread / 2))[:, None]
+        logs = -own * signalled
+        for places, number, share in shares:
+            logs[places] += number * np.log1p(own[places] * share)
+        total += weight * np.exp(np.minimum(logs, _MOST_LOG))
+    return quiet, quiet + np.log(np.maximum(total, _TINY))
+
+
+def _residual_strength(
+    heard: Heard, recall: FloatArray, delay: FloatArray
+) -> Callable[[FloatArray, FloatArray], FloatArray]:
+    """Return the rate, between two times, of late signals of the last update found; 0 without one."""
+    is_found = ~np.isnan(heard.update)
+    gap = np.where(is_found, np.maximum(heard.update - heard.before, _LEAST_DAYS), 1.0)[:, None]
+    most = recall * -np.expm1(-gap / delay) / gap * is_found[:, None]
+    update = np.nan_to_num(heard.update)
+
+    def between(begin: FloatArray, end: FloatArray) -> FloatArray:
+        found: FloatArray = most * _mean_decay(begin - update, end - update, delay)
+        return found
+
+    return between
+
+
+def _mean_decay(begin: FloatArray, end: FloatArray, delay: FloatArray) -> FloatArray:
+    """Return the mean of e^(-x/delay) for x from begin to end, (n_pages, points)."""
+    first, last = np.maximum(begin, 0.0)[:, None], np.maximum(end, 0.0)[:, None]
+    span = np.maximum(last - first, 0.0)
+    found: FloatArray = np.exp(-first / delay)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        mean = found * -np.expm1(-span / delay) * delay / span
+    return np.where(span > _LEAST_DAYS, mean, found)
+
+
+def _no_update(rate: FloatArray, log_sd: FloatArray, days: FloatArray) -> FloatArray:
+    spread = np.where(is_trend(log_sd), 0.0, log_sd)[:, None]
+    rates = rate[:, None] * np.exp(spread * _Z - spread * spread / 2)
+    found: FloatArray = np.exp(-rates * days[:, None]) @ _Z_WEIGHT
+    found[:] = np.maximum(found, _TINY)
+    return found

@@ -1,0 +1,148 @@
+"""What signals change in the probabilities of an update, of the pages that are ranked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hacs_crawler.model import Beliefs, Trust, beliefs_of, log_quiet_factor, trust_of
+from hacs_crawler.ranking.arms import Experiment
+from hacs_crawler.ranking.policies import Floats
+from hacs_crawler.state import (
+    Estimation,
+    Ids,
+    Records,
+    Rows,
+    Store,
+    heard_of,
+    rates_of,
+    read_hearings,
+    settled,
+)
+from hacs_crawler.utils.arrays import IndexArray
+from hacs_crawler.utils.times import DAY
+
+
+@dataclass(frozen=True, slots=True)
+class Signals:
+    """What one kind of signals says of pages: their records, by ascending page id, and whose they are.
+
+    `source` are places in `beliefs`, one a record.
+    """
+
+    kind: str
+    records: Records
+    source: IndexArray
+    beliefs: Beliefs
+
+
+def read_signals(store: Store, sites: NDArray[np.integer], experiment: Experiment) -> list[Signals]:
+    """Return what was heard of the pages of these sites; nothing where the state holds no signal.
+
+    Sites of an arm whose policy uses no signals have none. Raises StateError.
+    """
+    if experiment.is_on:
+        is_used = np.array([arm.policy.uses_signals for arm in experiment.arms])
+        sites = np.where(is_used[experiment.assign(sites)], sites, 0)
+    elif not experiment.arms[0].policy.uses_signals:
+        return []
+    return [
+        Signals(one.kind, one.records, one.source, beliefs_of(one.weights, one.prior))
+        for one in read_hearings(store, sites)
+        if len(one.records)
+    ]
+
+
+def with_signals(
+    p: Floats,
+    signals: Sequence[Signals],
+    page_ids: Ids,
+    rows: Rows,
+    now: float,
+    *,
+    estimation: Estimation,
+    quiet_days: Floats,
+) -> Floats:
+    """Return p, the probabilities of an update since the last visit, after what signals say.
+
+    `rows` are the pages' ranking rows. Of the time since its last visit each page is taken for quiet in
+    `quiet_days` for another reason: the absence of signals says that only once. What one kind of
+    signals has shown to be quiet is not counted of another, either.
+    """
+    found = p.copy()
+    elapsed = np.maximum(now - rows["last_visit"], 1.0) / DAY
+    left = np.clip(1.0 - quiet_days / elapsed, 0.0, 1.0)
+    for one in signals:
+        places, mine = _join(one.records, page_ids)
+        is_visited = rows["last_visit"][places] > 0
+        places, mine = places[is_visited], mine[is_visited]
+        if not len(places):
+            continue
+        records, _ = settled(one.records[mine], rows[places], estimation)
+        heard, source = heard_of(records), one.source[mine]
+        rates = rates_of(rows[places], estimation)
+        factor = np.exp(log_quiet_factor(heard, one.beliefs, source, *rates, left[places]))
+        found[places] = np.clip(1.0 - (1.0 - found[places]) * factor, 0.0, 1.0)
+        watched = heard.watched / elapsed[places]
+        left[places] *= 1.0 - one.beliefs.recall[source] * np.minimum(watched, 1.0)
+    return found
+
+
+def _join(records: Records, page_ids: Ids) -> tuple[IndexArray, IndexArray]:
+    """Return the places of the pages of which there are records, and the places of these."""
+    if not len(records):
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    at = np.minimum(np.searchsorted(records["page_id"], page_ids), len(records) - 1)
+    places = np.flatnonzero(records["page_id"][at] == page_ids)
+    return places, at[places]
+
+
+@dataclass(frozen=True, slots=True)
+class PageSignals:
+    """What one kind of signals says of a page, and how far its source is trusted.
+
+    Times in seconds since 1970 UTC: the latest signal (0: none) and when the source was read. `count`
+    signals came since the last visit, of which `watched_days` were watched. By them it is `likelier`
+    times as likely as without that the page has had no update; below 1 they speak for one.
+    """
+
+    kind: str
+    latest: int
+    read: int
+    count: int
+    watched_days: float
+    likelier: float
+    trust: Trust
+
+
+def signals_of_page(
+    store: Store, page_id: int, row: Rows, estimation: Estimation
+) -> list[PageSignals]:
+    """Return what was heard of one page, by kind; `row` is its ranking row, alone in an array."""
+    found = []
+    for hearing in read_hearings(store, row["site"]):
+        _, mine = _join(hearing.records, np.array([page_id], np.int64))
+        if not len(mine):
+            continue
+        records, _ = settled(hearing.records[mine], row, estimation)
+        source, one = hearing.source[mine], records[0]
+        heard, beliefs = heard_of(records), beliefs_of(hearing.weights, hearing.prior)
+        rates = rates_of(row, estimation)
+        factor = 0.0
+        if row["last_visit"][0]:
+            factor = float(log_quiet_factor(heard, beliefs, source, *rates, np.ones(1))[0])
+        found.append(
+            PageSignals(
+                hearing.kind,
+                int(min(one["latest"], one["read"])),
+                int(one["read"]),
+                int(one["count"]),
+                float(one["watched"]),
+                float(np.exp(factor)),
+                trust_of(hearing.weights[source[0]]),
+            )
+        )
+    return found

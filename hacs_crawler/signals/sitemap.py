@@ -1,0 +1,73 @@
+"""Sitemaps, and what robots.txt says of them: read with Scrapy's own reader."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import Final
+from urllib.parse import urljoin, urlsplit
+
+from lxml.etree import LxmlError
+from scrapy.utils.gz import gunzip
+from scrapy.utils.sitemap import Sitemap, sitemap_urls_from_robots
+
+from hacs_crawler.links import check_url
+from hacs_crawler.signals.listing import Listing, SignalError, second_of
+
+MOST_BYTES: Final = 10 * 1024 * 1024
+"""A larger file is not read, packed or unpacked."""
+MOST_ENTRIES: Final = 50_000
+"""As many as the protocol allows in a file; what is behind them is not read."""
+_GZIP_MAGIC: Final = b"\x1f\x8b"
+
+
+def read_sitemap(body: bytes, url: str, now: int) -> Listing:
+    """Return what a sitemap or an index of sitemaps shows of its own host's pages.
+
+    `now` is in seconds since 1970 UTC. Entities are not expanded; damaged XML is read as far as it goes.
+    Raises SignalError where it is no sitemap, or larger than `MOST_BYTES`.
+    """
+    listing = Listing()
+    try:
+        sitemap = Sitemap(_unpacked(body))
+        if sitemap.type not in {"urlset", "sitemapindex"}:
+            raise SignalError(f"{url}: no sitemap, its root is <{sitemap.type[:40]}>")
+        for entry in islice(sitemap, MOST_ENTRIES):
+            found = same_host(entry.get("loc", ""), url)
+            if found is None:
+                listing.unread += 1
+            elif sitemap.type == "sitemapindex":
+                listing.files.append(found)
+            else:
+                listing.add(found, second_of(entry.get("lastmod", ""), now))
+    except (LxmlError, StopIteration, ValueError) as error:
+        raise SignalError(f"{url}: no sitemap: {error or 'it is empty'}") from error
+    return listing
+
+
+def sitemaps_of_robots(body: bytes, url: str) -> list[str]:
+    """Return the sitemaps on its own host that a robots.txt names, each once."""
+    named = (same_host(one, url) for one in islice(sitemap_urls_from_robots(body, url), 1000))
+    return list(dict.fromkeys(one for one in named if one is not None))
+
+
+def same_host(url: str, base: str) -> str | None:
+    """Return a URL as it is asked for, None where it is unusable or of another host than the base."""
+    try:
+        found = urljoin(base, url.strip())
+        is_same = bool(url) and urlsplit(found).netloc.lower() == urlsplit(base).netloc.lower()
+    except ValueError:
+        return None
+    return found if is_same and check_url(found) is None else None
+
+
+def _unpacked(body: bytes) -> bytes:
+    if not body.startswith(_GZIP_MAGIC):
+        unpacked = body
+    else:
+        try:
+            unpacked = gunzip(body, max_size=MOST_BYTES)
+        except Exception as error:  # what Scrapy raises for too much has no public name
+            raise SignalError(f"cannot be unpacked: {error}") from error
+    if len(unpacked) > MOST_BYTES:
+        raise SignalError(f"larger than {MOST_BYTES} bytes")
+    return unpacked

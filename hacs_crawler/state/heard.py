@@ -1,0 +1,180 @@
+"""What was heard of pages since their last visits: records beside rows, and how a reading changes them.
+
+A source of signals (a site's sitemap, a feed, a user's pings) is read now and then, and shows of each
+page that it lists when it was last signalled. What came between two readings and was followed by another
+signal is not seen: of that time nothing is known.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hacs_crawler.model import POINTS, Heard, gap_log_likelihood, open_log_likelihood
+from hacs_crawler.state.estimation import Estimation
+from hacs_crawler.state.store import Ids, Rows
+from hacs_crawler.utils.arrays import FloatArray, IndexArray
+from hacs_crawler.utils.times import DAY
+
+Seconds = NDArray[np.int64]
+RECORD: Final = np.dtype(
+    [
+        ("page_id", "<i8"),
+        ("visit", "<u4"),
+        ("update", "<u4"),
+        ("before", "<u4"),
+        ("first", "<u4"),
+        ("latest", "<u4"),
+        ("read", "<u4"),
+        ("count", "<u2"),
+        ("watched", "<f4"),
+        ("quiet_count", "<f4"),
+        ("quiet_days", "<f4"),
+    ]
+)
+"""What was heard of a page; see `model.Heard`. Times in seconds since 1970 UTC, 0 for none.
+
+`latest` is what the source said of the page when it was last `read`: that may be before `visit`, or,
+where it named a day, after it was read.
+"""
+Records = NDArray[np.void]
+VISITS_OF_A_RATE: Final = 2
+"""With fewer visits a page's rate is the prior's mean, the same for all such pages."""
+QUIET_FADE_DAYS: Final = 365.0
+"""How long a page's own times without updates are remembered, about."""
+_MOST_COUNT: Final = 60_000
+
+
+class Gaps(NamedTuple):
+    """Times between two visits of pages, with the signals in them; one element a page."""
+
+    places: IndexArray
+    """Of which record each is."""
+    heard: Heard
+    rate_per_day: FloatArray
+    log_sd: FloatArray
+    days: FloatArray
+    updated: NDArray[np.bool_]
+
+    def log_likelihood(self) -> FloatArray:
+        """Return how likely they are at each point of the model's grid."""
+        return gap_log_likelihood(
+            self.heard, self.rate_per_day, self.log_sd, self.days, self.updated
+        )
+
+
+def heard_of(records: Records) -> Heard:
+    """Return what was heard, as the model looks at it: in days, of signals since the last visit."""
+    is_heard = records["count"] > 0
+    is_found = (records["update"] > 0) & (records["before"] > 0)
+    nan = np.nan
+    return Heard(
+        visit=records["visit"] / DAY,
+        update=np.where(is_found, records["update"] / DAY, nan),
+        before=np.where(is_found, records["before"] / DAY, nan),
+        first=np.where(is_heard, records["first"] / DAY, nan),
+        latest=np.where(is_heard, np.minimum(records["latest"], records["read"]) / DAY, nan),
+        count=records["count"].astype(np.float64),
+        watched=records["watched"].astype(np.float64),
+        quiet_count=records["quiet_count"].astype(np.float64),
+        quiet_days=records["quiet_days"].astype(np.float64),
+    )
+
+
+def settled(records: Records, rows: Rows, estimation: Estimation) -> tuple[Records, Gaps]:
+    """Return records that begin at their pages' last visits, and the gaps that ended with these.
+
+    `rows` are the pages' ranking rows. Gaps that end with a baseline tell nothing, and are left out.
+    """
+    is_over = rows["last_visit"] > records["visit"]
+    is_gap = is_over & (records["visit"] > 0) & (rows["visits"] > 1) & (rows["is_baseline"] == 0)
+    places = np.flatnonzero(is_gap)
+    some, their = records[places], rows[places]
+    updated = (their["updates"] > 0) & (their["last_update"] > some["visit"])
+    days = (their["last_visit"] - some["visit"]) / DAY
+    gaps = Gaps(places, heard_of(some), *rates_of(their, estimation), days, updated)
+
+    after = records.copy()
+    quiet = places[~updated]
+    fade = np.exp(-days[~updated] / QUIET_FADE_DAYS)
+    for name, more in (("quiet_count", "count"), ("quiet_days", "watched")):
+        after[name][quiet] = records[name][quiet] * fade + records[more][quiet]
+    visit = rows["last_visit"].astype(np.int64)
+    # what was read before the visit, which has seen it, is over even where its time was a whole day
+    is_new = is_over & (records["latest"] > visit) & (records["read"] > visit)
+    after["visit"][is_over] = visit[is_over]
+    after["update"] = np.where(rows["updates"] > 0, rows["last_update"], 0)
+    after["before"] = np.where(rows["updates"] > 0, rows["before_update"], 0)
+    after["first"][is_over] = np.where(is_new, records["latest"], 0)[is_over]
+    after["count"][is_over] = is_new[is_over]
+    begin = np.where(is_new, records["latest"], visit)
+    watched = np.maximum(records["read"] - begin, 0) / DAY
+    after["watched"][is_over] = np.where(visit > 0, watched, 0.0)[is_over]
+    return after, gaps
+
+
+def read_before_visits(records: Records, rows: Rows, times: Seconds) -> Records:
+    """Return records with what a source that is read now tells of the time before the latest visits.
+
+    `times` as for `read_again`. What came after its latest signal before such a visit is known, too.
+    """
+    visit = rows["last_visit"].astype(np.int64)
+    is_told = (visit > records["visit"]) & (visit > records["read"]) & (times <= visit)
+    after = records.copy()
+    after[is_told] = read_again(records[is_told], times[is_told], visit[is_told])
+    return after
+
+
+def read_again(records: Records, times: Seconds, at: int | Seconds) -> Records:
+    """Return records after a source was read at second `at`, not before it was read the last time.
+
+    `times` are the latest signals that it shows of the pages, 0 for none. Records are settled.
+    """
+    after = records.copy()
+    shown = np.minimum(times, at)
+    visit = records["visit"].astype(np.int64)
+    is_visited = visit > 0
+    is_new = is_visited & (shown > visit) & (times > records["latest"])
+    begin = np.maximum(visit, records["read"])
+    watched = (at - np.maximum(begin, np.where(is_new, shown, 0))) / DAY
+    after["watched"] += np.where(is_visited, np.maximum(watched, 0.0), 0.0).astype(np.float32)
+    is_first = is_new & (records["count"] == 0)
+    after["first"][is_first] = shown[is_first]
+    after["count"] = np.minimum(records["count"].astype(np.int64) + is_new, _MOST_COUNT)
+    after["latest"] = np.maximum(records["latest"], times)
+    after["read"] = at
+    return after
+
+
+def joined_ids(records: Records, page_ids: Ids) -> Records:
+    """Return the records of these pages (ascending ids), empty ones for those that have none."""
+    after = np.zeros(len(page_ids), RECORD)
+    after["page_id"] = page_ids
+    if len(records):
+        place = np.minimum(np.searchsorted(records["page_id"], page_ids), len(records) - 1)
+        is_known = records["page_id"][place] == page_ids
+        after[is_known] = records[place[is_known]]
+    return after
+
+
+def open_likelihood(records: Records, rows: Rows, estimation: Estimation) -> FloatArray:
+    """Return how likely the signals since the last visits are; logs, (n_pages, points).
+
+    Pages of which nothing was heard since their last visit tell nothing: 0.
+    """
+    places = np.flatnonzero((records["visit"] > 0) & (records["watched"] > 0))
+    found = np.zeros((len(records), POINTS))
+    rates = rates_of(rows[places], estimation)
+    found[places] = open_log_likelihood(heard_of(records[places]), *rates)
+    return found
+
+
+def rates_of(rows: Rows, estimation: Estimation) -> tuple[FloatArray, FloatArray]:
+    """Return the pages' rates in 1/day and their spreads; a page seen once has those of the prior."""
+    has_gap = rows["visits"] >= VISITS_OF_A_RATE
+    return (
+        np.where(has_gap, rows["rate"], estimation.prior.mean_rate),
+        np.where(has_gap, rows["log_sd"], estimation.prior_log_sd),
+    )

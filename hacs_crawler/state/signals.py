@@ -1,0 +1,414 @@
+"""Where a state keeps what signals said of pages, and what their sources turned out to be worth.
+
+Beside each site (the number in its pages' rows) stand the records of its pages, by kind of signal;
+beside each source what was seen of it, and how it is read again. A source is one host's, whatever its
+pages.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from itertools import islice
+from typing import Any, Final, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hacs_crawler.exceptions import StateError
+from hacs_crawler.links import fingerprint
+from hacs_crawler.model import (
+    POINTS,
+    USUAL_PINGS,
+    USUAL_SIGNALS,
+    Trust,
+    fit_prior_of_signals,
+    posterior,
+    trust_of,
+)
+from hacs_crawler.state.database import State
+from hacs_crawler.state.heard import (
+    RECORD,
+    Records,
+    joined_ids,
+    open_likelihood,
+    read_again,
+    read_before_visits,
+    settled,
+)
+from hacs_crawler.state.reputation import Reputations
+from hacs_crawler.state.store import Annotation, Ids, Store
+from hacs_crawler.utils.arrays import FloatArray, IndexArray
+from hacs_crawler.utils.text import safe_logger
+
+logger = safe_logger(__name__)
+
+Others = Literal["gone", "silent", "unread"]
+KINDS: Final = ("sitemap", "feed", "ping")
+NOTE: Final = "signals"
+"""The note that says of which kinds there are signals, and what is expected of a new source."""
+MOST_PAGES: Final = 50_000
+"""Of a source at most so many pages are listened to: as many as one sitemap may list."""
+SITES_A_CALL: Final = 10_000
+MOST_SITES: Final = 5_000
+"""Of a source the sites of which it lists pages are remembered up to this many."""
+MOST_SOURCES_TO_FIT: Final = 2_000
+_HEARD_VERSION: Final = 1
+_HEARD: Final = struct.Struct("<Bq")
+_WORTH_VERSION: Final = 1
+_WORTH: Final = struct.Struct("<Bff")
+_TRIES: Final = 5
+
+
+def source_id(origin: str) -> int:
+    """Return the 64-bit number of a host as a source of signals, whatever its scheme and `www.`."""
+    netloc = origin.lower().partition("://")[2] or origin.lower()
+    return fingerprint(netloc.removeprefix("www."))
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """How a host's source of one kind is read: where it is, and when that was done; seconds, 0 never.
+
+    `origin` is scheme and host. `files` are what it was last found in, each with its ETag and its
+    Last-Modified, "" for none. `sites` are the numbers of the sites of which it lists pages. `tried` is
+    when it was last asked for, `failures` how often in a row that brought nothing.
+    """
+
+    origin: str
+    tried: int = 0
+    read: int = 0
+    failures: int = 0
+    files: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    sites: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Hearing:
+    """Records of one kind, by ascending page id, and what is known of their sources.
+
+    `source` are places in `sources` (numbers of sources) and in the rows of `weights`, the probabilities
+    of the model's points; `prior` are those of a source of which nothing is known.
+    """
+
+    kind: str
+    records: Records
+    source: IndexArray
+    sources: tuple[int, ...]
+    weights: FloatArray
+    prior: FloatArray
+
+
+def heard_kinds(store: Store) -> dict[str, FloatArray]:
+    """Return of which kinds there are signals, with the prior of each; takes one round trip."""
+    note = store.read_meta(NOTE)
+    if note is None:
+        return {}
+    try:
+        found = {str(kind): np.array(one, np.float64) for kind, one in note["priors"].items()}
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise _damaged(note) from error
+    for prior in found.values():
+        if prior.shape != (POINTS,) or not np.isfinite(prior).all() or (prior < 0).any():
+            raise _damaged(note)
+    return found
+
+
+def read_hearings(store: Store, sites: NDArray[np.integer]) -> list[Hearing]:
+    """Return what was heard of the pages of these sites (0: none), by kind.
+
+    Where the state holds no signal, that takes one round trip; else two more for each kind.
+    """
+    kinds = heard_kinds(store)
+    wanted = [site for site in np.unique(sites).tolist() if site] if kinds else []
+    return [_hearing(store, kind, prior, wanted) for kind, prior in kinds.items()]
+
+
+def _hearing(store: Store, kind: str, prior: FloatArray, sites: Sequence[int]) -> Hearing:
+    bodies = [
+        body
+        for start in range(0, len(sites), SITES_A_CALL)
+        for body in store.annotations(_heard(kind), sites[start : start + SITES_A_CALL]).values()
+    ]
+    parts = [_decoded(body) for body in bodies]
+    sources = tuple(sorted({source for source, _ in parts}))
+    place = {source: number for number, source in enumerate(sources)}
+    records = np.concatenate([np.zeros(0, RECORD), *(records for _, records in parts)])
+    of_parts = np.array([place[source] for source, _ in parts], np.int64)
+    source = np.repeat(of_parts, [len(records) for _, records in parts])
+    order = np.argsort(records["page_id"], kind="stable")
+    seen = read_reputations(store, kind, sources).log_likelihood()
+    return Hearing(kind, records[order], source[order], sources, posterior(seen, prior), prior)
+
+
+def read_reputations(store: Store, kind: str, sources: Sequence[int]) -> Reputations:
+    """Return what was seen of sources, in the order asked."""
+    found = store.annotations(_worth(kind), sources) if sources else {}
+    return Reputations.joined([_worth_of(found.get(source, b"")) for source in sources])
+
+
+def read_sources(store: Store, kind: str, origins: Sequence[str]) -> dict[str, Source]:
+    """Return how the sources of hosts are read, by the origins asked for; new ones for the others."""
+    found = store.annotations(_source(kind), [source_id(origin) for origin in origins])
+    sources = {origin: _source_of(found.get(source_id(origin), b"")) for origin in origins}
+    return {origin: source or Source(origin) for origin, source in sources.items()}
+
+
+def known_sources(store: Store, kind: str, most: int) -> list[Source]:
+    """Return sources that are known, those tried longest ago first."""
+    found = []
+    for batch in store.all_annotations(_source(kind)):
+        found += [one for body in batch.values() if (one := _source_of(body)) is not None]
+        found = sorted(found, key=lambda one: (one.tried, one.origin))[:most]
+    return found
+
+
+def write_sources(store: Store, kind: str, sources: Sequence[Source]) -> None:
+    """Keep how sources are read; of two that write one at once one counts."""
+    own = {source_id(source.origin): source for source in sources}
+    seen = store.annotations(_source(kind), list(own))
+    changes = [
+        Annotation(key, seen.get(key, b""), _source_bytes(source)) for key, source in own.items()
+    ]
+    store.annotate(_source(kind), changes)
+
+
+def hear(
+    state: State,
+    kind: str,
+    origin: str,
+    at: int,
+    page_ids: Ids,
+    times: np.ndarray[Any, np.dtype[np.int64]],
+    *,
+    others: Others = "gone",
+    sites: Sequence[int] = (),
+) -> tuple[int, ...]:
+    """Take in what a source of a host showed at second `at`: the latest signal of pages, by their ids.
+
+    Pages that the state does not know are passed over, and those of further than `MOST_PAGES`. `others`
+    says what becomes of pages of `sites`, listed before, that are not now: they are "gone" from it, it
+    was "silent" about them, or they are "unread". What visits found of its earlier signals is learned.
+    Returns the sites of which pages are listened to. Raises StateError.
+    """
+    ids, shown = _latest_of_each(page_ids, times)
+    rows = state.rows(ids)
+    is_known = np.flatnonzero(rows["site"] > 0)[:MOST_PAGES]
+    ids, shown, page_sites = ids[is_known], shown[is_known], rows["site"][is_known]
+    wanted = sorted({*page_sites.tolist(), *sites})
+    for _ in range(_TRIES):
+        before = state.store.annotations(_heard(kind), wanted)
+        known = {site: _decoded(body)[1] for site, body in before.items()}
+        listed = _listed(known, ids, shown, page_sites, others)
+        joined = np.concatenate([np.zeros(0, RECORD), *(one for one, _ in listed.values())])
+        latest = np.concatenate([np.zeros(0, np.int64), *(one for _, one in listed.values())])
+        rows = state.rows(joined["page_id"].astype(np.int64))
+        joined = read_before_visits(joined, rows, latest)
+        records, gaps = settled(joined, rows, state.estimation)
+        if others != "unread":
+            records = read_again(records, latest, at)
+        else:
+            is_read = np.isin(records["page_id"], ids)
+            records[is_read] = read_again(records[is_read], latest[is_read], at)
+        ends = np.cumsum([len(one) for one, _ in listed.values()])[:-1]
+        parts = dict(zip(listed, np.split(records, ends) if listed else [], strict=True))
+        changes = [
+            Annotation(site, before.get(site, b""), _encoded(source_id(origin), parts.get(site)))
+            for site in wanted
+        ]
+        if not state.store.annotate(_heard(kind), changes):
+            break
+    else:
+        return tuple(sites)  # others read the same source all the time
+    open_ = open_likelihood(records, rows, state.estimation).sum(axis=0)
+    _learn(
+        state.store, kind, origin, gaps.log_likelihood(), open_, int((records["visit"] > 0).sum())
+    )
+    _note_kind(state.store, kind)
+    return tuple(site for site, part in parts.items() if len(part))
+
+
+@dataclass(frozen=True, slots=True)
+class SourceTrust:
+    """How far a source is trusted: whose it is, when it was read, and what that rests on.
+
+    `gaps` times between two visits were looked at (`MOST_GAPS` at most, older ones fading), `pages` of
+    it were visited and are listened to.
+    """
+
+    kind: str
+    origin: str
+    read: int
+    gaps: float
+    pages: int
+    trust: Trust
+
+
+def trusted_sources(store: Store, most: int) -> list[SourceTrust]:
+    """Return the sources of which most is known, of each kind that many; raises StateError."""
+    found = []
+    for kind, prior in heard_kinds(store).items():
+        known: list[tuple[float, int, int]] = []
+        for batch in store.all_annotations(_worth(kind)):
+            seen = ((_worth_of(body), key) for key, body in batch.items())
+            known += [(float(one.gaps[0]), int(one.pages[0]), key) for one, key in seen]
+            known = sorted(known, reverse=True)[:most]
+        keys = [key for _, _, key in known]
+        bodies = store.annotations(_source(kind), keys)
+        weights = posterior(read_reputations(store, kind, keys).log_likelihood(), prior)
+        for (gaps, pages, key), own in zip(known, weights, strict=True):
+            source = _source_of(bodies.get(key, b""))
+            if source is not None:
+                trust = trust_of(own)
+                found.append(SourceTrust(kind, source.origin, source.read, gaps, pages, trust))
+    return found
+
+
+def refit_signals(store: Store) -> None:
+    """Fit to the sources known what is expected of a new one, for the next run."""
+    kinds = heard_kinds(store)
+    if not kinds:
+        return
+    priors = {}
+    for kind in kinds:
+        bodies = (body for batch in store.all_annotations(_worth(kind)) for body in batch.values())
+        seen = [_worth_of(body) for body in islice(bodies, MOST_SOURCES_TO_FIT)]
+        prior = fit_prior_of_signals(Reputations.joined(seen).log_likelihood(), _usual(kind))
+        priors[kind] = _short(prior)
+    store.write_meta(NOTE, {"priors": priors})
+
+
+def _note_kind(store: Store, kind: str) -> None:
+    kinds = heard_kinds(store)
+    if kind not in kinds:
+        priors = {name: _short(prior) for name, prior in kinds.items()}
+        store.write_meta(NOTE, {"priors": {**priors, kind: _short(_usual(kind))}})
+
+
+def _usual(kind: str) -> FloatArray:
+    return USUAL_PINGS if kind == "ping" else USUAL_SIGNALS
+
+
+def _short(prior: FloatArray) -> list[float]:
+    return [float(f"{value:.4g}") for value in prior.tolist()]
+
+
+def _latest_of_each(
+    page_ids: Ids, times: np.ndarray[Any, np.dtype[np.int64]]
+) -> tuple[Ids, np.ndarray[Any, np.dtype[np.int64]]]:
+    ids, place = np.unique(page_ids, return_inverse=True)
+    latest = np.zeros(len(ids), np.int64)
+    np.maximum.at(latest, place, times)
+    return ids, latest
+
+
+def _listed(
+    known: Mapping[int, Records],
+    ids: Ids,
+    shown: np.ndarray[Any, np.dtype[np.int64]],
+    page_sites: np.ndarray[Any, Any],
+    others: Others,
+) -> dict[int, tuple[Records, np.ndarray[Any, np.dtype[np.int64]]]]:
+    """Return the records of each site's pages that are listened to now, and their latest signals."""
+    found = {}
+    order = np.argsort(page_sites, kind="stable")
+    sites, starts = np.unique(page_sites[order], return_index=True)
+    mine = dict(zip(sites.tolist(), np.split(order, starts[1:]), strict=True)) if len(ids) else {}
+    for site in {*known, *mine}:
+        places = mine.get(site, np.zeros(0, np.int64))
+        own = known.get(site, np.zeros(0, RECORD))
+        kept = ids[places]
+        if others != "gone":
+            kept = np.union1d(kept, own["page_id"])[:MOST_PAGES]
+        records = joined_ids(own, kept)
+        latest = records["latest"].astype(np.int64)
+        at = np.searchsorted(kept, ids[places])
+        is_kept = at < len(kept)
+        latest[at[is_kept]] = shown[places[is_kept]]
+        found[site] = records, latest
+    return found
+
+
+def _learn(
+    store: Store, kind: str, origin: str, gaps: FloatArray, open_: FloatArray, pages: int
+) -> None:
+    key = source_id(origin)
+    for _ in range(_TRIES):
+        seen = store.annotations(_worth(kind), [key]).get(key, b"")
+        worth = Reputations.joined([_worth_of(seen)])
+        if len(gaps):
+            worth.add_gaps(np.zeros(len(gaps), np.int64), gaps)
+        worth.open[0], worth.pages[0] = open_, pages
+        if not store.annotate(_worth(kind), [Annotation(key, seen, _worth_bytes(worth))]):
+            return
+    logger.debug("what was learned of %s was not kept: others write there all the time", origin)
+
+
+def _heard(kind: str) -> str:
+    return f"heard.{kind}"
+
+
+def _worth(kind: str) -> str:
+    return f"worth.{kind}"
+
+
+def _source(kind: str) -> str:
+    return f"source.{kind}"
+
+
+def _encoded(source: int, records: Records | None) -> bytes:
+    if records is None or not len(records):
+        return b""
+    return _HEARD.pack(_HEARD_VERSION, source) + records.tobytes()
+
+
+def _decoded(body: bytes) -> tuple[int, Records]:
+    """Return a source and its records; what is damaged, or of a version to come, is no record."""
+    rest = len(body) - _HEARD.size
+    if rest < 0 or body[0] != _HEARD_VERSION or rest % RECORD.itemsize:
+        return 0, np.zeros(0, RECORD)
+    return _HEARD.unpack_from(body)[1], np.frombuffer(body, RECORD, offset=_HEARD.size)
+
+
+def _worth_bytes(worth: Reputations) -> bytes:
+    header = _WORTH.pack(_WORTH_VERSION, worth.gaps[0], worth.pages[0])
+    numbers = np.concatenate([worth.closed[0], worth.open[0]]).astype("<f4")
+    return header + numbers.tobytes()
+
+
+def _worth_of(body: bytes) -> Reputations:
+    worth = Reputations.empty(1)
+    if len(body) != _WORTH.size + 8 * POINTS or body[0] != _WORTH_VERSION:
+        return worth
+    _, worth.gaps[0], worth.pages[0] = _WORTH.unpack_from(body)
+    numbers = np.frombuffer(body, "<f4", offset=_WORTH.size).astype(np.float64)
+    if not np.isfinite(numbers).all():
+        return Reputations.empty(1)
+    worth.closed[0], worth.open[0] = numbers[:POINTS], numbers[POINTS:]
+    return worth
+
+
+def _source_bytes(source: Source) -> bytes:
+    value = {"version": 1, **asdict(replace(source, sites=source.sites[:MOST_SITES]))}
+    return json.dumps(value, separators=(",", ":")).encode()
+
+
+def _source_of(body: bytes) -> Source | None:
+    try:
+        value = json.loads(body)
+        return Source(
+            str(value["origin"]),
+            tried=int(value["tried"]),
+            read=int(value["read"]),
+            failures=int(value["failures"]),
+            files={str(url): (str(one[0]), str(one[1])) for url, one in value["files"].items()},
+            sites=tuple(map(int, value["sites"])),
+        )
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError):
+        return None  # it is found anew
+
+
+def _damaged(note: object) -> StateError:
+    return StateError(f"the note {NOTE!r} in the state is damaged, remove it: {str(note)[:200]}")

@@ -1,0 +1,66 @@
+"""HACS_CONDITIONAL_REQUESTS = "auto": hosts are asked so until a control visit shows a wrong answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from integration_support import Crawl, Project
+from servers import Site
+
+
+@pytest.fixture
+def site() -> Iterator[Site]:
+    with Site() as site:
+        yield site
+
+
+def crawl(project: Project, site: Site, **settings: object) -> Crawl:
+    site.visited()
+    settings = {"HACS_BUDGET": 4, "HACS_CONTROLS": 0.5, **settings}
+    return project.crawl(
+        [f"{site.url}/~a/"], "-a", "level=homepage", HACS_CONDITIONAL_REQUESTS="auto", **settings
+    )
+
+
+def conditions(site: Site) -> list[bool]:
+    """Of each request for a page whether it had a condition."""
+    asked = zip(site.headers, site.asked, strict=True)
+    return ["if-none-match" in headers for headers, path in asked if path == "/~a/"]
+
+
+def test_a_304_that_a_control_visit_contradicts_was_the_last_one(
+    site: Site, project: Project
+) -> None:
+    site.set("/~a/", "x.pdf", ETag='"always"')
+    crawl(project, site)
+    site.set("/~a/", "x.pdf", "y.pdf", ETag='"always"')
+    second = crawl(project, site)
+    assert conditions(site) == [True, False]
+    assert second.stat("hacs/controls/contradicted") == 1
+    assert "/~a/ had not changed, which had new links" in second.log
+    third = crawl(project, site)
+    assert conditions(site) == [False]
+    assert third.stat("downloader/response_status_count/304") == 0
+
+
+def test_304s_that_are_right_are_checked_a_few_times_and_go_on(
+    site: Site, project: Project
+) -> None:
+    site.set("/~a/", "x.pdf", ETag='"one"')
+    crawl(project, site)
+    found = []
+    for _ in range(4):
+        done = crawl(project, site)
+        found.append((conditions(site), done.stat("hacs/controls/confirmed")))
+    assert found == [([True, False], 1)] * 3 + [([True], 0)]
+
+
+def test_without_control_visits_left_304s_are_taken_as_they_are(
+    site: Site, project: Project
+) -> None:
+    site.set("/~a/", "x.pdf", ETag='"one"')
+    crawl(project, site, HACS_CONTROLS=0.0)
+    crawl(project, site, HACS_CONTROLS=0.0)
+    assert conditions(site) == [True]

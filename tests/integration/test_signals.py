@@ -1,0 +1,266 @@
+"""Sitemaps in real crawls: honest, lazy, lying, absent and broken ones on fifty hosts."""
+
+from __future__ import annotations
+
+import gzip
+import re
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from hashlib import sha256
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from textwrap import dedent
+from threading import Lock, Thread
+
+import numpy as np
+import pytest
+
+from hacs_crawler.links import site_id
+from hacs_crawler.model import trust_of
+from hacs_crawler.state import read_hearings, source_id
+from hacs_crawler.state.address import open_store
+from integration_support import Crawl, Project
+
+SPIDER = dedent("""
+    from pathlib import Path
+
+    import scrapy
+
+    class Pages(scrapy.Spider):
+        name = "pages"
+
+        def __init__(self, file, **kwargs):
+            super().__init__(**kwargs)
+            self.start_urls = Path(file).read_text().split()
+
+        def parse(self, response):
+            yield {"url": response.url}
+""")
+SITES = 50
+PAGES = 4
+KINDS = ("honest", "lazy", "lying", "absent", "broken")
+DAY = timedelta(days=1)
+START = datetime(2026, 1, 1, 6, tzinfo=UTC)
+LARGE = 11 * 1024 * 1024
+
+
+class Web:
+    """Fifty hosts, 127.0.0.1 to .50 on one port; page n of a host is updated every n + 2 days."""
+
+    def __init__(self) -> None:
+        self.today = START
+        self.asked: list[tuple[str, str]] = []
+        self.robots = ""
+        self._lock = Lock()
+        web = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_GET(self) -> None:
+                host = self.headers.get("Host", "").partition(":")[0]
+                with web._lock:
+                    web.asked.append((host, self.path))
+                status, headers, body = web.answer(host, self.path, dict(self.headers))
+                self.send_response(status)
+                for name, value in {**headers, "Content-Length": str(len(body))}.items():
+                    self.send_header(name, value)
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self._server = ThreadingHTTPServer(("0.0.0.0", 0), Handler)
+        self._server.daemon_threads = True
+        Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
+
+    @property
+    def port(self) -> int:
+        return int(self._server.server_port)
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+    def url(self, number: int, path: str) -> str:
+        return f"http://127.0.0.{number + 1}:{self.port}{path}"
+
+    def pages(self) -> list[str]:
+        return [self.url(n, f"/p{k}.html") for n in range(SITES) for k in range(PAGES)]
+
+    def sources(self) -> list[tuple[str, str]]:
+        return [one for one in self.asked if ".html" not in one[1]]
+
+    def updated(self, page: int) -> datetime:
+        """When a page was updated last."""
+        days = int((self.today - START) / DAY)
+        return START - DAY / 4 + DAY * (days - days % (page + 2))
+
+    def answer(
+        self, host: str, path: str, headers: dict[str, str]
+    ) -> tuple[int, dict[str, str], bytes]:
+        number = int(host.rpartition(".")[2]) - 1
+        if found := re.fullmatch(r"/p(\d)\.html", path):
+            page = int(found[1])
+            count = int((self.today - START) / DAY) // (page + 2)
+            links = "".join(f'<a href="/l{page}-{k}">x</a>' for k in range(count + 1))
+            return 200, {"Content-Type": "text/html"}, f"<html><body>{links}".encode()
+        if path == "/robots.txt" and self.robots:
+            return 200, {}, self.robots.encode()
+        if path == "/robots.txt":
+            body = f"User-agent: *\nDisallow: /private\nSitemap: {self.url(number, '/map.xml')}\n"
+            named = KINDS[number % 5] in {"honest", "lying"} and number % 2
+            return (200, {}, body.encode()) if named else (404, {}, b"")
+        if path in {"/map.xml", "/sitemap.xml"}:
+            return self.sitemap(number, path, headers)
+        return 404, {}, b""
+
+    def sitemap(
+        self, number: int, path: str, headers: dict[str, str]
+    ) -> tuple[int, dict[str, str], bytes]:
+        kind = KINDS[number % 5]
+        if kind == "absent":
+            return 404, {}, b""
+        if kind == "broken":
+            return self.broken(number)
+        times = {
+            "honest": [self.updated(page) for page in range(PAGES)],
+            "lazy": [START - 30 * DAY] * PAGES,
+            "lying": [self.today - DAY / 24] * PAGES,
+        }[kind]
+        body = self.urlset(number, [one.isoformat() for one in times])
+        etag = f'"{sha256(body).hexdigest()}"'
+        if headers.get("If-None-Match") == etag:
+            return 304, {"ETag": etag}, b""
+        return 200, {"Content-Type": "application/xml", "ETag": etag}, body
+
+    def urlset(self, number: int, times: list[str], prefix: str = "") -> bytes:
+        urls = "".join(
+            f"<url><loc>{self.url(number, f'/p{page}.html')}</loc><lastmod>{time}</lastmod></url>"
+            for page, time in enumerate(times)
+        )
+        space = "http://www.sitemaps.org/schemas/sitemap/0.9"
+        return f'<?xml version="1.0"?>{prefix}<urlset xmlns="{space}">{urls}</urlset>'.encode()
+
+    def broken(self, number: int) -> tuple[int, dict[str, str], bytes]:
+        """Give what does harm, another way on each host."""
+        space = "http://www.sitemaps.org/schemas/sitemap/0.9"
+        elsewhere = f"http://127.0.0.99:{self.port}"
+        levels = "".join(f'<!ENTITY e{n} "{f"&e{n - 1};" * 10}">' for n in range(1, 12))
+        bomb = f'<!DOCTYPE u [<!ENTITY e0 "{"x" * 100}">{levels}]>'
+        now = self.today.isoformat()
+        ways = (
+            (200, {}, b"<urlset>" + b" " * LARGE),
+            (200, {}, gzip.compress(b"<urlset>" + b" " * LARGE)),
+            (200, {}, self.urlset(number, ["&e11;"] * PAGES, bomb)),
+            (200, {}, self.urlset(number, ["2999-01-01", "yesterday", "", "-1"])),
+            (
+                200,
+                {},
+                f'<urlset xmlns="{space}"><url><loc>{elsewhere}/p0.html</loc><lastmod>{now}</lastmod>'
+                f"</url><url><loc>{self.url(number, '/unknown.html')}</loc><lastmod>{now}</lastmod>"
+                "</url></urlset>".encode(),
+            ),
+            (301, {"Location": f"{elsewhere}/sitemap.xml"}, b""),
+            (
+                200,
+                {},
+                f'<sitemapindex xmlns="{space}"><sitemap><loc>{elsewhere}/s.xml</loc></sitemap>'
+                + "".join(
+                    f"<sitemap><loc>{self.url(number, f'/s{k}.xml')}</loc></sitemap>"
+                    for k in range(500)
+                )
+                + "</sitemapindex>",
+            ),
+            (500, {}, b""),
+            (200, {}, b"\x00\xff" * 1000),
+            (301, {"Location": "/sitemap.xml"}, b""),
+        )
+        status, headers, body = ways[number // 5]
+        return status, headers, body if isinstance(body, bytes) else body.encode()
+
+
+@pytest.fixture
+def web() -> Iterator[Web]:
+    web = Web()
+    yield web
+    web.close()
+
+
+@pytest.fixture
+def crawl(web: Web, project: Project, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Crawl]:
+    """Crawls the given pages on a day of the web's, with HACS_SIGNALS as told."""
+    spider = project.folder / "spider.py"
+    spider.write_text(SPIDER)
+
+    def run(day: int, urls: list[str], **settings: object) -> Crawl:
+        web.today = START + DAY * day
+        monkeypatch.setenv("HACS_TESTS_NOW", str(web.today.timestamp()))
+        seeds = project.folder / "urls.txt"
+        seeds.write_text("\n".join(urls))
+        return project.run(
+            "runspider",
+            str(spider),
+            "-a",
+            f"file={seeds}",
+            HACS_CLOCK="tests.clocks.of_environment",
+            LOG_LEVEL="DEBUG",
+            **settings,
+        )
+
+    return run
+
+
+def test_honest_sitemaps_say_where_to_look_and_no_other_does_harm(
+    web: Web, project: Project, crawl: Callable[..., Crawl]
+) -> None:
+    crawls = [crawl(0, web.pages(), HACS_SIGNALS=120)]
+    crawls += [crawl(day, web.pages(), HACS_SIGNALS=120, HACS_BUDGET=100) for day in (2, 4, 6, 8)]
+
+    assert {one.exit_status for one in crawls} == {0}
+    assert all(one.stat("hacs/signals/requests") <= 120 for one in crawls)
+    assert all(one.stat("hacs/visits") <= 100 for one in crawls[1:])
+    own = {f"127.0.0.{n + 1}" for n in range(SITES)}
+    assert {host for host, _ in web.asked} <= own
+    pages = {path for _, path in web.asked if path.endswith(".html")}
+    assert pages == {f"/p{page}.html" for page in range(PAGES)}
+    assert crawls[-1].stat("hacs/signals/not_modified") > 0
+
+    store = open_store(project.state, "hacs", Path())
+    try:
+        sites = np.array([site_id(url) for url in web.pages()])
+        (hearing,) = read_hearings(store, sites)
+        recall: dict[str, list[float]] = {}
+        for number in range(SITES):
+            key = source_id(web.url(number, "").rstrip("/"))
+            if key in hearing.sources:
+                weights = hearing.weights[hearing.sources.index(key)]
+                recall.setdefault(KINDS[number % 5], []).append(trust_of(weights).recall)
+    finally:
+        store.close()
+    assert min(recall["honest"]) > 2 * max(recall["lazy"])
+    assert "absent" not in recall
+
+
+def test_signals_cost_a_drop_in_no_request(web: Web, crawl: Callable[..., Crawl]) -> None:
+    done = crawl(0, web.pages()[:20], ROBOTSTXT_OBEY=False, HACS_SIGNALS=0)
+    assert done.exit_status == 0
+    assert web.sources() == []
+
+
+def test_sources_of_hosts_that_this_run_does_not_crawl_are_left_alone(
+    web: Web, crawl: Callable[..., Crawl]
+) -> None:
+    crawl(0, web.pages(), HACS_SIGNALS=500)
+    web.asked.clear()
+    crawl(2, web.pages()[:PAGES], HACS_SIGNALS=500)
+    assert {host for host, _ in web.asked} == {"127.0.0.1"}
+
+
+def test_a_sitemap_that_robots_txt_forbids_is_not_asked_for(
+    web: Web, crawl: Callable[..., Crawl]
+) -> None:
+    web.robots = "User-agent: *\nDisallow: /sitemap.xml\n"
+    crawl(0, web.pages()[:PAGES], HACS_SIGNALS=500)
+    assert "/sitemap.xml" not in {path for _, path in web.asked}

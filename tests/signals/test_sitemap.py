@@ -1,0 +1,148 @@
+"""Sitemaps as they come: honest, packed, damaged, and made to do harm."""
+
+from __future__ import annotations
+
+import gzip
+from datetime import UTC, datetime
+
+import pytest
+
+from hacs_crawler.signals.listing import SignalError, second_of
+from hacs_crawler.signals.sitemap import MOST_BYTES, MOST_ENTRIES, read_sitemap, sitemaps_of_robots
+from hacs_crawler.utils.times import DAY
+
+URL = "http://a.example/sitemap.xml"
+NOW = int(datetime(2026, 3, 1, tzinfo=UTC).timestamp())
+NAMESPACE = 'xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
+
+
+def sitemap(*entries: tuple[str, str]) -> bytes:
+    urls = "".join(
+        f"<url><loc>{loc}</loc><lastmod>{lastmod}</lastmod></url>" for loc, lastmod in entries
+    )
+    return f'<?xml version="1.0"?><urlset {NAMESPACE}>{urls}</urlset>'.encode()
+
+
+def second(*numbers: int) -> int:
+    return int(datetime(*numbers, tzinfo=UTC).timestamp())  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("2026-01-02T03:04:05Z", second(2026, 1, 2, 3, 4, 5)),
+        ("2026-01-02T03:04:05+02:00", second(2026, 1, 2, 1, 4, 5)),
+        ("2026-01-02T03:04", second(2026, 1, 2, 3, 4)),
+        ("2026-01-02", second(2026, 1, 3) - 1),
+        ("2026-03-01", second(2026, 3, 2) - 1),
+        ("2026-03-05", None),
+        ("1969-12-01", None),
+        ("0001-01-01T00:00:00+14:00", None),
+        ("yesterday", None),
+        ("", None),
+    ],
+)
+def test_a_time_is_read_as_it_is_meant_and_a_wrong_one_is_none(
+    text: str, expected: int | None
+) -> None:
+    assert second_of(text, NOW) == expected
+
+
+def test_pages_come_with_the_time_of_their_latest_change() -> None:
+    listing = read_sitemap(
+        sitemap(
+            ("http://a.example/1", "2026-01-02T00:00:00Z"),
+            ("http://a.example/1", "2026-01-03T00:00:00Z"),
+            ("/2", "2026-01-02T00:00:00Z"),
+        ),
+        URL,
+        NOW,
+    )
+    assert listing.pages == {
+        "http://a.example/1": second(2026, 1, 3),
+        "http://a.example/2": second(2026, 1, 2),
+    }
+
+
+@pytest.mark.parametrize(
+    "loc",
+    [
+        "http://b.example/1",
+        "http://www.a.example/1",
+        "http://a.example:8080/1",
+        "//b.example/1",
+        "ftp://a.example/1",
+        "http://[a.example/1",
+        "javascript:1",
+        "",
+    ],
+)
+def test_what_is_of_another_host_or_no_page_is_passed_over(loc: str) -> None:
+    listing = read_sitemap(sitemap((loc, "2026-01-02")), URL, NOW)
+    assert (listing.pages, listing.unread) == ({}, 1)
+
+
+def test_pages_without_a_usable_time_are_not_listed() -> None:
+    body = sitemap(("/1", "soon"), ("/2", ""), ("/3", "2999-01-01"))
+    listing = read_sitemap(body, URL, NOW)
+    assert (listing.pages, listing.unread) == ({}, 3)
+
+
+def test_an_index_names_files_of_its_own_host() -> None:
+    body = (
+        f"<sitemapindex {NAMESPACE}><sitemap><loc>/s1.xml</loc></sitemap>"
+        "<sitemap><loc>http://b.example/s2.xml</loc></sitemap></sitemapindex>"
+    ).encode()
+    assert read_sitemap(body, URL, NOW).files == ["http://a.example/s1.xml"]
+
+
+def test_packed_sitemaps_are_unpacked_up_to_a_size() -> None:
+    body = sitemap(("/1", "2026-01-02"))
+    assert read_sitemap(gzip.compress(body), URL, NOW).pages
+    with pytest.raises(SignalError, match="unpacked"):
+        read_sitemap(gzip.compress(b" " * (MOST_BYTES + 1)), URL, NOW)
+    with pytest.raises(SignalError, match="larger"):
+        read_sitemap(body + b" " * MOST_BYTES, URL, NOW)
+
+
+def test_entities_are_not_expanded() -> None:
+    levels = "".join(f'<!ENTITY e{n} "{f"&e{n - 1};" * 10}">' for n in range(1, 12))
+    body = (
+        f'<?xml version="1.0"?><!DOCTYPE u [<!ENTITY e0 "x">{levels}'
+        '<!ENTITY file SYSTEM "file:///etc/hostname">]>'
+        f"<urlset {NAMESPACE}><url><loc>http://a.example/&e11;&file;</loc>"
+        "<lastmod>2026-01-02</lastmod></url>"
+        "<url><loc>http://a.example/2</loc><lastmod>2026-01-02</lastmod></url></urlset>"
+    ).encode()
+    listing = read_sitemap(body, URL, NOW)
+    assert all(len(page) < 100 for page in listing.pages)
+
+
+def test_damaged_xml_is_read_as_far_as_it_goes() -> None:
+    body = sitemap(("/1", "2026-01-02"), ("/2", "2026-01-02"))
+    assert len(read_sitemap(body[:-30], URL, NOW).pages) >= 1
+
+
+def test_not_more_entries_are_read_than_a_sitemap_may_have() -> None:
+    body = sitemap(*((f"/{n}", "2026-01-02") for n in range(MOST_ENTRIES + 5)))
+    assert len(read_sitemap(body, URL, NOW).pages) == MOST_ENTRIES
+
+
+@pytest.mark.parametrize("body", [b"", b"not xml", b"<html><body/></html>", b"\x1f\x8bdamaged"])
+def test_what_is_no_sitemap_says_so(body: bytes) -> None:
+    with pytest.raises(SignalError):
+        read_sitemap(body, URL, NOW)
+
+
+def test_robots_txt_names_sitemaps_of_its_own_host() -> None:
+    body = (
+        b"User-agent: *\nDisallow: /private\nSitemap: /one.xml\n"
+        b"sitemap: http://a.example/two.xml\nSitemap: http://b.example/s.xml\nSitemap: \xff\n"
+        b"Sitemap: /one.xml\n"
+    )
+    expected = ["http://a.example/one.xml", "http://a.example/two.xml"]
+    assert sitemaps_of_robots(body, "http://a.example/robots.txt") == expected
+
+
+def test_a_day_stands_for_its_end() -> None:
+    assert second_of("2026-02-01", NOW) == second(2026, 2, 1) + DAY - 1

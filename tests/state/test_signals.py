@@ -1,0 +1,205 @@
+"""What signals said of pages, kept beside sites and sources."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from hacs_crawler.exceptions import StateError
+from hacs_crawler.links import page_id_of, site_id
+from hacs_crawler.model import trust_of
+from hacs_crawler.state import (
+    Annotation,
+    Estimation,
+    Hearing,
+    MemoryStore,
+    Others,
+    Source,
+    State,
+    Store,
+    Visit,
+    hear,
+    known_sources,
+    read_hearings,
+    read_sources,
+    refit_signals,
+    trusted_sources,
+    write_sources,
+)
+from hacs_crawler.utils.times import DAY
+
+START = 20_000 * DAY
+HOST = "http://a.example"
+URLS = [f"{HOST}/{number}.html" for number in range(20)]
+
+
+def visited(store: Store, days: float = 0, urls: list[str] = URLS, links: int = 1) -> State:
+    state = State(store, Estimation())
+    at = int(START + days * DAY)
+    state.record([Visit(url, at, links=frozenset(range(links))) for url in urls])
+    return state
+
+
+def listen(
+    state: State,
+    days: float,
+    times: dict[str, float],
+    others: Others = "gone",
+    sites: tuple[int, ...] = (),
+) -> tuple[int, ...]:
+    ids = np.array([page_id_of(url) for url in times], np.int64)
+    shown = np.array([int(START + day * DAY) for day in times.values()], np.int64)
+    return hear(
+        state, "sitemap", HOST, int(START + days * DAY), ids, shown, others=others, sites=sites
+    )
+
+
+def heard(store: Store, url: str = URLS[0]) -> dict[str, float]:
+    (hearing,) = read_hearings(store, np.array([site_id(url)]))
+    (place,) = np.flatnonzero(hearing.records["page_id"] == page_id_of(url))
+    record = hearing.records[place]
+    return {name: record[name].item() for name in record.dtype.names or ()}
+
+
+def hearing(store: Store) -> Hearing:
+    (found,) = read_hearings(store, np.array([site_id(URLS[0])]))
+    return found
+
+
+def test_nothing_is_heard_where_the_state_holds_no_signal(store: Store) -> None:
+    assert read_hearings(store, np.array([1, 2, 3])) == []
+
+
+def test_signals_since_the_last_visit_are_counted_and_the_time_watched(store: Store) -> None:
+    state = visited(store)
+    sites = listen(state, 2, {URLS[0]: -5})
+    assert sites == (site_id(URLS[0]),)
+    assert (heard(store)["count"], heard(store)["watched"]) == (0, 2.0)
+    listen(state, 6, {URLS[0]: 3})
+    listen(state, 7, {URLS[0]: 3})
+    found = heard(store)
+    assert (found["count"], found["first"]) == (1, START + 3 * DAY)
+    assert found["watched"] == 2 + 3 + 1, "of days 2 to 3 nobody knows whether there was another"
+
+
+def test_a_visit_begins_anew_and_what_it_found_is_learned(store: Store) -> None:
+    state = visited(store)
+    for turn in range(1, 13):
+        signalled = dict.fromkeys(URLS[::2], 10.0 * turn - 3)
+        listen(state, 10 * turn - 1, {**dict.fromkeys(URLS, -5.0), **signalled})
+        visited(store, 10 * turn, URLS[::2], links=1 + turn)
+        visited(store, 10 * turn, URLS[1::2])
+    listen(state, 121, dict.fromkeys(URLS, 117.0))
+    assert heard(store)["count"] == 0
+    trust = trust_of(hearing(store).weights[0])
+    assert trust.recall > 0.8
+    assert trust.false_per_day < 0.01
+
+
+def test_a_source_that_is_read_after_the_visit_still_tells_of_the_time_before_it(
+    store: Store,
+) -> None:
+    state = visited(store)
+    for turn in range(1, 9):
+        listen(state, 10 * turn - 5, dict.fromkeys(URLS, 10.0 * turn - 11))
+        visited(store, 10 * turn, links=1 + turn)
+    assert trust_of(hearing(store).weights[0]).recall > 0.7
+
+
+def test_a_day_that_a_visit_lies_in_is_not_counted_again_after_it(store: Store) -> None:
+    """A sitemap that names days: what it says of today was seen by today's visit."""
+    state = visited(store)
+    listen(state, 5.2, {URLS[0]: 5.99})
+    assert heard(store)["count"] == 1
+    visited(store, 5.3, links=2)
+    listen(state, 6.2, {URLS[0]: 5.99})
+    assert heard(store)["count"] == 0
+
+
+def test_unknown_pages_are_passed_over_until_they_are_visited(store: Store) -> None:
+    state = State(store, Estimation())
+    assert listen(state, 0, dict.fromkeys(URLS, -1.0)) == ()
+    visited(store, 1, URLS[:1])
+    assert len(listen(state, 2, dict.fromkeys(URLS, -1.0))) == 1
+    assert len(hearing(store).records) == 1
+
+
+@pytest.mark.parametrize(
+    ("others", "count", "watched"), [("silent", 0, 9.0), ("unread", 0, 5.0), ("gone", None, None)]
+)
+def test_what_becomes_of_pages_that_are_not_listed_now_is_said(
+    others: Others, count: int | None, watched: float | None
+) -> None:
+    store = MemoryStore()
+    state = visited(store)
+    sites = listen(state, 5, dict.fromkeys(URLS[:2], -1.0))
+    listen(state, 9, {URLS[1]: -1.0}, others, sites)
+    ids = hearing(store).records["page_id"].tolist()
+    if count is None:
+        assert page_id_of(URLS[0]) not in ids
+    else:
+        assert heard(store)["count"] == count
+        assert heard(store)["watched"] == watched
+
+
+def test_how_sources_are_read_is_kept(store: Store) -> None:
+    source = Source(HOST, 5, 4, 3, {f"{HOST}/s.xml": ('"e"', "")}, (1, 2))
+    write_sources(store, "sitemap", [source, Source("https://b.example", tried=1)])
+    assert read_sources(store, "sitemap", [HOST, "http://c.example"]) == {
+        HOST: source,
+        "http://c.example": Source("http://c.example"),
+    }
+    write_sources(store, "sitemap", [replace(source, tried=9)])
+    assert [one.tried for one in known_sources(store, "sitemap", 10)] == [1, 9]
+    assert known_sources(store, "feed", 10) == []
+
+
+def test_what_is_expected_of_a_new_source_is_fitted_to_those_known(store: Store) -> None:
+    refit_signals(store)
+    assert read_hearings(store, np.array([1])) == []
+    state = visited(store)
+    for turn in range(1, 10):
+        listen(state, 10 * turn - 1, dict.fromkeys(URLS, 10.0 * turn - 3))
+        visited(store, 10 * turn, links=1 + turn)
+    before = trust_of(hearing(store).prior).recall
+    refit_signals(store)
+    assert trust_of(hearing(store).prior).recall > before
+
+
+def test_how_far_sources_are_trusted_is_told_for_those_of_which_most_is_known(store: Store) -> None:
+    assert trusted_sources(store, 10) == []
+    state = visited(store)
+    for turn in range(1, 10):
+        listen(state, 10 * turn - 1, dict.fromkeys(URLS, 10.0 * turn - 3))
+        visited(store, 10 * turn, links=1 + turn)
+    write_sources(store, "sitemap", [Source(HOST, read=7)])
+    (found,) = trusted_sources(store, 10)
+    assert (found.kind, found.origin, found.read, found.pages) == ("sitemap", HOST, 7, len(URLS))
+    assert found.gaps == 8 * len(URLS)
+    assert found.trust.recall > 0.7
+    assert trusted_sources(store, 0) == []
+
+
+@pytest.mark.parametrize("body", [b"\x01", b"\x02" + bytes(56), b"\x01" + bytes(11), b"{}"])
+def test_damaged_annotations_are_as_none(body: bytes) -> None:
+    store = MemoryStore()
+    state = visited(store)
+    listen(state, 1, dict.fromkeys(URLS, -1.0))
+    for kind in ("heard.sitemap", "worth.sitemap", "source.sitemap"):
+        for key in store.annotated(kind).tolist():
+            seen = store.annotations(kind, [key])[key]
+            store.annotate(kind, [Annotation(key, seen, body)])
+    assert all(len(one.records) == 0 for one in read_hearings(store, np.array([site_id(URLS[0])])))
+    assert known_sources(store, "sitemap", 10) == []
+    listen(state, 2, dict.fromkeys(URLS, -1.0))
+    assert len(hearing(store).records) == len(URLS)
+
+
+@pytest.mark.parametrize("note", [[], {"priors": {"sitemap": [1.0]}}, {"priors": 3}, {}])
+def test_a_damaged_note_is_named(note: object) -> None:
+    store = MemoryStore()
+    store.write_meta("signals", note)
+    with pytest.raises(StateError, match="'signals'"):
+        read_hearings(store, np.array([1]))
