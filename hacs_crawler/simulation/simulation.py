@@ -358,7 +358,9 @@ class _Day:
         )
 
         def score(candidates: Candidates) -> Floats:
-            return np.where(is_left, contender.score(candidates), -np.inf)
+            found = np.asarray(contender.score(candidates))
+            is_usable = found.shape == is_left.shape  # what is not, the ranking refuses by its name
+            return np.where(is_left, found, -np.inf) if is_usable else found
 
         options = RankingOptions(
             without_experiment(Policy("simulated", score, uses_rate=contender.uses_rate)),
