@@ -16,7 +16,6 @@ with HACS_PAGES = "all" and HACS_REVISIT = "budget". In the last half of the run
 
 import argparse
 import os
-import subprocess
 import sys
 import tempfile
 import time
@@ -26,13 +25,23 @@ from threading import Thread
 
 import numpy as np
 
-HERE = Path(__file__).parent
+ROOT = Path(__file__).parents[1]
+sys.path.append(str(ROOT / "tests"))
+import forks  # noqa: E402 - what starts Scrapy at once for the tests
+
 DAY = 86_400
 START = 1_700_000_000
 MEDIAN_DAYS, LOG_SD = 20.0, 1.5
 PER_LISTING = 10
 ADDON = 'ADDONS={"hacs_crawler.addon.HacsAddon": 500}'
-COMMON = {"ROBOTSTXT_OBEY": False, "CONCURRENT_REQUESTS_PER_DOMAIN": 8, "DOWNLOAD_DELAY": 0}
+COMMON = {
+    "ADDONS": "{}",
+    "AUTOTHROTTLE_ENABLED": False,
+    "CONCURRENT_REQUESTS_PER_DOMAIN": 8,
+    "COOKIES_ENABLED": True,
+    "DOWNLOAD_DELAY": 0,
+    "ROBOTSTXT_OBEY": False,
+}
 
 QUOTES = """
 import scrapy
@@ -188,15 +197,14 @@ def crawl(folder: Path, now: float, settings: list[str]) -> str:
         **os.environ,
         "PAGES_NOW": str(now),
         "PAGES_BEGAN": str(time.monotonic()),
-        "PYTHONPATH": os.pathsep.join([str(HERE), os.environ.get("PYTHONPATH", "")]),
     }
-    command = [sys.executable, "-m", "scrapy", "runspider", str(folder / "spider.py")]
+    command = ["runspider", str(folder / "spider.py")]
     for one in [*(f"{name}={value}" for name, value in COMMON.items()), *settings]:
         command += ["-s", one]
-    done = subprocess.run(
-        command, env=environment, capture_output=True, text=True, cwd=folder, check=True
-    )
-    return done.stderr
+    done = forks.run("scrapy", command, ROOT, environment=environment)
+    if done.returncode:
+        sys.exit(done.stderr.decode())
+    return done.stderr.decode()
 
 
 def days_of(
@@ -231,7 +239,11 @@ def measure(name: str, options: argparse.Namespace) -> None:
         (folder / "spider.py").write_text(PROJECTS[name].format(url=web.url))
         crawl(folder, START, [])
         budget = round(options.share * web.requests)
-        state = [ADDON, f"HACS_STATE=sqlite:///{folder}/state.db", "HACS_CLOCK=every_page.clock"]
+        state = [
+            ADDON,
+            f"HACS_STATE=sqlite:///{folder}/state.db",
+            "HACS_CLOCK=benchmarks.every_page.clock",
+        ]
         every = [*state, "HACS_PAGES=all", *options.s]
         few = [*every, f"HACS_BUDGET={budget}", "HACS_REVISIT=budget"]
         ours = days_of(web, folder, options.runs, every, few)

@@ -20,7 +20,7 @@ STOREYS = {
     "looking back": (("report",), ("experiment",), ("simulation",), ("evaluation",)),
     "what users meet": (("config",), ("outcome", "items")),
     "who is visited": (("ranking",), ("fleet",)),
-    "what is known": (("interest",), ("archive", "signals"), ("state",)),
+    "what is known": (("interest",), ("archive", "signals"), ("rendering",), ("state",)),
     "mathematics": (("model", "statistics"),),
     "tools": (("links",), ("utils", "exceptions")),
 }

@@ -9,10 +9,12 @@ from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
 from scrapy.utils.misc import load_object
 
 from hacs_crawler.config import DEFAULTS
+from hacs_crawler.crawl.browser_handler import with_browser
 from hacs_crawler.crawl.prometheus import Metrics
 from hacs_crawler.crawl.scheduler import HacsScheduler
 from hacs_crawler.middlewares.link_additions import LinkAdditionsMiddleware
 from hacs_crawler.middlewares.page_memory import PageMemoryMiddleware
+from hacs_crawler.middlewares.rendering import RenderingMiddleware
 from hacs_crawler.middlewares.retry_after import RetryAfterMiddleware
 from hacs_crawler.middlewares.robotstxt import ObeyedRobotsTxtMiddleware
 from hacs_crawler.state import is_server
@@ -26,6 +28,8 @@ COMPONENTS = (
     ("SPIDER_MIDDLEWARES", LinkAdditionsMiddleware, 40),
     # nearest the engine: sees the last of several redirects and retries only
     ("DOWNLOADER_MIDDLEWARES", PageMemoryMiddleware, 40),
+    # next to it: what this one asks for, and what it takes for better, is not seen by that one
+    ("DOWNLOADER_MIDDLEWARES", RenderingMiddleware, 45),
     # nearer the downloader than RetryMiddleware (550), which swallows 429 and 503
     ("DOWNLOADER_MIDDLEWARES", RetryAfterMiddleware, 560),
     ("EXTENSIONS", Metrics, 0),
@@ -62,6 +66,7 @@ class HacsAddon:
         """Wire scheduler and middlewares, and for a fleet the queue that its workers share."""
         self._set_scheduler(settings)
         _set_robotstxt(settings)
+        _set_browser(settings)
         if settings.get("HACS_FLEET") and is_server(str(settings.get("HACS_STATE"))):
             for name, value in FLEET.items():
                 if (settings.getpriority(name) or 0) <= SETTINGS_PRIORITIES["addon"]:
@@ -102,6 +107,18 @@ def _set_robotstxt(settings: BaseSettings) -> None:
     scrapys = {key: None for key in base if load_object(key) is RobotsTxtMiddleware}
     components = {**own, **scrapys, ObeyedRobotsTxtMiddleware: order}
     settings.set(name, components, settings.getpriority(name) or 0)
+
+
+def _set_browser(settings: BaseSettings) -> None:
+    """Put what can render around the project's own download handlers, where that is asked for."""
+    if settings.get("HACS_RENDER", DEFAULTS["HACS_RENDER"]) == DEFAULTS["HACS_RENDER"]:
+        return
+    name = "DOWNLOAD_HANDLERS"
+    handlers, known = settings.getdict(name), settings.getwithbase(name)
+    for scheme in ("http", "https"):
+        if known.get(scheme) is not None:
+            handlers[scheme] = with_browser(known[scheme])
+    settings.set(name, handlers, max(settings.getpriority(name) or 0, SETTINGS_PRIORITIES["addon"]))
 
 
 def _order_of(settings: BaseSettings, name: str, component: type) -> int | None:

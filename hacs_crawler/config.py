@@ -20,7 +20,7 @@ from hacs_crawler.fleet.board import LEASE_SECONDS
 from hacs_crawler.links import LinkRules, check_url, without_login
 from hacs_crawler.model import ESTIMATORS
 from hacs_crawler.ranking.arms import Arm, Experiment, without_experiment
-from hacs_crawler.ranking.options import RankingOptions
+from hacs_crawler.ranking.options import InstantOptions, RankingOptions, instant_options
 from hacs_crawler.ranking.policies import POLICIES, Policy, policy_of
 from hacs_crawler.state import UPDATES, Estimation, check_state, is_server
 
@@ -39,6 +39,8 @@ DEFAULTS: Final[dict[str, Any]] = {
     "HACS_LEASE_SECONDS": LEASE_SECONDS,
     "HACS_POLICY": "hacs",
     "HACS_EXPERIMENT": None,
+    "HACS_INSTANT": None,
+    "HACS_UPDATE_VALUE": 1.0,
     "HACS_ESTIMATOR": "bayes",
     "HACS_FADE_DAYS": 365.0,
     "HACS_ELAPSED_FROM": "visit",
@@ -63,6 +65,8 @@ DEFAULTS: Final[dict[str, Any]] = {
     "HACS_LINKS_ALLOW": [],
     "HACS_LINKS_DENY": [],
     "HACS_LINK_BYTES": None,
+    "HACS_RENDER": "never",
+    "HACS_RENDER_SECONDS": 30.0,
     "HACS_CONDITIONAL_REQUESTS": False,
     "HACS_SIGNALS": None,
     "HACS_RETRY_AFTER": False,
@@ -79,6 +83,7 @@ DEFAULTS: Final[dict[str, Any]] = {
     "HACS_MEMENTOS_PER_MINUTE": 480.0,
     "HACS_ARCHIVE_PAUSE_SECONDS": 60.0,
 }
+RENDER: Final = ("never", "auto", "always")
 MIN_LINK_BYTES: Final = 64
 """What 32 links take at least; a sample of fewer would say little of a page."""
 
@@ -106,6 +111,8 @@ class Config:
     inner_scheduler: str
     link_rules: LinkRules
     link_bytes: int | None
+    render: str
+    render_seconds: float
     conditional_requests: bool | Literal["auto"]
     signals: int
     retry_after: bool
@@ -146,6 +153,7 @@ class Config:
         read = _Reader(settings)
         check_state(read.text("HACS_STATE"), read.text("HACS_NAMESPACE"))
         cfg = closest_scrapy_cfg()
+        base = Path(cfg).parent if cfg else Path.cwd()
         return cls(
             state=read.text("HACS_STATE"),
             namespace=read.text("HACS_NAMESPACE"),
@@ -156,7 +164,7 @@ class Config:
                 fade_days=read.number("HACS_FADE_DAYS", above=0.0, at_most=math.inf),
                 updates="site" if read.choice("HACS_UPDATES", UPDATES) == "site" else "page",
             ),
-            ranking=read.ranking(),
+            ranking=read.ranking(base),
             pages=read.pages(),
             revisit=read.revisit(),
             revisit_after=read.optional_text("HACS_REVISIT_AFTER"),
@@ -170,6 +178,8 @@ class Config:
                 deny=read.patterns("HACS_LINKS_DENY"),
             ),
             link_bytes=read.count("HACS_LINK_BYTES", MIN_LINK_BYTES),
+            render=read.choice("HACS_RENDER", RENDER),
+            render_seconds=read.number("HACS_RENDER_SECONDS", above=0.0, at_most=600.0),
             conditional_requests=read.switch_or_auto("HACS_CONDITIONAL_REQUESTS"),
             signals=read.count("HACS_SIGNALS", 0) or 0,
             retry_after=read.switch("HACS_RETRY_AFTER"),
@@ -180,7 +190,7 @@ class Config:
             clock=read.clock(),
             metrics=read.address("HACS_METRICS"),
             archives=read.archives(),
-            base=Path(cfg).parent if cfg else Path.cwd(),
+            base=base,
         )
 
 
@@ -315,7 +325,7 @@ class _Reader:
         is_on = self.pages() != "start" or self.revisit() is not None
         return share if is_on else None
 
-    def ranking(self) -> RankingOptions:
+    def ranking(self, base: Path) -> RankingOptions:
         policy = _policy("HACS_POLICY", self.value("HACS_POLICY"))
         budget = self.count("HACS_BUDGET")
         return RankingOptions(
@@ -330,7 +340,18 @@ class _Reader:
             control_share=self.number("HACS_CONTROLS", at_most=0.5),
             discover=self.discover(),
             random_seed=self.seed("HACS_RANDOM_SEED"),
+            instant=self.instant(base),
+            update_value=self.number("HACS_UPDATE_VALUE", above=0.0),
         )
+
+    def instant(self, base: Path) -> InstantOptions | None:
+        value = self.value("HACS_INSTANT")
+        if value is None or value == "":
+            return None
+        try:
+            return instant_options(value, base)
+        except ValueError as error:
+            raise _wrong("HACS_INSTANT", value, str(error)) from error
 
     def archives(self) -> tuple[ArchiveAddress, ...]:
         one = ArchiveAddress(

@@ -4,6 +4,8 @@ Polite by default: robots.txt is obeyed, a host gets one request at a time with 
 the pause follows the host's own speed. Every setting may be overridden with `-s NAME=VALUE`.
 """
 
+from importlib.util import find_spec
+
 BOT_NAME = "hacs-crawler"
 ADDONS = {"hacs_crawler.addon.HacsAddon": 500}
 
@@ -21,6 +23,9 @@ DOWNLOAD_TIMEOUT = 60
 DOWNLOAD_MAXSIZE = 32 * 1024 * 1024
 # nearer the engine than HttpCompressionMiddleware (590), and before Scrapy decodes a page (580)
 DOWNLOADER_MIDDLEWARES = {"hacs_crawler.middlewares.slow_encoding.SlowEncodingMiddleware": 585}
+
+HACS_RENDER = "auto" if find_spec("scrapy_playwright") else "never"
+HACS_RENDER_SECONDS = 90  # with the pauses between what a page asks for
 
 TELNETCONSOLE_ENABLED = False
 COOKIES_ENABLED = False

@@ -121,7 +121,9 @@ class LinkAdditionsMiddleware:
         is_to_be_asked_twice = request.meta.pop("hacs_control", False)
         session.stats.answers += 1
         rules = session.link_rules(response.url)
-        visit, reason = observe(response, url, at, rules, prediction)
+        visit, reason = observe(
+            response, url, at, rules, prediction, whole="hacs_needs_browser" not in request.meta
+        )
         if visit is not None and reason == "not_html" and not self._was_seen(url):
             visit = None  # a feed, an image: no page, and no attempt at one
         if reason and session.asked is not None:

@@ -13,6 +13,8 @@ from scrapy.http import HtmlResponse, Response
 from scrapy.linkextractors import IGNORED_EXTENSIONS
 from twisted.python.failure import Failure
 
+from hacs_crawler.crawl.instant import PRIORITY, with_tier
+from hacs_crawler.crawl.meta import hub_meta
 from hacs_crawler.crawl.rounds import Rounds
 from hacs_crawler.crawl.seeds import planned_seeds, seeds_of
 from hacs_crawler.crawl.session import Session
@@ -83,13 +85,14 @@ class ScholarSpider(Spider):
             session.fail(problem)
         await session.open()
         if session.is_open:  # else it has said why
-            rounds = Rounds(self.crawler)
-            async for request in self._round(session):
-                yield request
+            requests = self._rounds(session)
             # a fleet begins its rounds itself, and asks the worker that ranks for the seeds of each
-            while self.is_endless and not session.is_of_fleet and await rounds.next():
-                async for request in self._round(session):
-                    yield request
+            if session.instant is not None and self.is_endless and session.is_of_fleet:
+                self.logger.warning("HACS_INSTANT has no rounds in a fleet")
+            elif session.instant is not None and self.is_endless:
+                requests = with_tier(session, requests, self._hub_request)
+            async for request in requests:
+                yield request
 
     def _problem(self) -> str:
         """Return what is wrong with the arguments, "" if nothing is."""
@@ -112,6 +115,15 @@ class ScholarSpider(Spider):
         """Whether rounds follow one another."""
         return self.forever == "1"
 
+    async def _rounds(self, session: Session) -> AsyncIterator[Request]:
+        """Yield the seeds of one round after the other."""
+        rounds = Rounds(self.crawler)
+        async for request in self._round(session):
+            yield request
+        while self.is_endless and not session.is_of_fleet and await rounds.next():
+            async for request in self._round(session):
+                yield request
+
     async def _round(self, session: Session) -> AsyncIterator[Request]:
         """Yield the seeds of one round; what is wrong with them ends the crawl."""
         number = 0
@@ -131,6 +143,43 @@ class ScholarSpider(Spider):
         else:
             async for url in seeds_of(session, self.seeds):
                 yield Request(url, callback=self.parse, errback=self.note_failure)
+
+    def _hub_request(self, url: str) -> Request:
+        return Request(
+            url,
+            callback=self.parse_hub,
+            errback=self.note_hub_failure,
+            priority=PRIORITY,
+            meta=hub_meta(url),
+            cb_kwargs={"hub": url},
+        )
+
+    def parse_hub(self, response: Response, hub: str) -> Iterator[Any]:
+        """Report a hub of the instant tier, and follow the links that are new, no farther."""
+        session = Session.of(self.crawler)
+        if session.instant is not None:
+            session.instant.note_answer(hub)
+        outcome = response.meta.get("hacs")
+        if not isinstance(outcome, Outcome):
+            return
+        session.stats.count("instant/visits")
+        if outcome.is_update:
+            session.stats.count("instant/updates")
+            session.stats.count("instant/new_links", len(outcome.new_links))
+        for found in self.parse(response):
+            if not isinstance(found, Request):
+                yield found
+            elif outcome.is_new(found.url):
+                found.cb_kwargs["links"] = self._most_links  # what is behind it waits for a round
+                yield found
+
+    def note_hub_failure(self, failure: Failure) -> None:
+        """Say why a hub could not be visited."""
+        session = Session.of(self.crawler)
+        request: Request = failure.request  # type: ignore[attr-defined]
+        if session.instant is not None:
+            session.instant.note_answer(request.cb_kwargs["hub"])
+        self.note_failure(failure)
 
     def parse(self, response: Response, **kwargs: Any) -> Iterator[Any]:
         """Report the page, and follow its links inside the site."""

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -84,6 +85,18 @@ class Project:
             return State(store, Estimation()).load([key]).get(key)
         finally:
             store.close()
+
+
+def begin_rounds(
+    project: Project, seeds: str, *arguments: str, **settings: object
+) -> subprocess.Popen[str]:
+    """Start `scrapy crawl scholar -a forever=1`, which goes on until it gets a signal."""
+    options = [*QUICK, f"HACS_STATE={project.state}", "LOG_LEVEL=DEBUG"]
+    options += [f"{name}={value}" for name, value in settings.items()]
+    command = [sys.executable, "-m", "scrapy", "crawl", "scholar", "-a", f"seeds={seeds}"]
+    command += ["-a", "forever=1", *arguments]
+    command += [part for one in options for part in ("-s", one)]
+    return subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True)
 
 
 def read_until(process: subprocess.Popen[str], text: str, times: int = 1) -> str:

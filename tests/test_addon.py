@@ -8,6 +8,7 @@ from scrapy.settings import Settings
 from scrapy.utils.misc import load_object
 
 from hacs_crawler.addon import HacsAddon
+from hacs_crawler.crawl.browser_handler import BrowserHandler
 from hacs_crawler.middlewares.robotstxt import ObeyedRobotsTxtMiddleware
 
 STATE = "redis://localhost:6379/0"
@@ -81,3 +82,29 @@ def test_a_project_s_own_reading_of_robotstxt_stays() -> None:
 
     settings = settings_of(DOWNLOADER_MIDDLEWARES={RobotsTxtMiddleware: None, Own: 100})
     assert robotstxt_of(settings) == [(Own, 100)]
+
+
+def test_unless_pages_are_to_be_rendered_download_handlers_stay_as_they_are() -> None:
+    for settings in (settings_of(), settings_of(HACS_RENDER="never")):
+        assert settings["DOWNLOAD_HANDLERS"] == {}
+
+
+@pytest.mark.parametrize("mode", ["auto", "always"])
+def test_what_renders_is_around_the_handlers_of_http_and_nothing_else(mode: str) -> None:
+    settings = settings_of(HACS_RENDER=mode)
+    assert {*settings["DOWNLOAD_HANDLERS"]} == {"http", "https"}
+    for handler in settings["DOWNLOAD_HANDLERS"].values():
+        assert issubclass(handler, BrowserHandler)
+        assert handler.around == settings["DOWNLOAD_HANDLERS_BASE"]["https"]
+        assert not handler.lazy
+
+
+def test_a_project_s_own_handlers_are_what_it_is_around() -> None:
+    class Own:
+        lazy = True
+
+    settings = settings_of(HACS_RENDER="auto", DOWNLOAD_HANDLERS={"http": Own, "https": None})
+    handlers = settings["DOWNLOAD_HANDLERS"]
+    assert handlers["http"].around is Own
+    assert handlers["http"].lazy
+    assert handlers["https"] is None

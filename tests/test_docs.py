@@ -46,7 +46,9 @@ SCRAPYS_OWN_META = {
     "is_start_request",
     "depth",
     "download_slot",
+    "dont_cache",
     "dont_retry",
+    "download_latency",
     "dont_redirect",
     "redirect_urls",
     "retry_times",
@@ -79,7 +81,7 @@ def first_column(page: str, heading: str) -> list[str]:
 
 
 def stats_in_code() -> set[str]:
-    counted = in_code(r'(?:stats|self)\.count\(\s*f?"([a-z][a-z_/{}.]+)"')
+    counted = in_code(r'(?:stats|self)\.(?:count|gauge)\(\s*f?"([a-z][a-z_/{}.]+)"')
     families = {name for name in counted if "{" in name}
     assert families == {
         "archive/mementos_failed/{memento.problem}",
@@ -168,7 +170,16 @@ def test_every_policy_is_documented() -> None:
     page = (ROOT / "docs" / "policies.md").read_text()
     assert re.findall(r"^\| [^|]+ \| `([a-z-]+)` \|", page, re.MULTILINE) == list(
         dict.fromkeys(
-            ["hacs", "freshness", "staleness", "unseen-links", "hacs-without-signals", *POLICIES]
+            [
+                "hacs",
+                "freshness",
+                "staleness",
+                "unseen-links",
+                "interest",
+                "per-cost",
+                "hacs-without-signals",
+                *POLICIES,
+            ]
         )
     )
 
@@ -188,7 +199,8 @@ def test_what_a_simulation_reports_and_simulates_is_documented() -> None:
         Standing(1, score, 1, 1).as_json()
     )
     others = first_column("docs/simulation.md", "## What can be simulated")
-    assert {*others, *POLICIES} == set(BASELINES)
+    without_cost = {name for name, policy in POLICIES.items() if not policy.uses_cost}
+    assert {*others, *without_cost} == set(BASELINES)
 
 
 def test_the_readmes_settings_are_the_settings_with_their_defaults() -> None:

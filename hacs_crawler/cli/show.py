@@ -17,6 +17,7 @@ from hacs_crawler.cli.host import show_host
 from hacs_crawler.cli.period import Period, parse_period, period_json, period_of, period_text
 from hacs_crawler.cli.rank import Json
 from hacs_crawler.cli.text import days_text, interval_text
+from hacs_crawler.cli.visit_cost import VisitCost
 from hacs_crawler.config import Config
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.links import check_url, page_id_of, site_id, without_login
@@ -90,6 +91,7 @@ class PageReport:
     period: Period | None = None
     set_aside: int = 0
     """How many visits are later than now, and not in `page`."""
+    cost: VisitCost = field(default_factory=VisitCost)
 
 
 def show(
@@ -184,6 +186,7 @@ def report_of(
             estimation,
         ),
         togetherness=(float(togetherness.of(np.array([site]))[0]), togetherness.overall),
+        cost=VisitCost.read(state, page.url),
     )
 
 
@@ -256,6 +259,8 @@ def _as_json(report: PageReport, estimator: str) -> dict[str, Any]:
             }
             for one in report.signals
         ],
+        "rendered": report.cost.is_rendered,
+        "seconds": report.cost.page.seconds or None,
         "p": outlook.p,
         "raw_p": outlook.raw_p,
         "arm": outlook.arm or None,
@@ -294,6 +299,7 @@ def _text(report: PageReport, config: Config, now: float) -> Iterator[str]:
         yield f"  churn        {_churn(report)}"
     if config.ranking.counts_siblings:
         yield f"  siblings     {_siblings(report)}"
+    yield from report.cost.lines()
     corrected = "" if outlook.p == outlook.raw_p else f" ({outlook.raw_p:.4f} before calibration)"
     yield f"  p now        {outlook.p:.4f}{corrected}"
     yield f"  rank         {_rank(outlook)}"

@@ -65,6 +65,8 @@ class Care:
         request = response.request
         if self._pages != "start" or request is None or isinstance(response, HtmlResponse):
             return False
+        if request.method != "GET":
+            return False
         return is_start(request) or bool(request.meta.get("hacs_list"))
 
 

@@ -16,6 +16,7 @@ from scrapy.http import HtmlResponse, Response
 from scrapy.utils.defer import maybe_deferred_to_future
 
 from hacs_crawler.crawl.loop import begin, sleep
+from hacs_crawler.crawl.meta import is_to_be_rendered, mark_to_render
 from hacs_crawler.crawl.observation import observe, readable
 from hacs_crawler.crawl.scrapy_internals import download, is_closing
 from hacs_crawler.crawl.session import Session
@@ -168,4 +169,6 @@ def _again(first: Request) -> Request:
     )
     for name in _CONDITIONS:
         again.headers.pop(name, None)
+    if is_to_be_rendered(first):
+        mark_to_render(again)
     return again

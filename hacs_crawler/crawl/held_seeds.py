@@ -194,9 +194,9 @@ class HeldSeeds:
         started = time.perf_counter()
         session = self._session
         if self._selection is None:
-            options = self._config.ranking.seeded(secrets.randbits(63))
+            options = session.ranking.seeded(secrets.randbits(63))
             most = session.allowance.most
-            self._selection = Selection(options, session.correct, seed_url, most)
+            self._selection = Selection(options, session.correct, seed_url, most, session.costs)
         try:
             dropped = self._selection.offer(
                 held,
@@ -226,6 +226,9 @@ class HeldSeeds:
             return
         chosen, others = self._selection.take(is_last=is_idle)
         self._drop(others, "budget")
+        if self._session.instant is not None:
+            for best in chosen:
+                self._session.instant.note_chosen(best.p, best.controls)
         run, release = self._session.run, next(self._releases)
         is_by_score = len(chosen) == 1 and not self._config.rank_window
         for best, label in zip(chosen, self._session.labels, strict=True):

@@ -38,6 +38,23 @@ def sleep(seconds: float) -> Deferred[None]:
     return deferred
 
 
+async def wait_for(deferred: Deferred[T], seconds: float) -> None:
+    """Return when a Deferred has its result, or after that time; what it has stays its own."""
+    if deferred.called:
+        return
+    woken: Deferred[None] = Deferred()
+
+    def wake(result: object = None) -> object:
+        if not woken.called:
+            woken.callback(None)
+        return result
+
+    cancel = call_later(seconds, wake)
+    deferred.addBoth(wake)
+    await maybe_deferred_to_future(woken)
+    cancel()
+
+
 @contextmanager
 def shutdown_waits() -> Iterator[Callable[[], bool]]:
     """Have the end of the process wait for what is done in here, and for what Scrapy does after it.

@@ -11,7 +11,9 @@ names, and `meta["hacs_after_form"]` what was reached after a form was posted.
 took from its fleet's plan, `meta["hacs_claimed"]` a request whose page is held for its answer, and
 `meta["hacs_put_back"]` one whose host wants a pause. `meta["hacs_arm"]` is the arm of an experiment that
 a seed and the requests that follow from it are of. `meta["hacs_control"]` marks a seed whose page is to
-be asked a second time, and that second request.
+be asked a second time, and that second request. `meta["hacs_render"]` is the URL of a request that is
+to go through a browser, `meta["hacs_needs_browser"]` marks one that should, but there is none, and
+`meta["hacs_seconds"]` is how long the answer took.
 """
 
 from __future__ import annotations
@@ -26,6 +28,13 @@ from hacs_crawler.state import Prediction, check_prediction
 
 RECORD: Final = "record"
 """The `meta["hacs"]` of a request whose page is recorded, and looked after where HACS_PAGES says so."""
+
+
+_OF_ITS_OWN: Final = (
+    *("hacs", "hacs_page", "hacs_planned", "hacs_control", "hacs_care", "hacs_seed"),
+    "hacs_needs_browser",
+)
+"""What a request whose meta was copied from another one's does not keep."""
 
 
 def page_url(request: Request) -> str | None:
@@ -103,6 +112,11 @@ def planned_meta(
     return {**meta, "hacs_arm": arm} if arm else meta
 
 
+def hub_meta(url: str) -> dict[str, Any]:
+    """Return the meta of a request for a hub of the instant tier, which is not ranked with the seeds."""
+    return {"hacs": True, "hacs_unsent": True, "hacs_page": url}
+
+
 def take_unsent_mark(request: Request) -> bool:
     """Return whether a seed was chosen from a plan and not sent yet; its redirects and retries were."""
     return bool(request.meta.pop("hacs_unsent", False))
@@ -111,6 +125,16 @@ def take_unsent_mark(request: Request) -> bool:
 def take_put_back_mark(request: Request) -> bool:
     """Return whether a request was taken out of the downloader because its host wants a pause."""
     return bool(request.meta.pop("hacs_put_back", False))
+
+
+def mark_to_render(request: Request) -> None:
+    """Have a request go through a browser; one for another URL that its meta is copied to does not."""
+    request.meta["hacs_render"] = request.url
+
+
+def is_to_be_rendered(request: Request) -> bool:
+    """Whether a request is to go through a browser."""
+    return request.meta.get("hacs_render") == request.url
 
 
 def check_ranked(request: Request) -> None:
@@ -134,7 +158,7 @@ def forget_copied_meta(request: Request) -> None:
     if request.url == outcome.requested_url:
         meta["hacs"] = True
         return
-    for key in ("hacs", "hacs_page", "hacs_planned", "hacs_control", "hacs_care", "hacs_seed"):
+    for key in _OF_ITS_OWN:
         meta.pop(key, None)
 
 

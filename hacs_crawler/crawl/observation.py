@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final, NamedTuple
 
 from scrapy.http import HtmlResponse, Response
@@ -42,11 +43,14 @@ def observe(
     at: int,
     rules: LinkRules,
     prediction: Prediction | None = None,
+    *,
+    whole: bool = True,
 ) -> Observation:
     """Return what a response, which came at second `at` since 1970 UTC, tells of a page.
 
     A visit is a 2xx answer with HTML, or a 304, which shows no update. 404 and 410 mark the page gone.
-    Everything else tells nothing. `rules` say which links count.
+    Everything else tells nothing, nor does HTML that is not `whole`, as of a page that needs a browser
+    where there is none. `rules` say which links count.
     """
     if "cached" in response.flags:
         return Observation(None, "cached")
@@ -54,9 +58,10 @@ def observe(
     if response.status in GONE_STATUSES:
         visit = Visit(page_url, at, News.GONE, prediction=prediction, bytes=size)
         return Observation(visit, "gone")
-    if response.status == NOT_MODIFIED:
+    if response.status == NOT_MODIFIED and whole:
         return Observation(Visit(page_url, at, prediction=prediction, bytes=size))
-    links, reason = _links(response, rules)
+    rules = rules_for(response, rules)
+    links, reason = shown_links(response, rules) if whole else (None, "needs_browser")
     if links is None:
         visit = Visit(page_url, at, News.FAILED, prediction=prediction, bytes=size)
         return Observation(visit, reason)
@@ -83,7 +88,17 @@ def readable(response: HtmlResponse) -> HtmlResponse:
     return response
 
 
-def _links(response: Response, rules: LinkRules) -> tuple[frozenset[int] | None, str]:
+def is_rendered(response: Response) -> bool:
+    """Whether a response shows a page as a browser does: scrapy-playwright says so."""
+    return "playwright" in response.flags
+
+
+def rules_for(response: Response, rules: LinkRules) -> LinkRules:
+    """Return the rules by which links of a response count: a browser shows others than plain answers."""
+    return replace(rules, rendered=True) if is_rendered(response) else rules
+
+
+def shown_links(response: Response, rules: LinkRules) -> tuple[frozenset[int] | None, str]:
     """Return the page's links, or None and why there are none to be had."""
     if not 200 <= response.status < 300:
         return None, "status"

@@ -45,6 +45,8 @@ class Choice:
     """Those behind a form that is posted again."""
     behind_form: int = 0
     """How many were passed over because no form is posted again for them."""
+    damaged: int = 0
+    """Of how many the record of how they were asked for is damaged."""
     gone: list[tuple[int, str]] = field(default_factory=list)
     """Ids and callbacks of pages whose callback the spider no longer has."""
 
@@ -80,6 +82,12 @@ class Revisits:
             if session.ranker is not None:
                 session.ranker.watch.is_reading = False
         _say_gone(choice, spider)
+        if choice.damaged:
+            logger.warning(
+                "%d records of how pages are asked for are damaged: these pages are visited, and their "
+                "records mended, when the spider comes across them",
+                choice.damaged,
+            )
         self._keep_for_later(choice)
         session.stats.count("revisits", len(choice.requests))
         for request in choice.requests:
@@ -150,9 +158,11 @@ def _chosen(state: State, config: Config, spider: Spider, now: float) -> Choice:
             ids = plan.page_ids[start : start + PAGES_A_CALL].tolist()
             asked = read_asked(state, spider.name, ids)
             for page_id, how in ((one, asked.get(one)) for one in ids):
-                if how is None or len(choice) >= number:
-                    continue
-                if how.after_form and not may_be_after_form:
+                if len(choice) >= number:
+                    break
+                if how is None:
+                    choice.damaged += 1
+                elif how.after_form and not may_be_after_form:
                     choice.behind_form += 1
                 else:
                     _choose(choice, page_id, how, callbacks, spider)

@@ -6,17 +6,26 @@ A test for each (tests/crawl/test_scrapy_internals.py) says which one a new vers
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable
 from typing import Any
 
+import scrapy
 from scrapy import Request
+from scrapy.core import downloader as downloader_module
 from scrapy.core.downloader import Downloader
 from scrapy.core.scheduler import BaseScheduler
 from scrapy.crawler import Crawler
+from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
 from scrapy.http import Response
 from scrapy.utils.defer import maybe_deferred_to_future
 from scrapy.utils.misc import build_from_crawler
+from twisted.internet.defer import Deferred
 
+_GETS_SPIDER = scrapy.version_info < (2, 14)
+"""Whether methods inside Scrapy have to be given the spider."""
+_slot_clock: Callable[[], float] = getattr(downloader_module, "monotonic", time.time)
+"""What a slot's times are of: monotonic where Scrapy's downloader imports that."""
 _plain_host = re.compile(r"https?://([A-Za-z0-9.-]+)(?:[/?#]|\Z)").match
 
 
@@ -77,6 +86,33 @@ class Downloads:
         if found is not None:
             found.delay = max(found.delay, delay)
 
+    def take_turn(self, request: Request, at_most: float) -> float | None:
+        """Return in how many seconds a request may be sent that does not wait in its slot's queue.
+
+        The slot's delay runs from then on. None, and no turn is taken, where that is later than in
+        `at_most` seconds.
+        """
+        slot, now = self._slot_for(request), _slot_clock()
+        turn = max(now, slot.lastseen + slot.download_delay())
+        if turn - now > at_most:
+            return None
+        slot.lastseen = turn
+        return float(turn - now)
+
+    def note_sent(self, request: Request) -> None:
+        """Have a slot's delay run from now on: what had its turn some time ago is sent only now."""
+        slot = self._slot_for(request)
+        slot.lastseen = max(slot.lastseen, _slot_clock())
+
+    def _slot_for(self, request: Request) -> Any:
+        downloader = self._downloader
+        assert downloader is not None  # noqa: S101 - there is one while requests are sent
+        found = downloader.slots.get(self.slot_of(request))
+        if found is not None:
+            return found
+        more = (self._crawler.spider,) if _GETS_SPIDER else ()
+        return downloader._get_slot(request, *more)[1]  # noqa: SLF001
+
     def recall(self, slot: str, is_meant: Callable[[Request], bool], error: Exception) -> None:
         """Take requests out of a slot's queue before they are sent; each ends with the error."""
         downloader = self._downloader
@@ -104,6 +140,18 @@ class Downloads:
             is_own = getattr(type(self._found), "get_slot_key", None) is Downloader.get_slot_key
             self._slots_are_hosts = is_own and not getattr(self._found, "ip_concurrency", 0)
         return self._found
+
+
+async def check_robotstxt(crawler: Crawler, request: Request) -> None:
+    """Raise IgnoreRequest where the project obeys robots.txt, and it forbids a request."""
+    middleware = crawler.get_downloader_middleware(RobotsTxtMiddleware)
+    if middleware is not None:
+        more = (crawler.spider,) if _GETS_SPIDER else ()
+        checked: Any = middleware.process_request(request, *more)
+        if isinstance(checked, Deferred):
+            checked = maybe_deferred_to_future(checked)
+        if checked is not None:
+            await checked
 
 
 async def download(crawler: Crawler, request: Request) -> Response:

@@ -97,9 +97,11 @@ async def planned_seeds(session: Session) -> AsyncIterator[tuple[str, dict[str, 
         await session.sources.listen_to_known()
     started = time.perf_counter()
     plan = await session.pages.patiently(
-        make_plan, session.config.ranking, session.clock(), controls=session.allowance.most
+        make_plan, session.ranking, session.clock(), controls=session.allowance.most
     )
     session.allowance.made += int(plan.asked_twice.sum())
+    if session.instant is not None:
+        session.instant.note_chosen(plan.p, int(plan.asked_twice.sum()))
     session.stats.count("rank_seconds", time.perf_counter() - started)
     if not plan.known:
         raise SeedsError("seeds = 'state': there is no usable seed in it, it knows no page yet")

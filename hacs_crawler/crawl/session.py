@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, Protocol
 
@@ -19,6 +19,7 @@ from hacs_crawler.crawl.asked import AskedPages
 from hacs_crawler.crawl.backoff import HostPauses
 from hacs_crawler.crawl.care import Care
 from hacs_crawler.crawl.fleet_member import Crew, SeedRanker
+from hacs_crawler.crawl.instant import InstantTier
 from hacs_crawler.crawl.loop import Worker, begin, shutdown_waits
 from hacs_crawler.crawl.meta import page_url, prediction_of
 from hacs_crawler.crawl.page_cache import PageCache
@@ -34,8 +35,10 @@ from hacs_crawler.links import LinkRules, Varying, host_of, page_id_of
 from hacs_crawler.ranking.calibration import Drift, drift_of
 from hacs_crawler.ranking.candidates import Correct
 from hacs_crawler.ranking.controls import Allowance, keep_allowance, read_allowance
+from hacs_crawler.ranking.instant import read_tier, with_hubs
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.plan import correction_of
+from hacs_crawler.rendering import Costs, read_costs
 from hacs_crawler.state import (
     Label,
     News,
@@ -66,6 +69,8 @@ class Kept(NamedTuple):
     correct: Correct | None
     allowance: Allowance
     varying: dict[str, Varying]
+    ranking: RankingOptions
+    costs: Costs | None
 
 
 class Ranker(SeedRanker, Protocol):
@@ -120,6 +125,8 @@ class Session:
         """What is left out of the links of pages, by host; known once the state is open."""
         self.allowance = Allowance()
         """How many control visits this run may make; known once the state is open."""
+        self.costs: Costs | None = None
+        """What visits take, where a policy asks for that; known once the state is open."""
         self.stats = CrawlStats(crawler.stats)
         self.log_summary: Callable[[], None] = self.stats.log_summary
         self.pauses = HostPauses(time.monotonic)
@@ -133,6 +140,11 @@ class Session:
         """Which hosts' 304s can be trusted."""
         self.sources: SignalSources | None = None
         """What reads sources of signals; None where HACS_SIGNALS is off."""
+        self.instant: InstantTier | None = None
+        """When the hubs of HACS_INSTANT are visited, if that is on."""
+        self._ranking: RankingOptions | None = None
+        self.before_close: list[Callable[[], Awaitable[None]]] = []
+        """What is to be done while the state is still open."""
         self._opening: Deferred[None] | None = None
         self._worker = Worker()
         self._state: State | None = None
@@ -141,17 +153,23 @@ class Session:
         self.crew: Crew | None = None
         """This crawl's part in its fleet, if HACS_FLEET is on."""
         try:
-            self.config = Config.from_settings(crawler.settings)
-            self.clock = self.config.clock
-            self.care = Care(self.config.pages)
-            if self.config.signals:
-                self.sources = SignalSources(crawler, self, self.config.signals)
+            self._configure(Config.from_settings(crawler.settings))
         except ConfigError as error:
             self.fail(str(error))
         for name, similar in unknown_settings(crawler.settings).items():
             hint = f"; did you mean {similar}?" if similar else ""
             logger.warning("%s is not a setting of hacs-crawler%s", name, hint)
         crawler.signals.connect(self.close, signals.spider_closed)
+
+    def _configure(self, config: Config) -> None:
+        """Make what the settings ask for; raises ConfigError."""
+        self.config = config
+        self.clock = config.clock
+        self.care = Care(config.pages)
+        if config.signals:
+            self.sources = SignalSources(self._crawler, self, config.signals)
+        if config.ranking.instant is not None:
+            self.instant = InstantTier(config.ranking, config.round_minutes)
 
     @classmethod
     def of(cls, crawler: Crawler) -> Session:
@@ -246,6 +264,12 @@ class Session:
             on_error=self._note_state_error,
         )
 
+    @property
+    def ranking(self) -> RankingOptions:
+        """How a round of all pages is ranked, and its budget, from what the state knows of hubs."""
+        assert self._ranking is not None, "the session is not open"  # noqa: S101
+        return self._ranking if self.instant is None else self.instant.main_round(self._ranking)
+
     def link_rules(self, url: str) -> LinkRules:
         """Return which links count of a page found at a URL, and what is left out of them."""
         assert self.config is not None  # noqa: S101 - the session is open
@@ -254,7 +278,7 @@ class Session:
         return rules if varying is None else replace(rules, varying=varying)
 
     def _use(self, kept: Kept) -> None:
-        self.correct, self.allowance, self.varying = kept
+        self.correct, self.allowance, self.varying, self._ranking, self.costs = kept
 
     async def seeds_of_fleet(
         self, start: AsyncIterator[Any], again: Callable[[], AsyncIterator[Any]], *, forever: bool
@@ -294,11 +318,14 @@ class Session:
         """Read what is to be known for ranking anew, and count what is found from now on."""
         assert self.config is not None  # noqa: S101 - the session is open
         try:
-            renewed = await self.pages.patiently(_renewed, self.config.ranking)
+            self._use(await self.pages.patiently(_renewed, self.config))
+        except ConfigError as error:
+            logger.warning("%s; the round goes by what was read before", error)
         except StateError as error:
             self.fail(str(error))
             return
-        self._use(renewed)
+        if self.instant is not None:
+            self.instant.begin_round()
         self.run = int(self.clock())
         if self.sources is not None:
             self.sources.begin_round()
@@ -321,6 +348,8 @@ class Session:
             await self.open()
         if self._pages is not None:
             started = time.monotonic()
+            for last in self.before_close:
+                await last()
             self._note_unfinished()
             await self._pages.close()
             await self._keep_asked()
@@ -446,9 +475,11 @@ def _open_state(config: Config) -> tuple[State, Kept]:
     """Return the open state, and what it keeps for this run."""
     state = open_state(*config.state_arguments)
     try:
+        if config.ranking.instant is not None:
+            read_tier(config.ranking.instant)  # before a request goes out it is said what is wrong
         for label in config.ranking.labels(config.estimation):
             state.keep_label(label)
-        return state, _renewed(state, config.ranking)
+        return state, _renewed(state, config)
     except BaseException:
         state.close()
         raise
@@ -463,13 +494,16 @@ def _open_board(config: Config, fleet: str) -> Board:
     return RedisBoard(config.state, config.namespace, fleet, lease_seconds=config.lease_seconds)
 
 
-def _renewed(state: State, options: RankingOptions) -> Kept:
+def _renewed(state: State, config: Config) -> Kept:
     """Read anew what the state keeps for a run, and its prior."""
     state.read_prior()
+    options = with_hubs(config.ranking, state, config.clock())
     return Kept(
         correction_of(state, options),
         read_allowance(state, options.budget, options.control_share),
         read_varying(state),
+        options,
+        read_costs(state) if options.uses_cost else None,
     )
 
 

@@ -15,7 +15,7 @@ PAGES: Final = "pages.txt"
 REPORT: Final = "report.html"
 STATE: Final = "state.db"
 
-_CONFIGURATION: Final = """[settings]
+CONFIGURATION: Final = """[settings]
 default = demo_settings
 """
 _SETTINGS: Final = '''"""The Scrapy project of a demonstration; `hacs demo` wrote it."""
@@ -70,7 +70,7 @@ def write_project(folder: Path, web: Web, ports: tuple[int, int], budget: int) -
         memento=MEMENTO_PATH,
     )
     for name, text in (
-        ("scrapy.cfg", _CONFIGURATION),
+        ("scrapy.cfg", CONFIGURATION),
         ("demo_settings.py", settings),
         (HOMEPAGES, _lines(base + path for path in web.homepages())),
         (PAGES, _lines(base + page.path for page in web.pages)),

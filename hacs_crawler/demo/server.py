@@ -31,6 +31,8 @@ NOT_FOUND: Final = Reply(404, GONE, {"Content-Type": HTML})
 
 Site = Callable[[str], Reply]
 """Answers a request, given what follows the host in its URL."""
+Note = Callable[[str, int, str], None]
+"""Is told of each request: what follows the host, the status, and the user agent."""
 
 
 class LiveWeb:
@@ -77,10 +79,11 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     wbufsize = -1  # one packet an answer
     disable_nagle_algorithm = True
-    server: _Server
+    server: Server
 
     def do_GET(self) -> None:
         answer = self.server.site(self.path)
+        self.server.note(self.path, answer.status, self.headers.get("User-Agent", "-"))
         self.send_response_only(answer.status)
         for name, value in answer.headers.items():
             self.send_header(name, value)
@@ -89,7 +92,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(answer.body)
 
 
-class _Server(ThreadingHTTPServer):
+class Server(ThreadingHTTPServer):
     """Serves one site on a free port of this machine."""
 
     daemon_threads = True
@@ -97,13 +100,14 @@ class _Server(ThreadingHTTPServer):
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.site: Site = lambda _: NOT_FOUND
+        self.note: Note = lambda _path, _status, _agent: None
 
     def handle_error(self, request: object, client_address: object) -> None:
         """Pass over connections that a crawler has cut."""
 
-    def begin(self, site: Site) -> None:
-        """Reply requests from now on, in a thread of its own."""
-        self.site = site
+    def begin(self, site: Site, note: Note | None = None) -> None:
+        """Reply requests from now on, in a thread of its own; `note` is told of each."""
+        self.site, self.note = site, note or self.note
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
 
@@ -114,7 +118,7 @@ def serve(folder: Path) -> None:
     def now() -> float:
         return clock.read(folder / CLOCK_FILE)
 
-    live, pages, mementos = LiveWeb(web, now), _Server(), _Server()
+    live, pages, mementos = LiveWeb(web, now), Server(), Server()
     base = f"http://127.0.0.1:{pages.server_port}"
     pages.begin(live.answer)
     mementos.begin(archive_site(Archive(web, base, live.show), now))

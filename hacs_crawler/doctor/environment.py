@@ -12,7 +12,8 @@ from typing import Any, Final
 from packaging.requirements import Requirement
 from scrapy.settings import BaseSettings
 
-from hacs_crawler.config import Clock
+from hacs_crawler.config import DEFAULTS, Clock
+from hacs_crawler.crawl.browser import system_browser
 from hacs_crawler.doctor.check import Check, failure, ok, warning
 
 PACKAGE: Final = "hacs-crawler"
@@ -95,9 +96,10 @@ class Watch:
 
 
 def playwright_checks(settings: BaseSettings) -> Iterator[Check]:
-    """Start a browser as scrapy-playwright would; nothing where the settings do not name it."""
+    """Start a browser as a crawl would; nothing where the settings ask for none."""
     handlers = settings.getdict("DOWNLOAD_HANDLERS").values()
-    if not any("scrapy_playwright" in str(handler) for handler in handlers):
+    is_named = any("scrapy_playwright" in str(handler) for handler in handlers)
+    if not is_named and not _is_to_render(settings):
         if any(str(name).startswith("PLAYWRIGHT_") for name in settings):
             yield warning(
                 "playwright",
@@ -117,11 +119,15 @@ def playwright_checks(settings: BaseSettings) -> Iterator[Check]:
     yield _browser_check(settings)
 
 
+def _is_to_render(settings: BaseSettings) -> bool:
+    return bool(settings.get("HACS_RENDER", DEFAULTS["HACS_RENDER"]) != DEFAULTS["HACS_RENDER"])
+
+
 def _browser_check(settings: BaseSettings) -> Check:
     for name in ("PLAYWRIGHT_CDP_URL", "PLAYWRIGHT_CONNECT_URL"):
         if settings.get(name):
             return ok("playwright", f"a browser elsewhere is used ({name}); it was not looked at")
-    from playwright.sync_api import (  # type: ignore[import-not-found] # noqa: PLC0415 - optional
+    from playwright.sync_api import (  # noqa: PLC0415 - optional
         Error,
         sync_playwright,
     )
@@ -134,7 +140,10 @@ def _browser_check(settings: BaseSettings) -> Check:
     options |= settings.getdict("PLAYWRIGHT_LAUNCH_OPTIONS")
     try:
         with sync_playwright() as playwright:
-            browser = getattr(playwright, kind).launch(**options)
+            one = getattr(playwright, kind)
+            if _is_to_render(settings):
+                options |= system_browser(settings, one.executable_path)
+            browser = one.launch(**options)
             version = browser.version
             browser.close()
     except (Error, TypeError, OSError) as error:

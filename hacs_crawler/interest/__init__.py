@@ -5,6 +5,7 @@ from hacs_crawler.interest.hubs import KINDS, Hubs, hub_of, hubs_of, seed_lines
 from hacs_crawler.interest.judging import MODELS, Judged, Rules, judge, rows_json
 from hacs_crawler.interest.logs import LINES_TO_TELL, LogReader, check_site, is_log
 from hacs_crawler.interest.problems import Problems
+from hacs_crawler.interest.seed_list import ListedHub, hub_line, read_hubs
 from hacs_crawler.interest.signs import sign_of_cut, signs_of_window
 from hacs_crawler.interest.tables import ROLES, TableReader
 from hacs_crawler.interest.views import (
@@ -27,6 +28,7 @@ __all__ = [
     "ROLES",
     "Hubs",
     "Judged",
+    "ListedHub",
     "LogReader",
     "Problems",
     "Rules",
@@ -39,10 +41,12 @@ __all__ = [
     "day_text",
     "gathered",
     "hours_by",
+    "hub_line",
     "hub_of",
     "hubs_of",
     "is_log",
     "judge",
+    "read_hubs",
     "rows_json",
     "seed_lines",
     "sign_of_cut",

@@ -11,8 +11,9 @@ from urllib.parse import urlsplit
 import numpy as np
 
 from hacs_crawler.interest.judging import Judged
+from hacs_crawler.interest.seed_list import ListedHub, hub_line
 from hacs_crawler.links import check_url
-from hacs_crawler.model import Places, best_places, score_places
+from hacs_crawler.model import Places, Tempers, best_places, score_places, tempers_of
 from hacs_crawler.utils.arrays import IndexArray
 
 KINDS: Final = ("site", "folder")
@@ -21,11 +22,12 @@ _DATED: Final = re.compile(r"\d+(?:[-_.]\d+)*").fullmatch
 
 @dataclass(frozen=True, slots=True)
 class Hubs:
-    """Places where pages lie, by their URLs, their scores, and the place of each page."""
+    """Places where pages lie: their URLs, their scores, the place of each page, their pages' curves."""
 
     urls: list[str]
     places: Places
     place_of: IndexArray
+    tempers: Tempers
 
     def listed(self, top: int | None, burden: int | None) -> IndexArray:
         """Return the numbers of the best, best first: at most `top`, or of `burden` pages together."""
@@ -58,16 +60,21 @@ def hubs_of(judged: Judged, kind: str) -> Hubs:
         dtype=np.int64,
     )
     places = score_places(place_of, judged.classes, judged.totals, len(numbers))
-    return Hubs(list(numbers), places, place_of)
+    tempers = tempers_of(place_of, judged.classes, judged.curves, judged.totals, len(numbers))
+    return Hubs(list(numbers), places, place_of, tempers)
 
 
 def seed_lines(hubs: Hubs, chosen: IndexArray) -> Iterator[str]:
-    """Yield the lines of a seed file, as the spider `scholar` reads it: a URL, and why in a comment."""
-    places = hubs.places
+    """Yield the lines of a list of hubs, which is a seed file: a URL, and what is known in a comment."""
+    places, tempers = hubs.places, hubs.tempers
     for place in chosen.tolist():
-        url = hubs.urls[place]
-        if check_url(url) is None:
-            yield (
-                f"{url} # {places.score[place]:.3f}: {places.temporal[place]} of "
-                f"{places.judged[place]} pages temporal"
+        if check_url(hubs.urls[place]) is None:
+            hub = ListedHub(
+                hubs.urls[place],
+                score=float(places.score[place]),
+                mu=float(tempers.mu[place]),
+                sigma=float(tempers.sigma[place]),
+                worth=float(tempers.worth[place]),
             )
+            why = f"{places.temporal[place]} of {places.judged[place]} pages temporal"
+            yield hub_line(hub, why)

@@ -59,13 +59,15 @@ class LinkRules:
     Suffix List that tldextract ships, private part included: each author's pages at github.io are a
     site). `allow` and `deny` are searched for in the canonical link, scheme included: one of
     `allow` has to be found, unless there are none, and none of `deny`. `varying` is what is left out of
-    links that count, where anything is known of the page's host.
+    links that count, where anything is known of the page's host. `rendered` says that the page is
+    taken as a browser shows it, with links that its scripts have made.
     """
 
     scope: Literal["all", "same-site"] = "all"
     allow: tuple[re.Pattern[str], ...] = ()
     deny: tuple[re.Pattern[str], ...] = ()
     varying: Varying | None = None
+    rendered: bool = False
 
     @property
     def fingerprint(self) -> int:
@@ -91,7 +93,8 @@ def _fingerprint_of(rules: LinkRules) -> int:
         sorted((rule.pattern, rule.flags) for rule in some) for some in (rules.allow, rules.deny)
     ]
     varying = sorted(rules.varying.parts) if rules.varying is not None else []
-    what = (FORM, sorted(TRACKERS), rules.scope, patterns, *([varying] if varying else []))
+    more = [*([varying] if varying else []), *(["rendered"] if rules.rendered else [])]
+    what = (FORM, sorted(TRACKERS), rules.scope, patterns, *more)
     return (fingerprint(repr(what)) & 0xFFFF_FFFF) or 1
 
 

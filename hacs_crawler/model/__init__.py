@@ -21,6 +21,17 @@ from hacs_crawler.model.estimators import (
     naive,
 )
 from hacs_crawler.model.gaps import Gaps, gaps_between, interpolated_gaps
+from hacs_crawler.model.instant import (
+    RATE_SHAPE,
+    best_interval_days,
+    hub_rate,
+    instant_index,
+    mean_days,
+    tier_rate,
+    update_index,
+    value_per_day,
+    visit_value,
+)
 from hacs_crawler.model.interest_anchored import expected_views, fit_anchored
 from hacs_crawler.model.interest_classes import (
     BEST_DAYS,
@@ -40,6 +51,7 @@ from hacs_crawler.model.interest_classes import (
 from hacs_crawler.model.interest_curves import Curves, rise_of
 from hacs_crawler.model.interest_paper import fit_paper
 from hacs_crawler.model.interest_places import Places, best_places, score_places
+from hacs_crawler.model.interest_tempers import Tempers, tempers_of
 from hacs_crawler.model.localized import LOCALIZED, expected_up_to
 from hacs_crawler.model.lognormal import lognormal_cumulative, lognormal_density
 from hacs_crawler.model.power_law import (
@@ -103,6 +115,7 @@ __all__ = [
     "MOST_OPEN",
     "PAPER_SHARE",
     "POINTS",
+    "RATE_SHAPE",
     "STEADY",
     "TEMPORAL",
     "THRESHOLD_DAYS",
@@ -126,6 +139,7 @@ __all__ = [
     "Rates",
     "Shape",
     "Sightings",
+    "Tempers",
     "Togetherness",
     "Trust",
     "Visits",
@@ -133,6 +147,7 @@ __all__ = [
     "bayes",
     "bayes_quantiles",
     "beliefs_of",
+    "best_interval_days",
     "best_places",
     "chance_of_update",
     "cho",
@@ -156,12 +171,15 @@ __all__ = [
     "fit_togetherness",
     "gap_log_likelihood",
     "gaps_between",
+    "hub_rate",
+    "instant_index",
     "interpolated_gaps",
     "is_trend",
     "log_quiet_factor",
     "lognormal_cumulative",
     "lognormal_density",
     "matloff_law",
+    "mean_days",
     "mle",
     "naive",
     "naive_law",
@@ -172,9 +190,14 @@ __all__ = [
     "score_places",
     "shape_of",
     "sibling_evidence",
+    "tempers_of",
+    "tier_rate",
     "trust_of",
     "unpacked_trend",
+    "update_index",
     "update_points",
     "update_probability",
+    "value_per_day",
+    "visit_value",
     "weibull_law",
 ]

@@ -8,7 +8,6 @@ from typing import Final
 import numpy as np
 
 from hacs_crawler.model.interest_curves import (
-    ROOT_TWO_PI,
     Curves,
     best_of_starts,
     bins_to_half,
@@ -21,6 +20,7 @@ from hacs_crawler.utils.arrays import FloatArray, IndexArray
 
 PAST_DAYS: Final = 1000.0
 """How far in the past b may go; beyond, the curve changes no more, but its parameters do."""
+_LOG_ROOT_TWO_PI: Final = 0.5 * math.log(2 * math.pi)
 _STARTS: Final = ((1.0, 0.7), (0.5, 1.5), (0.05, 1.0), (4.0, 0.3), (30.0, 0.1))
 """Days of b before the rise, and sigma."""
 _LOG_SIGMA_RANGE: Final = (math.log(1e-4), math.log(20.0))
@@ -50,20 +50,29 @@ class _Loss:
 
     def __call__(self, parameters: FloatArray, rows: IndexArray) -> Quadratic:
         scale, b, mu, log_sigma = (column[:, None] for column in parameters.T)
-        sigma = np.exp(log_sigma)
+        per_sigma = np.exp(-log_sigma)
         u = self._x - b
-        is_after = u > 0
-        u = np.where(is_after, u, 1.0)
-        z = (np.log(u) - mu) / sigma
-        density = np.where(is_after, np.exp(-0.5 * z * z), 0.0) / (u * sigma * ROOT_TWO_PI)
+        is_before = u <= 0
+        u[is_before] = 1.0
+        logs = np.log(u)
+        z = (logs - mu) * per_sigma
+        # in place: an array more costs more than what is computed with it
+        density = z * z
+        density *= -0.5
+        density -= logs
+        density -= log_sigma + _LOG_ROOT_TWO_PI
+        np.exp(density, out=density)
+        density[is_before] = 0.0
         curve = scale * density
-        slopes = (
-            density,
-            curve * (1 + z / sigma) / u,
-            curve * z / sigma,
-            curve * (z * z - 1),
-        )
-        off = curve - self._y[rows]
+        by_log_sigma = curve * z
+        by_mu = by_log_sigma * per_sigma
+        by_b = curve + by_mu
+        by_b /= u
+        by_log_sigma *= z
+        by_log_sigma -= curve
+        slopes = (density, by_b, by_mu, by_log_sigma)
+        off = curve
+        off -= self._y[rows]
         return Quadratic(
             0.5 * np.einsum("nb,nb->n", off, off),
             np.stack([np.einsum("nb,nb->n", one, off) for one in slopes], axis=1),

@@ -12,6 +12,7 @@ from hacs_crawler.model import Sightings, chance_of_update, elapsed_days, siblin
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.policies import Candidates, Floats
 from hacs_crawler.ranking.signals import Signals, with_signals
+from hacs_crawler.rendering import Costs
 from hacs_crawler.state import Estimation, Ids, Rows, rates_of
 from hacs_crawler.utils.times import DAY
 
@@ -28,13 +29,14 @@ def candidates_from(
     options: RankingOptions,
     correct: Correct | None = None,
     *,
+    costs: Costs | None = None,
     signals: Sequence[Signals] = (),
 ) -> Candidates:
     """Return what policies look at, from ranking rows (dtype `state.ROW`) of whole sites.
 
     `now` is in seconds since 1970 UTC. Pages of which the state has no gap get the rate that
-    `estimation` expects of them. `correct` is applied to the p of pages that were visited. `signals`
-    count where e starts at the last visit.
+    `estimation` expects of them. `correct` is applied to the p of pages that were visited. `costs` are
+    what visits take, where a policy asks for that. `signals` count where e starts at the last visit.
     """
     is_visited = rows["visits"] > 0
     # a page seen once has no gap to learn from, and its rate in the row may be of an older prior
@@ -84,6 +86,7 @@ def candidates_from(
         churn=rows["churn"].astype(np.float64),
         churning=rows["churning"].astype(np.float64),
         seed=options.random_seed or 0,
+        seconds=None if costs is None else costs.of(page_ids),
     )
 
 
@@ -108,19 +111,21 @@ def nobody() -> Candidates:
 
 def joined(parts: Sequence[Candidates]) -> Candidates:
     """Return candidates one part after the other; there is one part at least."""
+    # of nobody there are no seconds, whatever the others have
+    some = [part for part in parts if len(part.page_ids)] or parts[:1]
     columns = {
-        field.name: np.concatenate([getattr(part, field.name) for part in parts])
-        for field in fields(Candidates)
-        if field.name != "seed"
+        name: np.concatenate([getattr(part, name) for part in some]) for name in _columns(some[0])
     }
     return Candidates(**columns, seed=parts[0].seed)
 
 
 def taken(candidates: Candidates, places: Places | NDArray[np.bool_]) -> Candidates:
     """Return some of the candidates."""
-    columns = {
-        field.name: getattr(candidates, field.name)[places]
-        for field in fields(candidates)
-        if field.name != "seed"
-    }
+    columns = {name: getattr(candidates, name)[places] for name in _columns(candidates)}
     return Candidates(**columns, seed=candidates.seed)
+
+
+def _columns(candidates: Candidates) -> list[str]:
+    """Return the fields that have one element a page."""
+    names = [field.name for field in fields(candidates) if field.name != "seed"]
+    return [name for name in names if getattr(candidates, name) is not None]

@@ -12,11 +12,13 @@ from typing import Final
 import numpy as np
 
 from hacs_crawler.ranking.candidates import candidates_from
+from hacs_crawler.ranking.instant import with_hubs
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.plan import Plan, correction_of, plan_of
 from hacs_crawler.ranking.policies import Candidates
 from hacs_crawler.ranking.selection import explored, scored
 from hacs_crawler.ranking.signals import read_signals
+from hacs_crawler.rendering import read_costs
 from hacs_crawler.state import Ids, Rows, State
 from hacs_crawler.utils.times import DAY
 
@@ -61,7 +63,7 @@ def outlook_of(
 
     `now` is in seconds since 1970 UTC. Raises as `make_plan`.
     """
-    options = options.seeded(secrets.randbits(63))
+    options = with_hubs(options, state, now).seeded(secrets.randbits(63))
     (place,) = np.flatnonzero(page_ids == page_id)
     row = rows[place]
     number = int(options.experiment.assign(rows["site"][[place]])[0])
@@ -73,11 +75,13 @@ def outlook_of(
     is_sibling = rows["site"] == row["site"]
     siblings = page_ids[is_sibling], rows[is_sibling]
     correct, estimation = correction_of(state, options), state.estimation
+    costs = read_costs(state) if options.uses_cost else None
     signals = read_signals(state.store, siblings[1]["site"], options.experiment)
 
     def at_age(days: float) -> Candidates:
+        then = now + days * DAY
         return candidates_from(
-            *siblings, now + days * DAY, estimation, options, correct, signals=signals
+            *siblings, then, estimation, options, correct, costs=costs, signals=signals
         )
 
     own = int(np.flatnonzero(siblings[0] == page_id)[0])

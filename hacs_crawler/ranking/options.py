@@ -2,10 +2,40 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
 
 from hacs_crawler.ranking.arms import Experiment
 from hacs_crawler.state import Estimation, Label
+
+BY_VALUE: Final = "by value"
+_LIMITS: Final = {
+    "threshold": (0.0, 1.0),
+    "minutes": (0.001, 1440.0),
+    "links_per_day": (0.001, 1e6),
+    "explore": (0.0, 0.5),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class InstantOptions:
+    """HACS_INSTANT: the instant tier. `file` is a list of hubs, as `hacs interest seeds` writes it.
+
+    Hubs with a score below `threshold` are left out. Rounds of the tier are `minutes` apart; they take
+    the `share` of the budget, or None: as much as they are worth. `links_per_day` is taken for the mean
+    rate of hubs before any was seen. `explore` is the share of the tier's visits for the hubs that were
+    not visited for longest.
+    """
+
+    file: Path
+    threshold: float = 0.0
+    minutes: float = 5.0
+    share: float | None = None
+    links_per_day: float = 24.0
+    explore: float = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +47,8 @@ class RankingOptions:
     rule, which does not. Pages with a p below `threshold` are left out, `budget` is how many are
     visited at most (None: all), `explore` the share of it for pages of which least is known,
     `control_share` (HACS_CONTROLS) that for control visits, `discover` that for pages never seen; with
-    None these come before all others, as start requests do of which nothing is known.
+    None these come before all others, as start requests do of which nothing is known. `instant` is the
+    tier of hubs, and an update of any other page is worth as much as `update_value` links of a hub.
     """
 
     experiment: Experiment
@@ -31,6 +62,8 @@ class RankingOptions:
     control_share: float = 0.0
     discover: float | None = None
     random_seed: int | None = None
+    instant: InstantOptions | None = None
+    update_value: float = 1.0
 
     @property
     def leaves_out(self) -> bool:
@@ -41,6 +74,11 @@ class RankingOptions:
     def counts_siblings(self) -> bool:
         """Whether what was seen of a site's other pages counts."""
         return self.siblings and self.elapsed_from == "visit"
+
+    @property
+    def uses_cost(self) -> bool:
+        """Whether any policy looks at what visits take."""
+        return any(arm.policy.uses_cost for arm in self.experiment.arms)
 
     def seeded(self, seed: int) -> RankingOptions:
         """Return the same options with a random seed, where they have none of their own."""
@@ -83,3 +121,43 @@ class RankingOptions:
     def model(self, estimation: Estimation) -> str:
         """Return what p is made of; see `Label.model`."""
         return self.labels(estimation)[0].model
+
+
+def instant_options(value: object, base: Path) -> InstantOptions:
+    """Return what HACS_INSTANT says: a file's name, or an object, in JSON too.
+
+    A relative file is looked for in the folder `base`. Raises ValueError with what is allowed.
+    """
+    if isinstance(value, str) and value.lstrip().startswith("{"):
+        try:
+            value = json.loads(value)
+        except ValueError as error:
+            raise ValueError(f"a file, or an object in JSON ({error})") from error
+    if isinstance(value, str | Path):
+        value = {"list": str(value)}
+    rest = dict(value) if isinstance(value, Mapping) else {}
+    file = rest.pop("list", None)
+    if not isinstance(file, str) or not file:
+        raise ValueError(
+            "the file that `hacs interest seeds` wrote, or an object with it as 'list', such as "
+            '{"list": "instant.txt", "minutes": 5}'
+        )
+    share = rest.pop("share", BY_VALUE)
+    known = {
+        name: _number(name, rest.pop(name), *limits)
+        for name, limits in _LIMITS.items()
+        if name in rest
+    }
+    if rest:
+        names = ", ".join(("list", *_LIMITS, "share"))
+        raise ValueError(f"the keys {names}, not {', '.join(map(repr, rest))}")
+    part = None if share == BY_VALUE else _number("share", share, 0.01, 0.99)
+    return InstantOptions(base / file, share=part, **known)
+
+
+def _number(name: str, value: object, low: float, high: float) -> float:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not is_number or not low <= value <= high:  # type: ignore[operator]
+        or_else = f", or {BY_VALUE!r}" if name == "share" else ""
+        raise ValueError(f"as {name} a number from {low:g} to {high:g}{or_else}")
+    return float(value)  # type: ignore[arg-type]

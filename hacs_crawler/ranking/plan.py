@@ -14,10 +14,12 @@ from hacs_crawler.links import check_url
 from hacs_crawler.ranking.calibration import read_correction
 from hacs_crawler.ranking.candidates import Correct, Places, candidates_from, taken
 from hacs_crawler.ranking.controls import control_worth, controlled
+from hacs_crawler.ranking.instant import with_hubs
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.policies import Candidates, Floats
 from hacs_crawler.ranking.selection import best_places, explored, scored
 from hacs_crawler.ranking.signals import read_signals
+from hacs_crawler.rendering import Costs, read_costs
 from hacs_crawler.state import (
     PAGES_A_CALL,
     ROW,
@@ -74,6 +76,8 @@ class Plan:
     below_threshold: int
     left_out: int
     """Pages over the budget or the limit."""
+    seconds: Floats | None = None
+    """What visits take, where a policy asks for that."""
 
     def __len__(self) -> int:
         return len(self.page_ids)
@@ -82,6 +86,7 @@ class Plan:
         """Return the pages of an arm as its policy looks at them."""
         is_of_arm = self.arms == arm
         names = {field.name for field in fields(Candidates)} - {"seed"}
+        names -= set() if self.seconds is not None else {"seconds"}
         return Candidates(**{name: getattr(self, name)[is_of_arm] for name in names}, seed=seed)
 
     def predictions(self, places: slice, labels: Sequence[Label], run: int) -> list[Prediction]:
@@ -221,11 +226,13 @@ def plan_of(
     controls: int = 0,
 ) -> Plan:
     """Return the plan of pages whose ranking rows were read, see `make_plan`."""
+    options = with_hubs(options, state, now)
     options = options.seeded(secrets.randbits(63))  # the same in every block
     judged = _judged(page_ids, rows, state, options, now)
     winners, asked_twice = _winners(judged, rows, options, limit, controls)
     ids, few = page_ids[winners], np.take(rows, winners)
-    best = candidates_from(ids, few, now, state.estimation, replace(options, siblings=False))
+    alone = replace(options, siblings=False)
+    best = candidates_from(ids, few, now, state.estimation, alone, costs=judged.costs)
     return Plan(
         page_ids=ids,
         arms=judged.arms[winners].astype(np.int64),
@@ -245,6 +252,7 @@ def plan_of(
         waiting=judged.waiting,
         below_threshold=judged.below_threshold,
         left_out=int((judged.arms != _NO_ARM).sum()) - len(winners),
+        seconds=best.seconds,
     )
 
 
@@ -259,6 +267,7 @@ class _Judged:
     p: Floats
     raw_p: Floats
     score: Floats
+    costs: Costs | None = None
     waiting: int = 0
     below_threshold: int = 0
 
@@ -270,13 +279,21 @@ def _judged(
     correct, estimation = correction_of(state, options), state.estimation
     p = np.empty(len(rows))
     raw_p = p if correct is None else np.empty(len(rows))
-    judged = _Judged(np.full(len(rows), _NO_ARM, np.int8), p, raw_p, np.empty(len(rows)))
+    costs = read_costs(state) if options.uses_cost else None
+    judged = _Judged(np.full(len(rows), _NO_ARM, np.int8), p, raw_p, np.empty(len(rows)), costs)
     thresholds = np.array(options.thresholds())
     for places in _blocks(rows["site"], options):
         some = np.take(rows, places)
         signals = read_signals(state.store, some["site"], options.experiment)
         candidates = candidates_from(
-            page_ids[places], some, now, estimation, options, correct, signals=signals
+            page_ids[places],
+            some,
+            now,
+            estimation,
+            options,
+            correct,
+            costs=costs,
+            signals=signals,
         )
         arms = options.experiment.assign(some["site"])
         is_waiting = some["not_before"] > now

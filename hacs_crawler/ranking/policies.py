@@ -14,6 +14,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hacs_crawler.model import update_index
+
 Floats = NDArray[np.float64]
 
 UNSEEN_DAYS: Final = 365.0
@@ -31,7 +33,8 @@ class Candidates:
     `updates` count what the rate was learned from, `failures` attempts since then that told nothing,
     of a page never seen every attempt. `churn` is the chance that a request brings links by itself,
     `churning` the probability that the page has such churn at all.
-    `seed` makes random policies repeatable.
+    `seed` makes random policies repeatable. `seconds` is what a visit of the page takes of late,
+    None where no policy asks for it (`Policy.uses_cost`).
     """
 
     page_ids: NDArray[np.int64]
@@ -46,6 +49,7 @@ class Candidates:
     churn: Floats
     churning: Floats
     seed: int
+    seconds: Floats | None = None
 
 
 Scorer = Callable[[Candidates], Floats]
@@ -59,8 +63,8 @@ class Policy:
     until it is visited, so one can tell when it will be due. `is_pointwise`: a page's score depends on
     no page of another site, so that pages may be scored in parts. `is_by_p`: the score grows with p
     alone, but for failed attempts. `uses_rate`: better rates make it choose better, so that control
-    visits are worth their cost. `uses_signals`: what sitemaps, feeds and pings say counts in p. The
-    defaults hold for any function of a user.
+    visits are worth their cost. `uses_cost`: it looks at `Candidates.seconds`. `uses_signals`: what
+    sitemaps, feeds and pings say counts in p. The defaults hold for any function of a user.
     """
 
     name: str
@@ -71,6 +75,7 @@ class Policy:
     is_by_p: bool = False
     uses_rate: bool = True
     uses_signals: bool = True
+    uses_cost: bool = False
 
     def __call__(self, candidates: Candidates) -> Floats:
         """Return the scores of the candidates."""
@@ -84,6 +89,12 @@ def hacs(candidates: Candidates) -> Floats:
     worth nothing, and dead hosts would take the budget run after run.
     """
     return candidates.p * 0.5**candidates.failures
+
+
+def per_cost(candidates: Candidates) -> Floats:
+    """Scorer by p for each second that a visit takes: a page that needs a browser costs many others."""
+    score = hacs(candidates)
+    return score if candidates.seconds is None else score / candidates.seconds
 
 
 def last_obs(candidates: Candidates) -> Floats:
@@ -122,6 +133,15 @@ def unseen_links(candidates: Candidates) -> Floats:
     return _by_index(unseen_links_index, candidates)
 
 
+def interest(candidates: Candidates) -> Floats:
+    """Scorer by what a visit is worth where updates keep their worth: `update_index` of p, as `hacs`.
+
+    The hubs of HACS_INSTANT, whose links do not, are put into it by `ranking.instant.with_hubs`.
+    """
+    return update_index(candidates.p) * 0.5**candidates.failures
+
+
+INTEREST: Final = Policy("interest", interest, grows_with_time=True, is_pointwise=True)
 _OURS: Final = (
     Policy("hacs", hacs, grows_with_time=True, is_pointwise=True, is_by_p=True),
     Policy("last-obs", last_obs, grows_with_time=True, is_pointwise=True, uses_rate=False),
@@ -130,6 +150,8 @@ _OURS: Final = (
     Policy("freshness", freshness, grows_with_time=True, is_pointwise=True),
     Policy("staleness", staleness, grows_with_time=True, is_pointwise=True),
     Policy("unseen-links", unseen_links, grows_with_time=True, is_pointwise=True),
+    INTEREST,
+    Policy("per-cost", per_cost, grows_with_time=True, is_pointwise=True, uses_cost=True),
     Policy(
         "hacs-without-signals",
         hacs,

@@ -24,6 +24,7 @@ from hacs_crawler.ranking.controls import control_worth, controlled
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.policies import Candidates, Floats, Policy
 from hacs_crawler.ranking.signals import Signals
+from hacs_crawler.rendering import Costs
 from hacs_crawler.state import Estimation, Ids, Prediction, Rows, predictions
 
 T = TypeVar("T")
@@ -137,7 +138,8 @@ class Selection(Generic[T]):
     """Chooses among a stream of entries, each of one page, the best within each arm's budget.
 
     Memory is bounded by the budget and the size of one offer. Ties keep the order of arrival. `url_of`
-    returns the URL of an entry's page. `controls` is how many control visits there may be in all.
+    returns the URL of an entry's page. `controls` is how many control visits there may be in all, and
+    `costs` what visits take, where a policy asks for that.
 
     With `RankingOptions.discover` pages never seen have a share of each budget, and the others the rest,
     until what one kind leaves unused is given to the other: see `take`.
@@ -149,8 +151,10 @@ class Selection(Generic[T]):
         correct: Correct | None = None,
         url_of: Callable[[T], str] = str,
         controls: int = 0,
+        costs: Costs | None = None,
     ) -> None:
         self._options = options
+        self._costs = costs
         self._correct = correct
         self._url_of = url_of
         self._pools = [
@@ -182,7 +186,14 @@ class Selection(Generic[T]):
         ConfigError where a policy does not return one number an entry.
         """
         candidates = candidates_from(
-            page_ids, rows, now, estimation, self._options, self._correct, signals=signals
+            page_ids,
+            rows,
+            now,
+            estimation,
+            self._options,
+            self._correct,
+            costs=self._costs,
+            signals=signals,
         )
         dropped: Dropped[T] = Dropped([], [], [])
         arms, thresholds = self._options.experiment.arms, self._options.thresholds()

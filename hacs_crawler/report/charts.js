@@ -128,7 +128,7 @@ function timeTicks(from, to, number) {
 }
 
 const INTERVALS = [
-  [1 / 24, "1 hour"], [1 / 4, "6 hours"], [1, "1 day"], [2, "2 days"], [4, "4 days"], [7, "1 week"],
+  [1 / 288, "5 minutes"], [1 / 72, "20 minutes"], [1 / 24, "1 hour"], [1 / 4, "6 hours"], [1, "1 day"], [2, "2 days"], [4, "4 days"], [7, "1 week"],
   [14, "2 weeks"], [30.44, "1 month"], [60.9, "2 months"], [121.8, "4 months"], [243.5, "8 months"],
   [365.25, "1 year"], [730.5, "2 years"], [1461, "4 years"], [3652.5, "10 years"], [7305, "20 years"],
 ];

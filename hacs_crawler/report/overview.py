@@ -15,8 +15,8 @@ from hacs_crawler.utils.arrays import FloatArray, IndexArray
 from hacs_crawler.utils.times import DAY
 
 LATELY_DAYS: Final = 30
-INTERVAL_EDGES_DAYS: Final = 2.0 ** np.arange(-2.0, 13.5, 0.5)
-"""Bounds of the classes of update intervals: 6 hours to 22 years, two classes for each doubling."""
+INTERVAL_EDGES_DAYS: Final = 2.0 ** np.arange(-10.0, 13.5, 0.5)
+"""Bounds of the classes of update intervals: 84 seconds to 22 years, two classes for each doubling."""
 _MOST: Final = 65_536
 VISIT_CLASSES: Final = np.array([1, 2, 3, 5, 9, 17, 33, 65, 129])
 """Where classes of numbers of visits begin; the last one has no end."""

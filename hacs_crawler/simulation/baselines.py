@@ -159,6 +159,7 @@ BASELINES: Final[Mapping[str, Baseline]] = MappingProxyType(
                 policy.score, uses_rate=policy.uses_rate, uses_signals=policy.uses_signals
             )
             for name, policy in POLICIES.items()
+            if not policy.uses_cost  # all visits cost the same there
         },
         "hacs-paper": _stateless(paper_rule, "mle", uses_rate=False),
         **{f"hacs-{name}": _stateless(hacs, name) for name in LOCALIZED},

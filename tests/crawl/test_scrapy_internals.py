@@ -28,6 +28,7 @@ from crawl_support import new_crawler, settled
 from hacs_crawler.crawl.loop import begin
 from hacs_crawler.crawl.scrapy_internals import (
     Downloads,
+    check_robotstxt,
     empty_filter,
     enqueue_unfiltered,
     filter_of,
@@ -344,6 +345,36 @@ def test_a_slot_is_planned_before_and_slowed_after_its_first_request(crawling: R
             assert slots["a"].delay == 7.0
             assert (slots["b"].delay, slots["b"].concurrency) == (1.0, 3)
             assert slots["b"].download_delay() == 1.0, "delays are random, so shorter than planned"
+
+    crawling(TinyCrawl(page(1)), act)
+
+
+def test_a_request_beside_a_slot_s_queue_takes_its_turn_in_the_slot_s_delay(crawling: Run) -> None:
+    async def act(crawl: TinyCrawl) -> None:
+        await crawl.until(lambda: bool(crawl.sent))
+        with relying_on("`Slot.lastseen`, `Slot.download_delay()`, or the clock that these go by"):
+            crawl.downloads.plan("a", 100.0, 1)
+            crawl.downloads.note_sent(page(2))
+            first = crawl.downloads.take_turn(page(2), at_most=1_000.0)
+            second = crawl.downloads.take_turn(page(3), at_most=1_000.0)
+            assert first is not None
+            assert second is not None
+            assert 49.0 < first <= 150.0  # Scrapy varies delays by a half
+            assert 49.0 < second - first <= 150.0
+            assert crawl.downloads.take_turn(page(4), at_most=50.0) is None
+            assert crawl.downloads.take_turn(page(4), at_most=1_000.0) is not None
+        with relying_on("`Downloader._get_slot`, which makes a slot for a host not yet asked"):
+            assert crawl.downloads.take_turn(page(5, "new"), at_most=1_000.0) == 0.0
+
+    crawling(TinyCrawl(page(1)), act)
+
+
+def test_robots_txt_is_looked_up_for_requests_beside_the_engine_s(crawling: Run) -> None:
+    async def act(crawl: TinyCrawl) -> None:
+        await crawl.until(lambda: bool(crawl.sent))
+        with relying_on("`RobotsTxtMiddleware.process_request`, or how middlewares are found"):
+            # it does not look at data: URLs; and where robots.txt is not obeyed it is not there
+            await check_robotstxt(crawl.crawler, page(2))
 
     crawling(TinyCrawl(page(1)), act)
 

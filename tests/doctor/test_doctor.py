@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 
 from hacs_crawler.cli.app import app
 from hacs_crawler.cli.doctor import all_checks
+from hacs_crawler.doctor import environment
 from hacs_crawler.doctor.check import Check, Status, size_text
 from hacs_crawler.doctor.environment import Watch
 from hacs_crawler.doctor.redis import redis_checks
@@ -231,7 +232,15 @@ def test_an_experiment_on_few_sites_is_named(filled: str) -> None:
     assert said.startswith("hacs 50 % (")
 
 
-def test_a_browser_is_looked_at_only_where_settings_name_it(project: Path) -> None:
+def test_a_browser_is_looked_at_only_where_settings_name_it(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    installed = environment._installed
+    monkeypatch.setattr(
+        environment,
+        "_installed",
+        lambda name: None if name == "scrapy-playwright" else installed(name),
+    )
     handlers = {"https": "scrapy_playwright.handler.ScrapyPlaywrightDownloadHandler"}
     said = trouble(checks(DOWNLOAD_HANDLERS=handlers), Status.FAILURE, "playwright")
     assert "scrapy-playwright is missing" in said

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import signal
 import socket
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from urllib.request import urlopen
@@ -16,7 +14,7 @@ from hacs_crawler.state.address import open_store
 from hacs_crawler.state.database import State
 from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.state.page import Visit
-from integration_support import QUICK, ROOT, Project, finish, read_until
+from integration_support import Project, begin_rounds, finish, read_until
 from servers import Site, free_port
 
 SUMMARY = "HACS visited"
@@ -32,21 +30,10 @@ def seeds(site: Site, project: Project) -> Path:
     return file
 
 
-def start(
-    project: Project, seeds: str, *arguments: str, **settings: object
-) -> subprocess.Popen[str]:
-    options = [*QUICK, f"HACS_STATE={project.state}", "LOG_LEVEL=DEBUG"]
-    options += [f"{name}={value}" for name, value in settings.items()]
-    command = [sys.executable, "-m", "scrapy", "crawl", "scholar", "-a", f"seeds={seeds}"]
-    command += ["-a", "forever=1", *arguments]
-    command += [part for one in options for part in ("-s", one)]
-    return subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True)
-
-
 def test_every_round_visits_anew_and_a_signal_ends_the_crawl_cleanly(
     site: Site, project: Project, seeds: Path
 ) -> None:
-    process = start(project, str(seeds), HACS_ROUND_MINUTES=0.02, HACS_BUDGET=2)
+    process = begin_rounds(project, str(seeds), HACS_ROUND_MINUTES=0.02, HACS_BUDGET=2)
     log = read_until(process, SUMMARY, 3)
     process.send_signal(signal.SIGTERM)
     crawl = finish(process, log)
@@ -72,7 +59,7 @@ def test_every_round_visits_anew_and_a_signal_ends_the_crawl_cleanly(
 def test_a_crawl_that_waits_for_the_next_round_ends_at_once(
     site: Site, project: Project, seeds: Path
 ) -> None:
-    process = start(project, str(seeds), HACS_ROUND_MINUTES=60)
+    process = begin_rounds(project, str(seeds), HACS_ROUND_MINUTES=60)
     log = read_until(process, "The next round begins in")
     process.send_signal(signal.SIGINT)
     crawl = finish(process, log)
@@ -88,7 +75,7 @@ def test_pages_of_the_state_are_planned_anew_each_round(
         site.set(f"/~{name}/", "paper.html")
         write_state(Visit(f"{site.url}/~{name}/", 1_700_000_000, links=frozenset()))
     arguments = ("-a", "level=homepage")
-    process = start(project, "state", *arguments, HACS_ROUND_MINUTES=0.01, HACS_BUDGET=1)
+    process = begin_rounds(project, "state", *arguments, HACS_ROUND_MINUTES=0.01, HACS_BUDGET=1)
     log = read_until(process, SUMMARY, 3)
     process.send_signal(signal.SIGTERM)
     finish(process, log)
@@ -98,7 +85,7 @@ def test_pages_of_the_state_are_planned_anew_each_round(
 def test_a_round_without_anything_due_is_followed_by_the_next(
     site: Site, project: Project, seeds: Path
 ) -> None:
-    process = start(project, str(seeds), HACS_ROUND_MINUTES=0.01, HACS_THRESHOLD=0.9)
+    process = begin_rounds(project, str(seeds), HACS_ROUND_MINUTES=0.01, HACS_THRESHOLD=0.9)
     log = read_until(process, SUMMARY, 3)
     process.send_signal(signal.SIGTERM)
     crawl = finish(process, log)
@@ -111,7 +98,7 @@ def test_a_request_that_ends_without_a_word_is_recorded_once(
 ) -> None:
     site.set("/~ada/", status=302, Location="/~ada/")
     settings = {"HACS_ROUND_MINUTES": 0.05, "REDIRECT_MAX_TIMES": 2}
-    process = start(project, str(seeds), "-a", "level=homepage", **settings)
+    process = begin_rounds(project, str(seeds), "-a", "level=homepage", **settings)
     log = read_until(process, SUMMARY)
     site.set("/~ada/", "paper.html")
     log += read_until(process, SUMMARY, 3)
@@ -131,7 +118,7 @@ def test_prometheus_reads_the_stats_of_a_crawl_that_goes_on(
     site: Site, project: Project, seeds: Path
 ) -> None:
     port = free_port()
-    process = start(project, str(seeds), HACS_METRICS=port)
+    process = begin_rounds(project, str(seeds), HACS_METRICS=port)
     log = read_until(process, "The next round begins in")
     with urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
         metrics = answer.read().decode().splitlines()

@@ -155,7 +155,7 @@ def test_news_sites_and_news_folders_are_listed_as_seeds() -> None:
         f"https://s{k}.example/" for k in range(3)
     ]
     lines = list(seed_lines(folders, folders.listed(None, 25)))
-    assert [line.endswith("10 of 10 pages temporal") for line in lines] == [True, True]
+    assert [": 10 of 10 pages temporal; mu=" in line for line in lines] == [True, True]
     assert all(line.split(" #")[0].endswith("/news/") for line in lines)
 
 

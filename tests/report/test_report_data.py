@@ -90,6 +90,11 @@ def test_of_pages_alike_that_with_more_evidence_is_the_slowest() -> None:
     assert overview(IDS[:3], made, NOW, 3).slowest.tolist() == [101, 102, 100]
 
 
+def test_intervals_of_minutes_and_of_hours_are_in_classes_of_their_own() -> None:
+    counts = interval_counts(np.array([5 / 1440, 50 / 1440, 5 / 24]))
+    assert sorted(counts[counts > 0]) == [1, 1, 1]
+
+
 def test_intervals_beyond_the_classes_are_in_the_outer_ones() -> None:
     counts = interval_counts(np.array([1e-6, 1.1, 1e9]))
     assert counts.sum() == 3

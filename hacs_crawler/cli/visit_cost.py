@@ -1,0 +1,50 @@
+"""What `hacs show` says of how a page is rendered, and of what its visits take."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from hacs_crawler.links import menu_id, page_id_of
+from hacs_crawler.rendering import PageMark, SiteMark, Verdict, advice
+from hacs_crawler.state import State
+
+
+@dataclass(frozen=True, slots=True)
+class VisitCost:
+    """What is known of the rendering of a page and of its site."""
+
+    page: PageMark = field(default_factory=PageMark)
+    site: SiteMark = field(default_factory=SiteMark)
+
+    @classmethod
+    def read(cls, state: State, url: str) -> VisitCost:
+        """Read what is known; raises StateError."""
+        page, site = page_id_of(url), menu_id(url)
+        marks = state.store.annotations(PageMark.KIND, [page])
+        site_marks = state.store.annotations(SiteMark.KIND, [site])
+        return cls(
+            PageMark.decoded(marks.get(page, b"")), SiteMark.decoded(site_marks.get(site, b""))
+        )
+
+    @property
+    def is_rendered(self) -> bool:
+        """Whether the page goes through a browser where HACS_RENDER lets it."""
+        return advice(self.page, self.site).rendered
+
+    def lines(self) -> Iterator[str]:
+        """Yield it in words; nothing where nothing is known."""
+        page = self.page
+        parts = []
+        if page.seconds:
+            parts.append(
+                f"takes {page.seconds:.2g} s with{'' if page.rendered else 'out'} a browser"
+            )
+        if page.verdict is Verdict.BROWSER:
+            parts.append("a browser shows links that the plain answer lacks")
+        elif page.verdict is Verdict.PLAIN:
+            parts.append("a browser shows no more links than the plain answer")
+        elif self.is_rendered:
+            parts.append("a browser is needed for the site's other pages")
+        if parts:
+            yield f"  a visit      {'; '.join(parts)}"

@@ -1,0 +1,347 @@
+"""A crawl's browser: started when the first page needs it, with few pages at once, each for a while.
+
+It is scrapy-playwright's, in an instance of its own. Each page has a context of its own, so that none
+meets cookies or storage of another one or of an earlier visit. What a page asks for by itself obeys
+robots.txt, and takes its turn in the delays of the host that it asks; images, fonts and media are not
+sent for at all.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import logging
+import shutil
+import time
+from collections.abc import Coroutine
+from contextlib import suppress
+from dataclasses import dataclass
+from inspect import isawaitable
+from itertools import count
+from pathlib import Path
+from typing import Any, Final
+
+from scrapy import Request
+from scrapy.crawler import Crawler
+from scrapy.exceptions import IgnoreRequest
+from scrapy.http import Response
+from scrapy.settings import BaseSettings
+
+from hacs_crawler.crawl.scrapy_internals import Downloads, check_robotstxt
+from hacs_crawler.crawl.session import Session
+from hacs_crawler.utils.text import safe_logger
+
+logger = safe_logger(__name__)
+
+PAGES_AT_ONCE: Final = 4
+"""A page takes some 50 to 150 MB while it is open."""
+MOST_REQUESTS: Final = 200
+"""What a page asks for beyond is not sent."""
+QUIET_SECONDS: Final = 10.0
+"""So long a page that goes on loading, as chats and tickers do, is waited for to fall silent, or a third
+of HACS_RENDER_SECONDS where that is less."""
+START_SECONDS: Final = 60.0
+CLOSING_SECONDS: Final = 5.0
+NOT_LOADED: Final = frozenset({"image", "media", "font", "texttrack"})
+CHROMIUMS: Final = ("chromium", "chromium-browser", "google-chrome")
+_NAMES_A_BROWSER: Final = (
+    "LAUNCH_OPTIONS",
+    "CDP_URL",
+    "CONNECT_URL",
+    "BROWSER_TYPE",
+    "BROWSER_PROVIDER",
+)
+_CONTEXT: Final = "hacs-"
+_KEPT_META: Final = ("redirect_times", "redirect_urls", "redirect_reasons")
+
+
+class BrowserMissingError(Exception):
+    """No browser can be had; the message says why."""
+
+
+class RenderingError(Exception):
+    """A page could not be rendered; the message says why."""
+
+
+class NoPageError(RenderingError):
+    """A browser would keep the answer as a file."""
+
+
+class UnreachableError(RenderingError, ConnectionError):
+    """The browser could not reach a page's server; tried again as where Scrapy itself cannot."""
+
+
+@dataclass(slots=True)
+class _Rendering:
+    """A page that is open."""
+
+    request: Request
+    ends_at: float
+    page: Any = None
+    asked: int = 0
+    held: int = 0
+    """How many of its requests wait for their turn."""
+    latency: float = 0.0
+
+
+class Browser:
+    """Renders pages. All methods are called from the event loop."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        self._crawler = crawler
+        self._session = Session.of(crawler)
+        config = self._session.config
+        self._seconds = config.render_seconds if config is not None else 0.0
+        self._quiet_seconds = min(QUIET_SECONDS, self._seconds / 3)
+        self._downloads = Downloads(crawler)
+        self._handler: Any = None
+        self._starting = asyncio.Lock()
+        most = crawler.settings.getint("PLAYWRIGHT_MAX_CONTEXTS") or PAGES_AT_ONCE
+        self._room = asyncio.Semaphore(min(most, PAGES_AT_ONCE))
+        self._names = count(1)
+        self._open: dict[Any, _Rendering] = {}
+        self._is_refused_too: Any = None
+        """PLAYWRIGHT_ABORT_REQUEST of the project."""
+        self.missing: str | None = None
+        """Why there is no browser, once one was looked for in vain."""
+
+    @classmethod
+    def of(cls, crawler: Crawler) -> Browser:
+        """Return the crawler's browser, made when first asked for."""
+        browser: Browser | None = getattr(crawler, "hacs_browser", None)
+        if browser is None:
+            browser = cls(crawler)
+            crawler.hacs_browser = browser  # type: ignore[attr-defined]
+        return browser
+
+    async def is_there(self) -> bool:
+        """Start the browser, if that was not done yet; returns whether it runs."""
+        async with self._starting:
+            if self._handler is None and self.missing is None:
+                try:
+                    self._handler = await asyncio.wait_for(_started(self._crawler), START_SECONDS)
+                except Exception as error:  # noqa: BLE001 - a browser fails in many ways
+                    self.missing = _first_line(error)
+                else:
+                    self._is_refused_too = self._handler.abort_request
+                    self._handler.abort_request = self._is_refused
+                    self._handler._apply_page_methods = self._settle  # noqa: SLF001
+        return self.missing is None
+
+    async def render(self, request: Request) -> Response:
+        """Return a page as a browser shows it, with what it has in links once it has fallen silent.
+
+        Raises BrowserMissingError, and RenderingError where the page takes longer than
+        HACS_RENDER_SECONDS, crashes, or cannot be reached.
+        """
+        async with self._room:
+            if not await self.is_there():
+                raise BrowserMissingError(self.missing)
+            return await self._render(request)
+
+    async def close(self) -> None:
+        """End the browser."""
+        handler, self._handler = self._handler, None
+        self.missing = self.missing or "the crawl is over"
+        if handler is not None:
+            await _within(handler.close(), 2 * CLOSING_SECONDS)
+
+    async def _render(self, request: Request) -> Response:
+        handler, name = self._handler, f"{_CONTEXT}{next(self._names)}"
+        rendering = _Rendering(request, time.monotonic() + self._seconds)
+        inner = request.replace(callback=None, errback=None, meta=self._meta(name, rendering))
+        inner.headers.pop(
+            "Proxy-Authorization", None
+        )  # it is the context's, and no server's business
+        try:
+            response: Response = await asyncio.wait_for(
+                handler._download_request(inner, self._crawler.spider),  # noqa: SLF001
+                self._seconds,
+            )
+        except TimeoutError as error:
+            msg = f"a browser had not done with it after {self._seconds:g} s"
+            raise RenderingError(msg) from error
+        except Exception as error:
+            message = _first_line(error)
+            raise _kind_of(message)(message) from error
+        finally:
+            await self._end(handler, name, rendering)
+        request.meta.update({key: inner.meta[key] for key in _KEPT_META if key in inner.meta})
+        request.meta["download_latency"] = rendering.latency
+        response.request = None
+        return response
+
+    def _meta(self, context: str, rendering: _Rendering) -> dict[str, Any]:
+        async def begin(page: Any, _: Request) -> None:
+            rendering.page = page
+            self._open[page] = rendering
+            started = time.monotonic()
+
+            def note(_: object) -> None:
+                if (
+                    not rendering.latency
+                ):  # else AutoThrottle would take rendering for a slow server
+                    rendering.latency = time.monotonic() - started
+
+            page.on("response", note)
+
+        return {
+            "playwright_context": context,
+            "playwright_context_kwargs": {
+                "service_workers": "block",
+                "accept_downloads": False,
+                **_proxy(rendering.request),
+            },
+            "playwright_page_goto_kwargs": {
+                "wait_until": "domcontentloaded",
+                "timeout": 1000 * self._seconds,
+            },
+            "playwright_page_init_callback": begin,
+        }
+
+    async def _settle(self, page: Any, *_: object) -> None:
+        """Return when the page asks for nothing any more, or goes on and on.
+
+        It stands in the place of what applies a request's page methods, which would wait after each for
+        a page to be loaded: some never are.
+        """
+        from playwright.async_api import TimeoutError as TooLateError  # noqa: PLC0415 - an extra
+
+        rendering = self._open[page]
+        while True:
+            try:
+                await page.wait_for_load_state("networkidle", timeout=1000 * self._quiet_seconds)
+            except TooLateError:
+                if rendering.held:
+                    continue  # it is we who let it wait
+            break
+
+    async def _end(self, handler: Any, name: str, rendering: _Rendering) -> None:
+        """Close a page and its context; where that does not work, the browser."""
+        self._open.pop(rendering.page, None)
+        wrapper = handler.context_wrappers.get(name)
+        if wrapper is None or await _within(wrapper.context.close(), CLOSING_SECONDS):
+            return
+        logger.warning("The browser does not answer any more: another one is started")
+        if self._handler is handler:
+            self._handler = None
+        await _within(handler.close(), CLOSING_SECONDS)
+
+    async def _is_refused(self, asked: Any) -> bool:
+        """Whether a request of a page is not to be sent; returns when it may be."""
+        if not asked.url.startswith(("http://", "https://")):
+            return False
+        rendering = self._of(asked)
+        if rendering is None or asked.resource_type in NOT_LOADED:
+            return True
+        rendering.asked += 1
+        if rendering.asked == 1:
+            self._downloads.note_sent(rendering.request)  # it has obeyed, and waited for its turn
+            return False
+        if rendering.asked > MOST_REQUESTS or await self._project_refuses(asked):
+            return True
+        rendering.held += 1
+        try:
+            return await self._must_not_go(asked.url, rendering)
+        finally:
+            rendering.held -= 1
+
+    async def _project_refuses(self, asked: Any) -> bool:
+        if self._is_refused_too is None:
+            return False
+        refused = self._is_refused_too(asked)
+        return bool(await refused if isawaitable(refused) else refused)
+
+    def _of(self, asked: Any) -> _Rendering | None:
+        """Return the page that asks, None where it is closing and has no frame any more."""
+        try:
+            return self._open.get(asked.frame.page)
+        except Exception:  # noqa: BLE001 - Playwright's own kinds of errors are behind an extra
+            return None
+
+    async def _must_not_go(self, url: str, rendering: _Rendering) -> bool:
+        first = rendering.request
+        meta = {key: True for key in ("dont_obey_robotstxt",) if first.meta.get(key)}
+        request = Request(url, headers=first.headers, meta=meta)
+        if self._session.pauses.holds(self._downloads.slot_of(request)):
+            return True
+        try:
+            await check_robotstxt(self._crawler, request)
+        except IgnoreRequest:
+            self._session.stats.count("render/forbidden")
+            return True
+        seconds = self._downloads.take_turn(request, rendering.ends_at - time.monotonic())
+        if seconds is None:
+            return True
+        await asyncio.sleep(seconds)
+        return False
+
+
+async def _started(crawler: Crawler) -> Any:
+    try:
+        from scrapy_playwright.handler import (  # noqa: PLC0415 - an extra
+            ScrapyPlaywrightDownloadHandler,
+        )
+    except ImportError as error:
+        msg = "scrapy-playwright is missing: pip install 'hacs-crawler[playwright]'"
+        raise BrowserMissingError(msg) from error
+    log = logging.getLogger("scrapy-playwright")
+    if _is_not_ours not in log.filters:
+        log.addFilter(_is_not_ours)
+    handler = ScrapyPlaywrightDownloadHandler.from_crawler(crawler)
+    handler.config.target_closed_max_retries = 0  # else a page that crashes does so four times
+    await handler._launch()  # noqa: SLF001 - what it would do when the engine starts
+    kind = handler.browser_provider.browser_type
+    handler.config.launch_options |= system_browser(crawler.settings, kind.executable_path)
+    await handler._maybe_launch_browser()  # noqa: SLF001 - so that a missing one is found before a page
+    return handler
+
+
+def _kind_of(message: str) -> type[RenderingError]:
+    if "ownload" in message:  # Playwright's words, and scrapy-playwright's
+        return NoPageError
+    # what was aborted was a download, too, where the browser had not begun it
+    is_unreachable = "net::ERR_" in message and "net::ERR_ABORTED" not in message
+    return UnreachableError if is_unreachable else RenderingError
+
+
+def _proxy(request: Request) -> dict[str, dict[str, str]]:
+    """Return what has a context use the proxy of a request: what HttpProxyMiddleware made of it."""
+    server = request.meta.get("proxy")
+    if not server:
+        return {}
+    proxy = {"server": str(server)}
+    scheme, _, secret = (request.headers.get("Proxy-Authorization") or b"").partition(b" ")
+    if scheme.lower() == b"basic":
+        name, _, password = base64.b64decode(secret).decode().partition(":")
+        proxy |= {"username": name, "password": password}
+    return {"proxy": proxy}
+
+
+async def _within(work: Coroutine[Any, Any, object], seconds: float) -> bool:
+    """Do something that may hang; returns whether it ended in time."""
+    with suppress(Exception):
+        await asyncio.wait_for(work, seconds)
+        return True
+    return False
+
+
+def _first_line(error: BaseException) -> str:
+    words = str(error).strip().splitlines()
+    return words[0] if words else type(error).__name__
+
+
+def _is_not_ours(record: logging.LogRecord) -> bool:
+    """Whether a record is of another browser: of a page that fails here our own line says why."""
+    return not str(getattr(record, "context_name", "")).startswith(_CONTEXT)
+
+
+def system_browser(settings: BaseSettings, own: str) -> dict[str, str]:
+    """Return launch options for the system's Chromium where Playwright lacks its `own` at that path.
+
+    None where there is no other either, or where the project says itself which browser it wants.
+    """
+    if any(settings.get(f"PLAYWRIGHT_{name}") for name in _NAMES_A_BROWSER) or Path(own).exists():
+        return {}
+    found = next(filter(None, map(shutil.which, CHROMIUMS)), None)
+    return {} if found is None else {"executable_path": found}

@@ -1,0 +1,96 @@
+"""Download handlers around the project's own: pages that need a browser go to it, all else as before."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable
+from inspect import iscoroutinefunction
+from typing import Any, ClassVar, Final
+
+import scrapy
+from scrapy import Request, Spider
+from scrapy.crawler import Crawler
+from scrapy.http import Response
+from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
+from scrapy.utils.misc import build_from_crawler, load_object
+from twisted.internet.defer import Deferred
+
+from hacs_crawler.crawl.browser import Browser
+from hacs_crawler.crawl.meta import is_to_be_rendered
+
+_IS_ASYNC: Final = scrapy.version_info >= (2, 14)
+
+
+class BrowserHandler:
+    """Downloads with the handler it is around, or renders; notes how long that took.
+
+    A class for each is made by `with_browser`.
+    """
+
+    lazy: ClassVar[bool] = False
+    around: ClassVar[Any]
+
+    def __init__(self, crawler: Crawler) -> None:
+        self._crawler = crawler
+        self._inner = build_from_crawler(load_object(self.around), crawler)
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> BrowserHandler:
+        """Build the handler that this one is around, and this one."""
+        return cls(crawler)
+
+    if _IS_ASYNC:
+
+        async def download_request(self, request: Request) -> Response:
+            """Return the answer to a request."""
+            return await self._download(request)
+
+        async def close(self) -> None:
+            """End the browser, and close the handler that this one is around."""
+            await self._close()
+
+    else:
+
+        def download_request(  # type: ignore[misc]
+            self, request: Request, spider: Spider
+        ) -> Deferred[Response]:
+            """Return the answer to a request."""
+            del spider
+            return deferred_from_coro(self._download(request))
+
+        def close(self) -> Deferred[None]:  # type: ignore[misc]
+            """End the browser, and close the handler that this one is around."""
+            return deferred_from_coro(self._close())
+
+    async def _download(self, request: Request) -> Response:
+        started = time.monotonic()
+        if is_to_be_rendered(request):
+            response = await Browser.of(self._crawler).render(request)
+        else:
+            response = await self._plain(request)
+        request.meta["hacs_seconds"] = time.monotonic() - started
+        return response
+
+    async def _plain(self, request: Request) -> Response:
+        if iscoroutinefunction(self._inner.download_request):
+            asked = self._inner.download_request(request)
+        else:
+            asked = maybe_deferred_to_future(
+                self._inner.download_request(request, self._crawler.spider)
+            )
+        response: Response = await asked
+        return response
+
+    async def _close(self) -> None:
+        await Browser.of(self._crawler).close()
+        closed = self._inner.close() if hasattr(self._inner, "close") else None
+        if isinstance(closed, Deferred):
+            await maybe_deferred_to_future(closed)
+        elif isinstance(closed, Awaitable):
+            await closed
+
+
+def with_browser(around: Any) -> type[BrowserHandler]:
+    """Return what DOWNLOAD_HANDLERS takes: a handler around the one that stood there."""
+    is_lazy = bool(getattr(load_object(around), "lazy", True))
+    return type("BrowserHandler", (BrowserHandler,), {"around": around, "lazy": is_lazy})

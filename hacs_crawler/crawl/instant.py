@@ -1,0 +1,217 @@
+"""The instant tier of a crawl that goes on: every few minutes its hubs that are worth a visit."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from scrapy.utils.defer import maybe_deferred_to_future
+
+from hacs_crawler.crawl.loop import begin, wait_for
+from hacs_crawler.exceptions import ConfigError, StateError
+from hacs_crawler.ranking.instant import Hubs, due, hubs_now, price_of, read_tier
+from hacs_crawler.ranking.options import InstantOptions, RankingOptions
+from hacs_crawler.ranking.policies import Floats
+from hacs_crawler.ranking.selection import explored
+from hacs_crawler.state import State
+from hacs_crawler.utils.text import safe_logger
+
+if TYPE_CHECKING:
+    from hacs_crawler.crawl.session import Session
+
+logger = safe_logger(__name__)
+
+MINUTE: Final = 60.0
+MOST_SHARE: Final = 0.9
+"""By value the tier takes at most so much of the budget: other pages keep the rest whatever happens."""
+FIRST_SHARE: Final = 0.5
+"""By value the first round leaves so much of the budget to the tier, whose worth is not known yet."""
+PRIORITY: Final = 1
+"""Of requests for hubs: they go before the seeds of a round, which may take hours."""
+LONGEST_SECONDS: Final = 3600.0
+"""A hub that was sent and never heard of may be sent again after so long."""
+
+
+class InstantTier:
+    """When hubs are visited, and what that takes of the budget of the other pages.
+
+    By value, a hub is due where its M is above the price: what the last page was worth that a round's
+    budget reached. What the hubs take is missing in the next round's budget, so that the price rises
+    until both are worth the same. With a share, the best hubs get that part of the budget.
+    """
+
+    def __init__(
+        self,
+        ranking: RankingOptions,
+        round_minutes: float,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        assert ranking.instant is not None  # noqa: S101 - there is a tier
+        self._ranking = ranking
+        self._options: InstantOptions = ranking.instant
+        self._clock = clock
+        minutes = self._options.minutes
+        self._of_round = min(1.0, minutes / round_minutes) if round_minutes else 1.0
+        self._next_at = 0.0
+        self._owed = self._explore_owed = 0.0
+        self._sent: dict[str, float] = {}
+        self._taken, self._made = math.floor(FIRST_SHARE * (ranking.budget or 0)), 0
+        self._chosen: list[Floats] = []
+        self._spent = 0
+        self.price = 0.0
+        """What a visit costs, in links."""
+        self.is_running = False
+        """Whether this crawl has rounds of the tier."""
+
+    def main_round(self, ranking: RankingOptions) -> RankingOptions:
+        """Return the options of a round of all pages: the budget without what the tier takes of it."""
+        budget = ranking.budget
+        if budget is None or not self.is_running:
+            return ranking
+        share = self._options.share
+        taken = self._taken if share is None else math.floor(share * budget + 1e-9)
+        return replace(ranking, budget=max(1, budget - taken))
+
+    def note_chosen(self, p: Floats, controls: int) -> None:
+        """Note the p of pages that a round of all pages chose, and how many of them are asked twice.
+
+        Where they use up the budget, they tell the price of a visit.
+        """
+        self._chosen.append(p)
+        self._spent += len(p) + controls
+        budget = self.main_round(self._ranking).budget
+        if budget is not None and self._spent >= budget and self._spent > controls:
+            explored_pages = explored(budget, self._ranking.explore)
+            together = np.concatenate(self._chosen)
+            self.price = price_of(together, explored_pages, self._ranking.update_value)
+
+    def begin_round(self) -> None:
+        """Begin a round of all pages: what the tier has visited is missing in its budget."""
+        budget = self.main_round(self._ranking).budget
+        if budget is None or self._spent < budget:
+            self.price = 0.0  # the budget is not used up: visits cost nothing
+        self._taken, self._made = self._made, 0
+        self._chosen, self._spent = [], 0
+
+    def due_in(self) -> float:
+        """Return in how many seconds the next round of the tier begins."""
+        return self._next_at - self._clock()
+
+    def round(self, hubs: Hubs) -> list[str]:
+        """Return the URLs of the hubs to be visited now, best first."""
+        self._next_at = self._clock() + self._options.minutes * MINUTE
+        waiting = self._waiting()
+        places = due(hubs, self._price(), self._most(), self._explored())
+        urls = [hubs.tier.urls[place] for place in places.tolist()]
+        urls = [url for url in urls if url not in waiting]
+        self._note_sent(urls)
+        return urls
+
+    def postpone(self) -> None:
+        """Begin no round before the usual time has passed."""
+        self._next_at = self._clock() + self._options.minutes * MINUTE
+
+    def note_answer(self, url: str) -> None:
+        """Note that the request for a hub has ended, however it did."""
+        self._sent.pop(url, None)
+
+    def _price(self) -> float:
+        return self.price if self._options.share is None else 0.0
+
+    def _most(self) -> int:
+        """How many visits this round may make."""
+        budget = self._ranking.budget
+        if budget is None:
+            return 2**31
+        if self._options.share is None:
+            return max(0, math.floor(MOST_SHARE * budget) - self._made)
+        whole = self._options.share * budget
+        self._owed = min(self._owed + whole * self._of_round, max(whole, 1.0))
+        return math.floor(self._owed + 1e-9)
+
+    def _explored(self) -> int:
+        """How many of them go to the hubs that were not visited for longest."""
+        return math.floor(self._explore_owed + 1e-9)
+
+    def _note_sent(self, urls: Sequence[str]) -> None:
+        now, number = self._clock(), len(urls)
+        self._sent |= dict.fromkeys(urls, now)
+        self._made += number
+        self._owed = max(0.0, self._owed - number)
+        self._explore_owed = self._explore_owed % 1.0 + self._options.explore * max(1, number)
+
+    def _waiting(self) -> set[str]:
+        before = self._clock() - LONGEST_SECONDS
+        self._sent = {url: at for url, at in self._sent.items() if at > before}
+        return set(self._sent)
+
+
+async def hubs_of(session: Session) -> list[str]:
+    """Begin a round of the tier; return the URLs of the hubs to be visited, best first.
+
+    Reads the list, and the tier's own pages. What cannot be read is said, and the round left out.
+    """
+    tier = session.instant
+    assert tier is not None and session.config is not None  # noqa: S101, PT018 - it has rounds
+    if not session.is_open:
+        return []
+    try:
+        hubs = await session.pages.once(_hubs_now, session.config.ranking, session.clock())
+    except (ConfigError, StateError) as error:
+        tier.postpone()
+        logger.warning("No round of the instant tier: %s", error)
+        return []
+    urls = tier.round(hubs)
+    session.stats.count("instant/rounds")
+    if urls:
+        session.stats.count("instant/sent", len(urls))
+    session.stats.gauge("instant/hubs", len(hubs.tier))
+    session.stats.gauge("instant/price", round(tier.price, 4))
+    logger.debug(
+        "Instant tier: %d of %d hubs are to be visited, at a price of %.3g links a visit",
+        len(urls),
+        len(hubs.tier),
+        tier.price,
+    )
+    return urls
+
+
+def _hubs_now(state: State, options: RankingOptions, now: float) -> Hubs:
+    assert options.instant is not None  # noqa: S101 - there is a tier
+    return hubs_now(read_tier(options.instant), state, options, now)
+
+
+async def with_tier(
+    session: Session, requests: AsyncIterator[Any], request_of: Callable[[str], Any]
+) -> AsyncIterator[Any]:
+    """Yield requests as they come, and whenever a round of the tier begins those for its hubs.
+
+    Those that come may be long in coming: they wait for room, and for the next round of all pages.
+    """
+    tier = session.instant
+    assert tier is not None  # noqa: S101 - it has rounds
+    tier.is_running = True
+    coming = begin(_next(requests))
+    while session.failure is None:
+        if tier.due_in() <= 0:
+            for url in await hubs_of(session):
+                yield request_of(url)
+        await wait_for(coming, max(0.0, tier.due_in()))
+        if not coming.called:
+            continue
+        found = await maybe_deferred_to_future(coming)
+        if found is _END:
+            return
+        yield found
+        coming = begin(_next(requests))
+
+
+_END: Final = object()
+
+
+async def _next(requests: AsyncIterator[Any]) -> Any:
+    return await anext(requests, _END)

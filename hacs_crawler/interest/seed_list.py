@@ -1,0 +1,88 @@
+"""The list of hubs that `hacs interest seeds` writes: URLs, and in comments what is known of each."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from hacs_crawler.exceptions import HacsError
+from hacs_crawler.links import check_url, without_login
+
+DEFAULT_MU: Final = 0.0
+DEFAULT_SIGMA: Final = 1.0
+"""The curve of a hub of which the list names none: half of the interest in a link within a day."""
+_NUMBER: Final = r"([-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?)"
+_COMMENT: Final = re.compile(r"(?:^|\s)#\s*(.*)", re.DOTALL)
+_SCORE: Final = re.compile(rf"^{_NUMBER}(?=:)")
+_FACT: Final = re.compile(rf"\b(mu|sigma|worth)={_NUMBER}(?=[,;\s]|$)")
+_LIMITS: Final = {"mu": (-20.0, 20.0), "sigma": (0.01, 20.0), "worth": (0.0, 1e9)}
+
+
+@dataclass(frozen=True, slots=True)
+class ListedHub:
+    """A hub of a list: its score (1 if none is named), its links' curve, and what one is worth.
+
+    `mu` and `sigma` are of ln(days). `worth` is in links: 1 is the usual.
+    """
+
+    url: str
+    score: float = 1.0
+    mu: float = DEFAULT_MU
+    sigma: float = DEFAULT_SIGMA
+    worth: float = 1.0
+
+
+def hub_line(hub: ListedHub, why: str) -> str:
+    """Return the line of a hub, as `read_hubs` and the spider `scholar` read it."""
+    return (
+        f"{hub.url} # {hub.score:.3f}: {why}; "
+        f"mu={hub.mu:.3f} sigma={hub.sigma:.3f} worth={hub.worth:.3g}"
+    )
+
+
+def read_hubs(path: Path) -> list[ListedHub]:
+    """Read a list of hubs, any seed file; raises HacsError that names the file and the line.
+
+    Of a URL that is named twice the first line counts.
+    """
+    try:
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
+    except OSError as error:
+        raise HacsError(f"{path}: cannot read the list of hubs: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise HacsError(
+            f"{path}: the list of hubs is not UTF-8 at byte {error.start + 1}"
+        ) from error
+    hubs: dict[str, ListedHub] = {}
+    for number, line in enumerate(lines, start=1):
+        try:
+            for hub in _hub_of(line):
+                hubs.setdefault(hub.url, hub)
+        except ValueError as error:
+            raise HacsError(f"{path}, line {number}: {error}") from error
+    if not hubs:
+        raise HacsError(f"{path}: there is no hub in it")
+    return list(hubs.values())
+
+
+def _hub_of(line: str) -> Iterator[ListedHub]:
+    """Yield the hub of a line, if there is one; raises ValueError."""
+    found = _COMMENT.search(line)
+    comment = found[1] if found else ""
+    url = (line[: found.start()] if found else line).strip()
+    if not url:
+        return
+    if problem := check_url(url):
+        msg = f"{problem}: {without_login(url)[:200]!r}"
+        raise ValueError(msg)
+    facts = {name: float(text) for name, text in _FACT.findall(comment)}
+    for name, value in facts.items():
+        low, high = _LIMITS[name]
+        if not low <= value <= high:
+            msg = f"{name}={value:g}: allowed is {low:g} to {high:g}"
+            raise ValueError(msg)
+    score = _SCORE.match(comment)
+    yield ListedHub(url, score=float(score[1]) if score else 1.0, **facts)

@@ -1,0 +1,130 @@
+"""What a visit of a hub is worth: its links appear all the time, and interest in each of them fades.
+
+Interest in a link t days old is 1 - Phi(t), the rest of the log-normal curve of a page's views (see
+`model.lognormal`). With λ links a day, each worth w while it is new, a visit e days after the last one
+is worth V(e) = λ w ∫₀ᵉ (1 - Phi(t)) dt. All functions broadcast; days and links a day are at least 0.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import ndtr, ndtri
+
+from hacs_crawler.model.lognormal import log_days, lognormal_cumulative
+from hacs_crawler.utils.arrays import FloatArray
+
+RATE_SHAPE: Final = 0.5
+"""Shape of the gamma prior of hubs' links a day: rates of one tier differ by factors, not by shares."""
+
+
+def mean_days(mu: ArrayLike, sigma: ArrayLike) -> FloatArray:
+    """Mean time of interest in a link, m = ∫₀^∞ (1 - Phi) = exp(mu + sigma² / 2), in days."""
+    mu, sigma = _floats(mu), _floats(sigma)
+    return np.asarray(np.exp(mu + 0.5 * sigma * sigma))
+
+
+def visit_value(
+    days: ArrayLike,
+    links_per_day: ArrayLike,
+    mu: ArrayLike,
+    sigma: ArrayLike,
+    worth: ArrayLike = 1.0,
+) -> FloatArray:
+    """V(e): what is left of the interest in the links that appeared in the last e days, in links."""
+    days, mu, sigma = _floats(days), _floats(mu), _floats(sigma)
+    rest = 1.0 - lognormal_cumulative(days, mu, sigma)
+    lasting = np.where(np.isfinite(days), days, 0.0) * rest
+    value = lasting + mean_days(mu, sigma) * _of_mean(days, mu, sigma)
+    return np.asarray(_floats(links_per_day) * _floats(worth) * value)
+
+
+def value_per_day(
+    days: ArrayLike,
+    links_per_day: ArrayLike,
+    mu: ArrayLike,
+    sigma: ArrayLike,
+    worth: ArrayLike = 1.0,
+) -> FloatArray:
+    """V'(e) = λ w (1 - Phi(e)): what waiting adds to a visit, in links a day."""
+    rest = 1.0 - lognormal_cumulative(_floats(days), _floats(mu), _floats(sigma))
+    return np.asarray(_floats(links_per_day) * _floats(worth) * rest)
+
+
+def instant_index(
+    days: ArrayLike,
+    links_per_day: ArrayLike,
+    mu: ArrayLike,
+    sigma: ArrayLike,
+    worth: ArrayLike = 1.0,
+) -> FloatArray:
+    """M(e) = V(e) - e V'(e) = λ w m G((ln e - mu - sigma²) / sigma), in links.
+
+    G is the standard normal distribution function. Of visits every τ days more frequent ones
+    pay as long as M(τ) is above the price of a visit; at the best interval it is that price
+    (`best_interval_days`). It grows with e, from 0 to λ w m.
+    """
+    days, mu, sigma = _floats(days), _floats(mu), _floats(sigma)
+    links = _floats(links_per_day) * _floats(worth)
+    return np.asarray(links * mean_days(mu, sigma) * _of_mean(days, mu, sigma))
+
+
+def best_interval_days(
+    price: ArrayLike,
+    links_per_day: ArrayLike,
+    mu: ArrayLike,
+    sigma: ArrayLike,
+    worth: ArrayLike = 1.0,
+) -> FloatArray:
+    """τ* with M(τ*) = c, the price of a visit in links: exp(mu + sigma² + sigma G⁻¹(c / (λ w m))).
+
+    Infinite where λ w m is not above the price: the hub is not worth a visit for its links. 0 where the
+    price is 0.
+    """
+    mu, sigma = _floats(mu), _floats(sigma)
+    most = _floats(links_per_day) * _floats(worth) * mean_days(mu, sigma)
+    price, most = np.broadcast_arrays(_floats(price), most)
+    share = np.divide(price, most, out=np.ones_like(most), where=most > price)
+    found = np.exp(mu + sigma * sigma + sigma * ndtri(share))
+    return np.asarray(np.where(most > price, found, np.inf))
+
+
+def update_index(p: ArrayLike) -> FloatArray:
+    """1 - (1 + x) exp(-x) with x = -ln(1 - p): the index of a page whose updates keep their worth.
+
+    A visit of it is worth 1 - exp(-λe) = p, the chance that there is an update, and V - e V' is the
+    above at x = λe. Given by p, it orders pages as p does. p from 0 to 1; 1 gives 1.
+    """
+    p = _floats(p)
+    rest = 1.0 - p
+    logs = np.log1p(-p, out=np.zeros_like(p), where=rest > 0)
+    return np.asarray(np.maximum(p + rest * logs, 0.0))
+
+
+def tier_rate(links: ArrayLike, days: ArrayLike, optimistic: float) -> float:
+    """Mean links a day of a tier's hubs, from what each gained in how many days.
+
+    `optimistic` is what is taken for it before anything was seen: it weighs as a day of one hub.
+    """
+    return float((optimistic + np.sum(links)) / (1.0 + np.sum(days)))
+
+
+def hub_rate(links: ArrayLike, days: ArrayLike, tier_rate_per_day: ArrayLike) -> FloatArray:
+    """Links a day of hubs that gained so many links in so many days, shrunk to the rate of their tier.
+
+    Posterior mean (a + links) / (a / λ₀ + days) with a gamma prior of shape a = `RATE_SHAPE` and mean
+    λ₀; λ₀ itself where nothing was seen. λ₀ is above 0.
+    """
+    before = RATE_SHAPE / _floats(tier_rate_per_day)
+    return np.asarray((RATE_SHAPE + _floats(links)) / (before + _floats(days)))
+
+
+def _of_mean(days: FloatArray, mu: FloatArray, sigma: FloatArray) -> FloatArray:
+    """∫₀ᵉ t φ(t) dt / m = G((ln e - mu - sigma²) / sigma), φ the density of the curve."""
+    return np.asarray(ndtr((log_days(days) - mu - sigma * sigma) / sigma))
+
+
+def _floats(values: ArrayLike) -> FloatArray:
+    return np.asarray(values, np.float64)

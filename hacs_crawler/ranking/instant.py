@@ -1,0 +1,186 @@
+"""The instant tier: hubs whose links are worth a visit soon or not at all, and what a visit is worth."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+
+from hacs_crawler.exceptions import ConfigError, HacsError
+from hacs_crawler.interest import ListedHub, read_hubs
+from hacs_crawler.links import page_id_of
+from hacs_crawler.model import hub_rate, instant_index, tier_rate, update_index
+from hacs_crawler.ranking.arms import Experiment
+from hacs_crawler.ranking.candidates import Places, candidates_from
+from hacs_crawler.ranking.options import InstantOptions, RankingOptions
+from hacs_crawler.ranking.policies import INTEREST, Candidates, Floats
+from hacs_crawler.state import PAGES_A_CALL, Ids, Page, State, without_future
+from hacs_crawler.utils.times import DAY
+
+RECENT_SECONDS: Final = 30 * DAY
+"""What a hub gained longer ago says nothing of its rate: sites change."""
+_WHOLE_LINKS: Final = 2
+"""Up to this level something is kept of every link of a page, see `state.link_sample`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tier:
+    """Hubs, sorted by page id: arrays with one element a hub.
+
+    `mu` and `sigma` are of the curve of their links, of ln(days); `worth` is in links, and
+    `links_per_day` what appears.
+    """
+
+    urls: tuple[str, ...]
+    page_ids: Ids
+    mu: Floats
+    sigma: Floats
+    worth: Floats
+    links_per_day: Floats
+
+    def __len__(self) -> int:
+        return len(self.urls)
+
+    def index(self, places: Places, days: Floats) -> Floats:
+        """Return what a visit of hubs is worth after so many days (inf: never seen), in links."""
+        columns = (self.links_per_day, self.mu, self.sigma, self.worth)
+        return instant_index(days, *(column[places] for column in columns))
+
+
+@dataclass(frozen=True, slots=True)
+class InterestScore:
+    """Scores hubs by M, and other pages by p, on one scale: links that a visit is worth."""
+
+    tier: Tier
+    update_value: float
+
+    def __call__(self, candidates: Candidates) -> Floats:
+        """Return the scores; every attempt that failed since the page was last seen halves it."""
+        value = self.update_value * update_index(candidates.p)
+        places = np.searchsorted(self.tier.page_ids, candidates.page_ids)
+        places = np.minimum(places, len(self.tier) - 1)
+        is_hub = self.tier.page_ids[places] == candidates.page_ids
+        hubs = places[is_hub]
+        value[is_hub] = self.tier.index(hubs, candidates.days_since_visit[is_hub])
+        return value * 0.5**candidates.failures
+
+
+@dataclass(frozen=True, slots=True)
+class Hubs:
+    """A tier as it is now, one element a hub: `value` is what a visit is worth, 0 where it is gone."""
+
+    tier: Tier
+    value: Floats
+    days_since_visit: Floats
+
+
+def read_tier(options: InstantOptions) -> Tier:
+    """Read the list of hubs; raises ConfigError."""
+    try:
+        listed = read_hubs(options.file)
+    except HacsError as error:
+        raise ConfigError(f"HACS_INSTANT: {error}") from error
+    chosen = {
+        page_id_of(hub.url): hub for hub in reversed(listed) if hub.score >= options.threshold
+    }
+    if not chosen:
+        msg = f"HACS_INSTANT: no hub of {options.file} has a score of {options.threshold:g} or more"
+        raise ConfigError(msg)
+    page_ids = sorted(chosen)
+    hubs: list[ListedHub] = [chosen[page_id] for page_id in page_ids]
+    return Tier(
+        tuple(hub.url for hub in hubs),
+        np.array(page_ids, np.int64),
+        np.array([hub.mu for hub in hubs]),
+        np.array([hub.sigma for hub in hubs]),
+        np.array([hub.worth for hub in hubs]),
+        np.full(len(hubs), options.links_per_day),
+    )
+
+
+def learned(tier: Tier, state: State, options: InstantOptions, now: float) -> Tier:
+    """Return the tier with the rates that the state has seen; reads the tier's own pages only.
+
+    A hub's links a day are shrunk to the mean of the tier, so that one never seen is taken for as busy
+    as the others; before any was seen, `options.links_per_day` is taken for that mean.
+    """
+    links, days = np.zeros(len(tier)), np.zeros(len(tier))
+    for start in range(0, len(tier), PAGES_A_CALL):
+        ids = tier.page_ids[start : start + PAGES_A_CALL].tolist()
+        for page_id, page in state.load(ids).items():
+            place = start + ids.index(page_id)
+            links[place], days[place] = links_gained(page, now)
+    rate = hub_rate(links, days, tier_rate(links, days, options.links_per_day))
+    return replace(tier, links_per_day=rate)
+
+
+def links_gained(page: Page, now: float) -> tuple[float, float]:
+    """Return how many links a page gained between its visits of the last month, and in how many days."""
+    since = max(page.links_since, *page.baselines, int(now) - RECENT_SECONDS, 1)
+    first = bisect_left(page.visits, since)
+    last = bisect_right(page.visits, int(now))
+    if not page.links_since or last - first < 2:
+        return 0.0, 0.0
+    start, end = page.visits[first], page.visits[last - 1]
+    gained = sum(
+        number
+        for at, number in zip(page.runs[::2], page.runs[1::2], strict=True)
+        if start < at <= end
+    )
+    of_one = 2.0 ** max(0, page.link_level - _WHOLE_LINKS)
+    return gained * of_one, (end - start) / DAY
+
+
+def hubs_now(tier: Tier, state: State, options: RankingOptions, now: float) -> Hubs:
+    """Return what a visit of each hub is worth now; reads the tier's own pages only.
+
+    `now` is in seconds since 1970 UTC. Raises StateError.
+    """
+    assert options.instant is not None  # noqa: S101 - there is a tier
+    tier = learned(tier, state, options.instant, now)
+    rows, _ = without_future(state, tier.page_ids, state.rows(tier.page_ids), now)
+    alone = replace(options, siblings=False)
+    candidates = candidates_from(tier.page_ids, rows, now, state.estimation, alone)
+    score = InterestScore(tier, options.update_value)(candidates)
+    value = np.where(rows["not_before"] > now, 0.0, score)
+    return Hubs(tier, value, candidates.days_since_visit)
+
+
+def due(hubs: Hubs, price: float, most: int, explore: int) -> Places:
+    """Return the places of the hubs to visit now, best first.
+
+    Those worth more than `price`, `most` at most together with the `explore` ones which of the others
+    were not visited for longest; one worth 0 is never due.
+    """
+    order = np.argsort(-hubs.value, kind="stable")
+    is_due = hubs.value[order] > max(price, 0.0)
+    explore = min(explore, most)
+    chosen = order[is_due][: most - explore]
+    others = order[~np.isin(order, chosen)]
+    others = others[hubs.value[others] > 0.0]
+    longest = others[np.argsort(-hubs.days_since_visit[others], kind="stable")]
+    return np.concatenate([chosen, longest[:explore]])
+
+
+def price_of(p: Floats, explored: int, update_value: float) -> float:
+    """Return what the last visit of a round was worth, in links: the price of a visit.
+
+    `p` are those of the pages chosen, one at least; `explored` of them were not chosen for it.
+    """
+    return update_value * float(update_index(np.sort(p)[min(explored, len(p) - 1)]))
+
+
+def with_hubs(options: RankingOptions, state: State, now: float) -> RankingOptions:
+    """Return the options with HACS_INSTANT's hubs in the policy `interest`, if some arm has that.
+
+    Raises ConfigError, StateError.
+    """
+    arms = options.experiment.arms
+    if options.instant is None or not any(arm.policy is INTEREST for arm in arms):
+        return options
+    tier = learned(read_tier(options.instant), state, options.instant, now)
+    policy = replace(INTEREST, score=InterestScore(tier, options.update_value))
+    new = tuple(replace(arm, policy=policy) if arm.policy is INTEREST else arm for arm in arms)
+    return replace(options, experiment=Experiment(new, options.experiment.salt))

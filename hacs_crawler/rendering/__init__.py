@@ -1,0 +1,29 @@
+"""Which pages only a browser shows whole, and what visits cost: no I/O but through the state."""
+
+from hacs_crawler.rendering.costs import PLAIN_SECONDS, Costs, read_costs
+from hacs_crawler.rendering.marks import (
+    CHECK_EVERY,
+    PAGES_THAT_AGREE,
+    Advice,
+    PageMark,
+    SiteMark,
+    Verdict,
+    advice,
+    shows_more,
+)
+from hacs_crawler.rendering.suspicion import suspicion_of
+
+__all__ = [
+    "CHECK_EVERY",
+    "PAGES_THAT_AGREE",
+    "PLAIN_SECONDS",
+    "Advice",
+    "Costs",
+    "PageMark",
+    "SiteMark",
+    "Verdict",
+    "advice",
+    "read_costs",
+    "shows_more",
+    "suspicion_of",
+]

@@ -1,0 +1,199 @@
+"""What is kept of a page, and of its site, to know whether a browser is needed; and what visits cost.
+
+Kept are annotations of the state: `PageMark` by page id, `SiteMark` by the number of the place whose
+pages share a template (`links.menu_id`), both with a version in front.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
+from enum import IntEnum
+from typing import ClassVar, Final, NamedTuple, Self
+
+import numpy as np
+
+from hacs_crawler.exceptions import StateError
+
+CHECK_EVERY: Final = 20
+"""Every so many visits a verdict is looked at again."""
+PAGES_THAT_AGREE: Final = 3
+"""So many pages of a site speak for all its pages."""
+_DISSENT: Final = 4
+"""Of so many pages that spoke for a site one may say otherwise."""
+_FAILURE_VISITS: Final = 7
+"""What a failure to render counts for: after the third a page is due to be looked at again."""
+_MOST: Final = 255
+_VERSION: Final = 1
+_FRESH_SHARE: Final = 0.3
+"""What the latest visit counts for in a mean of what visits took."""
+NOTABLE: Final = 0.25
+"""A change of what visits take, as a share of it, from which on it is worth being written."""
+
+
+class Verdict(IntEnum):
+    """What is needed to see a page whole."""
+
+    UNKNOWN = 0
+    PLAIN = 1
+    BROWSER = 2
+
+
+@dataclass(frozen=True, slots=True)
+class PageMark:
+    """What is known of one page: `visits` is how many came since the verdict was last looked at.
+
+    `seconds` is what its visits take of late, 0 where that is not known, with the browser where
+    `rendered`.
+    """
+
+    verdict: Verdict = Verdict.UNKNOWN
+    visits: int = 0
+    rendered: bool = False
+    seconds: float = 0.0
+
+    KIND: ClassVar = "rendering"
+    DTYPE: ClassVar = np.dtype(
+        [
+            ("version", "u1"),
+            ("verdict", "u1"),
+            ("visits", "u1"),
+            ("rendered", "u1"),
+            ("seconds", "<f4"),
+        ]
+    )
+    """The same bytes, of many pages at once."""
+    _FORM: ClassVar = struct.Struct("<BBBBf")
+
+    @classmethod
+    def is_whole(cls, value: bytes) -> bool:
+        """Whether bytes are of the form that this version writes."""
+        return len(value) == cls._FORM.size and value[0] == _VERSION
+
+    def encoded(self) -> bytes:
+        """Return the bytes that are kept."""
+        return self._FORM.pack(_VERSION, self.verdict, self.visits, self.rendered, self.seconds)
+
+    @classmethod
+    def decoded(cls, value: bytes) -> Self:
+        """Return what bytes stand for, nothing known for none; raises StateError where damaged."""
+        if not value:
+            return cls()
+        verdict, visits, rendered, seconds = _fields(cls._FORM, value)
+        return cls(_verdict(verdict), visits, bool(rendered), seconds)
+
+    def visited(self) -> PageMark:
+        """Return the mark after a visit at which nothing was looked at."""
+        return replace(self, visits=min(self.visits + 1, _MOST))
+
+    def failed(self) -> PageMark:
+        """Return the mark after a visit at which the page could not be rendered."""
+        if self.visits + _FAILURE_VISITS >= CHECK_EVERY:
+            return self.judged(Verdict.PLAIN)
+        return replace(self, verdict=Verdict.BROWSER, visits=self.visits + _FAILURE_VISITS)
+
+    def judged(self, verdict: Verdict) -> PageMark:
+        """Return the mark after a look at plain answer and rendering."""
+        return replace(self, verdict=verdict, visits=0)
+
+    def timed(self, seconds: float, *, rendered: bool) -> PageMark:
+        """Return the mark after a visit that took so long."""
+        if self.seconds and rendered == self.rendered:
+            seconds = self.seconds + _FRESH_SHARE * (seconds - self.seconds)
+        return replace(self, rendered=rendered, seconds=seconds)
+
+    def differs_notably(self, other: PageMark) -> bool:
+        """Whether the difference to another mark is worth being written."""
+        if replace(self, seconds=0.0) != replace(other, seconds=0.0):
+            return True
+        return abs(self.seconds - other.seconds) > NOTABLE * other.seconds
+
+
+@dataclass(frozen=True, slots=True)
+class SiteMark:
+    """How many pages of a site need a browser, how many do not, and visits since one was looked at."""
+
+    browser: int = 0
+    plain: int = 0
+    visits: int = 0
+
+    KIND: ClassVar = "rendering-site"
+    _FORM: ClassVar = struct.Struct("<BBBB")
+
+    def encoded(self) -> bytes:
+        """Return the bytes that are kept."""
+        return self._FORM.pack(_VERSION, self.browser, self.plain, self.visits)
+
+    @classmethod
+    def decoded(cls, value: bytes) -> Self:
+        """Return what bytes stand for, nothing known for none; raises StateError where damaged."""
+        return cls(*_fields(cls._FORM, value)) if value else cls()
+
+    @property
+    def verdict(self) -> Verdict:
+        """What three pages or more agree on, nearly without dissent."""
+        for verdict, pro, contra in (
+            (Verdict.BROWSER, self.browser, self.plain),
+            (Verdict.PLAIN, self.plain, self.browser),
+        ):
+            if pro >= PAGES_THAT_AGREE and contra * _DISSENT <= pro:
+                return verdict
+        return Verdict.UNKNOWN
+
+    def visited(self) -> SiteMark:
+        """Return the mark after a visit of a page that went by the site's verdict."""
+        return replace(self, visits=min(self.visits + 1, _MOST))
+
+    def judged(self, before: Verdict, after: Verdict) -> SiteMark:
+        """Return the mark after one of its pages was looked at, whose verdict was `before`."""
+        counts = {Verdict.BROWSER: self.browser, Verdict.PLAIN: self.plain}
+        if before is not after:
+            for verdict, step in ((before, -1), (after, 1)):
+                if verdict in counts:
+                    counts[verdict] = min(max(counts[verdict] + step, 0), _MOST)
+        return SiteMark(counts[Verdict.BROWSER], counts[Verdict.PLAIN], 0)
+
+
+class Advice(NamedTuple):
+    """How a page is to be visited: with a browser or not, and whether to look at both."""
+
+    rendered: bool
+    checked: bool
+    """A plain answer is looked at so only where its markup is suspicious."""
+    by_site: bool
+    """Whether the page has no verdict of its own, and its site has one."""
+
+
+def advice(page: PageMark, site: SiteMark) -> Advice:
+    """Return how to visit a page of a site: by its own verdict, else its site's, else plainly."""
+    if page.verdict is not Verdict.UNKNOWN:
+        return Advice(page.verdict is Verdict.BROWSER, page.visits + 1 >= CHECK_EVERY, False)
+    if site.verdict is not Verdict.UNKNOWN:
+        return Advice(site.verdict is Verdict.BROWSER, site.visits + 1 >= CHECK_EVERY, True)
+    return Advice(rendered=False, checked=True, by_site=False)
+
+
+def shows_more(plain: AbstractSet[int], first: AbstractSet[int], second: AbstractSet[int]) -> bool:
+    """Whether two renderings of a page show links that its plain answer lacks, and it is no churn.
+
+    Some of these links are in both; and the first lacks in the plain answer more than twice as many as
+    in the second: of links drawn anew at each request as many differ between any two answers.
+    """
+    gained = first - plain
+    return bool(gained & second) and len(gained) > 2 * len(first - second)
+
+
+def _fields(form: struct.Struct, value: bytes) -> tuple[int, ...]:
+    if len(value) != form.size or value[0] != _VERSION:
+        msg = f"a note of how a page is rendered is damaged, or of a newer version: {value[:16].hex()}"
+        raise StateError(msg)
+    return form.unpack(value)[1:]
+
+
+def _verdict(number: int) -> Verdict:
+    try:
+        return Verdict(number)
+    except ValueError as error:
+        msg = f"a note of how a page is rendered is damaged: verdict {number}"
+        raise StateError(msg) from error

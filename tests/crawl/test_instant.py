@@ -1,0 +1,138 @@
+"""When rounds of the instant tier begin, whom they visit, and what that takes of the budget."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hacs_crawler.crawl.instant import MOST_SHARE, InstantTier
+from hacs_crawler.model import update_index
+from hacs_crawler.ranking.arms import without_experiment
+from hacs_crawler.ranking.instant import Hubs, Tier
+from hacs_crawler.ranking.options import InstantOptions, RankingOptions
+from hacs_crawler.ranking.policies import POLICIES
+
+
+@dataclass
+class Clock:
+    seconds: float = 1000.0
+
+    def __call__(self) -> float:
+        return self.seconds
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+def tier_of(
+    clock: Clock, budget: int | None, round_minutes: float = 60.0, **more: Any
+) -> InstantTier:
+    instant = InstantOptions(Path("instant.txt"), **{"explore": 0.0, **more})
+    policy = without_experiment(POLICIES["interest"])
+    tier = InstantTier(RankingOptions(policy, budget=budget, instant=instant), round_minutes, clock)
+    tier.is_running = True
+    return tier
+
+
+def hubs(*values: float) -> Hubs:
+    ones = np.ones(len(values))
+    urls = tuple(f"http://h{place}.example/" for place in range(len(values)))
+    return Hubs(Tier(urls, np.arange(len(values)), *[ones] * 4), np.array(values), ones)
+
+
+def round_of(tier: InstantTier, *values: float) -> list[int]:
+    """Begin a round; the numbers of the hubs visited, all of which answer."""
+    urls = tier.round(hubs(*values))
+    for url in urls:
+        tier.note_answer(url)
+    return [int(url[len("http://h")]) for url in urls]
+
+
+def test_rounds_are_minutes_apart(clock: Clock) -> None:
+    tier = tier_of(clock, None, minutes=5.0)
+    assert tier.due_in() <= 0
+    round_of(tier, 1.0)
+    assert tier.due_in() == 300.0
+    clock.seconds += 299
+    assert tier.due_in() == 1.0
+
+
+def test_without_a_budget_visits_cost_nothing(clock: Clock) -> None:
+    tier = tier_of(clock, None)
+    assert round_of(tier, 0.01, 2.0, 0.0) == [1, 0]
+    assert tier.main_round(RankingOptions(without_experiment(POLICIES["hacs"]))).budget is None
+
+
+def test_a_hub_that_has_not_answered_yet_is_not_asked_again(clock: Clock) -> None:
+    tier = tier_of(clock, None)
+    (url,) = tier.round(hubs(1.0))
+    assert tier.round(hubs(1.0)) == []
+    tier.note_answer(url)
+    assert tier.round(hubs(1.0)) == [url]
+    clock.seconds += 3601
+    assert tier.round(hubs(1.0)) == [url]
+
+
+def test_by_value_hubs_are_visited_that_are_worth_more_than_the_last_page(clock: Clock) -> None:
+    tier = tier_of(clock, 10)
+    ranking = tier._ranking
+    assert tier.main_round(ranking).budget == 5
+    tier.note_chosen(np.array([0.9, 0.8, 0.7]), controls=0)
+    assert tier.price == 0.0
+    tier.note_chosen(np.array([0.6]), controls=1)
+    assert tier.price == pytest.approx(float(update_index(0.6)))
+    assert round_of(tier, 0.1, 0.5, 0.3) == [1, 2]
+
+
+def test_what_the_tier_takes_is_missing_in_the_next_round(clock: Clock) -> None:
+    tier = tier_of(clock, 10)
+    for _ in range(3):
+        round_of(tier, 5.0)
+    tier.begin_round()
+    assert tier.main_round(tier._ranking).budget == 7
+    tier.begin_round()
+    assert tier.main_round(tier._ranking).budget == 10
+
+
+def test_by_value_other_pages_keep_a_part_of_the_budget(clock: Clock) -> None:
+    tier = tier_of(clock, 10)
+    for _ in range(30):
+        round_of(tier, 5.0, 5.0)
+    tier.begin_round()
+    assert tier.main_round(tier._ranking).budget == 10 - MOST_SHARE * 10
+
+
+def test_where_the_budget_is_not_used_up_the_price_falls_to_nothing(clock: Clock) -> None:
+    tier = tier_of(clock, 4)
+    tier.note_chosen(np.array([0.9, 0.8]), controls=0)
+    assert tier.price > 0
+    tier.begin_round()
+    tier.note_chosen(np.array([0.9]), controls=0)
+    tier.begin_round()
+    assert tier.price == 0.0
+
+
+def test_with_a_share_the_best_hubs_get_it_at_an_even_pace(clock: Clock) -> None:
+    tier = tier_of(clock, 30, round_minutes=60.0, minutes=5.0, share=0.2)
+    assert tier.main_round(tier._ranking).budget == 24
+    assert [round_of(tier, 1.0, 2.0) for _ in range(4)] == [[], [1], [], [1]]
+
+
+def test_some_visits_are_for_hubs_that_would_never_be_due(clock: Clock) -> None:
+    tier = tier_of(clock, None, explore=0.25)
+    tier.price = 1.0
+    visited = [round_of(tier, 5.0, 0.5) for _ in range(8)]
+    assert visited.count([0, 1]) == 1 or visited.count([0, 1]) == 2
+    assert all(0 in one for one in visited)
+
+
+def test_a_crawl_without_rounds_of_the_tier_keeps_its_budget(clock: Clock) -> None:
+    tier = tier_of(clock, 10)
+    tier.is_running = False
+    assert tier.main_round(tier._ranking).budget == 10

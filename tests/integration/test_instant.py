@@ -1,0 +1,152 @@
+"""The instant tier of `scrapy crawl scholar -a forever=1`: hubs every few minutes, beside all else."""
+
+from __future__ import annotations
+
+import json
+import signal
+from pathlib import Path
+
+import pytest
+
+from integration_support import Crawl, Project, begin_rounds, finish, read_until
+from servers import Site
+
+SENT = "hubs are to be visited"
+NEWS = "mu=-1.0 sigma=0.8 worth=1"
+
+
+@pytest.fixture
+def seeds(site: Site, project: Project) -> Path:
+    site.set("/news/", "/news/1.html")
+    site.set("/news/1.html")
+    for name in ("ada", "bob", "eve"):
+        site.set(f"/~{name}/")
+    file = project.folder / "seeds.txt"
+    file.write_text("".join(f"{site.url}/~{name}/\n" for name in ("ada", "bob", "eve")))
+    return file
+
+
+@pytest.fixture
+def hubs(site: Site, project: Project) -> Path:
+    file = project.folder / "instant.txt"
+    file.write_text(f"{site.url}/news/ # 0.9: 9 of 10 pages temporal; {NEWS}\n")
+    return file
+
+
+def tier(hubs: Path, **more: object) -> str:
+    return json.dumps({"list": str(hubs), "minutes": 0.01, **more})
+
+
+def crawl_until(
+    project: Project, seeds: Path, text: str, times: int = 1, **settings: object
+) -> Crawl:
+    settings.setdefault("HACS_CLOCK", "tests.clocks.hurried")
+    process = begin_rounds(project, str(seeds), **settings)
+    log = read_until(process, text, times)
+    process.send_signal(signal.SIGTERM)
+    crawl = finish(process, log)
+    assert crawl.exit_status == 0, crawl.log
+    assert "Traceback" not in crawl.log
+    assert "never awaited" not in crawl.log
+    assert "was destroyed" not in crawl.log
+    return crawl
+
+
+def test_hubs_are_visited_while_the_round_of_all_pages_waits_for_the_next(
+    site: Site, project: Project, seeds: Path, hubs: Path
+) -> None:
+    settings = {"HACS_ROUND_MINUTES": 60, "HACS_INSTANT": tier(hubs)}
+    crawl = crawl_until(project, seeds, SENT, 5, **settings)
+    visited = site.visited()
+    assert visited.count("/news/") >= 4
+    assert visited.count("/~ada/") == 1
+    assert crawl.stat("hacs/instant/visits") >= 4
+    assert crawl.stat("hacs/instant/rounds") >= 5
+
+
+def test_links_that_are_new_on_a_hub_are_followed_and_no_others_nor_farther(
+    site: Site, project: Project, seeds: Path, hubs: Path
+) -> None:
+    settings = {"HACS_ROUND_MINUTES": 60, "HACS_INSTANT": tier(hubs)}
+    process = begin_rounds(project, str(seeds), HACS_CLOCK="tests.clocks.hurried", **settings)
+    log = read_until(process, SENT, 3)
+    site.set("/news/2.html", "/news/3.html")
+    site.set("/news/3.html")
+    site.set("/news/", "/news/1.html", "/news/2.html")
+    log += read_until(process, SENT, 4)
+    process.send_signal(signal.SIGTERM)
+    crawl = finish(process, log)
+    visited = site.visited()
+    assert visited.count("/news/2.html") == 1
+    assert not {"/news/1.html", "/news/3.html"} & set(visited)
+    assert crawl.stat("hacs/instant/new_links") == 1
+
+
+def test_by_value_a_budget_is_shared_and_other_pages_keep_a_part(
+    site: Site, project: Project, seeds: Path, hubs: Path
+) -> None:
+    settings = {
+        "HACS_ROUND_MINUTES": 0.02,
+        "HACS_BUDGET": 2,
+        "HACS_POLICY": "interest",
+        "HACS_INSTANT": tier(hubs),
+    }
+    crawl = crawl_until(project, seeds, "HACS visited", 6, **settings)
+    visited = site.visited()
+    homepages = [path for path in visited if path.startswith("/~")]
+    assert len(homepages) >= 5
+    assert crawl.stat("hacs/instant/sent") <= 2 * 6
+
+
+def test_with_a_share_the_tier_gets_that_part_of_the_budget(
+    site: Site, project: Project, seeds: Path, hubs: Path
+) -> None:
+    site.set("/blog/")
+    hubs.write_text(f"{site.url}/news/\n{site.url}/blog/\n")
+    settings = {
+        "HACS_ROUND_MINUTES": 0.02,
+        "HACS_BUDGET": 4,
+        "HACS_INSTANT": tier(hubs, minutes=0.02, share=0.5),
+    }
+    crawl_until(project, seeds, "HACS visited", 4, **settings)
+    visited = site.visited()
+    for_hubs = sum(path in {"/news/", "/blog/"} for path in visited)
+    assert for_hubs >= 6
+    # two of four a round, the last round may be cut short
+    assert len(visited) - for_hubs >= 5
+
+
+def test_the_list_is_read_anew_for_each_round(
+    site: Site, project: Project, seeds: Path, hubs: Path
+) -> None:
+    site.set("/blog/")
+    settings = {"HACS_ROUND_MINUTES": 60, "HACS_INSTANT": tier(hubs)}
+    process = begin_rounds(project, str(seeds), **settings)
+    log = read_until(process, SENT, 2)
+    hubs.write_text(f"{site.url}/blog/\n")
+    log += read_until(process, SENT, 3)
+    hubs.write_text("no url\n")
+    log += read_until(process, "No round of the instant tier")
+    process.send_signal(signal.SIGTERM)
+    crawl = finish(process, log)
+    assert "/blog/" in site.visited()
+    assert f"HACS_INSTANT: {hubs}, line 1: " in crawl.log
+    assert crawl.exit_status == 0
+
+
+def test_a_list_that_cannot_be_read_stops_the_crawl_before_its_first_request(
+    site: Site, project: Project, seeds: Path
+) -> None:
+    crawl = project.crawl(str(seeds), HACS_INSTANT="/nowhere.txt")
+    assert crawl.exit_status == 1
+    assert "HACS_INSTANT: /nowhere.txt: cannot read the list of hubs" in crawl.log
+    assert site.asked == []
+
+
+def test_without_rounds_the_policy_puts_hubs_in_their_place(
+    site: Site, project: Project, seeds: Path, hubs: Path
+) -> None:
+    urls = [*seeds.read_text().split(), f"{site.url}/news/"]
+    arguments = {"HACS_POLICY": "interest", "HACS_INSTANT": str(hubs)}
+    project.crawl(urls, "-a", "level=homepage", **arguments)
+    assert site.visited()[0] == "/news/"

@@ -1,0 +1,396 @@
+"""Pages made by JavaScript, visited by whole Scrapy processes with a real Chromium."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from textwrap import dedent
+from typing import Any
+
+import pytest
+
+import forks
+from browser import CHROMIUM, needs_chromium
+from hacs_crawler.links.keys import page_id_of
+from hacs_crawler.links.sites import menu_id
+from hacs_crawler.rendering.marks import PageMark, SiteMark, Verdict
+from hacs_crawler.state.address import open_store
+from hacs_crawler.state.page import Page
+from hacs_crawler.state.store import Annotation
+from hacs_crawler.utils.times import DAY
+from integration_support import QUICK, Crawl, Project
+from scripted_site import ScriptedSite, scripted_site
+
+pytest.importorskip("scrapy_playwright")
+pytestmark = [needs_chromium, pytest.mark.slow]
+
+ADDONS = 'ADDONS={"hacs_crawler.addon.HacsAddon": 500}'
+SMALL_HEAP = "--js-flags=--max-old-space-size=64"
+"""So that a page that eats memory crashes soon."""
+LAUNCH = {"executable_path": CHROMIUM, "args": ["--no-sandbox", SMALL_HEAP]}
+SPIDER = """
+    import os
+    import time
+
+    import scrapy
+    from scrapy_playwright.page import PageMethod
+
+    def later():
+        return time.time() + float(os.environ.get("HACS_TESTS_LATER", "0"))
+
+    class Plain(scrapy.Spider):
+        name = "plain"
+        custom_settings = {"HACS_CLOCK": "spider.later"}
+
+        async def start(self):
+            for url in self.urls.split():
+                yield scrapy.Request(url, errback=self.failed, meta=META)
+
+        def parse(self, response):
+            outcome = response.meta["hacs"]
+            self.logger.info(
+                "saw %s: %d links, %s",
+                response.url,
+                len(response.css("a")),
+                getattr(outcome, "reason", "") or ("new" if outcome.is_update else "nothing new"),
+            )
+
+        def failed(self, failure):
+            self.logger.info("failed %s", failure.request.url)
+"""
+
+
+class Runs:
+    """Crawls of the site by a spider of a project's own, on one state."""
+
+    def __init__(self, project: Project, site: ScriptedSite) -> None:
+        self._project, self._site = project, site
+
+    def __call__(self, *paths: str, day: int = 0, meta: str = "{}", **settings: Any) -> Crawl:
+        given = {
+            "HACS_STATE": self._project.state,
+            "HACS_RENDER": "auto",
+            "HACS_RENDER_SECONDS": 12,
+            "PLAYWRIGHT_LAUNCH_OPTIONS": json.dumps(LAUNCH),
+            "ROBOTSTXT_OBEY": True,
+            "RETRY_ENABLED": False,
+        } | settings
+        options = [*QUICK, ADDONS, *(f"{key}={value}" for key, value in given.items())]
+        urls = " ".join(
+            path if path.startswith("http") else f"{self._site.url}{path}" for path in paths
+        )
+        (self._project.folder / "spider.py").write_text(dedent(SPIDER).replace("META", meta))
+        arguments = ["runspider", "spider.py", "-a", f"urls={urls}"]
+        arguments += [part for one in options for part in ("-s", one)]
+        done = forks.run(
+            "scrapy",
+            arguments,
+            self._project.folder,
+            environment={**os.environ, "HACS_TESTS_LATER": str(day * DAY)},
+        )
+        crawl = Crawl(done.returncode, done.stderr.decode(), "")
+        assert crawl.exit_status == 0, crawl.log
+        assert "'finish_reason': 'finished'" in crawl.log
+        assert "Traceback" not in crawl.log
+        return crawl
+
+    def page(self, path: str) -> Page | None:
+        return self._project.page(self._site.url + path)
+
+    def mark(self, path: str) -> PageMark:
+        store = open_store(self._project.state, "hacs", Path())
+        try:
+            key = page_id_of(self._site.url + path)
+            return PageMark.decoded(store.annotations(PageMark.KIND, [key]).get(key, b""))
+        finally:
+            store.close()
+
+    def set_mark(self, path: str, mark: PageMark) -> None:
+        store = open_store(self._project.state, "hacs", Path())
+        try:
+            key = page_id_of(self._site.url + path)
+            seen = store.annotations(PageMark.KIND, [key]).get(key, b"")
+            assert not store.annotate(PageMark.KIND, [Annotation(key, seen, mark.encoded())])
+        finally:
+            store.close()
+
+    def site_mark(self) -> SiteMark:
+        store = open_store(self._project.state, "hacs", Path())
+        try:
+            key = menu_id(self._site.url + "/")
+            return SiteMark.decoded(store.annotations(SiteMark.KIND, [key]).get(key, b""))
+        finally:
+            store.close()
+
+
+@pytest.fixture
+def scripted() -> Iterator[ScriptedSite]:
+    with scripted_site() as site:
+        yield site
+
+
+@pytest.fixture
+def runs(project: Project, scripted: ScriptedSite) -> Runs:
+    return Runs(project, scripted)
+
+
+def seen(crawl: Crawl) -> dict[str, tuple[int, str]]:
+    """How many links the spider saw on each page, and what HACS said of it."""
+    found = re.findall(r"saw http://[^/]+(\S+): (\d+) links, (.*)", crawl.log)
+    return {path: (int(number), said) for path, number, said in found}
+
+
+def test_a_page_whose_links_come_from_a_fetch_is_marked_and_rendered_from_then_on(
+    runs: Runs, scripted: ScriptedSite
+) -> None:
+    scripted.links["/app/1"] = ["/a", "/b"]
+    first = runs("/app/1")
+    assert seen(first) == {"/app/1": (2, "nothing new")}
+    assert first.stat("hacs/render/marked") == 1
+    assert [one.by_browser for one in scripted.asked if one.path == "/app/1"] == [False, True, True]
+    assert runs.mark("/app/1").verdict is Verdict.BROWSER
+
+    scripted.asked.clear()
+    scripted.links["/app/1"].append("/c")
+    second = runs("/app/1", day=1)
+    assert seen(second) == {"/app/1": (3, "new")}
+    assert [one.by_browser for one in scripted.asked if one.path == "/app/1"] == [True]
+    assert second.stat("hacs/updates") == second.stat("hacs/new_links") == 1
+    assert second.stat("hacs/render/pages") == 1
+    assert runs.mark("/app/1").rendered
+    assert runs.mark("/app/1").seconds > 0
+
+
+def test_what_a_browser_shows_of_a_page_that_was_known_plainly_is_a_baseline_and_no_update(
+    runs: Runs, scripted: ScriptedSite
+) -> None:
+    scripted.links["/app/1"] = ["/a", "/b"]
+    plain = runs("/app/1", HACS_RENDER="never")
+    assert seen(plain) == {"/app/1": (0, "nothing new")}
+    assert not any(one.by_browser for one in scripted.asked)
+
+    rendered = runs("/app/1", day=1)
+    assert seen(rendered) == {"/app/1": (2, "nothing new")}
+    assert rendered.stat("hacs/updates") == 0
+
+    back = runs("/app/1", day=2, HACS_RENDER="never")
+    assert seen(back) == {"/app/1": (0, "nothing new")}
+    again = runs("/app/1", day=3)
+    assert seen(again) == {"/app/1": (2, "nothing new")}
+    assert again.stat("hacs/updates") == 0
+    page = runs.page("/app/1")
+    assert page is not None
+    assert page.last_update is None
+
+
+def test_a_page_that_renders_the_same_is_looked_at_once_and_then_left_alone(
+    runs: Runs, scripted: ScriptedSite
+) -> None:
+    scripted.links["/same/1"] = ["/a", "/b"]
+    first = runs("/same/1")
+    assert seen(first) == {"/same/1": (2, "nothing new")}
+    assert [one.by_browser for one in scripted.asked if one.path == "/same/1"] == [False, True]
+    scripted.asked.clear()
+    second = runs("/same/1", day=1)
+    assert seen(second) == {"/same/1": (2, "nothing new")}
+    assert not any(one.by_browser for one in scripted.asked)
+    assert second.stat("hacs/render/checks") == 0
+    assert runs.mark("/same/1").verdict is Verdict.PLAIN
+
+
+def test_links_drawn_anew_at_every_request_mark_no_page(runs: Runs, scripted: ScriptedSite) -> None:
+    crawl = runs("/churn")
+    assert [one.by_browser for one in scripted.asked if one.path == "/churn"] == [False, True, True]
+    assert crawl.stat("hacs/render/marked") == 0
+    assert runs.mark("/churn").verdict is Verdict.PLAIN
+
+
+def test_a_page_that_scrolls_without_end_shows_what_is_in_sight_and_ends(
+    runs: Runs, scripted: ScriptedSite
+) -> None:
+    (number, _) = seen(runs("/infinite"))["/infinite"]
+    assert 5 <= number <= 50
+    assert seen(runs("/infinite", day=1)) == {"/infinite": (number, "nothing new")}
+
+
+def test_a_page_that_never_ends_loading_is_taken_as_it_is(
+    runs: Runs, scripted: ScriptedSite
+) -> None:
+    scripted.links["/never"] = ["/a", "/b"]
+    crawl = runs("/never")
+    assert seen(crawl) == {"/never": (2, "nothing new")}
+    assert runs.mark("/never").verdict is Verdict.BROWSER
+
+
+@pytest.mark.parametrize("path", ["/stuck", "/crash"])
+def test_a_page_that_hangs_or_crashes_the_browser_costs_its_visit_and_nothing_else(
+    path: str, runs: Runs, scripted: ScriptedSite
+) -> None:
+    scripted.links["/app/1"] = ["/a"]
+    runs.set_mark(path, PageMark(Verdict.BROWSER))
+    runs.set_mark("/app/1", PageMark(Verdict.BROWSER))
+    crawl = runs(path, "/app/1", HACS_RENDER_SECONDS=20)
+    assert f"failed {scripted.url}{path}" in crawl.log
+    assert seen(crawl) == {"/app/1": (1, "nothing new")}
+    assert crawl.stat("hacs/render/failed") == 1
+    assert crawl.stat("hacs/not_observed/error") == 1
+    page = runs.page(path)
+    assert page is not None
+    assert not page.visits
+
+
+def test_a_suspicious_page_that_crashes_the_browser_is_visited_plainly_and_not_tried_at_each_visit(
+    runs: Runs, scripted: ScriptedSite
+) -> None:
+    crawl = runs("/crash")
+    assert seen(crawl) == {"/crash": (0, "nothing new")}
+    assert crawl.stat("hacs/render/failed") == 1
+    scripted.asked.clear()
+    assert seen(runs("/crash", day=1)) == {"/crash": (0, "nothing new")}
+    assert not any(one.by_browser for one in scripted.asked)
+
+
+def test_images_and_fonts_and_media_are_not_asked_for(runs: Runs, scripted: ScriptedSite) -> None:
+    scripted.links["/heavy"] = ["/a"]
+    assert seen(runs("/heavy")) == {"/heavy": (1, "nothing new")}
+    assert {one.path for one in scripted.asked if one.by_browser} == {
+        "/heavy",
+        "/app.js",
+        "/data/heavy",
+    }
+
+
+def test_a_browser_asks_for_nothing_that_robots_txt_forbids(
+    runs: Runs, scripted: ScriptedSite
+) -> None:
+    scripted.links["/forbidden/1"] = ["/a"]
+    crawl = runs("/forbidden/1")
+    assert scripted.times_asked("/app.js") == 1
+    assert scripted.times_asked("/data/forbidden/1") == 0
+    assert crawl.stat("hacs/render/forbidden") == 1
+    assert crawl.stat("hacs/render/marked") == 0
+
+
+def test_what_a_browser_asks_for_waits_for_the_delay_of_its_host(
+    runs: Runs, scripted: ScriptedSite
+) -> None:
+    scripted.links["/app/1"] = ["/a"]
+    delay = 0.5
+    crawl = runs("/app/1", DOWNLOAD_DELAY=delay, RANDOMIZE_DOWNLOAD_DELAY=False)
+    assert seen(crawl) == {"/app/1": (1, "nothing new")}
+    assert len([one for one in scripted.asked if one.by_browser]) == 6
+    gaps = [later.at - sooner.at for sooner, later in pairwise(scripted.asked)]
+    assert min(gaps) > 0.8 * delay, gaps
+
+
+def test_three_pages_of_a_site_that_agree_mark_the_others(
+    runs: Runs, scripted: ScriptedSite
+) -> None:
+    paths = [f"/app/{number}" for number in range(4)]
+    for path in paths:
+        scripted.links[path] = ["/a", path + "/b"]
+    crawl = runs(*paths[:3])
+    assert crawl.stat("hacs/render/marked") == 3
+    assert crawl.stat("hacs/render/sites") == 1
+    assert runs.site_mark().verdict is Verdict.BROWSER
+    scripted.asked.clear()
+    other = runs(paths[3])
+    assert seen(other) == {paths[3]: (2, "nothing new")}
+    assert [one.by_browser for one in scripted.asked if one.path == paths[3]] == [True]
+
+
+def test_the_twentieth_visit_looks_again_and_unmarks_a_page_that_shows_all_without_a_browser(
+    runs: Runs, scripted: ScriptedSite
+) -> None:
+    scripted.links["/same/1"] = ["/a", "/b"]
+    runs.set_mark("/same/1", PageMark(Verdict.BROWSER, visits=18))
+    assert runs("/same/1").stat("hacs/render/checks") == 0
+    assert not any(not one.by_browser for one in scripted.asked if one.path == "/same/1")
+    crawl = runs("/same/1", day=1)
+    assert crawl.stat("hacs/render/checks") == crawl.stat("hacs/render/unmarked") == 1
+    assert runs.mark("/same/1").verdict is Verdict.PLAIN
+    last = runs("/same/1", day=2)
+    assert last.stat("hacs/render/pages") == 0
+    assert seen(last) == {"/same/1": (2, "nothing new")}
+
+
+def test_where_the_browser_is_missing_that_is_said_once_and_marked_pages_are_not_recorded(
+    runs: Runs, scripted: ScriptedSite
+) -> None:
+    for path in ("/app/1", "/app/2"):
+        scripted.links[path] = ["/a"]
+        runs.set_mark(path, PageMark(Verdict.BROWSER))
+    scripted.links["/same/1"] = ["/a"]
+    missing = json.dumps({"executable_path": "/nowhere/chromium"})
+    crawl = runs("/app/1", "/app/2", "/same/1", PLAYWRIGHT_LAUNCH_OPTIONS=missing)
+    assert crawl.log.count("There is no browser") == 1
+    assert seen(crawl) == {
+        "/app/1": (0, "needs_browser"),
+        "/app/2": (0, "needs_browser"),
+        "/same/1": (1, "nothing new"),
+    }
+    assert crawl.stat("hacs/not_observed/needs_browser") == 2
+    page = runs.page("/app/1")
+    assert page is not None
+    assert not page.visits
+    assert runs.mark("/app/1").verdict is Verdict.BROWSER
+
+
+def test_always_renders_every_page(runs: Runs, scripted: ScriptedSite) -> None:
+    scripted.links |= {"/app/1": ["/a"], "/same/1": ["/a", "/b"]}
+    crawl = runs("/app/1", "/same/1", HACS_RENDER="always")
+    assert seen(crawl) == {"/app/1": (1, "nothing new"), "/same/1": (2, "nothing new")}
+    assert crawl.stat("hacs/render/pages") == 2
+    pages = [one for one in scripted.asked if one.path in ("/app/1", "/same/1")]
+    assert [one.by_browser for one in pages] == [True, True]
+
+
+def test_what_a_spider_says_itself_of_playwright_wins(runs: Runs, scripted: ScriptedSite) -> None:
+    scripted.links["/app/1"] = ["/a"]
+    runs.set_mark("/app/1", PageMark(Verdict.BROWSER))
+    crawl = runs("/app/1", meta='{"playwright": False}')
+    assert seen(crawl) == {"/app/1": (0, "nothing new")}
+    assert not any(one.by_browser for one in scripted.asked)
+
+
+def test_a_file_on_a_site_of_applications_is_asked_for_plainly(
+    runs: Runs, scripted: ScriptedSite
+) -> None:
+    runs.set_mark("/file", PageMark(Verdict.BROWSER))
+    crawl = runs("/file")
+    assert crawl.stat("hacs/not_observed/not_html") == 1
+    assert crawl.stat("hacs/not_observed") == 1
+    assert runs.mark("/file").verdict is Verdict.PLAIN
+    assert [one.by_browser for one in scripted.asked if one.path == "/file"] == [True, False]
+
+
+def test_the_proxy_of_a_request_is_the_browser_s_too(runs: Runs, scripted: ScriptedSite) -> None:
+    scripted.links["/app/1"] = ["/a"]
+    crawl = runs("http://pages.example/app/1", meta=f'{{"proxy": "{scripted.url}"}}')
+    assert seen(crawl) == {"/app/1": (1, "nothing new")}
+    assert scripted.times_asked("/app/1") == 3
+    assert scripted.times_asked("/data/app/1") == 2
+
+
+def test_a_project_that_uses_playwright_itself_goes_on_with_its_own_browser(
+    runs: Runs, scripted: ScriptedSite
+) -> None:
+    scripted.links |= {"/app/1": ["/a"], "/app/2": ["/a", "/b"]}
+    theirs = '{"http": "scrapy_playwright.handler.ScrapyPlaywrightDownloadHandler"}'
+    methods = '[PageMethod("wait_for_selector", "a")]'
+    crawl = runs(
+        "/app/1",
+        meta=f'{{"playwright": True, "playwright_page_methods": {methods}}}',
+        DOWNLOAD_HANDLERS=theirs,
+    )
+    assert seen(crawl) == {"/app/1": (1, "nothing new")}
+    assert [one.by_browser for one in scripted.asked if one.path == "/app/1"] == [True]
+    assert crawl.stat("hacs/render/pages") == 0
+
+    ours = runs("/app/2", DOWNLOAD_HANDLERS=theirs)
+    assert seen(ours) == {"/app/2": (2, "nothing new")}
+    assert ours.stat("hacs/render/marked") == 1

@@ -1,0 +1,254 @@
+"""The instant tier: its hubs, what is learned of their links, and who is due."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NoReturn
+
+import numpy as np
+import pytest
+
+from hacs_crawler.exceptions import ConfigError
+from hacs_crawler.links import page_id_of
+from hacs_crawler.model import instant_index, update_index
+from hacs_crawler.ranking.arms import without_experiment
+from hacs_crawler.ranking.instant import (
+    Hubs,
+    Tier,
+    due,
+    hubs_now,
+    learned,
+    links_gained,
+    price_of,
+    read_tier,
+    with_hubs,
+)
+from hacs_crawler.ranking.options import InstantOptions, RankingOptions, instant_options
+from hacs_crawler.ranking.plan import make_plan
+from hacs_crawler.ranking.policies import POLICIES
+from hacs_crawler.state import Estimation, MemoryStore, News, Page, State, Visit
+from hacs_crawler.utils.times import DAY
+
+NOW = 1_700_000_000
+HOUR = 3600
+NEWS = "http://news.example/"
+BLOG = "http://blog.example/"
+HOME = "http://home.example/~ada/"
+
+
+@pytest.fixture
+def state() -> State:
+    return State(MemoryStore(), Estimation())
+
+
+@pytest.fixture
+def options(tmp_path: Path) -> RankingOptions:
+    file = tmp_path / "instant.txt"
+    file.write_text(
+        f"{NEWS} # 0.9: 9 of 10 pages temporal; mu=-1 sigma=0.8 worth=2\n"
+        f"{BLOG} # 0.4: 4 of 10 pages temporal; mu=0.5 sigma=1 worth=1\n"
+    )
+    policy = without_experiment(POLICIES["interest"])
+    return RankingOptions(policy, instant=InstantOptions(file))
+
+
+def visits(url: str, *links_at: tuple[int, int]) -> list[Visit]:
+    """Visits at these seconds before now, each of which shows so many links in all."""
+    return [
+        Visit(url, NOW - before, links=frozenset(range(1, number + 1)))
+        for before, number in links_at
+    ]
+
+
+def a_tier(options: RankingOptions) -> Tier:
+    assert options.instant is not None
+    return read_tier(options.instant)
+
+
+def place_of(tier: Tier, url: str) -> int:
+    return tier.urls.index(url)
+
+
+def test_hubs_have_the_curves_of_the_list(options: RankingOptions) -> None:
+    tier = a_tier(options)
+    news = place_of(tier, NEWS)
+    assert (tier.mu[news], tier.sigma[news], tier.worth[news]) == (-1.0, 0.8, 2.0)
+    assert tier.page_ids.tolist() == sorted(map(page_id_of, (NEWS, BLOG)))
+
+
+def test_a_threshold_leaves_out_hubs_with_a_lower_score(options: RankingOptions) -> None:
+    assert options.instant is not None
+    assert read_tier(InstantOptions(options.instant.file, threshold=0.5)).urls == (NEWS,)
+    with pytest.raises(ConfigError, match=r"no hub of .* has a score of 0\.95 or more"):
+        read_tier(InstantOptions(options.instant.file, threshold=0.95))
+
+
+def test_links_are_counted_over_the_days_between_visits_and_not_the_first_ones(
+    state: State,
+) -> None:
+    state.record(visits(NEWS, (2 * DAY, 10), (DAY, 22), (12 * HOUR, 40)))
+    page = state.load([page_id_of(NEWS)])[page_id_of(NEWS)]
+    assert links_gained(page, NOW) == (30, 1.5)
+
+
+def test_what_a_hub_gained_long_ago_says_nothing_of_its_rate(state: State) -> None:
+    state.record(visits(NEWS, (90 * DAY, 10), (60 * DAY, 1000), (10 * DAY, 1001), (0, 1005)))
+    page = state.load([page_id_of(NEWS)])[page_id_of(NEWS)]
+    assert links_gained(page, NOW) == (4, 10.0)
+
+
+def test_a_page_seen_once_has_gained_nothing_in_no_time(state: State) -> None:
+    state.record(visits(NEWS, (DAY, 10)))
+    page = state.load([page_id_of(NEWS)])[page_id_of(NEWS)]
+    assert links_gained(page, NOW) == (0.0, 0.0)
+    assert links_gained(Page(NEWS), NOW) == (0.0, 0.0)
+
+
+def test_where_few_links_are_kept_as_many_are_taken_to_have_come_as_there_must_have_been() -> None:
+    state = State(MemoryStore(), Estimation(), link_bytes=400)
+    state.record(visits(NEWS, (DAY, 10), (0, 2010)))
+    page = state.load([page_id_of(NEWS)])[page_id_of(NEWS)]
+    assert page.link_level > 2
+    gained, days = links_gained(page, NOW)
+    assert days == 1.0
+    assert gained == pytest.approx(2000, rel=0.5)
+
+
+def test_a_hub_never_seen_is_taken_for_as_busy_as_its_tier(
+    state: State, options: RankingOptions
+) -> None:
+    tier = a_tier(options)
+    assert options.instant is not None
+    before = learned(tier, state, options.instant, NOW)
+    assert before.links_per_day.tolist() == [24.0, 24.0]
+    state.record(visits(NEWS, (9 * DAY, 10), (0, 910)))
+    after = learned(tier, state, options.instant, NOW)
+    assert after.links_per_day[place_of(tier, NEWS)] == pytest.approx(100, rel=0.01)
+    assert after.links_per_day[place_of(tier, BLOG)] == pytest.approx((24 + 900) / 10)
+
+
+def test_a_visit_of_a_hub_is_worth_its_index_and_of_a_hub_that_is_gone_nothing(
+    state: State, options: RankingOptions
+) -> None:
+    state.record([*visits(NEWS, (9 * DAY, 10), (HOUR, 910)), Visit(BLOG, NOW - 60, News.GONE)])
+    hubs = hubs_now(a_tier(options), state, options, NOW)
+    news, blog = (place_of(hubs.tier, url) for url in (NEWS, BLOG))
+    rate = hubs.tier.links_per_day[news]
+    assert hubs.value[news] == pytest.approx(float(instant_index(1 / 24, rate, -1, 0.8, 2)))
+    assert hubs.days_since_visit[news] == pytest.approx(1 / 24)
+    assert hubs.value[blog] == 0.0
+
+
+class NothingButPages(MemoryStore):
+    """A store of which the whole is not to be read."""
+
+    def all_rows(self, after: int | None = None) -> NoReturn:
+        pytest.fail("the whole state is read")
+
+
+def test_a_round_of_the_tier_reads_its_own_pages_only(options: RankingOptions) -> None:
+    state = State(NothingButPages(), Estimation())
+    state.record([*visits(NEWS, (DAY, 10), (HOUR, 20)), *visits(HOME, (DAY, 1))])
+    loaded: list[int] = []
+    load = state.store.load
+
+    def noted(page_ids: Sequence[int]) -> dict[int, bytes]:
+        loaded.extend(page_ids)
+        return load(page_ids)
+
+    state.store.load = noted  # type: ignore[method-assign]
+    hubs = hubs_now(a_tier(options), state, options, NOW)
+    assert hubs.value[place_of(hubs.tier, NEWS)] > 0
+    assert set(loaded) == {page_id_of(NEWS), page_id_of(BLOG)}
+
+
+def hubs_of(values: list[float], days: list[float]) -> Hubs:
+    number = len(values)
+    ones, ids = np.ones(number), np.arange(number)
+    urls = tuple(f"http://h{one}.example/" for one in range(number))
+    return Hubs(Tier(urls, ids, ones, ones, ones, ones), np.array(values), np.array(days))
+
+
+def test_due_are_the_hubs_worth_more_than_the_price_best_first() -> None:
+    hubs = hubs_of([1.0, 3.0, 0.5, 2.0], [1.0] * 4)
+    assert due(hubs, 0.8, most=10, explore=0).tolist() == [1, 3, 0]
+    assert due(hubs, 0.8, most=2, explore=0).tolist() == [1, 3]
+    assert due(hubs, 5.0, most=10, explore=0).tolist() == []
+    assert due(hubs, 0.8, most=0, explore=1).tolist() == []
+
+
+def test_exploration_takes_the_hub_not_visited_for_longest_of_those_not_due() -> None:
+    hubs = hubs_of([1.0, 3.0, 0.5, 0.6, 0.0], [1.0, 9.0, 2.0, 5.0, math.inf])
+    assert due(hubs, 0.8, most=10, explore=1).tolist() == [1, 0, 3]
+    assert due(hubs, 0.8, most=2, explore=1).tolist() == [1, 3]
+
+
+def test_the_price_is_what_the_last_page_of_the_budget_was_worth() -> None:
+    p = np.array([0.9, 0.2, 0.5, 0.4])
+    assert price_of(p, 0, 3.0) == pytest.approx(3.0 * float(update_index(0.2)))
+    assert price_of(p, 1, 1.0) == pytest.approx(float(update_index(0.4)))
+
+
+def test_hubs_and_pages_are_ranked_by_what_a_visit_is_worth(
+    state: State, options: RankingOptions
+) -> None:
+    state.record(visits(NEWS, (9 * DAY, 10), (6 * HOUR, 910)))
+    state.record(visits(BLOG, (9 * DAY, 10), (60, 11)))
+    state.record(visits(HOME, (9 * DAY, 10), (2 * DAY, 11)))
+    plan = make_plan(state, options, NOW)
+    ranked = [state.load([one])[one].url for one in plan.page_ids.tolist()]
+    assert ranked == [NEWS, HOME, BLOG]
+
+
+def test_without_a_list_the_policy_ranks_by_p(state: State, options: RankingOptions) -> None:
+    for place, url in enumerate((NEWS, BLOG, HOME)):
+        state.record(visits(url, (9 * DAY, 10), ((place + 1) * DAY, 10 + place)))
+    plain = RankingOptions(options.experiment)
+    by_p = RankingOptions(without_experiment(POLICIES["hacs"]))
+    assert make_plan(state, plain, NOW).page_ids.tolist() == (
+        make_plan(state, by_p, NOW).page_ids.tolist()
+    )
+
+
+def test_the_list_is_read_only_where_some_arm_goes_by_it(
+    state: State, options: RankingOptions, tmp_path: Path
+) -> None:
+    missing = InstantOptions(tmp_path / "missing.txt")
+    by_p = RankingOptions(without_experiment(POLICIES["hacs"]), instant=missing)
+    assert with_hubs(by_p, state, NOW) is by_p
+    with pytest.raises(ConfigError, match=r"HACS_INSTANT: .*missing\.txt: cannot read"):
+        with_hubs(RankingOptions(options.experiment, instant=missing), state, NOW)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("a.txt", InstantOptions(Path("/base/a.txt"))),
+        ({"list": "/b.txt", "share": 0.3}, InstantOptions(Path("/b.txt"), share=0.3)),
+        (
+            '{"list": "a.txt", "minutes": 2, "share": "by value", "threshold": 0.6}',
+            InstantOptions(Path("/base/a.txt"), threshold=0.6, minutes=2.0),
+        ),
+    ],
+)
+def test_the_setting_is_a_file_or_an_object(value: object, expected: InstantOptions) -> None:
+    assert instant_options(value, Path("/base")) == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ("{not json", "an object in JSON"),
+        (7, "the file that `hacs interest seeds` wrote"),
+        ({"minutes": 5}, "the file that `hacs interest seeds` wrote"),
+        ({"list": "a", "minutes": 0}, "as minutes a number from 0.001 to 1440"),
+        ({"list": "a", "share": 2}, "as share a number from 0.01 to 0.99, or 'by value'"),
+        ({"list": "a", "explore": True}, "as explore a number from 0 to 0.5"),
+        ({"list": "a", "hours": 2}, "not 'hours'"),
+    ],
+)
+def test_a_wrong_setting_is_named(value: object, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        instant_options(value, Path("/base"))

@@ -1,0 +1,80 @@
+"""What visits take, of many pages at once, and the policy that goes by it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hacs_crawler.ranking.policies import POLICIES, Candidates, hacs
+from hacs_crawler.rendering.costs import LEAST_SECONDS, PLAIN_SECONDS, Costs, read_costs
+from hacs_crawler.rendering.marks import PageMark, Verdict
+from hacs_crawler.state.database import State
+from hacs_crawler.state.estimation import Estimation
+from hacs_crawler.state.memory import MemoryStore
+from hacs_crawler.state.store import Annotation
+
+
+def state_of(marks: dict[int, bytes]) -> State:
+    store = MemoryStore()
+    store.annotate(PageMark.KIND, [Annotation(key, b"", value) for key, value in marks.items()])
+    return State(store, Estimation())
+
+
+def test_costs_are_joined_to_the_pages_asked_for() -> None:
+    marks = {
+        7: PageMark(seconds=2.0),
+        -3: PageMark(Verdict.BROWSER, rendered=True, seconds=4.0),
+        5: PageMark(seconds=0.001),
+        9: PageMark(Verdict.PLAIN),
+    }
+    state = state_of({key: mark.encoded() for key, mark in marks.items()} | {11: b"damaged"})
+    found = read_costs(state).of(np.array([9, 7, 1, -3, 5, 11, 2**62]))
+    assert found.tolist() == [
+        PLAIN_SECONDS,
+        2.0,
+        PLAIN_SECONDS,
+        4.0,
+        LEAST_SECONDS,
+        PLAIN_SECONDS,
+        PLAIN_SECONDS,
+    ]
+
+
+def test_where_nothing_is_known_every_page_costs_what_a_plain_answer_does() -> None:
+    costs = read_costs(state_of({}))
+    assert costs.of(np.array([1, 2])).tolist() == [PLAIN_SECONDS] * 2
+    assert len(costs.of(np.zeros(0, np.int64))) == 0
+
+
+def candidates(p: list[float], seconds: list[float] | None) -> Candidates:
+    number = len(p)
+    zeros, counts = np.zeros(number), np.zeros(number, np.int64)
+    return Candidates(
+        page_ids=np.arange(number),
+        rate_per_day=zeros,
+        days_since_visit=zeros,
+        days_since_update=zeros,
+        p=np.array(p),
+        raw_p=np.array(p),
+        visits=counts,
+        updates=counts,
+        failures=counts,
+        churn=zeros,
+        churning=zeros,
+        seed=0,
+        seconds=None if seconds is None else np.array(seconds),
+    )
+
+
+def test_a_page_that_takes_ten_times_as_long_has_to_be_worth_ten_others() -> None:
+    score = POLICIES["per-cost"](candidates([0.9, 0.1, 0.8], [5.0, 0.5, 0.5]))
+    assert np.argsort(-score).tolist() == [2, 1, 0]
+
+
+def test_without_costs_the_order_is_that_of_p() -> None:
+    pages = candidates([0.9, 0.1, 0.8], None)
+    assert POLICIES["per-cost"](pages).tolist() == hacs(pages).tolist()
+
+
+def test_costs_of_one_page_are_found() -> None:
+    costs = Costs(np.array([4]), np.array([3.0]))
+    assert costs.of(np.array([5, 4, 3])).tolist() == [PLAIN_SECONDS, 3.0, PLAIN_SECONDS]

@@ -1,0 +1,159 @@
+"""A local site whose pages are made by JavaScript, each in a way of its own."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import count
+from threading import Event, Lock, Thread
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+APP = """
+fetch("/data" + location.pathname).then(answer => answer.json()).then(links => {
+  for (const link of links) {
+    const a = document.createElement("a");
+    a.href = link; a.textContent = link;
+    document.querySelector("#root").append(a, document.createElement("br"));
+  }
+});
+"""
+SHELL = """<!doctype html><html><head><title>App</title></head><body>
+<div id="root"></div>{more}<script src="/app.js"></script></body></html>"""
+SAME = """<!doctype html><html><body><div id="root">{links}</div>
+<script>/* {padding} */ document.title = "seen";</script></body></html>"""
+INFINITE = """<!doctype html><html><body><div id="root"></div><script>
+let next = 0, busy = false;
+async function more() {
+  if (busy || document.body.scrollHeight > scrollY + 2 * innerHeight) return;
+  busy = true;
+  const links = await (await fetch("/batch/" + next++)).json();
+  for (const link of links) {
+    const box = document.createElement("div");
+    box.style.height = "200px";
+    box.innerHTML = `<a href="${link}">x</a>`;
+    document.querySelector("#root").append(box);
+  }
+  busy = false;
+  more();
+}
+addEventListener("scroll", more);
+more();
+</script></body></html>"""
+STUCK = SHELL.format(more="<script>while (true) {}</script>")
+CRASH = SHELL.format(
+    more="<script>const all = []; while (true) all.push(new Array(100000).fill({}))</script>"
+)
+NEVER = SHELL.format(more='<script>fetch("/hangs")</script><script src="/hangs" async></script>')
+HEAVY = SHELL.format(
+    more='<img src="/a.png"><style>@font-face{font-family:F;src:url(/f.woff)}p{font-family:F}</style>'
+    '<p>text</p><video src="/v.mp4" autoplay></video>'
+)
+
+
+class Asked(NamedTuple):
+    """A request as the site saw it."""
+
+    path: str
+    at: float
+    by_browser: bool
+
+
+class ScriptedSite:
+    """`links` are those that pages show, by path; what a page below /app shows only a browser sees."""
+
+    def __init__(self) -> None:
+        self.links: dict[str, list[str]] = {}
+        self.asked: list[Asked] = []
+        self.robots = "User-agent: *\nDisallow: /data/forbidden\n"
+        self._pages = {
+            "/infinite": INFINITE,
+            "/stuck": STUCK,
+            "/crash": CRASH,
+            "/never": NEVER,
+            "/heavy": HEAVY,
+        }
+        self._numbers = count(1)
+        self._over = Event()
+        self._lock = Lock()
+        site = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_GET(self) -> None:
+                site._answer(self)
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server.daemon_threads = True
+        self._thread = Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._server.server_port}"
+
+    def times_asked(self, path: str) -> int:
+        return sum(one.path == path for one in self.asked)
+
+    def body_of(self, path: str) -> tuple[str, str]:
+        """The type and the text of an answer."""
+        files = {
+            "/robots.txt": ("text/plain", self.robots),
+            "/app.js": ("text/javascript", APP),
+            "/file": ("application/octet-stream", "x" * 100),
+        }
+        if path in files:
+            return files[path]
+        if path.startswith("/data/"):
+            return "application/json", json.dumps(self.links.get(path.removeprefix("/data"), []))
+        if path.startswith("/batch/"):
+            number = int(path.removeprefix("/batch/"))
+            return "application/json", json.dumps([f"/entry/{number}-{n}" for n in range(5)])
+        if path.startswith(("/app", "/forbidden")):
+            return "text/html", SHELL.format(more="")
+        if path.startswith("/churn"):
+            links = [f"/drawn/{next(self._numbers)}" for _ in range(5)]
+        else:
+            links = self.links.get(path, [])
+        anchors = "".join(f'<a href="{link}">x</a>' for link in links)
+        html = self._pages.get(path) or SAME.format(links=anchors, padding="x" * 2000)
+        return "text/html", html
+
+    def _answer(self, handler: BaseHTTPRequestHandler) -> None:
+        by_browser = "sec-fetch-mode" in {name.lower() for name in handler.headers}
+        path = urlsplit(handler.path).path  # as a proxy it is given whole URLs
+        with self._lock:
+            self.asked.append(Asked(path, time.monotonic(), by_browser))
+        if path == "/hangs":
+            self._over.wait()
+            return
+        kind, text = self.body_of(path)
+        handler.send_response(200)
+        handler.send_header("Content-Type", f"{kind}; charset=utf-8")
+        handler.send_header("Content-Length", str(len(text.encode())))
+        handler.end_headers()
+        handler.wfile.write(text.encode())
+
+    def close(self) -> None:
+        self._over.set()
+        self._server.shutdown()
+        self._server.server_close()
+
+    def open(self) -> None:
+        self._thread.start()
+
+
+@contextmanager
+def scripted_site() -> Iterator[ScriptedSite]:
+    site = ScriptedSite()
+    site.open()
+    try:
+        yield site
+    finally:
+        site.close()
