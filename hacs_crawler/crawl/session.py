@@ -166,7 +166,7 @@ class Session:
         self.config = config
         self.clock = config.clock
         self.care = Care(config.pages)
-        if config.signals:
+        if config.signals and config.fleet is None:
             self.sources = SignalSources(self._crawler, self, config.signals)
         if config.ranking.instant is not None:
             self.instant = InstantTier(config.ranking, config.round_minutes)
