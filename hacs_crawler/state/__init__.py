@@ -25,6 +25,7 @@ from hacs_crawler.state.heard import (
     read_again,
     read_before_visits,
     settled,
+    signals_looked_for,
 )
 from hacs_crawler.state.jsonl import (
     LONGEST_LINE_BYTES,
@@ -160,6 +161,7 @@ __all__ = [
     "refit_signals",
     "settled",
     "share_of_time",
+    "signals_looked_for",
     "sorted_outcomes",
     "source_id",
     "split_replicas",

@@ -177,6 +177,13 @@ def open_likelihood(records: Records, rows: Rows, estimation: Estimation) -> Flo
     return found
 
 
+def signals_looked_for(records: Records, rows: Rows, estimation: Estimation) -> FloatArray:
+    """Return how many signals there were since the last visits, or could be expected if that is more."""
+    rate, _ = rates_of(rows, estimation)
+    found: FloatArray = np.maximum(records["count"], rate * records["watched"])
+    return np.where(records["visit"] > 0, found, 0.0)
+
+
 def rates_of(rows: Rows, estimation: Estimation) -> tuple[FloatArray, FloatArray]:
     """Return the pages' rates in 1/day and their spreads; a page seen once has those of the prior."""
     has_gap = rows["visits"] >= VISITS_OF_A_RATE

@@ -35,6 +35,7 @@ from hacs_crawler.state.heard import (
     read_again,
     read_before_visits,
     settled,
+    signals_looked_for,
 )
 from hacs_crawler.state.reputation import Reputations
 from hacs_crawler.state.signal_sources import source_id, sources_by_id
@@ -54,7 +55,7 @@ MOST_SOURCES_TO_FIT: Final = 2_000
 _HEARD_VERSION: Final = 1
 _HEARD: Final = struct.Struct("<Bq")
 _WORTH_VERSION: Final = 1
-_WORTH: Final = struct.Struct("<Bff")
+_WORTH: Final = struct.Struct("<Bfff")
 _TRIES: Final = 5
 
 
@@ -169,10 +170,12 @@ def hear(
             break
     else:
         return tuple(sites)  # others read the same source all the time
-    open_ = open_likelihood(records, rows, state.estimation).sum(axis=0)
-    _learn(
-        state.store, kind, origin, gaps.log_likelihood(), open_, int((records["visit"] > 0).sum())
-    )
+    seen = Reputations.empty(1)
+    all_ = np.zeros(len(records), np.int64)
+    looked_for = signals_looked_for(records, rows, state.estimation)
+    seen.set_open(all_, open_likelihood(records, rows, state.estimation), looked_for)
+    seen.pages[0] = np.count_nonzero(records["visit"])
+    _learn(state.store, kind, origin, gaps.log_likelihood(), seen)
     _note_kind(state.store, kind)
     return tuple(site for site, part in parts.items() if len(part))
 
@@ -277,16 +280,14 @@ def _listed(
     return found
 
 
-def _learn(
-    store: Store, kind: str, origin: str, gaps: FloatArray, open_: FloatArray, pages: int
-) -> None:
+def _learn(store: Store, kind: str, origin: str, gaps: FloatArray, now: Reputations) -> None:
     key = source_id(origin)
     for _ in range(_TRIES):
         seen = store.annotations(_worth(kind), [key]).get(key, b"")
         worth = Reputations.joined([_worth_of(seen)])
         if len(gaps):
             worth.add_gaps(np.zeros(len(gaps), np.int64), gaps)
-        worth.open[0], worth.pages[0] = open_, pages
+        worth.open, worth.pages, worth.signals = now.open, now.pages, now.signals
         if not store.annotate(_worth(kind), [Annotation(key, seen, _worth_bytes(worth))]):
             return
     logger.debug("what was learned of %s was not kept: others write there all the time", origin)
@@ -315,7 +316,7 @@ def _decoded(body: bytes) -> tuple[int, Records]:
 
 
 def _worth_bytes(worth: Reputations) -> bytes:
-    header = _WORTH.pack(_WORTH_VERSION, worth.gaps[0], worth.pages[0])
+    header = _WORTH.pack(_WORTH_VERSION, worth.gaps[0], worth.pages[0], worth.signals[0])
     numbers = np.concatenate([worth.closed[0], worth.open[0]]).astype("<f4")
     return header + numbers.tobytes()
 
@@ -324,7 +325,7 @@ def _worth_of(body: bytes) -> Reputations:
     worth = Reputations.empty(1)
     if len(body) != _WORTH.size + 8 * POINTS or body[0] != _WORTH_VERSION:
         return worth
-    _, worth.gaps[0], worth.pages[0] = _WORTH.unpack_from(body)
+    _, worth.gaps[0], worth.pages[0], worth.signals[0] = _WORTH.unpack_from(body)
     numbers = np.frombuffer(body, "<f4", offset=_WORTH.size).astype(np.float64)
     if not np.isfinite(numbers).all():
         return Reputations.empty(1)
