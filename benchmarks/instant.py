@@ -160,6 +160,11 @@ def prior_of_tier(web: Web, crawl: Crawl) -> FloatArray:
     return np.where(web.is_listed, *means)
 
 
+def prior_of_list(web: Web, crawl: Crawl) -> FloatArray:
+    """The mean of all hubs, as where all of them are in the list of a crawl."""
+    return np.full(web.rate.size, tier_rate(crawl.links, crawl.days, OPTIMISTIC))
+
+
 def shrunk(prior: Rates) -> Rates:
     """Estimated rates, shrunk to those means."""
     return lambda web, crawl: hub_rate(crawl.links, crawl.days, prior(web, crawl))
@@ -295,6 +300,11 @@ def kept(
     return found / there
 
 
+def in_one_list() -> Pick:
+    """M for all hubs, with the mean of them all, and a floor of exploration: what a crawl does."""
+    return exploring(by_index(shrunk(prior_of_list)), EXPLORE)
+
+
 def in_tiers() -> Pick:
     """M for all hubs, with the prior of their tier, and a floor of exploration."""
     return exploring(by_index(shrunk(prior_of_tier)), EXPLORE)
@@ -320,6 +330,7 @@ def contenders() -> dict[str, Callable[[], Pick]]:
         "p, one global prior": ByP,
         "M, prior of the tier": lambda: by_index(shrunk(prior_of_tier)),
         "M, prior of the tier, exploring": in_tiers,
+        "M, all hubs in one list, exploring": in_one_list,
         "M for what is listed, p for the rest": by_value,
     }
 
@@ -347,6 +358,7 @@ def compare(webs: int, days: int) -> None:
     forms = {
         "M, one global prior": lambda: by_index(shrunk(one_prior)),
         "M, prior of the tier, exploring": in_tiers,
+        "M, all hubs in one list, exploring": in_one_list,
         "M for what is listed, p for the rest": by_value,
     }
     gains: dict[str, list[float]] = {name: [] for name in forms}

@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[1]
 PICTURE = ROOT / "docs" / "architecture.svg"
 PACKAGE = "hacs_crawler"
 STOREYS = {
-    "what is started": (("cli",), ("doctor", "demo"), ("spiders", "addon")),
+    "what is started": (("cli",), ("analysis",), ("doctor", "demo"), ("spiders", "addon")),
     "a crawl": (("middlewares",), ("harvest",), ("crawl",)),
     "looking back": (("report",), ("experiment",), ("simulation",), ("evaluation",)),
     "what users meet": (("config",), ("outcome", "items")),
@@ -27,8 +27,8 @@ STOREYS = {
 """Floors from top to bottom, under the names they have in the picture."""
 FLOORS = tuple(floor for floors in STOREYS.values() for floor in floors)
 """Each the rooms that do not import each other; all of them import lower floors only."""
-PUBLIC = {"settings", "policies", "urls", "scheduler"}
-"""`hacs_crawler.settings`, and old paths of what users import; nothing in the package does."""
+PUBLIC = {"settings", "policies", "urls", "scheduler", "__main__"}
+"""`hacs_crawler.settings`, old paths of what users import, and the command; no module imports them."""
 
 LEFT, TOP = 142, 12
 STEP = 31

@@ -1,1 +1,70 @@
-"""History-aware crawl scheduling for Scrapy."""
+"""History-aware crawl scheduling for Scrapy.
+
+What is listed here is public. It is imported when it is asked for, so that neither `hacs --help` nor
+Scrapy's import of the add-on waits for what they do not use.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from hacs_crawler.addon import HacsAddon
+    from hacs_crawler.analysis import Opened, Table, open, rank, simulate  # noqa: A004 - hacs.open
+    from hacs_crawler.crawl.scheduler import HacsScheduler
+    from hacs_crawler.exceptions import (
+        ConfigError,
+        HacsError,
+        StateError,
+        StateUnavailableError,
+    )
+    from hacs_crawler.items import NewPublication, PageVisit, SeedHistory
+    from hacs_crawler.outcome import NotObserved, Outcome
+    from hacs_crawler.ranking.policies import Candidates
+
+    __version__: str
+
+__all__ = [
+    "Candidates",
+    "ConfigError",
+    "HacsAddon",
+    "HacsError",
+    "HacsScheduler",
+    "NewPublication",
+    "NotObserved",
+    "Opened",
+    "Outcome",
+    "PageVisit",
+    "SeedHistory",
+    "StateError",
+    "StateUnavailableError",
+    "Table",
+    "__version__",
+    "open",
+    "rank",
+    "simulate",
+]
+
+_PLACES = {
+    "addon": ("HacsAddon",),
+    "analysis": ("Opened", "Table", "open", "rank", "simulate"),
+    "crawl.scheduler": ("HacsScheduler",),
+    "exceptions": ("ConfigError", "HacsError", "StateError", "StateUnavailableError"),
+    "items": ("NewPublication", "PageVisit", "SeedHistory"),
+    "outcome": ("NotObserved", "Outcome"),
+    "ranking.policies": ("Candidates",),
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        return import_module("importlib.metadata").version("hacs-crawler")
+    for module, names in _PLACES.items():
+        if name in names:
+            return getattr(import_module(f"hacs_crawler.{module}"), name)
+    raise AttributeError(f"module 'hacs_crawler' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -26,14 +26,14 @@ def before_1970() -> float:
     return -5.0
 
 
-def of_environment() -> float:
-    """The second that the environment says."""
-    return float(os.environ["HACS_TESTS_NOW"])
-
-
 _began = time.time()
 
 
 def hurried() -> float:
     """Ten minutes pass in a second."""
     return START + 600 * (time.time() - _began)
+
+
+def of_environment() -> float:
+    """The second that the environment says."""
+    return float(os.environ["HACS_TESTS_NOW"])

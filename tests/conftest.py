@@ -48,6 +48,12 @@ def sigint_reaches_what_tests_start() -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
+def lines_have_no_width() -> None:
+    """Let commands write as into a pipe: pytest-xdist tells its workers how wide its terminal is."""
+    os.environ.pop("COLUMNS", None)
+
+
+@pytest.fixture(scope="session", autouse=True)
 def asyncio_reactor() -> Iterator[asyncio.AbstractEventLoop]:
     """Install what Scrapy runs on: before 2.15 it looks for a reactor even where a loop runs."""
     loop = asyncio.new_event_loop()

@@ -67,6 +67,8 @@ class ScriptedSite:
 
     def __init__(self) -> None:
         self.links: dict[str, list[str]] = {}
+        self.moved: dict[str, str] = {}
+        """Where redirects lead."""
         self.asked: list[Asked] = []
         self.robots = "User-agent: *\nDisallow: /data/forbidden\n"
         self._pages = {
@@ -134,7 +136,11 @@ class ScriptedSite:
             self._over.wait()
             return
         kind, text = self.body_of(path)
-        handler.send_response(200)
+        if path in self.moved:
+            handler.send_response(302)
+            handler.send_header("Location", self.moved[path])
+        else:
+            handler.send_response(200)
         handler.send_header("Content-Type", f"{kind}; charset=utf-8")
         handler.send_header("Content-Length", str(len(text.encode())))
         handler.end_headers()

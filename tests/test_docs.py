@@ -40,7 +40,7 @@ SOURCES = {
     for folder in ("hacs_crawler", "middlewares", "spiders")
     for path in sorted((ROOT / folder).rglob("*.py"))
 }
-TEST_COMMAND = "pip install -r requirements.txt && pytest"
+TEST_COMMAND = "pip install -r requirements-test.txt && pytest"
 CRAWL_COMMAND = "pip install -r requirements.txt && scrapy crawl scholar -a seeds=seeds/scholar.txt"
 SCRAPYS_OWN_META = {
     "is_start_request",
@@ -49,6 +49,7 @@ SCRAPYS_OWN_META = {
     "dont_cache",
     "dont_retry",
     "download_latency",
+    "proxy",
     "dont_redirect",
     "redirect_urls",
     "retry_times",

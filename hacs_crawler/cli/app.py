@@ -1,105 +1,118 @@
-"""The `hacs` command: work on the state outside of crawls."""
+"""The `hacs` command: what there is, by what one wants. The commands are imported when they are run."""
 
 from __future__ import annotations
 
 import logging
-from collections import Counter
-from contextlib import nullcontext
-from pathlib import Path
-from typing import Annotated
+import os
+from typing import Annotated, Final
 
 import typer
 
-from hacs_crawler.archive import Cleaning
-from hacs_crawler.cli.calibrate import calibrate
-from hacs_crawler.cli.common import Set, opened, writing_to_stdout
-from hacs_crawler.cli.demo import demo
-from hacs_crawler.cli.doctor import doctor
-from hacs_crawler.cli.estimate import estimate
-from hacs_crawler.cli.evaluate import evaluate_command
-from hacs_crawler.cli.experiment import experiment_app
-from hacs_crawler.cli.export import export_pages
-from hacs_crawler.cli.host import forget
-from hacs_crawler.cli.import_ import Importer
-from hacs_crawler.cli.interest import interest_app
-from hacs_crawler.cli.rank import rank
-from hacs_crawler.cli.report import report
-from hacs_crawler.cli.show import show
-from hacs_crawler.cli.signal_ import signal
-from hacs_crawler.cli.simulate import simulate
-from hacs_crawler.state import follow_prior
-from hacs_crawler.utils.progress import Progress
-from hacs_crawler.utils.text import safe_logger
+from hacs_crawler.cli.lazy import Entry, lazy_group
 
-logger = safe_logger(__name__)
+LOOK: Final = "Look: what is known, and what comes next"
+MOVE: Final = "Move: into a state, and out of it"
+TUNE: Final = "Tune: what is estimated and predicted"
+COMPARE: Final = "Compare: policies, estimators, papers"
 
-app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
+COMMANDS: Final = {
+    "rank": Entry(
+        "rank:rank", LOOK, "Show what a crawl of all known pages would visit now, and why."
+    ),
+    "show": Entry(
+        "show:show",
+        LOOK,
+        "Show the history of one page, its rate, and what would make it be visited next.",
+    ),
+    "report": Entry(
+        "report:report",
+        LOOK,
+        "Write what HACS knows, plans and has found as a self-contained HTML page.",
+    ),
+    "doctor": Entry(
+        "doctor:doctor",
+        LOOK,
+        "Look for what keeps crawls from working, or could lose what is known; say what to do.",
+    ),
+    "demo": Entry(
+        "demo:demo",
+        LOOK,
+        "See HACS and Last-Obs crawl a small web side by side, without any network.",
+    ),
+    "import": Entry(
+        "import_:import_", MOVE, "Record what archive files and exports hold of pages."
+    ),
+    "export": Entry(
+        "export:export",
+        MOVE,
+        "Write everything that is known of pages as JSON Lines, one page a line.",
+    ),
+    "signal": Entry(
+        "signal_:signal",
+        MOVE,
+        "Take in signals that pages changed: a URL a line, with a time in ISO 8601 or in seconds.",
+    ),
+    "forget": Entry(
+        "host:forget",
+        MOVE,
+        "Take all parts of a host's links for its own again, also those that changed with every "
+        "request.",
+    ),
+    "estimate": Entry(
+        "estimate:estimate", TUNE, "Fit the prior, and estimate every page's rate anew with it."
+    ),
+    "calibrate": Entry(
+        "calibrate:calibrate",
+        TUNE,
+        "Compare predictions with what visits found, and fit corrections of them.",
+    ),
+    "interest": Entry(
+        "interest:interest_app",
+        TUNE,
+        "Page views: which pages and sites people read as news.",
+    ),
+    "experiment": Entry(
+        "experiment:experiment_app",
+        COMPARE,
+        "Live experiments: policies compared on the sites that one crawls.",
+    ),
+    "simulate": Entry(
+        "simulate:simulate",
+        COMPARE,
+        "Simulate recrawling pages whose updates are known, under a budget, by one policy or several.",
+    ),
+    "evaluate": Entry(
+        "evaluate:evaluate_command",
+        COMPARE,
+        "Evaluate how well rates predict updates, as the paper on HACS does, or that of Singh.",
+    ),
+}
+
+app = typer.Typer(
+    cls=lazy_group(COMMANDS),
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _version(is_asked: bool) -> None:
+    if is_asked:
+        from importlib.metadata import version  # noqa: PLC0415 - of no use to any command
+
+        typer.echo(f"hacs-crawler {version('hacs-crawler')}")
+        raise typer.Exit
 
 
 @app.callback()
-def main() -> None:
+def main(
+    ctx: typer.Context,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="show the version")
+    ] = False,
+) -> None:
     """Work on what HACS knows of pages, outside of crawls."""
+    del version
+    if os.environ.get("NO_COLOR"):
+        ctx.color = False
     logging.basicConfig(format="%(levelname)s: %(message)s", level=logging.INFO)
-
-
-@app.command("import")
-def import_(
-    files: Annotated[
-        list[Path],
-        typer.Argument(help="CDX, CDXJ, WARC, TimeMap or exported files, .gz too; - for stdin"),
-    ],
-    settings: Set = None,
-) -> None:
-    """Record what archive files and exports hold of pages.
-
-    WARC files show the links of each capture. CDX and CDXJ files show only whether its content differs
-    from that of the capture before it, which then counts as an update. TimeMaps make pages known, but
-    show no visit. What `hacs export` wrote is merged with what the state knows. Importing a file twice
-    changes nothing. Of a damaged file what could be read is kept.
-    """
-    dropped: Cleaning = Counter()
-    with opened(settings, creates=True) as (config, state):
-        importer = Importer(state, config.link_rules, dropped, config.clock)
-        try:
-            for file in files:
-                importer.import_file(str(file))
-            with Progress("estimate") as progress:
-                follow_prior(
-                    state,
-                    lambda run, total: progress.update(f"{run.pages} pages", run.pages, total),
-                )
-        finally:
-            for kind, number in sorted(dropped.items()):
-                logger.info("%d captures left out: %s", number, kind)
-
-
-@app.command()
-def export(
-    output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="a file, gzipped if named .gz")
-    ] = None,
-    settings: Set = None,
-) -> None:
-    """Write everything that is known of pages as JSON Lines, one page a line.
-
-    The lines go to standard output or to a file, which appears under its name when it is whole.
-    """
-    target = None if output == Path("-") else output
-    with opened(settings) as (_, state), nullcontext() if target else writing_to_stdout():
-        number = export_pages(state, target)
-        logger.info("%d pages exported", number)
-
-
-app.command("evaluate")(evaluate_command)
-app.command()(simulate)
-app.command()(rank)
-app.command()(show)
-app.command()(signal)
-app.command()(forget)
-app.command()(doctor)
-app.command()(calibrate)
-app.command()(estimate)
-app.command()(report)
-app.command()(demo)
-app.add_typer(experiment_app, name="experiment")
-app.add_typer(interest_app, name="interest")

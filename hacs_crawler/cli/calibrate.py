@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterator, Sequence
-from typing import Annotated, Final
+from dataclasses import dataclass
+from itertools import chain
+from typing import Annotated, Any, Final
 
 import typer
 
+from hacs_crawler.analysis import Table, table
 from hacs_crawler.cli.common import Set, opened, say, writing_to_stdout
+from hacs_crawler.cli.rank import Json
+from hacs_crawler.cli.tables import Csv, Parquet, terminal_width, wrapped, write_rows
 from hacs_crawler.config import Config
 from hacs_crawler.ranking.calibration import (
     FOLDS,
@@ -23,10 +29,11 @@ from hacs_crawler.ranking.calibration import (
     shortage,
     write_correction,
 )
+from hacs_crawler.ranking.policies import Floats
 from hacs_crawler.state import Outcomes, State
-from hacs_crawler.statistics import Expectation, reliability
+from hacs_crawler.statistics import Expectation, reliability, summary
 from hacs_crawler.utils.progress import Progress
-from hacs_crawler.utils.text import safe_logger
+from hacs_crawler.utils.text import counted, safe_logger
 
 logger = safe_logger(__name__)
 
@@ -36,18 +43,43 @@ BAR: Final = 30
 """How many characters the longest bar has."""
 
 
+NOTHING_KNOWN: Final = (
+    "no predicted visit is recorded yet: crawl pages that are known, then ask again"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Calibrated:
+    """What became of one model: the fit, or `missing`, what it lacks; and what was done."""
+
+    model: str
+    outcomes: Outcomes
+    made: Fit | None
+    missing: str | None
+    action: str
+
+    @property
+    def score(self) -> Expectation:
+        """The predictions before any correction."""
+        return summary(_chances(self.outcomes), found_update(self.outcomes))
+
+
 def calibrate(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="show what a correction would do, keep nothing")
     ] = False,
     remove: Annotated[bool, typer.Option("--remove", help="forget all corrections")] = False,
+    json_: Json = False,
+    csv: Csv = None,
+    parquet: Parquet = None,
     settings: Set = None,
 ) -> None:
     """Compare predictions with what visits found, and fit corrections of them.
 
     A correction makes p the share of visits that find an update, without changing the pages' order. It
     is kept where it predicts other sites' visits better than none, and crawls apply it unless
-    HACS_CALIBRATION is False. See docs/calibration.md.
+    HACS_CALIBRATION is False. Where p predicts worse than a constant would, it says what to do. --csv
+    and --parquet have a row for each bin. See docs/calibration.md.
     """
     if dry_run and remove:
         raise typer.BadParameter("--dry-run and --remove exclude each other")
@@ -57,62 +89,152 @@ def calibrate(
             return
         with Progress("calibrate") as progress:
             progress.update("reading what visits found")
-            lines = list(_compared(config, state, progress, keeps=not dry_run))
-        for line in lines:
-            say(line)
-
-
-def _compared(config: Config, state: State, progress: Progress, *, keeps: bool) -> Iterator[str]:
-    """Fit the correction of each model and yield what there is to say."""
-    found = groups(state)
-    if not found:
-        logger.info(
-            "no predicted visit is recorded yet: crawl pages that are known, then ask again"
-        )
-        return
-    yield from score_table(found)
-    models = by_model(found)
-    for done, (model, outcomes) in enumerate(models.items()):
-        progress.update(f"fitting {model}", done, len(models))
-        yield from _calibrated(config, state, model, outcomes, keeps=keeps)
+            found = groups(state)
+            if not found:
+                logger.info(NOTHING_KNOWN)
+                return
+            models = by_model(found)
+            all_ = []
+            for done, (model, outcomes) in enumerate(models.items()):
+                progress.update(f"fitting {model}", done, len(models))
+                all_.append(_calibrated(config, state, model, outcomes, keeps=not dry_run))
+        if json_:
+            typer.echo(json.dumps(_as_json(found, all_), indent=1))
+        elif not write_rows(_bin_rows(all_), csv, parquet):
+            width = terminal_width()
+            for line in chain(score_table(found), *map(_lines, all_)):
+                for part in wrapped(line, width) if _is_sentence(line) else (line,):
+                    say(part)
 
 
 def _remove_all(state: State) -> None:
     models = [model for model in corrected_models(state) if remove_correction(state, model)]
-    logger.info("%d corrections forgotten%s", len(models), "".join(f"; {one}" for one in models))
+    number = counted(len(models), "correction")
+    logger.info("%s forgotten%s", number, "".join(f"; {one}" for one in models))
 
 
 def _calibrated(
     config: Config, state: State, model: str, outcomes: Outcomes, *, keeps: bool
-) -> Iterator[str]:
-    """Fit the correction of a model, keep it if it helps and that is wanted, and yield what was done."""
-    yield ""
+) -> Calibrated:
+    """Fit the correction of a model, and keep it if it helps and that is wanted."""
     missing = shortage(outcomes)
     if missing is not None:
-        yield f"{model}: no correction can be fitted: {missing}"
-        return
+        return Calibrated(model, outcomes, None, missing, f"no correction can be fitted: {missing}")
     made = fit(outcomes)
-    yield f"{model}: without correction, and corrected by the visits of other sites ({FOLDS} parts)"
-    yield from score_lines(made)
-    yield ""
-    yield from bin_table(made, outcomes)
-    yield ""
     if not made.is_better:
-        yield "A correction would not predict other sites better" + (
-            ": none is kept" if keeps else ""
-        )
-        if keeps and remove_correction(state, model):
-            yield "The one kept before is forgotten"
+        action = "A correction would not predict other sites better"
+        if keeps:
+            action += ": none is kept"
+            if remove_correction(state, model):
+                action += ". The one kept before is forgotten"
     elif not keeps:
-        yield "The correction would be kept (--dry-run: it is not)"
+        action = "The correction would be kept (--dry-run: it is not)"
     else:
         write_correction(state, model, made.correction)
-        applied = (
-            ""
-            if config.ranking.calibration
-            else ", but HACS_CALIBRATION is False: they do not apply it"
+        action = "The correction is kept for the next crawls"
+        if not config.ranking.calibration:
+            action += ", but HACS_CALIBRATION is False: they do not apply it"
+    return Calibrated(model, outcomes, made, None, action)
+
+
+def _lines(one: Calibrated) -> Iterator[str]:
+    """Yield what there is to say of a model."""
+    yield ""
+    if one.made is None:
+        yield f"{one.model}: {one.action}"
+    else:
+        yield (
+            f"{one.model}: without correction, and corrected by the visits of other sites "
+            f"({FOLDS} parts)"
         )
-        yield f"The correction is kept for the next crawls{applied}"
+        yield from score_lines(one.made)
+        yield ""
+        yield from bin_table(one.made, one.outcomes)
+        yield ""
+        yield one.action
+    yield from _advice(one)
+
+
+def _advice(one: Calibrated) -> Iterator[str]:
+    """Yield what to do where p is worse than the same number for every visit."""
+    score = one.score
+    skills = score.brier_skill, score.log_skill
+    if not min(skills) < 0:
+        return
+    corrected = None if one.made is None else one.made.crossed
+    base = 100.0 * score.found_updates / score.visits
+    yield (
+        f"The skill is negative: {base:.1f} % for every visit would have been the better prediction. "
+        "The order of visits may be good all the same."
+    )
+    if one.made is not None and one.made.is_better and corrected is not None:
+        is_mended = min(corrected.brier_skill, corrected.log_skill) >= 0
+        yield (
+            "The correction mends it: leave HACS_CALIBRATION on, and look again after the next crawls."
+            if is_mended
+            else "The correction helps, but not enough: use no HACS_THRESHOLD until it does."
+        )
+        return
+    yield (
+        "Until it is positive use no HACS_THRESHOLD, which takes p at its word. What helps: more visits "
+        "(a correction takes 200 of 10 sites); `hacs estimate`, if HACS_ESTIMATOR or HACS_FADE_DAYS "
+        "were changed; HACS_LINKS_DENY for links that change by themselves, on the pages that "
+        "`hacs report` lists as churning."
+    )
+
+
+def _is_sentence(line: str) -> bool:
+    return "  " not in line
+
+
+def _chances(outcomes: Outcomes) -> Floats:
+    return Group("", "", outcomes).raw_p
+
+
+def _as_json(found: Sequence[Group], models: Sequence[Calibrated]) -> dict[str, Any]:
+    return {
+        "predictions": [
+            {"policy": one.policy, "model": one.model, **_score_json(one.score())} for one in found
+        ],
+        "models": [
+            {
+                "model": one.model,
+                "missing": one.missing,
+                "without": _score_json(one.score),
+                "corrected": None if one.made is None else _score_json(one.made.crossed),
+                "is_better": one.made is not None and one.made.is_better,
+                "action": one.action,
+                "advice": " ".join(_advice(one)) or None,
+                "bins": [] if one.made is None else _bins(one.made, one.outcomes),
+            }
+            for one in models
+        ],
+    }
+
+
+def _score_json(score: Expectation) -> dict[str, float | None]:
+    values = {
+        "visits": score.visits,
+        "predicted": score.expected_updates,
+        "found": score.found_updates,
+        "brier": score.brier,
+        "brier_skill": score.brier_skill,
+        "log_loss": score.log_loss,
+        "log_skill": score.log_skill,
+    }
+    return {name: value if math.isfinite(value) else None for name, value in values.items()}
+
+
+def _bin_rows(models: Sequence[Calibrated]) -> Table:
+    """Return a row for each bin of each model; raises HacsError where nothing could be fitted."""
+    rows = [
+        {"model": one.model, **row}
+        for one in models
+        if one.made is not None
+        for row in _bins(one.made, one.outcomes)
+    ]
+    names = rows[0] if rows else ("model", *_BIN)
+    return table({name: [row[name] for row in rows] for name in names}, texts=("model",))
 
 
 def score_table(found: Sequence[Group]) -> Iterator[str]:
@@ -142,30 +264,51 @@ def _scores(score: Expectation) -> list[str]:
     ]
 
 
+_BIN: Final = ("visits", "predicted", "corrected", "found", "low", "high")
+
+
+def _bins(made: Fit, outcomes: Outcomes) -> list[dict[str, float]]:
+    """Return the reliability diagram: shares of visits, `low` to `high` the interval of 95 %."""
+    raw_p, found = made.raw_p, found_update(outcomes)
+    bins = reliability(raw_p, found, BINS, outcomes["site"])
+    ends = bins.visits.cumsum()
+    crossed_p = made.crossed_p[raw_p.argsort(kind="stable")]
+    values = zip(bins.visits.tolist(), ends.tolist(), range(len(ends)), strict=True)
+    return [
+        dict(
+            zip(
+                _BIN,
+                (
+                    visits,
+                    float(bins.mean_p[place]),
+                    float(crossed_p[end - visits : end].mean()),
+                    float(bins.found_share[place]),
+                    float(bins.lower[place]),
+                    float(bins.upper[place]),
+                ),
+                strict=True,
+            )
+        )
+        for visits, end, place in values
+    ]
+
+
 def bin_table(made: Fit, outcomes: Outcomes) -> Iterator[str]:
     """Yield the reliability diagram as a table: predicted, corrected, and found, in per cent.
 
     A bar is as long as the share found, and has a mark where that predicted without correction is.
     """
-    raw_p, found = made.raw_p, found_update(outcomes)
-    bins = reliability(raw_p, found, BINS, outcomes["site"])
-    ends = bins.visits.cumsum()
-    crossed_p = made.crossed_p[raw_p.argsort(kind="stable")]
-    longest = max(float(bins.mean_p.max()), float(bins.found_share.max()), 1e-9)
-    rows = []
-    for place, visits in enumerate(bins.visits.tolist()):
-        corrected = crossed_p[ends[place] - visits : ends[place]].mean()
-        share, mean_p = float(bins.found_share[place]), float(bins.mean_p[place])
-        rows.append(
-            [
-                str(visits),
-                _percent(mean_p),
-                _percent(corrected),
-                _percent(share),
-                f"{_percent(bins.lower[place])} to {_percent(bins.upper[place])}",
-                _bar(share / longest, mean_p / longest),
-            ]
-        )
+    bins = _bins(made, outcomes)
+    longest = max(*(one["predicted"] for one in bins), *(one["found"] for one in bins), 1e-9)
+    rows = [
+        [
+            str(one["visits"]),
+            *(_percent(one[name]) for name in ("predicted", "corrected", "found")),
+            f"{_percent(one['low'])} to {_percent(one['high'])}",
+            _bar(one["found"] / longest, one["predicted"] / longest),
+        ]
+        for one in bins
+    ]
     bar_title = "found, and | where predicted".ljust(BAR)
     titles = ["visits", "predicted", "corrected", "found", "95 % interval", bar_title]
     return _aligned([titles, *rows], texts=0)

@@ -13,9 +13,10 @@ from scrapy.settings import Settings
 from scrapy.utils.conf import arglist_to_dict
 from scrapy.utils.project import get_project_settings
 
+from hacs_crawler.analysis import open_existing
 from hacs_crawler.config import Config, unknown_settings
 from hacs_crawler.exceptions import HacsError
-from hacs_crawler.state import State, describe, open_state, sqlite_path
+from hacs_crawler.state import State, describe, sqlite_path
 from hacs_crawler.utils.text import printable, safe_logger
 
 logger = safe_logger(__name__)
@@ -41,11 +42,7 @@ def opened(
         for name, similar in unknown_settings(settings).items():
             hint = f"; did you mean {similar}?" if similar else ""
             logger.warning("%s is not a setting of hacs-crawler%s", name, hint)
-        path = sqlite_path(config.state, config.base)
-        if path is not None and not creates and not (path.exists() and path.stat().st_size):
-            msg = f"there is no state at {path}: HACS_STATE names it, a crawl or `hacs import` makes it"
-            raise HacsError(msg)
-        state = open_state(*config.state_arguments, reads_only=not (writes or creates))
+        state = open_existing(config, writes=writes, creates=creates)
         try:
             yield config, state
         finally:

@@ -22,7 +22,7 @@ from hacs_crawler.doctor.sqlite import sqlite_checks
 from hacs_crawler.doctor.state import state_checks
 from hacs_crawler.exceptions import ConfigError, StateError
 from hacs_crawler.state import describe, open_store, sqlite_path
-from hacs_crawler.utils.text import printable
+from hacs_crawler.utils.text import counted, printable
 
 _COLOURS: Final = {Status.OK: "green", Status.WARNING: "yellow", Status.FAILURE: "red"}
 
@@ -44,8 +44,8 @@ def doctor(json_: Json = False, settings: Set = None) -> None:
             typer.echo(json.dumps(found, indent=2))
         else:
             typer.echo(
-                f"{number[Status.OK]} ok, {number[Status.WARNING]} warnings, "
-                f"{number[Status.FAILURE]} failures"
+                f"{number[Status.OK]} ok, {counted(number[Status.WARNING], 'warning')}, "
+                f"{counted(number[Status.FAILURE], 'failure')}"
             )
     if number[Status.FAILURE]:
         raise typer.Exit(1)

@@ -10,28 +10,29 @@ from typing import Annotated
 
 import typer
 
-from hacs_crawler.cli.common import Set, opened
+from hacs_crawler.cli.common import Set, opened, place_of
 from hacs_crawler.exceptions import StateError
 from hacs_crawler.state import Run, advanced, new_run, stopped_run
 from hacs_crawler.utils.progress import Progress
-from hacs_crawler.utils.text import safe_logger
+from hacs_crawler.utils.text import counted, safe_logger
 
 logger = safe_logger(__name__)
 
 
 def estimate(
-    every: Annotated[bool, typer.Option("--all", help="estimate every page")] = False,
+    every: Annotated[bool, typer.Option("--all", hidden=True, help="what it does anyway")] = True,
     settings: Set = None,
 ) -> None:
     """Fit the prior, and estimate every page's rate anew with it.
 
-    Wanted after a change of HACS_ESTIMATOR or HACS_FADE_DAYS (the end of the next crawl does it too),
-    and to bring all pages within HACS_LINK_BYTES. Crawls may go on meanwhile. A run that was stopped
-    (Ctrl-C) or killed goes on where it was when it is started again with the same settings.
+    Of all pages of the state, as the first log line says. Wanted after a change of HACS_ESTIMATOR or
+    HACS_FADE_DAYS (the end of the next crawl does it too), and to bring all pages within
+    HACS_LINK_BYTES. Crawls may go on meanwhile. A run that was stopped (Ctrl-C) or killed goes on where
+    it was when it is started again with the same settings.
     """
-    if not every:
-        raise typer.BadParameter("add --all: it is every page or none")
-    with opened(settings, writes=True) as (_, state), _signals() as asked:
+    del every  # earlier versions asked for it
+    with opened(settings, writes=True) as (config, state), _signals() as asked:
+        logger.info("estimating %s of %s", counted(state.store.count(), "page"), place_of(config))
         run = stopped_run(state) or new_run(state)
         with Progress("estimate") as progress:
 
@@ -41,12 +42,13 @@ def estimate(
             run, is_whole = advanced(state, run, show, lambda: bool(asked()))
         number = run.pages - run.damaged
         if not is_whole:
-            logger.info("stopped after %d pages; the same command goes on from there", run.pages)
+            done = counted(run.pages, "page")
+            logger.info("stopped after %s; the same command goes on from there", done)
             raise typer.Exit(128 + asked())
         if run.damaged:
-            msg = f"{number} pages estimated, {run.damaged} damaged ones left out"
+            msg = f"{counted(number, 'page')} estimated, {run.damaged} damaged left out"
             raise StateError(msg)
-        logger.info("%d pages estimated, %d of them changed", number, run.changed)
+        logger.info("%s estimated, %d of them changed", counted(number, "page"), run.changed)
 
 
 @contextmanager

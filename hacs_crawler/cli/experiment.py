@@ -4,20 +4,33 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from hacs_crawler.analysis import Table, table
 from hacs_crawler.cli.common import Set, opened, writing_to_stdout
+from hacs_crawler.cli.tables import (
+    Column,
+    Csv,
+    Parquet,
+    fitting,
+    markdown_lines,
+    terminal_width,
+    wrapped,
+    write_rows,
+)
 from hacs_crawler.exceptions import HacsError
-from hacs_crawler.experiment.answer import Verdict, answer
-from hacs_crawler.experiment.text import answer_text, paragraphs
+from hacs_crawler.experiment.answer import ArmSummary, Verdict, answer
+from hacs_crawler.experiment.text import ROWS, paragraphs
 from hacs_crawler.state import export_outcomes
 from hacs_crawler.utils.files import replacing
 from hacs_crawler.utils.progress import Progress
-from hacs_crawler.utils.text import safe_logger
+from hacs_crawler.utils.text import counted, safe_logger
 
 logger = safe_logger(__name__)
 
@@ -27,13 +40,17 @@ NOT_SET = (
 )
 
 experiment_app = typer.Typer(
-    no_args_is_help=True, help="Live experiments: policies compared on the sites that one crawls."
+    add_completion=False,
+    no_args_is_help=True,
+    help="Live experiments: policies compared on the sites that one crawls.",
 )
 
 
 @experiment_app.command()
 def status(
     json_: Annotated[bool, typer.Option("--json", help="all numbers, as JSON")] = False,
+    csv: Csv = None,
+    parquet: Parquet = None,
     settings: Set = None,
 ) -> None:
     """Say what each arm found, how they differ, and what can be concluded from that.
@@ -44,7 +61,10 @@ def status(
         if not config.ranking.experiment.is_on:
             raise HacsError(NOT_SET)
         found = answer(config, state, config.clock())
-        typer.echo(json.dumps(_as_json(found), indent=1) if json_ else answer_text(found))
+        if json_:
+            typer.echo(json.dumps(_as_json(found), indent=1))
+        elif not write_rows(_rows(found), csv, parquet):
+            typer.echo(answer_text(found, terminal_width()))
 
 
 @experiment_app.command()
@@ -74,7 +94,31 @@ def export(
                 if target is None:
                     raise
                 raise HacsError(f"cannot write {target}: {error.strerror or error}") from error
-        logger.info("%d outcome records exported", number)
+        logger.info("%s exported", counted(number, "outcome record"))
+
+
+def answer_text(answer: Verdict, width: int | None = None) -> str:
+    """Return the answer as it is printed: a table in Markdown, then a paragraph a comparison."""
+    told = ("\n".join(wrapped(one, width)) for one in paragraphs(answer))
+    return "\n\n".join([*_tables(answer.arms, width), *told])
+
+
+def _tables(arms: Sequence[ArmSummary], width: int | None) -> Iterator[str]:
+    """Yield the arms as tables with a column an arm, in as many tables as the width demands."""
+    titles = Column("arm", list(ROWS), 1, is_text=True)
+    columns = [Column(arm.arm, [cell(arm) for cell in ROWS.values()], 0) for arm in arms]
+    while columns:
+        fits = len(columns)
+        while fits > 1 and fitting([titles, *columns[:fits]], width, gap=3, ends=4)[1]:
+            fits -= 1
+        yield "\n".join(markdown_lines([titles, *columns[:fits]], None))
+        columns = columns[fits:]
+
+
+def _rows(found: Verdict) -> Table:
+    """Return a row for each arm."""
+    rows = [asdict(arm) for arm in found.arms]
+    return table({name: [row[name] for row in rows] for name in rows[0]}, texts=("arm",))
 
 
 def _as_json(found: Verdict) -> dict[str, Any]:

@@ -1,18 +1,38 @@
-"""Writing all pages as JSON Lines: what is behind `hacs export`."""
+"""`hacs export`: all pages as JSON Lines."""
 
 from __future__ import annotations
 
 import sys
 from contextlib import nullcontext
 from pathlib import Path
+from typing import Annotated
 
+import typer
+
+from hacs_crawler.cli.common import Set, opened, writing_to_stdout
 from hacs_crawler.exceptions import StateError
 from hacs_crawler.state import PAGES_A_CALL, ExportError, Page, State, to_line
 from hacs_crawler.utils.files import Writable, replacing
 from hacs_crawler.utils.progress import Progress
-from hacs_crawler.utils.text import safe_logger
+from hacs_crawler.utils.text import counted, safe_logger
 
 logger = safe_logger(__name__)
+
+
+def export(
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="a file, gzipped if named .gz")
+    ] = None,
+    settings: Set = None,
+) -> None:
+    """Write everything that is known of pages as JSON Lines, one page a line.
+
+    The lines go to standard output or to a file, which appears under its name when it is whole.
+    """
+    target = None if output == Path("-") else output
+    with opened(settings) as (_, state), nullcontext() if target else writing_to_stdout():
+        number = export_pages(state, target)
+        logger.info("%s exported", counted(number, "page"))
 
 
 def export_pages(state: State, target: Path | None) -> int:
@@ -37,7 +57,7 @@ def export_pages(state: State, target: Path | None) -> int:
         name = target or "to standard output"
         raise ExportError(f"cannot write {name}: {error.strerror or error}") from error
     if damaged:
-        raise StateError(f"{number} pages exported, {damaged} damaged ones left out")
+        raise StateError(f"{counted(number, 'page')} exported, {damaged} damaged left out")
     return number
 
 

@@ -1,14 +1,18 @@
-"""Recording what files hold, told by their beginning: what is behind `hacs import`."""
+"""`hacs import`: recording what files hold, told by their beginning."""
 
 from __future__ import annotations
 
 import io
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import islice
-from typing import Final, TypeVar
+from pathlib import Path
+from typing import Annotated, Final, TypeVar
+
+import typer
 
 from hacs_crawler.archive import (
     ZIP_MAGIC,
@@ -26,6 +30,7 @@ from hacs_crawler.archive import (
     visits_by_digest,
     warcs_of,
 )
+from hacs_crawler.cli.common import Set, opened
 from hacs_crawler.config import Clock
 from hacs_crawler.exceptions import HacsError, StateError
 from hacs_crawler.links import LinkRules
@@ -36,13 +41,14 @@ from hacs_crawler.state import (
     Page,
     State,
     Visit,
+    follow_prior,
     is_export,
     is_outcomes,
     read_export,
     read_outcomes,
 )
 from hacs_crawler.utils.progress import Progress
-from hacs_crawler.utils.text import safe_logger
+from hacs_crawler.utils.text import counted, safe_logger
 from hacs_crawler.utils.times import DAY
 
 T = TypeVar("T")
@@ -50,6 +56,38 @@ T = TypeVar("T")
 BATCH: Final = 1_000
 
 logger = safe_logger(__name__)
+
+
+def import_(
+    files: Annotated[
+        list[Path],
+        typer.Argument(help="CDX, CDXJ, WARC, TimeMap or exported files, .gz too; - for stdin"),
+    ],
+    settings: Set = None,
+) -> None:
+    """Record what archive files and exports hold of pages.
+
+    WARC files show the links of each capture. CDX and CDXJ files show only whether its content differs
+    from that of the capture before it, which then counts as an update. TimeMaps make pages known, but
+    show no visit. What `hacs export` wrote is merged with what the state knows. Importing a file twice
+    changes nothing. Of a damaged file what could be read is kept.
+    """
+    dropped: Cleaning = Counter()
+    with opened(settings, creates=True) as (config, state):
+        importer = Importer(state, config.link_rules, dropped, config.clock)
+        try:
+            for file in files:
+                importer.import_file(str(file))
+            with Progress("estimate") as progress:
+                follow_prior(
+                    state,
+                    lambda run, total: progress.update(
+                        counted(run.pages, "page"), run.pages, total
+                    ),
+                )
+        finally:
+            for kind, number in sorted(dropped.items()):
+                logger.info("%s left out: %s", counted(number, "capture"), kind)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,8 +149,9 @@ class Importer:
             waiting += unknown
             updates += sum(one.updated for one in recorded)
             progress.update(f"{number} visits, {updates} updates")
+        recorded_visits = counted(number, "visit")
         logger.info(
-            "%s: %d visits recorded, %d of them with an update", source.name, number, updates
+            "%s: %s recorded, %d of them with an update", source.name, recorded_visits, updates
         )
         if waiting:
             logger.info(

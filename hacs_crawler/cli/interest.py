@@ -44,7 +44,9 @@ from hacs_crawler.utils.times import DAY
 logger = safe_logger(__name__)
 
 interest_app = typer.Typer(
-    no_args_is_help=True, help="Page views: which pages and sites people read as news."
+    add_completion=False,
+    no_args_is_help=True,
+    help="Page views: which pages and sites people read as news.",
 )
 interest_app.command("import")(import_views)
 

@@ -15,11 +15,14 @@ from hacs_crawler.exceptions import HacsError
 from hacs_crawler.model import LOCALIZED, MIN_POINTS, expected_up_to
 from hacs_crawler.state import Page, histories
 from hacs_crawler.utils.arrays import FloatArray
+from hacs_crawler.utils.text import counted
 from hacs_crawler.utils.times import DAY
 
 MOST_PARTS: Final = 24
 BAR: Final = 40
 """The length of the bar of the highest rate."""
+_BESIDE_BAR: Final = 38
+"""What stands before a bar, and the number behind it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,29 +111,30 @@ def period_json(period: Period) -> dict[str, Any]:
     }
 
 
-def period_text(period: Period) -> Iterator[str]:
-    """Yield the lines that show the period: a bar for each part's rate."""
+def period_text(period: Period, width: int | None = None) -> Iterator[str]:
+    """Yield the lines that show the period: a bar for each part's rate, shorter in a narrow terminal."""
     start, end = _iso(period.edges[0])[:10], _iso(period.edges[-1])[:10]
-    number = sum(period.found)
+    number = counted(sum(period.found), "visit")
     rates = period.rates
     if rates is None:
         yield (
-            f"  period       {start} to {end}: {number} visits found an update; a rate of a period "
+            f"  period       {start} to {end}: {number} found an update; a rate of a period "
             f"takes {MIN_POINTS} of them among the visits kept"
         )
         return
     yield (
         f"  period       {start} to {end}: {_mean(period):.4g} a day, by {period.estimator}; "
-        f"{number} visits found an update"
+        f"{number} found an update"
     )
     highest = float(np.nanmax(rates))
+    longest = BAR if width is None else max(min(BAR, width - _BESIDE_BAR), 1)
     for at, found in enumerate(period.found):
         rate = float(rates[at])
         when = _iso(period.edges[at])[:10]
         if math.isnan(rate):
             yield f"    {when}  not watched"
             continue
-        bar = "#" * round(BAR * rate / highest) if highest > 0 else ""
+        bar = "#" * round(longest * rate / highest) if highest > 0 else ""
         yield f"    {when}  {rate:8.3g} a day  {bar}{f'  {found}' if found else ''}".rstrip()
 
 

@@ -1,20 +1,21 @@
-"""`hacs rank`: what would be crawled now, as a table or as JSON Lines."""
+"""`hacs rank`: what would be crawled now, as a table, JSON Lines, CSV or Parquet."""
 
 from __future__ import annotations
 
 import json
 import math
 from collections.abc import Iterator
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
+from hacs_crawler.analysis import Table, plan_table
 from hacs_crawler.cli.common import Set, opened, place_of, say, writing_to_stdout
+from hacs_crawler.cli.tables import Column, Csv, Parquet, lines_of, terminal_width, write_rows
 from hacs_crawler.cli.text import days_text, interval_text
 from hacs_crawler.ranking.plan import Plan, make_plan
-from hacs_crawler.state import PAGES_A_CALL, VISITS_OF_A_RATE, State
 from hacs_crawler.utils.progress import Progress
-from hacs_crawler.utils.text import safe_logger
+from hacs_crawler.utils.text import printable, safe_logger
 
 logger = safe_logger(__name__)
 
@@ -29,6 +30,8 @@ def rank(
         int | None, typer.Option(min=1, help="show so many pages; else the budget, else 20")
     ] = None,
     json_: Json = False,
+    csv: Csv = None,
+    parquet: Parquet = None,
     settings: Set = None,
 ) -> None:
     """Show what a crawl of all known pages would visit now, and why.
@@ -42,9 +45,10 @@ def rank(
         if not plan.known:
             logger.info(NO_PAGES, place_of(config))
             return
-        lines = _json_lines(plan, state) if json_ else _table(plan, state)
-        for line in lines:
-            say(line)
+        rows = plan_table(plan, state)
+        if not write_rows(rows, csv, parquet) or json_:
+            for line in _json_lines(rows) if json_ else _table(rows):
+                say(line)
         logger.info("%s", summary(plan))
 
 
@@ -57,75 +61,44 @@ NO_PAGES = (
 def summary(plan: Plan) -> str:
     """Return in a line what became of all the pages that the state knows."""
     return (
-        f"of {plan.known} pages known, {len(plan)} are shown; {plan.waiting} are gone and wait, "
-        f"{plan.below_threshold} are below the threshold, {plan.left_out} are over budget or limit"
+        f"of {plan.known} pages known, {len(plan)} are shown; skipped: {plan.waiting} gone, "
+        f"{plan.below_threshold} below the threshold, {plan.left_out} over budget or limit"
     )
 
 
-def urls_of(plan: Plan, state: State) -> Iterator[str | None]:
-    """Yield the URLs of the pages in the plan, None for a damaged page (which is logged)."""
-    for start in range(0, len(plan), PAGES_A_CALL):
-        ids = plan.page_ids[start : start + PAGES_A_CALL].tolist()
-        pages = state.load(ids)
-        yield from (pages[page_id].url if page_id in pages else None for page_id in ids)
+def _table(rows: Table) -> Iterator[str]:
+    is_prior = rows["rate_is_prior"].tolist()
+    intervals = [interval_text(rate) for rate in rows["rate_per_day"].tolist()]
+    arms = [arm or "" for arm in rows["arm"].tolist()]
+    columns = [
+        Column("rank", _texts(rows, "rank"), 9),
+        Column("p", [f"{p:.4f}" for p in rows["p"].tolist()], 8),
+        Column(
+            "update every",
+            [
+                f"{interval} (prior)" if prior else interval
+                for interval, prior in zip(intervals, is_prior, strict=True)
+            ],
+            7,
+        ),
+        Column("last visit", [_ago(days) for days in rows["days_since_visit"].tolist()], 6),
+        Column("last update", [_ago(days) for days in rows["days_since_update"].tolist()], 4),
+        Column("visits", _texts(rows, "visits"), 3),
+        Column("updates", _texts(rows, "updates"), 2),
+        Column("failed", _texts(rows, "failures"), 1),
+        *([Column("arm", arms, 5, is_text=True)] if any(arms) else []),
+        Column("URL", list(map(printable, rows["url"])), 10, is_text=True, is_wide=True),
+    ]
+    return lines_of(columns, terminal_width())
 
 
-def _table(plan: Plan, state: State) -> Iterator[str]:
-    arms = [name for name in plan.arm_names if name]
-    width = max((len(name) for name in arms), default=0)
-    ranks = max(4, len(str(len(plan))))
-    arm_title = f"{'arm':{width}}  " if arms else ""
-    yield (
-        f"{'rank':>{ranks}}  {'p':>6}  {'update every':>13}  {'last visit':>10}  "
-        f"{'last update':>11}  {'visits':>6}  {'updates':>7}  {'failed':>6}  {arm_title}URL"
-    )
-    for place, url in enumerate(urls_of(plan, state)):
-        if url is None:
-            continue
-        arm = f"{plan.arm_names[plan.arms[place]]:{width}}  " if arms else ""
-        yield (
-            f"{place + 1:>{ranks}}  {plan.p[place]:6.4f}  "
-            f"{_interval(plan, place):>13}  "
-            f"{_ago(plan.days_since_visit[place]):>10}  {_ago(plan.days_since_update[place]):>11}  "
-            f"{plan.visits[place]:>6}  {plan.updates[place]:>7}  {plan.failures[place]:>6}  {arm}{url}"
-        )
-
-
-def _interval(plan: Plan, place: int) -> str:
-    interval = interval_text(plan.rate_per_day[place])
-    return f"{interval} (prior)" if _is_of_prior(plan, place) else interval
-
-
-def _is_of_prior(plan: Plan, place: int) -> bool:
-    """Whether nothing was learned of the page's own rate yet."""
-    return bool(plan.visits[place] < VISITS_OF_A_RATE)
+def _texts(rows: Table, name: str) -> list[str]:
+    return list(map(str, rows[name].tolist()))
 
 
 def _ago(days: float) -> str:
     return days_text(days) if math.isfinite(days) else "-"
 
 
-def _json_lines(plan: Plan, state: State) -> Iterator[str]:
-    for place, url in enumerate(urls_of(plan, state)):
-        if url is not None:
-            yield json.dumps({"rank": place + 1, "url": url, **facts(plan, place)})
-
-
-def facts(plan: Plan, place: int) -> dict[str, Any]:
-    """Return what ranked a page; None where there was no visit or no update."""
-    return {
-        "p": float(plan.p[place]),
-        "raw_p": float(plan.raw_p[place]),
-        "rate_per_day": float(plan.rate_per_day[place]),
-        "rate_is_prior": _is_of_prior(plan, place),
-        "days_since_visit": _finite(plan.days_since_visit[place]),
-        "days_since_update": _finite(plan.days_since_update[place]),
-        "visits": int(plan.visits[place]),
-        "updates": int(plan.updates[place]),
-        "failures": int(plan.failures[place]),
-        "arm": plan.arm_names[plan.arms[place]] or None,
-    }
-
-
-def _finite(days: float) -> float | None:
-    return float(days) if math.isfinite(days) else None
+def _json_lines(rows: Table) -> Iterator[str]:
+    return (json.dumps(dict(zip(rows.columns, row, strict=True))) for row in rows.rows())

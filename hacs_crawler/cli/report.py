@@ -26,7 +26,7 @@ def report(
     limit: Annotated[int, typer.Option(min=1, help="pages, and runs, in a list at most")] = 200,
     settings: Set = None,
 ) -> None:
-    """Write what HACS knows, plans and has found as one HTML page, which loads nothing.
+    """Write what HACS knows, plans and has found as a self-contained HTML page.
 
     It has what would be crawled now and why, what past runs found, the experiment, calibration, and a
     view of each page listed. See docs/report.md.

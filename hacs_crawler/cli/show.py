@@ -12,10 +12,12 @@ from typing import Annotated, Any, Final
 import numpy as np
 import typer
 
+from hacs_crawler.analysis import visits_table
 from hacs_crawler.cli.common import Set, opened, say, writing_to_stdout
 from hacs_crawler.cli.host import show_host
 from hacs_crawler.cli.period import Period, parse_period, period_json, period_of, period_text
 from hacs_crawler.cli.rank import Json
+from hacs_crawler.cli.tables import Csv, Parquet, terminal_width, wrapped, write_rows
 from hacs_crawler.cli.text import days_text, interval_text
 from hacs_crawler.cli.visit_cost import VisitCost
 from hacs_crawler.config import Config
@@ -47,10 +49,13 @@ from hacs_crawler.state import (
     histories,
 )
 from hacs_crawler.utils.progress import Progress
+from hacs_crawler.utils.text import counted
 from hacs_crawler.utils.times import DAY
 
 _HOST: Final = re.compile(r"(?:localhost|[\w-]+(?:\.[\w-]+)+)(?::\d+)?")
 VISITS_SHOWN: Final = 20
+_INDENT: Final = 15
+"""Where the text of a line begins, behind what it is about."""
 SIMILAR_SHOWN: Final = 5
 LEAST_CHURNING: Final = 0.05
 SURE_CHURNING: Final = 0.95
@@ -94,7 +99,7 @@ class PageReport:
     cost: VisitCost = field(default_factory=VisitCost)
 
 
-def show(
+def show(  # noqa: PLR0917 - one for each option
     url: Annotated[
         str, typer.Argument(help="a page's URL, or a host: what is left out of its links")
     ],
@@ -105,46 +110,59 @@ def show(
         str | None, typer.Option("--to", help="the day after the last of the period, UTC")
     ] = None,
     json_: Json = False,
+    csv: Csv = None,
+    parquet: Parquet = None,
     settings: Set = None,
 ) -> None:
     """Show the history of one page, its rate, and what would make it be visited next.
 
     With --from or --to the rates of that period too, as they changed, as a plot. Of a host, show which
-    parts of its links are left out because they change with every request.
+    parts of its links are left out because they change with every request. --csv and --parquet have a
+    row for each visit.
     """
     with opened(settings) as (config, state), writing_to_stdout():
         if _HOST.fullmatch(url):
             show_host(state, url.lower(), json_=json_)
             return
-        bounds = parse_period(since, until)
-        url = without_login(url)
-        problem = check_url(url)
-        if problem is not None:
-            raise UnknownPageError(f"{url!r} is no page's URL: {problem}")
         now = config.clock()
-        page = state.load([page_id_of(url)]).get(page_id_of(url))
-        with Progress("show") as progress:
-            ids, rows = read_rows(state, progress, now)
-        if page_id_of(url) not in ids:
-            raise UnknownPageError(_unknown(url, ids, rows, state))
-        if page is None:
-            raise UnknownPageError(f"what the state holds of {url} is damaged")
-        past = as_of(page, now)
-        _, ids, rows = plan_of_usable(ids, rows, state, config.ranking, now, PAGES_A_CALL)
-        if page_id_of(url) not in ids:
-            raise UnknownPageError(f"no crawl could visit {page.url}: {check_url(page.url)}")
-        report = report_of(past, ids, rows, state, config, now)
-        report = replace(report, set_aside=len(page.visits) - len(past.visits))
-        if bounds != (None, None):
-            period = period_of(past, bounds, config.estimation.estimator)
-            if period is None:
-                raise HacsError(_outside(past))
-            report = replace(report, period=period)
+        report = _report_of(url, parse_period(since, until), state, config, now)
         if json_:
             typer.echo(json.dumps(_as_json(report, config.estimation.estimator), indent=2))
-            return
-        for line in _text(report, config, now):
-            say(line)
+        elif not write_rows(visits_table([report.page]), csv, parquet):
+            width = terminal_width()
+            say(report.page.url)
+            for line in _text(report, config, now, width):
+                for part in wrapped(line, width, " " * _INDENT):
+                    say(part)
+
+
+def _report_of(
+    url: str, bounds: tuple[int | None, int | None], state: State, config: Config, now: float
+) -> PageReport:
+    """Return what is known of the page of a URL; raises HacsError that says why nothing is."""
+    url = without_login(url)
+    problem = check_url(url)
+    if problem is not None:
+        raise UnknownPageError(f"{url!r} is no page's URL: {problem}")
+    page = state.load([page_id_of(url)]).get(page_id_of(url))
+    with Progress("show") as progress:
+        ids, rows = read_rows(state, progress, now)
+    if page_id_of(url) not in ids:
+        raise UnknownPageError(_unknown(url, ids, rows, state))
+    if page is None:
+        raise UnknownPageError(f"what the state holds of {url} is damaged")
+    past = as_of(page, now)
+    _, ids, rows = plan_of_usable(ids, rows, state, config.ranking, now, PAGES_A_CALL)
+    if page_id_of(url) not in ids:
+        raise UnknownPageError(f"no crawl could visit {page.url}: {check_url(page.url)}")
+    report = report_of(past, ids, rows, state, config, now)
+    report = replace(report, set_aside=len(page.visits) - len(past.visits))
+    if bounds == (None, None):
+        return report
+    period = period_of(past, bounds, config.estimation.estimator)
+    if period is None:
+        raise HacsError(_outside(past))
+    return replace(report, period=period)
 
 
 def report_of(
@@ -251,6 +269,8 @@ def _as_json(report: PageReport, estimator: str) -> dict[str, Any]:
         "siblings": report.siblings,
         "togetherness": report.togetherness[0],
         "togetherness_of_all_sites": report.togetherness[1],
+        "rendered": report.cost.is_rendered,
+        "seconds": report.cost.page.seconds or None,
         "signals": [
             {
                 **asdict(one),
@@ -259,8 +279,6 @@ def _as_json(report: PageReport, estimator: str) -> dict[str, Any]:
             }
             for one in report.signals
         ],
-        "rendered": report.cost.is_rendered,
-        "seconds": report.cost.page.seconds or None,
         "p": outlook.p,
         "raw_p": outlook.raw_p,
         "arm": outlook.arm or None,
@@ -272,18 +290,18 @@ def _as_json(report: PageReport, estimator: str) -> dict[str, Any]:
     } | ({} if report.period is None else {"period": period_json(report.period)})
 
 
-def _text(report: PageReport, config: Config, now: float) -> Iterator[str]:
+def _text(report: PageReport, config: Config, now: float, width: int | None) -> Iterator[str]:
     page, outlook = report.page, report.outlook
     updates = sum(report.updated)
-    yield page.url
     yield f"  seen         {_seen(page, updates, now)}"
     if report.set_aside:
-        yield f"  set aside    {report.set_aside} visits that are later than now"
+        yield f"  set aside    {counted(report.set_aside, 'visit')} later than now"
     if page.gone:
-        yield f"  gone         404 or 410 answered {page.gone} times, last {_date(page.last_news)}"
+        times = counted(page.gone, "time")
+        yield f"  gone         404 or 410 answered {times}, last {_date(page.last_news)}"
     if page.failures:
         yield (
-            f"  failures     {page.failures} attempts since then told nothing, the last one "
+            f"  failures     {counted(page.failures, 'attempt')} since then failed, the last one "
             f"{_date(page.last_news)}"
         )
     yield from _heard(report)
@@ -305,7 +323,7 @@ def _text(report: PageReport, config: Config, now: float) -> Iterator[str]:
     yield f"  rank         {_rank(outlook)}"
     yield f"  next visit   {_next(outlook, config, now)}"
     if report.period is not None:
-        yield from period_text(report.period)
+        yield from period_text(report.period, width)
     if page.visits:
         yield ""
         yield from _visits(report)
@@ -318,9 +336,9 @@ def _seen(page: Page, updates: int, now: float) -> str:
     echoes = len(set(page.echoes) & set(page.update_times))
     of_site = f" ({updates - echoes} new to the site)" if echoes else ""
     return (
-        f"{len(page.visits)} visits kept since {_date(page.visits[0])}, {updates} with an update"
-        f"{of_site}; "
-        f"last {last} ago; {len(page.links)} links"
+        f"{counted(len(page.visits), 'visit')} kept since {_date(page.visits[0])}, {updates} with an "
+        f"update{of_site}; "
+        f"last {last} ago; {counted(len(page.links), 'link')}"
     )
 
 
@@ -355,7 +373,7 @@ def _siblings(report: PageReport) -> str:
     if not report.siblings:
         return "no other page of its site is known"
     own, of_all = report.togetherness
-    number = "1 other page" if report.siblings == 1 else f"{report.siblings} other pages"
+    number = counted(report.siblings, "other page")
     return f"{number} of its site; updated together {own:.2f} (all sites: {of_all:.2f})"
 
 
@@ -430,7 +448,13 @@ def _visits(report: PageReport) -> Iterator[str]:
     page = report.page
     found = list(zip(page.visits, report.updated, page.new_links_by_visit(), strict=True))
     for at, updated, links in found[: -VISITS_SHOWN - 1 : -1]:
-        what = f"update, {links} new links" if links else "update" if updated else "nothing new"
+        what = (
+            f"update, {counted(links, 'new link')}"
+            if links
+            else "update"
+            if updated
+            else "nothing new"
+        )
         if updated and at in page.echoes:
             what += ", known on other pages of the site"
         if at == page.visits[0]:

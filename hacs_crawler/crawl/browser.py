@@ -27,6 +27,7 @@ from scrapy.exceptions import IgnoreRequest
 from scrapy.http import Response
 from scrapy.settings import BaseSettings
 
+from hacs_crawler.crawl.loop import begin
 from hacs_crawler.crawl.scrapy_internals import Downloads, check_robotstxt
 from hacs_crawler.crawl.session import Session
 from hacs_crawler.utils.text import safe_logger
@@ -131,13 +132,19 @@ class Browser:
     async def render(self, request: Request) -> Response:
         """Return a page as a browser shows it, with what it has in links once it has fallen silent.
 
-        Raises BrowserMissingError, and RenderingError where the page takes longer than
-        HACS_RENDER_SECONDS, crashes, or cannot be reached.
+        Raises BrowserMissingError, RenderingError where the page takes longer than HACS_RENDER_SECONDS,
+        crashes, or cannot be reached, and IgnoreRequest where it redirects to what robots.txt forbids.
         """
         async with self._room:
             if not await self.is_there():
                 raise BrowserMissingError(self.missing)
-            return await self._render(request)
+            handler = self._handler
+            try:
+                return await self._render(request)
+            except RenderingError:
+                if not self._has_lost(handler) or not await self.is_there():
+                    raise
+            return await self._render(request)  # what died was the browser: no fault of this page's
 
     async def close(self) -> None:
         """End the browser."""
@@ -166,13 +173,15 @@ class Browser:
             raise _kind_of(message)(message) from error
         finally:
             await self._end(handler, name, rendering)
+        if response.url != request.url:  # where redirects led, which a browser follows by itself
+            await check_robotstxt(self._crawler, request.replace(url=response.url, meta={}))
         request.meta.update({key: inner.meta[key] for key in _KEPT_META if key in inner.meta})
         request.meta["download_latency"] = rendering.latency
         response.request = None
         return response
 
     def _meta(self, context: str, rendering: _Rendering) -> dict[str, Any]:
-        async def begin(page: Any, _: Request) -> None:
+        async def note_page(page: Any, _: Request) -> None:
             rendering.page = page
             self._open[page] = rendering
             started = time.monotonic()
@@ -196,7 +205,7 @@ class Browser:
                 "wait_until": "domcontentloaded",
                 "timeout": 1000 * self._seconds,
             },
-            "playwright_page_init_callback": begin,
+            "playwright_page_init_callback": note_page,
         }
 
     async def _settle(self, page: Any, *_: object) -> None:
@@ -222,10 +231,21 @@ class Browser:
         wrapper = handler.context_wrappers.get(name)
         if wrapper is None or await _within(wrapper.context.close(), CLOSING_SECONDS):
             return
-        logger.warning("The browser does not answer any more: another one is started")
         if self._handler is handler:
+            logger.warning("The browser does not answer any more: another one is started")
             self._handler = None
-        await _within(handler.close(), CLOSING_SECONDS)
+            await _within(handler.close(), CLOSING_SECONDS)
+
+    def _has_lost(self, handler: Any) -> bool:
+        """Whether a browser has died, and is not used any more."""
+        if self._handler is not handler:
+            return True
+        browser = getattr(handler, "browser", None)
+        if browser is not None and browser.is_connected():
+            return False
+        self._handler = None
+        begin(_within(handler.close(), CLOSING_SECONDS))
+        return True
 
     async def _is_refused(self, asked: Any) -> bool:
         """Whether a request of a page is not to be sent; returns when it may be."""

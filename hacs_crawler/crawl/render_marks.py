@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Final, Generic, NamedTuple, TypeVar, cast
 
 from scrapy.utils.defer import maybe_deferred_to_future
@@ -56,6 +57,7 @@ class _Marks(Generic[M]):
             if key not in self.kept:
                 value = read.get(key, b"")
                 self.kept[key] = _Kept(self.decoded(value), value)
+        self._trim()
 
     def decoded(self, value: bytes) -> M:
         try:
@@ -79,9 +81,15 @@ class _Marks(Generic[M]):
                 found.append(Annotation(key, known.written, value))
                 known.written = value
         self.changed.clear()
-        while len(self.kept) > MOST_KEPT:
-            self.kept.popitem(last=False)
         return found
+
+    def _trim(self) -> None:
+        """Forget those looked at longest ago, but for what is still to be written."""
+        excess = len(self.kept) - MOST_KEPT
+        if excess > 0:
+            unchanged = (key for key in self.kept if key not in self.changed)
+            for key in list(islice(unchanged, excess)):
+                del self.kept[key]
 
     def refused(self, present: dict[int, bytes]) -> None:
         """Take over what another crawl wrote; what this one learned of these it will learn again."""

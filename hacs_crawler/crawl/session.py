@@ -136,15 +136,15 @@ class Session:
         """Which requests are for pages under care; known where the settings are right."""
         self.asked: AskedPages | None = None
         """How pages are asked for, where that is kept; known once the state is open."""
-        self.validators = Validators(self)
-        """Which hosts' 304s can be trusted."""
-        self.sources: SignalSources | None = None
-        """What reads sources of signals; None where HACS_SIGNALS is off."""
         self.instant: InstantTier | None = None
         """When the hubs of HACS_INSTANT are visited, if that is on."""
         self._ranking: RankingOptions | None = None
         self.before_close: list[Callable[[], Awaitable[None]]] = []
         """What is to be done while the state is still open."""
+        self.validators = Validators(self)
+        """Which hosts' 304s can be trusted."""
+        self.sources: SignalSources | None = None
+        """What reads sources of signals; None where HACS_SIGNALS is off."""
         self._opening: Deferred[None] | None = None
         self._worker = Worker()
         self._state: State | None = None
@@ -153,7 +153,7 @@ class Session:
         self.crew: Crew | None = None
         """This crawl's part in its fleet, if HACS_FLEET is on."""
         try:
-            self._configure(Config.from_settings(crawler.settings))
+            self._read_settings(crawler)
         except ConfigError as error:
             self.fail(str(error))
         for name, similar in unknown_settings(crawler.settings).items():
@@ -161,15 +161,14 @@ class Session:
             logger.warning("%s is not a setting of hacs-crawler%s", name, hint)
         crawler.signals.connect(self.close, signals.spider_closed)
 
-    def _configure(self, config: Config) -> None:
-        """Make what the settings ask for; raises ConfigError."""
-        self.config = config
-        self.clock = config.clock
-        self.care = Care(config.pages)
-        if config.signals and config.fleet is None:
-            self.sources = SignalSources(self._crawler, self, config.signals)
-        if config.ranking.instant is not None:
-            self.instant = InstantTier(config.ranking, config.round_minutes)
+    def _read_settings(self, crawler: Crawler) -> None:
+        self.config = Config.from_settings(crawler.settings)
+        self.clock = self.config.clock
+        self.care = Care(self.config.pages)
+        if self.config.ranking.instant is not None:
+            self.instant = InstantTier(self.config.ranking, self.config.round_minutes)
+        if self.config.signals and self.config.fleet is None:
+            self.sources = SignalSources(crawler, self, self.config.signals)
 
     @classmethod
     def of(cls, crawler: Crawler) -> Session:

@@ -15,7 +15,7 @@ from hacs_crawler.ranking.plan import Plan
 from hacs_crawler.state import News, Recorded, chance_of_new_links, time_share
 from hacs_crawler.statistics import Expectation, summary
 from hacs_crawler.utils.arrays import FloatArray
-from hacs_crawler.utils.text import safe_logger
+from hacs_crawler.utils.text import counted, safe_logger
 
 logger = safe_logger(__name__)
 
@@ -161,30 +161,29 @@ class CrawlStats:
 
         expectation = self.expectation()
         logger.info(
-            "HACS visited %d pages (%d for the first time) and found %d updates with %d new links (%d "
-            "updates new to the site); of %d ranked pages known before, %d had an update and %.1f were "
-            "predicted; %d seeds were left out (threshold %d, budget %d, gone %d); %d requests brought "
-            "no observation",
-            stat("visits"),
+            "HACS visited %s (%d for the first time) and found %s with %s (%s new to the site); of %s "
+            "known before, %d had an update and %.1f were predicted; skipped: %d below threshold, %d "
+            "over budget, %d gone; %s failed",
+            counted(stat("visits"), "page"),
             stat("first_visits"),
-            stat("updates"),
-            stat("new_links"),
-            stat("site_updates"),
-            expectation.visits,
+            counted(stat("updates"), "update"),
+            counted(stat("new_links"), "new link"),
+            counted(stat("site_updates"), "update"),
+            counted(expectation.visits, "ranked page"),
             expectation.found_updates,
             expectation.expected_updates,
-            stat("dropped/threshold") + stat("dropped/budget") + stat("dropped/gone"),
             stat("dropped/threshold"),
             stat("dropped/budget"),
             stat("dropped/gone"),
-            stat("not_observed"),
+            counted(stat("not_observed"), "request"),
         )
         self._log_instant()
         if self._churning:
             self._log_churning(stat("churn/visits"), stat("visits"), expectation)
         if self._causes:
             failed = self._causes.total()
-            logger.info("%d requests for pages got no answer: %s", failed, self.causes())
+            requests = counted(failed, "request")
+            logger.info("%s for pages got no answer: %s", requests, self.causes())
             self._causes.clear()
 
     def log_if_few_were_under_care(self) -> None:
@@ -216,12 +215,11 @@ class CrawlStats:
         """Say which pages show new links at every request, and what they cost."""
         (example, _), *_ = self._churning.most_common(1)
         logger.info(
-            "%d pages took %.0f %% of the visits and showed links that change with every request, "
-            "such as %s; of the %d updates of ranked pages time brought about %.1f (`hacs report` "
-            "names the pages)",
-            len(self._churning),
+            "%s took %.0f %% of the visits and showed links that change with every request, such as %s; "
+            "of the %s of ranked pages time brought about %.1f (`hacs report` names the pages)",
+            counted(len(self._churning), "page"),
             100.0 * churning / max(visits, 1),
             example or "others",
-            expectation.found_updates,
+            counted(expectation.found_updates, "update"),
             self.updates_by_time(),
         )

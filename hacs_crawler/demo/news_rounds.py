@@ -133,6 +133,8 @@ def crawl_news(
         standing = _standing(folder / LOG_FILE, web, web.start + hour * HOUR)
         yield standing
     processes.end("crawl")
+    file = folder / CLOCK_FILE
+    clock.set_to(file, clock.read(file), speed=0.0)  # what is looked at now is as the crawl left it
     if not sum(standing.visits):
         msg = f"the crawl visited nothing; the end of its log:\n{processes.last_lines('crawl')}"
         raise HacsError(msg)

@@ -16,13 +16,16 @@ from typing import IO, Final, Self
 from hacs_crawler.demo import clock
 from hacs_crawler.exceptions import HacsError
 
-SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+SIGNALS: Final = tuple(
+    getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
+)
+"""Windows has no SIGHUP."""
 PATIENCE_SECONDS: Final = 5.0
 """How long processes have to end when they are told to, before they are killed."""
 POLL_SECONDS: Final = 0.05
 LAST_LINES: Final = 12
 SCRAPY: Final = ("-m", "scrapy")
-HACS: Final = ("-c", "from hacs_crawler.cli.app import app; app()")
+HACS: Final = ("-m", "hacs_crawler")
 
 
 class Interruption(BaseException):
@@ -201,12 +204,12 @@ class Processes:
         for process in self._running.values():
             if process.stdin is not None:
                 process.stdin.close()
-            _send(process, signal.SIGTERM)
+            _end(process, "SIGTERM")
         until = time.monotonic() + PATIENCE_SECONDS
         for process in self._running.values():
             with suppress(subprocess.TimeoutExpired):
                 process.wait(max(0.0, until - time.monotonic()))
-            _send(process, signal.SIGKILL)
+            _end(process, "SIGKILL")
             process.wait()
             if process.stdout is not None:
                 process.stdout.close()
@@ -220,9 +223,12 @@ def _environment() -> dict[str, str]:
     return kept
 
 
-def _send(process: subprocess.Popen[str], number: int) -> None:
-    """Send a signal to a process and to all that it has started."""
+def _end(process: subprocess.Popen[str], name: str) -> None:
+    """Send a signal to a process and to all that it has started; Windows can but end the process."""
+    if not hasattr(os, "killpg"):
+        process.terminate()
+        return
     try:
-        os.killpg(process.pid, number)
+        os.killpg(process.pid, getattr(signal, name))
     except (ProcessLookupError, PermissionError):  # ended; macOS says the latter of zombies
         process.poll()

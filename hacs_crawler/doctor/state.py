@@ -53,7 +53,7 @@ def _note_check(store: Store, now: float) -> Check:
             "what was written is not what is read",
             "is this a replica, or does another doctor run at this moment?",
         )
-    return ok("state", "takes notes and gives them back")
+    return ok("state", "is readable and writable")
 
 
 def _page_checks(store: Store, ids: Ids) -> Iterator[Check]:

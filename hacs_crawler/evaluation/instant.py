@@ -214,7 +214,11 @@ def instant_json(result: InstantEvaluation) -> dict[str, Any]:
 def instant_text(result: InstantEvaluation) -> str:
     """Return the tables as text."""
     facts = result.facts
+    order = sorted(result.table1, key=lambda name: -result.table1[name].f)
+    best, *others = (f"{TITLES[name]} ({result.table1[name].f:.3f})" for name in order)
     lines = [
+        f"Conclusion: the best list by F is {best}, before {', '.join(others)}.",
+        "",
         f"{WEBS} synthetic webs of about {facts['sites']:.0f} sites and {facts['pages']:.0f} pages, "
         f"{100 * facts['temporal share']:.1f} % of these temporal; means, lists of {LISTED} sites",
         "",

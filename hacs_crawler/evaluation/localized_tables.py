@@ -140,6 +140,7 @@ def localized_text(result: LocalizedEvaluation) -> str:
     """Return the tables as they are printed."""
     found = localized_json(result)
     parts = [
+        _conclusion(found),
         f"Table 1: the data ({result.data}); updates of a page count t(0)",
         _rows(["", ""], [[name, _shown(value, 1)] for name, value in found["table1"].items()]),
     ]
@@ -164,6 +165,19 @@ def localized_text(result: LocalizedEvaluation) -> str:
             "Figure 1: average squared error in days² (next) by updates in the window",
             _by_estimator(figure, 2),
         ]
+    )
+
+
+def _conclusion(found: Mapping[str, Any]) -> str:
+    errors = {name: row["all"] for name, row in found["table2"].items() if row["all"] is not None}
+    if not errors:
+        return "Conclusion: no window has enough updates to compare estimators."
+    order = sorted(errors, key=lambda name: errors[name])
+    return (
+        f"Conclusion: {order[0]} follows changing rates best, with an average squared error of "
+        f"{errors[order[0]]:.2f} days² over all windows; "
+        + ", ".join(f"{name} has {errors[name]:.2f}" for name in order[1:])
+        + "."
     )
 
 

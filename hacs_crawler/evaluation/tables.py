@@ -28,6 +28,7 @@ from hacs_crawler.evaluation.selection import (
     Tally,
     curve,
 )
+from hacs_crawler.utils.text import counted
 
 UNDEFINED: Final = "-"
 FOOTNOTE: Final = (
@@ -88,6 +89,7 @@ def table_text(result: Evaluation) -> str:
     dates = f"t = {day_name(result.period.since)} to {day_name(result.period.until)}, weekly"
     dates += ", closed windows" if result.period.is_closed else ""
     parts = [
+        *(conclusion(level, one) for level, one in result.levels.items()),
         f"Evaluation 1: pages selected at theta, the best threshold of each window. {dates}",
         *(
             _selection_text(level, average, list(table_rows(level, one)))
@@ -99,6 +101,41 @@ def table_text(result: Evaluation) -> str:
         FOOTNOTE,
     ]
     return "\n\n".join(parts)
+
+
+def conclusion(level: str, result: LevelResult) -> str:
+    """Return in a sentence or two what both evaluations say of one level."""
+    rows = [row for row in table_rows(level, result) if row.average == "micro"]
+    ours = [row for row in rows if row.model == MODELS[0] and row.f1 is not None]
+    orders = [
+        (weeks, order.mean(ORDERS[0]), order.mean("Random"))
+        for weeks, order in result.orderings.items()
+    ]
+    ranked = [
+        (weeks, hacs, chance)
+        for weeks, hacs, chance in orders
+        if hacs is not None and chance is not None
+    ]
+    told = []
+    if ours:
+        best = max(ours, key=lambda row: row.f1 or 0.0)
+        others = {row.model: row.f1 for row in rows if row.window_weeks == best.window_weeks}
+        told.append(
+            f"pages selected by HACS have an F1 of {shown(best.f1, 3)} at best (window of "
+            f"{counted(best.window_weeks, 'week')}), Random {shown(others['Random'], 3)}, Brute Force "
+            f"{shown(others['Brute Force'], 3)}"
+        )
+    if ranked:
+        weeks, hacs, chance = max(ranked, key=lambda one: one[1])
+        verdict = "better than" if hacs > chance else "no better than"
+        told.append(
+            f"its order is {verdict} chance, with a weighted P@K of {hacs:.3f} against {chance:.3f} "
+            f"(window of {counted(weeks, 'week')})"
+        )
+    said = (
+        "; ".join(told) or "no page was updated in the time evaluated, so nothing can be concluded"
+    )
+    return f"Conclusion, {TITLES[level].lower()}: {said}."
 
 
 def selection_cells(average: str, rows: Sequence[Row]) -> list[list[str]]:

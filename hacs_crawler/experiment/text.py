@@ -1,9 +1,9 @@
-"""An experiment's answer as a table and sentences."""
+"""An experiment's answer in sentences, and the lines of its table."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Final
@@ -48,18 +48,6 @@ ROWS: Final[Mapping[str, Callable[[ArmSummary], str]]] = MappingProxyType(
         "estimated discovery delay, days": lambda one: _shown(one.delay_days, 1),
     }
 )
-
-
-def answer_text(answer: Verdict) -> str:
-    """Return the answer as it is printed: a table in Markdown, then a paragraph a comparison."""
-    return "\n\n".join([table(answer.arms), *paragraphs(answer)])
-
-
-def table(arms: Sequence[ArmSummary]) -> str:
-    """Return the arms as a table in Markdown, one column an arm."""
-    columns = [["arm", *ROWS], *([arm.arm, *(cell(arm) for cell in ROWS.values())] for arm in arms)]
-    aligned = [_aligned(column, is_text=place == 0) for place, column in enumerate(columns)]
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in zip(*aligned, strict=True))
 
 
 def paragraphs(answer: Verdict) -> list[str]:
@@ -195,10 +183,3 @@ def _day(second: int) -> str:
 
 def _shown(value: float | None, digits: int) -> str:
     return "-" if value is None else f"{value:,.{digits}f}"
-
-
-def _aligned(column: list[str], *, is_text: bool) -> list[str]:
-    """Return a column's cells in one width, with the line below its title."""
-    width = max(map(len, column))
-    cells = [cell.ljust(width) if is_text else cell.rjust(width) for cell in column]
-    return [cells[0], "-" * width if is_text else "-" * (width - 1) + ":", *cells[1:]]

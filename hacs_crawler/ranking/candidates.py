@@ -29,14 +29,14 @@ def candidates_from(
     options: RankingOptions,
     correct: Correct | None = None,
     *,
-    costs: Costs | None = None,
     signals: Sequence[Signals] = (),
+    costs: Costs | None = None,
 ) -> Candidates:
     """Return what policies look at, from ranking rows (dtype `state.ROW`) of whole sites.
 
     `now` is in seconds since 1970 UTC. Pages of which the state has no gap get the rate that
-    `estimation` expects of them. `correct` is applied to the p of pages that were visited. `costs` are
-    what visits take, where a policy asks for that. `signals` count where e starts at the last visit.
+    `estimation` expects of them. `correct` is applied to the p of pages that were visited. `signals`
+    count where e starts at the last visit. `costs` are what visits take, where a policy asks for that.
     """
     is_visited = rows["visits"] > 0
     # a page seen once has no gap to learn from, and its rate in the row may be of an older prior

@@ -15,7 +15,7 @@ from hacs_crawler.model import hub_rate, instant_index, tier_rate, update_index
 from hacs_crawler.ranking.arms import Experiment
 from hacs_crawler.ranking.candidates import Places, candidates_from
 from hacs_crawler.ranking.options import InstantOptions, RankingOptions
-from hacs_crawler.ranking.policies import INTEREST, Candidates, Floats
+from hacs_crawler.ranking.policies import Candidates, Floats, interest
 from hacs_crawler.state import PAGES_A_CALL, Ids, Page, State, without_future
 from hacs_crawler.utils.times import DAY
 
@@ -177,10 +177,14 @@ def with_hubs(options: RankingOptions, state: State, now: float) -> RankingOptio
 
     Raises ConfigError, StateError.
     """
-    arms = options.experiment.arms
-    if options.instant is None or not any(arm.policy is INTEREST for arm in arms):
+    arms, instant = options.experiment.arms, options.instant
+    if instant is None or not any(arm.policy.score is interest for arm in arms):
         return options
-    tier = learned(read_tier(options.instant), state, options.instant, now)
-    policy = replace(INTEREST, score=InterestScore(tier, options.update_value))
-    new = tuple(replace(arm, policy=policy) if arm.policy is INTEREST else arm for arm in arms)
+    score = InterestScore(learned(read_tier(instant), state, instant, now), options.update_value)
+    new = tuple(
+        replace(arm, policy=replace(arm.policy, score=score))
+        if arm.policy.score is interest
+        else arm
+        for arm in arms
+    )
     return replace(options, experiment=Experiment(new, options.experiment.salt))

@@ -75,13 +75,18 @@ def outlook_of(
     is_sibling = rows["site"] == row["site"]
     siblings = page_ids[is_sibling], rows[is_sibling]
     correct, estimation = correction_of(state, options), state.estimation
-    costs = read_costs(state) if options.uses_cost else None
     signals = read_signals(state.store, siblings[1]["site"], options.experiment)
+    costs = read_costs(state) if options.uses_cost else None
 
     def at_age(days: float) -> Candidates:
-        then = now + days * DAY
         return candidates_from(
-            *siblings, then, estimation, options, correct, costs=costs, signals=signals
+            *siblings,
+            now + days * DAY,
+            estimation,
+            options,
+            correct,
+            signals=signals,
+            costs=costs,
         )
 
     own = int(np.flatnonzero(siblings[0] == page_id)[0])

@@ -292,8 +292,8 @@ def _judged(
             estimation,
             options,
             correct,
-            costs=costs,
             signals=signals,
+            costs=costs,
         )
         arms = options.experiment.assign(some["site"])
         is_waiting = some["not_before"] > now

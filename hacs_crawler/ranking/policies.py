@@ -74,8 +74,8 @@ class Policy:
     is_pointwise: bool = False
     is_by_p: bool = False
     uses_rate: bool = True
-    uses_signals: bool = True
     uses_cost: bool = False
+    uses_signals: bool = True
 
     def __call__(self, candidates: Candidates) -> Floats:
         """Return the scores of the candidates."""

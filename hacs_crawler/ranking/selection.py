@@ -192,8 +192,8 @@ class Selection(Generic[T]):
             estimation,
             self._options,
             self._correct,
-            costs=self._costs,
             signals=signals,
+            costs=self._costs,
         )
         dropped: Dropped[T] = Dropped([], [], [])
         arms, thresholds = self._options.experiment.arms, self._options.thresholds()

@@ -26,7 +26,7 @@ function leaveFigure(name, title, words) {
 function showHeader() {
   const { counts: n, plan, now } = DATA;
   say("state", `${DATA.state} · ${momentText(now)} UTC`);
-  const rate = DATA.lately.visits ? `${numberText((100 * DATA.lately.updates) / DATA.lately.visits)} in 100 ranked visits found one` : "no ranked visits then";
+  const rate = DATA.lately.visits ? `${numberText((100 * DATA.lately.updates) / DATA.lately.visits)} % of visits found an update` : "no ranked visits then";
   byId("numbers").replaceChildren(...[
     [numberText(n.known), n.known === 1 ? "page known" : "pages known", n.waiting ? `${numberText(n.waiting)} of them gone for now` : "none of them gone"],
     [numberText(n.visited), n.visited === 1 ? "page visited" : "pages visited", `${numberText(n.evident)} twice or more`],

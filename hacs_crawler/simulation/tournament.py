@@ -143,7 +143,8 @@ def _as_completed(
 @contextmanager
 def _for_children() -> Iterator[None]:
     """Have processes that are started meanwhile leave Ctrl-C to this one, and use one core each."""
-    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    has_masks = hasattr(signal, "pthread_sigmask")  # not on Windows
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT}) if has_masks else ()
     threads = os.environ.get("OPENBLAS_NUM_THREADS")
     os.environ["OPENBLAS_NUM_THREADS"] = "1"
     try:
@@ -153,7 +154,8 @@ def _for_children() -> Iterator[None]:
             del os.environ["OPENBLAS_NUM_THREADS"]
         else:
             os.environ["OPENBLAS_NUM_THREADS"] = threads
-        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+        if has_masks:
+            signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
 
 
 class _StopSimulation(Exception):  # noqa: N818 - nothing went wrong

@@ -26,6 +26,11 @@ def printable(text: object) -> str:
     return "".join([one if one.isprintable() else _escaped(one) for one in shown])
 
 
+def counted(number: int, noun: str, plural: str = "") -> str:
+    """Return a number with its noun: 1 update, 2 updates, 1,000 updates."""
+    return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
+
+
 def safe_logger(name: str) -> logging.Logger:
     """Return the logger of that name, whose messages are made `printable`."""
     logger = logging.getLogger(name)

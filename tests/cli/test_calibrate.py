@@ -1,5 +1,6 @@
 """`hacs calibrate`, called as the command line calls it."""
 
+import json
 import re
 
 import numpy as np
@@ -141,3 +142,43 @@ def test_records_of_a_damaged_label_are_passed_over(state, calibrate):
     output = calibrate()
     assert "is damaged, or of a newer version" in output
     assert "no predicted visit is recorded yet" in output
+
+
+def test_where_the_skill_is_negative_it_says_what_to_do(state, calibrate):
+    keep(state, drawn(3_000, lambda p: 0.1 * p))
+    said = " ".join(calibrate().split())
+    assert "The skill is negative:" in said
+    assert "The correction mends it: leave HACS_CALIBRATION on" in said
+
+
+def test_where_a_negative_skill_cannot_be_mended_yet_it_says_what_helps(state, calibrate):
+    keep(state, drawn(150, lambda p: 0.1 * p))
+    said = " ".join(calibrate().split())
+    assert "use no HACS_THRESHOLD" in said
+    assert "more visits (a correction takes 200 of 10 sites)" in said
+
+
+def test_a_positive_skill_needs_no_advice(state, calibrate):
+    keep(state, drawn(5_000, lambda p: p))
+    assert "skill is negative" not in calibrate()
+
+
+def test_json_has_the_scores_the_bins_and_what_to_do(state, calibrate):
+    some = drawn(3_000, lambda p: 0.1 * p)
+    keep(state, some)
+    output, made = calibrate("--dry-run", "--json"), fit(some)
+    found = json.loads(output[: output.rindex("}") + 1])
+    (group,), (model,) = found["predictions"], found["models"]
+    assert (group["policy"], group["model"], group["visits"]) == ("hacs", BAYES, 3_000)
+    assert model["without"]["brier"] == pytest.approx(made.raw.brier)
+    assert model["corrected"]["brier"] == pytest.approx(made.crossed.brier)
+    assert (model["is_better"], len(model["bins"])) == (True, 10)
+    assert sum(one["visits"] for one in model["bins"]) == 3_000
+    assert "The skill is negative" in model["advice"]
+
+
+def test_csv_has_a_row_for_each_bin(state, calibrate):
+    keep(state, drawn(3_000, lambda p: p))
+    head, *rows = calibrate("--dry-run", "--csv", "-").splitlines()[:11]
+    assert head == "model,visits,predicted,corrected,found,low,high"
+    assert all(row.startswith(f"{BAYES},300,0.") for row in rows)

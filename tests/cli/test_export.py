@@ -273,7 +273,7 @@ def test_a_damaged_page_is_left_out_and_the_exit_status_says_so(tmp_path: Path) 
     store.write([Change(5, 0, b"\x01rubbish", bytes(ROW.itemsize))])
     store.close()
     done = hacs(tmp_path, "export")
-    assert "3 pages exported, 1 damaged ones left out" in said(done, 1)
+    assert "3 pages exported, 1 damaged left out" in said(done, 1)
     assert len(done.stdout.splitlines()) == 3
 
 
@@ -363,7 +363,7 @@ def test_a_warc_is_told_by_its_beginning(tmp_path: Path) -> None:
         b"Content-Length: %d\r\n\r\n%s\r\n\r\n" % (len(http), http)
     )
     message = said(hacs(tmp_path, "import", "-", given=gzip.compress(record)))
-    assert "standard input: 1 visits recorded" in message
+    assert "standard input: 1 visit recorded" in message
     (line,) = map(json.loads, hacs(tmp_path, "export").stdout.splitlines())
     assert [len(one["fingerprints"]) for one in line["links"]] == [1]
 
@@ -371,4 +371,4 @@ def test_a_warc_is_told_by_its_beginning(tmp_path: Path) -> None:
 def test_captures_come_through_standard_input_too(tmp_path: Path) -> None:
     row = b"edu,example)/ 20200101000000 http://example.edu/ text/html 200 " + b"A" * 32 + b" 1\n"
     message = said(hacs(tmp_path, "import", "-", given=gzip.compress(row)))
-    assert "standard input: 1 visits recorded" in message
+    assert "standard input: 1 visit recorded" in message

@@ -53,7 +53,7 @@ def test_a_cdx_file_becomes_visits_with_the_captures_own_times(name: str, tmp_pa
     assert len(page.visits) == 4
     assert page.last_update == page.visits[2]
     assert "4 visits recorded, 1 of them with an update" in done.stderr
-    assert "1 captures left out: bad_status" in done.stderr
+    assert "1 capture left out: bad_status" in done.stderr
 
 
 def test_importing_twice_changes_nothing(tmp_path: Path) -> None:

@@ -133,7 +133,7 @@ def test_closing_writes_what_waits_and_closes_the_state(
     assert list(page.visits) == [NOW]
     assert is_closed(opened[0])
     (summary,) = (text for text in caplog.messages if text.startswith("HACS visited"))
-    assert summary.startswith("HACS visited 1 pages")
+    assert summary.startswith("HACS visited 1 page ")
 
 
 def test_a_session_that_was_never_opened_closes_without_a_word(

@@ -37,3 +37,37 @@ def test_a_run_without_predictions_is_summed_up_too(stats, caplog):
     with caplog.at_level(logging.INFO):
         stats.log_summary()
     assert "of 0 ranked pages known before, 0 had an update and 0.0 were predicted" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("number", "expected"),
+    [
+        (
+            0,
+            "visited 0 pages (0 for the first time) and found 0 updates with 0 new links (0 updates new",
+        ),
+        (
+            1,
+            "visited 1 page (1 for the first time) and found 1 update with 1 new link (1 update new to",
+        ),
+        (
+            2,
+            "visited 2 pages (2 for the first time) and found 2 updates with 2 new links (2 updates new",
+        ),
+    ],
+)
+def test_what_was_found_is_said_in_the_right_number(stats, caplog, number, expected):
+    for name in ("visits", "first_visits", "updates", "new_links", "site_updates"):
+        stats.count(name, number)
+    with caplog.at_level(logging.INFO):
+        stats.log_summary()
+    assert expected in caplog.text
+
+
+def test_what_was_skipped_is_said_by_its_reason(stats, caplog):
+    for number, reason in enumerate(("threshold", "budget", "gone"), start=1):
+        stats.count(f"dropped/{reason}", number)
+    stats.count("not_observed")
+    with caplog.at_level(logging.INFO):
+        stats.log_summary()
+    assert "skipped: 1 below threshold, 2 over budget, 3 gone; 1 request failed" in caplog.text

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import quad
 
+from hacs_crawler.cli.experiment import answer_text
 from hacs_crawler.experiment.answer import KnownPages, Verdict, answer_of, delays_days
 from hacs_crawler.experiment.comparison import MIN_UPDATED_SITES, Comparison
 from hacs_crawler.experiment.data import (
@@ -22,7 +23,6 @@ from hacs_crawler.experiment.data import (
     record_of,
     sites_of,
 )
-from hacs_crawler.experiment.text import answer_text
 from hacs_crawler.links.sites import site_id
 from hacs_crawler.ranking.arms import Arm, Experiment
 from hacs_crawler.ranking.policies import POLICIES

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import pytest
 from scrapy.settings import Settings
 
-from hacs_crawler.cli.rank import urls_of
+from hacs_crawler.analysis import urls_of
 from hacs_crawler.config import Config
 from hacs_crawler.ranking.plan import make_plan
 from hacs_crawler.state.address import open_store

@@ -35,7 +35,9 @@ LAUNCH = {"executable_path": CHROMIUM, "args": ["--no-sandbox", SMALL_HEAP]}
 SPIDER = """
     import os
     import time
+    from contextlib import suppress
 
+    import psutil
     import scrapy
     from scrapy_playwright.page import PageMethod
 
@@ -51,6 +53,11 @@ SPIDER = """
                 yield scrapy.Request(url, errback=self.failed, meta=META)
 
         def parse(self, response):
+            if response.url.endswith("?kill"):
+                for process in psutil.Process().children(recursive=True):
+                    with suppress(psutil.NoSuchProcess):
+                        if "chrom" in process.name():
+                            process.kill()
             outcome = response.meta["hacs"]
             self.logger.info(
                 "saw %s: %d links, %s",
@@ -254,6 +261,17 @@ def test_a_suspicious_page_that_crashes_the_browser_is_visited_plainly_and_not_t
     assert not any(one.by_browser for one in scripted.asked)
 
 
+def test_a_browser_that_dies_is_started_anew(runs: Runs, scripted: ScriptedSite) -> None:
+    for path in ("/app/1", "/app/2"):
+        scripted.links[path] = ["/a"]
+    for path in ("/app/1?kill", "/app/2"):
+        runs.set_mark(path, PageMark(Verdict.BROWSER))
+    first = {"HACS_POLICY": "brute-force", "CONCURRENT_REQUESTS": 1}
+    crawl = runs("/app/1?kill", "/app/2", **first)
+    assert seen(crawl) == {"/app/1?kill": (1, "nothing new"), "/app/2": (1, "nothing new")}
+    assert crawl.stat("playwright/browser_count") == 2
+
+
 def test_images_and_fonts_and_media_are_not_asked_for(runs: Runs, scripted: ScriptedSite) -> None:
     scripted.links["/heavy"] = ["/a"]
     assert seen(runs("/heavy")) == {"/heavy": (1, "nothing new")}
@@ -273,6 +291,20 @@ def test_a_browser_asks_for_nothing_that_robots_txt_forbids(
     assert scripted.times_asked("/data/forbidden/1") == 0
     assert crawl.stat("hacs/render/forbidden") == 1
     assert crawl.stat("hacs/render/marked") == 0
+
+
+def test_a_page_that_a_browser_is_redirected_to_is_not_taken_where_robots_txt_forbids_it(
+    runs: Runs, scripted: ScriptedSite
+) -> None:
+    scripted.moved = {"/app/1": "/data/forbidden/1", "/app/2": "/app/3"}
+    scripted.links["/app/3"] = ["/a"]
+    for path in scripted.moved:
+        runs.set_mark(path, PageMark(Verdict.BROWSER))
+    crawl = runs("/app/1", "/app/2")
+    assert seen(crawl) == {"/app/3": (1, "nothing new")}
+    assert f"failed {scripted.url}/app/1" in crawl.log
+    assert crawl.stat("hacs/not_observed/refused") == 1
+    assert runs.mark("/app/1").verdict is Verdict.BROWSER
 
 
 def test_what_a_browser_asks_for_waits_for_the_delay_of_its_host(
@@ -394,3 +426,18 @@ def test_a_project_that_uses_playwright_itself_goes_on_with_its_own_browser(
     ours = runs("/app/2", DOWNLOAD_HANDLERS=theirs)
     assert seen(ours) == {"/app/2": (2, "nothing new")}
     assert ours.stat("hacs/render/marked") == 1
+
+
+def test_under_a_budget_a_policy_may_prefer_pages_that_need_no_browser(
+    runs: Runs, scripted: ScriptedSite
+) -> None:
+    scripted.links |= {"/app/1": ["/a"], "/same/1": ["/a"]}
+    runs("/app/1", "/same/1")
+    runs("/app/1", "/same/1", day=1)
+    assert runs.mark("/app/1").seconds > 3 * runs.mark("/same/1").seconds > 0
+    runs("/same/1", day=2)  # so that p of the other is higher
+    few = {"HACS_BUDGET": 1, "HACS_CONTROLS": 0}
+    by_cost = runs("/app/1", "/same/1", day=3, HACS_POLICY="per-cost", **few)
+    assert [*seen(by_cost)] == ["/same/1"]
+    by_p = runs("/app/1", "/same/1", day=4, HACS_POLICY="hacs", **few)
+    assert [*seen(by_p)] == ["/app/1"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import NoReturn
 
@@ -16,6 +17,7 @@ from hacs_crawler.model import instant_index, update_index
 from hacs_crawler.ranking.arms import without_experiment
 from hacs_crawler.ranking.instant import (
     Hubs,
+    InterestScore,
     Tier,
     due,
     hubs_now,
@@ -27,7 +29,7 @@ from hacs_crawler.ranking.instant import (
 )
 from hacs_crawler.ranking.options import InstantOptions, RankingOptions, instant_options
 from hacs_crawler.ranking.plan import make_plan
-from hacs_crawler.ranking.policies import POLICIES
+from hacs_crawler.ranking.policies import POLICIES, interest, policy_of
 from hacs_crawler.state import Estimation, MemoryStore, News, Page, State, Visit
 from hacs_crawler.utils.times import DAY
 
@@ -210,6 +212,13 @@ def test_without_a_list_the_policy_ranks_by_p(state: State, options: RankingOpti
     assert make_plan(state, plain, NOW).page_ids.tolist() == (
         make_plan(state, by_p, NOW).page_ids.tolist()
     )
+
+
+def test_the_policy_may_be_named_by_its_function_too(state: State, options: RankingOptions) -> None:
+    named = replace(options, experiment=without_experiment(policy_of("my.interest", interest)))
+    (arm,) = with_hubs(named, state, NOW).experiment.arms
+    assert arm.policy.name == "my.interest"
+    assert isinstance(arm.policy.score, InterestScore)
 
 
 def test_the_list_is_read_only_where_some_arm_goes_by_it(

@@ -91,6 +91,7 @@ def test_a_redirect_shows_its_password_in_no_line_of_the_spider(
     assert not any(SECRET in line for line in lines)  # Scrapy's own lines show it
 
 
+@pytest.mark.slow  # `hacs doctor` starts the browser, too
 @pytest.mark.parametrize("kind", ["sqlite", "redis"])
 def test_logins_that_an_older_version_kept_are_told_of_and_removed_for_good(
     kind: str, tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
@@ -106,7 +107,8 @@ def test_logins_that_an_older_version_kept_are_told_of_and_removed_for_good(
     page_id = page_id_of(WITH_LOGIN)
 
     def hacs(*arguments: str) -> str:
-        return CliRunner().invoke(app, [*arguments, "-s", f"HACS_STATE={state}"]).output
+        said = CliRunner().invoke(app, [*arguments, "-s", f"HACS_STATE={state}"]).output
+        return " ".join(said.split())  # lines are as wide as the terminal
 
     told = "1 of 2 pages looked at are kept with a login in their URL"
     assert told in hacs("doctor")

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import numpy as np
+from scrapy.settings import Settings
 
+from hacs_crawler.config import Config
+from hacs_crawler.links.keys import page_id_of
+from hacs_crawler.ranking.plan import make_plan
 from hacs_crawler.ranking.policies import POLICIES, Candidates, hacs
 from hacs_crawler.rendering.costs import LEAST_SECONDS, PLAIN_SECONDS, Costs, read_costs
 from hacs_crawler.rendering.marks import PageMark, Verdict
 from hacs_crawler.state.database import State
 from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.state.memory import MemoryStore
+from hacs_crawler.state.page import Visit
 from hacs_crawler.state.store import Annotation
+from hacs_crawler.utils.times import DAY
 
 
 def state_of(marks: dict[int, bytes]) -> State:
@@ -78,3 +84,27 @@ def test_without_costs_the_order_is_that_of_p() -> None:
 def test_costs_of_one_page_are_found() -> None:
     costs = Costs(np.array([4]), np.array([3.0]))
     assert costs.of(np.array([5, 4, 3])).tolist() == [PLAIN_SECONDS, 3.0, PLAIN_SECONDS]
+
+
+def test_a_plan_goes_by_what_visits_take_where_the_policy_asks_for_it() -> None:
+    now = 1_000 * DAY
+    urls = ["http://a.edu/", "http://b.edu/"]
+    state = State(MemoryStore(), Estimation())
+    state.record(
+        [
+            Visit(url, now - days * DAY, links=frozenset({1}))
+            for url, last in zip(urls, (3, 2), strict=True)
+            for days in (last + 2, last)
+        ]
+    )
+    slow = PageMark(Verdict.BROWSER, rendered=True, seconds=5.0)
+    state.store.annotate(PageMark.KIND, [Annotation(page_id_of(urls[0]), b"", slow.encoded())])
+    plans = {}
+    for policy in ("hacs", "per-cost"):
+        options = Config.from_settings(Settings({"HACS_POLICY": policy})).ranking
+        plans[policy] = make_plan(state, options, now)
+    ids = [page_id_of(url) for url in urls]
+    assert plans["hacs"].page_ids.tolist() == ids
+    assert plans["hacs"].seconds is None
+    assert plans["per-cost"].page_ids.tolist() == ids[::-1]
+    assert plans["per-cost"].candidates(0, seed=0).seconds.tolist() == [PLAIN_SECONDS, 5.0]  # type: ignore[union-attr]

@@ -1,0 +1,172 @@
+"""Columns of one length, and the forms in which others take them: frames, CSV, Parquet."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hacs_crawler.exceptions import HacsError
+from hacs_crawler.utils.files import replacing
+
+Column = NDArray[Any]
+
+NO_FRAMES: Final = "frames take pandas or Polars: pip install pandas, or pip install polars"
+NO_PARQUET: Final = "Parquet takes Polars or PyArrow: pip install polars, or pip install pyarrow"
+_SHOWN_ROWS: Final = 10
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Columns by name, as numpy arrays of one length.
+
+    Texts are arrays of objects (None where there is none), times `datetime64[us]` in UTC (NaT where
+    there is none), durations in days and rates in 1/day (nan where there is none).
+    """
+
+    columns: Mapping[str, Column]
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        return len(next(iter(self.columns.values()), ()))
+
+    def __getitem__(self, name: str) -> Column:
+        """Return a column; raises KeyError."""
+        return self.columns[name]
+
+    def __repr__(self) -> str:
+        lines = [", ".join(self.columns)]
+        for row, _ in zip(self.rows(), range(_SHOWN_ROWS), strict=False):
+            lines.append(", ".join("" if value is None else str(value) for value in row))
+        return "\n".join([f"Table of {len(self)} rows", *lines])
+
+    def rows(self) -> Iterator[tuple[Any, ...]]:
+        """Yield the rows as Python values; None where there is none, times in ISO 8601."""
+        columns = map(_values, self.columns.values())
+        return zip(*columns, strict=True)
+
+    def frame(self) -> Any:
+        """Return a frame of pandas, or of Polars where only that is installed; raises HacsError."""
+        for name, make in (("pandas", self.to_pandas), ("polars", self.to_polars)):
+            if _found(name) is not None:
+                return make()
+        raise HacsError(NO_FRAMES)
+
+    def to_pandas(self) -> Any:
+        """Return a `pandas.DataFrame`; raises HacsError where pandas is not installed."""
+        return _needed("pandas").DataFrame(dict(self.columns))
+
+    def to_polars(self) -> Any:
+        """Return a `polars.DataFrame`; raises HacsError where Polars is not installed."""
+        polars = _needed("polars")
+        texts = polars.String
+        return polars.DataFrame(
+            [
+                polars.Series(name, column.tolist(), dtype=texts)
+                if column.dtype == object
+                else polars.Series(name, column, nan_to_null=True)
+                for name, column in self.columns.items()
+            ]
+        )
+
+    def to_csv(self, target: Path | str) -> None:
+        """Write CSV to a file (gzipped if named .gz), which appears when it is whole; empty for none.
+
+        Raises HacsError where it cannot be written.
+        """
+        _write(Path(target), self.csv_text().encode())
+
+    def csv_text(self) -> str:
+        """Return the table as CSV, with a line of names."""
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(self.columns)
+        writer.writerows(self.rows())
+        return text.getvalue()
+
+    def to_parquet(self, target: Path | str) -> None:
+        """Write a Parquet file, which appears when it is whole, with Polars or else with PyArrow.
+
+        Raises HacsError where neither is installed, and where the file cannot be written.
+        """
+        body = io.BytesIO()
+        if _found("polars") is not None:
+            self.to_polars().write_parquet(body)
+        elif _found("pyarrow") is not None:
+            arrow = _needed("pyarrow")
+            arrays = [
+                arrow.array(
+                    column,
+                    from_pandas=True,
+                    type=arrow.string() if column.dtype == object else None,
+                )
+                for column in self.columns.values()
+            ]
+            whole = arrow.Table.from_arrays(arrays, names=list(self.columns))
+            import_module("pyarrow.parquet").write_table(whole, body)
+        else:
+            raise HacsError(NO_PARQUET)
+        _write(Path(target), body.getvalue())
+
+
+def table(columns: Mapping[str, Iterable[Any]], texts: Iterable[str] = ()) -> Table:
+    """Return a table of columns, those named in `texts` as objects; None among numbers is nan."""
+    names = set(texts)
+    return Table(
+        {
+            name: np.array(list(values), object) if name in names else _numbers(values)
+            for name, values in columns.items()
+        }
+    )
+
+
+def _numbers(values: Iterable[Any]) -> Column:
+    found = np.asarray(values)
+    return found.astype(np.float64) if found.dtype == object else found
+
+
+def times(seconds: Iterable[float | None]) -> Column:
+    """Return seconds since 1970 UTC as `datetime64[us]`, NaT for None and 0."""
+    whole = np.array([int(second or 0) for second in seconds], np.int64)
+    found = whole.astype("datetime64[s]").astype("datetime64[us]")
+    found[whole == 0] = np.datetime64("NaT")
+    return found
+
+
+def _values(column: Column) -> list[Any]:
+    if column.dtype.kind == "M":
+        texts = np.datetime_as_string(column, unit="s", timezone="UTC").tolist()
+        return [None if text == "NaT" else text for text in texts]
+    values: list[Any] = column.tolist()
+    if column.dtype.kind == "f":
+        return [None if value != value else value for value in values]  # noqa: PLR0124 - nan
+    return values
+
+
+def _found(name: str) -> Any:
+    try:
+        return import_module(name)
+    except ImportError:
+        return None
+
+
+def _needed(name: str) -> Any:
+    module = _found(name)
+    if module is None:
+        raise HacsError(f"{name} is not installed: pip install {name}")
+    return module
+
+
+def _write(target: Path, body: bytes) -> None:
+    try:
+        with replacing(target) as file:
+            file.write(body)
+    except OSError as error:
+        raise HacsError(f"cannot write {target}: {error.strerror or error}") from error

@@ -1,0 +1,185 @@
+"""The command `hacs` as a whole: what it lists, how it starts, and how it ends."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from hacs_crawler.cli.app import COMMANDS, app
+
+HACS = (sys.executable, "-m", "hacs_crawler")
+HEAVY = {"numpy", "scipy", "scrapy", "twisted", "lxml", "hacs_crawler.state"}
+INTERRUPTED = """
+import signal, sys
+from importlib.abc import MetaPathFinder
+
+class Interrupting(MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        if name == {module!r}:
+            try:
+                signal.raise_signal(signal.SIGINT)
+            except KeyboardInterrupt:
+                if {is_hidden}:
+                    raise ImportError("a library failed to load") from None
+                raise
+
+sys.meta_path.insert(0, Interrupting())
+from hacs_crawler.__main__ import main
+sys.argv = ["hacs", "rank"]
+main()
+"""
+ON_WINDOWS = """
+import os, signal
+for name in ("SIGHUP", "SIGKILL", "pthread_sigmask"):
+    delattr(signal, name)
+del os.killpg
+"""
+
+
+def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        arguments,
+        capture_output=True,
+        text=True,
+        env={**os.environ, **environment},
+        timeout=60,
+        check=False,
+    )
+
+
+def python(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return run(sys.executable, "-c", code, *arguments)
+
+
+def test_help_lists_every_command_by_what_one_wants_and_loads_none_of_them() -> None:
+    code = (
+        "import sys; from hacs_crawler.__main__ import main\n"
+        "sys.argv = ['hacs', '--help']\n"
+        "try:\n    main()\n"
+        "finally:\n    print(sorted(sys.modules), file=sys.stderr)"
+    )
+    shown = python(code)
+    for name, entry in COMMANDS.items():
+        assert f" {name} " in shown.stdout
+        assert entry.aim in shown.stdout
+    assert HEAVY & set(eval(shown.stderr)) == set()
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_command_is_listed_with_the_first_sentence_of_its_own_help(name: str) -> None:
+    loaded = COMMANDS[name].load(name)
+    first = " ".join((loaded.help or "").split("\n\n")[0].split())
+    assert first == COMMANDS[name].summary
+    assert loaded.name == name
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_explains_itself_when_asked_in_short(name: str) -> None:
+    found = CliRunner().invoke(app, [name, "-h"])
+    assert found.exit_code == 0
+    assert f"{name} [OPTIONS]" in found.stdout
+    assert "--install-completion" not in found.stdout
+
+
+def test_the_package_is_a_command_and_says_its_version() -> None:
+    assert run(*HACS, "--version").stdout == f"hacs-crawler {version('hacs-crawler')}\n"
+
+
+def test_an_unknown_command_is_named() -> None:
+    found = run(*HACS, "rnk")
+    assert found.returncode == 2
+    assert "No such command 'rnk'" in found.stderr
+
+
+@pytest.mark.parametrize(
+    ("typed", "place", "expected"),
+    [("hacs ra", "1", ["rank"]), ("hacs experiment st", "2", ["status"])],
+)
+def test_a_shell_completes_commands_and_their_own(
+    typed: str, place: str, expected: list[str]
+) -> None:
+    asked = {"_HACS_COMPLETE": "complete_bash", "COMP_WORDS": typed, "COMP_CWORD": place}
+    assert run(*HACS, **asked).stdout.split() == expected
+
+
+def test_a_shell_completes_options() -> None:
+    asked = {"_HACS_COMPLETE": "complete_bash", "COMP_WORDS": "hacs rank --li", "COMP_CWORD": "2"}
+    assert run(*HACS, **asked).stdout.split() == ["--limit"]
+
+
+@pytest.mark.parametrize("is_hidden", [False, True])
+@pytest.mark.parametrize(
+    "module", ["hacs_crawler.cli.app", "typer", "hacs_crawler.cli.rank", "numpy", "scrapy"]
+)
+def test_ctrl_c_while_the_program_loads_ends_it_with_one_line(module: str, is_hidden: bool) -> None:
+    stopped = python(INTERRUPTED.format(module=module, is_hidden=is_hidden))
+    assert (stopped.returncode, stopped.stdout, stopped.stderr) == (130, "", "Stopped.\n")
+
+
+def test_ctrl_c_while_a_class_is_made_ends_it_with_the_same_status(tmp_path: Path) -> None:
+    """`python -m` ends itself by SIGINT where a KeyboardInterrupt went through exec() of a text."""
+    (tmp_path / "interrupted.py").write_text(
+        "import signal\n"
+        "from hacs_crawler.__main__ import main\n"
+        "import hacs_crawler.cli.app as app\n"
+        "app.app = lambda **_: exec('signal.raise_signal(signal.SIGINT)')\n"
+        "main()\n"
+    )
+    stopped = run(sys.executable, "-m", "interrupted", PYTHONPATH=str(tmp_path))
+    assert (stopped.returncode, stopped.stderr) == (130, "Stopped.\n")
+
+
+def test_ctrl_c_while_a_command_runs_ends_it_with_one_line(tmp_path: Path) -> None:
+    first, endless = tmp_path / "first.cdx", tmp_path / "endless.cdx"
+    first.write_text(f"edu,h)/ 20200101000000 http://h.edu/ text/html 200 {'A' * 32} 1\n")
+    os.mkfifo(endless)
+    held = os.open(endless, os.O_RDWR)  # neither blocks here nor ends there
+    command = (
+        *HACS,
+        "import",
+        str(first),
+        str(endless),
+        "-s",
+        f"HACS_STATE=sqlite:///{tmp_path}/s.db",
+    )
+    running = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=tmp_path)
+    assert running.stderr is not None
+    begun = running.stderr.readline()
+    running.send_signal(signal.SIGINT)
+    _, said = running.communicate(timeout=60)
+    os.close(held)
+    assert "1 visit recorded" in begun
+    assert (running.returncode, said) == (130, "Stopped.\n")
+
+
+def test_every_command_loads_where_signals_are_those_of_windows() -> None:
+    code = (
+        f"{ON_WINDOWS}\n"
+        "from hacs_crawler.cli.app import COMMANDS\n"
+        "for name, entry in COMMANDS.items():\n"
+        "    print(entry.load(name).name)"
+    )
+    loaded = python(code)
+    assert loaded.stderr == ""
+    assert loaded.stdout.split() == list(COMMANDS)
+
+
+def test_a_demonstrations_processes_end_where_signals_are_those_of_windows(tmp_path: Path) -> None:
+    code = (
+        f"{ON_WINDOWS}\n"
+        "import sys; from pathlib import Path\n"
+        "from hacs_crawler.demo.processes import Processes, Signals\n"
+        "with Signals() as signals, Processes(Path(sys.argv[1]), signals) as processes:\n"
+        "    processes.serve('job', '-c', 'print(1, flush=True); import time; time.sleep(600)')\n"
+        "    (job,) = processes._running.values()\n"
+        "print(job.returncode is not None)"
+    )
+    ended = python(code, str(tmp_path))
+    assert (ended.stderr, ended.stdout) == ("", "True\n")

@@ -1,0 +1,136 @@
+"""What the state knows of rendering, as a crawl reads it ahead and writes it behind."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from hacs_crawler.crawl import render_marks
+from hacs_crawler.crawl.render_marks import RenderMarks
+from hacs_crawler.exceptions import StateUnavailableError
+from hacs_crawler.links.keys import page_id_of
+from hacs_crawler.rendering.marks import PageMark, Verdict
+from hacs_crawler.state.database import State
+from hacs_crawler.state.estimation import Estimation
+from hacs_crawler.state.memory import MemoryStore
+from hacs_crawler.state.store import Annotation
+
+URLS = [f"http://example.edu/{number}" for number in range(5)]
+
+
+class OpenState:
+    """A session whose state is open, and may be away."""
+
+    is_open = True
+
+    def __init__(self, store: MemoryStore) -> None:
+        self.state = State(store, Estimation())
+        self.pages = self
+        self.is_away = False
+
+    async def once(self, function: Any, *arguments: Any) -> Any:
+        if self.is_away:
+            raise StateUnavailableError("the state is away")
+        return function(self.state, *arguments)
+
+
+def kept(store: MemoryStore, url: str) -> PageMark:
+    key = page_id_of(url)
+    return PageMark.decoded(store.annotations(PageMark.KIND, [key]).get(key, b""))
+
+
+@pytest.fixture
+def store() -> MemoryStore:
+    return MemoryStore()
+
+
+def crawl(store: MemoryStore) -> tuple[OpenState, RenderMarks]:
+    session = OpenState(store)
+    marks = RenderMarks(session)  # type: ignore[arg-type]
+    marks._write_soon = lambda: None  # type: ignore[method-assign]
+    return session, marks
+
+
+def read(marks: RenderMarks, *urls: str) -> None:
+    for url in urls:
+        marks._wanted[page_id_of(url)] = 1
+    asyncio.run(marks._read())
+
+
+def test_verdicts_reach_the_next_crawl(store: MemoryStore) -> None:
+    _, first = crawl(store)
+    read(first, *URLS[:1])
+    first.note_verdict(URLS[0], Verdict.BROWSER)
+    asyncio.run(first.write())
+    _, second = crawl(store)
+    read(second, *URLS[:1])
+    assert second.advice(URLS[0]).rendered
+    assert not second.advice(URLS[1]).rendered
+
+
+def test_of_two_crawls_the_first_to_write_wins_and_the_other_goes_by_it(
+    store: MemoryStore,
+) -> None:
+    crawls = [crawl(store)[1] for _ in range(2)]
+    for marks, verdict in zip(crawls, (Verdict.BROWSER, Verdict.PLAIN), strict=True):
+        read(marks, URLS[0])
+        marks.note_verdict(URLS[0], verdict, for_site=False)
+    for marks in crawls:
+        asyncio.run(marks.write())
+    assert kept(store, URLS[0]).verdict is Verdict.BROWSER
+    assert crawls[1].advice(URLS[0]).rendered
+
+
+def test_what_could_not_be_written_is_written_later(store: MemoryStore) -> None:
+    session, marks = crawl(store)
+    read(marks, URLS[0])
+    marks.note_verdict(URLS[0], Verdict.BROWSER)
+    session.is_away = True
+    asyncio.run(marks.write())
+    assert kept(store, URLS[0]) == PageMark()
+    session.is_away = False
+    asyncio.run(marks.write())
+    assert kept(store, URLS[0]).verdict is Verdict.BROWSER
+
+
+def test_while_the_state_is_away_pages_count_as_unknown(store: MemoryStore) -> None:
+    session, marks = crawl(store)
+    session.is_away = True
+    read(marks, URLS[0])
+    assert not marks.advice(URLS[0]).rendered
+
+
+def test_a_damaged_mark_is_made_anew(store: MemoryStore, caplog: pytest.LogCaptureFixture) -> None:
+    store.annotate(PageMark.KIND, [Annotation(page_id_of(URLS[0]), b"", b"damaged")])
+    _, marks = crawl(store)
+    read(marks, URLS[0])
+    assert "is damaged" in caplog.text
+    marks.note_verdict(URLS[0], Verdict.PLAIN)
+    asyncio.run(marks.write())
+    assert kept(store, URLS[0]).verdict is Verdict.PLAIN
+
+
+def test_only_some_pages_are_kept_in_memory_and_none_that_is_to_be_written(
+    store: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(render_marks, "MOST_KEPT", 2)
+    _, marks = crawl(store)
+    read(marks, URLS[0])
+    marks.note_verdict(URLS[0], Verdict.BROWSER)
+    for url in URLS[1:]:
+        read(marks, url)
+    assert len(marks._pages.kept) == 2
+    assert marks.advice(URLS[0]).rendered
+    asyncio.run(marks.write())
+    assert kept(store, URLS[0]).verdict is Verdict.BROWSER
+
+
+def test_visits_that_take_as_long_as_before_are_not_written(store: MemoryStore) -> None:
+    _, marks = crawl(store)
+    read(marks, URLS[0])
+    for seconds, written in ((1.0, 1.0), (1.2, 1.0), (4.0, 1.9)):
+        marks.note_visit(URLS[0], rendered=False, seconds=seconds, counted=False)
+        asyncio.run(marks.write())
+        assert kept(store, URLS[0]).seconds == pytest.approx(written)

@@ -1,0 +1,139 @@
+"""What is published: what is imported is declared, and what is said of the package is true of it."""
+
+from __future__ import annotations
+
+import ast
+import importlib.metadata
+import re
+import subprocess
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from packaging.licenses import canonicalize_license_expression
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+import hacs_crawler
+
+ROOT = Path(__file__).parents[1]
+PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+DISTRIBUTIONS = {
+    "crawleruseragents": "crawler-user-agents",
+    "playwright": "scrapy-playwright",  # which is no use without it
+    "prometheus_client": "prometheus-client",
+    "scrapy_redis": "scrapy-redis",
+}
+"""Names of packages on PyPI that are not those of their modules."""
+LISTED = {"scrapy", "scrapy-playwright", "scipy", "numpy", "redis", "parsel"}
+"""What the project was asked to be built of."""
+
+
+def requirements(texts: list[str]) -> set[str]:
+    return {canonicalize_name(Requirement(text).name) for text in texts}
+
+
+NEEDED = requirements(PROJECT["dependencies"])
+EXTRAS = {
+    name: requirements(texts)
+    for name, texts in PROJECT["optional-dependencies"].items()
+    if name != "test"
+}
+
+
+def imported(*, at_start: bool) -> dict[str, str]:
+    """Top-level modules that the sources import, each with one file that does.
+
+    With `at_start` only what a module cannot be imported without.
+    """
+    found: dict[str, str] = {}
+    for folder in ("hacs_crawler", "middlewares", "spiders"):
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            tree = ast.parse(path.read_text())
+            for node in tree.body if at_start else ast.walk(tree):
+                names = []
+                if isinstance(node, ast.Import):
+                    names = [alias.name for alias in node.names]
+                elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
+                    names = [node.module]
+                found.update((name.split(".")[0], str(path)) for name in names)
+    others = found.keys() - sys.stdlib_module_names - {"hacs_crawler"}
+    return {DISTRIBUTIONS.get(name, name): found[name] for name in others}
+
+
+def test_all_that_is_imported_is_a_dependency_or_an_extra() -> None:
+    declared = NEEDED.union(*EXTRAS.values())
+    assert {
+        name: path
+        for name, path in imported(at_start=False).items()
+        if canonicalize_name(name) not in declared
+    } == {}
+
+
+def test_every_dependency_is_imported_or_named_in_the_sources() -> None:
+    assert {canonicalize_name(name) for name in imported(at_start=False)} >= NEEDED
+
+
+def test_what_the_project_is_built_of_is_a_dependency_or_an_extra() -> None:
+    assert NEEDED.union(*EXTRAS.values()) >= LISTED
+
+
+def test_crawls_need_no_extra_and_tests_have_a_line_of_their_own() -> None:
+    lines = {
+        name: [
+            line
+            for line in (ROOT / name).read_text().splitlines()
+            if line and not line.startswith("#")
+        ]
+        for name in ("requirements.txt", "requirements-test.txt")
+    }
+    assert lines["requirements.txt"] == ["-e ."]
+    (tests,) = lines["requirements-test.txt"]
+    extras = tests.removeprefix("-e .[").removesuffix("]").split(",")
+    assert set(extras) <= PROJECT["optional-dependencies"].keys()
+    assert "test" in extras
+
+
+def test_the_version_is_one_wherever_it_is_said() -> None:
+    version = PROJECT["version"]
+    assert hacs_crawler.__version__ == importlib.metadata.version("hacs-crawler") == version
+    assert re.findall(r"^version: (.*)$", (ROOT / "CITATION.cff").read_text(), re.M) == [version]
+    assert f"## {version}" in (ROOT / "CHANGELOG.md").read_text() or version == "0.1.0"
+
+
+def test_the_licence_names_that_of_the_list_of_trackers_too() -> None:
+    expression = canonicalize_license_expression(PROJECT["license"])
+    assert expression == "BSD-3-Clause AND MPL-2.0"
+    head = (ROOT / "hacs_crawler" / "links" / "trackers.txt").read_text()[:1_000]
+    assert "Mozilla Public License, v. 2.0" in head
+    text = (ROOT / "LICENSES" / "MPL-2.0.txt").read_text()
+    assert text.startswith("Mozilla Public License Version 2.0")
+    assert "Exhibit A - Source Code Form License Notice" in text
+
+
+def test_the_citation_names_the_software_and_the_paper() -> None:
+    text = (ROOT / "CITATION.cff").read_text()
+    assert "title: hacs-crawler" in text
+    assert "doi: 10.1109/BigData50022.2020.9377796" in text
+    assert PROJECT["urls"]["Paper"].endswith("10.1109/BigData50022.2020.9377796")
+
+
+@pytest.mark.slow
+def test_what_is_built_passes_the_check_of_the_index_and_has_all_files(tmp_path: Path) -> None:
+    build = [sys.executable, "-m", "build", "--wheel", "--outdir", str(tmp_path), str(ROOT)]
+    subprocess.run(build, check=True, capture_output=True)
+    (wheel,) = tmp_path.glob("*.whl")
+    check = [sys.executable, "-m", "twine", "check", "--strict", str(wheel)]
+    assert "PASSED" in subprocess.run(check, check=True, capture_output=True, text=True).stdout
+    with zipfile.ZipFile(wheel) as archive:
+        names = set(archive.namelist())
+    inside = {name.split("/licenses/")[1] for name in names if "/licenses/" in name}
+    assert inside == {"LICENSE", "LICENSES/MPL-2.0.txt"}
+    data = {
+        f"hacs_crawler/simulation/made-up/{name}.csv" for name in ("pages", "updates", "captures")
+    }
+    assert data <= names
+    assert {"hacs_crawler/__main__.py", "hacs_crawler/analysis/opened.py"} <= names
