@@ -11,6 +11,7 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from importlib.util import find_spec
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import urljoin, urlsplit
@@ -85,7 +86,9 @@ class _Read(NamedTuple):
     is_guessed: bool
 
 
-_READS: Final = {"sitemap": _Read(read_sitemap, True), "feed": _Read(read_feed, False)}
+_READS: Final = {"sitemap": _Read(read_sitemap, True)}
+if find_spec("feedparser") is not None:  # an extra: without it feeds are not asked for
+    _READS["feed"] = _Read(read_feed, False)
 
 
 def is_for_signals(request: Request) -> bool:
@@ -151,7 +154,7 @@ class SignalSources:
         if origin is None or len(self._hosts) >= MOST_NEW_SOURCES:
             return
         self._hosts[origin] = is_first or self._hosts.get(origin, False)
-        if isinstance(response, HtmlResponse) and response.body:
+        if "feed" in _READS and isinstance(response, HtmlResponse) and response.body:
             feeds = announced_feeds(readable(response).selector.root, response.url)
             known = self._feeds.setdefault(origin, {})
             known |= dict.fromkeys(feeds[: FILES_A_HOST - len(known)], ("", ""))
