@@ -74,6 +74,9 @@ def simulate(  # noqa: PLR0913, PLR0917 - one for each option
     fade_days: Annotated[float, typer.Option(help="as HACS_FADE_DAYS")] = DEFAULT.fade_days,
     new_to: Annotated[str, typer.Option(help="page or site, as HACS_UPDATES")] = DEFAULT.updates,
     siblings: Annotated[bool, typer.Option(help="as HACS_SIBLINGS")] = True,
+    rounds: Annotated[
+        int, typer.Option(help="in how many rounds a day's visits are made, each knowing the last")
+    ] = 1,
     signals: Annotated[
         str | None,
         typer.Option(help="signals of sites, drawn: r=0.3..0.9,phi=0.01,delay=0.5"),
@@ -117,6 +120,7 @@ def simulate(  # noqa: PLR0913, PLR0917 - one for each option
             links=None
             if versions is None
             else read_versions(versions, timelines.urls, timelines.updates),
+            rounds=rounds,
             signals=None if signals is None else SignalHabits.parse(signals),
         )
         standings = _compared(scenario, names, visits_a_day)
@@ -289,6 +293,7 @@ def _as_json(scenario: Scenario, standings: Sequence[Standing], *, has_budgets: 
         "estimator": scenario.estimation.estimator,
         "fade_days": _finite(scenario.estimation.fade_days),
         "siblings": scenario.has_siblings,
+        "rounds": scenario.rounds,
         "new_to": scenario.estimation.updates,
         "seed": scenario.seed,
         "signals": None if scenario.signals is None else asdict(scenario.signals),

@@ -61,6 +61,7 @@ class Scenario:
 
     `links` are those of the timelines' versions (`archive.read_versions`), None where not known.
     `budget` is in visits a day, `has_siblings` as HACS_SIBLINGS, `control_share` as HACS_CONTROLS.
+    A day's visits are made in so many `rounds`, each of which knows what the ones before it found.
     `signals` are the habits of sites that signal their updates, None where there are no signals.
     Pages first seen at or after `start` are left out. Raises HacsError where nothing can be simulated.
     """
@@ -74,6 +75,7 @@ class Scenario:
     has_siblings: bool = True
     control_share: float = 0.02
     links: Links | None = None
+    rounds: int = 1
     signals: SignalHabits | None = None
 
     def __post_init__(self) -> None:
@@ -81,12 +83,19 @@ class Scenario:
             raise HacsError("the start must be before the end, and both between 1970 and 2106")
         if self.budget < 1:
             raise HacsError(f"budget = {self.budget}: allowed is a whole number of at least 1")
+        if self.rounds < 1:
+            raise HacsError(f"rounds = {self.rounds}: allowed is a whole number of at least 1")
         if not len(self.places()):
             raise HacsError("no page was first seen before the start: there is nothing to visit")
 
     def places(self) -> Places:
         """Return where in the timelines the simulated pages stand."""
         return np.flatnonzero(self.timelines.first_seen < self.start)
+
+    def budgets(self) -> list[int]:
+        """Return how many visits each round of a day makes; the first ones make what does not divide."""
+        least, more = divmod(self.budget, self.rounds)
+        return [least + (number < more) for number in range(self.rounds) if least or number < more]
 
     def days(self) -> range:
         """Return the seconds at which pages are picked and visited."""
@@ -307,45 +316,67 @@ def simulate(
         world.now = now
         share = scenario.control_share if scenario.estimation.has_posterior else 0.0
         allowance = Allowance(allowance.rest(), share * scenario.budget)
-        pages, asked_twice = _picked(contender, world, state, day, allowance.most, listener)
-        allowance.made = len(asked_twice)
-        found = world.visit(pages, now)
-        if not contender.is_unbounded:  # one that visits every page picks no better by learning
-            state.record(world.shown(pages, now) + world.control(asked_twice, now))
-        contender.note(pages, now, found)
+        if contender.is_unbounded:  # one that visits every page picks no better by learning
+            everything = np.arange(len(world.page_ids))
+            contender.note(everything, now, world.visit(everything, now))
+        else:
+            _Day(contender, world, state, listener, day, allowance).visit()
         on_day()
     return world.score(name)
 
 
-def _picked(
-    contender: Contender,
-    world: World,
-    state: State,
-    day: int,
-    controls: int,
-    listener: Listener | None,
-) -> tuple[Places, Places]:
-    """Return the pages to be visited, and those of them that are to be visited twice."""
-    scenario = world.scenario
-    everything = np.arange(len(world.page_ids))
-    if contender.is_unbounded:
-        return everything, everything[:0]
-    options = RankingOptions(
-        without_experiment(Policy("simulated", contender.score, uses_rate=contender.uses_rate)),
-        budget=scenario.budget,
-        siblings=scenario.has_siblings,
-        random_seed=(scenario.seed << 32) + day,
-    )
-    selection: Selection[int] = Selection(options, controls=controls)
-    rows = state.rows(world.page_ids)
-    selection.offer(
-        everything.tolist(),
-        world.page_ids,
-        rows,
-        world.now,
-        state.estimation,
-        signals=() if listener is None else listener.listen(world.now, rows, state.estimation),
-    )
-    ((chosen,), _) = selection.take()
-    pages = np.array(chosen.entries, np.int64)
-    return pages, pages[chosen.asked_twice]
+@dataclass(frozen=True, slots=True)
+class _Day:
+    """One day of a contender that has a budget."""
+
+    contender: Contender
+    world: World
+    state: State
+    listener: Listener | None
+    number: int
+    allowance: Allowance
+
+    def visit(self) -> None:
+        """Make the day's visits, round by round; no page is picked twice."""
+        world, now = self.world, self.world.now
+        is_left = np.ones(len(world.page_ids), np.bool_)
+        for budget in world.scenario.budgets():
+            pages, asked_twice = self._picked(is_left, budget)
+            self.allowance.made += len(asked_twice)
+            found = world.visit(pages, now)
+            self.state.record(world.shown(pages, now) + world.control(asked_twice, now))
+            self.contender.note(pages, now, found)
+            is_left[pages] = False
+
+    def _picked(self, is_left: NDArray[np.bool_], budget: int) -> tuple[Places, Places]:
+        """Return which of the pages left are to be visited, and which of them twice."""
+        scenario, world, state, contender = (
+            self.world.scenario,
+            self.world,
+            self.state,
+            self.contender,
+        )
+
+        def score(candidates: Candidates) -> Floats:
+            return np.where(is_left, contender.score(candidates), -np.inf)
+
+        options = RankingOptions(
+            without_experiment(Policy("simulated", score, uses_rate=contender.uses_rate)),
+            budget=budget,
+            siblings=scenario.has_siblings,
+            random_seed=(scenario.seed << 32) + self.number,
+        )
+        selection: Selection[int] = Selection(options, controls=self.allowance.most)
+        rows = state.rows(world.page_ids)  # those of pages visited today tell of their siblings
+        heard = self.listener
+        selection.offer(
+            list(range(len(is_left))),
+            world.page_ids,
+            rows,
+            world.now,
+            state.estimation,
+            signals=() if heard is None else heard.listen(world.now, rows, state.estimation),
+        )
+        ((chosen,), _) = selection.take()
+        pages = np.array(chosen.entries, np.int64)
+        return pages[is_left[pages]], pages[chosen.asked_twice & is_left[pages]]
