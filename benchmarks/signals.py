@@ -19,13 +19,13 @@ from hacs_crawler.simulation.signals import SignalHabits
 from hacs_crawler.simulation.simulation import Scenario, simulate
 from hacs_crawler.state.estimation import Estimation
 
-START, END = (parse_day(day, "day") for day in ("2022-01-01", "2026-01-01"))
+END = parse_day("2026-01-01", "end")
 NOISE = 0.03
 RECALLS = (0.0, 0.3, 0.6, 0.9)
 FALSE_A_DAY = (0.0, 0.01, 0.1, 1.0)
 
 
-def run(folder, budget, seed, text, is_oracle=False):
+def run(folder, start, budget, seed, text, is_oracle=False):
     timelines = read_timelines(
         *(folder / f"{name}.csv" for name in ("pages", "updates", "captures"))
     )
@@ -36,7 +36,7 @@ def run(folder, budget, seed, text, is_oracle=False):
 
     scenario = Scenario(
         timelines,
-        START,
+        start,
         END,
         budget,
         Estimation(),
@@ -55,17 +55,22 @@ def main() -> None:
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--recall", type=float, nargs="+", default=RECALLS)
     parser.add_argument("--false", type=float, nargs="+", default=FALSE_A_DAY)
+    parser.add_argument(
+        "--start", default="2022-01-01", help="the first day of four years, or less"
+    )
     args = parser.parse_args()
+    start = parse_day(args.start, "start")
     cells = [(None, None), *((r, false) for r in args.recall for false in args.false)]
     print("| r | false a page-day | hits | delay, days | freshness | of the way to the oracle |")
     print("|---:|---:|---:|---:|---:|---:|")
     with ProcessPoolExecutor(args.processes) as pool:
-        oracle = pool.submit(run, args.folder, args.budget, 0, None, is_oracle=True)
+        oracle = pool.submit(run, args.folder, start, args.budget, 0, None, is_oracle=True)
         scores = {
             cell: [
                 pool.submit(
                     run,
                     args.folder,
+                    start,
                     args.budget,
                     seed,
                     None if cell[0] is None else f"r={cell[0]},phi={cell[1]},delay={args.delay}",

@@ -11,6 +11,8 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from importlib.util import find_spec
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import urljoin, urlsplit
 
@@ -84,7 +86,9 @@ class _Read(NamedTuple):
     is_guessed: bool
 
 
-_READS: Final = {"sitemap": _Read(read_sitemap, True), "feed": _Read(read_feed, False)}
+_READS: Final = {"sitemap": _Read(read_sitemap, True)}
+if find_spec("feedparser") is not None:  # an extra: without it feeds are not asked for
+    _READS["feed"] = _Read(read_feed, False)
 
 
 def is_for_signals(request: Request) -> bool:
@@ -125,10 +129,12 @@ class SignalSources:
     async def listen(self, urls: Iterable[str]) -> None:
         """Read the sources of the hosts of pages that are about to be ranked, as far as requests last.
 
-        Those of the most pages come first. What fails costs a page its signals, and nothing else.
+        Those asked longest ago come first, then those of the most pages. What fails costs a page its
+        signals, and nothing else.
         """
         number = Counter(origin for url in urls if (origin := _origin(url)))
-        origins = [origin for origin, _ in number.most_common() if origin not in self._asked]
+        unasked = (origin for origin, _ in number.most_common() if origin not in self._asked)
+        origins = list(islice(unasked, MOST_NEW_SOURCES))
         if origins and self._left > 0:
             await self._guarded(self._listen(origins))
 
@@ -148,7 +154,7 @@ class SignalSources:
         if origin is None or len(self._hosts) >= MOST_NEW_SOURCES:
             return
         self._hosts[origin] = is_first or self._hosts.get(origin, False)
-        if isinstance(response, HtmlResponse):
+        if "feed" in _READS and isinstance(response, HtmlResponse) and response.body:
             feeds = announced_feeds(readable(response).selector.root, response.url)
             known = self._feeds.setdefault(origin, {})
             known |= dict.fromkeys(feeds[: FILES_A_HOST - len(known)], ("", ""))
@@ -192,6 +198,7 @@ class SignalSources:
         ]
         if not due:
             return
+        due.sort(key=lambda one: one.tried)  # else those at the end would never have their turn
         read = 0
 
         async def one(source: Source) -> bool:

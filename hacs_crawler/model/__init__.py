@@ -74,7 +74,7 @@ from hacs_crawler.model.siblings import (
 )
 from hacs_crawler.model.signals import (
     MOST_GAPS,
-    MOST_OPEN,
+    MOST_SIGNALS,
     POINTS,
     USUAL_PINGS,
     USUAL_SIGNALS,
@@ -112,7 +112,7 @@ __all__ = [
     "MIN_PAGES_TO_FIT",
     "MIN_POINTS",
     "MOST_GAPS",
-    "MOST_OPEN",
+    "MOST_SIGNALS",
     "PAPER_SHARE",
     "POINTS",
     "RATE_SHAPE",

@@ -30,16 +30,16 @@ from numpy.typing import NDArray
 from hacs_crawler.model.trend import is_trend
 from hacs_crawler.utils.arrays import FloatArray, IndexArray
 
-RECALLS: Final = np.array([0.0, 0.1, 0.3, 0.5, 0.7, 0.85, 0.95])
-FALSE_PER_DAY: Final = np.geomspace(0.0003, 3.0, 13)
-DELAYS_DAYS: Final = np.array([0.02, 0.5, 2.0, 7.0])
+RECALLS: Final = np.array([0.0, 0.15, 0.4, 0.65, 0.85, 0.95])
+FALSE_PER_DAY: Final = np.geomspace(0.0003, 3.0, 25)
+DELAYS_DAYS: Final = np.array([0.05, 1.0, 5.0])
 SHAPE: Final = (len(RECALLS), len(FALSE_PER_DAY), len(DELAYS_DAYS))
 POINTS: Final = int(np.prod(SHAPE))
 """How many points the grid has."""
 _RECALL, _FALSE, _DELAY = (
     axis.ravel() for axis in np.meshgrid(RECALLS, FALSE_PER_DAY, DELAYS_DAYS, indexing="ij")
 )
-_BY_DELAY: Final = np.array([0.4, 0.3, 0.2, 0.1])
+_BY_DELAY: Final = np.array([0.5, 0.3, 0.2])
 
 
 def _usual(useless: FloatArray, by_false: FloatArray) -> FloatArray:
@@ -62,8 +62,9 @@ PRIOR_SITES: Final = 3.0
 """As many sites the usual prior counts as, where a prior is fitted."""
 MOST_GAPS: Final = 400.0
 """As so many visits all those of a site count at most: sites change, and pages of one are not alike."""
-MOST_OPEN: Final = 50.0
-"""As so many pages those of a site count at most by their signals alone: many come at once."""
+MOST_SIGNALS: Final = 30.0
+"""As so many signals those of a site count at most by their number alone: many come at once, and exact
+numbers would have r make up for a phi that is between two points."""
 OWN_SHARE: Final = 0.03
 """The share of the prior in what is expected of a page: it may differ from its site."""
 _BLOCK: Final = 2048
@@ -123,7 +124,7 @@ def gap_log_likelihood(
     gap_days: FloatArray,
     updated: NDArray[np.bool_],
 ) -> FloatArray:
-    """Return how likely visits and signals together are at each point; (n_pages, `POINTS`), logs.
+    """Return how likely it is at each point what visits found, given signals; (n_pages, `POINTS`), logs.
 
     The next visit of each page came `gap_days` after the last, and found whether it was `updated`. λ is
     log-normal with the mean `rate_per_day`.
@@ -133,8 +134,9 @@ def gap_log_likelihood(
         some, rate, spread = heard.take(part), rate_per_day[part], log_sd[part]
         false, all_ = _logs(some, rate, spread)
         unseen = _no_update(rate, spread, gap_days[part])[:, None]
-        seen = all_ + np.log(np.maximum(-np.expm1(false + np.log(unseen) - all_), _TINY))
-        found[part] = np.where(updated[part, None], seen, false)
+        quiet = np.minimum(false + np.log(unseen) - all_, 0.0)
+        seen = np.log(np.maximum(-np.expm1(quiet), _TINY))
+        found[part] = np.where(updated[part, None], seen, quiet)
     return found
 
 

@@ -52,7 +52,9 @@ def read_feed(body: bytes, url: str, now: int) -> Listing:
     listing = Listing()
     for entry in feed.entries:
         page = same_host(str(entry.get("link", "")), url)
-        second = _second(entry.get("updated_parsed") or entry.get("published_parsed"), now)
+        # asked for outright, feedparser gives the one for the other, and warns
+        name = "updated_parsed" if "updated_parsed" in entry else "published_parsed"
+        second = _second(entry.get(name), now)
         if page is None:
             listing.unread += 1
         else:

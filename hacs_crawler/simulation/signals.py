@@ -23,6 +23,7 @@ from hacs_crawler.state import (
     open_likelihood,
     read_again,
     settled,
+    signals_looked_for,
 )
 from hacs_crawler.utils.arrays import IndexArray
 from hacs_crawler.utils.times import DAY
@@ -99,7 +100,11 @@ class Listener:
         self._reputations.add_gaps(self._source[gaps.places], gaps.log_likelihood())
         self._records = records = read_again(records, self._latest, now)
         if self._days % RELEARN_DAYS == 0:
-            self._reputations.set_open(self._source, open_likelihood(records, rows, estimation))
+            self._reputations.set_open(
+                self._source,
+                open_likelihood(records, rows, estimation),
+                signals_looked_for(records, rows, estimation),
+            )
             self._prior = fit_prior_of_signals(self._reputations.log_likelihood())
         self._days += 1
         weights = posterior(self._reputations.log_likelihood(), self._prior)

@@ -25,6 +25,7 @@ from hacs_crawler.state.heard import (
     read_again,
     read_before_visits,
     settled,
+    signals_looked_for,
 )
 from hacs_crawler.state.jsonl import (
     LONGEST_LINE_BYTES,
@@ -60,28 +61,26 @@ from hacs_crawler.state.page import UPDATES, Harvest, News, Page, Updates, Visit
 from hacs_crawler.state.recorded import Recorded, merged, on_their_sites
 from hacs_crawler.state.reestimation import Run, advanced, follow_prior, new_run, stopped_run
 from hacs_crawler.state.reputation import Reputations
+from hacs_crawler.state.signal_sources import (
+    Source,
+    known_sources,
+    read_sources,
+    source_id,
+    write_sources,
+)
 from hacs_crawler.state.signals import (
-    KINDS,
     Hearing,
     Others,
-    Source,
     hear,
-    heard_kinds,
-    known_sources,
     read_hearings,
-    read_reputations,
-    read_sources,
     refit_signals,
-    source_id,
     trusted_sources,
-    write_sources,
 )
 from hacs_crawler.state.site_links import LinkClaim, claimed_of
 from hacs_crawler.state.store import SCHEMA, Annotation, Ids, Rows, Store
 from hacs_crawler.state.varying import forget_varying, learn_varying, read_varying
 
 __all__ = [
-    "KINDS",
     "LONGEST_LINE_BYTES",
     "PAGES_A_CALL",
     "RECORD",
@@ -135,7 +134,6 @@ __all__ = [
     "forget_varying",
     "has_new_links",
     "hear",
-    "heard_kinds",
     "heard_of",
     "histories",
     "is_export",
@@ -158,12 +156,12 @@ __all__ = [
     "read_export",
     "read_hearings",
     "read_outcomes",
-    "read_reputations",
     "read_sources",
     "read_varying",
     "refit_signals",
     "settled",
     "share_of_time",
+    "signals_looked_for",
     "sorted_outcomes",
     "source_id",
     "split_replicas",

@@ -32,12 +32,14 @@ RECORD: Final = np.dtype(
         ("watched", "<f4"),
         ("quiet_count", "<f4"),
         ("quiet_days", "<f4"),
+        ("rate", "<f4"),
+        ("log_sd", "<f4"),
     ]
 )
 """What was heard of a page; see `model.Heard`. Times in seconds since 1970 UTC, 0 for none.
 
-`latest` is what the source said of the page when it was last `read`: that may be before `visit`, or,
-where it named a day, after it was read.
+`rate` and `log_sd` are as in the page's row at its last `visit`. `latest` is what the source said of the
+page when it was last `read`: that may be before `visit`, or, where it named a day, after it was read.
 """
 Records = NDArray[np.void]
 VISITS_OF_A_RATE: Final = 2
@@ -94,7 +96,9 @@ def settled(records: Records, rows: Rows, estimation: Estimation) -> tuple[Recor
     some, their = records[places], rows[places]
     updated = (their["updates"] > 0) & (their["last_update"] > some["visit"])
     days = (their["last_visit"] - some["visit"]) / DAY
-    gaps = Gaps(places, heard_of(some), *rates_of(their, estimation), days, updated)
+    # as it was before the gap: what that brought would else count twice
+    rates = some["rate"].astype(np.float64), some["log_sd"].astype(np.float64)
+    gaps = Gaps(places, heard_of(some), *rates, days, updated)
 
     after = records.copy()
     quiet = places[~updated]
@@ -109,6 +113,8 @@ def settled(records: Records, rows: Rows, estimation: Estimation) -> tuple[Recor
     after["before"] = np.where(rows["updates"] > 0, rows["before_update"], 0)
     after["first"][is_over] = np.where(is_new, records["latest"], 0)[is_over]
     after["count"][is_over] = is_new[is_over]
+    rate, log_sd = rates_of(rows, estimation)
+    after["rate"][is_over], after["log_sd"][is_over] = rate[is_over], log_sd[is_over]
     begin = np.where(is_new, records["latest"], visit)
     watched = np.maximum(records["read"] - begin, 0) / DAY
     after["watched"][is_over] = np.where(visit > 0, watched, 0.0)[is_over]
@@ -169,6 +175,13 @@ def open_likelihood(records: Records, rows: Rows, estimation: Estimation) -> Flo
     rates = rates_of(rows[places], estimation)
     found[places] = open_log_likelihood(heard_of(records[places]), *rates)
     return found
+
+
+def signals_looked_for(records: Records, rows: Rows, estimation: Estimation) -> FloatArray:
+    """Return how many signals there were since the last visits, or could be expected if that is more."""
+    rate, _ = rates_of(rows, estimation)
+    found: FloatArray = np.maximum(records["count"], rate * records["watched"])
+    return np.where(records["visit"] > 0, found, 0.0)
 
 
 def rates_of(rows: Rows, estimation: Estimation) -> tuple[FloatArray, FloatArray]:

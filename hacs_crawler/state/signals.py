@@ -7,10 +7,9 @@ pages.
 
 from __future__ import annotations
 
-import json
 import struct
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final, Literal
 
@@ -18,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hacs_crawler.exceptions import StateError
-from hacs_crawler.links import fingerprint
 from hacs_crawler.model import (
     POINTS,
     USUAL_PINGS,
@@ -37,8 +35,10 @@ from hacs_crawler.state.heard import (
     read_again,
     read_before_visits,
     settled,
+    signals_looked_for,
 )
 from hacs_crawler.state.reputation import Reputations
+from hacs_crawler.state.signal_sources import source_id, sources_by_id
 from hacs_crawler.state.store import Annotation, Ids, Store
 from hacs_crawler.utils.arrays import FloatArray, IndexArray
 from hacs_crawler.utils.text import safe_logger
@@ -46,43 +46,17 @@ from hacs_crawler.utils.text import safe_logger
 logger = safe_logger(__name__)
 
 Others = Literal["gone", "silent", "unread"]
-KINDS: Final = ("sitemap", "feed", "ping")
 NOTE: Final = "signals"
 """The note that says of which kinds there are signals, and what is expected of a new source."""
 MOST_PAGES: Final = 50_000
 """Of a source at most so many pages are listened to: as many as one sitemap may list."""
 SITES_A_CALL: Final = 10_000
-MOST_SITES: Final = 5_000
-"""Of a source the sites of which it lists pages are remembered up to this many."""
 MOST_SOURCES_TO_FIT: Final = 2_000
 _HEARD_VERSION: Final = 1
 _HEARD: Final = struct.Struct("<Bq")
 _WORTH_VERSION: Final = 1
-_WORTH: Final = struct.Struct("<Bff")
+_WORTH: Final = struct.Struct("<Bfff")
 _TRIES: Final = 5
-
-
-def source_id(origin: str) -> int:
-    """Return the 64-bit number of a host as a source of signals, whatever its scheme and `www.`."""
-    netloc = origin.lower().partition("://")[2] or origin.lower()
-    return fingerprint(netloc.removeprefix("www."))
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """How a host's source of one kind is read: where it is, and when that was done; seconds, 0 never.
-
-    `origin` is scheme and host. `files` are what it was last found in, each with its ETag and its
-    Last-Modified, "" for none. `sites` are the numbers of the sites of which it lists pages. `tried` is
-    when it was last asked for, `failures` how often in a row that brought nothing.
-    """
-
-    origin: str
-    tried: int = 0
-    read: int = 0
-    failures: int = 0
-    files: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    sites: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,32 +123,6 @@ def read_reputations(store: Store, kind: str, sources: Sequence[int]) -> Reputat
     return Reputations.joined([_worth_of(found.get(source, b"")) for source in sources])
 
 
-def read_sources(store: Store, kind: str, origins: Sequence[str]) -> dict[str, Source]:
-    """Return how the sources of hosts are read, by the origins asked for; new ones for the others."""
-    found = store.annotations(_source(kind), [source_id(origin) for origin in origins])
-    sources = {origin: _source_of(found.get(source_id(origin), b"")) for origin in origins}
-    return {origin: source or Source(origin) for origin, source in sources.items()}
-
-
-def known_sources(store: Store, kind: str, most: int) -> list[Source]:
-    """Return sources that are known, those tried longest ago first."""
-    found = []
-    for batch in store.all_annotations(_source(kind)):
-        found += [one for body in batch.values() if (one := _source_of(body)) is not None]
-        found = sorted(found, key=lambda one: (one.tried, one.origin))[:most]
-    return found
-
-
-def write_sources(store: Store, kind: str, sources: Sequence[Source]) -> None:
-    """Keep how sources are read; of two that write one at once one counts."""
-    own = {source_id(source.origin): source for source in sources}
-    seen = store.annotations(_source(kind), list(own))
-    changes = [
-        Annotation(key, seen.get(key, b""), _source_bytes(source)) for key, source in own.items()
-    ]
-    store.annotate(_source(kind), changes)
-
-
 def hear(
     state: State,
     kind: str,
@@ -222,10 +170,12 @@ def hear(
             break
     else:
         return tuple(sites)  # others read the same source all the time
-    open_ = open_likelihood(records, rows, state.estimation).sum(axis=0)
-    _learn(
-        state.store, kind, origin, gaps.log_likelihood(), open_, int((records["visit"] > 0).sum())
-    )
+    seen = Reputations.empty(1)
+    all_ = np.zeros(len(records), np.int64)
+    looked_for = signals_looked_for(records, rows, state.estimation)
+    seen.set_open(all_, open_likelihood(records, rows, state.estimation), looked_for)
+    seen.pages[0] = np.count_nonzero(records["visit"])
+    _learn(state.store, kind, origin, gaps.log_likelihood(), seen)
     _note_kind(state.store, kind)
     return tuple(site for site, part in parts.items() if len(part))
 
@@ -256,13 +206,12 @@ def trusted_sources(store: Store, most: int) -> list[SourceTrust]:
             known += [(float(one.gaps[0]), int(one.pages[0]), key) for one, key in seen]
             known = sorted(known, reverse=True)[:most]
         keys = [key for _, _, key in known]
-        bodies = store.annotations(_source(kind), keys)
+        sources = sources_by_id(store, kind, keys)
         weights = posterior(read_reputations(store, kind, keys).log_likelihood(), prior)
         for (gaps, pages, key), own in zip(known, weights, strict=True):
-            source = _source_of(bodies.get(key, b""))
-            if source is not None:
-                trust = trust_of(own)
-                found.append(SourceTrust(kind, source.origin, source.read, gaps, pages, trust))
+            if key in sources:
+                origin, read = sources[key].origin, sources[key].read
+                found.append(SourceTrust(kind, origin, read, gaps, pages, trust_of(own)))
     return found
 
 
@@ -331,16 +280,14 @@ def _listed(
     return found
 
 
-def _learn(
-    store: Store, kind: str, origin: str, gaps: FloatArray, open_: FloatArray, pages: int
-) -> None:
+def _learn(store: Store, kind: str, origin: str, gaps: FloatArray, now: Reputations) -> None:
     key = source_id(origin)
     for _ in range(_TRIES):
         seen = store.annotations(_worth(kind), [key]).get(key, b"")
         worth = Reputations.joined([_worth_of(seen)])
         if len(gaps):
             worth.add_gaps(np.zeros(len(gaps), np.int64), gaps)
-        worth.open[0], worth.pages[0] = open_, pages
+        worth.open, worth.pages, worth.signals = now.open, now.pages, now.signals
         if not store.annotate(_worth(kind), [Annotation(key, seen, _worth_bytes(worth))]):
             return
     logger.debug("what was learned of %s was not kept: others write there all the time", origin)
@@ -352,10 +299,6 @@ def _heard(kind: str) -> str:
 
 def _worth(kind: str) -> str:
     return f"worth.{kind}"
-
-
-def _source(kind: str) -> str:
-    return f"source.{kind}"
 
 
 def _encoded(source: int, records: Records | None) -> bytes:
@@ -373,7 +316,7 @@ def _decoded(body: bytes) -> tuple[int, Records]:
 
 
 def _worth_bytes(worth: Reputations) -> bytes:
-    header = _WORTH.pack(_WORTH_VERSION, worth.gaps[0], worth.pages[0])
+    header = _WORTH.pack(_WORTH_VERSION, worth.gaps[0], worth.pages[0], worth.signals[0])
     numbers = np.concatenate([worth.closed[0], worth.open[0]]).astype("<f4")
     return header + numbers.tobytes()
 
@@ -382,32 +325,12 @@ def _worth_of(body: bytes) -> Reputations:
     worth = Reputations.empty(1)
     if len(body) != _WORTH.size + 8 * POINTS or body[0] != _WORTH_VERSION:
         return worth
-    _, worth.gaps[0], worth.pages[0] = _WORTH.unpack_from(body)
+    _, worth.gaps[0], worth.pages[0], worth.signals[0] = _WORTH.unpack_from(body)
     numbers = np.frombuffer(body, "<f4", offset=_WORTH.size).astype(np.float64)
     if not np.isfinite(numbers).all():
         return Reputations.empty(1)
     worth.closed[0], worth.open[0] = numbers[:POINTS], numbers[POINTS:]
     return worth
-
-
-def _source_bytes(source: Source) -> bytes:
-    value = {"version": 1, **asdict(replace(source, sites=source.sites[:MOST_SITES]))}
-    return json.dumps(value, separators=(",", ":")).encode()
-
-
-def _source_of(body: bytes) -> Source | None:
-    try:
-        value = json.loads(body)
-        return Source(
-            str(value["origin"]),
-            tried=int(value["tried"]),
-            read=int(value["read"]),
-            failures=int(value["failures"]),
-            files={str(url): (str(one[0]), str(one[1])) for url, one in value["files"].items()},
-            sites=tuple(map(int, value["sites"])),
-        )
-    except (AttributeError, IndexError, KeyError, TypeError, ValueError):
-        return None  # it is found anew
 
 
 def _damaged(note: object) -> StateError:

@@ -6,6 +6,7 @@ import gzip
 import re
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
 from hashlib import sha256
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -51,6 +52,7 @@ class Web:
         self.today = START
         self.asked: list[tuple[str, str]] = []
         self.robots = ""
+        self.feed = ""
         self._lock = Lock()
         web = self
 
@@ -105,7 +107,16 @@ class Web:
             page = int(found[1])
             count = int((self.today - START) / DAY) // (page + 2)
             links = "".join(f'<a href="/l{page}-{k}">x</a>' for k in range(count + 1))
-            return 200, {"Content-Type": "text/html"}, f"<html><body>{links}".encode()
+            head = f'<link rel="alternate" type="application/rss+xml" href="{self.feed}">'
+            body = f"<html><head>{head if self.feed else ''}</head><body>{links}"
+            return 200, {"Content-Type": "text/html"}, body.encode()
+        if path == "/feed.xml":
+            entries = "".join(
+                f"<item><link>{self.url(number, f'/p{page}.html')}</link>"
+                f"<pubDate>{format_datetime(self.updated(page))}</pubDate></item>"
+                for page in range(PAGES)
+            )
+            return 200, {}, f'<rss version="2.0"><channel>{entries}</channel></rss>'.encode()
         if path == "/robots.txt" and self.robots:
             return 200, {}, self.robots.encode()
         if path == "/robots.txt":
@@ -264,3 +275,20 @@ def test_a_sitemap_that_robots_txt_forbids_is_not_asked_for(
     web.robots = "User-agent: *\nDisallow: /sitemap.xml\n"
     crawl(0, web.pages()[:PAGES], HACS_SIGNALS=500)
     assert "/sitemap.xml" not in {path for _, path in web.asked}
+
+
+def test_a_feed_that_a_page_announces_is_read_from_the_next_run_on(
+    web: Web, project: Project, crawl: Callable[..., Crawl]
+) -> None:
+    web.feed = "/feed.xml"
+    urls = web.pages()[3 * PAGES : 4 * PAGES]  # of a host without a sitemap
+    crawl(0, urls, HACS_SIGNALS=100)
+    assert "/feed.xml" not in {path for _, path in web.asked}
+    crawl(2, urls, HACS_SIGNALS=100)
+    assert "/feed.xml" in {path for _, path in web.asked}
+    store = open_store(project.state, "hacs", Path())
+    try:
+        (hearing,) = read_hearings(store, np.array([site_id(url) for url in urls]))
+    finally:
+        store.close()
+    assert (hearing.kind, len(hearing.records)) == ("feed", PAGES)

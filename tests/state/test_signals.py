@@ -103,7 +103,7 @@ def test_a_source_that_is_read_after_the_visit_still_tells_of_the_time_before_it
 ) -> None:
     state = visited(store)
     for turn in range(1, 9):
-        listen(state, 10 * turn - 5, dict.fromkeys(URLS, 10.0 * turn - 11))
+        listen(state, 10 * turn - 9.9, dict.fromkeys(URLS, 10.0 * turn - 11))
         visited(store, 10 * turn, links=1 + turn)
     assert trust_of(hearing(store).weights[0]).recall > 0.7
 

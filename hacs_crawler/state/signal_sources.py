@@ -1,0 +1,94 @@
+"""How the sources of signals are read: where they are, and when that was done last."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Final
+
+from hacs_crawler.links import fingerprint
+from hacs_crawler.state.store import Annotation, Store
+
+MOST_SITES: Final = 5_000
+"""Of a source the sites of which it lists pages are remembered up to this many."""
+
+
+def source_id(origin: str) -> int:
+    """Return the 64-bit number of a host as a source of signals, whatever its scheme and `www.`."""
+    netloc = origin.lower().partition("://")[2] or origin.lower()
+    return fingerprint(netloc.removeprefix("www."))
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """How a host's source of one kind is read: where it is, and when that was done; seconds, 0 never.
+
+    `origin` is scheme and host. `files` are what it was last found in, each with its ETag and its
+    Last-Modified, "" for none. `sites` are the numbers of the sites of which it lists pages. `tried` is
+    when it was last asked for, `failures` how often in a row that brought nothing.
+    """
+
+    origin: str
+    tried: int = 0
+    read: int = 0
+    failures: int = 0
+    files: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    sites: tuple[int, ...] = ()
+
+
+def read_sources(store: Store, kind: str, origins: Sequence[str]) -> dict[str, Source]:
+    """Return how the sources of hosts are read, by the origins asked for; new ones for the others."""
+    found = store.annotations(_source(kind), [source_id(origin) for origin in origins])
+    sources = {origin: _source_of(found.get(source_id(origin), b"")) for origin in origins}
+    return {origin: source or Source(origin) for origin, source in sources.items()}
+
+
+def sources_by_id(store: Store, kind: str, keys: Sequence[int]) -> dict[int, Source]:
+    """Return sources by their numbers, of those that are known."""
+    found = store.annotations(_source(kind), keys)
+    sources = {key: _source_of(body) for key, body in found.items()}
+    return {key: source for key, source in sources.items() if source is not None}
+
+
+def known_sources(store: Store, kind: str, most: int) -> list[Source]:
+    """Return sources that are known, those tried longest ago first."""
+    found = []
+    for batch in store.all_annotations(_source(kind)):
+        found += [one for body in batch.values() if (one := _source_of(body)) is not None]
+        found = sorted(found, key=lambda one: (one.tried, one.origin))[:most]
+    return found
+
+
+def write_sources(store: Store, kind: str, sources: Sequence[Source]) -> None:
+    """Keep how sources are read; of two that write one at once one counts."""
+    own = {source_id(source.origin): source for source in sources}
+    seen = store.annotations(_source(kind), list(own))
+    changes = [
+        Annotation(key, seen.get(key, b""), _source_bytes(source)) for key, source in own.items()
+    ]
+    store.annotate(_source(kind), changes)
+
+
+def _source_bytes(source: Source) -> bytes:
+    value = {"version": 1, **asdict(replace(source, sites=source.sites[:MOST_SITES]))}
+    return json.dumps(value, separators=(",", ":")).encode()
+
+
+def _source_of(body: bytes) -> Source | None:
+    try:
+        value = json.loads(body)
+        return Source(
+            str(value["origin"]),
+            tried=int(value["tried"]),
+            read=int(value["read"]),
+            failures=int(value["failures"]),
+            files={str(url): (str(one[0]), str(one[1])) for url, one in value["files"].items()},
+            sites=tuple(map(int, value["sites"])),
+        )
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError):
+        return None  # it is found anew
+
+
+def _source(kind: str) -> str:
+    return f"source.{kind}"
