@@ -172,8 +172,7 @@ class AskedPages:
         self._under_way: dict[int, Asked] = {}
         self._waiting: dict[int, Asked] = {}
         self._callbacks: set[str] = set()
-        self.not_kept = 0
-        """Requests that cannot be asked like that again."""
+        self._not_kept: set[int] = set()
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -182,7 +181,7 @@ class AskedPages:
         """Remember how a page is asked for, until it is known whether that shows it."""
         asked = asked_of(request, self._spider)
         if asked is None:
-            self.not_kept += 1
+            self._not_kept.add(page_id)
         else:
             self._under_way[page_id] = asked
 
@@ -196,6 +195,16 @@ class AskedPages:
         if asked is not None:
             self._waiting[page_id] = replace(asked, leads_on=bool(requests and not items))
             self._callbacks |= {asked.callback, asked.errback}
+
+    def log_what_is_not_kept(self) -> None:
+        """Say how many pages cannot be visited again by themselves."""
+        if self._not_kept:
+            logger.info(
+                "%d pages cannot be visited again by themselves: their callback is no public method of "
+                "the spider %s, or their cb_kwargs hold what JSON cannot (docs/every-page.md)",
+                len(self._not_kept),
+                self._spider.name,
+            )
 
     def take(self) -> Callable[[State], None]:
         """Return a function that writes what was gathered into the state; forget it."""

@@ -149,17 +149,21 @@ def prediction_of(request: Request) -> Prediction | None:
     return cast(Prediction, prediction) if isinstance(prediction, dict) else None
 
 
-def forget_copied_meta(request: Request) -> None:
-    """Remove what a spider copied from a response's meta, unless it asks for the same page again."""
+def forget_copied_meta(request: Request) -> bool:
+    """Remove what a spider copied from a response's meta, unless it asks for the same page again.
+
+    Returns whether it does.
+    """
     meta = request.meta
     outcome = meta.get("hacs")
     if not isinstance(outcome, Outcome | NotObserved):
-        return
+        return False
     if request.url == outcome.requested_url:
         meta["hacs"] = True
-        return
+        return True
     for key in _OF_ITS_OWN:
         meta.pop(key, None)
+    return False
 
 
 def is_start(request: Request) -> bool:

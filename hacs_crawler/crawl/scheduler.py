@@ -133,11 +133,11 @@ class HacsScheduler(BaseScheduler):
         if take_put_back_mark(request):
             self._paused.setdefault(self._downloads.slot_of(request), deque()).append(request)
             return True
-        forget_copied_meta(request)
+        is_again = forget_copied_meta(request)
         if self._session.care is not None:
             self._session.care.note(request, self._spider)
         page_id = self._page_to_rank(request)
-        if page_id is None:
+        if page_id is None or is_again:  # what was let through once is, as a spider's own retry
             return self._pass_on(request)
         if self._session.crew is None and self._is_filtered(request):
             return False

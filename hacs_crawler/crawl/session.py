@@ -351,7 +351,7 @@ class Session:
                 await last()
             self._note_unfinished()
             await self._pages.close()
-            await self._keep_asked()
+            await self._keep_asked(is_last=True)
             if self.sources is not None:
                 await self.sources.close()
             if lost := self._pages.lost:
@@ -418,9 +418,13 @@ class Session:
             self._note_state_error(error)
             logger.warning("The prior was not fitted anew, or not all pages follow it: %s", error)
 
-    async def _keep_asked(self) -> None:
+    async def _keep_asked(self, *, is_last: bool = False) -> None:
         """Write how pages were asked for; without that they are visited, but not by themselves."""
-        if self.asked is None or not len(self.asked):
+        if self.asked is None:
+            return
+        if is_last:
+            self.asked.log_what_is_not_kept()
+        if not len(self.asked):
             return
         try:
             await self.pages.once(lambda state, write: write(state), self.asked.take())

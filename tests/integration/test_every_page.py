@@ -384,3 +384,40 @@ def test_what_a_redis_queue_feeds_is_ranked_in_its_batches(
     assert site.visited() == ["/busy", "/quiet"]
     assert last.stat("hacs/ranked") == 2
     assert last.stat("hacs/visits") == 2
+
+
+RETRIES = """
+    import scrapy
+
+
+    class Retries(scrapy.Spider):
+        name = "retries"
+
+        def __init__(self, url, *args, **kwargs):
+            super().__init__(*args, **kwargs)
+            self.start_urls = [url + "/"]
+
+        def parse(self, response):
+            for link in response.css("a::attr(href)").getall():
+                yield response.follow(link, lambda one: self.parse_item(one))
+
+        def parse_item(self, response):
+            if not response.meta.get("again"):
+                yield response.request.replace(
+                    dont_filter=True, meta={**response.meta, "again": True}
+                )
+            else:
+                yield {"url": response.url}
+"""
+
+
+def test_a_request_made_again_by_the_spider_is_neither_ranked_nor_left_out(
+    any_spider: AnySpider, site: Site
+) -> None:
+    site.set("/", "/a", "/b")
+    for path in ("/a", "/b"):
+        site.set(path, "/x")
+    crawl = any_spider.run(RETRIES, HACS_PAGES="all", HACS_BUDGET=3)
+    assert sorted(site.visited()) == ["/", "/a", "/a", "/b", "/b"]
+    assert len(crawl.items) == 2
+    assert "2 pages cannot be visited again by themselves" in crawl.log
