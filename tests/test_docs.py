@@ -34,7 +34,10 @@ ABOUT_THE_CODE = ("docs/architecture.md", "CONTRIBUTING.md")
 PAGES = [
     *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")),
     *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "examples").rglob("*.md")),
+    ROOT / "benchmarks" / "README.md",
 ]
+NAVIGATION = ROOT / "docs" / "index.md"
 SOURCES = {
     path: path.read_text()
     for folder in ("hacs_crawler", "middlewares", "spiders")
@@ -204,9 +207,28 @@ def test_what_a_simulation_reports_and_simulates_is_documented() -> None:
     assert {*others, *without_cost} == set(BASELINES)
 
 
-def test_the_readmes_settings_are_the_settings_with_their_defaults() -> None:
-    rows = re.findall(r"^\| `(HACS_\w+)` \| `([^`]+)` \|", (ROOT / "README.md").read_text(), re.M)
-    assert [(name, ast.literal_eval(default)) for name, default in rows] == list(DEFAULTS.items())
+def test_every_setting_has_a_section_and_every_section_is_a_setting() -> None:
+    text = (ROOT / "docs" / "settings.md").read_text()
+    assert sorted(re.findall(r"^## (HACS_\w+)$", text, re.M)) == sorted(DEFAULTS)
+
+
+def test_the_readmes_settings_have_their_defaults() -> None:
+    rows = re.findall(
+        r"^\| ((?:`HACS_\w+`(?:, )?)+) \| `([^`]+)` \|", (ROOT / "README.md").read_text(), re.M
+    )
+    assert len(rows) == 9
+    for names, default in rows:
+        for name in re.findall(r"\w+", names):
+            assert DEFAULTS[name] == ast.literal_eval(default)
+
+
+def test_the_navigation_leads_to_every_page_once() -> None:
+    listed = re.findall(r"^- \[[^]]+\]\(([^)#]+)\)", NAVIGATION.read_text(), re.M)
+    assert sorted((NAVIGATION.parent / place).resolve() for place in listed) == sorted(
+        page
+        for page in PAGES
+        if page != NAVIGATION and (page.parent.name != "examples" or page.name == "README.md")
+    )
 
 
 @pytest.mark.parametrize("name", DEFAULTS)

@@ -93,12 +93,12 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 class Server(ThreadingHTTPServer):
-    """Serves one site on a free port of this machine."""
+    """Serves one site on a port of this machine: a free one, unless told otherwise; raises OSError."""
 
     daemon_threads = True
 
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
+    def __init__(self, port: int = 0) -> None:
+        super().__init__(("127.0.0.1", port), _Handler)
         self.site: Site = lambda _: NOT_FOUND
         self.note: Note = lambda _path, _status, _agent: None
 

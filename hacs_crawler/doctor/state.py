@@ -1,4 +1,4 @@
-"""The state, whatever keeps it: that it opens, takes notes, and that its pages can be read."""
+"""The state, whatever keeps it: that it opens, can be written, and that its pages can be read."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from hacs_crawler.model import CHURNING
 from hacs_crawler.ranking.plan import read_rows
 from hacs_crawler.state import SCHEMA, Estimation, Ids, Rows, State, Store, decode_page
 from hacs_crawler.utils.progress import Progress
+from hacs_crawler.utils.text import counted
 from hacs_crawler.utils.times import DAY, SKEW_SECONDS
 
 NOTE = "doctor"
@@ -90,7 +91,7 @@ def _time_checks(rows: Rows, now: float) -> Iterator[Check]:
         days = (last.max() - now) / DAY
         yield warning(
             "visits",
-            f"{int(in_future.sum())} pages were last visited in the future, up to {days:.1f} days",
+            f"{counted(int(in_future.sum()), 'page')} last visited in the future, up to {days:.1f} days",
             "set the clock, here or where they were recorded; until then such visits are set aside",
         )
     elif last.any():
@@ -110,8 +111,8 @@ def _churn_checks(state: State, ids: Ids, rows: Rows) -> Iterator[Check]:
     share = 100.0 * visits[is_churning].sum() / max(int(visits.sum()), 1)
     yield warning(
         "churn",
-        f"{int(is_churning.sum())} pages of {sites} sites show new links at every request, however "
-        f"soon; they have {share:.0f} % of the visits that are kept: {', '.join(urls)}",
+        f"{counted(int(is_churning.sum()), 'page')} of {counted(sites, 'site')}: new links at every "
+        f"request, however soon; they have {share:.0f} % of the visits that are kept: {', '.join(urls)}",
         "they are ranked by what time brings; HACS_LINKS_DENY leaves their changing links out at once",
     )
 

@@ -1,4 +1,4 @@
-"""An evaluation as one HTML page that loads nothing: figures are drawn into it."""
+"""An evaluation as a self-contained HTML page: figures are drawn into it."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The report: what HACS knows, plans and has found, as one HTML page that loads nothing."""
+"""The report: what HACS knows, plans and has found, as a self-contained HTML page."""

@@ -1,4 +1,4 @@
-"""A report's data as one HTML page that loads nothing and runs no script but its own."""
+"""A report's data as a self-contained HTML page that runs no script but its own."""
 
 from __future__ import annotations
 

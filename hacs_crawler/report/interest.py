@@ -1,4 +1,4 @@
-"""The page of `hacs interest report`: curves, classes, sites, and what is unsure; it loads nothing."""
+"""The page of `hacs interest report`: curves, classes, sites, and what is unsure, self-contained."""
 
 from __future__ import annotations
 

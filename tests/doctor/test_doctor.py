@@ -179,7 +179,7 @@ def test_visits_in_the_future_are_counted(filled: str, monkeypatch: pytest.Monke
     monkeypatch.setitem(sys.modules, "test_doctor", sys.modules[__name__])
     found = checks(HACS_STATE=filled, HACS_CLOCK="test_doctor.slow_clock")
     said = trouble(found, Status.WARNING, "visits")
-    assert said == "400 pages were last visited in the future, up to 9.0 days"
+    assert said == "400 pages last visited in the future, up to 9.0 days"
 
 
 def slow_clock() -> float:

@@ -1,0 +1,106 @@
+"""What the tutorial says is what happens: each command is run, and its output compared."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tutorial_support import TUTORIAL, Step, reader, rewritten, steps
+
+NUMBER = re.compile(r"-?\d[\d,]*(?:\.\d+)?")
+PLACE = re.compile(r"\d+(?:st|nd|rd|th)")
+WEB = re.compile(r"http://127\.0\.0\.1:8123/~\S*")
+
+
+def differences(expected: str, found: str, share: float = 0.1) -> list[tuple[str, str]]:
+    """The words that differ, however lines are broken; numbers may differ by a share.
+
+    Which of several pages of equal p comes first is left to the web's port, and p to the second.
+    """
+    if expected.endswith("…"):
+        expected, found = expected[:-1].rstrip(), found[: len(expected) - 1].rstrip()
+    words, others = (re.sub(r"[-|:]{3,}", "-", text).split() for text in (expected, found))
+    if len(words) != len(others):
+        return [(expected, found)]
+    pairs = zip(words, others, strict=True)
+    return [(one, other) for one, other in pairs if not are_alike(one, other, share)]
+
+
+def are_alike(one: str, other: str, share: float) -> bool:
+    if any(kind.fullmatch(one) and kind.fullmatch(other) for kind in (WEB, PLACE)):
+        return True
+    return NUMBER.sub("0", one) == NUMBER.sub("0", other) and all(
+        abs(a - b) <= max(share * abs(a), 2.0 if a.is_integer() else 0.02)
+        for a, b in zip(numbers(one), numbers(other), strict=True)
+    )
+
+
+def numbers(word: str) -> list[float]:
+    return [float(number.replace(",", "")) for number in NUMBER.findall(word)]
+
+
+def test_the_tutorials_commands_print_what_it_says(tmp_path: Path) -> None:
+    with reader(tmp_path) as one:
+        for step in steps(TUTORIAL.read_text()):
+            if step.file:
+                one.write(step)
+            else:
+                # months of choosing among pages of equal p drift further apart
+                share = 0.5 if "experiment" in step.command else 0.1
+                assert differences(step.output, one.run(step), share) == [], step.command
+    assert (tmp_path / "report.html").stat().st_size > 10_000
+
+
+def test_commands_and_files_are_read_in_their_order() -> None:
+    text = """
+```console
+$ one
+1
+$ for x in 1 2; do
+>   two
+> done
+a
+b
+```
+
+```python
+# at the end of settings.py
+A = 1
+```
+"""
+    assert list(steps(text)) == [
+        Step("one", "1"),
+        Step("for x in 1 2; do\n  two\ndone", "a\nb"),
+        Step(file="settings.py", content="A = 1\n", appends=True),
+    ]
+    assert rewritten(text, ["1", "a\nb"]) == text
+
+
+@pytest.mark.parametrize(
+    ("expected", "found"),
+    [
+        ("found 20 updates", "found 20\nupdates"),
+        ("p 0.3573, 27 of 130", "p 0.3571, 28 of 130"),
+        ("http://127.0.0.1:8123/~ada/", "http://127.0.0.1:8123/~bob/data.html"),
+        ("New project …", "New project 'authors', in a folder"),
+    ],
+)
+def test_small_differences_are_let_be(expected: str, found: str) -> None:
+    assert differences(expected, found) == []
+
+
+@pytest.mark.parametrize(
+    ("expected", "found"),
+    [
+        ("found 20 updates", "found 10 updates"),
+        ("found 20 updates", "found 20 update"),
+        ("found 20 updates", "found 20 updates more"),
+        ("p 0.3573", "p 0.2573"),
+        ("New project …", "Old project 'authors'"),
+        ("http://127.0.0.1:8123/~ada/", "-"),
+    ],
+)
+def test_other_differences_are_found(expected: str, found: str) -> None:
+    assert differences(expected, found) != []
