@@ -21,6 +21,8 @@ def test_the_end_of_a_run_compares_predictions_as_calibration_does(stats, caplog
         stats.count_prediction(*pair)
     assert stats.expectation() == summary(p, found)
     assert stats.predicted == 4
+    assert stats.collector.get_value("hacs/expected_updates") == sum(p)
+    assert stats.collector.get_value("hacs/found_updates") == 2
     with caplog.at_level(logging.INFO):
         stats.log_summary()
     assert "of 4 ranked pages known before, 2 had an update and 1.9 were predicted" in caplog.text

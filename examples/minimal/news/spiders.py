@@ -1,0 +1,16 @@
+import scrapy
+
+from hacs_crawler.outcome import Outcome
+
+
+class NewsSpider(scrapy.Spider):
+    name = "news"
+    start_urls = ["https://quotes.toscrape.com/", "https://books.toscrape.com/"]
+
+    def parse(self, response):
+        outcome = response.meta["hacs"]
+        if not isinstance(outcome, Outcome):  # no HTML: nothing was observed
+            return
+        for href in response.css("a::attr(href)").getall():
+            if outcome.is_new(response.urljoin(href)):  # no earlier visit to this page showed it
+                yield {"link": response.urljoin(href), "page": response.url}

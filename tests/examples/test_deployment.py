@@ -1,0 +1,185 @@
+"""What examples/ has for containers and systemd fits together, as far as can be seen without them."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import shutil
+import subprocess
+import tomllib
+from configparser import ConfigParser
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from hacs_crawler.crawl.prometheus import metrics_of
+from integration_support import ROOT
+
+FLEET = ROOT / "examples" / "fleet"
+SYSTEMD = ROOT / "examples" / "systemd"
+METRIC = re.compile(r"\b(?:hacs|scrapy)_\w+")
+COPY = re.compile(r"^COPY (.+)$", re.MULTILINE)
+
+
+def read(name: str) -> Any:
+    return yaml.safe_load((FLEET / name).read_text())
+
+
+COMPOSE = read("compose.yaml")
+SERVICES = COMPOSE["services"]
+DOCKERFILE = (FLEET / "Dockerfile").read_text()
+DASHBOARD = json.loads((FLEET / "grafana" / "hacs.json").read_text())
+ALERTS = [rule for group in read("alerts.yml")["groups"] for rule in group["rules"]]
+
+
+def copied() -> list[str]:
+    """The sources that the image is made of."""
+    return [part for line in COPY.findall(DOCKERFILE) for part in line.split()[:-1]]
+
+
+@cache
+def served_metrics() -> set[str]:
+    """The metrics of every stat that is documented, and of Scrapy's that the dashboard shows."""
+    table = (ROOT / "docs" / "reference.md").read_text().split("## Meta keys")[0]
+    stats = re.findall(r"^\| `(hacs/[^`]+)` \|", table, re.MULTILINE)
+    named = {re.sub(r"<\w+>", "x", stat): 1 for stat in [*stats, "hacs/dropped/x"]}
+    scrapys = {"downloader/request_bytes": 1, "downloader/response_bytes": 1}
+    waiting = {"hacs/waiting_visits": 1}
+    return {family.name for family in metrics_of(named | scrapys | waiting, "news")}
+
+
+def test_the_fleet_has_three_workers_a_redis_that_keeps_what_it_gets_and_two_that_watch() -> None:
+    assert sorted(SERVICES) == ["grafana", "prometheus", "redis", "worker"]
+    assert SERVICES["worker"]["deploy"]["replicas"] == 3
+    redis = shlex.split(SERVICES["redis"]["command"])
+    assert redis[redis.index("--appendonly") + 1] == "yes"
+    assert redis[redis.index("--maxmemory-policy") + 1] == "noeviction"
+
+
+def test_every_image_has_a_version_and_no_port_is_open_to_the_network() -> None:
+    images = [service["image"] for service in SERVICES.values() if "image" in service]
+    assert all(re.search(r":v?\d", image) for image in images)
+    ports = [port for service in SERVICES.values() for port in service.get("ports", ())]
+    assert ports
+    assert all(port.startswith("127.0.0.1:") for port in ports)
+
+
+def test_what_is_mounted_exists() -> None:
+    mounts = [mount for service in SERVICES.values() for mount in service.get("volumes", ())]
+    sources = [mount.split(":")[0] for mount in mounts]
+    files = [source for source in sources if source.startswith(".")]
+    assert files
+    assert all((FLEET / file).is_file() for file in files)
+    assert sorted(set(sources) - set(files)) == sorted(COMPOSE["volumes"])
+
+
+def test_the_image_is_made_of_files_that_exist_and_of_all_that_the_package_needs() -> None:
+    build = SERVICES["worker"]["build"]
+    assert (FLEET / build["context"]).resolve() == ROOT
+    assert (ROOT / build["dockerfile"]) == FLEET / "Dockerfile"
+    assert all((ROOT / source).exists() for source in copied())
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    folders = {path.split("/")[0] for path in project["tool"]["setuptools"]["package-dir"].values()}
+    licences = {name.split("/")[0] for name in project["project"]["license-files"]}
+    assert {project["project"]["readme"], "pyproject.toml", *folders, *licences} <= set(copied())
+
+
+def test_the_image_installs_extras_that_exist_and_those_that_the_settings_need() -> None:
+    (extras,) = re.findall(r'"/source\[([\w,]+)\]"', DOCKERFILE)
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert set(extras.split(",")) <= project["optional-dependencies"].keys()
+    assert {"fleet", "metrics"} <= set(extras.split(","))
+
+
+def test_the_image_crawls_seeds_that_are_in_it() -> None:
+    (command,) = re.findall(r"^CMD (.+)$", DOCKERFILE, re.MULTILINE)
+    (seeds,) = [part for part in json.loads(command) if part.startswith("seeds=")]
+    assert seeds.removeprefix("seeds=") in {Path(source).name for source in copied()}
+
+
+def test_prometheus_asks_every_worker_where_it_serves_its_stats() -> None:
+    (job,) = read("prometheus.yml")["scrape_configs"]
+    (discovery,) = job["dns_sd_configs"]
+    assert discovery["names"] == ["worker"]
+    assert SERVICES["worker"]["environment"]["HACS_METRICS"].endswith(f":{discovery['port']}")
+    assert read("prometheus.yml")["rule_files"] == ["alerts.yml"]
+
+
+def test_grafana_finds_prometheus_and_the_dashboard() -> None:
+    (source,) = read("grafana/datasources.yml")["datasources"]
+    assert source["url"] == "http://prometheus:9090"
+    asked = {panel["datasource"]["uid"] for panel in DASHBOARD["panels"]}
+    assert asked == {source["uid"]}
+    (provider,) = read("grafana/dashboards.yml")["providers"]
+    mounts = SERVICES["grafana"]["volumes"]
+    assert f"./grafana/hacs.json:{provider['options']['path']}/hacs.json:ro" in mounts
+
+
+@pytest.mark.parametrize("panel", DASHBOARD["panels"], ids=lambda panel: panel["title"])
+def test_a_panel_shows_metrics_that_crawls_serve(panel: dict[str, Any]) -> None:
+    for target in panel["targets"]:
+        asked = set(METRIC.findall(target["expr"]))
+        assert asked <= served_metrics()
+        assert asked or target["expr"] == 'sum(up{job="hacs"})'
+
+
+def test_panels_do_not_overlap() -> None:
+    cells = [
+        (x, y)
+        for panel in DASHBOARD["panels"]
+        for place in [panel["gridPos"]]
+        for x in range(place["x"], place["x"] + place["w"])
+        for y in range(place["y"], place["y"] + place["h"])
+    ]
+    assert len(cells) == len(set(cells))
+    assert max(x for x, _ in cells) == 23
+
+
+@pytest.mark.parametrize("rule", ALERTS, ids=lambda rule: rule["alert"])
+def test_an_alert_asks_for_metrics_that_crawls_serve_and_says_what_to_do(
+    rule: dict[str, Any],
+) -> None:
+    asked = set(METRIC.findall(rule["expr"]))
+    assert asked
+    assert asked <= served_metrics()
+    assert rule["annotations"]["description"]
+
+
+def test_there_are_alerts_for_no_visits_a_wrong_p_and_an_absent_state() -> None:
+    names = ["HacsNoVisits", "HacsPredictionsOff", "HacsStateAway"]
+    assert [rule["alert"] for rule in ALERTS] == names
+
+
+def test_the_timer_starts_the_service_and_the_service_crawls() -> None:
+    timer, service = (unit(name) for name in ("hacs-crawl.timer", "hacs-crawl.service"))
+    assert timer["Timer"]["OnCalendar"]
+    assert timer["Install"]["WantedBy"] == "timers.target"
+    command = shlex.split(service["Service"]["ExecStart"])
+    assert command[1:3] == ["crawl", "news"]
+    assert service["Service"]["ReadWritePaths"] == service["Service"]["WorkingDirectory"]
+
+
+def unit(name: str) -> ConfigParser:
+    parsed = ConfigParser(interpolation=None)
+    parsed.optionxform = str  # type: ignore[assignment, method-assign]
+    parsed.read(SYSTEMD / name)
+    return parsed
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="no systemd-analyze")
+def test_systemd_takes_the_units(tmp_path: Path) -> None:
+    """It wants to see the program, which is not installed here."""
+    (tmp_path / "hacs-crawl.timer").write_text((SYSTEMD / "hacs-crawl.timer").read_text())
+    service = (SYSTEMD / "hacs-crawl.service").read_text()
+    program = re.sub(r"^ExecStart=\S+", "ExecStart=/bin/true", service, flags=re.MULTILINE)
+    (tmp_path / "hacs-crawl.service").write_text(program)
+    files = [str(tmp_path / name) for name in ("hacs-crawl.timer", "hacs-crawl.service")]
+    done = subprocess.run(
+        ["systemd-analyze", "verify", *files], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")

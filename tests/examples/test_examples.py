@@ -1,0 +1,186 @@
+"""The projects of examples/ are run as a user would, on a local site in place of theirs."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import forks
+from browser import CHROMIUM, needs_chromium
+from integration_support import QUICK, ROOT, Crawl, finish
+from scripted_site import scripted_site
+from servers import Site, redis_server
+
+EXAMPLES = ROOT / "examples"
+CLOCK = """
+import os
+import time
+
+
+def now():
+    return time.time() + float(os.environ["HACS_TESTS_LATER"])
+"""
+DAY = 86_400
+
+
+class Example:
+    """A copy of an example's project, which asks a local site instead of those that it names."""
+
+    def __init__(self, name: str, folder: Path) -> None:
+        self.folder = folder / name
+        shutil.copytree(EXAMPLES / name, self.folder, ignore=shutil.ignore_patterns("__pycache__"))
+        (self.settings,) = self.folder.glob("*/settings.py")
+        self.package = self.settings.parent.name
+        (self.settings.parent / "clock.py").write_text(CLOCK)
+
+    def instead(self, url: str, local: str) -> None:
+        """Have the spider ask a local address."""
+        file = self.settings.with_name("spiders.py")
+        assert url in file.read_text()
+        file.write_text(file.read_text().replace(url, local))
+
+    def run(
+        self,
+        program: str,
+        *arguments: str,
+        days: float = 0.0,
+        options: tuple[str, ...] = (),
+        **more: str,
+    ) -> Crawl:
+        """Run `scrapy` or `hacs` in the project, some days from now."""
+        named = (f"HACS_CLOCK={self.package}.clock.now", *options)
+        command = (*arguments, *(part for one in named for part in ("-s", one)))
+        environment = {**os.environ, "HACS_TESTS_LATER": str(days * DAY), **more}
+        done = forks.run(program, command, self.folder, environment=environment)
+        run = Crawl(done.returncode, done.stderr.decode(), done.stdout.decode())
+        assert run.exit_status == 0, run.log
+        return run
+
+    def crawl(self, *settings: str, days: float = 0.0, **more: str) -> Crawl:
+        """Run its spider, without the delays that other people's servers are owed."""
+        arguments = ("crawl", self.package, "-O", "-:json")
+        run = self.run("scrapy", *arguments, days=days, options=(*QUICK, *settings), **more)
+        assert "Traceback" not in run.log
+        return run
+
+
+@pytest.fixture
+def example(tmp_path: Path) -> Callable[[str], Example]:
+    return lambda name: Example(name, tmp_path)
+
+
+def test_the_readmes_spider_is_the_minimal_project(example: Callable[[str], Example]) -> None:
+    spider = (EXAMPLES / "minimal" / "news" / "spiders.py").read_text()
+    settings = (EXAMPLES / "minimal" / "news" / "settings.py").read_text()
+    blocks = re.findall(r"^```python\n(.*?)^```$", (ROOT / "README.md").read_text(), re.M | re.S)
+    assert spider in blocks
+    assert any(block in settings for block in blocks)
+
+
+def test_the_minimal_project_yields_what_is_new(
+    example: Callable[[str], Example], site: Site
+) -> None:
+    minimal = example("minimal")
+    minimal.instead("https://quotes.toscrape.com", site.url)
+    minimal.instead("https://books.toscrape.com/", f"{site.url}/more")
+    site.set("/", "/old")
+    site.set("/more", "/old")
+    assert minimal.crawl().items == []
+    site.set("/", "/old", "/new")
+    assert minimal.crawl(days=1).items == [{"link": f"{site.url}/new", "page": f"{site.url}/"}]
+    rows = minimal.run("hacs", "rank", "--json", days=2).output.splitlines()
+    assert [json.loads(row)["url"] for row in rows] == [f"{site.url}/", f"{site.url}/more"]
+
+
+def test_the_crawl_spider_visits_its_books_again_directly(
+    example: Callable[[str], Example], site: Site
+) -> None:
+    books = example("crawlspider")
+    books.instead("https://books.toscrape.com/", f"{site.url}/")
+    named = [
+        f'<article><h3><a href="/book/{number}">a book</a></h3></article>' for number in (1, 2)
+    ]
+    listing = (
+        f'<html><body>{"".join(named)}<p class="next"><a href="/page/2">on</a></p></body></html>'
+    )
+    site.set("/")
+    site.pages["/"] = (200, {}, listing.encode())
+    for path in ("/page/2", "/book/1", "/book/2"):
+        site.set(path, "/")
+    first = books.crawl()
+    assert sorted(item["url"] for item in first.items) == [
+        f"{site.url}/book/1",
+        f"{site.url}/book/2",
+    ]
+    assert all(item["is_first"] for item in first.items)
+    site.set("/book/2", "/", "/author")
+    second = books.crawl(days=1)
+    assert second.stat("hacs/revisits") == 4
+    assert [item["url"] for item in second.items if item["is_update"]] == [f"{site.url}/book/2"]
+
+
+def test_the_sitemap_spider_visits_the_likeliest_pages_of_a_sitemap(
+    example: Callable[[str], Example], site: Site
+) -> None:
+    pages = example("sitemap")
+    pages.instead("https://www.example.org", site.url)
+    names = [f"/page/{number}" for number in range(6)]
+    urls = "".join(f"<url><loc>{site.url}{name}</loc></url>" for name in names)
+    sitemap = f'<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">{urls}</urlset>'
+    site.set("/sitemap.xml")
+    site.pages["/sitemap.xml"] = (200, {"Content-Type": "application/xml"}, sitemap.encode())
+    for day in range(4):
+        for name in names:
+            news = [f"{name}/{one}" for one in range(day)] if name == "/page/3" else []
+            site.set(name, "/", *news)
+        found = pages.crawl(days=day).items
+        assert found == ([{"url": f"{site.url}/page/3", "new_links": 1}] if day else [])
+    site.visited()
+    assert pages.crawl("HACS_BUDGET=1", days=5).stat("hacs/visits") == 1
+    assert site.visited() == ["/sitemap.xml", "/page/3"]
+
+
+@needs_chromium
+@pytest.mark.slow
+def test_the_javascript_project_sees_what_only_a_browser_shows(
+    example: Callable[[str], Example],
+) -> None:
+    quotes = example("javascript")
+    launch = json.dumps({"executable_path": CHROMIUM, "args": ["--no-sandbox"]})
+    with scripted_site() as site:
+        quotes.instead("https://quotes.toscrape.com/js/", f"{site.url}/app/1")
+        site.links["/app/1"] = ["/a", "/b", "/c"]
+        crawl = quotes.crawl(f"PLAYWRIGHT_LAUNCH_OPTIONS={launch}")
+        assert {item["link"] for item in crawl.items} >= {f"{site.url}/{name}" for name in "abc"}
+
+
+def test_three_workers_of_the_fleet_share_a_plan(
+    example: Callable[[str], Example], tmp_path: Path
+) -> None:
+    fleet = example("fleet")
+    with Site("0.0.0.0") as hosts, redis_server(tmp_path) as port:
+        homepages = [hosts.url_of(f"127.0.0.{number}") + "/~ada/" for number in range(1, 5)]
+        hosts.set("/~ada/")
+        (fleet.folder / "seeds.txt").write_text("\n".join(homepages))
+        command = [sys.executable, "-m", "scrapy", "crawl", "scholar", "-a", "seeds=seeds.txt"]
+        command += [part for one in QUICK for part in ("-s", one)]
+        environment = {**os.environ, "HACS_STATE": f"redis://127.0.0.1:{port}/0"}
+        workers = [
+            subprocess.Popen(
+                command, cwd=fleet.folder, env=environment, stderr=subprocess.PIPE, text=True
+            )
+            for _ in range(3)
+        ]
+        crawls = [finish(worker) for worker in workers]
+        assert [crawl.exit_status for crawl in crawls] == [0, 0, 0]
+        assert any("This worker has ranked the seeds" in crawl.log for crawl in crawls)
+        asked = [host for host, path, _ in hosts.requests if path == "/~ada/"]
+        assert sorted(set(asked)) == [f"127.0.0.{number}" for number in range(1, 5)]
