@@ -11,7 +11,7 @@ from tutorial_support import TUTORIAL, Step, reader, rewritten, steps
 
 NUMBER = re.compile(r"-?\d[\d,]*(?:\.\d+)?")
 PLACE = re.compile(r"\d+(?:st|nd|rd|th)")
-WEB = re.compile(r"http://127\.0\.0\.1:8123/~\S*")
+WEB = re.compile(r"(?:http://)?127\.0\.0\.1:8123/\S*")
 
 
 def differences(expected: str, found: str, share: float = 0.1) -> list[tuple[str, str]]:
@@ -83,7 +83,7 @@ A = 1
     [
         ("found 20 updates", "found 20\nupdates"),
         ("p 0.3573, 27 of 130", "p 0.3571, 28 of 130"),
-        ("http://127.0.0.1:8123/~ada/", "http://127.0.0.1:8123/~bob/data.html"),
+        ("http://127.0.0.1:8123/~ada/", "127.0.0.1:8123/~bob/…a.html"),
         ("New project …", "New project 'authors', in a folder"),
     ],
 )
