@@ -259,8 +259,8 @@ def test_what_is_said_of_a_file_is_said_of_one_that_exists(page: str) -> None:
     assert [name for name in files if not any((folder / name).exists() for folder in inside)] == []
 
 
-def test_every_room_of_the_house_is_described() -> None:
-    assert first_column("docs/architecture.md", "## Rooms") == list(chain(*FLOORS))
+def test_every_folder_is_described() -> None:
+    assert first_column("docs/architecture.md", "## Folders") == list(chain(*FLOORS))
 
 
 @pytest.mark.parametrize("page", ABOUT_THE_CODE)
