@@ -389,7 +389,9 @@ def _heard(report: PageReport) -> Iterator[str]:
 def _signals(one: PageSignals) -> str:
     """Say what one kind of signals tells of the page, and how far it is trusted."""
     latest = f"last {_date(one.latest)}" if one.latest else "none so far"
-    text = f"{one.count} signals since the last visit, {latest}, read {_date(one.read)}; "
+    text = (
+        f"{counted(one.count, 'signal')} since the last visit, {latest}, read {_date(one.read)}; "
+    )
     trust = one.trust
     text += (
         f"{100 * trust.recall:.0f} % of this host's updates are signalled, "

@@ -18,6 +18,7 @@ from hacs_crawler.exceptions import HacsError
 from hacs_crawler.links import page_id_of
 from hacs_crawler.signals import read_pings
 from hacs_crawler.state import State, hear, read_sources, write_sources
+from hacs_crawler.utils.text import counted
 
 KIND: Final = "ping"
 
@@ -46,8 +47,11 @@ def signal(
         pages = sum(map(len, by_host.values()))
         known = sum(_taken_in(state, origin, own, now) for origin, own in by_host.items())
         unknown = pages - known
-        rest = f"; {unknown} pages that the state does not know are passed over" if unknown else ""
-        say(f"{len(pings)} signals of {known} pages of {len(by_host)} hosts{rest}")
+        rest = (
+            f"; skipped: {counted(unknown, 'page')} that the state does not know" if unknown else ""
+        )
+        pages_of = f"{counted(known, 'page')} of {counted(len(by_host), 'host')}"
+        say(f"{counted(len(pings), 'signal')} of {pages_of}{rest}")
 
 
 def _taken_in(state: State, origin: str, times: dict[int, int], now: int) -> int:

@@ -25,7 +25,7 @@ from hacs_crawler.fleet.member import SOON_SHARE, Assignment, FleetWorker, Task
 from hacs_crawler.fleet.partitions import Holdings, under_way
 from hacs_crawler.fleet.serializer import SerializerError
 from hacs_crawler.links import page_id_of
-from hacs_crawler.utils.text import safe_logger
+from hacs_crawler.utils.text import counted, safe_logger
 
 logger = safe_logger(__name__)
 
@@ -287,8 +287,8 @@ class Crew:
             )
             logger.warning(
                 "The fleet's board was not reached for so long that other workers have this one's part; "
-                "%d requests that waited here are left to them",
-                waited,
+                "%s that waited here: left to them",
+                counted(waited, "request"),
             )
         self._holdings.partitions = assignment.partitions
         self._assignment = assignment

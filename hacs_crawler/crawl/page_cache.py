@@ -32,7 +32,7 @@ from hacs_crawler.state import (
     on_their_sites,
     without_future,
 )
-from hacs_crawler.utils.text import safe_logger
+from hacs_crawler.utils.text import counted, safe_logger
 
 logger = safe_logger(__name__)
 
@@ -328,7 +328,9 @@ class PageCache:
 
     def _succeed(self, recorded: list[Recorded]) -> None:
         if self._pause:
-            logger.info("The state is back: %d visits that waited are written", len(recorded))
+            logger.info(
+                "The state is back: %s written that waited", counted(len(recorded), "visit")
+            )
         self._pause = 0.0
         written, self._writing, self._written = self._writing, [], None
         waiting = {page_id_of(visit.url) for visit in self._waiting}
@@ -368,9 +370,9 @@ class PageCache:
         self._known = {**self._known, **self._writing_known}
         self._pause = min(max(2 * self._pause, FIRST_PAUSE_SECONDS), LONGEST_PAUSE_SECONDS)
         logger.warning(
-            "%s; %d visits wait in memory, next try in %g s",
+            "%s; waiting in memory: %s; next try in %g s",
             error,
-            len(self._waiting),
+            counted(len(self._waiting), "visit"),
             self._pause,
         )
         self._cancel_timer = call_later(self._pause, self._flush)

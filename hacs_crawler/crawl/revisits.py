@@ -28,7 +28,7 @@ from hacs_crawler.crawl.session import Session
 from hacs_crawler.exceptions import StateError
 from hacs_crawler.ranking.plan import plan_of_usable
 from hacs_crawler.state import PAGES_A_CALL, State, without_future
-from hacs_crawler.utils.text import safe_logger
+from hacs_crawler.utils.text import counted, safe_logger
 
 logger = safe_logger(__name__)
 
@@ -84,9 +84,9 @@ class Revisits:
         _say_gone(choice, spider)
         if choice.damaged:
             logger.warning(
-                "%d records of how pages are asked for are damaged: these pages are visited, and their "
-                "records mended, when the spider comes across them",
-                choice.damaged,
+                "damaged: %s of how pages are asked for; these pages are visited, and their records "
+                "mended, when the spider comes across them",
+                counted(choice.damaged, "record"),
             )
         self._keep_for_later(choice)
         session.stats.count("revisits", len(choice.requests))

@@ -20,7 +20,7 @@ from hacs_crawler.exceptions import HacsError
 from hacs_crawler.links import check_url, without_login
 from hacs_crawler.ranking.plan import make_plan
 from hacs_crawler.state import PAGES_A_CALL, State
-from hacs_crawler.utils.text import safe_logger
+from hacs_crawler.utils.text import counted, safe_logger
 
 logger = safe_logger(__name__)
 
@@ -148,8 +148,8 @@ class _PassedOver:
         """Say how many there are, and which, if there are any."""
         if self._number:
             logger.warning(
-                "%d pages of the state cannot be visited and are passed over, such as %s",
-                self._number,
+                "skipped: %s of the state that cannot be visited, such as %s",
+                counted(self._number, "page"),
                 "; ".join(self._examples),
             )
 

@@ -52,7 +52,7 @@ from hacs_crawler.state import (
     read_varying,
     refit_signals,
 )
-from hacs_crawler.utils.text import safe_logger
+from hacs_crawler.utils.text import counted, safe_logger
 from hacs_crawler.utils.times import MAX_SECOND
 
 logger = safe_logger(__name__)
@@ -356,7 +356,7 @@ class Session:
                 await self.sources.close()
             if lost := self._pages.lost:
                 self.stats.count("state/lost", lost)
-                logger.error("%d visits could not be written to the state", lost)
+                logger.error("%s could not be written to the state", counted(lost, "visit"))
                 self._end_with_status_1()
             else:
                 await self._look_back(is_asked_to_end)
@@ -405,9 +405,11 @@ class Session:
         try:
             run = await self.pages.once(follow_prior, _log_progress(), is_asked_to_end)
             if run is not None and is_asked_to_end():
-                logger.info("%d pages estimated anew; the next crawl goes on from there", run.pages)
+                pages = counted(run.pages, "page")
+                logger.info("%s estimated again; the next crawl goes on from there", pages)
             elif run is not None and run.changed:
-                logger.info("%d pages estimated anew: the prior or its use has changed", run.pages)
+                pages = counted(run.pages, "page")
+                logger.info("%s estimated again: the prior or its use has changed", pages)
             await self.pages.once(keep_allowance, self.allowance)
             await self.pages.once(lambda state: refit_signals(state.store))
             if self.stats.predicted:

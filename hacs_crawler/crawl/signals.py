@@ -45,7 +45,7 @@ from hacs_crawler.state import (
     read_sources,
     write_sources,
 )
-from hacs_crawler.utils.text import safe_logger
+from hacs_crawler.utils.text import counted, safe_logger
 from hacs_crawler.utils.times import DAY
 
 if TYPE_CHECKING:
@@ -207,12 +207,11 @@ class SignalSources:
         async for was_read in at_once(one, _each(due), HOSTS_AT_ONCE):
             read += was_read
         logger.info(
-            "Signals: %d of %d %ss that were due were read in %.1f s; %d requests are left",
+            "Signals: read %d of %s due, in %.1f s; left: %s",
             read,
-            len(due),
-            kind,
+            counted(len(due), kind),
             time.monotonic() - started,
-            self._left,
+            counted(self._left, "request"),
         )
 
     async def _read_one(self, kind: str, source: Source) -> bool:

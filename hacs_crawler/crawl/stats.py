@@ -209,8 +209,8 @@ class CrawlStats:
         self._instant = now
         if since[0]:
             logger.info(
-                "Instant tier: in %d rounds hubs were visited %d times: %d updates with %d new links",
-                *since,
+                "Instant tier: %s, %s to hubs, %s with %s",
+                *map(counted, since, ("round", "visit", "update", "new link")),
             )
 
     def _log_churning(self, churning: int, visits: int, expectation: Expectation) -> None:

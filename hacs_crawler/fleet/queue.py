@@ -21,7 +21,7 @@ from hacs_crawler.fleet.board import partition_of
 from hacs_crawler.fleet.partitions import Holdings, under_way
 from hacs_crawler.fleet.serializer import SerializerError, dumps, read_request
 from hacs_crawler.state.redis_connection import may_pass
-from hacs_crawler.utils.text import safe_logger
+from hacs_crawler.utils.text import counted, safe_logger
 
 logger = safe_logger(__name__)
 
@@ -329,7 +329,8 @@ class PartitionQueue:
         self._ask(_GIVE_BACK, *left)
         self._acknowledge([*self._given.keys() - left])
         if self._unsent:
-            logger.error("%d requests could not be put into %s", len(self._unsent), self._prefix)
+            unsent = counted(len(self._unsent), "request")
+            logger.error("%s could not be put into %s", unsent, self._prefix)
 
     def _fail(self, message: str) -> None:
         session = getattr(self._spider.crawler, "hacs_session", None)

@@ -32,7 +32,7 @@ from hacs_crawler.state import (
     without_future,
 )
 from hacs_crawler.utils.progress import Progress
-from hacs_crawler.utils.text import safe_logger
+from hacs_crawler.utils.text import counted, safe_logger
 
 logger = safe_logger(__name__)
 
@@ -179,8 +179,8 @@ class _Unusable:
         """Say how many there are."""
         if self.page_ids:
             logger.warning(
-                "%d pages of the state cannot be visited and are passed over, such as %s",
-                len(self.page_ids),
+                "skipped: %s of the state that cannot be visited, such as %s",
+                counted(len(self.page_ids), "page"),
                 self._example,
             )
 

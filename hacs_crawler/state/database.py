@@ -31,7 +31,7 @@ from hacs_crawler.state.recorded import Recorded, merged, on_their_sites, outcom
 from hacs_crawler.state.samples import sample_of_revisited
 from hacs_crawler.state.siblings import read_togetherness, refit_togetherness
 from hacs_crawler.state.store import DAMAGED_OUTCOMES, Change, Ids, Rows, Store
-from hacs_crawler.utils.text import safe_logger
+from hacs_crawler.utils.text import counted, safe_logger
 
 logger = safe_logger(__name__)
 
@@ -352,9 +352,9 @@ class State:
                     logger.error("page %s cannot be recorded: %s", after[page_id].url, error)
             if lost:
                 logger.error(
-                    "The state has lost what it had of %d pages, as in a failover; it is written "
-                    "back as it is known here",
-                    lost,
+                    "The state has lost what it had of %s, as in a failover; it is written back as it "
+                    "is known here",
+                    counted(lost, "page"),
                 )
             if not base:
                 return damaged

@@ -53,7 +53,7 @@ def test_a_users_signal_makes_an_update_likelier(state: str, tmp_path: Path) -> 
     result = run(state, "signal", str(file))
     assert result.exit_code == 0, result.output
     assert result.stdout == (
-        "3 signals of 1 pages of 1 hosts; 1 pages that the state does not know are passed over\n"
+        "3 signals of 1 page of 1 host; skipped: 1 page that the state does not know\n"
     )
     assert p_of(state) > 2 * before
     assert p_of(state, BOB) == pytest.approx(
@@ -64,7 +64,7 @@ def test_a_users_signal_makes_an_update_likelier(state: str, tmp_path: Path) -> 
 def test_show_says_what_was_heard_of_a_page(state: str) -> None:
     run(state, "signal", "-", given=f"{ADA}\n")
     text = run(state, "show", ADA).stdout
-    assert "  ping         1 signals since the last visit, last 2024-10-04 00:00" in text
+    assert "  ping         1 signal since the last visit, last 2024-10-04 00:00" in text
     assert "times less likely" in text
     (one,) = json.loads(run(state, "show", ADA, "--json").stdout)["signals"]
     assert (one["kind"], one["count"], one["latest"]) == ("ping", 1, "2024-10-04T00:00:00Z")

@@ -507,8 +507,8 @@ def test_a_state_that_is_away_is_tried_after_growing_pauses_and_nothing_is_lost(
 
     with caplog.at_level(logging.INFO):
         run(scenario())
-    assert "the state is away; 1 visits wait in memory, next try in 0.5 s" in caplog.text
-    assert caplog.messages[-1] == "The state is back: 2 visits that waited are written"
+    assert "the state is away; waiting in memory: 1 visit; next try in 0.5 s" in caplog.text
+    assert caplog.messages[-1] == "The state is back: 2 visits written that waited"
 
 
 def test_after_a_state_was_away_the_next_pause_is_short_again(world: World) -> None:

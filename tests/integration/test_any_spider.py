@@ -535,7 +535,7 @@ def test_pages_estimated_anew_at_the_end_of_a_crawl_do_not_keep_a_process_from_e
     process.send_signal(signal.SIGINT)
     crawl = finish(process, log)
     assert crawl.exit_status == 0
-    assert "pages estimated anew; the next crawl goes on from there" in crawl.log
+    assert "pages estimated again; the next crawl goes on from there" in crawl.log
     assert "HACS visited 1 page " in crawl.log
     assert "Spider closed (finished)" in crawl.log
     assert "going on after the" in one.run("-a", "number=1").log

@@ -74,4 +74,4 @@ def test_pages_that_cannot_be_visited_cost_one_line(
     assert crawl.exit_status == 0
     assert site.visited() == ["/"]
     (said,) = (line for line in crawl.log.splitlines() if "ftp:" in line)
-    assert "50 pages of the state cannot be visited and are passed over, such as ftp://h" in said
+    assert "skipped: 50 pages of the state that cannot be visited, such as ftp://h" in said

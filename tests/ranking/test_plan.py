@@ -80,7 +80,7 @@ def test_pages_that_cannot_be_visited_leave_their_places_to_those_behind(
     plan = make_plan(state, config(), NOW, budget)
     urls = [page.url for page in state.load(plan.page_ids.tolist()).values()]
     assert not set(urls) & set(unusable)
-    assert f"{len(unusable)} pages of the state cannot be visited" in caplog.text
+    assert f"skipped: {len(unusable)} pages of the state that cannot be visited" in caplog.text
 
 
 def _two_visits(url: str) -> list[Visit]:

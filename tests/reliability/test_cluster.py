@@ -44,7 +44,7 @@ def test_visits_wait_while_a_node_is_dead_and_nothing_is_lost(
         crawl = project.crawl(urls, "-a", "level=homepage", **PROMPT)
         cluster.wait_until_ok()
         assert_nothing_is_lost(crawl, cluster.url, urls, visits=2)
-    assert "visits wait in memory" in crawl.log
+    assert "waiting in memory: " in crawl.log
     assert "The state is back" in crawl.log
 
 

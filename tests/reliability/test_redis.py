@@ -49,7 +49,7 @@ def test_a_server_that_is_killed_and_comes_back_with_its_file_loses_nothing(
         site.asked = Moments({15: server.kill, 40: server.start})
         crawl = project.crawl(urls, "-a", "level=homepage", **PROMPT)
         assert_nothing_is_lost(crawl, server.url, urls, visits=2)
-    assert "visits wait in memory" in crawl.log
+    assert "waiting in memory: " in crawl.log
     assert "The state is back" in crawl.log
 
 
@@ -66,7 +66,7 @@ def test_a_server_that_stays_away_costs_visits_that_are_counted_and_a_bounded_me
     assert lost >= len(urls) - 10
     assert f"{lost} visits could not be written to the state" in crawl.log
     assert "Traceback" not in crawl.log
-    waiting = re.findall(r"(\d+) visits wait in memory", crawl.log)
+    waiting = re.findall(r"waiting in memory: (\d+) visit", crawl.log)
     assert waiting
     assert max(map(int, waiting)) <= 10
 
