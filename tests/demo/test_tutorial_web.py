@@ -37,9 +37,12 @@ def test_every_page_of_the_list_is_there_and_changes_as_the_clock_is_turned(tmp_
 
 def test_a_folder_that_is_there_goes_on_where_it_was(tmp_path: Path) -> None:
     first = tutorial.serve(tmp_path, 0)
+    first.shutdown()
     first.server_close()
     tutorial.turn(tmp_path, 30)
-    tutorial.serve(tmp_path, 0).server_close()
+    second = tutorial.serve(tmp_path, 0)
+    second.shutdown()
+    second.server_close()
     days = (clock.read(tmp_path / CLOCK_FILE) - read_web(tmp_path / WEB_FILE).start) / DAY
     assert 30 <= days < 31
 
