@@ -6,6 +6,7 @@ import ast
 import inspect
 import json
 import re
+import tomllib
 from dataclasses import fields
 from itertools import chain
 from pathlib import Path
@@ -167,6 +168,14 @@ def test_the_items_fields_are_documented(
 def test_the_keys_of_an_export_are_documented_in_their_order() -> None:
     documented = first_column("docs/state.md", "## Lines of an export")
     assert documented == list(json.loads(to_line(Page("http://example.edu/"))))
+
+
+def test_every_extra_is_documented() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"].keys() - {"test"}
+    assert (
+        set(re.findall(r"^\| `(\w+)` \|", (ROOT / "docs/install.md").read_text(), re.M)) == extras
+    )
 
 
 def test_every_policy_is_documented() -> None:
