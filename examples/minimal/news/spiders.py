@@ -12,5 +12,5 @@ class NewsSpider(scrapy.Spider):
         if not isinstance(outcome, Outcome):  # no HTML: nothing was observed
             return
         for href in response.css("a::attr(href)").getall():
-            if outcome.is_new(response.urljoin(href)):  # no earlier visit to this page showed it
+            if outcome.is_new(response.urljoin(href)):  # not on this page before
                 yield {"link": response.urljoin(href), "page": response.url}
