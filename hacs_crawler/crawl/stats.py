@@ -192,7 +192,7 @@ class CrawlStats:
         """Say that most of what the crawl saw is nothing that this project looks after."""
         seen, cared_for = self.html_answers, min(self.answers, self.html_answers)
         if seen >= SOME and cared_for < FEW * seen:
-            logger.warning(
+            logger.info(
                 "%d of %d requests %s a start request: only start requests are ranked, recorded and "
                 'visited again; set HACS_PAGES = "all", or to expressions for URLs, to have the pages '
                 "that callbacks ask for looked after, too (docs/every-page.md)",
