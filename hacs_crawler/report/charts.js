@@ -1,7 +1,6 @@
 // Charts: inline SVG, drawn for the width that there is, and drawn again when that changes.
 
 const FONT_PX = 12;
-const LETTER_PX = 6.7; // of a wide letter, so that labels never touch
 const MARKS = [
   (x, y, r) => svg("circle", { cx: x, cy: y, r }),
   (x, y, r) => svg("rect", { x: x - r, y: y - r, width: 2 * r, height: 2 * r }),
@@ -23,8 +22,9 @@ addEventListener("afterprint", () => {
 });
 
 // Fill `figure` with a title, a legend, a drawing and words below it. `draw(width)` returns an SVG.
-function chart(figure, { title, legend = [], words, draw }) {
+function chart(figure, { title, legend = [], words, draw, byBoth = false }) {
   const holder = el("div", { class: "drawing" });
+  listen(holder, byBoth);
   let drawn = 0;
   const redraw = (width = Math.round(holder.clientWidth)) => {
     if (width === drawn || width < 50) return;
@@ -147,13 +147,17 @@ function spaced(ticks, place, size, gap) {
   return kept;
 }
 
-const textPx = (text) => text.length * LETTER_PX;
+const ruler = document.createElement("canvas").getContext("2d");
+ruler.font = `${FONT_PX}px system-ui, sans-serif`;
+const textPx = (text) => ruler.measureText(text).width + 2; // digits of equal width take a little more
 
 // An SVG with axes. `x` and `y` have a scale maker, a domain and ticks (a list or a function of how many).
 function plot(width, height, x, y, xName, paint) {
   const yTicks = typeof y.ticks === "function" ? y.ticks(Math.floor(height / 45)) : y.ticks;
   const left = Math.min(10 + Math.max(...yTicks.map(([, text]) => textPx(text)), 12), width / 3);
-  const box = { left, right: width - 14, top: 10, bottom: height - (xName ? 42 : 24) };
+  const ends = typeof x.ticks === "function" ? x.ticks(2) : x.ticks;
+  const right = Math.max(14, ...ends.slice(-1).map(([, text]) => textPx(text) / 2));
+  const box = { left, right: width - right, top: 10, bottom: height - (xName ? 42 : 24) };
   const px = x.scale(x.domain, [box.left, box.right]);
   const py = y.scale(y.domain, [box.bottom, box.top]);
   const xTicks = typeof x.ticks === "function" ? x.ticks(Math.max(2, Math.floor((box.right - box.left) / 60))) : x.ticks;
@@ -165,7 +169,7 @@ function plot(width, height, x, y, xName, paint) {
   }
   const inside = (value, text) => {
     const half = textPx(text) / 2;
-    return px(value) - half > -4 && px(value) + half < width + 4;
+    return px(value) - half >= 0 && px(value) + half <= width;
   };
   for (const [value, text] of spaced(xTicks.filter((tick) => inside(...tick)), px, textPx, 8)) {
     const at = px(value);
@@ -192,13 +196,12 @@ function line(points, kind, series) {
   return svg("path", { d: runs.filter((run) => run.length > 1).map(path).join(""), class: `${kind} s${series}` });
 }
 
-function mark([x, y], series, words, radius = 3) {
-  const shape = fill(MARKS[series % MARKS.length](x, y, radius), { class: `mark s${series}` }, []);
-  shape.append(svg("title", {}, words));
-  return shape;
+function mark(out, [x, y], series, words, radius = 3) {
+  out.append(fill(MARKS[series % MARKS.length](x, y, radius), { class: `mark s${series}` }, []));
+  hint(out, x, y, words);
 }
 
-function bar(x, y, width, height, series, words) {
-  return svg("rect", { x, y, width: Math.max(width, 0.5), height: Math.max(height, 0), class: `bar s${series}` },
-    svg("title", {}, words));
+function bar(out, x, y, width, height, series, words) {
+  out.append(svg("rect", { x, y, width: Math.max(width, 0.5), height: Math.max(height, 0), class: `bar s${series}` }));
+  hint(out, x + width / 2, y, words);
 }

@@ -15,6 +15,7 @@ from hacs_crawler.experiment.answer import answer
 from hacs_crawler.experiment.text import sentences
 from hacs_crawler.ranking.calibration import Group, groups
 from hacs_crawler.ranking.plan import Plan, plan_of, plan_of_usable, read_rows
+from hacs_crawler.report.index import INDEXED_PAGES, page_index
 from hacs_crawler.report.overview import (
     INTERVAL_EDGES_DAYS,
     LATELY_DAYS,
@@ -36,11 +37,14 @@ CHANCE_BINS: Final = 20
 CURVE_POINTS: Final = 200
 
 
-def report_data(state: State, config: Config, now: float, limit: int) -> dict[str, Any]:
+def report_data(
+    state: State, config: Config, now: float, limit: int, indexed: int = INDEXED_PAGES
+) -> dict[str, Any]:
     """Return the document; `now` is in seconds since 1970 UTC, every list has `limit` entries at most.
 
-    It does not grow with the number of pages known, but the memory that it takes to make it does. Raises
-    StateError, and ConfigError where a policy does not return one number a page.
+    A state of `indexed` pages at most comes with an index of them all. But for that it does not grow
+    with the number of pages known, though the memory that it takes to make it does. Raises StateError,
+    and ConfigError where a policy does not return one number a page.
     """
     with Progress("report") as progress:
         known = read_rows(state, progress, now)
@@ -55,7 +59,8 @@ def report_data(state: State, config: Config, now: float, limit: int) -> dict[st
     )
     pages = load_pages(state, listed, now)
     place = {page_id: number for number, page_id in enumerate(pages)}
-    chance = chances(state, config.ranking, listed, known, now)
+    is_indexed = len(known[0]) <= indexed
+    chance = chances(state, config.ranking, known[0] if is_indexed else listed, known, now)
     return {
         "now": int(now),
         "version": version("hacs-crawler"),
@@ -74,6 +79,7 @@ def report_data(state: State, config: Config, now: float, limit: int) -> dict[st
             else None
         ),
         "pages": page_data(pages, plan, chance, state),
+        "index": page_index(state, known, chance, indexed),
         "plan": _plan(plan, config, limit, place),
         "intervals": _intervals(view, state, now),
         "evidence": {

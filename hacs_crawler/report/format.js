@@ -76,6 +76,25 @@ function momentText(seconds) {
   return seconds ? `${dayText(seconds)}, ${timeFormat.format(seconds * 1000)}` : "never";
 }
 
+const hereFormat = new Intl.DateTimeFormat("en-GB", {
+  day: "numeric", month: "short", year: "numeric", hour: "2-digit", minute: "2-digit",
+});
+const ZONE = hereFormat.resolvedOptions().timeZone ?? "local";
+const IS_UTC = /^(UTC|GMT|Etc\/(UTC|GMT|UCT|Universal|Zulu))$/.test(ZONE);
+
+// The same moment by the reader's own clock.
+function hereText(seconds) {
+  return seconds ? hereFormat.format(seconds * 1000) : "never";
+}
+
+function bothText(seconds) {
+  return IS_UTC || !seconds ? `${momentText(seconds)}${seconds ? " UTC" : ""}` : `${momentText(seconds)} UTC, ${hereText(seconds)} in ${ZONE}`;
+}
+
+function isoText(seconds) {
+  return seconds ? new Date(seconds * 1000).toISOString().slice(0, 19) + "Z" : "";
+}
+
 function sizeText(bytes) {
   if (bytes === null || bytes === undefined) return NONE;
   const units = ["bytes", "KB", "MB", "GB", "TB"];

@@ -10,21 +10,30 @@ from hashlib import sha256
 from importlib.resources import files
 from typing import Any, Final
 
+from hacs_crawler.report.unscripted import unscripted
+
 SCRIPTS: Final = (
     "format.js",
     "dom.js",
+    "address.js",
+    "hints.js",
     "charts.js",
     "tables.js",
     "pages.js",
+    "find.js",
     "sections.js",
     "verdicts.js",
+    "live.js",
     "main.js",
 )
 _PLACE: Final = re.compile(r"\{\{ (\w+) \}\}")
 
 
-def html(data: Mapping[str, Any]) -> str:
-    """Return the page. What is in `data` comes into it as JSON, in which no tag can begin or end."""
+def html(data: Mapping[str, Any], live_seconds: float | None = None) -> str:
+    """Return the page. What is in `data` comes into it as JSON, in which no tag can begin or end.
+
+    A page with `live_seconds` asks its server for newer data, `data.json`, as often.
+    """
     style, style_hash = style_and_hash()
     script = "\n".join(_read(name) for name in SCRIPTS)
     parts = {
@@ -32,7 +41,9 @@ def html(data: Mapping[str, Any]) -> str:
         "style_hash": style_hash,
         "script": script,
         "script_hash": _hash(script),
-        "data": embedded(data),
+        "connect": "" if live_seconds is None else "connect-src 'self'; ",
+        "unscripted": unscripted(data),
+        "data": embedded(data if live_seconds is None else {**data, "live": live_seconds}),
     }
     return _PLACE.sub(lambda found: parts[found[1]], _read("report.html"))
 
@@ -45,10 +56,15 @@ def style_and_hash(more: str = "") -> tuple[str, str]:
 
 def embedded(data: Mapping[str, Any]) -> str:
     """Return JSON that may stand in a script element: without characters that mean something there."""
-    text = json.dumps(data, allow_nan=False, separators=(",", ":"))
+    text = json_text(data)
     for character in "<>&":
         text = text.replace(character, f"\\u{ord(character):04x}")
     return text
+
+
+def json_text(data: Mapping[str, Any]) -> str:
+    """Return JSON; numbers that are not finite have no place in it."""
+    return json.dumps(data, allow_nan=False, separators=(",", ":"))
 
 
 def _read(name: str) -> str:

@@ -1,35 +1,87 @@
 // What is shown: the overview, or the page that the address names.
 
+const BLANK = byId("all").cloneNode(true); // the overview before anything is drawn in it
 let leftAt = 0; // how far the overview was scrolled when a page was opened
+let leftFor = "#"; // its address then
 
 function route() {
-  const wanted = /^#page=(-?\d+)$/.exec(location.hash);
-  const place = wanted ? placeOfPage.get(wanted[1]) : undefined;
+  const { page, section, told } = readAddress();
+  if (page !== undefined) return openPage(page);
   const [all, one] = [byId("all"), byId("one")];
   const isBack = !one.hidden;
+  all.hidden = false;
+  one.hidden = true;
+  one.replaceChildren();
+  document.title = "HACS report";
+  if (told.size) {
+    asked.clear();
+    for (const [key, how] of told) asked.set(key, how);
+    for (const apply of applied.values()) apply();
+  } else if (asked.size) history.replaceState(null, "", overviewAddress(section));
+  leftFor = location.hash || "#";
+  if (isBack) scrollTo({ top: leftAt, behavior: "instant" });
+  else if (section) byId(section)?.scrollIntoView();
+}
+
+function openPage(id) {
+  const [all, one] = [byId("all"), byId("one")];
   if (!all.hidden) leftAt = scrollY;
-  all.hidden = place !== undefined;
-  one.hidden = place === undefined;
-  if (place === undefined) {
-    one.replaceChildren();
-    document.title = "HACS report";
-    if (isBack) scrollTo({ top: leftAt, behavior: "instant" });
-    return;
-  }
-  showPage(one, place);
-  document.title = `${shortUrl(P.url[place])} · HACS report`;
+  all.hidden = true;
+  one.hidden = false;
+  const name = drawPage(one, id);
+  document.title = `${name} · HACS report`;
   scrollTo({ top: 0, behavior: "instant" });
   one.querySelector("h1").focus({ preventScroll: true });
 }
 
-addEventListener("hashchange", route);
-route();
-showHeader();
-showPlan();
-showRuns();
-showExperiment();
-showCalibration();
-showPages();
-showSignals();
-showState();
-if (/^#\w+$/.test(location.hash)) byId(location.hash.slice(1))?.scrollIntoView({ behavior: "instant" });
+function drawPage(holder, id) {
+  if (placeOfPage.has(id)) {
+    showPage(holder, placeOfPage.get(id));
+    return shortUrl(P.url[placeOfPage.get(id)]);
+  }
+  if (placeInIndex.has(id)) {
+    showIndexed(holder, placeInIndex.get(id));
+    return shortUrl(I.url[placeInIndex.get(id)]);
+  }
+  showUnknown(holder, id);
+  return "No such page";
+}
+
+function backLink() {
+  return el("p", { class: "back" }, el("a", { href: leftFor }, "← All pages"));
+}
+
+addEventListener("keydown", (event) => {
+  if (event.key !== "Escape" || event.defaultPrevented || hideHint()) return;
+  if (!byId("one").hidden && event.target.tagName !== "INPUT") location.hash = leftFor;
+});
+
+async function draw() {
+  readPages();
+  await readIndex();
+  const all = BLANK.cloneNode(true);
+  all.hidden = byId("all").hidden;
+  byId("all").replaceWith(all);
+  showHeader();
+  showFind();
+  showPlan();
+  showRuns();
+  showExperiment();
+  showCalibration();
+  showPages();
+  showSignals();
+  showState();
+}
+
+async function start() {
+  for (const [key, how] of readAddress().told ?? []) asked.set(key, how);
+  byId("all").hidden = readAddress().page !== undefined;
+  await draw();
+  addEventListener("hashchange", route);
+  const { page, section } = readAddress();
+  if (page !== undefined) openPage(page);
+  else if (section) byId(section)?.scrollIntoView({ behavior: "instant" });
+  if (DATA.live) follow();
+}
+
+const drawn = start();

@@ -1,7 +1,12 @@
 // Single pages: their columns in tables, and a view of each.
 
-const P = DATA.pages;
-const placeOfPage = new Map(P.id.map((id, place) => [id, place]));
+let P = null;
+let placeOfPage = new Map();
+
+function readPages() {
+  P = DATA.pages;
+  placeOfPage = new Map(P.id.map((id, place) => [id, place]));
+}
 
 function shortUrl(url) {
   const bare = url.replace(/^https?:\/\//i, "");
@@ -13,34 +18,43 @@ function pageLink(place) {
     urlText(shortUrl(P.url[place])));
 }
 
-const PAGE = { title: "Page", kind: "page", isText: true, value: (row) => P.url[row.page], cell: (row) => pageLink(row.page) };
-const RATE = { title: "Updates", words: "How often links are added, by the estimate 1/λ; sorts by λ",
+// Columns with a moment: by UTC, and by the reader's own clock where that is another.
+function times(title, words, value) {
+  const column = { isText: true, first: "descending", value, csv: (row) => isoText(value(row)) };
+  const here = { ...column, title: `${title}, here`, words: `${words}, by the clock of ${ZONE}`, cell: (row) => hereText(value(row)) };
+  return [{ ...column, title: `${title}, UTC`, words: `${words}, UTC`, cell: (row) => momentText(value(row)) }, ...(IS_UTC ? [] : [here])];
+}
+
+// A column with how long ago something was.
+function moment(title, words, value, none = "never") {
+  return { title, words: `${words}; CSV files have the time, UTC`, value: (row) => value(row) || null, csv: (row) => isoText(value(row)),
+    cell: (row) => el("span", { title: bothText(value(row)) }, value(row) ? agoText(value(row), DATA.now) : none) };
+}
+
+const PAGE = { title: "Page", words: "The page's URL; a click shows what is known of it", kind: "page", isText: true, value: (row) => P.url[row.page], cell: (row) => pageLink(row.page) };
+const RATE = { title: "Updates", words: "How often links are added, by the estimate 1/λ; sorted by λ, updates a day, which CSV files have",
   value: (row) => row.rate ?? P.rate[row.page], cell: (row) => everyText(row.rate ?? P.rate[row.page]) + (P.visits[row.page] < 2 ? " (prior)" : "") };
 const CHANCE = { title: "p", words: "The probability that links were added since the last visit",
   value: (row) => row.p ?? P.p[row.page], cell: (row) => chanceText(row.p ?? P.p[row.page]) };
-const LAST_VISIT = { title: "Last visit", first: "ascending", value: (row) => P.last[row.page] || null,
-  cell: (row) => el("span", { title: momentText(P.last[row.page]) }, agoText(P.last[row.page], DATA.now)) };
-const LAST_UPDATE = { title: "Last update", words: "τ: the last visit that found new links",
-  value: (row) => P.lastUpdate[row.page] || null,
-  cell: (row) => el("span", { title: momentText(P.lastUpdate[row.page]) },
-    P.lastUpdate[row.page] ? agoText(P.lastUpdate[row.page], DATA.now) : "none seen") };
-const VISITS = { title: "Visits", value: (row) => P.visits[row.page], cell: (row) => numberText(P.visits[row.page]) };
+const LAST_VISIT = { ...moment("Last visit", "How long ago the page was last seen", (row) => P.last[row.page]), first: "ascending" };
+const LAST_UPDATE = moment("Last update", "τ: how long ago a visit last found new links", (row) => P.lastUpdate[row.page], "none seen");
+const VISITS = { title: "Visits", words: "Visits that saw the page, of those that are kept", value: (row) => P.visits[row.page], cell: (row) => numberText(P.visits[row.page]) };
 const UPDATES = { title: "Found", words: "Visits that found an update",
   value: (row) => P.updates[row.page], cell: (row) => numberText(P.updates[row.page]) };
 const FAILURES = { title: "Failed", words: "Attempts since the last visit that told nothing",
   value: (row) => P.failures[row.page], cell: (row) => numberText(P.failures[row.page]) };
-const QUIET = { title: "Quiet for", words: "From the last update, or the first visit, to the last visit",
+const QUIET = { title: "Quiet for", words: "From the last update, or the first visit, to the last visit; CSV files have seconds",
   value: (row) => P.last[row.page] - (P.lastUpdate[row.page] || P.first[row.page]),
   cell: (row) => durationText((P.last[row.page] - (P.lastUpdate[row.page] || P.first[row.page])) / DAY) };
 const CHURN = { title: "Churn", words: "The chance that a request shows new links by itself, however little time has passed",
   value: (row) => P.churn[row.page], cell: (row) => chanceText(P.churn[row.page]) };
 const GONE = { title: "Answered gone", words: "How often in a row it answered 404 or 410",
   value: (row) => P.gone[row.page], cell: (row) => (P.gone[row.page] === 1 ? "once" : `${P.gone[row.page]} times`) };
-const UNTIL = { title: "Left alone until", first: "ascending", value: (row) => P.notBefore[row.page],
+const UNTIL = { title: "Left alone until", words: "Not visited before this day, for it may be gone for good", csv: (row) => isoText(P.notBefore[row.page]), first: "ascending", value: (row) => P.notBefore[row.page],
   cell: (row) => dayText(P.notBefore[row.page]) };
 
-function pageTable(holder, name, places, columns) {
-  table(holder, { name, columns: [PAGE, ...columns], rows: places.map((page) => ({ page })), unit: ["page", "pages"],
+function pageTable(holder, key, name, places, columns) {
+  table(holder, { name, key, columns: [PAGE, ...columns], rows: places.map((page) => ({ page })), unit: ["page", "pages"],
     text: (row) => P.url[row.page] });
 }
 
@@ -69,7 +83,7 @@ function showPage(holder, place) {
   const isGone = P.notBefore[place] > DATA.now;
   const rank = P.rank[place];
   holder.replaceChildren(
-    el("p", { class: "back" }, el("a", { href: "#" }, "← All pages")),
+    backLink(),
     el("h1", { tabindex: -1, class: "url" }, outward(P.url[place])),
     facts([
       ["Updates", visits.length > 1 ? `${everyText(P.rate[place])} (λ = ${numberText(Number(P.rate[place].toPrecision(3)))} a day)` : "not known before a second visit"],
@@ -97,9 +111,9 @@ function showPage(holder, place) {
   holder.append(el("h2", {}, "Visits"), rows);
   table(rows, { name: "Visits", unit: ["visit", "visits"], rows: [...visits].reverse(), text: (visit) => `${whatFound(visit)} ${momentText(visit.at)}`,
     columns: [
-      { title: "Time, UTC", isText: true, first: "descending", value: (visit) => visit.at, cell: (visit) => momentText(visit.at) },
-      { title: "Found", isText: true, value: (visit) => (visit.isUpdate ? 1 + visit.links : 0), cell: whatFound },
-      { title: "After", words: "Time since the visit before", value: (visit) => (visit.number ? visit.at - visits[visit.number - 1].at : null),
+      ...times("Time", "When the visit was", (visit) => visit.at),
+      { title: "Found", words: "What the visit showed that none before it had shown", isText: true, csv: whatFound, value: (visit) => (visit.isUpdate ? 1 + visit.links : 0), cell: whatFound },
+      { title: "After", words: "Time since the visit before; CSV files have seconds", value: (visit) => (visit.number ? visit.at - visits[visit.number - 1].at : null),
         cell: (visit) => (visit.number ? durationText((visit.at - visits[visit.number - 1].at) / DAY) : NONE) },
     ] });
 }
@@ -123,10 +137,11 @@ function visitChart(figure, visits) {
         for (const visit of visits) {
           const words = `${momentText(visit.at)}: ${whatFound(visit)}`;
           const x = px(visit.at);
-          out.append(svg("line", { x1: x, x2: x, y1: box.bottom, y2: py(0), class: "tick" }, svg("title", {}, words)));
+          out.append(svg("line", { x1: x, x2: x, y1: box.bottom, y2: py(0), class: "tick" }));
+          hint(out, x, py(visit.isUpdate ? visit.links : 0), words);
           if (!visit.isUpdate) continue;
           out.append(svg("line", { x1: x, x2: x, y1: py(0), y2: py(visit.links), class: "stem s1" }));
-          out.append(fill(MARKS[0](x, py(visit.links), 3.5), { class: "mark s1" }, [svg("title", {}, words)]));
+          out.append(fill(MARKS[0](x, py(visit.links), 3.5), { class: "mark s1" }, []));
         }
       }),
   });
@@ -156,7 +171,7 @@ function rateChart(figure, visits) {
         }
         out.append(line(known.map((visit) => [px(visit.at), py(visit.rate)]), "line", 0));
         for (const visit of known)
-          out.append(mark([px(visit.at), py(visit.rate)], 0, `${dayText(visit.at)}: ${everyText(visit.rate)}${hasBand ? `, between ${everyText(visit.high)} and ${everyText(visit.low)}` : ""}`, 2.5));
+          mark(out, [px(visit.at), py(visit.rate)], 0, `${dayText(visit.at)}: ${everyText(visit.rate)}${hasBand ? `, between ${everyText(visit.high)} and ${everyText(visit.low)}` : ""}`, 2.5);
       }),
   });
 }

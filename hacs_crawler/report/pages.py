@@ -129,7 +129,7 @@ def page_data(
     updates = [_updates(page) for page in shown]
     return {
         "id": [str(page_id) for page_id in pages],  # beyond what numbers in JavaScript hold
-        "url": [_safe(page.url) for page in shown],
+        "url": [safe_url(page.url) for page in shown],
         "rate": rounded([page.rate for page in shown]),
         "churn": rounded([page.churn for page in shown]),
         "visits": [len(page.visits) for page in shown],
@@ -150,7 +150,7 @@ def page_data(
     }
 
 
-def _safe(url: str) -> str:
+def safe_url(url: str) -> str:
     """Return a URL in which what would turn the direction of writing, or show nothing, is escaped."""
     if url.isprintable():
         return url

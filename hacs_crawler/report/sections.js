@@ -25,7 +25,7 @@ function leaveFigure(name, title, words) {
 
 function showHeader() {
   const { counts: n, plan, now } = DATA;
-  say("state", `${DATA.state} · ${momentText(now)} UTC`);
+  say("state", `${DATA.state} · ${bothText(now)}`);
   const rate = DATA.lately.visits ? `${numberText((100 * DATA.lately.updates) / DATA.lately.visits)} % of visits found an update` : "no ranked visits then";
   byId("numbers").replaceChildren(...[
     [numberText(n.known), n.known === 1 ? "page known" : "pages known", n.waiting ? `${numberText(n.waiting)} of them gone for now` : "none of them gone"],
@@ -64,6 +64,8 @@ function showPlan() {
       (out, px, py) => {
         out.append(line([[px(0), py(0)], [px(total), py(most)]], "dashed", 2));
         out.append(line(visits.map((number, place) => [px(number), py(expected[place])]), "line", 0));
+        visits.forEach((number, place) => hint(out, px(number), py(expected[place]),
+          `${plural(number, "visit")}: ${numberText(Number(expected[place].toPrecision(4)))} updates expected`));
       }),
   });
   const bins = plan.chances;
@@ -71,22 +73,22 @@ function showPlan() {
   if (!bins.some(Boolean)) leaveFigure("chances", "Pages of the plan by p", "None of them was visited before.");
   else chart(figureOf("chances"), {
     title: "Pages of the plan by p",
-    words: "Pages never visited are not counted. Many pages on the right mean that a larger budget would pay.",
+    words: `Pages never visited are not counted.${plan.budget === null ? "" : " Many pages on the right mean that a larger budget would pay."}`,
     draw: (width) => plot(width, 240, { scale: linear, domain: [0, 1], ticks: [0, 0.2, 0.4, 0.6, 0.8, 1].map((p) => [p, String(p)]) },
       { scale: linear, domain: [0, high * 1.05], ticks: (number) => wholeTicks(high * 1.05, number) }, "p",
       (out, px, py, box) => bins.forEach((number, place) => {
         const [from, to] = [place / bins.length, (place + 1) / bins.length];
-        if (number) out.append(bar(px(from) + 1, py(number), px(to) - px(from) - 2, box.bottom - py(number), 0, `p from ${from.toFixed(2)} to ${to.toFixed(2)}: ${plural(number, "page")}`));
+        if (number) bar(out, px(from) + 1, py(number), px(to) - px(from) - 2, box.bottom - py(number), 0, `p from ${from.toFixed(2)} to ${to.toFixed(2)}: ${plural(number, "page")}`);
       })),
   });
   const rows = plan.pages.map((page, place) => ({ page, place, p: plan.p[place], rate: plan.rate[place], arm: plan.armNames[plan.arms[place]] }));
   const hasArms = plan.armNames.length > 1;
-  table(tableOf("plan"), { name: "Today's plan", unit: ["page", "pages"], rows, sortedBy: 0, direction: "ascending",
+  table(tableOf("plan"), { name: "Today's plan", key: "plan", unit: ["page", "pages"], rows, sortedBy: 0, direction: "ascending",
     text: (row) => `${P.url[row.page]} ${row.arm}`,
     columns: [
-      { title: "#", first: "ascending", value: (row) => row.place, cell: (row) => numberText(row.place + 1) },
+      { title: "#", words: "The place in the plan", first: "ascending", value: (row) => row.place, csv: (row) => row.place + 1, cell: (row) => numberText(row.place + 1) },
       PAGE,
-      ...(hasArms ? [{ title: "Arm", isText: true, value: (row) => row.arm, cell: (row) => row.arm }] : []),
+      ...(hasArms ? [{ title: "Arm", words: "The arm of the experiment that the page's site is in", isText: true, value: (row) => row.arm, cell: (row) => row.arm }] : []),
       CHANCE, RATE, LAST_VISIT, LAST_UPDATE, VISITS, UPDATES, FAILURES,
     ] });
 }
@@ -132,8 +134,12 @@ function runsChart(name, { title, words, value, predicted = null, isSum = false,
             out.append(line(placed(trailing(points, smooth)), "line", series % 4));
             const step = smooth > 1 ? 1 : Math.ceil(points.length / (width / 20));
             points.forEach(([at, number], place) => {
-              if (Number.isFinite(number) && place % step === 0) out.append(mark([px(at), py(number)], series % 4,
-                `${names[series]}, run of ${momentText(at)}: ${numberText(Number(number.toFixed(1)))}`, smooth > 1 ? 2 : 2.6));
+              if (!Number.isFinite(number)) return;
+              const rounded = (value) => numberText(Number(value.toFixed(1)));
+              const words = `${momentText(at)}, ${names[series]}: ${rounded(number)}${predicted ? ` found, ${rounded(expected[series][place][1])} predicted` : ""}`;
+              const point = [px(at), py(number)];
+              if (place % step === 0) mark(out, point, series % 4, words, smooth > 1 ? 2 : 2.6);
+              else hint(out, ...point, words);
             });
           });
         });
@@ -161,10 +167,10 @@ function showRuns() {
   const rows = runs.run.map((_, place) => place).reverse();
   const counted = (title, words, values, text = numberText) => ({ title, words, value: (place) => values[place], cell: (place) => text(values[place]) });
   const hasArms = runs.names.length > 1;
-  table(tableOf("runs"), { name: "Runs", unit: hasArms ? ["run of an arm", "runs by arm"] : ["run", "runs"], rows, text: (place) => `${runs.names[runs.series[place]]} ${momentText(runs.run[place])}`,
+  table(tableOf("runs"), { name: "Runs", key: "runs", unit: hasArms ? ["run of an arm", "runs by arm"] : ["run", "runs"], rows, text: (place) => `${runs.names[runs.series[place]]} ${momentText(runs.run[place])}`,
     columns: [
-      { title: "Start, UTC", isText: true, first: "descending", value: (place) => runs.run[place], cell: (place) => momentText(runs.run[place]) },
-      { title: hasArms ? "Arm" : "Policy", isText: true, value: (place) => runs.names[runs.series[place]], cell: (place) => runs.names[runs.series[place]] },
+      ...times("Start", "When the run began", (place) => runs.run[place]),
+      { words: "What ranked the visits; a run has a row for each", title: hasArms ? "Arm" : "Policy", isText: true, value: (place) => runs.names[runs.series[place]], cell: (place) => runs.names[runs.series[place]] },
       counted("Visits", "Visits of ranked seeds", runs.visits),
       counted("First", "Visits that saw a page for the first time", runs.firsts),
       counted("Unseen", "Visits that did not see the page", runs.unseen),
@@ -174,7 +180,7 @@ function showRuns() {
       { title: "In 100", words: "Updates in 100 visits, first visits left out", value: (place) => (known(place) ? runs.updates[place] / known(place) : null),
         cell: (place) => (known(place) ? numberText((100 * runs.updates[place]) / known(place)) : NONE) },
       counted("New links", "Links that no visit before had shown", runs.newLinks),
-      counted("Size", "Of the answers", runs.bytes, sizeText),
+      counted("Size", "Of the answers; CSV files have bytes", runs.bytes, sizeText),
     ] });
 }
 
@@ -198,7 +204,7 @@ function showPages() {
     ["gone", "Gone pages", [GONE, UNTIL, LAST_VISIT, VISITS, UPDATES], "No page is gone."],
   ];
   for (const [key, name, columns, empty] of tables) {
-    if (lists[key].length) pageTable(tableOf(key), name, lists[key], columns);
+    if (lists[key].length) pageTable(tableOf(key), key, name, lists[key], columns);
     else tableOf(key).replaceChildren(el("p", { class: "empty" }, empty));
   }
 }
@@ -229,7 +235,8 @@ function showIntervals() {
         for (let place = first; place < last; place += 1) {
           const [from, to] = [px(edges[place]), px(edges[place + 1])];
           const words = `${durationText(edges[place])} to ${durationText(edges[place + 1])}: ${plural(estimated[place], "page")}, ${plural(observed[place], "gap")}`;
-          if (estimated[place]) out.append(bar(from + 0.75, py(bars[place]), to - from - 1.5, box.bottom - py(bars[place]), 0, words));
+          if (estimated[place]) bar(out, from + 0.75, py(bars[place]), to - from - 1.5, box.bottom - py(bars[place]), 0, words);
+          else if (observed[place]) hint(out, (from + to) / 2, py(steps[place]), words);
         }
         if (!gaps) return;
         const outline = [];
@@ -259,6 +266,7 @@ function showEvidence() {
   const most = Math.max(...counts.flat());
   chart(figureOf("evidence"), {
     title: EVIDENCE_TITLE,
+    byBoth: true,
     words: "How many pages have had so many visits (across), of which so many found an update (up). λ is uncertain on the left, and rests on the prior at the bottom left.",
     draw: (width) => {
       const ticks = (texts, number) => texts.slice(0, number).map((text, place) => [place + 0.5, text]);
@@ -271,7 +279,8 @@ function showEvidence() {
             if (!number) continue;
             const cell = { x: px(x) + 1, y: py(y + 1) + 1, width: px(x + 1) - px(x) - 2, height: py(y) - py(y + 1) - 2 };
             const words = `${plural(number, "page")} with ${xTexts[x]} visits and ${yTexts[y]} updates`;
-            out.append(svg("rect", { ...cell, rx: 2, class: "cell", "fill-opacity": (0.08 + (0.42 * Math.log(1 + number)) / Math.log(1 + most)).toFixed(3) }, svg("title", {}, words)));
+            out.append(svg("rect", { ...cell, rx: 2, class: "cell", "fill-opacity": (0.08 + (0.42 * Math.log(1 + number)) / Math.log(1 + most)).toFixed(3) }));
+            hint(out, cell.x + cell.width / 2, cell.y + cell.height / 2, words);
             const text = compact.format(number);
             if (textPx(text) < cell.width && cell.height > FONT_PX)
               out.append(svg("text", { x: cell.x + cell.width / 2, y: cell.y + cell.height / 2 + 4, "text-anchor": "middle", class: "count" }, text));
@@ -286,11 +295,11 @@ function showSignals() {
   if (!rows.length) return leaveEmpty("signals", ["No sitemap, feed or ping has been read yet: ", el("code", {}, "HACS_SIGNALS"), " has crawls read them."]);
   say("signals", "What was learned of each source from the visits of its pages. A signal counts as far as its source was right.");
   const counted = (title, words, name, text = numberText) => ({ title, words, value: (row) => row[name], cell: (row) => text(row[name]) });
-  table(tableOf("signals"), { name: "Sources of signals", unit: ["source", "sources"], rows, text: (row) => `${row.host} ${row.kind}`,
+  table(tableOf("signals"), { name: "Sources of signals", key: "signals", unit: ["source", "sources"], rows, text: (row) => `${row.host} ${row.kind}`,
     columns: [
-      { title: "Host", isText: true, value: (row) => row.host, cell: (row) => row.host },
-      { title: "Kind", isText: true, value: (row) => row.kind, cell: (row) => row.kind },
-      { title: "Read, UTC", isText: true, first: "descending", value: (row) => row.read, cell: (row) => momentText(row.read) },
+      { title: "Host", words: "Where the source is", isText: true, value: (row) => row.host, cell: (row) => row.host },
+      { title: "Kind", words: "A sitemap, a feed, or pings", isText: true, value: (row) => row.kind, cell: (row) => row.kind },
+      ...times("Read", "When it was last read", (row) => row.read),
       counted("Pages", "Visited pages that it lists", "pages"),
       counted("Visits", "From which it was learned; old ones fade", "gaps"),
       counted("Signalled", "Of 100 updates so many are signalled", "recall", (share) => numberText(100 * share)),

@@ -19,17 +19,17 @@ function showCalibration() {
   const score = (name) => (part) => part.score[name];
   const number = (title, words, name, text) => ({ title, words, value: score(name), cell: (part) => text(part.score[name]) });
   const digits = (value) => (value === null ? NONE : value.toFixed(3));
-  table(tableOf("calibration"), { name: "Scores of predictions", unit: ["group", "groups"], rows: parts, text: (part) => `${part.policy} ${part.model}`,
+  table(tableOf("calibration"), { name: "Scores of predictions", key: "calibration", unit: ["group", "groups"], rows: parts, text: (part) => `${part.policy} ${part.model}`,
     columns: [
-      { title: "Policy", isText: true, value: (part) => part.policy, cell: (part) => part.policy },
-      { title: "Model", isText: true, value: (part) => part.model, cell: (part) => part.model },
+      { title: "Policy", words: "What ranked the visits", isText: true, value: (part) => part.policy, cell: (part) => part.policy },
+      { title: "Model", words: "What p was made of", isText: true, value: (part) => part.model, cell: (part) => part.model },
       number("Visits", "Visits of pages known before", "visits", numberText),
       number("Predicted", "The sum of p", "expected_updates", numberText),
       number("Found", "Visits that found an update", "found_updates", numberText),
       number("Brier", "Mean of (p − found)²; lower is better", "brier", digits),
-      number("Base rate's", "The Brier score of saying the same share for every visit", "base_brier", digits),
+      number("Brier of base rate", "The Brier score of saying the same share for every visit", "base_brier", digits),
       number("Log loss", "Mean of −ln of the probability given to what happened; lower is better", "log_loss", digits),
-      number("Base rate's", "The log loss of saying the same share for every visit", "base_log_loss", digits),
+      number("Log loss of base rate", "The log loss of saying the same share for every visit", "base_log_loss", digits),
     ] });
 }
 
@@ -49,15 +49,18 @@ function reliabilityChart(figure, part, series, end) {
         const points = bins.mean_p.map((p, place) => [px(p), py(bins.found_share[place])]);
         bins.mean_p.forEach((p, place) => out.append(svg("line", { x1: px(p), x2: px(p), y1: py(bins.lower[place]), y2: py(bins.upper[place]), class: `stem s${series}` })));
         out.append(line(points, "thin", series));
-        points.forEach((point, place) => out.append(mark(point, series,
-          `p from ${chanceText(bins.low_p[place])} to ${chanceText(bins.high_p[place])}: ${percentText(bins.found_share[place])} of ${plural(bins.visits[place], "visit")}, between ${percentText(bins.lower[place])} and ${percentText(bins.upper[place])}`, 3.5)));
+        points.forEach((point, place) => mark(out, point, series,
+          `p from ${chanceText(bins.low_p[place])} to ${chanceText(bins.high_p[place])}: ${percentText(bins.found_share[place])} of ${plural(bins.visits[place], "visit")}, between ${percentText(bins.lower[place])} and ${percentText(bins.upper[place])}`, 3.5));
       }),
   });
 }
 
 function showExperiment() {
   const told = DATA.experiment;
-  if (!told) return leaveEmpty("experiment", ["No experiment is on. ", el("code", {}, 'HACS_EXPERIMENT = {"hacs": 0.5, "last-obs": 0.5}'), " compares two policies on the pages of different sites, each with its share of the budget."]);
+  if (!told) {
+    byId("experiment").remove();
+    return document.querySelector('nav [href="#experiment"]').remove();
+  }
   if (!told.first_visit) return leaveEmpty("experiment", "The experiment is on, but no visit of it has been recorded yet.");
   say("experiment",
     el("p", {}, `From ${dayText(told.first_visit)} to ${dayText(told.last_visit)}. Pages are assigned by site; ${told.control} is the control. The intervals allow for updates that the pages of a site share.`),
@@ -71,9 +74,9 @@ function showExperiment() {
   }
   const known = (value, text) => (arm) => (arm[value] === null ? NONE : text(arm[value]));
   const column = (title, words, name, text = numberText) => ({ title, words, value: (arm) => arm[name], cell: known(name, text) });
-  table(tableOf("experiment"), { name: "Arms", unit: ["arm", "arms"], rows: told.arms, text: (arm) => arm.arm,
+  table(tableOf("experiment"), { name: "Arms", key: "arms", unit: ["arm", "arms"], rows: told.arms, text: (arm) => arm.arm,
     columns: [
-      { title: "Arm", isText: true, value: (arm) => arm.arm, cell: (arm) => arm.arm },
+      { title: "Arm", words: "What ranks the pages of its sites", isText: true, value: (arm) => arm.arm, cell: (arm) => arm.arm },
       column("Share", "Of sites and budget", "share", percentText),
       column("Pages", "Pages of its sites that the state has seen", "pages"),
       column("Visits", "All attempts", "visits"),
@@ -109,8 +112,8 @@ function looksChart(figure, one) {
         out.append(svg("path", { d: `${path([...upper, ...lower])}Z`, class: "band s0" }));
         out.append(svg("line", { x1: box.left, x2: box.right, y1: py(1), y2: py(1), class: "dashed s2" }));
         out.append(line(looks.map((look) => [px(look.at), py(held(look.ratio))]), "line", 0));
-        for (const look of looks) out.append(mark([px(look.at), py(held(look.ratio))], 0,
-          `${dayText(look.at)}, ${plural(look.visits, "visit")}: × ${numberText(look.ratio)}, between ${numberText(look.low)} and ${numberText(look.high)}`, 2.2));
+        for (const look of looks) mark(out, [px(look.at), py(held(look.ratio))], 0,
+          `${dayText(look.at)}, ${plural(look.visits, "visit")}: × ${numberText(look.ratio)}, between ${numberText(look.low)} and ${numberText(look.high)}`, 2.2);
       }),
   });
 }
