@@ -110,13 +110,18 @@ class Tab:
             mobile=False,
         )
 
-    def open(self, target: Path, fragment: str = "") -> None:
-        """Open a file and wait until it has been loaded and laid out."""
+    def open(self, target: Path | str, fragment: str = "") -> None:
+        """Open a file, or an address, and wait until it has been loaded and laid out."""
+        self.navigate(target, fragment)
+        self.settle()
+
+    def navigate(self, target: Path | str, fragment: str = "") -> None:
+        """Open a file, or an address, and wait until it has been loaded; it need not have scripts."""
         self.call("Page.navigate", url="about:blank")
         self._browser.wait("Page.loadEventFired", self._session)
-        self.call("Page.navigate", url=target.absolute().as_uri() + fragment)
+        address = target if isinstance(target, str) else target.absolute().as_uri()
+        self.call("Page.navigate", url=address + fragment)
         self._browser.wait("Page.loadEventFired", self._session)
-        self.settle()
 
     def settle(self) -> None:
         """Wait until what was observed of sizes has been drawn, which only the tab in front is."""
@@ -145,9 +150,14 @@ class Tab:
             self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
         self.settle()
 
+    def point_at(self, x: float, y: float) -> None:
+        """Move the pointer there, without a click."""
+        self.call("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
+        self.settle()
+
     def press(self, key: str, text: str = "") -> None:
         """Press a key of that name, such as Tab or Enter."""
-        codes = {"Tab": 9, "Enter": 13, " ": 32}
+        codes = {"Tab": 9, "Enter": 13, "Escape": 27, " ": 32}
         for kind in ("keyDown", "keyUp"):
             self.call(
                 "Input.dispatchKeyEvent",

@@ -2,6 +2,7 @@
 
 const FIRST = { column: null, order: null, wanted: "", all: false };
 const asked = new Map(); // by key of a table: what differs from how it comes
+let lastSection = ""; // that of the overview that was shown last
 const applied = new Map(); // by key of a table: what has it show what is asked
 
 function slug(title) {
@@ -16,6 +17,7 @@ function readAddress() {
   const [section] = text.split("&", 1);
   const isSection = /^[\w-]+$/.test(section);
   const told = new Map();
+  lastSection = isSection ? section : "";
   for (const [name, value] of new URLSearchParams(isSection ? text.slice(section.length) : text)) {
     const [, key, what] = /^(\w+)\.(sort|filter|all)$/.exec(name) ?? [];
     if (!key) continue;
@@ -23,11 +25,11 @@ function readAddress() {
     const more = { sort: { column, order }, filter: { wanted: value }, all: { all: true } }[what];
     told.set(key, { ...FIRST, ...told.get(key), ...more });
   }
-  return { section: isSection ? section : "", told };
+  return { section: lastSection, told };
 }
 
-function overviewAddress(section) {
-  const parts = section ? [section] : [];
+function overviewAddress() {
+  const parts = lastSection ? [lastSection] : [];
   for (const [key, { column, order, wanted, all }] of asked) {
     if (column) parts.push(`${key}.sort=${column}.${order}`);
     if (wanted) parts.push(`${key}.filter=${encodeURIComponent(wanted)}`);
@@ -40,5 +42,6 @@ function overviewAddress(section) {
 function keepShown(key, section, how) {
   if (!key) return;
   asked.set(key, how);
-  history.replaceState(null, "", overviewAddress(section));
+  lastSection = section;
+  history.replaceState(null, "", overviewAddress());
 }

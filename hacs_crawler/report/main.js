@@ -2,7 +2,6 @@
 
 const BLANK = byId("all").cloneNode(true); // the overview before anything is drawn in it
 let leftAt = 0; // how far the overview was scrolled when a page was opened
-let leftFor = "#"; // its address then
 
 function route() {
   const { page, section, told } = readAddress();
@@ -17,8 +16,7 @@ function route() {
     asked.clear();
     for (const [key, how] of told) asked.set(key, how);
     for (const apply of applied.values()) apply();
-  } else if (asked.size) history.replaceState(null, "", overviewAddress(section));
-  leftFor = location.hash || "#";
+  } else if (asked.size) history.replaceState(null, "", overviewAddress());
   if (isBack) scrollTo({ top: leftAt, behavior: "instant" });
   else if (section) byId(section)?.scrollIntoView();
 }
@@ -48,12 +46,12 @@ function drawPage(holder, id) {
 }
 
 function backLink() {
-  return el("p", { class: "back" }, el("a", { href: leftFor }, "← All pages"));
+  return el("p", { class: "back" }, el("a", { href: overviewAddress() }, "← All pages"));
 }
 
 addEventListener("keydown", (event) => {
   if (event.key !== "Escape" || event.defaultPrevented || hideHint()) return;
-  if (!byId("one").hidden && event.target.tagName !== "INPUT") location.hash = leftFor;
+  if (!byId("one").hidden && event.target.tagName !== "INPUT") location.hash = overviewAddress();
 });
 
 async function draw() {

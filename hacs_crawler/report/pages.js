@@ -100,7 +100,7 @@ function showPage(holder, place) {
   );
   if (!visits.length) return;
   const charts = [el("figure", { class: "wide" })];
-  holder.append(charts[0]);
+  holder.append(el("h2", {}, "History"), charts[0]);
   visitChart(charts[0], visits);
   if (visits.length > 1) {
     charts.push(el("figure", { class: "wide" }));

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from browser import Browser, Tab, needs_chromium
-from hacs_crawler.config import Config
+from browser import Tab, needs_chromium
 from hacs_crawler.links.keys import page_id_of
 from hacs_crawler.state import Source, hear, write_sources
 from hacs_crawler.state.database import State
 from hacs_crawler.state.page import News, Visit
 from hacs_crawler.utils.times import DAY
-from report_support import ARMS, NOW, busy_state, config_of, empty_state, write_report
+from report_support import NOW, config_of, empty_state, write_report
 
 pytestmark = needs_chromium
 
@@ -90,37 +89,6 @@ FAINT = f"""(() => {{ {CLIPPED}
   }}
   return {{number: texts.length, faint: [...faint]}};
 }})()"""
-
-
-@pytest.fixture(scope="module")
-def busy_config() -> Config:
-    return config_of(experiment=ARMS, budget=90)
-
-
-@pytest.fixture(scope="module")
-def busy(tmp_path_factory: pytest.TempPathFactory, busy_config: Config) -> Path:
-    """A report with something in each of its sections."""
-    target = tmp_path_factory.mktemp("report") / "report.html"
-    return write_report(target, busy_state(busy_config), busy_config)
-
-
-@pytest.fixture
-def opened(browser: Browser) -> Iterator[Callable[..., Tab]]:
-    """Opens a report in a tab of its own, and wants no complaint of it at the end."""
-    tabs = []
-
-    def open_(target: Path, fragment: str = "", width: int = 1400, *, is_dark: bool = False) -> Tab:
-        tab = browser.tab(width, is_dark=is_dark)
-        tabs.append(tab)
-        tab.open(target, fragment)
-        tab.run("drawn.then(() => 1)")
-        tab.settle()
-        return tab
-
-    yield open_
-    for tab in tabs:
-        assert tab.complaints() == []
-        tab.close()
 
 
 def page_fragment(url: str) -> str:

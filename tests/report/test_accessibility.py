@@ -1,0 +1,114 @@
+"""Each page that HACS writes, judged by axe-core: narrow to wide, light, dark, and as it is printed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from accessibility import accessibility_faults
+from browser import Browser, Tab, needs_chromium
+from hacs_crawler.archive.timelines import read_timelines
+from hacs_crawler.evaluation.histories import from_timelines
+from hacs_crawler.evaluation.paper import choose_period, evaluate
+from hacs_crawler.evaluation.report import report
+from hacs_crawler.interest import Rules, day_of, gathered, hubs_of, judge, window_of
+from hacs_crawler.links.keys import page_id_of
+from hacs_crawler.report.html import html
+from hacs_crawler.report.interest import interest_html
+from made_timelines import write_timelines
+from report_support import ARMS, NOW, busy_state, config_of, report_data
+
+pytestmark = needs_chromium
+
+WIDTHS = (400, 800, 1400)
+PAGE = f"#page={page_id_of('http://s03.example.edu/~a/p2.html')}"
+UNKNOWN = "#page=1"
+
+
+def overview(folder: Path) -> str:
+    config = config_of(experiment=ARMS, budget=90)
+    return html(report_data(busy_state(config), config, NOW, 200))
+
+
+def unindexed(folder: Path) -> str:
+    config = config_of()
+    return html(report_data(busy_state(config, sites=6), config, NOW, 5, 10))
+
+
+def evaluation(folder: Path) -> str:
+    write_timelines(folder)
+    timelines = read_timelines(*(folder / f"{one}.csv" for one in ("pages", "updates", "captures")))
+    levels = from_timelines(timelines)
+    return report(evaluate(levels, choose_period(levels, None, None)[0]))
+
+
+def interest(folder: Path) -> str:
+    views = np.random.default_rng(0).poisson(12, (8, 60)).astype(np.float64)
+    page, day = np.nonzero(views)
+    names = [f"https://s{number % 2}.example/{number}.html" for number in range(8)]
+    table = gathered(names, page, day + day_of("2026-08-01"), views[page, day], 1)[0]
+    found = judge(window_of(table, 60, None, 60), Rules())
+    return interest_html(found, hubs_of(found, "site"), "site", 100, ["Read with care"])
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Callable[[Path], str]], Path]:
+    """Writes a document once."""
+    folder = tmp_path_factory.mktemp("pages")
+
+    def write(make: Callable[[Path], str]) -> Path:
+        target = folder / f"{make.__name__}.html"
+        if not target.exists():
+            target.write_text(make(folder), "utf-8")
+        return target
+
+    return write
+
+
+def shown(browser: Browser, target: Path, fragment: str, look: str) -> Tab:
+    tab = browser.tab(WIDTHS[0], is_dark=look == "dark")
+    if look == "print":
+        tab.call("Emulation.setEmulatedMedia", media="print")
+    tab.open(target, fragment)
+    tab.run("typeof drawn === 'undefined' ? 1 : drawn.then(() => 1)")
+    return tab
+
+
+@pytest.mark.parametrize("look", ["light", "dark", "print"])
+@pytest.mark.parametrize(
+    ("document", "fragment"),
+    [
+        (overview, ""),
+        (overview, PAGE),
+        (overview, UNKNOWN),
+        (unindexed, ""),
+        (evaluation, ""),
+        (interest, ""),
+    ],
+    ids=["overview", "page", "unknown-page", "unindexed", "evaluation", "interest"],
+)
+def test_a_page_breaks_no_rule_of_accessibility(
+    browser: Browser,
+    written: Callable[[Callable[[Path], str]], Path],
+    document: Callable[[Path], str],
+    fragment: str,
+    look: str,
+) -> None:
+    tab = shown(browser, written(document), fragment, look)
+    for width in WIDTHS:
+        tab.resize(width, 900)
+        tab.settle()
+        assert (width, accessibility_faults(tab)) == (width, [])
+    tab.close()
+
+
+def test_faults_would_be_found(
+    browser: Browser, written: Callable[[Callable[[Path], str]], Path]
+) -> None:
+    tab = shown(browser, written(overview), "", "light")
+    tab.run("document.querySelector('th').replaceChildren()")
+    assert {"empty-table-header"} == {one["rule"] for one in accessibility_faults(tab)}
+    tab.close()
