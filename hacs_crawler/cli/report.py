@@ -41,7 +41,7 @@ def report(  # noqa: PLR0917 - one for each option
     port: Annotated[
         int, typer.Option(min=0, max=65535, help="where to serve it; 0 for any")
     ] = PORT,
-    every: Annotated[float, typer.Option(min=1, help="seconds between two updates")] = 10.0,
+    every: Annotated[float, typer.Option(min=0.5, help="seconds between two updates of it")] = 10.0,
     settings: Set = None,
 ) -> None:
     """Write what HACS knows, plans and has found as a self-contained HTML page.

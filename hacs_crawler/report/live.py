@@ -95,7 +95,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _answer(self) -> _Answer:
         # A name that somebody else has pointed at this machine is a page of theirs that reads ours.
-        if self.headers.get("Host", "").rpartition(":")[0] not in _HOSTS:
+        if self.headers.get("Host", "").partition(":")[0] not in _HOSTS:
             return _plain(HTTPStatus.FORBIDDEN, "Only localhost may ask.")
         return self.server.answer(self.path.partition("?")[0])
 
