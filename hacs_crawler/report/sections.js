@@ -278,7 +278,7 @@ function showEvidence() {
             const number = counts[x][y];
             if (!number) continue;
             const cell = { x: px(x) + 1, y: py(y + 1) + 1, width: px(x + 1) - px(x) - 2, height: py(y) - py(y + 1) - 2 };
-            const words = `${plural(number, "page")} with ${xTexts[x]} visits and ${yTexts[y]} updates`;
+            const words = `${plural(number, "page")} with ${xTexts[x]} ${xTexts[x] === "1" ? "visit" : "visits"} and ${yTexts[y]} ${yTexts[y] === "1" ? "update" : "updates"}`;
             out.append(svg("rect", { ...cell, rx: 2, class: "cell", "fill-opacity": (0.08 + (0.42 * Math.log(1 + number)) / Math.log(1 + most)).toFixed(3) }));
             hint(out, cell.x + cell.width / 2, cell.y + cell.height / 2, words);
             const text = compact.format(number);

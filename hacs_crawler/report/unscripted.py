@@ -28,7 +28,7 @@ def _parts(data: Mapping[str, Any]) -> Iterator[str]:
     yield (
         f"<p>{counted(counts['known'], 'page')} known, {counts['visited']:,} of them seen. A crawl of "
         f"all that started now would make {counted(plan['size'], 'visit')}, expected to find "
-        f"{counted(plan['expected'], 'update')}. In {data['lately']['days']} days "
+        f"{plan['expected']:,.1f} updates. In {data['lately']['days']} days "
         f"{counted(counts['updatedLately'], 'page')} had an update.</p>"
     )
     yield from _table(f"The first {ROWS} of the plan", *_plan(data))
@@ -75,12 +75,20 @@ def _runs(runs: Mapping[str, Any]) -> tuple[Sequence[str], Iterable[Sequence[str
 
 
 def _table(title: str, heads: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
-    lines = [f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows]
+    """Yield a table; its second column may hold long texts."""
+    kinds = ["page" if place == 1 else "word" for place in range(len(heads))]
+    lines = [
+        "".join(
+            f'<td class="{kind}">{escape(cell)}</td>' for kind, cell in zip(kinds, row, strict=True)
+        )
+        for row in rows
+    ]
     yield f"<section><h2>{title}</h2>"
     if lines:
         head = "".join(f'<th scope="col">{escape(one)}</th>' for one in heads)
-        yield f'<div class="scroll"><table class="plain"><thead><tr>{head}</tr></thead><tbody>'
-        yield from lines
+        yield f'<div class="scroll" tabindex="0" role="region" aria-label="{title}">'
+        yield f'<table class="plain"><thead><tr>{head}</tr></thead><tbody>'
+        yield from (f"<tr>{line}</tr>" for line in lines)
         yield "</tbody></table></div></section>"
     else:
         yield "<p>None yet.</p></section>"
