@@ -12,8 +12,9 @@ from hacs_crawler.state.address import (
 from hacs_crawler.state.codec import ROW, decode_page
 from hacs_crawler.state.database import PAGES_A_CALL, State
 from hacs_crawler.state.digests import digest_number
+from hacs_crawler.state.distributed import StateArguments, estimated_on, open_there
 from hacs_crawler.state.estimation import Estimation, baselines_of, fates, histories
-from hacs_crawler.state.future import Future, as_of, without_future
+from hacs_crawler.state.future import Future, as_of, shows_future, without_future
 from hacs_crawler.state.heard import (
     RECORD,
     VISITS_OF_A_RATE,
@@ -72,12 +73,13 @@ from hacs_crawler.state.signals import (
     Hearing,
     Others,
     hear,
+    heard_kinds,
     read_hearings,
     refit_signals,
     trusted_sources,
 )
 from hacs_crawler.state.site_links import LinkClaim, claimed_of
-from hacs_crawler.state.store import SCHEMA, Annotation, Ids, Rows, Store
+from hacs_crawler.state.store import SCHEMA, WHOLE, Annotation, Ids, Part, Rows, Store
 from hacs_crawler.state.varying import forget_varying, learn_varying, read_varying
 
 __all__ = [
@@ -90,6 +92,7 @@ __all__ = [
     "UPDATED",
     "UPDATES",
     "VISITS_OF_A_RATE",
+    "WHOLE",
     "Annotation",
     "Estimation",
     "ExportError",
@@ -105,6 +108,7 @@ __all__ = [
     "OutcomeMerger",
     "Outcomes",
     "Page",
+    "Part",
     "Prediction",
     "Recorded",
     "Records",
@@ -113,6 +117,7 @@ __all__ = [
     "Run",
     "Source",
     "State",
+    "StateArguments",
     "Store",
     "Updates",
     "Visit",
@@ -128,12 +133,14 @@ __all__ = [
     "decode_page",
     "describe",
     "digest_number",
+    "estimated_on",
     "export_outcomes",
     "fates",
     "follow_prior",
     "forget_varying",
     "has_new_links",
     "hear",
+    "heard_kinds",
     "heard_of",
     "histories",
     "is_export",
@@ -149,6 +156,7 @@ __all__ = [
     "open_likelihood",
     "open_state",
     "open_store",
+    "open_there",
     "predictions",
     "rates_of",
     "read_again",
@@ -161,6 +169,7 @@ __all__ = [
     "refit_signals",
     "settled",
     "share_of_time",
+    "shows_future",
     "signals_looked_for",
     "sorted_outcomes",
     "source_id",

@@ -1,0 +1,147 @@
+"""Bound first: which pages may be among the best, by a bound of p that asks nothing of other pages."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hacs_crawler.model import SHARED_UPDATES, is_trend
+from hacs_crawler.ranking.candidates import Correct, Places
+from hacs_crawler.ranking.options import RankingOptions
+from hacs_crawler.ranking.policies import Floats
+from hacs_crawler.ranking.selection import explored
+from hacs_crawler.state import VISITS_OF_A_RATE, Estimation, Rows, State, heard_kinds
+from hacs_crawler.utils.arrays import BoolArray
+from hacs_crawler.utils.times import DAY
+
+PIECE_ROWS: Final = 16_384
+"""So many rows are looked at at a time: they stay in the processor's cache."""
+LEAST_SHARE: Final = 8
+"""Where one of so many pages or more is chosen, ranking all of them takes no longer."""
+TRIED: Final = 2
+"""How many pages are ranked first for each that is chosen: siblings bring some far below the bound."""
+_SAMPLED: Final = 1_000
+"""Of so many chosen pages one is enough to say about how high the bounds of the first ones are."""
+_SLACK: Final = 1e-6
+"""What the table of p and rounding may add to the updates expected, as a share of them."""
+_ROUNDING: Final = 1e-12
+"""By how much p may differ from another one that is the same but for rounding."""
+_SITES: Final = 2**22
+"""Sites are told apart by so many numbers: those with the same are ranked all, or none of them."""
+_WAITS: Final = -1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """An upper bound of each page's score, and numbers of sites; one element a page.
+
+    Bounds are -ln(1 - score), the updates expected, `_WAITS` for pages that are not to be visited yet.
+    What is returned says for each number whether its sites are meant.
+    """
+
+    bound: NDArray[np.float32]
+    sites: NDArray[np.uint32]
+
+    @property
+    def waiting(self) -> int:
+        """How many pages are not to be visited yet."""
+        return int((self.bound == _WAITS).sum())
+
+    def of_highest(self, most: int) -> BoolArray:
+        """Return the sites of the pages with the highest bounds, about `TRIED` for each that is chosen."""
+        step = min(max(most // _SAMPLED, 1), 8)
+        some = self.bound[::step]
+        first = len(some) - TRIED * most // step
+        least = np.partition(some, first)[first]
+        return self._sites_of(np.flatnonzero(self.bound >= least))
+
+    def reaching(self, score: float) -> BoolArray:
+        """Return the sites of the pages that may have that score."""
+        least = _expected(max(score - _ROUNDING, 0.0))
+        return self._sites_of(np.flatnonzero(self.bound >= least))
+
+    def places(self, is_meant: BoolArray) -> Places:
+        """Return where all pages of these sites stand, ascending."""
+        return np.flatnonzero(is_meant[self.sites])
+
+    def _sites_of(self, places: Places) -> BoolArray:
+        is_meant = np.zeros(_SITES, np.bool_)
+        is_meant[self.sites[places]] = True
+        return is_meant
+
+
+def bounds_of(
+    rows: Rows,
+    state: State,
+    options: RankingOptions,
+    now: float,
+    correct: Correct | None,
+    most: int | None,
+) -> Bounds | None:
+    """Return bounds of the pages' scores; None where the best `most` are found as fast without.
+
+    p is bounded by what it is where the rate is known for certain, siblings were never seen quiet, and
+    as many as count were updated after the page's last visit. So most pages take one multiplication.
+    """
+    if most is None or len(rows) < LEAST_SHARE * most or not _is_bounded(options, state):
+        return None
+    return _bounds(rows, state.estimation, options, now, correct)
+
+
+def _is_bounded(options: RankingOptions, state: State) -> bool:
+    """Whether a bound of p bounds the score, and only the best by score are asked for."""
+    (arm, *others) = options.experiment.arms
+    return (
+        not others
+        and arm.policy.is_by_p
+        and not (arm.policy.uses_threshold and options.threshold)
+        and not explored(options.budget, options.explore)
+        and options.elapsed_from == "visit"
+        and not (arm.policy.uses_signals and heard_kinds(state.store))
+    )
+
+
+def _bounds(
+    rows: Rows,
+    estimation: Estimation,
+    options: RankingOptions,
+    now: float,
+    correct: Correct | None,
+) -> Bounds:
+    bound, sites = np.empty(len(rows), np.float32), np.empty(len(rows), np.uint32)
+    shared = -np.log1p(-SHARED_UPDATES) if options.counts_siblings else 0.0
+    until = now + options.horizon_days * DAY
+    a_second = (1.0 + _SLACK) / DAY
+    for start in range(0, len(rows), PIECE_ROWS):
+        piece = slice(start, start + PIECE_ROWS)
+        some = rows[piece]
+        seconds = np.maximum(until - some["last_visit"], 0.0)
+        expected = some["rate"] * seconds * a_second
+        few = np.flatnonzero(some["visits"] < VISITS_OF_A_RATE)
+        of_prior = estimation.prior.mean_rate * seconds[few] * a_second
+        expected[few] = np.where(some["visits"][few] > 0, of_prior, np.inf)
+        expected[is_trend(some["log_sd"])] = np.inf
+        expected += shared
+        changed = np.flatnonzero((some["failures"] > 0) | (correct is not None))
+        expected[changed] = _changed(expected[changed], some[changed], correct)
+        expected[some["not_before"] > now] = _WAITS
+        bound[piece] = expected
+        sites[piece] = some["site"] & np.uint32(_SITES - 1)
+    return Bounds(bound, sites)
+
+
+def _changed(expected: Floats, rows: Rows, correct: Correct | None) -> Floats:
+    """Return bounds after the correction of p, and after what failed attempts take off."""
+    p = -np.expm1(-expected)
+    if correct is not None:
+        p = np.where(rows["visits"] > 0, correct(p), p)
+    return _expected(p * 0.5 ** rows["failures"]) * (1.0 + _SLACK)
+
+
+def _expected(p: ArrayLike) -> Floats:
+    """Return how many updates are expected where p is the probability of one at least."""
+    with np.errstate(divide="ignore"):
+        return -np.log1p(-np.asarray(p, np.float64))
