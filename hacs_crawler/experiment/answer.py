@@ -20,7 +20,8 @@ from hacs_crawler.experiment.data import (
 )
 from hacs_crawler.ranking.arms import Experiment
 from hacs_crawler.ranking.candidates import candidates_from
-from hacs_crawler.ranking.plan import correction_of, read_rows
+from hacs_crawler.ranking.finalists import correction_of
+from hacs_crawler.ranking.plan import read_rows
 from hacs_crawler.state import State
 from hacs_crawler.utils.arrays import FloatArray
 

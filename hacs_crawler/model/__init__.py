@@ -67,6 +67,7 @@ from hacs_crawler.model.predictive import predictive_probability
 from hacs_crawler.model.prior import DEFAULT_PRIOR, MIN_PAGES_TO_FIT, LogNormalPrior, fit_prior
 from hacs_crawler.model.probability import elapsed_days, update_probability
 from hacs_crawler.model.siblings import (
+    SHARED_UPDATES,
     USUAL_TOGETHERNESS,
     Sightings,
     Togetherness,
@@ -116,6 +117,7 @@ __all__ = [
     "PAPER_SHARE",
     "POINTS",
     "RATE_SHAPE",
+    "SHARED_UPDATES",
     "STEADY",
     "TEMPORAL",
     "THRESHOLD_DAYS",

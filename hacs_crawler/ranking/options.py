@@ -76,6 +76,11 @@ class RankingOptions:
         return self.siblings and self.elapsed_from == "visit"
 
     @property
+    def is_pointwise(self) -> bool:
+        """Whether no policy compares pages of different sites, so that pages may be scored in parts."""
+        return all(arm.policy.is_pointwise for arm in self.experiment.arms)
+
+    @property
     def uses_cost(self) -> bool:
         """Whether any policy looks at what visits take."""
         return any(arm.policy.uses_cost for arm in self.experiment.arms)

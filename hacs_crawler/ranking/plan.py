@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hacs_crawler.links import check_url
-from hacs_crawler.ranking.calibration import read_correction
-from hacs_crawler.ranking.candidates import Correct, Places, candidates_from, taken
+from hacs_crawler.ranking.candidates import Places, taken
 from hacs_crawler.ranking.controls import control_worth, controlled
-from hacs_crawler.ranking.instant import with_hubs
+from hacs_crawler.ranking.finalists import Counts, Finalists, finalists_of
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.policies import Candidates, Floats
-from hacs_crawler.ranking.selection import best_places, explored, scored
-from hacs_crawler.ranking.signals import read_signals
-from hacs_crawler.rendering import Costs, read_costs
+from hacs_crawler.ranking.selection import best_places, explored
 from hacs_crawler.state import (
     PAGES_A_CALL,
     ROW,
@@ -35,13 +31,6 @@ from hacs_crawler.utils.progress import Progress
 from hacs_crawler.utils.text import counted, safe_logger
 
 logger = safe_logger(__name__)
-
-Counts = NDArray[np.int64]
-
-BLOCK_PAGES: Final = 50_000
-"""About so many pages are looked at at a time: what is computed stays in the processor's cache."""
-_MOST_BLOCKS: Final = 2**16  # their numbers are sorted in linear time
-_NO_ARM: Final = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,11 +199,6 @@ def read_rows(
     return found, known
 
 
-def correction_of(state: State, options: RankingOptions) -> Correct | None:
-    """Return how the scheduler corrects p, None if it does not. Raises StateError."""
-    return read_correction(state, options.model(state.estimation)) if options.calibration else None
-
-
 def plan_of(
     page_ids: Ids,
     rows: Rows,
@@ -226,18 +210,22 @@ def plan_of(
     controls: int = 0,
 ) -> Plan:
     """Return the plan of pages whose ranking rows were read, see `make_plan`."""
-    options = with_hubs(options, state, now)
     options = options.seeded(secrets.randbits(63))  # the same in every block
-    judged = _judged(page_ids, rows, state, options, now)
-    winners, asked_twice = _winners(judged, rows, options, limit, controls)
-    ids, few = page_ids[winners], np.take(rows, winners)
-    alone = replace(options, siblings=False)
-    best = candidates_from(ids, few, now, state.estimation, alone, costs=judged.costs)
+    finalists = finalists_of(page_ids, rows, state, options, now, limit)
+    return plan_from(finalists, options, limit, controls=controls)
+
+
+def plan_from(
+    finalists: Finalists, options: RankingOptions, limit: int | None, *, controls: int = 0
+) -> Plan:
+    """Return the plan that chooses among finalists, see `make_plan`."""
+    winners, asked_twice = _winners(finalists, options, limit, controls)
+    best = taken(finalists.candidates, winners)
     return Plan(
-        page_ids=ids,
-        arms=judged.arms[winners].astype(np.int64),
-        p=judged.p[winners],
-        raw_p=judged.raw_p[winners],
+        page_ids=best.page_ids,
+        arms=finalists.arms[winners],
+        p=best.p,
+        raw_p=best.raw_p,
         rate_per_day=best.rate_per_day,
         days_since_visit=best.days_since_visit,
         days_since_update=best.days_since_update,
@@ -248,107 +236,34 @@ def plan_of(
         churning=best.churning,
         asked_twice=asked_twice,
         arm_names=tuple(arm.name for arm in options.experiment.arms),
-        known=len(page_ids),
-        waiting=judged.waiting,
-        below_threshold=judged.below_threshold,
-        left_out=int((judged.arms != _NO_ARM).sum()) - len(winners),
+        known=finalists.known,
+        waiting=finalists.waiting,
+        below_threshold=finalists.below_threshold,
+        left_out=int(finalists.eligible.sum()) - len(winners),
         seconds=best.seconds,
     )
 
 
-@dataclass(slots=True)
-class _Judged:
-    """What is kept of every page while the best are chosen: arrays with one element a page.
-
-    `arms` are places in the experiment's arms, `_NO_ARM` for a page that is not to be visited.
-    """
-
-    arms: NDArray[np.int8]
-    p: Floats
-    raw_p: Floats
-    score: Floats
-    costs: Costs | None = None
-    waiting: int = 0
-    below_threshold: int = 0
-
-
-def _judged(
-    page_ids: Ids, rows: Rows, state: State, options: RankingOptions, now: float
-) -> _Judged:
-    """Score every page, some whole sites at a time."""
-    correct, estimation = correction_of(state, options), state.estimation
-    p = np.empty(len(rows))
-    raw_p = p if correct is None else np.empty(len(rows))
-    costs = read_costs(state) if options.uses_cost else None
-    judged = _Judged(np.full(len(rows), _NO_ARM, np.int8), p, raw_p, np.empty(len(rows)), costs)
-    thresholds = np.array(options.thresholds())
-    for places in _blocks(rows["site"], options):
-        some = np.take(rows, places)
-        signals = read_signals(state.store, some["site"], options.experiment)
-        candidates = candidates_from(
-            page_ids[places],
-            some,
-            now,
-            estimation,
-            options,
-            correct,
-            signals=signals,
-            costs=costs,
-        )
-        arms = options.experiment.assign(some["site"])
-        is_waiting = some["not_before"] > now
-        is_low = ~is_waiting & (candidates.p < thresholds[arms])
-        arms[is_waiting | is_low] = _NO_ARM
-        judged.raw_p[places] = candidates.raw_p
-        judged.p[places] = candidates.p
-        judged.arms[places] = arms
-        judged.waiting += int(is_waiting.sum())
-        judged.below_threshold += int(is_low.sum())
-        for number, arm in enumerate(options.experiment.arms):
-            mine = np.flatnonzero(arms == number)
-            judged.score[places[mine]] = scored(arm.policy, taken(candidates, mine))
-    return judged
-
-
-def _blocks(sites: NDArray[np.integer], options: RankingOptions) -> Iterator[Places]:
-    """Yield the places of all pages, some whole sites at a time, each site's in their order.
-
-    Policies that may compare pages, as a user's may, get all of them at once.
-    """
-    number = min(len(sites) // BLOCK_PAGES, _MOST_BLOCKS)
-    is_pointwise = all(arm.policy.is_pointwise for arm in options.experiment.arms)
-    if number < 2 or not is_pointwise:
-        yield np.arange(len(sites))
-        return
-    block = (sites % np.uint32(number)).astype(np.uint16)
-    order = np.argsort(block, kind="stable")
-    ends = np.cumsum(np.bincount(block, minlength=number))
-    del block
-    yield from np.split(order, ends[:-1])
-
-
 def _winners(
-    judged: _Judged, rows: Rows, options: RankingOptions, limit: int | None, controls: int
+    finalists: Finalists, options: RankingOptions, limit: int | None, controls: int
 ) -> tuple[Places, NDArray[np.bool_]]:
-    """Return the places to be visited in their order, and which of them are asked twice.
+    """Return the places of the finalists to be visited in their order, and which are asked twice.
 
     Each arm has its own; all are used up at the same pace.
     """
     parts, paces, twice = [], [], []
+    candidates = finalists.candidates
     shares = zip(options.budgets(), options.controls(controls), strict=True)
     for number, (budget, most) in enumerate(shares):
-        places = np.flatnonzero(judged.arms == number)
+        places = np.flatnonzero(finalists.arms == number)
         share = explored(budget, options.explore)
-        chosen = best_places(judged.score[places], rows["visits"][places], budget, share, limit)
-        best = places[chosen]
-        worth = control_worth(
-            judged.p[best],
-            rows["churning"][best].astype(np.float64),
-            rows["visits"][best],
-            rows["updates"][best],
-        )
+        score, visits = finalists.score[places], candidates.visits[places]
+        best = places[best_places(score, visits, budget, share, limit)]
+        of_best = taken(candidates, best)
+        worth = control_worth(of_best.p, of_best.churning, of_best.visits, of_best.updates)
         asked_twice, kept = controlled(worth, budget, most)
-        of_all = len(places) if budget is None else min(len(places), budget)
+        eligible = int(finalists.eligible[number])
+        of_all = eligible if budget is None else min(eligible, budget)
         parts.append(best[:kept])
         twice.append(asked_twice)
         paces.append((np.arange(kept) + 0.5) / max(of_all, 1))

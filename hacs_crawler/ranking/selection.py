@@ -265,11 +265,11 @@ class _Pool(Generic[T]):
         together, scores = self._joined()
         if self._for_unseen is not None:
             kinds = _unseen_and_seen(together)
-            best = [kind[_foremost((-scores[kind],), self._budget)] for kind in kinds]
+            best = [kind[foremost((-scores[kind],), self._budget)] for kind in kinds]
             return self._keep(np.sort(np.concatenate(best)), together, scores)
-        kept = _foremost((-scores,), self._budget)
+        kept = foremost((-scores,), self._budget)
         if self._share:
-            least_known = _foremost((together.visits, -scores), self._budget)
+            least_known = foremost((together.visits, -scores), self._budget)
             kept = np.union1d(kept, least_known)
         return self._keep(np.sort(kept), together, scores)
 
@@ -348,11 +348,11 @@ def _those(entries: Sequence[T], places: NDArray[np.bool_]) -> list[T]:
 
 def _first(keys: Sequence[NDArray[np.generic]], count: int) -> Places:
     """Return the first `count` places in ascending order of the keys, the first of them foremost."""
-    places = _foremost(keys, count)
+    places = foremost(keys, count)
     return places[np.lexsort((places, *(key[places] for key in reversed(keys))))]
 
 
-def _foremost(keys: Sequence[NDArray[np.generic]], count: int) -> Places:
+def foremost(keys: Sequence[NDArray[np.generic]], count: int) -> Places:
     """Return the same places in no particular order; ties of all keys go to the lowest places."""
     number = len(keys[0])
     if count <= 0 or count >= number:
@@ -362,5 +362,5 @@ def _foremost(keys: Sequence[NDArray[np.generic]], count: int) -> Places:
     tied = np.flatnonzero(keys[0] == last)
     left = count - len(sure)
     rest = [key[tied] for key in keys[1:]]
-    tied = tied[_foremost(rest, left)] if rest else tied[:left]
+    tied = tied[foremost(rest, left)] if rest else tied[:left]
     return np.concatenate([sure, tied])

@@ -77,7 +77,7 @@ from hacs_crawler.state.signals import (
     trusted_sources,
 )
 from hacs_crawler.state.site_links import LinkClaim, claimed_of
-from hacs_crawler.state.store import SCHEMA, Annotation, Ids, Rows, Store
+from hacs_crawler.state.store import SCHEMA, WHOLE, Annotation, Ids, Part, Rows, Store
 from hacs_crawler.state.varying import forget_varying, learn_varying, read_varying
 
 __all__ = [
@@ -90,6 +90,7 @@ __all__ = [
     "UPDATED",
     "UPDATES",
     "VISITS_OF_A_RATE",
+    "WHOLE",
     "Annotation",
     "Estimation",
     "ExportError",
@@ -105,6 +106,7 @@ __all__ = [
     "OutcomeMerger",
     "Outcomes",
     "Page",
+    "Part",
     "Prediction",
     "Recorded",
     "Records",

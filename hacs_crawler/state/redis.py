@@ -48,9 +48,11 @@ from hacs_crawler.state.store import (
     DAMAGED_ROWS,
     OLD_STATE,
     SCHEMA,
+    WHOLE,
     Annotation,
     Change,
     Ids,
+    Part,
     Rows,
     note,
 )
@@ -202,10 +204,11 @@ class RedisStore:
             parts.append(joined)
         return self._sound_rows(page_ids, np.frombuffer(b"".join(parts), ROW))
 
-    def all_rows(self, after: int | None = None) -> Iterator[tuple[Ids, Rows]]:
+    def all_rows(self, after: int | None = None, part: Part = WHOLE) -> Iterator[tuple[Ids, Rows]]:
         """See `Store.all_rows`; by bucket, in a cluster by slot."""
         first = 0 if after is None else self._trip_of(after % BUCKETS) + 1
-        for groups, answers in self._run_on_all("read", GATHER_ROWS_OF_ALL, "rows", first=first):
+        trips = self._run_on_all("read", GATHER_ROWS_OF_ALL, "rows", first=first, part=part)
+        for groups, answers in trips:
             parts = (
                 self._mended_rows(buckets) if len(joined) % _RECORD.itemsize else joined
                 for buckets, joined in zip(groups, answers, strict=True)
@@ -344,14 +347,20 @@ class RedisStore:
             return b"".join(unknown if row is None else row for row in pipe.execute())
 
     def _run_on_all(
-        self, action: str, script: str, kind: str, *args: object, first: int = 0
+        self,
+        action: str,
+        script: str,
+        kind: str,
+        *args: object,
+        first: int = 0,
+        part: Part = WHOLE,
     ) -> Iterator[tuple[Sequence[Sequence[int]], list[Any]]]:
         """Run a script on the keys of that kind of all buckets, many at a time.
 
         Yields the groups of buckets of one round trip, and what the call for each of them returned,
-        from the round trip of number `first` on.
+        from the round trip of number `first` on, of a part of the buckets.
         """
-        for groups in islice(self._groups_of_buckets(), first, None):
+        for groups in islice(self._groups_of_buckets(part), first, None):
             with (
                 self._server.naming_errors(action),
                 self._redis.pipeline(transaction=False) as pipe,
@@ -362,16 +371,19 @@ class RedisStore:
                 answers = _answers(pipe)
             yield groups, answers
 
-    def _groups_of_buckets(self) -> Iterator[Sequence[Sequence[int]]]:
-        """All buckets, in groups that a script may be called with, so many as fit a round trip."""
+    def _groups_of_buckets(self, part: Part = WHOLE) -> Iterator[Sequence[Sequence[int]]]:
+        """Buckets, in groups that a script may be called with, so many as fit a round trip."""
+        groups: Sequence[Sequence[int]]
         if self._is_cluster:
-            groups = _buckets_by_slot()
-            for start in range(0, len(groups), _SLOTS_A_PIPELINE):
-                yield groups[start : start + _SLOTS_A_PIPELINE]
+            groups, a_trip = _buckets_by_slot(), _SLOTS_A_PIPELINE
         else:
-            for start in range(0, BUCKETS, _BUCKETS_A_TRIP):
-                calls = range(start, start + _BUCKETS_A_TRIP, _BUCKETS_A_CALL)
-                yield [range(first, first + _BUCKETS_A_CALL) for first in calls]
+            starts = range(0, BUCKETS, _BUCKETS_A_CALL)
+            groups = [range(start, start + _BUCKETS_A_CALL) for start in starts]
+            a_trip = _BUCKETS_A_TRIP // _BUCKETS_A_CALL
+        number, parts = part
+        first, end = (len(groups) * one // parts for one in (number, number + 1))
+        for start in range(first, end, a_trip):
+            yield groups[start : min(start + a_trip, end)]
 
     def _trip_of(self, bucket: int) -> int:
         """Return in which of the round trips that `_groups_of_buckets` yields a bucket is."""

@@ -25,9 +25,11 @@ from hacs_crawler.state.store import (
     DAMAGED_ROWS,
     OLD_STATE,
     SCHEMA,
+    WHOLE,
     Annotation,
     Change,
     Ids,
+    Part,
     Rows,
     note,
 )
@@ -231,16 +233,18 @@ class SQLiteStore:
                     rows[start + places] = self._rows_of(found, page_ids[start + places])
         return rows
 
-    def all_rows(self, after: int | None = None) -> Iterator[tuple[Ids, Rows]]:
-        """See `Store.all_rows`; by id."""
-        first = -(2**63) if after is None else after + 1
+    def all_rows(self, after: int | None = None, part: Part = WHOLE) -> Iterator[tuple[Ids, Rows]]:
+        """See `Store.all_rows`; by id, a part being a range of ids: they are hashes."""
+        number, parts = part
+        first = -(2**63) + number * 2**64 // parts if after is None else after + 1
+        last = -(2**63) + (number + 1) * 2**64 // parts - 1
         query = (
-            f"SELECT id, row FROM {self._rows} WHERE id >= ? "  # noqa: S608
+            f"SELECT id, row FROM {self._rows} WHERE id BETWEEN ? AND ? "  # noqa: S608
             f"ORDER BY id LIMIT {_ROW_BATCH}"
         )
-        while first < 2**63:
+        while first <= last:
             with self._naming_errors("read"):
-                found = self._db.execute(query, (first,)).fetchall()
+                found = self._db.execute(query, (first, last)).fetchall()
             if not found:
                 return
             ids = np.fromiter((page_id for page_id, _ in found), np.int64, len(found))

@@ -146,7 +146,7 @@ def test_a_visit_of_a_hub_is_worth_its_index_and_of_a_hub_that_is_gone_nothing(
 class NothingButPages(MemoryStore):
     """A store of which the whole is not to be read."""
 
-    def all_rows(self, after: int | None = None) -> NoReturn:
+    def all_rows(self, after: int | None = None, part: object = None) -> NoReturn:
         pytest.fail("the whole state is read")
 
 

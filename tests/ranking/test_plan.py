@@ -14,7 +14,7 @@ from scrapy.settings import Settings
 
 from hacs_crawler.config import Config
 from hacs_crawler.model import predictive_probability
-from hacs_crawler.ranking import plan as plan_module
+from hacs_crawler.ranking import finalists as finalists_module
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.plan import Plan, make_plan, plan_of
 from hacs_crawler.ranking.policies import POLICIES, Candidates, Floats
@@ -193,7 +193,7 @@ def test_the_plan_is_the_same_however_many_pages_are_looked_at_at_a_time(
     chosen = config(policy=policy, experiment=experiment, budget=90, explore=0.2, threshold=0.05)
     chosen = replace(chosen, random_seed=3)
     together = plan(ids, rows, chosen)
-    monkeypatch.setattr(plan_module, "BLOCK_PAGES", 7)
+    monkeypatch.setattr(finalists_module, "BLOCK_PAGES", 7)
     apart = plan(ids, rows, chosen)
     for field in fields(Plan):
         np.testing.assert_array_equal(getattr(apart, field.name), getattr(together, field.name))
@@ -208,7 +208,7 @@ def test_a_policy_of_ones_own_sees_all_pages_at_once(monkeypatch: pytest.MonkeyP
     ids, rows = rows_of(300)
     chosen = config(policy=share_below, budget=90)
     together = plan(ids, rows, chosen)
-    monkeypatch.setattr(plan_module, "BLOCK_PAGES", 7)
+    monkeypatch.setattr(finalists_module, "BLOCK_PAGES", 7)
     assert plan(ids, rows, chosen).page_ids.tolist() == together.page_ids.tolist()
 
 

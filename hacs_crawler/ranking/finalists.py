@@ -1,0 +1,220 @@
+"""Of many pages those that may be among the best of all, with what a plan needs of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hacs_crawler.ranking.bound import within_reach
+from hacs_crawler.ranking.calibration import read_correction
+from hacs_crawler.ranking.candidates import Correct, Places, candidates_from, joined, taken
+from hacs_crawler.ranking.instant import with_hubs
+from hacs_crawler.ranking.options import RankingOptions
+from hacs_crawler.ranking.policies import Candidates, Floats
+from hacs_crawler.ranking.selection import explored, foremost, scored
+from hacs_crawler.ranking.signals import read_signals
+from hacs_crawler.rendering import Costs, read_costs
+from hacs_crawler.state import Ids, Rows, State
+
+Counts = NDArray[np.int64]
+
+BLOCK_PAGES: Final = 50_000
+"""About so many pages are looked at at a time: what is computed stays in the processor's cache."""
+_MOST_BLOCKS: Final = 2**16  # their numbers are sorted in linear time
+_NO_ARM: Final = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Finalists:
+    """Pages of some whole sites that may be among the best of all, and how many others there are.
+
+    Arrays have one element a page. `arms` are places in the experiment's arms. `places` are where the
+    pages stand in the store's order: of two with the same score the first is better. `eligible` is the
+    number of pages that may be visited, by arm, those left out here included.
+    """
+
+    candidates: Candidates
+    arms: Counts
+    score: Floats
+    places: Places
+    known: int
+    waiting: int
+    below_threshold: int
+    eligible: Counts
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+
+def finalists_of(
+    page_ids: Ids,
+    rows: Rows,
+    state: State,
+    options: RankingOptions,
+    now: float,
+    limit: int | None = None,
+) -> Finalists:
+    """Return the pages of which `limit` may come from these, in the order in which they are given.
+
+    `rows` are their ranking rows, of whole sites. `options` have a random seed. Raises StateError, and
+    ConfigError where a policy does not return one number a page.
+    """
+    options = with_hubs(options, state, now)
+    correct, most = correction_of(state, options), most_of(options, limit)
+    reach = within_reach(rows, state, options, now, correct, most[0])
+    places = None if reach is None else reach.places
+    some_ids, some = (
+        (page_ids, rows) if places is None else (page_ids[places], np.take(rows, places))
+    )
+    judged = _judged(some_ids, some, state, options, now, correct)
+    best = _best(judged, some, options, most)
+    alone = replace(options, siblings=False)
+    few = np.take(some, best)
+    candidates = candidates_from(
+        some_ids[best], few, now, state.estimation, alone, costs=judged.costs
+    )
+    return Finalists(
+        candidates=replace(candidates, p=judged.p[best], raw_p=judged.raw_p[best]),
+        arms=judged.arms[best].astype(np.int64),
+        score=judged.score[best],
+        places=best if places is None else places[best],
+        known=len(page_ids),
+        waiting=judged.waiting + (0 if reach is None else reach.waiting),
+        below_threshold=judged.below_threshold,
+        eligible=_eligible(judged, options) + (0 if reach is None else reach.eligible),
+    )
+
+
+def merged(parts: Sequence[Finalists]) -> Finalists:
+    """Return the finalists of several parts, one at least, in the store's order.
+
+    No site has pages in two of them.
+    """
+    places = np.concatenate([part.places for part in parts])
+    order = np.argsort(places, kind="stable")
+    return Finalists(
+        candidates=taken(joined([part.candidates for part in parts]), order),
+        arms=np.concatenate([part.arms for part in parts])[order],
+        score=np.concatenate([part.score for part in parts])[order],
+        places=places[order],
+        known=sum(part.known for part in parts),
+        waiting=sum(part.waiting for part in parts),
+        below_threshold=sum(part.below_threshold for part in parts),
+        eligible=np.sum([part.eligible for part in parts], axis=0),
+    )
+
+
+def correction_of(state: State, options: RankingOptions) -> Correct | None:
+    """Return how the scheduler corrects p, None if it does not. Raises StateError."""
+    return read_correction(state, options.model(state.estimation)) if options.calibration else None
+
+
+def most_of(options: RankingOptions, limit: int | None) -> list[int | None]:
+    """Return how many of each arm's pages may be chosen by their score; None: all."""
+    found = []
+    for budget in options.budgets():
+        is_cut = limit is not None and not explored(budget, options.explore)
+        found.append(min(budget or limit, limit) if is_cut and limit else budget)
+    return found
+
+
+@dataclass(slots=True)
+class _Judged:
+    """What is kept of every page while the best are chosen: arrays with one element a page.
+
+    `arms` are places in the experiment's arms, `_NO_ARM` for a page that is not to be visited.
+    """
+
+    arms: NDArray[np.int8]
+    p: Floats
+    raw_p: Floats
+    score: Floats
+    costs: Costs | None = None
+    waiting: int = 0
+    below_threshold: int = 0
+
+
+def _judged(
+    page_ids: Ids,
+    rows: Rows,
+    state: State,
+    options: RankingOptions,
+    now: float,
+    correct: Correct | None,
+) -> _Judged:
+    """Score every page, some whole sites at a time."""
+    estimation = state.estimation
+    p = np.empty(len(rows))
+    raw_p = p if correct is None else np.empty(len(rows))
+    costs = read_costs(state) if options.uses_cost else None
+    judged = _Judged(np.full(len(rows), _NO_ARM, np.int8), p, raw_p, np.empty(len(rows)), costs)
+    thresholds = np.array(options.thresholds())
+    for places in _blocks(rows["site"], options):
+        some = np.take(rows, places)
+        signals = read_signals(state.store, some["site"], options.experiment)
+        candidates = candidates_from(
+            page_ids[places],
+            some,
+            now,
+            estimation,
+            options,
+            correct,
+            signals=signals,
+            costs=costs,
+        )
+        arms = options.experiment.assign(some["site"])
+        is_waiting = some["not_before"] > now
+        is_low = ~is_waiting & (candidates.p < thresholds[arms])
+        arms[is_waiting | is_low] = _NO_ARM
+        judged.raw_p[places] = candidates.raw_p
+        judged.p[places] = candidates.p
+        judged.arms[places] = arms
+        judged.waiting += int(is_waiting.sum())
+        judged.below_threshold += int(is_low.sum())
+        for number, arm in enumerate(options.experiment.arms):
+            mine = np.flatnonzero(arms == number)
+            judged.score[places[mine]] = scored(arm.policy, taken(candidates, mine))
+    return judged
+
+
+def _blocks(sites: NDArray[np.integer], options: RankingOptions) -> Iterator[Places]:
+    """Yield the places of all pages, some whole sites at a time, each site's in their order.
+
+    Policies that may compare pages, as a user's may, get all of them at once.
+    """
+    number = min(len(sites) // BLOCK_PAGES, _MOST_BLOCKS)
+    if number < 2 or not options.is_pointwise:
+        yield np.arange(len(sites))
+        return
+    block = (sites % np.uint32(number)).astype(np.uint16)
+    order = np.argsort(block, kind="stable")
+    ends = np.cumsum(np.bincount(block, minlength=number))
+    del block
+    yield from np.split(order, ends[:-1])
+
+
+def _best(
+    judged: _Judged, rows: Rows, options: RankingOptions, most: Sequence[int | None]
+) -> Places:
+    """Return the places of the pages that may be chosen, ascending."""
+    parts = []
+    for number, (count, budget) in enumerate(zip(most, options.budgets(), strict=True)):
+        places = np.flatnonzero(judged.arms == number)
+        if count is None or count >= len(places):
+            parts.append(places)
+            continue
+        score = -judged.score[places]
+        parts.append(places[foremost((score,), count)])
+        if explored(budget, options.explore):
+            # of those that fewer than a budget's worth precede some may be chosen by either order
+            parts.append(places[foremost((rows["visits"][places], score), count)])
+    return np.unique(np.concatenate(parts))
+
+
+def _eligible(judged: _Judged, options: RankingOptions) -> Counts:
+    arms = len(options.experiment.arms)
+    return np.bincount(judged.arms[judged.arms != _NO_ARM], minlength=arms).astype(np.int64)
