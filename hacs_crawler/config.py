@@ -15,6 +15,7 @@ from scrapy.utils.conf import closest_scrapy_cfg
 from scrapy.utils.misc import load_object
 
 from hacs_crawler.archive import ArchiveAddress, ArchiveKind, addresses_of
+from hacs_crawler.cluster import check_cluster
 from hacs_crawler.exceptions import ConfigError
 from hacs_crawler.fleet.board import LEASE_SECONDS
 from hacs_crawler.links import LinkRules, check_url, without_login
@@ -56,6 +57,7 @@ DEFAULTS: Final[dict[str, Any]] = {
     "HACS_DISCOVER": 0.2,
     "HACS_SKIP_LISTINGS": False,
     "HACS_RANK_WINDOW": None,
+    "HACS_PLANNER": None,
     "HACS_EXPLORE": 0.0,
     "HACS_CONTROLS": 0.02,
     "HACS_ROUND_MINUTES": 60.0,
@@ -107,6 +109,8 @@ class Config:
     revisit_after: str | None
     skip_listings: bool
     rank_window: int | None
+    planner: str | None
+    """The Dask cluster that makes plans, as `cluster.connected` takes it; None: this process."""
     round_minutes: float
     inner_scheduler: str
     link_rules: LinkRules
@@ -170,6 +174,7 @@ class Config:
             revisit_after=read.optional_text("HACS_REVISIT_AFTER"),
             skip_listings=read.switch("HACS_SKIP_LISTINGS"),
             rank_window=read.count("HACS_RANK_WINDOW"),
+            planner=read.planner(),
             round_minutes=read.number("HACS_ROUND_MINUTES"),
             inner_scheduler=read.text("HACS_INNER_SCHEDULER"),
             link_rules=LinkRules(
@@ -412,6 +417,20 @@ class _Reader:
         if not is_server(self.text("HACS_STATE")):
             raise _wrong("HACS_FLEET", value, "a name where HACS_STATE is a Redis server")
         return value
+
+    def planner(self) -> str | None:
+        value = self.value("HACS_PLANNER")
+        if value is None or value == "":
+            return None
+        scheme, _, address = str(value).partition("://")
+        try:
+            check_cluster(address)
+        except ConfigError:
+            scheme = ""
+        if scheme != "dask":
+            allowed = "dask://HOST:PORT, dask://local, or nothing for the crawl's own process"
+            raise _wrong("HACS_PLANNER", value, allowed)
+        return address
 
     def address(self, name: str) -> tuple[str, int] | None:
         value = self.value(name)

@@ -15,3 +15,7 @@ class StateError(HacsError):
 
 class StateUnavailableError(StateError):
     """The state cannot be reached now; trying again later may help."""
+
+
+class ClusterError(HacsError):
+    """A Dask cluster cannot be reached, or cannot do what it was asked for."""

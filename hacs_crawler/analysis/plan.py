@@ -7,26 +7,27 @@ from collections.abc import Iterator
 import numpy as np
 
 from hacs_crawler.analysis.tables import Table, table
-from hacs_crawler.ranking.plan import Plan
+from hacs_crawler.ranking.plan import Plan, pages_of
 from hacs_crawler.ranking.policies import Floats
 from hacs_crawler.state import PAGES_A_CALL, VISITS_OF_A_RATE, State
 
 
-def urls_of(plan: Plan, state: State) -> Iterator[str | None]:
+def urls_of(plan: Plan, *states: State) -> Iterator[str | None]:
     """Yield the URLs of the pages in the plan, None for a damaged page (which is logged)."""
     for start in range(0, len(plan), PAGES_A_CALL):
-        ids = plan.page_ids[start : start + PAGES_A_CALL].tolist()
-        pages = state.load(ids)
+        places = slice(start, start + PAGES_A_CALL)
+        pages = pages_of(plan, places, states)
+        ids = plan.page_ids[places].tolist()
         yield from (pages[page_id].url if page_id in pages else None for page_id in ids)
 
 
-def plan_table(plan: Plan, state: State) -> Table:
+def plan_table(plan: Plan, *states: State) -> Table:
     """Return what ranked each page of the plan, best first; damaged pages are left out.
 
     `days_since_visit` and `days_since_update` are nan where there was none, `arm` is None without an
     experiment. `rate_is_prior` says that nothing was learned of the page's own rate yet.
     """
-    urls = np.array(list(urls_of(plan, state)), object)
+    urls = np.array(list(urls_of(plan, *states)), object)
     is_known = np.array([url is not None for url in urls], np.bool_)
     arms = np.array([name or None for name in plan.arm_names], object)
     whole = table(

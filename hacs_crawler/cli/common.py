@@ -36,17 +36,24 @@ def opened(
     Nothing in it is changed, unless the command `writes`. A file that does not exist is an error,
     unless the command `creates` it.
     """
+    with opened_config(pairs) as config:
+        state = open_existing(config, writes=writes, creates=creates)
+        try:
+            yield config, state
+        finally:
+            state.close()
+
+
+@contextmanager
+def opened_config(pairs: list[str] | None) -> Iterator[Config]:
+    """Read the settings of the project and of `-s`; errors end the command with one line."""
     with ending_in_a_line():
         settings = project_settings(pairs)
         config = Config.from_settings(settings)
         for name, similar in unknown_settings(settings).items():
             hint = f"; did you mean {similar}?" if similar else ""
             logger.warning("%s is not a setting of hacs-crawler%s", name, hint)
-        state = open_existing(config, writes=writes, creates=creates)
-        try:
-            yield config, state
-        finally:
-            state.close()
+        yield config
 
 
 def place_of(config: Config) -> str:

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Annotated
 
+import numpy as np
 import typer
 
 from hacs_crawler.analysis import Table, plan_table
-from hacs_crawler.cli.common import Set, opened, place_of, say, writing_to_stdout
+from hacs_crawler.cli.clusters import Dask, OpenedShard, Shards, opened_shards
+from hacs_crawler.cli.common import Set, place_of, say, writing_to_stdout
 from hacs_crawler.cli.tables import Column, Csv, Parquet, lines_of, terminal_width, write_rows
 from hacs_crawler.cli.text import days_text, interval_text
+from hacs_crawler.cluster import connected
+from hacs_crawler.config import Config
+from hacs_crawler.ranking.distributed import distributed_plan
 from hacs_crawler.ranking.plan import Plan, make_plan
 from hacs_crawler.utils.progress import Progress
 from hacs_crawler.utils.text import printable, safe_logger
@@ -32,24 +37,47 @@ def rank(
     json_: Json = False,
     csv: Csv = None,
     parquet: Parquet = None,
+    dask: Dask = None,
+    shard: Shards = None,
     settings: Set = None,
 ) -> None:
     """Show what a crawl of all known pages would visit now, and why.
 
     It is the order of `scrapy crawl scholar -a seeds=state`. With --json every page is a line of JSON.
+    With several shards it is the order of all their pages, and the last lines say how many visits of
+    them are each shard's.
     """
-    with opened(settings) as (config, state), writing_to_stdout():
+    with opened_shards(settings, shard, dask) as (config, shards), writing_to_stdout():
         shown = limit or config.ranking.budget or ROWS_SHOWN
-        with Progress("rank") as progress:
-            plan = make_plan(state, config.ranking, config.clock(), shown, progress)
+        states = [one.state for one in shards]
+        if dask is None:
+            with Progress("rank") as progress:
+                plan = make_plan(states[0], config.ranking, config.clock(), shown, progress)
+        else:
+            plan = _distributed(dask, shards, config, shown)
         if not plan.known:
             logger.info(NO_PAGES, place_of(config))
             return
-        rows = plan_table(plan, state)
+        rows = plan_table(plan, *states)
         if not write_rows(rows, csv, parquet) or json_:
             for line in _json_lines(rows) if json_ else _table(rows):
                 say(line)
         logger.info("%s", summary(plan))
+        for line in shares(plan, shards) if len(shards) > 1 else ():
+            logger.info("%s", line)
+
+
+def _distributed(address: str, shards: Sequence[OpenedShard], config: Config, limit: int) -> Plan:
+    with connected(address) as cluster:
+        pairs = [(one.arguments, one.state) for one in shards]
+        return distributed_plan(cluster, pairs, config.ranking, config.clock(), limit)
+
+
+def shares(plan: Plan, shards: Sequence[OpenedShard]) -> Iterator[str]:
+    """Yield for each shard how many visits of the plan are its own: the budget of its crawl."""
+    visits = np.bincount(plan.shards, minlength=len(shards)).tolist()
+    for one, number in zip(shards, visits, strict=True):
+        yield f"{one.name}: HACS_BUDGET = {number}" if number else f"{one.name}: no visit"
 
 
 NO_PAGES = (

@@ -15,10 +15,10 @@ from typing import IO, Any
 
 from hacs_crawler.crawl.loop import Worker, in_batches
 from hacs_crawler.crawl.meta import planned_meta
+from hacs_crawler.crawl.plans import planned
 from hacs_crawler.crawl.session import Session
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.links import check_url, without_login
-from hacs_crawler.ranking.plan import make_plan
 from hacs_crawler.state import PAGES_A_CALL, State
 from hacs_crawler.utils.text import counted, safe_logger
 
@@ -97,7 +97,7 @@ async def planned_seeds(session: Session) -> AsyncIterator[tuple[str, dict[str, 
         await session.sources.listen_to_known()
     started = time.perf_counter()
     plan = await session.pages.patiently(
-        make_plan, session.ranking, session.clock(), controls=session.allowance.most
+        planned, session.config, session.ranking, session.clock(), session.allowance.most
     )
     session.allowance.made += int(plan.asked_twice.sum())
     if session.instant is not None:

@@ -35,9 +35,9 @@ from hacs_crawler.links import LinkRules, Varying, host_of, page_id_of
 from hacs_crawler.ranking.calibration import Drift, drift_of
 from hacs_crawler.ranking.candidates import Correct
 from hacs_crawler.ranking.controls import Allowance, keep_allowance, read_allowance
+from hacs_crawler.ranking.finalists import correction_of
 from hacs_crawler.ranking.instant import read_tier, with_hubs
 from hacs_crawler.ranking.options import RankingOptions
-from hacs_crawler.ranking.plan import correction_of
 from hacs_crawler.rendering import Costs, read_costs
 from hacs_crawler.state import (
     Label,

@@ -23,7 +23,7 @@ PIECE_ROWS: Final = 16_384
 LEAST_SHARE: Final = 8
 """Where one of so many pages or more is chosen, ranking all of them takes no longer."""
 TRIED: Final = 2
-"""For so many pages for each that is chosen p is looked at first: siblings bring some far below the bound."""
+"""How many pages are ranked first for each that is chosen: siblings bring some far below the bound."""
 _SLACK: Final = 1e-6
 """What the table of p and rounding may add to the updates expected, as a share of them."""
 _ROUNDING: Final = 1e-12

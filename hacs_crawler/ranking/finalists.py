@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from hacs_crawler.ranking.bound import within_reach
 from hacs_crawler.ranking.calibration import read_correction
 from hacs_crawler.ranking.candidates import Correct, Places, candidates_from, joined, taken
-from hacs_crawler.ranking.instant import with_hubs
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.policies import Candidates, Floats
 from hacs_crawler.ranking.selection import explored, foremost, scored
@@ -25,6 +24,8 @@ Counts = NDArray[np.int64]
 BLOCK_PAGES: Final = 50_000
 """About so many pages are looked at at a time: what is computed stays in the processor's cache."""
 _MOST_BLOCKS: Final = 2**16  # their numbers are sorted in linear time
+SHARD_BITS: Final = 48
+"""Where the numbers of several states stand in `Finalists.places`; below them is the place in each."""
 _NO_ARM: Final = -1
 
 
@@ -57,21 +58,25 @@ def finalists_of(
     options: RankingOptions,
     now: float,
     limit: int | None = None,
+    *,
+    stand_at: Places | None = None,
 ) -> Finalists:
     """Return the pages of which `limit` may come from these, in the order in which they are given.
 
-    `rows` are their ranking rows, of whole sites. `options` have a random seed. Raises StateError, and
+    `stand_at` are their `places` in the store, ascending; if None they are all that it has.
+
+    `rows` are their ranking rows, of whole sites. `options` have a random seed, and their hubs. Raises StateError, and
     ConfigError where a policy does not return one number a page.
     """
-    options = with_hubs(options, state, now)
-    correct, most = correction_of(state, options), most_of(options, limit)
-    reach = within_reach(rows, state, options, now, correct, most[0])
+    correct = correction_of(state, options)
+    reach = within_reach(rows, state, options, now, correct, most_of(options, limit)[0])
     places = None if reach is None else reach.places
     some_ids, some = (
         (page_ids, rows) if places is None else (page_ids[places], np.take(rows, places))
     )
     judged = _judged(some_ids, some, state, options, now, correct)
-    best = _best(judged, some, options, most)
+    best = _best(judged.arms, judged.score, some["visits"], options, limit)
+    where = best if places is None else places[best]
     alone = replace(options, siblings=False)
     few = np.take(some, best)
     candidates = candidates_from(
@@ -81,7 +86,7 @@ def finalists_of(
         candidates=replace(candidates, p=judged.p[best], raw_p=judged.raw_p[best]),
         arms=judged.arms[best].astype(np.int64),
         score=judged.score[best],
-        places=best if places is None else places[best],
+        places=where if stand_at is None else stand_at[where],
         known=len(page_ids),
         waiting=judged.waiting + (0 if reach is None else reach.waiting),
         below_threshold=judged.below_threshold,
@@ -89,18 +94,22 @@ def finalists_of(
     )
 
 
-def merged(parts: Sequence[Finalists]) -> Finalists:
-    """Return the finalists of several parts, one at least, in the store's order.
+def merged(parts: Sequence[Finalists], options: RankingOptions, limit: int | None) -> Finalists:
+    """Return the finalists of several parts, one at least, together; no site has pages in two of them.
 
-    No site has pages in two of them.
+    `options` and `limit` are those of `finalists_of`.
     """
     places = np.concatenate([part.places for part in parts])
     order = np.argsort(places, kind="stable")
+    candidates = taken(joined([part.candidates for part in parts]), order)
+    arms = np.concatenate([part.arms for part in parts])[order]
+    score = np.concatenate([part.score for part in parts])[order]
+    best = _best(arms, score, candidates.visits, options, limit)
     return Finalists(
-        candidates=taken(joined([part.candidates for part in parts]), order),
-        arms=np.concatenate([part.arms for part in parts])[order],
-        score=np.concatenate([part.score for part in parts])[order],
-        places=places[order],
+        candidates=taken(candidates, best),
+        arms=arms[best],
+        score=score[best],
+        places=places[order][best],
         known=sum(part.known for part in parts),
         waiting=sum(part.waiting for part in parts),
         below_threshold=sum(part.below_threshold for part in parts),
@@ -198,20 +207,25 @@ def _blocks(sites: NDArray[np.integer], options: RankingOptions) -> Iterator[Pla
 
 
 def _best(
-    judged: _Judged, rows: Rows, options: RankingOptions, most: Sequence[int | None]
+    arms: NDArray[np.integer],
+    score: Floats,
+    visits: NDArray[np.integer],
+    options: RankingOptions,
+    limit: int | None,
 ) -> Places:
     """Return the places of the pages that may be chosen, ascending."""
     parts = []
-    for number, (count, budget) in enumerate(zip(most, options.budgets(), strict=True)):
-        places = np.flatnonzero(judged.arms == number)
-        if count is None or count >= len(places):
+    numbers = zip(most_of(options, limit), options.budgets(), strict=True)
+    for arm, (most, budget) in enumerate(numbers):
+        places = np.flatnonzero(arms == arm)
+        if most is None or most >= len(places):
             parts.append(places)
             continue
-        score = -judged.score[places]
-        parts.append(places[foremost((score,), count)])
+        mine = -score[places]
+        parts.append(places[foremost((mine,), most)])
         if explored(budget, options.explore):
             # of those that fewer than a budget's worth precede some may be chosen by either order
-            parts.append(places[foremost((rows["visits"][places], score), count)])
+            parts.append(places[foremost((visits[places], mine), most)])
     return np.unique(np.concatenate(parts))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +13,8 @@ from numpy.typing import NDArray
 from hacs_crawler.links import check_url
 from hacs_crawler.ranking.candidates import Places, taken
 from hacs_crawler.ranking.controls import control_worth, controlled
-from hacs_crawler.ranking.finalists import Counts, Finalists, finalists_of
+from hacs_crawler.ranking.finalists import SHARD_BITS, Counts, Finalists, finalists_of
+from hacs_crawler.ranking.instant import with_hubs
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.policies import Candidates, Floats
 from hacs_crawler.ranking.selection import best_places, explored
@@ -21,6 +23,7 @@ from hacs_crawler.state import (
     ROW,
     Ids,
     Label,
+    Page,
     Prediction,
     Rows,
     State,
@@ -37,6 +40,7 @@ logger = safe_logger(__name__)
 class Plan:
     """What would be crawled now, best first: arrays with one element a page.
 
+    `shards` say of which state each page is, where it is a plan of several: by their places.
     `arms` are places in `arm_names` (one arm named "" where no experiment is on). `raw_p` is p before
     any calibration. Times are in days, `days_since_visit` and `days_since_update` infinite where there
     was none; `updates` counts visits with an update, `failures` the attempts since the last visit that
@@ -45,6 +49,7 @@ class Plan:
     """
 
     page_ids: Ids
+    shards: Counts
     arms: Counts
     p: Floats
     raw_p: Floats
@@ -128,48 +133,98 @@ def plan_of_usable(
 ) -> tuple[Plan, Ids, Rows]:
     """Return the plan without pages that no crawl could visit, and the ids and rows that are left.
 
+    See `planned_without_unusable`.
+    """
+
+    def planner(some: RankingOptions, ahead: int | None, without: Ids, controls: int = 0) -> Plan:
+        ids, known = usable(page_ids, rows, without)
+        return plan_of(ids, known, state, some, now, ahead, controls=controls)
+
+    plan, without = planned_without_unusable(planner, [state], options, limit, controls)
+    return plan, *usable(page_ids, rows, without)
+
+
+class Planner(Protocol):
+    """Makes a plan."""
+
+    def __call__(
+        self, options: RankingOptions, limit: int | None, without: Ids, controls: int = 0
+    ) -> Plan:
+        """Return the plan of so many pages, without those of some ids."""
+
+
+def planned_without_unusable(
+    planner: Planner,
+    states: Sequence[State],
+    options: RankingOptions,
+    limit: int | None,
+    controls: int,
+) -> tuple[Plan, Ids]:
+    """Return the plan without pages that no crawl could visit, and the ids of these.
+
     Those among the pages of the plan are found, and logged; a plan of all pages is not looked at. Never
     seen, they are all in front.
     """
     options = options.seeded(secrets.randbits(63))  # the same each time
-    look, ahead, unusable = options, limit, _Unusable()
+    look, ahead, unusable = options, limit, _Unusable(states)
     while True:
-        plan = plan_of(page_ids, rows, state, options, now, limit, controls=controls)
-        if not (plan.left_out or limit) or not unusable.add(plan, state):
+        without = unusable.ids()
+        plan = planner(options, limit, without, controls)
+        if not (plan.left_out or limit) or not unusable.add(plan):
             break
         # so that many such pages are found in few steps
         look, ahead = replace(look, budget=look.budget and 2 * look.budget), ahead and 2 * ahead
-        unusable.add(plan_of(page_ids, rows, state, look, now, ahead), state)
-        is_usable = ~np.isin(page_ids, list(unusable.page_ids))
-        page_ids, rows = page_ids[is_usable], rows[is_usable]
+        unusable.add(planner(look, ahead, without))
     unusable.log()
-    return plan, page_ids, rows
+    return plan, without
+
+
+def usable(page_ids: Ids, rows: Rows, without: Ids) -> tuple[Ids, Rows]:
+    """Return ids and rows without those of some ids."""
+    if not len(without):
+        return page_ids, rows
+    is_left = ~np.isin(page_ids, without)
+    return page_ids[is_left], rows[is_left]
+
+
+def pages_of(plan: Plan, places: slice, states: Sequence[State]) -> dict[int, Page]:
+    """Return the known ones of a plan's pages at some places, by id."""
+    found: dict[int, Page] = {}
+    ids, shards = plan.page_ids[places], plan.shards[places]
+    for shard in np.unique(shards).tolist():
+        found |= states[shard].load(ids[shards == shard].tolist())
+    return found
 
 
 class _Unusable:
-    """Pages in a state that no crawl could visit, such as versions before let an import bring there."""
+    """Pages in states that no crawl could visit, such as versions before let an import bring there."""
 
-    def __init__(self) -> None:
-        self.page_ids: set[int] = set()
+    def __init__(self, states: Sequence[State]) -> None:
+        self._states = states
+        self._page_ids: set[int] = set()
         self._example = ""
 
-    def add(self, plan: Plan, state: State) -> bool:
+    def ids(self) -> Ids:
+        """Return the ids of those found."""
+        return np.array(sorted(self._page_ids), np.int64)
+
+    def add(self, plan: Plan) -> bool:
         """Look for such pages in a plan; return whether there are any."""
-        found = len(self.page_ids)
+        found = len(self._page_ids)
         for start in range(0, len(plan), PAGES_A_CALL):
-            ids = plan.page_ids[start : start + PAGES_A_CALL].tolist()
-            for page_id, page in state.load(ids).items():
+            places = slice(start, start + PAGES_A_CALL)
+            for page_id, page in pages_of(plan, places, self._states).items():
                 if problem := check_url(page.url):
-                    self.page_ids.add(page_id)
+                    self._page_ids.add(page_id)
                     self._example = self._example or f"{page.url[:200]}: {problem}"
-        return len(self.page_ids) > found
+        return len(self._page_ids) > found
 
     def log(self) -> None:
         """Say how many there are."""
-        if self.page_ids:
+        if self._page_ids:
             logger.warning(
                 "skipped: %s of the state that cannot be visited, such as %s",
-                counted(len(self.page_ids), "page"),
+                counted(len(self._page_ids), "page"),
                 self._example,
             )
 
@@ -210,6 +265,7 @@ def plan_of(
     controls: int = 0,
 ) -> Plan:
     """Return the plan of pages whose ranking rows were read, see `make_plan`."""
+    options = with_hubs(options, state, now)
     options = options.seeded(secrets.randbits(63))  # the same in every block
     finalists = finalists_of(page_ids, rows, state, options, now, limit)
     return plan_from(finalists, options, limit, controls=controls)
@@ -223,6 +279,7 @@ def plan_from(
     best = taken(finalists.candidates, winners)
     return Plan(
         page_ids=best.page_ids,
+        shards=finalists.places[winners] >> SHARD_BITS,
         arms=finalists.arms[winners],
         p=best.p,
         raw_p=best.raw_p,

@@ -12,8 +12,9 @@ import numpy as np
 from hacs_crawler.links import site_id
 from hacs_crawler.model import bayes_quantiles, estimate, gaps_between
 from hacs_crawler.ranking.candidates import candidates_from
+from hacs_crawler.ranking.finalists import correction_of
 from hacs_crawler.ranking.options import RankingOptions
-from hacs_crawler.ranking.plan import Plan, correction_of
+from hacs_crawler.ranking.plan import Plan
 from hacs_crawler.state import (
     PAGES_A_CALL,
     Estimation,

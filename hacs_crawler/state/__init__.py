@@ -13,7 +13,7 @@ from hacs_crawler.state.codec import ROW, decode_page
 from hacs_crawler.state.database import PAGES_A_CALL, State
 from hacs_crawler.state.digests import digest_number
 from hacs_crawler.state.estimation import Estimation, baselines_of, fates, histories
-from hacs_crawler.state.future import Future, as_of, without_future
+from hacs_crawler.state.future import Future, as_of, shows_future, without_future
 from hacs_crawler.state.heard import (
     RECORD,
     VISITS_OF_A_RATE,
@@ -163,6 +163,7 @@ __all__ = [
     "refit_signals",
     "settled",
     "share_of_time",
+    "shows_future",
     "signals_looked_for",
     "sorted_outcomes",
     "source_id",

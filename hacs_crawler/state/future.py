@@ -80,19 +80,27 @@ class Future:
         )
 
 
+def shows_future(rows: Rows, now: float) -> bool:
+    """Whether ranking rows show a visit later than `now`, in seconds since 1970 UTC."""
+    until = int(now) + SKEW_SECONDS
+    waits = rows["not_before"].astype(np.int64)
+    return bool((rows["last_visit"] > until).any() or (waits > until + LONGEST_WAIT_GONE).any())
+
+
 def without_future(
-    state: State, page_ids: Ids, rows: Rows, now: float
+    state: State, page_ids: Ids, rows: Rows, now: float, *, has_ahead: bool | None = None
 ) -> tuple[Rows, Future | None]:
     """Return ranking rows as they are without visits later than `now`, and what there is of these.
 
     The rows themselves, and None, where there are none. Reads the pages whose rows show such a visit, or
     may hide one: those last visited then, and those that are to be left alone for longer than after one
-    404. Where there are any of the first, failures and first 404s may be later than now, too.
+    404. Where there are any of the first, failures and first 404s may be later than now, too; where
+    these rows are a part of all, `has_ahead` says whether there are.
     """
     until = int(now) + SKEW_SECONDS
     is_ahead = rows["last_visit"] > until
     waits = rows["not_before"].astype(np.int64)
-    has_ahead = bool(is_ahead.any()) or bool((waits > until + LONGEST_WAIT_GONE).any())
+    has_ahead = shows_future(rows, now) if has_ahead is None else has_ahead
     is_suspect = is_ahead | (waits > until + FIRST_WAIT_GONE)
     if has_ahead:
         is_suspect |= (rows["failures"] > 0) | (waits > until)

@@ -1,0 +1,73 @@
+"""Connecting to a Dask cluster, and what is said where that fails."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Final
+
+from hacs_crawler.cluster.tasks import Cluster
+from hacs_crawler.exceptions import ClusterError, ConfigError, HacsError
+
+LOCAL: Final = "local"
+CONNECT_SECONDS: Final = 15.0
+"""How long a scheduler may take to answer."""
+_ADDRESS = re.compile(r"(?:(?:tcp|tls|ws|wss)://)?(?:\[[0-9a-fA-F:.]+\]|[\w.-]+):\d{1,5}")
+
+
+def check_cluster(address: str) -> None:
+    """Raise ConfigError where it is neither HOST:PORT, which may have a protocol, nor "local"."""
+    if address != LOCAL and not _ADDRESS.fullmatch(address):
+        msg = f"Dask cluster {address!r}: allowed is the scheduler's HOST:PORT, or {LOCAL}"
+        raise ConfigError(msg)
+
+
+@contextmanager
+def connected(address: str) -> Iterator[Cluster]:
+    """Connect to the scheduler at an address; for "local" start a process for each core of this machine.
+
+    Whatever Dask raises in the block comes out as ClusterError, in one line. Raises ConfigError where
+    the address is none, or Dask is not installed.
+    """
+    check_cluster(address)
+    try:
+        from distributed import Client, LocalCluster  # noqa: PLC0415 - an extra
+    except ImportError as error:
+        msg = f"a Dask cluster is asked for: pip install 'hacs-crawler[dask]' ({error})"
+        raise ConfigError(msg) from error
+    with ExitStack() as stack:
+        stack.enter_context(_quiet())
+        stack.enter_context(_in_a_line(address))
+        scheduler: str | LocalCluster = address
+        if address == LOCAL:
+            scheduler = stack.enter_context(
+                LocalCluster(threads_per_worker=1, dashboard_address=None)
+            )
+        client = Client(scheduler, timeout=CONNECT_SECONDS, set_as_default=False)
+        yield Cluster(stack.enter_context(client))
+
+
+@contextmanager
+def _in_a_line(address: str) -> Iterator[None]:
+    try:
+        yield
+    except HacsError:
+        raise
+    except Exception as error:
+        reason = " ".join(str(error).split()) or "it did not answer"
+        msg = f"the Dask cluster at {address} failed: {type(error).__name__}: {reason[:300]}"
+        raise ClusterError(msg) from error
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep Dask's own log to errors that end the work: a worker that is lost is no news here."""
+    logger = logging.getLogger("distributed")
+    before = logger.level
+    logger.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
