@@ -30,7 +30,7 @@ ROWS_SHOWN = 20
 Json = Annotated[bool, typer.Option("--json", help="print JSON instead of text")]
 
 
-def rank(
+def rank(  # noqa: PLR0917 - one for each option
     limit: Annotated[
         int | None, typer.Option(min=1, help="show so many pages; else the budget, else 20")
     ] = None,

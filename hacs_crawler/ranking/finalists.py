@@ -65,8 +65,8 @@ def finalists_of(
 
     `stand_at` are their `places` in the store, ascending; if None they are all that it has.
 
-    `rows` are their ranking rows, of whole sites. `options` have a random seed, and their hubs. Raises StateError, and
-    ConfigError where a policy does not return one number a page.
+    `rows` are their ranking rows, of whole sites. `options` have a random seed, and their hubs. Raises
+    StateError, and ConfigError where a policy does not return one number a page.
     """
     correct = correction_of(state, options)
     reach = within_reach(rows, state, options, now, correct, most_of(options, limit)[0])

@@ -1,0 +1,272 @@
+"""Plans of a Dask cluster: two processes of this machine."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from distributed import LocalCluster
+from scrapy.settings import Settings
+
+from hacs_crawler.cluster import Cluster, check_cluster, connected, connection
+from hacs_crawler.config import Config
+from hacs_crawler.exceptions import ClusterError, ConfigError
+from hacs_crawler.ranking import distributed
+from hacs_crawler.ranking.distributed import StateArguments, distributed_plan
+from hacs_crawler.ranking.options import RankingOptions
+from hacs_crawler.ranking.plan import Plan, make_plan
+from hacs_crawler.ranking.policies import Candidates, Floats
+from hacs_crawler.state.address import open_state
+from hacs_crawler.state.codec import ROW, encode_page
+from hacs_crawler.state.database import State
+from hacs_crawler.state.estimation import Estimation
+from hacs_crawler.state.page import News, Page, Visit
+from hacs_crawler.state.store import Change, Ids, Rows
+from hacs_crawler.utils.times import DAY
+from servers import free_port, redis_server
+
+NOW = 1000 * DAY
+PAGES = 700
+
+
+def options(**chosen: object) -> RankingOptions:
+    found = Settings({f"HACS_{name.upper()}": value for name, value in chosen.items()})
+    return Config.from_settings(found).ranking
+
+
+def rows_of(number: int, new: float = 0.1) -> tuple[Ids, Rows]:
+    rng = np.random.default_rng(number)
+    rows = np.zeros(number, ROW)
+    is_seen = rng.random(number) >= new
+    rows["visits"] = rng.integers(1, 9, number) * is_seen
+    rows["rate"] = rng.lognormal(-3.0, 1.5, number) * is_seen
+    rows["last_visit"] = (NOW - rng.integers(DAY, 30 * DAY, number)) * is_seen
+    rows["updates"] = (rng.random(number) < 0.4) * is_seen
+    rows["last_update"] = (rows["last_visit"] - rng.integers(0, 9 * DAY, number)) * is_seen
+    rows["before_update"] = (rows["last_update"] - rng.integers(1, 9 * DAY, number)) * is_seen
+    rows["failures"] = rng.choice([0, 0, 0, 1], number)
+    rows["not_before"] = np.where(rng.random(number) < 0.1, NOW + DAY // 4, 0)
+    rows["site"] = rng.integers(1, number // 5, number) * np.uint32(2_654_435_761)
+    return np.unique(rng.integers(-(2**63), 2**63 - 1, number)), rows
+
+
+def fill(state: State, ids: Ids, rows: Rows) -> None:
+    changes = [
+        Change(one, 0, encode_page(Page(f"http://h.edu/{one}", version=1)), row.tobytes())
+        for one, row in zip(ids.tolist(), rows, strict=True)
+    ]
+    state.store.write(changes)
+
+
+def arguments_of(address: str, namespace: str = "hacs") -> StateArguments:
+    return address, namespace, Path("/"), Estimation(), None
+
+
+@contextmanager
+def filled(
+    address: str, ids: Ids, rows: Rows, namespace: str = "hacs"
+) -> Iterator[tuple[StateArguments, State]]:
+    arguments = arguments_of(address, namespace)
+    with closing(open_state(*arguments)) as state:
+        fill(state, ids, rows)
+        yield arguments, state
+
+
+@pytest.fixture(scope="module")
+def scheduler() -> Iterator[str]:
+    with LocalCluster(
+        n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=50
+    ) as local:
+        yield str(local.scheduler_address)
+
+
+@pytest.fixture
+def cluster(scheduler: str) -> Iterator[Cluster]:
+    with connected(scheduler) as found:
+        yield found
+
+
+@pytest.fixture(autouse=True)
+def _small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(distributed, "PAGES_A_PART", 150)
+
+
+@pytest.fixture(params=["sqlite", "redis"])
+def address(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    with ExitStack() as stack:
+        if request.param == "redis":
+            yield f"redis://127.0.0.1:{stack.enter_context(redis_server(tmp_path))}/0"
+        else:
+            yield f"sqlite:///{tmp_path}/state.db"
+
+
+def assert_same(found: Plan, wanted: Plan) -> None:
+    for field in fields(Plan):
+        ours, theirs = getattr(found, field.name), getattr(wanted, field.name)
+        np.testing.assert_array_equal(ours, theirs, field.name)
+
+
+def test_the_plan_is_that_of_one_process_page_by_page(address: str, cluster: Cluster) -> None:
+    with filled(address, *rows_of(PAGES)) as shard:
+        for chosen, limit, controls in (
+            ({"budget": 40}, None, 0),
+            ({"budget": 60, "controls": 0.1}, None, 6),
+            ({"budget": 60, "explore": 0.3, "threshold": 0.1}, 20, 0),
+            ({"experiment": {"hacs": 0.5, "random": 0.5}, "budget": 41, "explore": 0.2}, None, 0),
+            ({"policy": "last-obs"}, 30, 0),
+            ({}, None, 0),
+        ):
+            asked = options(random_seed=3, **chosen)
+            found = distributed_plan(cluster, [shard], asked, NOW, limit, controls=controls)
+            assert_same(found, make_plan(shard[1], asked, NOW, limit, controls=controls))
+
+
+def test_visits_later_than_now_in_one_part_count_for_all(
+    tmp_path: Path, cluster: Cluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    arguments = arguments_of(f"sqlite:///{tmp_path}/state.db")
+    with closing(open_state(*arguments)) as state:
+        state.record(
+            [
+                Visit(f"http://h{number}.edu/", NOW - days * DAY, links=frozenset({days % 2}))
+                for number in range(30)
+                for days in (20, 10, 5)
+            ]
+        )
+        state.record([Visit("http://h3.edu/", NOW + 9 * DAY, links=frozenset({7}))])
+        state.record([Visit("http://h4.edu/", NOW + DAY, News.FAILED)])
+        wanted = make_plan(state, options(), NOW)
+        found = distributed_plan(cluster, [(arguments, state)], options(), NOW)
+    assert_same(found, wanted)
+    said = [one.message for one in caplog.records if "later than now" in one.message]
+    assert len(said) == 2
+    assert said[0] == said[1]
+
+
+def test_pages_that_cannot_be_visited_leave_their_places(tmp_path: Path, cluster: Cluster) -> None:
+    with filled(f"sqlite:///{tmp_path}/state.db", *rows_of(300)) as shard:
+        shard[1].restore([Page(f"ftp://h{number}.edu/") for number in range(30)])
+        wanted = make_plan(shard[1], options(budget=40), NOW)
+        assert_same(distributed_plan(cluster, [shard], options(budget=40), NOW), wanted)
+
+
+def test_an_empty_state_has_an_empty_plan(tmp_path: Path, cluster: Cluster) -> None:
+    nothing = rows_of(300)[0][:0], np.zeros(0, ROW)
+    with filled(f"sqlite:///{tmp_path}/state.db", *nothing) as shard:
+        found = distributed_plan(cluster, [shard], options(), NOW)
+    assert (len(found), found.known) == (0, 0)
+
+
+def test_shards_choose_as_one(address: str, cluster: Cluster) -> None:
+    ids, rows = rows_of(PAGES, new=0.0)
+    rows["rate"] *= 0.01  # no two pages have the same p
+    shard_of = rows["site"] % 3
+    with ExitStack() as stack:
+        whole = stack.enter_context(filled(address, ids, rows, "whole"))
+        shards = [
+            stack.enter_context(
+                filled(address, ids[shard_of == one], rows[shard_of == one], f"shard-{one}")
+            )
+            for one in range(3)
+        ]
+        wanted = make_plan(whole[1], options(budget=50), NOW)
+        found = distributed_plan(cluster, shards, options(budget=50), NOW)
+        own = [make_plan(state, options(budget=50), NOW) for _, state in shards]
+    np.testing.assert_array_equal(found.page_ids, wanted.page_ids)
+    np.testing.assert_array_equal(found.p, wanted.p)
+    assert (found.known, found.left_out) == (wanted.known, wanted.left_out)
+    for one, alone in enumerate(own):
+        mine = found.page_ids[found.shards == one]
+        assert 0 < len(mine) < 50
+        np.testing.assert_array_equal(mine, alone.page_ids[: len(mine)])
+
+
+def test_a_killed_worker_costs_a_retry(
+    tmp_path: Path, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ranked, died = distributed._finalists, tmp_path / "died"
+
+    def dying(*given: Any) -> Any:
+        if not died.exists():
+            died.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return ranked(*given)
+
+    monkeypatch.setattr(distributed, "_finalists", dying)
+    with filled(f"sqlite:///{tmp_path}/state.db", *rows_of(PAGES)) as shard:
+        found = distributed_plan(cluster, [shard], options(budget=40), NOW)
+        assert died.exists()
+        assert_same(found, make_plan(shard[1], options(budget=40), NOW))
+
+
+def test_a_killed_scheduler_costs_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = f"127.0.0.1:{free_port()}"
+    host, port = place.split(":")
+    run = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--no-dashboard"]
+    work = [sys.executable, "-m", "distributed.cli.dask_worker", "--no-dashboard", "--no-nanny"]
+    quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    with ExitStack() as stack:
+        head = subprocess.Popen([*run, "--host", host, "--port", port], cwd=tmp_path, **quiet)
+        stack.callback(head.wait)
+        stack.callback(head.kill)
+        hand = subprocess.Popen([*work, "--nthreads", "1", f"tcp://{place}"], cwd=tmp_path, **quiet)
+        stack.callback(hand.wait)
+        stack.callback(hand.kill)
+        pid = head.pid
+
+        def killing(*given: Any) -> None:
+            os.kill(pid, signal.SIGKILL)
+
+        monkeypatch.setattr(distributed, "_finalists", killing)
+        shard = stack.enter_context(filled(f"sqlite:///{tmp_path}/state.db", *rows_of(300)))
+        with pytest.raises(ClusterError) as failed, connected(place) as cluster:
+            distributed_plan(cluster, [shard], options(budget=40), NOW)
+    assert f"the Dask cluster at {place} failed: " in str(failed.value)
+    assert "\n" not in str(failed.value)
+
+
+def test_a_file_that_the_workers_do_not_see_is_named(tmp_path: Path, cluster: Cluster) -> None:
+    file = tmp_path / "state.db"
+    with filled(f"sqlite:///{file}", *rows_of(300)) as (_, state):
+        elsewhere = arguments_of(f"sqlite:///{tmp_path}/elsewhere.db")
+        with pytest.raises(
+            Exception, match=r"no state at .*elsewhere\.db where a Dask worker runs"
+        ):
+            distributed_plan(cluster, [(elsewhere, state)], options(), NOW)
+    assert not (tmp_path / "elsewhere.db").exists()
+
+
+def by_all(candidates: Candidates) -> Floats:
+    return candidates.p / candidates.p.sum()
+
+
+def test_a_policy_that_compares_pages_is_refused(tmp_path: Path, cluster: Cluster) -> None:
+    with (
+        filled(f"sqlite:///{tmp_path}/state.db", *rows_of(300)) as shard,
+        pytest.raises(ConfigError, match="compares pages with each other"),
+    ):
+        distributed_plan(cluster, [shard], options(policy=by_all), NOW)
+
+
+@pytest.mark.parametrize("wrong", ["", "nowhere", "host:port", "http://h:1", "h:1/x"])
+def test_an_address_that_is_none_is_named(wrong: str) -> None:
+    with pytest.raises(ConfigError, match="allowed is the scheduler's HOST:PORT, or local"):
+        check_cluster(wrong)
+
+
+def test_a_scheduler_that_is_not_there_costs_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "CONNECT_SECONDS", 0.2)
+    address = f"127.0.0.1:{free_port()}"
+    with pytest.raises(ClusterError) as failed, connected(address):
+        pytest.fail("nobody is there")
+    assert str(failed.value).startswith(f"the Dask cluster at {address} failed: ")
+    assert "\n" not in str(failed.value)
