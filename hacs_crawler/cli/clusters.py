@@ -14,8 +14,7 @@ from hacs_crawler.cli.common import opened, opened_config
 from hacs_crawler.cluster import check_cluster
 from hacs_crawler.config import Config
 from hacs_crawler.exceptions import HacsError
-from hacs_crawler.ranking.distributed import StateArguments
-from hacs_crawler.state import State, check_state, describe
+from hacs_crawler.state import State, StateArguments, check_state, describe
 
 Dask = Annotated[
     str | None,

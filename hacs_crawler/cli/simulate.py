@@ -6,6 +6,7 @@ import json
 import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
 from types import MappingProxyType
@@ -15,6 +16,7 @@ import typer
 
 from hacs_crawler.analysis import standings_table
 from hacs_crawler.archive import Timelines, parse_day, read_timelines, read_versions
+from hacs_crawler.cli.clusters import Dask
 from hacs_crawler.cli.common import ending_in_a_line, writing_to_stdout
 from hacs_crawler.cli.tables import (
     Column,
@@ -24,6 +26,7 @@ from hacs_crawler.cli.tables import (
     terminal_width,
     write_rows,
 )
+from hacs_crawler.cluster import connected
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.model import ESTIMATORS
 from hacs_crawler.simulation import shipped
@@ -82,6 +85,7 @@ def simulate(  # noqa: PLR0913, PLR0917 - one for each option
         typer.Option(help="signals of sites, drawn: r=0.3..0.9,phi=0.01,delay=0.5"),
     ] = None,
     seed: Annotated[int, typer.Option(help="of what is random")] = 0,
+    dask: Dask = None,
     json_: Annotated[Path | None, typer.Option("--json", help="a file for all numbers")] = None,
     csv: Csv = None,
     parquet: Parquet = None,
@@ -123,7 +127,7 @@ def simulate(  # noqa: PLR0913, PLR0917 - one for each option
             rounds=rounds,
             signals=None if signals is None else SignalHabits.parse(signals),
         )
-        standings = _compared(scenario, names, visits_a_day)
+        standings = _compared(scenario, names, visits_a_day, dask)
         if json_ is not None:
             _write(json_, _as_json(scenario, standings, has_budgets=budgets is not None))
         if target is not None:
@@ -272,13 +276,18 @@ def _check_file(target: Path | None, option: str) -> None:
         raise HacsError(f"{option} = {str(target)!r}: allowed is a file in a folder that exists")
 
 
-def _compared(scenario: Scenario, names: list[str], budgets: list[int]) -> list[Standing]:
-    with Progress("simulate") as progress:
+def _compared(
+    scenario: Scenario, names: list[str], budgets: list[int], dask: str | None
+) -> list[Standing]:
+    with ExitStack() as stack:
+        cluster = None if dask is None else stack.enter_context(connected(dask))
+        progress = stack.enter_context(Progress("simulate"))
         return compare(
             scenario,
             names,
             budgets,
             on_progress=lambda done, total: progress.update(f"{done} days", done, total),
+            cluster=cluster,
         )
 
 

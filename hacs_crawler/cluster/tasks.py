@@ -27,6 +27,10 @@ class Cluster:
         """Have a function called by some worker; results of other tasks may be arguments."""
         return self._client.submit(function, *args, pure=False)
 
+    def kept(self, value: Any) -> Future:
+        """Give a value to the workers once, as an argument of many tasks."""
+        return self._client.scatter(value, hash=False)
+
     def results(self, futures: Sequence[Future]) -> list[Any]:
         """Return what tasks returned, in their order; raises what the first one raised."""
         return list(self._client.gather(futures))

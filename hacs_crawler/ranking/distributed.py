@@ -7,20 +7,18 @@ Of these the plan is made here. Whatever is done twice, as after the loss of a w
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
 from operator import itemgetter
-from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hacs_crawler.cluster import Cluster
-from hacs_crawler.exceptions import ConfigError, StateError
+from hacs_crawler.exceptions import ConfigError
 from hacs_crawler.ranking.candidates import Places
 from hacs_crawler.ranking.finalists import SHARD_BITS, Finalists, finalists_of, merged
 from hacs_crawler.ranking.instant import with_hubs
@@ -28,23 +26,19 @@ from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.plan import Plan, plan_from, planned_without_unusable
 from hacs_crawler.state import (
     ROW,
-    Estimation,
     Future,
     Ids,
     Part,
     Rows,
     State,
-    open_state,
+    StateArguments,
+    open_there,
     shows_future,
-    sqlite_path,
     without_future,
 )
 from hacs_crawler.utils.text import safe_logger
 
 logger = safe_logger(__name__)
-
-StateArguments = tuple[str, str, Path, Estimation, int | None]
-"""What `open_state` takes; see `Config.state_arguments`."""
 
 PAGES_A_PART: Final = 1_000_000
 """About so many pages are in the memory of a worker at a time: some 100 MB."""
@@ -146,7 +140,7 @@ def _ranked(cluster: Cluster, arguments: StateArguments, count: int, aim: _Aim) 
 
 def _read(arguments: StateArguments, part: Part, now: float, is_ahead: bool | None = None) -> Read:
     """Read a part of a state, and split it by sites."""
-    with closing(_opened(arguments)) as state:
+    with closing(open_there(arguments)) as state:
         batches = list(state.store.all_rows(part=part))
         ids = np.concatenate([np.zeros(0, np.int64), *map(itemgetter(0), batches)])
         rows = np.concatenate([np.zeros(0, ROW), *map(itemgetter(1), batches)])
@@ -182,7 +176,7 @@ def _finalists(arguments: StateArguments, aim: _Aim, pieces: Sequence[Piece]) ->
         ]
     )
     is_left = ~np.isin(ids, aim.without)
-    with closing(_opened(arguments)) as state:
+    with closing(open_there(arguments)) as state:
         return finalists_of(
             ids[is_left],
             rows[is_left],
@@ -192,14 +186,6 @@ def _finalists(arguments: StateArguments, aim: _Aim, pieces: Sequence[Piece]) ->
             aim.limit,
             stand_at=places[is_left],
         )
-
-
-def _opened(arguments: StateArguments) -> State:
-    path = sqlite_path(arguments[0], arguments[2])
-    if path is not None and not path.exists():
-        msg = f"there is no state at {path} where a Dask worker runs, on {socket.gethostname()}"
-        raise StateError(msg)
-    return open_state(*arguments, reads_only=True)
 
 
 def _scrambled(sites: NDArray[np.uint32]) -> NDArray[np.uint32]:

@@ -12,6 +12,7 @@ from hacs_crawler.state.address import (
 from hacs_crawler.state.codec import ROW, decode_page
 from hacs_crawler.state.database import PAGES_A_CALL, State
 from hacs_crawler.state.digests import digest_number
+from hacs_crawler.state.distributed import StateArguments, estimated_on, open_there
 from hacs_crawler.state.estimation import Estimation, baselines_of, fates, histories
 from hacs_crawler.state.future import Future, as_of, shows_future, without_future
 from hacs_crawler.state.heard import (
@@ -115,6 +116,7 @@ __all__ = [
     "Run",
     "Source",
     "State",
+    "StateArguments",
     "Store",
     "Updates",
     "Visit",
@@ -130,6 +132,7 @@ __all__ = [
     "decode_page",
     "describe",
     "digest_number",
+    "estimated_on",
     "export_outcomes",
     "fates",
     "follow_prior",
@@ -151,6 +154,7 @@ __all__ = [
     "open_likelihood",
     "open_state",
     "open_store",
+    "open_there",
     "predictions",
     "rates_of",
     "read_again",

@@ -110,9 +110,14 @@ def advanced(
             store.write_meta(NOTE, asdict(run))
             on_progress(run, total)
         run = replace(run, after=int(ids[-1]), done=None)
-    store.write_meta(NOTE, None)
-    store.write_meta(FOLLOWED, state.estimation.note())
+    keep_followed(state)
     return run, True
+
+
+def keep_followed(state: State) -> None:
+    """Note that all pages are estimated with what this state estimates with."""
+    state.store.write_meta(NOTE, None)
+    state.store.write_meta(FOLLOWED, state.estimation.note())
 
 
 def is_followed(state: State) -> bool:

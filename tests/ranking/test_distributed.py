@@ -21,10 +21,11 @@ from hacs_crawler.cluster import Cluster, check_cluster, connected, connection
 from hacs_crawler.config import Config
 from hacs_crawler.exceptions import ClusterError, ConfigError
 from hacs_crawler.ranking import distributed
-from hacs_crawler.ranking.distributed import StateArguments, distributed_plan
+from hacs_crawler.ranking.distributed import distributed_plan
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.plan import Plan, make_plan
 from hacs_crawler.ranking.policies import Candidates, Floats
+from hacs_crawler.state import StateArguments
 from hacs_crawler.state.address import open_state
 from hacs_crawler.state.codec import ROW, encode_page
 from hacs_crawler.state.database import State
