@@ -66,8 +66,8 @@ def compare(
     """Simulate every policy at every budget: return the standings, budget by budget.
 
     `scenario.budget` is not used. The result does not depend on the number of processes (one a core
-    unless told otherwise), nor on a Dask cluster that simulates instead. Raises HacsError for a name that
-    is not known, and where a policy fails.
+    unless told otherwise), nor on a Dask cluster that simulates instead. Raises HacsError for a name
+    that is not known, and where a policy fails.
     """
     for name in names:
         find_baseline(name)

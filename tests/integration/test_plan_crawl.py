@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 import pytest
 from scrapy.settings import Settings
 
+from dask_support import two_workers
 from hacs_crawler.analysis import urls_of
 from hacs_crawler.config import Config
 from hacs_crawler.ranking.plan import make_plan
@@ -20,7 +21,7 @@ from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.state.page import News, Page, Visit
 from hacs_crawler.utils.times import DAY
 from integration_support import Project
-from servers import Site
+from servers import Site, free_port
 
 TODAY = int(time.time())
 
@@ -75,3 +76,40 @@ def test_pages_that_cannot_be_visited_cost_one_line(
     assert site.visited() == ["/"]
     (said,) = (line for line in crawl.log.splitlines() if "ftp:" in line)
     assert "skipped: 50 pages of the state that cannot be visited, such as ftp://h" in said
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_a_cluster_makes_the_plan_and_where_there_is_none_the_crawl_does(
+    is_there: bool, site: Site, project: Project, write_state: Callable[..., None]
+) -> None:
+    for number in range(6):
+        path = f"/~a{number}/"
+        site.set(path)
+        write_state(*history(site.url + path, number))
+    store = open_store(project.state, "hacs", Path())
+    state = State(store, Estimation())
+    chosen = {"HACS_BUDGET": 4}
+    plan = make_plan(state, Config.from_settings(Settings(chosen)).ranking, time.time())
+    planned = [urlsplit(url or "").path for url in urls_of(plan, state)]
+    store.close()
+    with two_workers() as scheduler:
+        there = scheduler.removeprefix("tcp://") if is_there else f"127.0.0.1:{free_port()}"
+        crawl = project.crawl(
+            "state",
+            "-a",
+            "level=homepage",
+            CONCURRENT_REQUESTS=1,
+            HACS_PLANNER=f"dask://{there}",
+            **chosen,
+        )
+    assert crawl.exit_status == 0
+    assert site.visited() == planned
+    said = [line for line in crawl.log.splitlines() if "HACS_PLANNER" in line and "WARNING" in line]
+    assert ["this process makes the plan" in line for line in said] == [True] * (not is_there)
+    assert "Traceback" not in crawl.log
+
+
+def test_a_planner_that_is_none_is_named(project: Project) -> None:
+    crawl = project.crawl("state", HACS_PLANNER="dask://nowhere")
+    assert "HACS_PLANNER = 'dask://nowhere': allowed is dask://HOST:PORT, dask://local" in crawl.log
+    assert "Traceback" not in crawl.log

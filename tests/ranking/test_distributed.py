@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from distributed import LocalCluster
 from scrapy.settings import Settings
 
+from dask_support import two_workers
 from hacs_crawler.cluster import Cluster, check_cluster, connected, connection
 from hacs_crawler.config import Config
 from hacs_crawler.exceptions import ClusterError, ConfigError
@@ -37,6 +37,7 @@ from servers import free_port, redis_server
 
 NOW = 1000 * DAY
 PAGES = 700
+pytestmark = pytest.mark.slow
 
 
 def options(**chosen: object) -> RankingOptions:
@@ -84,10 +85,8 @@ def filled(
 
 @pytest.fixture(scope="module")
 def scheduler() -> Iterator[str]:
-    with LocalCluster(
-        n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=50
-    ) as local:
-        yield str(local.scheduler_address)
+    with two_workers() as address:
+        yield address
 
 
 @pytest.fixture
