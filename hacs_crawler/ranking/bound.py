@@ -71,7 +71,7 @@ def within_reach(
     score = np.where(known["not_before"] > now, 0.0, sure.p * 0.5**sure.failures)
     least = float(np.partition(score, len(score) - most)[len(score) - most]) - _ROUNDING
     places = _of_sites(sites, np.flatnonzero(bound >= _expected(max(least, 0.0))))
-    waiting = np.count_nonzero(bound == _WAITS) - np.count_nonzero(bound[places] == _WAITS)
+    waiting = int((bound == _WAITS).sum()) - int((bound[places] == _WAITS).sum())
     return Reach(places, waiting, len(rows) - len(places) - waiting)
 
 

@@ -90,7 +90,9 @@ def test_the_plan_is_that_of_ranking_every_page(
         found = plan_of(ids, rows, known, chosen, NOW, limit)
         whole = exhaustive(ids, rows, known, chosen, limit)
         for field in fields(Plan):
-            np.testing.assert_array_equal(getattr(found, field.name), getattr(whole, field.name))
+            ours, theirs = getattr(found, field.name), getattr(whole, field.name)
+            np.testing.assert_array_equal(ours, theirs, field.name)
+            assert type(ours) is type(theirs)
 
 
 def test_most_pages_are_left_out_before_they_are_ranked() -> None:
