@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 
 from hacs_crawler.cluster import Cluster
 from hacs_crawler.exceptions import ConfigError
-from hacs_crawler.ranking.candidates import Places
 from hacs_crawler.ranking.finalists import SHARD_BITS, Finalists, finalists_of, merged
 from hacs_crawler.ranking.instant import with_hubs
 from hacs_crawler.ranking.options import RankingOptions
@@ -52,7 +51,7 @@ class Piece(NamedTuple):
 
     page_ids: Ids
     rows: Rows
-    places: Places
+    places: NDArray[np.uint32]
 
 
 class Read(NamedTuple):
@@ -152,7 +151,8 @@ def _read(arguments: StateArguments, part: Part, now: float, is_ahead: bool | No
     order = np.argsort(number, kind="stable")
     ends = np.cumsum(np.bincount(number, minlength=sets))
     pieces = [
-        Piece(ids[places], np.take(rows, places), places) for places in np.split(order, ends[:-1])
+        Piece(ids[places], np.take(rows, places), places.astype(np.uint32))
+        for places in np.split(order, ends[:-1])
     ]
     return Read(pieces, future, has_ahead)
 
@@ -171,7 +171,7 @@ def _finalists(arguments: StateArguments, aim: _Aim, pieces: Sequence[Piece]) ->
     rows = np.concatenate([piece.rows for piece in pieces])
     places = np.concatenate(
         [
-            (aim.shard << SHARD_BITS) + (number << _PART_BITS) + piece.places
+            (aim.shard << SHARD_BITS) + (number << _PART_BITS) + piece.places.astype(np.int64)
             for number, piece in enumerate(pieces)
         ]
     )
