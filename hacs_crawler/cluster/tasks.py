@@ -21,7 +21,7 @@ class Cluster:
     @property
     def cores(self) -> int:
         """How many tasks run at a time, at least 1."""
-        return max(1, sum(self._client.nthreads().values()))
+        return max(1, int(sum(self._client.nthreads().values())))
 
     def submit(self, function: Callable[..., Any], *args: Any) -> Future:
         """Have a function called by some worker; results of other tasks may be arguments."""

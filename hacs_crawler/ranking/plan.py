@@ -148,7 +148,7 @@ class Planner(Protocol):
     """Makes a plan."""
 
     def __call__(
-        self, options: RankingOptions, limit: int | None, without: Ids, controls: int = 0
+        self, options: RankingOptions, limit: int | None, without: Ids, controls: int = 0, /
     ) -> Plan:
         """Return the plan of so many pages, without those of some ids."""
 
