@@ -9,14 +9,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hacs_crawler.model import SHARED_UPDATES, is_trend
-from hacs_crawler.ranking.candidates import Correct, Places, candidates_from
+from hacs_crawler.ranking.candidates import Correct, Places
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.policies import Floats
 from hacs_crawler.ranking.selection import explored
 from hacs_crawler.state import VISITS_OF_A_RATE, Estimation, Rows, State, heard_kinds
+from hacs_crawler.utils.arrays import BoolArray
 from hacs_crawler.utils.times import DAY
-
-Bounds = NDArray[np.float32]
 
 PIECE_ROWS: Final = 16_384
 """So many rows are looked at at a time: they stay in the processor's cache."""
@@ -24,6 +23,8 @@ LEAST_SHARE: Final = 8
 """Where one of so many pages or more is chosen, ranking all of them takes no longer."""
 TRIED: Final = 2
 """How many pages are ranked first for each that is chosen: siblings bring some far below the bound."""
+_SAMPLED: Final = 1_000
+"""Of so many chosen pages one is enough to say about how high the bounds of the first ones are."""
 _SLACK: Final = 1e-6
 """What the table of p and rounding may add to the updates expected, as a share of them."""
 _ROUNDING: Final = 1e-12
@@ -34,45 +35,60 @@ _WAITS: Final = -1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Reach:
-    """Where the pages of all sites stand that may have one of the best, and how many others there are.
+class Bounds:
+    """An upper bound of each page's score, and numbers of sites; one element a page.
 
-    `waiting` of the others are gone and not to be visited yet, `eligible` may be visited.
+    Bounds are -ln(1 - score), the updates expected, `_WAITS` for pages that are not to be visited yet.
+    What is returned says for each number whether its sites are meant.
     """
 
-    places: Places
-    waiting: int
-    eligible: int
+    bound: NDArray[np.float32]
+    sites: NDArray[np.uint32]
+
+    @property
+    def waiting(self) -> int:
+        """How many pages are not to be visited yet."""
+        return int((self.bound == _WAITS).sum())
+
+    def of_highest(self, most: int) -> BoolArray:
+        """Return the sites of the pages with the highest bounds, about `TRIED` for each that is chosen."""
+        step = min(max(most // _SAMPLED, 1), 8)
+        some = self.bound[::step]
+        first = len(some) - TRIED * most // step
+        least = np.partition(some, first)[first]
+        return self._sites_of(np.flatnonzero(self.bound >= least))
+
+    def reaching(self, score: float) -> BoolArray:
+        """Return the sites of the pages that may have that score."""
+        least = _expected(max(score - _ROUNDING, 0.0))
+        return self._sites_of(np.flatnonzero(self.bound >= least))
+
+    def places(self, is_meant: BoolArray) -> Places:
+        """Return where all pages of these sites stand, ascending."""
+        return np.flatnonzero(is_meant[self.sites])
+
+    def _sites_of(self, places: Places) -> BoolArray:
+        is_meant = np.zeros(_SITES, np.bool_)
+        is_meant[self.sites[places]] = True
+        return is_meant
 
 
-def within_reach(
+def bounds_of(
     rows: Rows,
     state: State,
     options: RankingOptions,
     now: float,
     correct: Correct | None,
     most: int | None,
-) -> Reach | None:
-    """Return which pages have to be ranked so that the best `most` are those of all; None: all.
+) -> Bounds | None:
+    """Return bounds of the pages' scores; None where the best `most` are found as fast without.
 
     p is bounded by what it is where the rate is known for certain, siblings were never seen quiet, and
-    as many as count were updated after the page's last visit. The pages with the highest bounds are
-    ranked with their sites; whoever's bound is below the worst of the best of these is not among the
-    best, nor is anything that its siblings tell, of other sites, of any use.
+    as many as count were updated after the page's last visit. So most pages take one multiplication.
     """
     if most is None or len(rows) < LEAST_SHARE * most or not _is_bounded(options, state):
         return None
-    bound, sites = _bounds(rows, state.estimation, options, now, correct)
-    looked_at = len(bound) - TRIED * most
-    highest = np.argpartition(bound, looked_at)[looked_at:]
-    known = np.take(rows, _of_sites(sites, highest))
-    ids = np.zeros(len(known), np.int64)
-    sure = candidates_from(ids, known, now, state.estimation, options, correct)
-    score = np.where(known["not_before"] > now, 0.0, sure.p * 0.5**sure.failures)
-    least = float(np.partition(score, len(score) - most)[len(score) - most]) - _ROUNDING
-    places = _of_sites(sites, np.flatnonzero(bound >= _expected(max(least, 0.0))))
-    waiting = int((bound == _WAITS).sum()) - int((bound[places] == _WAITS).sum())
-    return Reach(places, waiting, len(rows) - len(places) - waiting)
+    return _bounds(rows, state.estimation, options, now, correct)
 
 
 def _is_bounded(options: RankingOptions, state: State) -> bool:
@@ -94,12 +110,7 @@ def _bounds(
     options: RankingOptions,
     now: float,
     correct: Correct | None,
-) -> tuple[Bounds, NDArray[np.uint32]]:
-    """Return an upper bound of each page's score, and the number of its site.
-
-    Bounds are -ln(1 - score), the updates expected: for most pages that takes one multiplication.
-    `_WAITS` stands for pages that are not to be visited yet.
-    """
+) -> Bounds:
     bound, sites = np.empty(len(rows), np.float32), np.empty(len(rows), np.uint32)
     shared = -np.log1p(-SHARED_UPDATES) if options.counts_siblings else 0.0
     until = now + options.horizon_days * DAY
@@ -119,7 +130,7 @@ def _bounds(
         expected[some["not_before"] > now] = _WAITS
         bound[piece] = expected
         sites[piece] = some["site"] & np.uint32(_SITES - 1)
-    return bound, sites
+    return Bounds(bound, sites)
 
 
 def _changed(expected: Floats, rows: Rows, correct: Correct | None) -> Floats:
@@ -134,10 +145,3 @@ def _expected(p: ArrayLike) -> Floats:
     """Return how many updates are expected where p is the probability of one at least."""
     with np.errstate(divide="ignore"):
         return -np.log1p(-np.asarray(p, np.float64))
-
-
-def _of_sites(sites: NDArray[np.uint32], places: Places) -> Places:
-    """Return the places of all pages of the sites of those at `places`, ascending."""
-    is_wanted = np.zeros(_SITES, np.bool_)
-    is_wanted[sites[places]] = True
-    return np.flatnonzero(is_wanted[sites])

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from hacs_crawler.ranking.bound import within_reach
+from hacs_crawler.ranking.bound import bounds_of
 from hacs_crawler.ranking.calibration import read_correction
 from hacs_crawler.ranking.candidates import Correct, Places, candidates_from, joined, taken
 from hacs_crawler.ranking.options import RankingOptions
@@ -63,35 +63,47 @@ def finalists_of(
 ) -> Finalists:
     """Return the pages of which `limit` may come from these, in the order in which they are given.
 
-    `stand_at` are their `places` in the store, ascending; if None they are all that it has.
-
-    `rows` are their ranking rows, of whole sites. `options` have a random seed, and their hubs. Raises
+    `rows` are their ranking rows, of whole sites. `stand_at` are their `places` in the store, ascending;
+    if None they are all that it has. `options` have a random seed, and their hubs. Raises
     StateError, and ConfigError where a policy does not return one number a page.
+
+    Where bounds can tell, only sites are ranked that may have one of the best: first those of the pages
+    with the highest bounds, then those of pages whose bound is above the worst of the best of these.
     """
     correct = correction_of(state, options)
-    reach = within_reach(rows, state, options, now, correct, most_of(options, limit)[0])
-    places = None if reach is None else reach.places
-    some_ids, some = (
-        (page_ids, rows) if places is None else (page_ids[places], np.take(rows, places))
-    )
-    judged = _judged(some_ids, some, state, options, now, correct)
-    best = _best(judged.arms, judged.score, some["visits"], options, limit)
-    where = best if places is None else places[best]
-    alone = replace(options, siblings=False)
-    few = np.take(some, best)
-    candidates = candidates_from(
-        some_ids[best], few, now, state.estimation, alone, costs=judged.costs
-    )
-    return Finalists(
-        candidates=replace(candidates, p=judged.p[best], raw_p=judged.raw_p[best]),
-        arms=judged.arms[best].astype(np.int64),
-        score=judged.score[best],
-        places=where if stand_at is None else stand_at[where],
-        known=len(page_ids),
-        waiting=judged.waiting + (0 if reach is None else reach.waiting),
-        below_threshold=judged.below_threshold,
-        eligible=_eligible(judged, options) + (0 if reach is None else reach.eligible),
-    )
+
+    def ranked(places: Places | None) -> Finalists:
+        ids = page_ids if places is None else page_ids[places]
+        some = rows if places is None else np.take(rows, places)
+        judged = _judged(ids, some, state, options, now, correct)
+        best = _best(judged.arms, judged.score, some["visits"], options, limit)
+        where = best if places is None else places[best]
+        alone, few = replace(options, siblings=False), np.take(some, best)
+        candidates = candidates_from(
+            ids[best], few, now, state.estimation, alone, costs=judged.costs
+        )
+        return Finalists(
+            candidates=replace(candidates, p=judged.p[best], raw_p=judged.raw_p[best]),
+            arms=judged.arms[best].astype(np.int64),
+            score=judged.score[best],
+            places=where if stand_at is None else stand_at[where],
+            known=len(ids),
+            waiting=judged.waiting,
+            below_threshold=judged.below_threshold,
+            eligible=_eligible(judged, options),
+        )
+
+    most = most_of(options, limit)[0]
+    bounds = bounds_of(rows, state, options, now, correct, most)
+    if bounds is None or most is None:
+        return ranked(None)
+    is_first = bounds.of_highest(most)
+    first = ranked(bounds.places(is_first))
+    least = float(first.score.min()) if len(first) >= most else 0.0
+    is_left = bounds.reaching(least) & ~is_first
+    both = merged([first, ranked(bounds.places(is_left))], options, limit)
+    eligible = np.array([len(rows) - bounds.waiting])
+    return replace(both, known=len(rows), waiting=bounds.waiting, eligible=eligible)
 
 
 def merged(parts: Sequence[Finalists], options: RankingOptions, limit: int | None) -> Finalists:

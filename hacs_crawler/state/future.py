@@ -9,12 +9,13 @@ latest of such visits is not kept, as of those the state keeps the latest only.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hacs_crawler.state import digests, rule_changes
 from hacs_crawler.state.codec import ROW, encode_row
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from hacs_crawler.state.database import State
 
 _PAGES_A_CALL = 1_000
+_ROWS_A_PIECE = 65_536
 
 
 def latest_of(page: Page) -> int:
@@ -83,8 +85,11 @@ class Future:
 def shows_future(rows: Rows, now: float) -> bool:
     """Whether ranking rows show a visit later than `now`, in seconds since 1970 UTC."""
     until = int(now) + SKEW_SECONDS
-    waits = rows["not_before"].astype(np.int64)
-    return bool((rows["last_visit"] > until).any() or (waits > until + LONGEST_WAIT_GONE).any())
+    return any(
+        bool((some["last_visit"] > until).any())
+        or bool((some["not_before"] > until + LONGEST_WAIT_GONE).any())
+        for _, some in _pieces(rows)
+    )
 
 
 def without_future(
@@ -98,13 +103,11 @@ def without_future(
     these rows are a part of all, `has_ahead` says whether there are.
     """
     until = int(now) + SKEW_SECONDS
-    is_ahead = rows["last_visit"] > until
-    waits = rows["not_before"].astype(np.int64)
     has_ahead = shows_future(rows, now) if has_ahead is None else has_ahead
-    is_suspect = is_ahead | (waits > until + FIRST_WAIT_GONE)
-    if has_ahead:
-        is_suspect |= (rows["failures"] > 0) | (waits > until)
-    places = np.flatnonzero(is_suspect)
+    places = np.concatenate(
+        [np.zeros(0, np.int64)]
+        + [start + _suspects(some, until, has_ahead=has_ahead) for start, some in _pieces(rows)]
+    )
     number = latest = 0
     found = rows
     for start in range(0, len(places), _PAGES_A_CALL):
@@ -123,6 +126,20 @@ def without_future(
             found = rows.copy()
         found[of_future] = _rows_as_of(state, known, now)
     return found, Future(number, latest) if number else None
+
+
+def _suspects(rows: Rows, until: int, *, has_ahead: bool) -> NDArray[np.int64]:
+    waits = rows["not_before"]
+    is_suspect = (rows["last_visit"] > until) | (waits > until + FIRST_WAIT_GONE)
+    if has_ahead:
+        is_suspect |= (rows["failures"] > 0) | (waits > until)
+    return np.flatnonzero(is_suspect)
+
+
+def _pieces(rows: Rows) -> Iterator[tuple[int, Rows]]:
+    """Yield rows some at a time, and where these begin: what is made of them stays small."""
+    for start in range(0, len(rows), _ROWS_A_PIECE):
+        yield start, rows[start : start + _ROWS_A_PIECE]
 
 
 def _rows_as_of(state: State, pages: Sequence[Page], now: float) -> Rows:

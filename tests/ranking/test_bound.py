@@ -13,7 +13,7 @@ from scrapy.settings import Settings
 from hacs_crawler.config import Config
 from hacs_crawler.model import POINTS
 from hacs_crawler.ranking import finalists
-from hacs_crawler.ranking.bound import within_reach
+from hacs_crawler.ranking.bound import Bounds, bounds_of
 from hacs_crawler.ranking.calibration import Correction, write_correction
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.plan import Plan, plan_of
@@ -65,7 +65,7 @@ def exhaustive(
 ) -> Plan:
     """The plan for which every page is ranked."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(finalists, "within_reach", lambda *_: None)
+        patch.setattr(finalists, "bounds_of", lambda *_: None)
         return plan_of(ids, rows, known, chosen, NOW, limit)
 
 
@@ -95,19 +95,33 @@ def test_the_plan_is_that_of_ranking_every_page(
             assert type(ours) is type(theirs)
 
 
-def test_most_pages_are_left_out_before_they_are_ranked() -> None:
-    _, rows = rows_of(20_000, 3, 3_000, new=0.0)
-    reach = within_reach(rows, state(), options(), NOW, None, 20)
-    assert reach is not None
-    assert len(reach.places) < 5_000
+def bounds_on(rows: Rows) -> Bounds:
+    found = bounds_of(rows, state(), options(), NOW, None, 20)
+    assert found is not None
+    return found
+
+
+def test_most_pages_are_left_out_before_they_are_ranked(monkeypatch: pytest.MonkeyPatch) -> None:
+    ids, rows = rows_of(20_000, 3, 3_000, new=0.0)
+    ranked = []
+    real = finalists.candidates_from
+    monkeypatch.setattr(
+        finalists,
+        "candidates_from",
+        lambda ids, *given, **named: ranked.append(len(ids)) or real(ids, *given, **named),
+    )
+    plan_of(ids, rows, state(), options(budget=20), NOW)
+    assert sum(ranked) < 8_000
 
 
 def test_whole_sites_are_left_out_or_ranked() -> None:
     _, rows = rows_of(5_000, 4, 900)
-    reach = within_reach(rows, state(), options(), NOW, None, 20)
-    assert reach is not None
-    sites = np.unique(rows["site"][reach.places])
-    assert reach.places.tolist() == np.flatnonzero(np.isin(rows["site"], sites)).tolist()
+    bounds = bounds_on(rows)
+    for is_meant in (bounds.of_highest(20), bounds.reaching(0.99)):
+        places = bounds.places(is_meant)
+        sites = np.unique(rows["site"][places])
+        assert 0 < len(places) < len(rows)
+        assert places.tolist() == np.flatnonzero(np.isin(rows["site"], sites)).tolist()
 
 
 @pytest.mark.parametrize(
@@ -122,12 +136,12 @@ def test_whole_sites_are_left_out_or_ranked() -> None:
 )
 def test_what_no_bound_of_p_bounds_is_ranked_whole(chosen: dict[str, object]) -> None:
     _, rows = rows_of(500, 5, 90)
-    assert within_reach(rows, state(), options(**chosen), NOW, None, 10) is None
+    assert bounds_of(rows, state(), options(**chosen), NOW, None, 10) is None
 
 
 def test_where_signals_were_heard_every_page_is_ranked() -> None:
     _, rows = rows_of(500, 5, 90)
     known = state()
-    assert within_reach(rows, known, options(), NOW, None, 10) is not None
+    assert bounds_of(rows, known, options(), NOW, None, 10) is not None
     known.store.write_meta(heard.NOTE, {"priors": {"sitemap": [1.0] * POINTS}})
-    assert within_reach(rows, known, options(), NOW, None, 10) is None
+    assert bounds_of(rows, known, options(), NOW, None, 10) is None
