@@ -51,7 +51,7 @@ class Bounds:
         return int((self.bound == _WAITS).sum())
 
     def of_highest(self, most: int) -> BoolArray:
-        """Return the sites of the pages with the highest bounds, about `TRIED` for each that is chosen."""
+        """Return the sites of the pages with the highest bounds, some `TRIED` for each chosen."""
         step = min(max(most // _SAMPLED, 1), 8)
         some = self.bound[::step]
         first = len(some) - TRIED * most // step
