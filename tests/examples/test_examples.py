@@ -59,6 +59,7 @@ class Example:
         named = (f"HACS_CLOCK={self.package}.clock.now", *options)
         command = (*arguments, *(part for one in named for part in ("-s", one)))
         environment = {**os.environ, "HACS_TESTS_LATER": str(days * DAY), **more}
+        environment.pop("SCRAPY_SETTINGS_MODULE", None)  # Scrapy sets it where a test ran a command
         done = forks.run(program, command, self.folder, environment=environment)
         run = Crawl(done.returncode, done.stderr.decode(), done.stdout.decode())
         assert run.exit_status == 0, run.log
@@ -173,6 +174,7 @@ def test_three_workers_of_the_fleet_share_a_plan(
         command = [sys.executable, "-m", "scrapy", "crawl", "scholar", "-a", "seeds=seeds.txt"]
         command += [part for one in QUICK for part in ("-s", one)]
         environment = {**os.environ, "HACS_STATE": f"redis://127.0.0.1:{port}/0"}
+        environment.pop("SCRAPY_SETTINGS_MODULE", None)
         workers = [
             subprocess.Popen(
                 command, cwd=fleet.folder, env=environment, stderr=subprocess.PIPE, text=True
