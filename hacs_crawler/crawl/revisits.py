@@ -10,8 +10,6 @@ import numpy as np
 from scrapy import Request, Spider
 from scrapy.crawler import Crawler
 from scrapy.http import Response
-from scrapy.utils.log import failure_to_exc_info
-from twisted.python.failure import Failure
 
 from hacs_crawler.config import Config
 from hacs_crawler.crawl.asked import (
@@ -22,7 +20,6 @@ from hacs_crawler.crawl.asked import (
     request_of,
     used_callbacks,
 )
-from hacs_crawler.crawl.loop import begin
 from hacs_crawler.crawl.scrapy_internals import wake
 from hacs_crawler.crawl.session import Session
 from hacs_crawler.exceptions import StateError
@@ -104,7 +101,10 @@ class Revisits:
             if session_key is not None:
                 request.meta["cookiejar"] = session_key
         self._session.stats.count("revisits", len(waiting))
-        begin(self._schedule(waiting)).addErrback(_log_failure)
+        if self._session.ranker is not None:
+            for request in waiting:
+                self._session.ranker.enqueue_request(request)
+            wake(self._crawler)
 
     def log_what_is_left(self) -> None:
         """Say how many pages behind a form were not asked for, as their callback never ran."""
@@ -115,13 +115,6 @@ class Revisits:
                 len(self._after_form),
                 self._session.config.revisit_after,
             )
-
-    async def _schedule(self, requests: list[Request]) -> None:
-        ranker = self._session.ranker
-        for request in requests:
-            if ranker is not None:
-                ranker.enqueue_request(request)
-        wake(self._crawler)
 
     def _keep_for_later(self, choice: Choice) -> None:
         self._after_form = choice.after_form
@@ -196,7 +189,3 @@ def _say_gone(choice: Choice, spider: Spider) -> None:
             spider.name,
             ", ".join(names),
         )
-
-
-def _log_failure(failure: Failure) -> None:
-    logger.error("Pages could not be visited again", exc_info=failure_to_exc_info(failure))
