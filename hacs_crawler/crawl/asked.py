@@ -164,7 +164,7 @@ def kind_of(spider_name: str) -> str:
 class AskedPages:
     """How the pages of one crawl are asked for: gathered here, and written in batches.
 
-    All methods but `flush` are called from the event loop; that one gives what is to be written.
+    Called from the event loop; what `take` returns is called where the state may be written.
     """
 
     def __init__(self, spider: Spider) -> None:
