@@ -3,7 +3,7 @@
 from hacs_crawler.analysis.opened import Opened, open, open_existing, rank, visits_table  # noqa: A004 - hacs.open
 from hacs_crawler.analysis.plan import plan_table, urls_of
 from hacs_crawler.analysis.simulating import simulate, standings_table
-from hacs_crawler.analysis.tables import Table, table, times
+from hacs_crawler.analysis.tables import Table, table, times, write_whole
 
 __all__ = [
     "Opened",
@@ -18,4 +18,5 @@ __all__ = [
     "times",
     "urls_of",
     "visits_table",
+    "write_whole",
 ]

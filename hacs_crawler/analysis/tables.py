@@ -81,7 +81,7 @@ class Table:
 
         Raises HacsError where it cannot be written.
         """
-        _write(Path(target), self.csv_text().encode())
+        write_whole(Path(target), self.csv_text().encode())
 
     def csv_text(self) -> str:
         """Return the table as CSV, with a line of names."""
@@ -113,7 +113,7 @@ class Table:
             import_module("pyarrow.parquet").write_table(whole, body)
         else:
             raise HacsError(NO_PARQUET)
-        _write(Path(target), body.getvalue())
+        write_whole(Path(target), body.getvalue())
 
 
 def table(columns: Mapping[str, Iterable[Any]], texts: Iterable[str] = ()) -> Table:
@@ -164,7 +164,8 @@ def _needed(name: str) -> Any:
     return module
 
 
-def _write(target: Path, body: bytes) -> None:
+def write_whole(target: Path, body: bytes) -> None:
+    """Write a file that appears under its name when it is whole; raises HacsError where it cannot."""
     try:
         with replacing(target) as file:
             file.write(body)

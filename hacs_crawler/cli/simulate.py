@@ -14,7 +14,7 @@ from typing import Annotated, Final
 
 import typer
 
-from hacs_crawler.analysis import standings_table
+from hacs_crawler.analysis import standings_table, write_whole
 from hacs_crawler.archive import Timelines, parse_day, read_timelines, read_versions
 from hacs_crawler.cli.clusters import Dask
 from hacs_crawler.cli.common import ending_in_a_line, writing_to_stdout
@@ -36,7 +36,6 @@ from hacs_crawler.simulation.signals import SignalHabits
 from hacs_crawler.simulation.simulation import Scenario
 from hacs_crawler.simulation.tournament import Standing, compare
 from hacs_crawler.state import UPDATES, Estimation
-from hacs_crawler.utils.files import replacing
 from hacs_crawler.utils.progress import Progress
 from hacs_crawler.utils.text import safe_logger
 from hacs_crawler.utils.times import DAY
@@ -129,9 +128,9 @@ def simulate(  # noqa: PLR0913, PLR0917 - one for each option
         )
         standings = _compared(scenario, names, visits_a_day, dask)
         if json_ is not None:
-            _write(json_, _as_json(scenario, standings, has_budgets=budgets is not None))
+            write_whole(json_, _as_json(scenario, standings, has_budgets=budgets is not None))
         if target is not None:
-            _write(target, draw_curves(standings, target.suffix[1:]))
+            write_whole(target, draw_curves(standings, target.suffix[1:]))
         write_rows(standings_table(standings), csv, parquet)
         if csv != Path("-"):
             typer.echo(table(standings, has_budgets=budgets is not None, width=terminal_width()))
@@ -313,11 +312,3 @@ def _as_json(scenario: Scenario, standings: Sequence[Standing], *, has_budgets: 
 
 def _finite(number: float) -> float | None:
     return number if math.isfinite(number) else None
-
-
-def _write(target: Path, body: bytes) -> None:
-    try:
-        with replacing(target) as file:
-            file.write(body)
-    except OSError as error:
-        raise HacsError(f"cannot write {target}: {error.strerror or error}") from error
