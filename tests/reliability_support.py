@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -45,6 +46,14 @@ def fill(site: Site, pages: int = PAGES) -> list[str]:
     for number in range(pages):
         site.set(f"/{number}/", f"/{number}/x.pdf", f"/{number}/y.pdf")
     return [f"{site.url}/{number}/" for number in range(pages)]
+
+
+def wait_for(log: Path, text: str) -> None:
+    """Return when a log says something."""
+    deadline = time.monotonic() + 60
+    while not log.exists() or text not in log.read_text():
+        assert time.monotonic() < deadline, f"{text!r} never came"
+        time.sleep(0.02)
 
 
 def visits_of(urls: list[str], at: int = 1_700_000_000) -> list[Visit]:

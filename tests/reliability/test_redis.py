@@ -6,6 +6,7 @@ import re
 import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,7 @@ from reliability_support import (
     fill,
     record,
     visits_of,
+    wait_for,
     whole_pages,
 )
 from servers import RedisProcess, Site
@@ -109,13 +111,21 @@ def test_a_state_that_was_replaced_is_not_written_to(tmp_path: Path) -> None:
 
 def test_a_server_that_hangs_is_waited_for(site: Site, project: Project, tmp_path: Path) -> None:
     urls = fill(site)
+    log = tmp_path / "crawl.log"
     with RedisProcess(tmp_path) as server:
         # the address may set how long an answer is waited for; by default that is 30 s
         project.state = f"{server.url}?socket_timeout=0.3"
-        later = threading.Timer(1.0, server.go_on)
+
+        def go_on_when_visits_wait() -> None:
+            wait_for(log, "waiting in memory: ")
+            server.go_on()
+
+        later = threading.Thread(target=go_on_when_visits_wait)
         site.asked = Moments({15: server.pause, 40: later.start})
-        crawl = project.crawl(urls, "-a", "level=homepage", **PROMPT)
+        settings = PROMPT | {"LOG_FILE": log}
+        done = project.crawl(urls, "-a", "level=homepage", **settings)
         later.join()
+        crawl = replace(done, log=log.read_text())
         assert_nothing_is_lost(crawl, server.url, urls)
     assert "Timeout reading from" in crawl.log
     assert "The state is back" in crawl.log
