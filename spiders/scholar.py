@@ -138,11 +138,14 @@ class ScholarSpider(Spider):
 
     async def _seed_requests(self, session: Session) -> AsyncIterator[Request]:
         if self.seeds == "state":
-            async for url, meta in planned_seeds(session):
-                yield Request(url, callback=self.parse, errback=self.note_failure, meta=meta)
+            async for url, meta in planned_seeds(session, self._seed_request):
+                yield self._seed_request(url, meta)
         else:
             async for url in seeds_of(session, self.seeds):
-                yield Request(url, callback=self.parse, errback=self.note_failure)
+                yield self._seed_request(url)
+
+    def _seed_request(self, url: str, meta: dict[str, Any] | None = None) -> Request:
+        return Request(url, callback=self.parse, errback=self.note_failure, meta=meta)
 
     def _hub_request(self, url: str) -> Request:
         return Request(

@@ -77,7 +77,10 @@ def simulate(  # noqa: PLR0913, PLR0917 - one for each option
     new_to: Annotated[str, typer.Option(help="page or site, as HACS_UPDATES")] = DEFAULT.updates,
     siblings: Annotated[bool, typer.Option(help="as HACS_SIBLINGS")] = True,
     rounds: Annotated[
-        int, typer.Option(help="in how many rounds a day's visits are made, each knowing the last")
+        int, typer.Option(help="in how many rounds a run's visits are made, each knowing the last")
+    ] = 1,
+    every: Annotated[
+        int, typer.Option(help="a run every so many days, with the visits of them all")
     ] = 1,
     signals: Annotated[
         str | None,
@@ -124,6 +127,7 @@ def simulate(  # noqa: PLR0913, PLR0917 - one for each option
             if versions is None
             else read_versions(versions, timelines.urls, timelines.updates),
             rounds=rounds,
+            every=every,
             signals=None if signals is None else SignalHabits.parse(signals),
         )
         standings = _compared(scenario, names, visits_a_day, dask)
@@ -285,7 +289,7 @@ def _compared(
             scenario,
             names,
             budgets,
-            on_progress=lambda done, total: progress.update(f"{done} days", done, total),
+            on_progress=lambda done, total: progress.update(f"{done} runs", done, total),
             cluster=cluster,
         )
 
@@ -302,6 +306,7 @@ def _as_json(scenario: Scenario, standings: Sequence[Standing], *, has_budgets: 
         "fade_days": _finite(scenario.estimation.fade_days),
         "siblings": scenario.has_siblings,
         "rounds": scenario.rounds,
+        "every": scenario.every,
         "new_to": scenario.estimation.updates,
         "seed": scenario.seed,
         "signals": None if scenario.signals is None else asdict(scenario.signals),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Callable
-from dataclasses import fields
 from itertools import count
 from typing import Final
 
@@ -16,6 +15,7 @@ from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import DeferredLock
 
 from hacs_crawler.config import Config
+from hacs_crawler.crawl.adaptation import Adaptation
 from hacs_crawler.crawl.asked import read_asked
 from hacs_crawler.crawl.loop import sleep
 from hacs_crawler.crawl.meta import mark_ranked, seed_url
@@ -23,6 +23,7 @@ from hacs_crawler.crawl.page_cache import RETRY_SECONDS
 from hacs_crawler.crawl.seed_queue import SeedQueue
 from hacs_crawler.crawl.session import Session
 from hacs_crawler.exceptions import ConfigError, StateError, StateUnavailableError
+from hacs_crawler.links import page_id_of
 from hacs_crawler.ranking.selection import Selection
 from hacs_crawler.ranking.signals import Signals
 from hacs_crawler.state import Future, Rows
@@ -49,11 +50,13 @@ class HeldSeeds:
         session: Session,
         config: Config,
         queue: SeedQueue,
+        adaptation: Adaptation,
         drop: Callable[[list[Request], str], None],
     ) -> None:
         self._session = session
         self._config = config
         self._queue = queue
+        self._adaptation = adaptation
         self._drop = drop
         self._held: list[Request] = []
         self._page_ids: list[int] = []
@@ -128,6 +131,7 @@ class HeldSeeds:
     def begin_round(self) -> None:
         """Give each arm its budget anew."""
         self._selection = None
+        self._adaptation.begin_round()
 
     async def _rank(self) -> None:
         held, self._held = self._held, []
@@ -213,19 +217,26 @@ class HeldSeeds:
         except Exception as error:  # noqa: BLE001 - a policy is the user's own code
             session.fail(f"{self._config.policy_text} failed: {type(error).__name__}: {error}")
             return False
-        for field in fields(dropped):
-            self._drop(getattr(dropped, field.name), field.name)
+        self._adaptation.note_offered(page_ids, rows)
+        self._drop(dropped.gone, "gone")
+        self._leave_out(dropped.threshold, "threshold")
+        self._leave_out(dropped.budget, "budget")
         self._has_ranked = True
         session.stats.count("seeds", len(held))
         session.stats.count("rank_seconds", time.perf_counter() - started)
         return True
+
+    def _leave_out(self, requests: list[Request], reason: str) -> None:
+        if requests:
+            page_ids = (page_id_of(seed_url(request)) for request in requests)
+            self._adaptation.leave_out(page_ids, requests, reason)
 
     def _release(self, *, is_idle: bool) -> None:
         """Let the chosen seeds be sent: by score, or window by window, all arms at the same pace."""
         if self._selection is None:
             return
         chosen, others = self._selection.take(is_last=is_idle)
-        self._drop(others, "budget")
+        self._leave_out(others, "budget")
         if self._session.instant is not None:
             for best in chosen:
                 self._session.instant.note_chosen(best.p, best.controls)
@@ -241,6 +252,7 @@ class HeldSeeds:
             paces = release + (np.arange(number) + 0.5) / max(number, 1)
             orders = -best.score if is_by_score else paces
             self._queue.add(best.entries, orders.tolist())
+            self._adaptation.note_chosen(best.page_ids, best.score, best.entries)
             self._session.stats.count("ranked", number)
 
 

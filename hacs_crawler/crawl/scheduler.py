@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
+from collections.abc import Sequence
 from itertools import count
 from typing import Any, Final
 
@@ -16,6 +17,7 @@ from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
 from hacs_crawler.config import Config
+from hacs_crawler.crawl.adaptation import Adaptation
 from hacs_crawler.crawl.backlog import Backlog
 from hacs_crawler.crawl.fleet_member import Crew
 from hacs_crawler.crawl.held_seeds import HeldSeeds
@@ -27,9 +29,11 @@ from hacs_crawler.crawl.meta import (
     page_url,
     seed_key,
     take_put_back_mark,
+    take_score,
     take_seed_mark,
     take_unsent_mark,
 )
+from hacs_crawler.crawl.plans import MakeRequests, PlannedPages
 from hacs_crawler.crawl.scrapy_internals import (
     Downloads,
     empty_filter,
@@ -42,6 +46,7 @@ from hacs_crawler.crawl.seed_queue import SeedQueue
 from hacs_crawler.crawl.session import Session
 from hacs_crawler.crawl.start_watch import StartWatch
 from hacs_crawler.fleet.partitions import Holdings
+from hacs_crawler.state import Recorded
 from hacs_crawler.utils.text import safe_logger
 
 logger = safe_logger(__name__)
@@ -79,7 +84,8 @@ class HacsScheduler(BaseScheduler):
         self.watch = StartWatch(self._note_pause, time.monotonic)
         """Tells when what is held is to be ranked."""
         if config is not None:
-            self._held = HeldSeeds(session, config, self._seeds, self._drop)
+            self.adaptation = Adaptation(session, config, self._seeds, self._drop)
+            self._held = HeldSeeds(session, config, self._seeds, self.adaptation, self._drop)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> HacsScheduler:
@@ -111,6 +117,8 @@ class HacsScheduler(BaseScheduler):
                 enqueue_unfiltered(self._inner, request)
         elif self._session.config is not None:
             self._held.drop_all()
+        if self._session.config is not None:
+            self.adaptation.close()
         self._count_seeds()
         return self._inner.close(reason)
 
@@ -128,7 +136,7 @@ class HacsScheduler(BaseScheduler):
         A seed of the plan was ranked already: it waits behind those that came before it.
         """
         if take_unsent_mark(request):
-            self._seeds.add_one(request, next(self._planned))
+            self._add_planned(request)
             return True
         if take_put_back_mark(request):
             self._paused.setdefault(self._downloads.slot_of(request), deque()).append(request)
@@ -233,6 +241,15 @@ class HacsScheduler(BaseScheduler):
         self._held.begin_round()
         empty_filter(self._inner, self._crawler)
 
+    def note_recorded(self, recorded: Sequence[Recorded]) -> None:
+        """Rank what waits anew by visits that are in the state."""
+        if self._session.config is not None:
+            self.adaptation.note_recorded(recorded)
+
+    def note_plan(self, plan: PlannedPages, make_requests: MakeRequests | None) -> None:
+        """Note a plan that becomes requests bit by bit, and how others of its kind are made."""
+        self.adaptation.note_plan(plan, make_requests)
+
     def note_failure(self) -> None:
         """Let `make_room` return: nothing is sent any more."""
         self._note_room()
@@ -259,6 +276,14 @@ class HacsScheduler(BaseScheduler):
         if session.crew is not None or not config.ranking.leaves_out:
             return None
         return followed_key(request)
+
+    def _add_planned(self, request: Request) -> None:
+        score = take_score(request)
+        if score is None:
+            self._seeds.add_one(request, next(self._planned))
+        else:
+            self._seeds.add_one(request, -score[1])
+            self.adaptation.note_waiting(score[0], request, score[1])
 
     def _have_ranked(self) -> None:
         """See to it that what is held is ranked soon: nothing else can be sent."""
@@ -311,6 +336,7 @@ class HacsScheduler(BaseScheduler):
 
     def _take_seed(self, slot: str) -> Request | None:
         seed = self._seeds.take(slot)
+        self.adaptation.note_sent(seed)
         self._note_room()
         if self._is_scrapys_own:
             self._dequeued += 1

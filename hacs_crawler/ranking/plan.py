@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from hacs_crawler.links import check_url
 from hacs_crawler.ranking.candidates import Places, taken
 from hacs_crawler.ranking.controls import control_worth, controlled
+from hacs_crawler.ranking.families import Families, families_of
 from hacs_crawler.ranking.finalists import SHARD_BITS, Counts, Finalists, finalists_of
 from hacs_crawler.ranking.instant import with_hubs
 from hacs_crawler.ranking.options import RankingOptions
@@ -40,17 +41,18 @@ logger = safe_logger(__name__)
 class Plan:
     """What would be crawled now, best first: arrays with one element a page.
 
-    `shards` say of which state each page is, where it is a plan of several: by their places.
-    `arms` are places in `arm_names` (one arm named "" where no experiment is on). `raw_p` is p before
-    any calibration. Times are in days, `days_since_visit` and `days_since_update` infinite where there
-    was none; `updates` counts visits with an update, `failures` the attempts since the last visit that
-    told nothing. Where there are fewer than `VISITS_OF_A_RATE` visits, λ is the prior's. `churn` and
-    `churning` are as in `Candidates`, `asked_twice` says which pages get a control visit.
+    `shards` say of which state each page is, where it is a plan of several: by their places. `arms` are
+    places in `arm_names` (one arm named "" where no experiment is on). `score` is the policy's. `raw_p`
+    is p before any calibration. Times are in days, `days_since_visit` and `days_since_update` infinite
+    where there was none; `updates` counts visits with an update, `failures` the attempts since the last
+    visit that told nothing. Where there are fewer than `VISITS_OF_A_RATE` visits, λ is the prior's.
+    `churn` and `churning` are as in `Candidates`, `asked_twice` says which pages get a control visit.
     """
 
     page_ids: Ids
     shards: Counts
     arms: Counts
+    score: Floats
     p: Floats
     raw_p: Floats
     rate_per_day: Floats
@@ -119,6 +121,16 @@ def make_plan(
     page_ids, rows = read_rows(state, progress, now)
     plan, left, _ = plan_of_usable(page_ids, rows, state, options, now, limit, controls=controls)
     return replace(plan, known=plan.known + len(page_ids) - len(left))
+
+
+def plan_and_families(
+    state: State, options: RankingOptions, now: float, *, controls: int = 0
+) -> tuple[Plan, Families]:
+    """Return the plan, see `make_plan`, and which pages of the state are siblings of its pages."""
+    page_ids, rows = read_rows(state, None, now)
+    plan, left, known = plan_of_usable(page_ids, rows, state, options, now, controls=controls)
+    whole = replace(plan, known=plan.known + len(page_ids) - len(left))
+    return whole, families_of(plan.page_ids, left, known)
 
 
 def plan_of_usable(
@@ -281,6 +293,7 @@ def plan_from(
         page_ids=best.page_ids,
         shards=finalists.places[winners] >> SHARD_BITS,
         arms=finalists.arms[winners],
+        score=finalists.score[winners],
         p=best.p,
         raw_p=best.raw_p,
         rate_per_day=best.rate_per_day,

@@ -108,6 +108,7 @@ class Chosen(Generic[T]):
     """
 
     entries: list[T]
+    page_ids: Ids
     score: Floats
     p: Floats
     raw_p: Floats
@@ -292,7 +293,7 @@ class _Pool(Generic[T]):
         entries = [self._entries[place] for place in places.tolist()]
         self._keep(np.setdiff1d(np.arange(len(score)), places), candidates, score)
         numbers = (score[places], best.p, best.raw_p, best.rate_per_day, best.days_since_visit)
-        chosen = Chosen(entries, *numbers, best.churn, asked_twice)
+        chosen = Chosen(entries, best.page_ids, *numbers, best.churn, asked_twice)
         if self._budget is not None:
             self._budget -= number + chosen.controls
             self._share = min(self._share, self._budget)

@@ -1,8 +1,8 @@
 """A recrawl loop on known histories: what each policy would have found, with production's own code.
 
 The estimators, the store's logic, the ranking and the policies are those of a crawl; only the clock and
-the web are simulated. Once a day, at 00:00 UTC, a policy picks as many pages as its budget allows and
-visits them. A visit finds the updates since that policy's last visit of the page.
+the web are simulated. Once a day, or every few days, at 00:00 UTC, a policy picks as many pages as its
+budget allows and visits them. A visit finds the updates since that policy's last visit of the page.
 """
 
 from __future__ import annotations
@@ -61,7 +61,8 @@ class Scenario:
 
     `links` are those of the timelines' versions (`archive.read_versions`), None where not known.
     `budget` is in visits a day, `has_siblings` as HACS_SIBLINGS, `control_share` as HACS_CONTROLS.
-    A day's visits are made in so many `rounds`, each of which knows what the ones before it found.
+    There is a run `every` so many days, which spends the budget of them all. Its visits are made in so
+    many `rounds`, each of which knows what the ones before it found.
     `signals` are the habits of sites that signal their updates, None where there are no signals.
     Pages first seen at or after `start` are left out. Raises HacsError where nothing can be simulated.
     """
@@ -76,6 +77,7 @@ class Scenario:
     control_share: float = 0.02
     links: Links | None = None
     rounds: int = 1
+    every: int = 1
     signals: SignalHabits | None = None
 
     def __post_init__(self) -> None:
@@ -83,8 +85,9 @@ class Scenario:
             raise HacsError("the start must be before the end, and both between 1970 and 2106")
         if self.budget < 1:
             raise HacsError(f"budget = {self.budget}: allowed is a whole number of at least 1")
-        if self.rounds < 1:
-            raise HacsError(f"rounds = {self.rounds}: allowed is a whole number of at least 1")
+        for name, number in (("rounds", self.rounds), ("every", self.every)):
+            if number < 1:
+                raise HacsError(f"{name} = {number}: allowed is a whole number of at least 1")
         if not len(self.places()):
             raise HacsError("no page was first seen before the start: there is nothing to visit")
 
@@ -93,13 +96,13 @@ class Scenario:
         return np.flatnonzero(self.timelines.first_seen < self.start)
 
     def budgets(self) -> list[int]:
-        """Return how many visits each round of a day makes; the first ones make what does not divide."""
-        least, more = divmod(self.budget, self.rounds)
+        """Return how many visits each round of a run makes; the first ones make what does not divide."""
+        least, more = divmod(self.budget * self.every, self.rounds)
         return [least + (number < more) for number in range(self.rounds) if least or number < more]
 
     def days(self) -> range:
-        """Return the seconds at which pages are picked and visited."""
-        return range(self.start, self.end, DAY)
+        """Return the seconds at which runs are: at which pages are picked and visited."""
+        return range(self.start, self.end, self.every * DAY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,7 +298,7 @@ def simulate(
     on_day: Callable[[], None] = lambda: None,
     make_world: Callable[[Scenario], World] = World,
 ) -> Score:
-    """Run one contender from start to end; `on_day` is called after every simulated day."""
+    """Run one contender from start to end; `on_day` is called after every simulated run."""
     world = make_world(scenario)
     contender = make(world)
     store = MemoryStore()
@@ -309,25 +312,25 @@ def simulate(
         listener = Listener(
             scenario.signals, scenario.timelines, places, scenario.end, scenario.seed
         )
-    for day, now in enumerate(scenario.days()):
-        if day % REFIT_DAYS == 0:
+    for number, now in enumerate(scenario.days()):
+        if number % max(1, REFIT_DAYS // scenario.every) == 0:
             follow_prior(state, lambda *_: None)
             state = State(store, scenario.estimation)  # the next crawl reads it
         world.now = now
         share = scenario.control_share if scenario.estimation.has_posterior else 0.0
-        allowance = Allowance(allowance.rest(), share * scenario.budget)
+        allowance = Allowance(allowance.rest(), share * scenario.budget * scenario.every)
         if contender.is_unbounded:  # one that visits every page picks no better by learning
             everything = np.arange(len(world.page_ids))
             contender.note(everything, now, world.visit(everything, now))
         else:
-            _Day(contender, world, state, listener, day, allowance).visit()
+            _Run(contender, world, state, listener, number, allowance).visit()
         on_day()
     return world.score(name)
 
 
 @dataclass(frozen=True, slots=True)
-class _Day:
-    """One day of a contender that has a budget."""
+class _Run:
+    """One run of a contender that has a budget."""
 
     contender: Contender
     world: World
@@ -337,7 +340,7 @@ class _Day:
     allowance: Allowance
 
     def visit(self) -> None:
-        """Make the day's visits, round by round; no page is picked twice."""
+        """Make the run's visits, round by round; no page is picked twice."""
         world, now = self.world, self.world.now
         is_left = np.ones(len(world.page_ids), np.bool_)
         for budget in world.scenario.budgets():

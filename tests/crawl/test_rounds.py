@@ -38,6 +38,8 @@ class Ranker:
 
     def note_failure(self) -> None: ...
 
+    def note_recorded(self, recorded: object) -> None: ...
+
 
 class World:
     """A crawl with nothing to do but what the test puts there."""

@@ -330,7 +330,20 @@ def test_a_later_round_of_a_day_knows_what_an_earlier_one_found() -> None:
     assert in_rounds.hits == alone.hits, "with a budget for all pages rounds make no difference"
 
 
-def test_no_page_is_visited_twice_a_day_in_whatever_rounds() -> None:
+def test_a_run_every_few_days_spends_the_budget_of_them_all() -> None:
+    daily = scenario([[(1.5, 1)], [(2.5, 1)], [(20.0, 1)]], days=28, budget=3)
+    weekly = replace(daily, every=7, budget=1)
+    assert weekly.budgets() == [7]
+    assert len(weekly.days()) == 4
+    found = compete(weekly, "brute-force")
+    assert (found.hits, found.visits) == (3, 12)
+    assert found.mean_delay_days == pytest.approx((5.5 + 4.5 + 1.0) / 3)
+    assert compete(weekly, "hacs").visits == 12, "each page once a run"
+    with pytest.raises(HacsError, match="every = 0"):
+        replace(daily, every=0)
+
+
+def test_no_page_is_visited_twice_a_run_in_whatever_rounds() -> None:
     one = replace(scenario([[(1.0, 1)]] * 3, days=5, budget=7), rounds=4)
     assert compete(one, "random").visits == 15
 

@@ -1,0 +1,321 @@
+"""What a run finds changes the rest of it: a real state and thread, a downloader of the test's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from scrapy import Request
+from scrapy.utils.defer import maybe_deferred_to_future
+
+from crawl_support import UnderWay, new_crawler, run, settled
+from hacs_crawler.crawl.adaptation import Adaptation
+from hacs_crawler.crawl.scheduler import HacsScheduler
+from hacs_crawler.crawl.seeds import planned_seeds
+from hacs_crawler.crawl.session import Session
+from hacs_crawler.exceptions import StateUnavailableError
+from hacs_crawler.links import page_id_of
+from hacs_crawler.state import Estimation, State, Visit, open_store
+
+DAY = 86_400
+NOW = 2_000 * DAY
+A, A1, A2 = "http://a.example/", "http://a.example/1.html", "http://a.example/2.html"
+B, C, D = "http://b.example/", "http://c.example/", "http://d.example/"
+ALL = (A, A1, A2, B, C, D)
+
+
+def history(url: str, last: int, *updates: int, every: int = 10) -> list[Visit]:
+    """Visits every so many days, the last of them `last` days ago; `updates` are days ago, too."""
+    days = range(last + 20 * every, last - 1, -every)
+    return [
+        Visit(url, NOW - day * DAY, links=frozenset({0, *(one for one in updates if one >= day)}))
+        for day in days
+    ]
+
+
+HISTORIES = (
+    *history(A, 20, *range(30, 200, 20)),
+    *history(A1, 20, *range(40, 200, 40)),
+    *history(A2, 20, *range(60, 200, 70)),
+    *history(B, 20, *range(30, 200, 30)),
+    *history(C, 20, *range(30, 200, 40)),
+    *history(D, 14, *range(30, 200, 40)),
+)
+
+
+class World:
+    """A crawl around which there is no network: what is sent is answered by the test."""
+
+    def __init__(self, folder: Path, **settings: Any) -> None:
+        state = f"sqlite:///{folder}/state.db"
+        with closing(open_store(state, "hacs", Path())) as store:
+            State(store, Estimation()).record(sorted(HISTORIES, key=lambda visit: visit.at))
+        given = {"HACS_STATE": state, "HACS_FLUSH_VISITS": 1, **settings}
+        self.crawler = new_crawler(**given)
+        self.under_way = UnderWay(self.crawler)
+        self.session = Session.of(self.crawler)
+        self.session.clock = lambda: float(NOW)
+        self.scheduler = HacsScheduler.from_crawler(self.crawler)
+        assert self.crawler.spider is not None
+        self.scheduler.open(self.crawler.spider)
+
+    @property
+    def adaptation(self) -> Adaptation:
+        return self.scheduler.adaptation
+
+    def stat(self, name: str) -> Any:
+        assert self.crawler.stats is not None
+        return self.crawler.stats.get_value(f"hacs/{name}", 0)
+
+    async def begin(self, *urls: str) -> None:
+        """Give start requests, and have them ranked."""
+        await self.session.open()
+        for url in urls:
+            self.scheduler.enqueue_request(Request(url, meta={"is_start_request": True}))
+        await self.scheduler.rank(is_last=True)
+
+    async def begin_with_state(self) -> None:
+        """Plan a crawl of the whole state."""
+        await self.session.open()
+
+        def request_of(url: str, meta: dict[str, Any]) -> Request:
+            return Request(url, meta=meta)
+
+        async for url, meta in planned_seeds(self.session, request_of):
+            self.scheduler.enqueue_request(request_of(url, meta))
+
+    def send(self) -> Request | None:
+        request = self.scheduler.next_request()
+        if request is not None:
+            self.under_way.begin(request)
+            self.under_way.end(request)
+        return request
+
+    def send_all(self) -> list[str]:
+        return [request.url for request in iter(self.send, None)]
+
+    async def answer(self, request: Request | None, *, is_update: bool) -> None:
+        """Record what a request found, and let everything come of it that does."""
+        assert request is not None
+        (known,) = self.session.state.load([page_id_of(request.url)]).values()
+        links = {*known.links, 99} if is_update else known.links
+        self.session.pages.record(Visit(request.url, NOW, links=frozenset(links)))
+        await self.session.pages.settle()
+        for _ in range(5):
+            await maybe_deferred_to_future(self.session._worker.run(int))
+            await settled()
+
+
+New = Callable[..., World]
+RestAfter = Callable[..., list[str]]
+
+
+@pytest.fixture
+def new_world(tmp_path: Path, asyncio_reactor: None) -> Iterator[New]:
+    worlds: list[World] = []
+
+    def new(**settings: Any) -> World:
+        worlds.append(World(tmp_path, **settings))
+        return worlds[-1]
+
+    yield new
+    for world in worlds:
+        world.session._worker.close()
+
+
+def rest_after(world: World, *, is_update: bool, urls: Sequence[str] = ALL) -> list[str]:
+    """Send the best start request, which is A; return which others are sent after its answer."""
+
+    async def scenario() -> list[str]:
+        await world.begin(*urls)
+        await world.answer(world.send(), is_update=is_update)
+        return world.send_all()
+
+    return run(scenario())
+
+
+def rest_of_plan_after(world: World, *, is_update: bool) -> list[str]:
+    """The same of a plan of the whole state."""
+
+    async def scenario() -> list[str]:
+        await world.begin_with_state()
+        await world.answer(world.send(), is_update=is_update)
+        return world.send_all()
+
+    return run(scenario())
+
+
+def test_without_an_answer_pages_go_by_what_was_known(new_world: New) -> None:
+    world = new_world()
+
+    async def scenario() -> list[str]:
+        await world.begin(*ALL)
+        return world.send_all()
+
+    assert run(scenario()) == [A, B, C, A1, D, A2]
+
+
+@pytest.mark.parametrize("rest_after", [rest_after, rest_of_plan_after])
+def test_siblings_of_a_page_found_updated_move_up(new_world: New, rest_after: RestAfter) -> None:
+    world = new_world()
+    assert rest_after(world, is_update=True) == [B, A1, C, D, A2]
+    assert world.stat("adapted/moved") == 2
+    assert world.stat("adapted/came_in") == 0
+
+
+@pytest.mark.parametrize("rest_after", [rest_after, rest_of_plan_after])
+def test_siblings_of_a_quiet_page_move_down(new_world: New, rest_after: RestAfter) -> None:
+    assert rest_after(new_world(), is_update=False) == [B, C, D, A1, A2]
+
+
+def test_what_is_recorded_as_predicted_is_what_was_known_when_a_page_was_sent(
+    new_world: New,
+) -> None:
+    world = new_world()
+
+    async def scenario() -> tuple[float, float]:
+        await world.begin(*ALL)
+        waiting = {seed.url: seed for seed in world.scheduler.ranked_seeds()}
+        before = waiting[A1].meta["hacs"]["p"]
+        await world.answer(world.send(), is_update=True)
+        return before, waiting[A1].meta["hacs"]["p"]
+
+    before, after = run(scenario())
+    assert before == pytest.approx(0.327, abs=0.001)
+    assert after == pytest.approx(0.424, abs=0.001)
+
+
+@pytest.mark.parametrize("rest_after", [rest_after, rest_of_plan_after])
+def test_under_a_budget_a_sibling_comes_in_for_what_is_now_worst(
+    new_world: New, rest_after: RestAfter
+) -> None:
+    world = new_world(HACS_BUDGET=3)
+    assert rest_after(world, is_update=True) == [B, A1]
+    assert world.stat("adapted/came_in") == 1
+    world.scheduler.close("finished")
+    assert world.stat("dropped/budget") == 3
+    assert world.stat("ranked") == 3
+
+
+@pytest.mark.parametrize("rest_after", [rest_after, rest_of_plan_after])
+def test_under_a_budget_nothing_worse_comes_in(new_world: New, rest_after: RestAfter) -> None:
+    world = new_world(HACS_BUDGET=3)
+    assert rest_after(world, is_update=False) == [B, C]
+    assert world.stat("adapted/came_in") == 0
+
+
+def test_a_budget_that_is_not_used_up_has_room_for_a_sibling(new_world: New) -> None:
+    world = new_world(HACS_BUDGET=5, HACS_THRESHOLD=0.35)
+    assert rest_after(world, is_update=True) == [B, A1, C]
+    assert world.stat("ranked") == 4
+
+
+@pytest.mark.parametrize("rest_after", [rest_after, rest_of_plan_after])
+def test_what_falls_below_the_threshold_is_left_out(new_world: New, rest_after: RestAfter) -> None:
+    world = new_world(HACS_THRESHOLD=0.31)
+    assert rest_after(world, is_update=False) == [B, C]
+    world.scheduler.close("finished")
+    assert world.stat("dropped/threshold") == 3
+    assert world.stat("ranked") == 3
+
+
+@pytest.mark.parametrize("rest_after", [rest_after, rest_of_plan_after])
+def test_what_rises_above_the_threshold_comes_in(new_world: New, rest_after: RestAfter) -> None:
+    world = new_world(HACS_THRESHOLD=0.24)
+    assert rest_after(world, is_update=True) == [B, A1, C, D, A2]
+    assert world.stat("adapted/came_in") == 1
+    world.scheduler.close("finished")
+    assert world.stat("dropped/threshold") == 0
+
+
+def test_pages_never_seen_stay_first(new_world: New) -> None:
+    new = "http://a.example/new.html"
+    world = new_world(HACS_BUDGET=3)
+
+    async def scenario() -> list[str]:
+        await world.begin(*ALL, new)
+        first, second = world.send(), world.send()
+        assert first is not None
+        assert first.url == new
+        await world.answer(second, is_update=True)
+        return world.send_all()
+
+    assert run(scenario()) == [B], "A1 is not better than it"
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"HACS_SIBLINGS": False},
+        {"HACS_RANK_WINDOW": 6},
+        {"HACS_EXPERIMENT": '{"hacs": 0.5, "last-obs": 0.5}'},
+        {"HACS_POLICY": "last-obs"},
+    ],
+)
+def test_where_pages_do_not_go_by_p_alone_the_order_stays(
+    new_world: New, settings: dict[str, Any]
+) -> None:
+    assert not new_world(**settings).adaptation.is_on
+
+
+@pytest.mark.parametrize("settings", [{"HACS_EXPLORE": 0.4}, {"HACS_PAGES": "all"}])
+def test_where_some_pages_have_a_share_of_the_budget_none_comes_in_for_them(
+    new_world: New, settings: dict[str, Any]
+) -> None:
+    world = new_world(HACS_BUDGET=3, **settings)
+
+    async def scenario() -> list[str]:
+        await world.begin(*ALL)
+        await world.answer(world.send(), is_update=True)
+        return world.send_all()
+
+    assert A1 not in run(scenario())
+    assert world.stat("adapted/came_in") == 0
+
+
+def test_a_state_that_is_away_leaves_the_order_as_it_is(
+    new_world: New, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = new_world()
+
+    async def away(*_: object) -> None:
+        raise StateUnavailableError("the state is away")
+
+    async def scenario() -> list[str]:
+        await world.begin(*ALL)
+        monkeypatch.setattr(world.session.pages, "rows", away)
+        await world.answer(world.send(), is_update=True)
+        return world.send_all()
+
+    assert run(scenario()) == [B, C, A1, D, A2]
+
+
+def test_what_is_asked_for_a_second_time_as_a_control_is_not_left_out(new_world: New) -> None:
+    world = new_world(HACS_BUDGET=3)
+
+    async def scenario() -> list[str]:
+        await world.begin(*ALL)
+        for seed in world.scheduler.ranked_seeds():
+            seed.meta["hacs_control"] = True
+        await world.answer(world.send(), is_update=True)
+        return world.send_all()
+
+    assert run(scenario()) == [B, C]
+
+
+def test_the_next_round_begins_with_nothing_of_the_last(new_world: New) -> None:
+    world = new_world(HACS_BUDGET=3)
+
+    async def scenario() -> list[str]:
+        await world.begin(*ALL)
+        await world.answer(world.send(), is_update=False)
+        world.send_all()
+        world.scheduler.begin_round()
+        assert world.stat("dropped/budget") == 3
+        await world.begin(*ALL)
+        return world.send_all()
+
+    assert run(scenario()) == [B, C, D]
