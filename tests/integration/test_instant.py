@@ -147,6 +147,6 @@ def test_without_rounds_the_policy_puts_hubs_in_their_place(
     site: Site, project: Project, seeds: Path, hubs: Path
 ) -> None:
     urls = [*seeds.read_text().split(), f"{site.url}/news/"]
-    arguments = {"HACS_POLICY": "interest", "HACS_INSTANT": str(hubs)}
+    arguments = {"HACS_POLICY": "interest", "HACS_INSTANT": str(hubs), "CONCURRENT_REQUESTS": 1}
     project.crawl(urls, "-a", "level=homepage", **arguments)
     assert site.visited()[0] == "/news/"
