@@ -71,11 +71,13 @@ class Adaptation:
         config: Config,
         queue: SeedQueue,
         drop: Callable[[list[Request], str], None],
+        on_change: Callable[[], None],
     ) -> None:
         self._session = session
         self._options = config.ranking
         self._queue = queue
         self._drop = drop
+        self._on_change = on_change
         arms = config.ranking.experiment.arms
         self.is_on = (
             len(arms) == 1
@@ -187,6 +189,7 @@ class Adaptation:
                 page_ids = self._families.of(touched)
                 if len(page_ids):
                     await self._rank(page_ids)
+                    self._on_change()
         finally:
             self._is_ranking = False
 

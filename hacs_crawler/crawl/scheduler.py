@@ -84,7 +84,9 @@ class HacsScheduler(BaseScheduler):
         self.watch = StartWatch(self._note_pause, time.monotonic)
         """Tells when what is held is to be ranked."""
         if config is not None:
-            self.adaptation = Adaptation(session, config, self._seeds, self._drop)
+            self.adaptation = Adaptation(
+                session, config, self._seeds, self._drop, self._note_changes
+            )
             self._held = HeldSeeds(session, config, self._seeds, self.adaptation, self._drop)
 
     @classmethod
@@ -423,6 +425,12 @@ class HacsScheduler(BaseScheduler):
         error = failure.value
         self._session.fail(f"the seeds could not be ranked: {type(error).__name__}: {error}")
         wake(self._crawler)
+
+    def _note_changes(self) -> None:
+        """Note that seeds came in or were left out: the engine may be idle, or their source waiting."""
+        self._note_room()
+        if self._session.is_open:
+            wake(self._crawler)
 
     def _note_room(self) -> None:
         is_failed = self._session.failure is not None

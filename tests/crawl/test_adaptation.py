@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
-from scrapy import Request
+from hypothesis import given
+from hypothesis import settings as with_settings
+from hypothesis import strategies as st
+from scrapy import Request, signals
 from scrapy.utils.defer import maybe_deferred_to_future
 
 from crawl_support import UnderWay, new_crawler, run, settled
@@ -49,12 +54,11 @@ HISTORIES = (
 class World:
     """A crawl around which there is no network: what is sent is answered by the test."""
 
-    def __init__(self, folder: Path, **settings: Any) -> None:
+    def __init__(self, folder: Path, visits: Sequence[Visit] = HISTORIES, **given: Any) -> None:
         state = f"sqlite:///{folder}/state.db"
         with closing(open_store(state, "hacs", Path())) as store:
-            State(store, Estimation()).record(sorted(HISTORIES, key=lambda visit: visit.at))
-        given = {"HACS_STATE": state, "HACS_FLUSH_VISITS": 1, **settings}
-        self.crawler = new_crawler(**given)
+            State(store, Estimation()).record(sorted(visits, key=lambda visit: visit.at))
+        self.crawler = new_crawler(**{"HACS_STATE": state, "HACS_FLUSH_VISITS": 1, **given})
         self.under_way = UnderWay(self.crawler)
         self.session = Session.of(self.crawler)
         self.session.clock = lambda: float(NOW)
@@ -104,9 +108,14 @@ class World:
         links = {*known.links, 99} if is_update else known.links
         self.session.pages.record(Visit(request.url, NOW, links=frozenset(links)))
         await self.session.pages.settle()
-        for _ in range(5):
-            await maybe_deferred_to_future(self.session._worker.run(int))
-            await settled()
+        await settled_with(self)
+
+
+async def settled_with(world: World) -> None:
+    """Return when the event loop, and the thread beside it, have done all that there is to do."""
+    for _ in range(5):
+        await maybe_deferred_to_future(world.session._worker.run(int))
+        await settled()
 
 
 New = Callable[..., World]
@@ -319,3 +328,102 @@ def test_the_next_round_begins_with_nothing_of_the_last(new_world: New) -> None:
         return world.send_all()
 
     assert run(scenario()) == [B, C, D]
+
+
+def test_of_a_long_plan_what_is_no_request_yet_moves_too(new_world: New) -> None:
+    world = new_world(HACS_BUDGET=4)
+
+    async def scenario() -> list[str]:
+        make_room = world.scheduler.make_room
+        world.scheduler.make_room = lambda _most=None: make_room(1)  # type: ignore[method-assign]
+        planning = asyncio.ensure_future(world.begin_with_state())
+        await settled_with(world)
+        sent = [world.send()]
+        await world.answer(sent[0], is_update=True)
+        while not planning.done():
+            await settled_with(world)
+            sent += iter(world.send, None)
+        return [request.url for request in sent if request is not None]
+
+    assert run(scenario()) == [A, B, A1, C], "A1 passed C, which was no request yet"
+    assert world.stat("ranked") == 4
+
+
+@dataclass(frozen=True)
+class Story:
+    """A crawl: of each page its site, days since its last visit and between updates, what it shows."""
+
+    pages: list[tuple[int, int, int, bool]]
+    budget: int | None
+    threshold: float
+    room: int
+    """How many seeds may wait as requests."""
+
+    @property
+    def urls(self) -> list[str]:
+        return [f"http://{site}.example/{number}" for number, (site, *_) in enumerate(self.pages)]
+
+    def visits(self) -> list[Visit]:
+        return [
+            visit
+            for url, (_, last, every, _) in zip(self.urls, self.pages, strict=True)
+            for visit in history(url, last, *range(last, 200, every))
+        ]
+
+    def settings(self) -> dict[str, Any]:
+        budget = {} if self.budget is None else {"HACS_BUDGET": self.budget}
+        return {"HACS_THRESHOLD": self.threshold, "HACS_CONTROLS": 0.0, **budget}
+
+
+one_page = st.tuples(st.integers(0, 3), st.integers(1, 60), st.integers(1, 90), st.booleans())
+stories = st.builds(
+    Story,
+    pages=st.lists(one_page, min_size=1, max_size=14),
+    budget=st.none() | st.integers(1, 14),
+    threshold=st.sampled_from([0.0, 0.2, 0.5]),
+    room=st.sampled_from([1, 3, 100]),
+)
+
+
+@pytest.mark.parametrize("of_state", [False, True])
+@with_settings(max_examples=25, deadline=None)
+@given(story=stories)
+def test_whatever_is_found_each_page_is_sent_once_or_left_out_and_the_budget_holds(
+    tmp_path_factory: pytest.TempPathFactory, asyncio_reactor: None, story: Story, of_state: bool
+) -> None:
+    urls = story.urls
+    world = World(tmp_path_factory.mktemp("story"), story.visits(), **story.settings())
+    news = {url: is_update for url, (*_, is_update) in zip(urls, story.pages, strict=True)}
+    dropped: list[str] = []
+
+    def note_dropped(request: Request) -> None:
+        dropped.append(request.url)
+
+    world.crawler.signals.connect(note_dropped, signals.request_dropped)
+
+    async def scenario() -> list[str]:
+        make_room = world.scheduler.make_room
+        world.scheduler.make_room = lambda _=None: make_room(story.room)  # type: ignore[method-assign]
+        beginning = asyncio.ensure_future(
+            world.begin_with_state() if of_state else world.begin(*urls)
+        )
+        sent = []
+        while not beginning.done() or world.scheduler.has_pending_requests():
+            await settled_with(world)
+            if (request := world.send()) is not None:
+                sent.append(request.url)
+                await world.answer(request, is_update=news[request.url])
+        await beginning
+        return sent
+
+    sent = run(scenario())
+    world.scheduler.close("finished")
+    world.session._worker.close()
+    assert len(set(sent)) == len(sent)
+    assert len(sent) <= (len(urls) if story.budget is None else story.budget)
+    assert len(sent) == world.stat("ranked")
+    assert len(urls) - len(sent) == world.stat("dropped/threshold") + world.stat("dropped/budget")
+    if not of_state:
+        assert sorted(sent + dropped) == sorted(urls)
+    if not story.threshold:
+        assert len(sent) == min(len(urls), story.budget or len(urls))
