@@ -17,7 +17,7 @@ from functools import lru_cache
 from typing import Final
 
 from hacs_crawler.links.canonical import canonical_url, plain_url
-from hacs_crawler.links.urls import check_address, fingerprint, page_surt
+from hacs_crawler.links.urls import check_address, fingerprint, fingerprints, page_surt
 
 _WWW: Final = re.compile(r"^//(?:www\d*\.)+(?=[^/]*\.)")
 _DEFAULT_PORT: Final = re.compile(r"^(//[^/]*):(?:80|443)(?=/)")
@@ -76,7 +76,7 @@ def fingerprints_of(links: Sequence[str]) -> frozenset[int]:
     keys = [link.partition(":")[2].rstrip("/") for link in links]
     if "//www" in text:
         keys = [_WWW.sub("//", key) if key.startswith("//www") else key for key in keys]
-    return frozenset(map(fingerprint, keys))
+    return fingerprints(keys)
 
 
 def _key_of(canonical: str) -> str:

@@ -7,9 +7,10 @@ are therefore taken apart by one expression; everything else is left to the libr
 import re
 import socket
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache, lru_cache
 from hashlib import blake2b
+from struct import unpack
 from typing import Any
 from urllib.parse import unquote_to_bytes, urlsplit
 
@@ -36,6 +37,12 @@ def fingerprint(text: str) -> int:
     Raises UnicodeEncodeError for lone surrogates.
     """
     return int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "little", signed=True)
+
+
+def fingerprints(texts: Iterable[str]) -> frozenset[int]:
+    """Return the fingerprints of texts; faster than one by one."""
+    digests = [blake2b(text.encode(), digest_size=8).digest() for text in texts]
+    return frozenset(unpack(f"<{len(digests)}q", b"".join(digests)))
 
 
 def page_surt(url: str) -> str:
