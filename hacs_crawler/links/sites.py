@@ -9,20 +9,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cache, lru_cache
-from typing import TYPE_CHECKING, Final
+from functools import lru_cache
+from typing import Final
 from urllib.parse import urlsplit
 
 import numpy as np
 from numpy.typing import NDArray
+from tldextract import TLDExtract
 
 from hacs_crawler.links.canonical import canonical_url
 from hacs_crawler.links.keys import page_key
 from hacs_crawler.links.urls import fingerprint
 
-if TYPE_CHECKING:
-    from tldextract import TLDExtract
-
+_split_suffix: Final = TLDExtract(
+    suffix_list_urls=(), cache_dir=None, include_psl_private_domains=True
+)
 _USER = re.compile(r"/(?:~|%7[Ee])[^/]+")
 _WWW = re.compile(r"www\d*\.(?=[^.]+\.)")
 DEEPEST: Final = 2
@@ -85,15 +86,8 @@ def domain_of(url: str) -> str:
 def domain_of_netloc(netloc: str) -> str:
     """Return the registrable domain of a host with or without its port."""
     host = urlsplit("//" + netloc).hostname or ""
-    parts = _suffixes()(host)
+    parts = _split_suffix(host)
     return f"{parts.domain}.{parts.suffix}" if parts.domain and parts.suffix else host
-
-
-@cache
-def _suffixes() -> TLDExtract:
-    from tldextract import TLDExtract  # noqa: PLC0415 - large, and few crawls ask for domains
-
-    return TLDExtract(suffix_list_urls=(), cache_dir=None, include_psl_private_domains=True)
 
 
 def website_of(homepage: str) -> str:

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-LARGE = {"scipy.special", "scipy.stats", "scipy.optimize", "requests", "rich", "surt", "tldextract"}
+LARGE = {"scipy.special", "scipy.stats", "scipy.optimize", "rich", "surt"}
 CRAWL = """
 import sys
 import hacs_crawler.addon, hacs_crawler.crawl.scheduler
