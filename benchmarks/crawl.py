@@ -5,7 +5,8 @@
 Crawls 5,000 local pages of 2 KB and 30 links in processes of their own, one after the other and in
 turns: Scrapy alone, and with HACS on SQLite and on Redis, once on an empty state and once when every
 page is known. The spider reads the links of each page with parsel in every case. Counts the CPU time
-of the Scrapy process (user and system, start-up subtracted by crawling no page).
+of the Scrapy process (user and system, start-up subtracted by crawling no page), and what of it Python's
+full garbage collections take from `start()` on.
 """
 
 from __future__ import annotations
@@ -27,12 +28,16 @@ from servers import free_port, redis_server
 
 LINKS = 30
 SPIDER = """
+import gc, time
+from pathlib import Path
 import scrapy
 
 class Reader(scrapy.Spider):
     name = "reader"
+    seconds = began = 0.0
 
     async def start(self):
+        gc.callbacks.append(self.note_collection)
         if not self.full:
             for number in range(int(self.pages)):
                 yield scrapy.Request(f"{self.site}/{number}/")
@@ -42,6 +47,15 @@ class Reader(scrapy.Spider):
     def parse_first(self, response):
         for number in range(1, int(self.pages)):
             yield scrapy.Request(f"{self.site}/{number}/")
+
+    def note_collection(self, phase, info):
+        if phase == "start":
+            self.began = time.thread_time()
+        elif info["generation"] == 2:
+            self.seconds += time.thread_time() - self.began
+
+    def closed(self, reason):
+        Path("collecting").write_text(str(self.seconds))
 
     def parse(self, response):
         return {"links": len(response.css("a::attr(href)").getall())}
@@ -84,8 +98,8 @@ def serve(port: int) -> None:
 
 def crawl(
     folder: Path, port: int, pages: int, state: str | None, *, full: bool = False, profile: str = ""
-) -> float:
-    """Return the CPU seconds of one crawl."""
+) -> tuple[float, float]:
+    """Return the CPU seconds of one crawl, and those of Python's full garbage collections in it."""
     file = folder / "reader.py"
     file.write_text(SPIDER)
     settings = ["LOG_LEVEL=WARNING", "TELNETCONSOLE_ENABLED=0", "CONCURRENT_REQUESTS=32"]
@@ -100,11 +114,13 @@ def crawl(
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run(command, cwd=folder, check=True, env={**os.environ, "PYTHONHASHSEED": "0"})
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return spent, float((folder / "collecting").read_text())
 
 
 def measure(arguments: argparse.Namespace, folder: Path, port: int, redis_port: int) -> None:
     rounds: dict[str, list[float]] = {}
+    collecting: dict[str, list[float]] = {}
     for turn in range(arguments.rounds):
         states = {
             "Scrapy alone, fed by start()": None,
@@ -117,16 +133,20 @@ def measure(arguments: argparse.Namespace, folder: Path, port: int, redis_port: 
         for name, state in states.items():
             print(f"round {turn + 1} of {arguments.rounds}: {name}", file=sys.stderr)
             full = "full" in name
-            idle = crawl(folder, port, 0, state, full=full)
-            spent = crawl(folder, port, arguments.pages, state, full=full) - idle
-            rounds.setdefault(name, []).append(1000 * spent / arguments.pages)
+            idle, _ = crawl(folder, port, 0, state, full=full)
+            spent, collected = crawl(folder, port, arguments.pages, state, full=full)
+            rounds.setdefault(name, []).append(1000 * (spent - idle) / arguments.pages)
+            collecting.setdefault(name, []).append(1000 * collected / arguments.pages)
     alone, full = (median(found) for name, found in rounds.items() if "alone" in name)
-    print("| crawl | CPU a page, ms (median, range) | against start() | against full scheduler |")
-    print("|---|---:|---:|---:|")
+    print(
+        "| crawl | CPU a page, ms (median, range) | of it full collections "
+        "| against start() | against full scheduler |"
+    )
+    print("|---|---:|---:|---:|---:|")
     for name, found in rounds.items():
         spread = f"{median(found):.2f} ({min(found):.2f}-{max(found):.2f})"
         shares = (f"{100 * (median(found) / base - 1):+.0f} %" for base in (alone, full))
-        print(f"| {name} | {spread} | {' | '.join(shares)} |")
+        print(f"| {name} | {spread} | {median(collecting[name]):.2f} | {' | '.join(shares)} |")
 
 
 def main() -> None:

@@ -46,7 +46,7 @@ _HOST = (  # the ports of two to four digits that are nobody's default, and any 
 )
 _ESCAPE = "%(?:20|[89A-F][0-9A-F])"  # of what has to be escaped, as it is to be written
 _SEGMENT = (  # safe characters, and not "." or ".."
-    rf"(?:[a-zA-Z0-9_~,+-]|{_ESCAPE})(?:[a-zA-Z0-9_~,+.-]|{_ESCAPE})*"
+    rf"(?:[a-zA-Z0-9_~,+-]|{_ESCAPE})[a-zA-Z0-9_~,+.-]*(?:{_ESCAPE}[a-zA-Z0-9_~,+.-]*)*"
 )
 _PATH = rf"/(?:{_SEGMENT}/)*(?:{_SEGMENT})?"
 _PARAMETER = r"[a-zA-Z0-9_.-]+=[a-zA-Z0-9_.-]*"

@@ -17,7 +17,7 @@ from functools import lru_cache
 from typing import Final
 
 from hacs_crawler.links.canonical import canonical_url, plain_url
-from hacs_crawler.links.urls import fingerprint, page_surt
+from hacs_crawler.links.urls import check_address, fingerprint, fingerprints, page_surt
 
 _WWW: Final = re.compile(r"^//(?:www\d*\.)+(?=[^/]*\.)")
 _DEFAULT_PORT: Final = re.compile(r"^(//[^/]*):(?:80|443)(?=/)")
@@ -32,7 +32,7 @@ _DOCUMENT: Final = (  # of Apache, nginx and IIS, as they come
 )
 _ENDS: Final = tuple(f"/{name}" for name in _DOCUMENT)
 _END: Final = re.compile(rf"(?<=[^/])(?:/(?:{'|'.join(map(re.escape, _DOCUMENT))})?)+$")
-_IS_NUMERIC: Final = re.compile(r"https?://[0-9.]+(?=[:/])").match
+_NUMERIC: Final = re.compile(r"https?://([0-9.]+)(?=[:/])").match
 _SLASHES: Final = re.compile("(?<=[^/])//+")
 _ODD: Final = (":80/", ":443/", "/index.", "/default.", "/Default.", "/?")
 
@@ -50,10 +50,10 @@ def page_key(url: str) -> str:
     none either, as `page_surt` does.
     """
     canonical = plain_url(url) or canonical_url(url)
-    if canonical is None or _IS_NUMERIC(canonical):  # an address that cannot be names no page
-        surt = page_surt(url)
-        if canonical is None:
-            return surt
+    if canonical is None:
+        return page_surt(url)
+    if (numeric := _NUMERIC(canonical)) is not None:
+        check_address(numeric[1])  # one that cannot be names no page
     host, slash, rest = _key_of(canonical)[2:].partition("/")
     host, mark, query = host.partition("?")
     if host[0] != "[":
@@ -76,7 +76,7 @@ def fingerprints_of(links: Sequence[str]) -> frozenset[int]:
     keys = [link.partition(":")[2].rstrip("/") for link in links]
     if "//www" in text:
         keys = [_WWW.sub("//", key) if key.startswith("//www") else key for key in keys]
-    return frozenset(map(fingerprint, keys))
+    return fingerprints(keys)
 
 
 def _key_of(canonical: str) -> str:

@@ -7,14 +7,12 @@ are therefore taken apart by one expression; everything else is left to the libr
 import re
 import socket
 import warnings
-from functools import lru_cache
+from collections.abc import Callable, Iterable
+from functools import cache, lru_cache
 from hashlib import blake2b
+from struct import unpack
 from typing import Any
 from urllib.parse import unquote_to_bytes, urlsplit
-
-with warnings.catch_warnings():  # surt 0.3.1 has invalid escapes, reported when it is compiled
-    warnings.simplefilter("ignore")
-    from surt import DefaultIAURLCanonicalizer, surt
 
 LONGEST_URL = 2083
 """Characters; longer URLs are not used. Browsers and CDX servers agree on about this much."""
@@ -27,7 +25,7 @@ _REGULAR = re.compile(
     r"((?:/[a-z0-9~_@:!$'*,;=+-][a-z0-9~_@:!$'*,;=+.-]*)*)/?",
     re.ASCII | re.IGNORECASE,
 )
-_NUMERIC_HOST = re.compile(rb"\d+(?:\.\d+)*").fullmatch
+_NUMERIC_HOST = re.compile(r"[0-9]+(?:\.[0-9]+)*").fullmatch
 _LOGIN = re.compile(r"^(\s*(?:[a-z][a-z0-9+.-]*:)?[/\\]{2,})[^/?#\\]*@", re.ASCII | re.IGNORECASE)
 _UNUSABLE = re.compile(r"[\x00-\x20\x7f-\xa0\ud800-\udfff]").search
 _BAD_HOST = re.compile(r"[\x00-\x20\x7f#%/<>?@\[\\\]^|`{}\"]|\.\.|^\.").search
@@ -39,6 +37,12 @@ def fingerprint(text: str) -> int:
     Raises UnicodeEncodeError for lone surrogates.
     """
     return int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "little", signed=True)
+
+
+def fingerprints(texts: Iterable[str]) -> frozenset[int]:
+    """Return the fingerprints of texts; faster than one by one."""
+    digests = [blake2b(text.encode(), digest_size=8).digest() for text in texts]
+    return frozenset(unpack(f"<{len(digests)}q", b"".join(digests)))
 
 
 def page_surt(url: str) -> str:
@@ -114,15 +118,25 @@ def _check_parts(url: str) -> str | None:
     return None
 
 
+@cache
+def _surt() -> Callable[[str], str]:
+    with warnings.catch_warnings():  # surt 0.3.1 has invalid escapes, reported when it is compiled
+        warnings.simplefilter("ignore")
+        from surt import DefaultIAURLCanonicalizer, surt  # noqa: PLC0415 - large, and rarely asked
+
+    steps = [_forbid_lookup, DefaultIAURLCanonicalizer.canonicalize]
+    return lambda url: str(surt(url, steps))
+
+
 @lru_cache(maxsize=4096)
 def _slow_surt(url: str) -> str:
     try:
-        key = surt(url, [_forbid_lookup, DefaultIAURLCanonicalizer.canonicalize])
+        key = _surt()(url)
     except (AssertionError, AttributeError) as error:  # how surt answers what it cannot parse
         raise ValueError(f"no SURT for {url[:200]!r}") from error
     if key == "-":
         raise ValueError("no SURT for an empty URL")
-    return str(key)
+    return key
 
 
 def _forbid_lookup(parsed: Any, **_options: object) -> Any:
@@ -130,10 +144,15 @@ def _forbid_lookup(parsed: Any, **_options: object) -> Any:
     host = parsed.host or b""
     while (plain := unquote_to_bytes(host)) != host:
         host = plain
-    host = host.replace(b"..", b".").strip(b".")
-    if _NUMERIC_HOST(host) and b"." in host:
-        try:
-            socket.inet_aton(host.decode())
-        except OSError:
-            raise ValueError(f"not an IP address: {host.decode()}") from None
+    check_address(host.decode("latin-1"))
     return parsed
+
+
+def check_address(host: str) -> None:
+    """Raise ValueError where a host of digits and dots is no IP address, such as 999.1.2.3."""
+    host = host.replace("..", ".").strip(".")
+    if _NUMERIC_HOST(host) and "." in host:
+        try:
+            socket.inet_aton(host)
+        except OSError:
+            raise ValueError(f"not an IP address: {host}") from None

@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike
-from scipy.special import ndtr, ndtri
 
 from hacs_crawler.model.lognormal import log_days, lognormal_cumulative
 from hacs_crawler.utils.arrays import FloatArray
@@ -87,7 +87,7 @@ def best_interval_days(
     most = _floats(links_per_day) * _floats(worth) * mean_days(mu, sigma)
     price, most = np.broadcast_arrays(_floats(price), most)
     share = np.divide(price, most, out=np.ones_like(most), where=most > price)
-    found = np.exp(mu + sigma * sigma + sigma * ndtri(share))
+    found = np.exp(mu + sigma * sigma + sigma * scipy.special.ndtri(share))
     return np.asarray(np.where(most > price, found, np.inf))
 
 
@@ -123,7 +123,7 @@ def hub_rate(links: ArrayLike, days: ArrayLike, tier_rate_per_day: ArrayLike) ->
 
 def _of_mean(days: FloatArray, mu: FloatArray, sigma: FloatArray) -> FloatArray:
     """∫₀ᵉ t φ(t) dt / m = G((ln e - mu - sigma²) / sigma), φ the density of the curve."""
-    return np.asarray(ndtr((log_days(days) - mu - sigma * sigma) / sigma))
+    return np.asarray(scipy.special.ndtr((log_days(days) - mu - sigma * sigma) / sigma))
 
 
 def _floats(values: ArrayLike) -> FloatArray:

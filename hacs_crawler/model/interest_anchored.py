@@ -6,7 +6,7 @@ import math
 from typing import Final
 
 import numpy as np
-from scipy.special import ndtr
+import scipy
 
 from hacs_crawler.model.interest_curves import (
     ROOT_TWO_PI,
@@ -67,7 +67,9 @@ class _Loss:
     def shares(self, parameters: FloatArray) -> FloatArray:
         """Share of the whole curve in each bin, (n, bins)."""
         b, mu, log_sigma = (column[:, None] for column in parameters.T)
-        return np.diff(ndtr((log_days(self._edges - b) - mu) / np.exp(log_sigma)), axis=1)
+        return np.diff(
+            scipy.special.ndtr((log_days(self._edges - b) - mu) / np.exp(log_sigma)), axis=1
+        )
 
     def __call__(self, parameters: FloatArray, rows: IndexArray) -> Quadratic:
         b, mu, log_sigma = parameters.T
@@ -77,7 +79,7 @@ class _Loss:
         u = np.where(is_after, u, 1.0)
         z = (np.log(u) - mu[:, None]) / sigma
         density = np.where(is_after, np.exp(-0.5 * z * z), 0.0) / ROOT_TWO_PI
-        share = np.diff(np.where(is_after, ndtr(z), 0.0), axis=1) + _FLOOR
+        share = np.diff(np.where(is_after, scipy.special.ndtr(z), 0.0), axis=1) + _FLOOR
         whole = share.sum(axis=1, keepdims=True)
         slopes = []  # of ln(share / whole)
         for of_edge in (-density / (sigma * u), -density / sigma, -density * z):
@@ -145,4 +147,4 @@ def expected_views(curves: Curves, days: int) -> FloatArray:
     """Return the views that anchored curves expect on each day of the window, (n, days)."""
     since_birth = np.arange(days + 1.0) - curves.b[:, None]
     z = (log_days(since_birth) - curves.mu[:, None]) / curves.sigma[:, None]
-    return curves.scale[:, None] * np.diff(np.asarray(ndtr(z)), axis=1)
+    return curves.scale[:, None] * np.diff(np.asarray(scipy.special.ndtr(z)), axis=1)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from scipy.special import betaln
+import scipy
 
 from hacs_crawler.model.interest_classes import TEMPORAL, UNKNOWN, Classes
 from hacs_crawler.utils.arrays import FloatArray, IndexArray
@@ -84,7 +84,7 @@ def pages_to_add(temporal: FloatArray, judged: FloatArray) -> float:
     if not 0 < mean < 1:
         return 1.0
     a, b = mean * _STRENGTHS[:, None], (1 - mean) * _STRENGTHS[:, None]
-    likelihood = (betaln(k + a, n - k + b) - betaln(a, b)).sum(axis=1)
+    likelihood = (scipy.special.betaln(k + a, n - k + b) - scipy.special.betaln(a, b)).sum(axis=1)
     return float(_STRENGTHS[np.argmax(likelihood)])
 
 

@@ -6,7 +6,7 @@ import math
 from typing import Final
 
 import numpy as np
-from scipy.special import ndtr
+import scipy
 
 from hacs_crawler.utils.arrays import FloatArray
 
@@ -20,7 +20,7 @@ def lognormal_cumulative(days: FloatArray | float, mu: FloatArray, sigma: FloatA
     day 0. The arguments broadcast. The paper's Phi (Wang et al., "Identify Temporal Websites Based on
     User Behavior Analysis", IJCNLP 2008), with its A = 1 and b = 0.
     """
-    return np.asarray(ndtr((log_days(days) - mu) / sigma))
+    return np.asarray(scipy.special.ndtr((log_days(days) - mu) / sigma))
 
 
 def lognormal_density(days: FloatArray, mu: FloatArray, sigma: FloatArray) -> FloatArray:

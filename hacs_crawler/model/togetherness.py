@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.stats import beta
 
 from hacs_crawler.model.estimators import mle
 from hacs_crawler.model.gaps import gaps_between
@@ -79,10 +79,13 @@ def fit_togetherness(
 
     mean, concentration = (axis.ravel() for axis in np.meshgrid(MEANS, CONCENTRATIONS))
     shapes = concentration * mean, concentration * (1.0 - mean)
-    priors = np.maximum(np.diff(beta.cdf(edges[:, np.newaxis], *shapes), axis=0), _TINY)
+    priors = np.maximum(
+        np.diff(scipy.special.betainc(*shapes, edges[:, np.newaxis]), axis=0), _TINY
+    )
     of_pairs = likelihood @ priors
+    evidence = np.log(of_pairs).sum(axis=0)
     usual = PRIOR_SITES * USUAL_TOGETHERNESS, PRIOR_SITES * (1.0 - USUAL_TOGETHERNESS)
-    evidence = np.log(of_pairs).sum(axis=0) + beta.logpdf(mean, *usual)
+    evidence += (usual[0] - 1.0) * np.log(mean) + (usual[1] - 1.0) * np.log1p(-mean)
     weight = np.exp(evidence - evidence.max())
     weight /= weight.sum()
     overall = float(r @ priors @ weight)

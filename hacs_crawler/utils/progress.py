@@ -8,12 +8,12 @@ import time
 from collections.abc import Iterable
 from datetime import timedelta
 from types import TracebackType
-from typing import Final, Self, TextIO
-
-from rich import progress as bars
-from rich.console import Console
+from typing import TYPE_CHECKING, Final, Self, TextIO
 
 from hacs_crawler.utils.text import safe_logger
+
+if TYPE_CHECKING:
+    from rich import progress as bars
 
 logger = safe_logger(__name__)
 
@@ -51,9 +51,14 @@ class Progress:
     def start(self) -> None:
         """Show the task from now on."""
         self._started = self._logged = time.monotonic()
+        # not console.is_terminal alone: the variable FORCE_COLOR makes that true of files
+        if not sys.stderr.isatty():
+            return
+        from rich import progress as bars  # noqa: PLC0415 - large, and crawls show no bar
+        from rich.console import Console  # noqa: PLC0415 - as above
+
         console = Console(stderr=True)
-        # not is_terminal alone: the variable FORCE_COLOR makes that true of files
-        if not (console.is_terminal and sys.stderr.isatty()) or console.is_dumb_terminal:
+        if not console.is_terminal or console.is_dumb_terminal:
             return
         self._bar = bars.Progress(
             bars.TextColumn("{task.description}", markup=False),
