@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import fields
 from pathlib import Path
@@ -17,7 +17,7 @@ import pytest
 from scrapy.settings import Settings
 
 from dask_support import two_workers
-from hacs_crawler.cluster import Cluster, check_cluster, connected, connection
+from hacs_crawler.cluster import Cluster, check_cluster, connected, connection, in_order
 from hacs_crawler.config import Config
 from hacs_crawler.exceptions import ClusterError, ConfigError
 from hacs_crawler.ranking import distributed
@@ -206,6 +206,25 @@ def test_a_killed_worker_costs_a_retry(
         found = distributed_plan(cluster, [shard], options(budget=40), NOW)
         assert died.exists()
         assert_same(found, make_plan(shard[1], options(budget=40), NOW))
+
+
+def _once_dying(number: int, values: Sequence[int], died: Path) -> int:
+    """Return an element of values; the first call ends its worker."""
+    if not died.exists():
+        died.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return values[number]
+
+
+def test_what_workers_were_given_outlives_each_of_them(tmp_path: Path, cluster: Cluster) -> None:
+    given = cluster.kept([10, 11, 12])
+    assert cluster.results([given]) == [[10, 11, 12]]
+    holders = cluster._client.who_has([given])[given.key]
+    pids = cluster._client.run(os.getpid)
+    for holder in holders:
+        os.kill(pids[holder], signal.SIGKILL)
+    found = cluster.mapped(_once_dying, range(3), given, tmp_path / "died")
+    assert list(in_order(found)) == [10, 11, 12]
 
 
 def test_a_killed_scheduler_costs_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
