@@ -208,23 +208,19 @@ def test_a_killed_worker_costs_a_retry(
         assert_same(found, make_plan(shard[1], options(budget=40), NOW))
 
 
-def _once_dying(number: int, values: Sequence[int], died: Path) -> int:
-    """Return an element of values; the first call ends its worker."""
-    if not died.exists():
-        died.touch()
-        os.kill(os.getpid(), signal.SIGKILL)
-    return values[number]
+def test_what_workers_were_given_outlives_them(tmp_path: Path, cluster: Cluster) -> None:
+    died = [tmp_path / "first", tmp_path / "second"]
 
+    def dying(number: int, values: Sequence[int]) -> int:
+        for one in died:
+            if not one.exists():
+                one.touch()
+                os.kill(os.getpid(), signal.SIGKILL)
+        return values[number]
 
-def test_what_workers_were_given_outlives_each_of_them(tmp_path: Path, cluster: Cluster) -> None:
-    given = cluster.kept([10, 11, 12])
-    assert cluster.results([given]) == [[10, 11, 12]]
-    holders = cluster._client.who_has([given])[given.key]
-    pids = cluster._client.run(os.getpid)
-    for holder in holders:
-        os.kill(pids[holder], signal.SIGKILL)
-    found = cluster.mapped(_once_dying, range(3), given, tmp_path / "died")
-    assert list(in_order(found)) == [10, 11, 12]
+    found = in_order(cluster.mapped(dying, range(3), cluster.kept([10, 11, 12])))
+    assert list(found) == [10, 11, 12]
+    assert all(one.exists() for one in died)
 
 
 def test_a_killed_scheduler_costs_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
