@@ -18,7 +18,8 @@ from hacs_crawler.utils.arrays import BoolArray
 from hacs_crawler.utils.times import DAY
 
 PIECE_ROWS: Final = 16_384
-"""So many rows are looked at at a time: they stay in the processor's cache."""
+"""For so many rows bounds are made at a time: they stay in the processor's cache."""
+_LOOKED_UP: Final = 65_536
 LEAST_SHARE: Final = 8
 """Where one of so many pages or more is chosen, ranking all of them takes no longer."""
 TRIED: Final = 2
@@ -65,12 +66,11 @@ class Bounds:
 
     def places(self, is_meant: BoolArray) -> Places:
         """Return where all pages of these sites stand, ascending."""
-        return np.concatenate(
-            [
-                start + np.flatnonzero(is_meant[_numbers(self.rows[start : start + PIECE_ROWS])])
-                for start in range(0, len(self.rows), PIECE_ROWS)
-            ]
-        )
+        found = []
+        for start in range(0, len(self.rows), _LOOKED_UP):
+            numbers = _numbers(self.rows[start : start + _LOOKED_UP])
+            found.append(start + np.flatnonzero(is_meant.take(numbers, mode="clip")))
+        return np.concatenate(found)
 
     def _sites_of(self, places: Places) -> BoolArray:
         is_meant = np.zeros(_SITES, np.bool_)
@@ -78,9 +78,10 @@ class Bounds:
         return is_meant
 
 
-def _numbers(rows: Rows) -> NDArray[np.uint32]:
+def _numbers(rows: Rows) -> Places:
     """Return the numbers of the pages' sites."""
-    numbers: NDArray[np.uint32] = rows["site"] & np.uint32(_SITES - 1)
+    numbers: Places = rows["site"].astype(np.int64)
+    numbers &= _SITES - 1
     return numbers
 
 

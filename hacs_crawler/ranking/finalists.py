@@ -158,7 +158,7 @@ class _Judged:
     below_threshold: int = 0
 
 
-def _judged(  # noqa: PLR0913, PLR0917 - what candidates are made of, and which
+def _judged(  # noqa: PLR0917 - what candidates are made of, and which
     page_ids: Ids,
     rows: Rows,
     places: Places | None,
