@@ -66,7 +66,7 @@ class Calibrated:
         return summary(_chances(self.outcomes), found_update(self.outcomes))
 
 
-def calibrate(
+def calibrate(  # noqa: PLR0917 - one for each option
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="show what a correction would do, keep nothing")
     ] = False,

@@ -26,7 +26,7 @@ class Workers(Protocol):
 
 
 class Here:
-    """This process."""
+    """What calls functions in this process."""
 
     def kept(self, value: Any) -> Any:
         """See `Workers.kept`."""

@@ -51,7 +51,7 @@ def evaluate_localized(
     on_pages: Callable[[int], None] = lambda _done: None,
     workers: Workers = HERE,
 ) -> LocalizedEvaluation:
-    """Evaluate pages chunk by chunk, each by one of the workers; `on_pages` is told how many are done."""
+    """Evaluate pages, each chunk by a worker; `on_pages` is told how many are done."""
     errors, visits, done = LocalizedErrors(threshold_days), LocalizedVisits(threshold_days), 0
     for pages, more, further in in_order(workers.mapped(_of_chunk, chunks, threshold_days)):
         errors.join(more)
