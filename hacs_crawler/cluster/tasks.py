@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 if TYPE_CHECKING:
     from distributed import Client, Future
 
-P = ParamSpec("P")
 T = TypeVar("T")
 
 
@@ -20,7 +19,7 @@ class Workers(Protocol):
         """Take a value that is an argument of many calls; what is returned stands for it there."""
 
     def mapped(
-        self, function: Callable[Concatenate[Any, P], T], items: Iterable[Any], *args: Any
+        self, function: Callable[..., T], items: Iterable[Any], *args: Any
     ) -> Iterator[tuple[int, T]]:
         """Yield the place of each item, and what a function of it returned, as that comes."""
 
@@ -33,7 +32,7 @@ class Here:
         return value
 
     def mapped(
-        self, function: Callable[Concatenate[Any, P], T], items: Iterable[Any], *args: Any
+        self, function: Callable[..., T], items: Iterable[Any], *args: Any
     ) -> Iterator[tuple[int, T]]:
         """See `Workers.mapped`; one after the other."""
         for place, item in enumerate(items):
@@ -92,7 +91,7 @@ class Cluster:
         return left[0]
 
     def mapped(
-        self, function: Callable[Concatenate[Any, P], T], items: Iterable[Any], *args: Any
+        self, function: Callable[..., T], items: Iterable[Any], *args: Any
     ) -> Iterator[tuple[int, T]]:
         """See `Workers.mapped`."""
         from distributed import as_completed  # noqa: PLC0415 - an extra
