@@ -77,12 +77,9 @@ def tell(text: str) -> None:
     print(f"\r{text:<70}", end="", file=sys.stderr, flush=True)
 
 
-def synthetic(number: int, shard: int = 0) -> tuple[Ids, Rows]:
-    """Return ids and ranking rows of pages as a state has them after some years of visits.
-
-    Those of a shard are other ones, of other sites.
-    """
-    rng = np.random.default_rng([number, shard] if shard else number)
+def synthetic(number: int) -> tuple[Ids, Rows]:
+    """Return ids and ranking rows of pages as a state has them after some years of visits."""
+    rng = np.random.default_rng(number)
     rows = np.zeros(number, ROW)
     visits = np.minimum(rng.geometric(0.1, number), 200)
     updates = rng.binomial(np.maximum(visits - 1, 0), 0.2)
@@ -95,7 +92,7 @@ def synthetic(number: int, shard: int = 0) -> tuple[Ids, Rows]:
     rows["failures"] = rng.random(number) < 0.03
     rows["not_before"] = (rng.random(number) < 0.02) * (NOW + 7 * DAY)
     sites = max(1, number // PAGES_A_SITE)
-    site = np.floor(sites * (shard + rng.random(number) ** 2)).astype(np.uint64)
+    site = np.floor(sites * rng.random(number) ** 2).astype(np.uint64)
     rows["site"] = (site * np.uint64(2_654_435_761) + np.uint64(1)) & np.uint64(2**32 - 1)
     is_new = rng.random(number) < 0.0005
     for name in set(ROW.names or ()) - {"site"}:
