@@ -11,8 +11,8 @@ takes to start it (two processes), "peak" the resident memory (VmHWM) of the pro
 largest worker, "client" that of the process that asks.
 
 With `--shards` each number of pages is in files of 10 million at most, rows alone, all copies of the
-first: what they cost is that of others. One process ranks them one after the other, and keeps of each what
-may be among the best.
+first: what they cost is that of others. One process ranks them one after the other, and keeps of each
+what may be among the best.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ def two_workers() -> Iterator[Client]:
         LocalCluster(
             n_workers=WORKERS,
             threads_per_worker=1,
-            dashboard_address=None,
+            dashboard_address="127.0.0.1:0",
             memory_limit="6GB",
             silence_logs=50,
         ) as local,
