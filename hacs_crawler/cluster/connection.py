@@ -99,10 +99,14 @@ def _in_a_line(address: str) -> Iterator[None]:
 @contextmanager
 def _quiet() -> Iterator[None]:
     """Keep Dask's own log to errors that end the work: a worker that is lost is no news here."""
-    logger = logging.getLogger("distributed")
-    before = logger.level
-    logger.setLevel(logging.CRITICAL)
+    # each of its modules' loggers has a level of its own
+    names = [name for name in logging.root.manager.loggerDict if name.startswith("distributed.")]
+    loggers = [logging.getLogger(name) for name in ("distributed", *names)]
+    before = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.CRITICAL)
     try:
         yield
     finally:
-        logger.setLevel(before)
+        for logger, level in zip(loggers, before, strict=True):
+            logger.setLevel(level)
