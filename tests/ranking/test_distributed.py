@@ -32,7 +32,7 @@ from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.state.page import News, Page, Visit
 from hacs_crawler.state.store import Change, Ids, Rows
 from hacs_crawler.utils.times import DAY
-from servers import free_port, redis_server
+from servers import free_port, redis_cluster, redis_server
 
 NOW = 1000 * DAY
 PAGES = 700
@@ -204,6 +204,26 @@ def test_a_site_in_two_shards_is_named(tmp_path: Path, cluster: Cluster) -> None
             StateError, match=r"site both\.edu has pages in two shards.* 1 and 2 of"
         ):
             distributed_plan(cluster, shards, options(budget=3), NOW)
+
+
+def test_a_page_in_two_shards_is_named(tmp_path: Path, cluster: Cluster) -> None:
+    ids, rows = rows_of(300)
+    with (
+        filled(f"sqlite:///{tmp_path}/a.db", ids[:200], rows[:200]) as one,
+        filled(f"sqlite:///{tmp_path}/b.db", ids[100:], rows[100:]) as other,
+        pytest.raises(StateError, match=r"in two shards, number .* of those named"),
+    ):
+        distributed_plan(cluster, [one, other], options(budget=250), NOW)
+
+
+def test_the_plan_of_a_redis_cluster_is_that_of_one_process(
+    tmp_path: Path, cluster: Cluster
+) -> None:
+    with redis_cluster(tmp_path) as nodes, filled(nodes.url, *rows_of(PAGES)) as shard:
+        for chosen in ({"budget": 40}, {}):
+            asked = options(random_seed=3, **chosen)
+            found = distributed_plan(cluster, [shard], asked, NOW)
+            assert_same(found, make_plan(shard[1], asked, NOW))
 
 
 def test_a_killed_worker_costs_a_retry(
