@@ -12,9 +12,11 @@ from typing import Annotated, Any, Final
 import typer
 
 from hacs_crawler.analysis import Table, table
+from hacs_crawler.cli.clusters import Dask, workers_of
 from hacs_crawler.cli.common import Set, opened, say, writing_to_stdout
 from hacs_crawler.cli.rank import Json
 from hacs_crawler.cli.tables import Csv, Parquet, terminal_width, wrapped, write_rows
+from hacs_crawler.cluster import check_cluster
 from hacs_crawler.config import Config
 from hacs_crawler.ranking.calibration import (
     FOLDS,
@@ -64,11 +66,12 @@ class Calibrated:
         return summary(_chances(self.outcomes), found_update(self.outcomes))
 
 
-def calibrate(
+def calibrate(  # noqa: PLR0917 - one for each option
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="show what a correction would do, keep nothing")
     ] = False,
     remove: Annotated[bool, typer.Option("--remove", help="forget all corrections")] = False,
+    dask: Dask = None,
     json_: Json = False,
     csv: Csv = None,
     parquet: Parquet = None,
@@ -87,6 +90,8 @@ def calibrate(
         if remove:
             _remove_all(state)
             return
+        if dask is not None:
+            check_cluster(dask)
         with Progress("calibrate") as progress:
             progress.update("reading what visits found")
             found = groups(state)
@@ -94,10 +99,11 @@ def calibrate(
                 logger.info(NOTHING_KNOWN)
                 return
             models = by_model(found)
-            all_ = []
-            for done, (model, outcomes) in enumerate(models.items()):
-                progress.update(f"fitting {model}", done, len(models))
-                all_.append(_calibrated(config, state, model, outcomes, keeps=not dry_run))
+            fits = _fitted(models, dask, progress)
+        all_ = [
+            _calibrated(config, state, model, outcomes, fits.get(model), keeps=not dry_run)
+            for model, outcomes in models.items()
+        ]
         if json_:
             typer.echo(json.dumps(_as_json(found, all_), indent=1))
         elif not write_rows(_bin_rows(all_), csv, parquet):
@@ -113,14 +119,24 @@ def _remove_all(state: State) -> None:
     logger.info("%s forgotten%s", number, "".join(f"; {one}" for one in models))
 
 
+def _fitted(models: dict[str, Outcomes], dask: str | None, progress: Progress) -> dict[str, Fit]:
+    """Fit the correction of each model of which enough is known."""
+    known = {model: outcomes for model, outcomes in models.items() if shortage(outcomes) is None}
+    fits = {}
+    with workers_of(dask if known else None) as workers:
+        for done, (model, outcomes) in enumerate(known.items()):
+            progress.update(f"fitting {model}", done, len(known))
+            fits[model] = fit(outcomes, workers)
+    return fits
+
+
 def _calibrated(
-    config: Config, state: State, model: str, outcomes: Outcomes, *, keeps: bool
+    config: Config, state: State, model: str, outcomes: Outcomes, made: Fit | None, *, keeps: bool
 ) -> Calibrated:
-    """Fit the correction of a model, and keep it if it helps and that is wanted."""
+    """Keep the correction of a model if it helps and that is wanted."""
     missing = shortage(outcomes)
-    if missing is not None:
+    if made is None or missing is not None:
         return Calibrated(model, outcomes, None, missing, f"no correction can be fitted: {missing}")
-    made = fit(outcomes)
     if not made.is_better:
         action = "A correction would not predict other sites better"
         if keeps:

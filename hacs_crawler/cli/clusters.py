@@ -11,7 +11,7 @@ import typer
 
 from hacs_crawler.analysis import open_existing
 from hacs_crawler.cli.common import opened, opened_config
-from hacs_crawler.cluster import check_cluster
+from hacs_crawler.cluster import HERE, Workers, check_cluster, connected
 from hacs_crawler.config import Config
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.state import State, StateArguments, check_state, describe
@@ -34,6 +34,16 @@ class OpenedShard(NamedTuple):
     name: str
     arguments: StateArguments
     state: State
+
+
+@contextmanager
+def workers_of(dask: str | None) -> Iterator[Workers]:
+    """Connect to the cluster that `--dask` names; without it this process does the work."""
+    if dask is None:
+        yield HERE
+        return
+    with connected(dask) as cluster:
+        yield cluster
 
 
 @contextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -13,7 +13,9 @@ import numpy as np
 import typer
 
 from hacs_crawler.archive import parse_day, read_timelines
+from hacs_crawler.cli.clusters import Dask, workers_of
 from hacs_crawler.cli.common import Set, ending_in_a_line, opened
+from hacs_crawler.cluster import check_cluster
 from hacs_crawler.crawl.seeds import read_seeds
 from hacs_crawler.evaluation.figures import check_matplotlib, plots
 from hacs_crawler.evaluation.histories import History, from_pages, from_timelines
@@ -27,7 +29,12 @@ from hacs_crawler.evaluation.localized_tables import (
 from hacs_crawler.evaluation.paper import Evaluation, choose_period, day_name, evaluate
 from hacs_crawler.evaluation.report import check_jinja, report
 from hacs_crawler.evaluation.tables import as_json, ordering_csv, selection_csv, table_text
-from hacs_crawler.evaluation.update_points import Points, of_timelines, synthetic
+from hacs_crawler.evaluation.update_points import (
+    Chunk,
+    in_chunks,
+    of_timelines,
+    synthetic_chunks,
+)
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.links import DEEPEST
 from hacs_crawler.model import THRESHOLD_DAYS
@@ -91,6 +98,7 @@ def evaluate_command(  # noqa: PLR0913, PLR0917 - one for each option
         typer.Option(help=f"singh: of a window, in days  [default: {THRESHOLD_DAYS:g}]"),
     ] = None,
     seed: Annotated[int | None, typer.Option(help="singh: of synthetic pages", min=0)] = None,
+    dask: Dask = None,
     settings: Set = None,
 ) -> None:
     """Evaluate how well rates predict updates, as the paper on HACS does, or that of Singh.
@@ -105,21 +113,23 @@ def evaluate_command(  # noqa: PLR0913, PLR0917 - one for each option
     webs, beside a manual list (Table 1).
     """
     with ending_in_a_line():
+        if dask is not None:
+            check_cluster(dask)
         if paper is Paper.INSTANT:
             given = pages, updates, captures, since, until, seeds, output, report_, settings
             if closed or any(one is not None for one in given):
-                raise HacsError("--paper instant takes --json, and no other option")
-            _instant(json_)
+                raise HacsError("--paper instant takes --dask and --json, and no other option")
+            _instant(json_, dask)
             return
         if paper is Paper.SINGH:
             others = since, until, seeds, output, report_, settings
             if closed or any(one is not None for one in others):
                 raise HacsError(
                     "--paper singh takes --pages, --updates, --captures, --synthetic-pages, "
-                    "--threshold-days, --seed and --json, and no other option"
+                    "--threshold-days, --seed, --dask and --json, and no other option"
                 )
             files = (pages, updates, captures)
-            localized = _localized(files, synthetic_pages, threshold_days, seed)
+            localized = _localized(files, synthetic_pages, threshold_days, seed, dask)
             if json_ is not None:
                 _write_json(json_, localized_json(localized))
             typer.echo(localized_text(localized))
@@ -134,7 +144,7 @@ def evaluate_command(  # noqa: PLR0913, PLR0917 - one for each option
             levels = _from_files(pages, updates, captures)
         else:
             levels = _from_state(settings, seeds, _deepest(depth or "links"))
-        result = _evaluated(levels, bounds, is_closed=closed)
+        result = _evaluated(levels, bounds, dask, is_closed=closed)
         _write(result, output, json_, report_)
         typer.echo(table_text(result))
 
@@ -182,7 +192,11 @@ def _from_state(
 
 
 def _evaluated(
-    levels: dict[str, History], bounds: tuple[float | None, float | None], *, is_closed: bool
+    levels: dict[str, History],
+    bounds: tuple[float | None, float | None],
+    dask: str | None,
+    *,
+    is_closed: bool,
 ) -> Evaluation:
     since, until = bounds
     period, latest = choose_period(levels, since, until, is_closed=is_closed)
@@ -191,9 +205,12 @@ def _evaluated(
             "until is moved to %s: what happened in the week after it is not known",
             day_name(latest),
         )
-    with Progress("evaluate") as progress:
+    with workers_of(dask) as workers, Progress("evaluate") as progress:
         return evaluate(
-            levels, period, lambda done, total: progress.update(f"{done} weeks", done, total)
+            levels,
+            period,
+            lambda done, total: progress.update(f"{done} weeks", done, total),
+            workers,
         )
 
 
@@ -218,6 +235,7 @@ def _localized(
     synthetic_pages: int | None,
     threshold_days: float | None,
     seed: int | None,
+    dask: str | None,
 ) -> LocalizedEvaluation:
     pages, updates, captures = files
     threshold = THRESHOLD_DAYS if threshold_days is None else threshold_days
@@ -225,7 +243,7 @@ def _localized(
         raise HacsError(f"--threshold-days = {threshold}: allowed is a number of at least 0")
     if pages is None and updates is None and captures is None:
         number = synthetic_pages or SYNTHETIC_PAGES
-        chunks: Iterable[Points] = synthetic(number, seed or 0)
+        chunks: Sequence[Chunk] = synthetic_chunks(number, seed or 0)
         data = f"synthetic, seed {seed or 0}"
     elif pages is None or updates is None:
         raise HacsError("--pages and --updates go together, and --captures with them")
@@ -234,21 +252,26 @@ def _localized(
     else:
         timelines = read_timelines(pages, updates, captures)
         chunks, number = (
-            [of_timelines(timelines, by_captures=captures is not None)],
+            in_chunks(of_timelines(timelines, by_captures=captures is not None)),
             len(timelines.urls),
         )
         data = f"{pages.name}, {'captures' if captures else 'an access a day'}"
-    with Progress("evaluate") as progress:
+    with workers_of(dask) as workers, Progress("evaluate") as progress:
         return evaluate_localized(
-            chunks, data, threshold, lambda done: progress.update(f"{done} pages", done, number)
+            chunks,
+            data,
+            threshold,
+            lambda done: progress.update(f"{done} pages", done, number),
+            workers,
         )
 
 
-def _instant(json_: Path | None) -> None:
-    with Progress("evaluate") as progress:
+def _instant(json_: Path | None, dask: str | None) -> None:
+    with workers_of(dask) as workers, Progress("evaluate") as progress:
         result = evaluate_instant(
             np.random.default_rng(0),
             lambda done, total: progress.update(f"{done} pages", done, total),
+            workers,
         )
     if json_ is not None:
         _write_json(json_, instant_json(result))

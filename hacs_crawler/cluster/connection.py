@@ -6,14 +6,21 @@ import logging
 import re
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from typing import Final
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING, Final
 
 from hacs_crawler.cluster.tasks import Cluster
 from hacs_crawler.exceptions import ClusterError, ConfigError, HacsError
 
+if TYPE_CHECKING:
+    from distributed import Client
+
 LOCAL: Final = "local"
 CONNECT_SECONDS: Final = 15.0
 """How long a scheduler may take to answer."""
+WORKER_SECONDS: Final = 60.0
+"""How long a cluster without any worker may take to start one."""
+_PACKAGE: Final = "hacs-crawler"
 _ADDRESS = re.compile(r"(?:(?:tcp|tls|ws|wss)://)?(?:\[[0-9a-fA-F:.]+\]|[\w.-]+):\d{1,5}")
 
 
@@ -43,10 +50,38 @@ def connected(address: str) -> Iterator[Cluster]:
         scheduler: str | LocalCluster = address
         if address == LOCAL:
             scheduler = stack.enter_context(
-                LocalCluster(threads_per_worker=1, dashboard_address=None)
+                LocalCluster(threads_per_worker=1, dashboard_address="127.0.0.1:0")
             )
         client = Client(scheduler, timeout=CONNECT_SECONDS, set_as_default=False)
-        yield Cluster(stack.enter_context(client))
+        stack.enter_context(client)
+        _check_workers(client, address)
+        yield Cluster(client)
+
+
+def _check_workers(client: Client, address: str) -> None:
+    """Raise ClusterError where there is no worker, or one has not this version of the package.
+
+    A task that a worker cannot read is never over: Dask has it read again and again.
+    """
+    if not client.nthreads():
+        # a cluster that adapts starts workers for tasks only
+        waiting = client.submit(version, _PACKAGE, pure=False)
+        try:
+            client.wait_for_workers(1, timeout=WORKER_SECONDS)
+        except TimeoutError as error:
+            msg = f"the Dask cluster at {address} has no worker, for {WORKER_SECONDS:g} s now"
+            raise ClusterError(msg) from error
+        finally:
+            waiting.release()
+    try:
+        own = version(_PACKAGE)
+    except PackageNotFoundError:  # run from its sources
+        return
+    for worker, found in client.run(version, _PACKAGE, on_error="return").items():
+        if found != own:
+            has = "no hacs-crawler" if isinstance(found, Exception) else f"hacs-crawler {found}"
+            msg = f"the Dask worker at {worker} has {has}: {own} is needed there, as it is here"
+            raise ClusterError(msg)
 
 
 @contextmanager
@@ -64,10 +99,14 @@ def _in_a_line(address: str) -> Iterator[None]:
 @contextmanager
 def _quiet() -> Iterator[None]:
     """Keep Dask's own log to errors that end the work: a worker that is lost is no news here."""
-    logger = logging.getLogger("distributed")
-    before = logger.level
-    logger.setLevel(logging.CRITICAL)
+    # each of its modules' loggers has a level of its own
+    names = [name for name in logging.root.manager.loggerDict if name.startswith("distributed.")]
+    loggers = [logging.getLogger(name) for name in ("distributed", *names)]
+    before = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.CRITICAL)
     try:
         yield
     finally:
-        logger.setLevel(before)
+        for logger, level in zip(loggers, before, strict=True):
+            logger.setLevel(level)

@@ -1,15 +1,56 @@
-"""What is asked of a Dask cluster: functions of arguments, some of which are results of others."""
+"""Functions called by a Dask cluster, or by this process in its place."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 if TYPE_CHECKING:
     from distributed import Client, Future
 
-P = ParamSpec("P")
 T = TypeVar("T")
+
+
+class Workers(Protocol):
+    """What calls functions: a cluster, or this process."""
+
+    def kept(self, value: Any) -> Any:
+        """Take a value that is an argument of many calls; what is returned stands for it there."""
+
+    def mapped(
+        self, function: Callable[..., T], items: Iterable[Any], *args: Any
+    ) -> Iterator[tuple[int, T]]:
+        """Yield the place of each item, and what a function of it returned, as that comes."""
+
+
+class Here:
+    """What calls functions in this process."""
+
+    def kept(self, value: Any) -> Any:
+        """See `Workers.kept`."""
+        return value
+
+    def mapped(
+        self, function: Callable[..., T], items: Iterable[Any], *args: Any
+    ) -> Iterator[tuple[int, T]]:
+        """See `Workers.mapped`; one after the other."""
+        for place, item in enumerate(items):
+            yield place, function(item, *args)
+
+
+HERE: Final = Here()
+
+
+def in_order(results: Iterable[tuple[int, T]]) -> Iterator[T]:
+    """Yield what `Workers.mapped` yields in the order of the items."""
+    early: dict[int, T] = {}
+    following = 0
+    for place, result in results:
+        early[place] = result
+        while following in early:
+            yield early.pop(following)
+            following += 1
 
 
 class Cluster:
@@ -28,8 +69,10 @@ class Cluster:
         return self._client.submit(function, *args, pure=False)
 
     def kept(self, value: Any) -> Future:
-        """Give a value to the workers once, as an argument of many tasks."""
-        return self._client.scatter(value, hash=False)
+        """See `Workers.kept`; the scheduler can give it anew where the workers that had it are lost."""
+        with warnings.catch_warnings():  # a graph that is large is what is wanted
+            warnings.filterwarnings("ignore", "Sending large graph", UserWarning)
+            return self.submit(_itself, value)
 
     def results(self, futures: Sequence[Future]) -> list[Any]:
         """Return what tasks returned, in their order; raises what the first one raised."""
@@ -48,11 +91,15 @@ class Cluster:
         return left[0]
 
     def mapped(
-        self, function: Callable[Concatenate[Any, P], T], items: Iterable[Any], *args: Any
+        self, function: Callable[..., T], items: Iterable[Any], *args: Any
     ) -> Iterator[tuple[int, T]]:
-        """Yield the place of each item, and what a function of it returned, as that comes."""
+        """See `Workers.mapped`."""
         from distributed import as_completed  # noqa: PLC0415 - an extra
 
         places = {self.submit(function, item, *args): place for place, item in enumerate(items)}
         for future in as_completed(list(places), loop=self._client.loop):
             yield places.pop(future), future.result()
+
+
+def _itself(value: T) -> T:
+    return value

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from hacs_crawler.cluster import HERE, Workers, in_order
 from hacs_crawler.evaluation.instant_web import KINDS, Web, make_web
 from hacs_crawler.model import (
     STEADY,
@@ -46,6 +47,8 @@ MEANS: Final = ("precision", "recall", "pages")
 _KNOWN_BY_NAME: Final = 0.9
 _MISTAKEN: Final = 0.01
 _BLOCK: Final = 8192
+Judged = tuple[Classes, Classes, Classes]
+"""Classes of pages by our rule, by the paper's fit, and by the anchored curve."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,11 +78,12 @@ class InstantEvaluation:
 def evaluate_instant(
     random: np.random.Generator,
     on_pages: Callable[[int, int], None] = lambda _done, _total: None,
+    workers: Workers = HERE,
 ) -> InstantEvaluation:
     """Judge the pages of synthetic webs, list sites and folders, and compare with the truth.
 
     Precision is the share of the listed places' pages that are temporal, recall the share of all
-    temporal pages that lie there; both are means over `WEBS` webs.
+    temporal pages that lie there; both are means over `WEBS` webs. Workers judge some pages at a time.
     """
     found = []
     for number in range(WEBS):
@@ -87,7 +91,8 @@ def evaluate_instant(
         def on_more(pages: int, done: int = number * PAGES) -> None:
             on_pages(done + pages, WEBS * PAGES)
 
-        found.append(_evaluated(make_web(SITES, PAGES, random), random, on_more))
+        web = make_web(SITES, PAGES, random)
+        found.append(_evaluated(web, random, _judged(web.views, on_more, workers)))
     return InstantEvaluation(
         _means([one.table1 for one in found]),
         _means([one.classes for one in found]),
@@ -104,10 +109,8 @@ def _means(found: Sequence[Mapping[str, Found]]) -> dict[str, Found]:
     }
 
 
-def _evaluated(
-    web: Web, random: np.random.Generator, on_pages: Callable[[int], None]
-) -> InstantEvaluation:
-    ours, paper, anchored = _judged(web.views, on_pages)
+def _evaluated(web: Web, random: np.random.Generator, judged: Judged) -> InstantEvaluation:
+    ours, paper, anchored = judged
     totals = web.views.sum(axis=1)
     n_sites = web.kind_of.size
     truth = np.where(web.is_temporal, TEMPORAL, STEADY).astype(np.int8)
@@ -147,21 +150,23 @@ def _evaluated(
     return InstantEvaluation(lists, classes, facts)
 
 
-def _judged(views: FloatArray, on_pages: Callable[[int], None]) -> tuple[Classes, Classes, Classes]:
-    """Classes by our rule, by the paper's fit, and by the anchored curve."""
-    found: list[tuple[Classes, Classes, Classes]] = []
-    for start in range(0, len(views), _BLOCK):
-        block = views[start : start + _BLOCK]
-        found.append(
-            (
-                classify(block),
-                classify_by_curve(fit_paper(block)),
-                classify_by_curve(fit_anchored(block)),
-            )
-        )
-        on_pages(start + len(block))
+def _judged(views: FloatArray, on_pages: Callable[[int], None], workers: Workers) -> Judged:
+    """Return the classes of all pages, some by each worker."""
+    blocks = [views[start : start + _BLOCK] for start in range(0, len(views), _BLOCK)]
+    found: list[Judged] = []
+    for one in in_order(workers.mapped(_judged_block, blocks)):
+        found.append(one)
+        on_pages(sum(map(len, blocks[: len(found)])))
     ours, paper, anchored = (np.concatenate(one) for one in zip(*found, strict=True))
     return ours, paper, anchored
+
+
+def _judged_block(views: FloatArray) -> Judged:
+    return (
+        classify(views),
+        classify_by_curve(fit_paper(views)),
+        classify_by_curve(fit_anchored(views)),
+    )
 
 
 def _manual(web: Web, totals: FloatArray, random: np.random.Generator) -> IndexArray:

@@ -133,6 +133,14 @@ class Errors:
             self.by_size[place] += np.bincount(size, mine, MOST_POINTS + 2)
             self.beaten[place] += (mine < errors).sum(axis=1) + 0.5 * (mine == errors).sum(axis=1)
 
+    def join(self, other: Errors) -> None:
+        """Add the windows of others."""
+        self.sums += other.sums
+        self.numbers += other.numbers
+        self.by_size += other.by_size
+        self.sizes += other.sizes
+        self.beaten += other.beaten
+
 
 @dataclass(slots=True)
 class Shape:
@@ -143,6 +151,13 @@ class Shape:
     points: int = 0
     small: int = 0
     """Windows of fewer than `MIN_POINTS` points, of pages with no more; they are not estimated."""
+
+    def join(self, other: Shape) -> None:
+        """Add other pages."""
+        self.updates += other.updates
+        self.windows += other.windows
+        self.points += other.points
+        self.small += other.small
 
 
 @dataclass(slots=True)
@@ -171,6 +186,12 @@ class LocalizedErrors:
             if len(mine):
                 errors = errors_of(mine, next_gaps(windows)[chosen], error_of)
                 self.readings[name].add(errors, kind, mine.counts)
+
+    def join(self, other: LocalizedErrors) -> None:
+        """Add other pages."""
+        self.shape.join(other.shape)
+        for name, errors in other.readings.items():
+            self.readings[name].join(errors)
 
 
 def has_next(windows: Windows) -> BoolArray:

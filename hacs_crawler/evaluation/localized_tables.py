@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from hacs_crawler.cluster import HERE, Workers, in_order
 from hacs_crawler.evaluation.localized_error import (
     CONTESTANTS,
     MOST_POINTS,
@@ -16,7 +17,7 @@ from hacs_crawler.evaluation.localized_error import (
     LocalizedErrors,
 )
 from hacs_crawler.evaluation.localized_visits import LocalizedVisits
-from hacs_crawler.evaluation.update_points import Points
+from hacs_crawler.evaluation.update_points import Chunk
 from hacs_crawler.model import MIN_POINTS, Kind
 
 KINDS: Final = tuple(kind.name.lower() for kind in Kind)
@@ -44,19 +45,29 @@ class LocalizedEvaluation:
 
 
 def evaluate_localized(
-    chunks: Iterable[Points],
+    chunks: Iterable[Chunk],
     data: str,
     threshold_days: float,
     on_pages: Callable[[int], None] = lambda _done: None,
+    workers: Workers = HERE,
 ) -> LocalizedEvaluation:
-    """Evaluate pages chunk by chunk; `on_pages` is told how many are done."""
+    """Evaluate pages, each chunk by a worker; `on_pages` is told how many are done."""
     errors, visits, done = LocalizedErrors(threshold_days), LocalizedVisits(threshold_days), 0
-    for points in chunks:
-        errors.add(points)
-        visits.add(points)
-        done += len(points)
+    for pages, more, further in in_order(workers.mapped(_of_chunk, chunks, threshold_days)):
+        errors.join(more)
+        visits.join(further)
+        done += pages
         on_pages(done)
     return LocalizedEvaluation(data, errors, visits)
+
+
+def _of_chunk(chunk: Chunk, threshold_days: float) -> tuple[int, LocalizedErrors, LocalizedVisits]:
+    """Return how many pages a chunk has, and what is found of them."""
+    points = chunk()
+    errors, visits = LocalizedErrors(threshold_days), LocalizedVisits(threshold_days)
+    errors.add(points)
+    visits.add(points)
+    return len(points), errors, visits
 
 
 def localized_json(result: LocalizedEvaluation) -> dict[str, Any]:

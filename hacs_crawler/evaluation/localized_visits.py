@@ -46,6 +46,13 @@ class LocalizedVisits:
             self.visits[name] += int(visits.sum())
             self.observed[name] += _observed(points, split, rate, visits)
 
+    def join(self, other: LocalizedVisits) -> None:
+        """Add other pages."""
+        self.pages += other.pages
+        for name in CONTESTANTS:
+            self.visits[name] += other.visits[name]
+            self.observed[name] += other.observed[name]
+
 
 def _observed(points: Points, split: FloatArray, rate: FloatArray, visits: FloatArray) -> int:
     """Return how many visits observe an update: visit k comes k / rate days after the split."""

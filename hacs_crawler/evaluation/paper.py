@@ -13,6 +13,7 @@ from typing import Final
 
 import numpy as np
 
+from hacs_crawler.cluster import HERE, Workers, in_order
 from hacs_crawler.evaluation.descriptive import Description, describe
 from hacs_crawler.evaluation.histories import History
 from hacs_crawler.evaluation.ordering import random_precision, weighted_precision
@@ -59,6 +60,11 @@ class Ordering:
             if value is not None:
                 self.values[name].append(value)
 
+    def join(self, other: Ordering) -> None:
+        """Add the moments of another ordering."""
+        for name, values in other.values.items():
+            self.values[name] += values
+
     @property
     def moments(self) -> int:
         """Number of moments with an order to find."""
@@ -92,8 +98,11 @@ def evaluate(
     levels: Mapping[str, History],
     period: Period,
     on_moment: Callable[[int, int], None] = lambda _done, _total: None,
+    workers: Workers = HERE,
 ) -> Evaluation:
     """Run both evaluations at every level; `on_moment` is told how many moments of all are done.
+
+    Each moment is evaluated by one of the workers.
 
     Raises HacsError where no window of any moment holds a capture.
     """
@@ -109,20 +118,29 @@ def evaluate(
             description=describe(history),
         )
         before = len(results) * len(moments)
-        for done, day in enumerate(moments, start=before + 1):
-            _evaluate_at(day, history, result, is_closed=period.is_closed)
+        found = workers.mapped(_evaluated_at, moments, workers.kept(history), period.is_closed)
+        for done, by_weeks in enumerate(in_order(found), start=before + 1):
+            for weeks, (tally, ordering) in by_weeks.items():
+                result.tallies[weeks].join(tally)
+                result.orderings[weeks].join(ordering)
             on_moment(done, len(levels) * len(moments))
         results[name] = result
     return Evaluation(period, results)
 
 
-def _evaluate_at(day: float, history: History, result: LevelResult, *, is_closed: bool) -> None:
+def _evaluated_at(
+    day: float, history: History, is_closed: bool
+) -> dict[int, tuple[Tally, Ordering]]:
+    """Return what is found at one moment, by weeks of the window."""
     next_updates = history.next_updates(day)
+    found = {}
     for weeks in WINDOW_WEEKS:
         known = window(history, day, weeks * WEEK, HORIZON_DAYS, is_closed=is_closed)
         following = next_updates[known.units]
-        result.tallies[weeks].add(known.p, following <= day + HORIZON_DAYS)
-        result.orderings[weeks].add(known.p, known.last_capture, following)
+        tally, ordering = found[weeks] = Tally(), Ordering()
+        tally.add(known.p, following <= day + HORIZON_DAYS)
+        ordering.add(known.p, known.last_capture, following)
+    return found
 
 
 def choose_period(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -39,12 +40,27 @@ class Points:
     def __len__(self) -> int:
         return self.offsets.size - 1
 
+    def some(self, start: int, end: int) -> Points:
+        """Return the pages from one place to before another."""
+        offsets = self.offsets[start : end + 1]
+        pages = slice(start, end)
+        return Points(
+            self.days[offsets[0] : offsets[-1]],
+            offsets - offsets[0],
+            self.first_days[pages],
+            self.until_days[pages],
+        )
+
     def before(self, days: FloatArray) -> tuple[FloatArray, IndexArray]:
         """Return each page's points up to a day, and positions in them."""
         page = page_of_value(self.offsets)
         is_known = self.days <= days[page]
         counts = np.bincount(page[is_known], minlength=len(self))
         return self.days[is_known], offsets_of(counts)
+
+
+Chunk = Callable[[], Points]
+"""What makes some pages."""
 
 
 def synthetic(pages: int, seed: int, *, is_dated: bool = False) -> Iterator[Points]:
@@ -55,12 +71,19 @@ def synthetic(pages: int, seed: int, *, is_dated: bool = False) -> Iterator[Poin
     in each of which the rate is constant, rises or falls, by a factor of 2 to 8. Update points are the
     middles of the days, or with `is_dated` the time of a day's last update, as a last-modified date is.
     """
-    for number, start in enumerate(range(0, pages, CHUNK_PAGES)):
-        rng = np.random.default_rng([seed, number])
-        yield _synthetic(min(CHUNK_PAGES, pages - start), rng, is_dated=is_dated)
+    return (chunk() for chunk in synthetic_chunks(pages, seed, is_dated=is_dated))
 
 
-def _synthetic(pages: int, rng: np.random.Generator, *, is_dated: bool) -> Points:
+def synthetic_chunks(pages: int, seed: int, *, is_dated: bool = False) -> list[Chunk]:
+    """Return what makes the pages of `synthetic`, `CHUNK_PAGES` at a time."""
+    return [
+        partial(_synthetic, min(CHUNK_PAGES, pages - start), (seed, number), is_dated=is_dated)
+        for number, start in enumerate(range(0, pages, CHUNK_PAGES))
+    ]
+
+
+def _synthetic(pages: int, seed: tuple[int, int], *, is_dated: bool) -> Points:
+    rng = np.random.default_rng(seed)
     share = rng.beta(*_SHARE, pages)
     number = FEWEST_UPDATES + np.rint(share * (ACCESSES - FEWEST_UPDATES)).astype(np.int64)
     weight = _rates(pages, rng)
@@ -99,6 +122,18 @@ def _last_of_day(rate: FloatArray, rng: np.random.Generator) -> FloatArray:
     quiet = np.exp(-rate)
     when: FloatArray = 1.0 + np.log(quiet + rng.random(rate.shape) * (1.0 - quiet)) / rate
     return np.clip(when, 1e-6, 1.0)  # rounding: a rate of 700 and more
+
+
+def in_chunks(points: Points) -> list[Chunk]:
+    """Return what gives the pages, `CHUNK_PAGES` at a time."""
+    return [
+        partial(_itself, points.some(start, min(start + CHUNK_PAGES, len(points))))
+        for start in range(0, max(len(points), 1), CHUNK_PAGES)
+    ]
+
+
+def _itself(points: Points) -> Points:
+    return points
 
 
 def of_timelines(timelines: Timelines, *, by_captures: bool) -> Points:

@@ -20,6 +20,7 @@ from hacs_crawler.links.sites import (
     menu_of,
     path_depth,
     site_id,
+    site_of,
     website_of,
 )
 from hacs_crawler.links.urls import (
@@ -61,6 +62,7 @@ __all__ = [
     "page_surt",
     "path_depth",
     "site_id",
+    "site_of",
     "website_of",
     "without_login",
 ]

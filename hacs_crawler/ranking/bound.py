@@ -18,7 +18,8 @@ from hacs_crawler.utils.arrays import BoolArray
 from hacs_crawler.utils.times import DAY
 
 PIECE_ROWS: Final = 16_384
-"""So many rows are looked at at a time: they stay in the processor's cache."""
+"""For so many rows bounds are made at a time: they stay in the processor's cache."""
+_LOOKED_UP: Final = 65_536
 LEAST_SHARE: Final = 8
 """Where one of so many pages or more is chosen, ranking all of them takes no longer."""
 TRIED: Final = 2
@@ -36,14 +37,14 @@ _WAITS: Final = -1.0
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """An upper bound of each page's score, and numbers of sites; one element a page.
+    """An upper bound of the score of each of some pages, by their ranking rows.
 
     Bounds are -ln(1 - score), the updates expected, `_WAITS` for pages that are not to be visited yet.
-    What is returned says for each number whether its sites are meant.
+    What is returned says for each number of sites whether these are meant.
     """
 
     bound: NDArray[np.float32]
-    sites: NDArray[np.uint32]
+    rows: Rows
 
     @property
     def waiting(self) -> int:
@@ -65,12 +66,23 @@ class Bounds:
 
     def places(self, is_meant: BoolArray) -> Places:
         """Return where all pages of these sites stand, ascending."""
-        return np.flatnonzero(is_meant[self.sites])
+        found = []
+        for start in range(0, len(self.rows), _LOOKED_UP):
+            numbers = _numbers(self.rows[start : start + _LOOKED_UP])
+            found.append(start + np.flatnonzero(is_meant.take(numbers, mode="clip")))
+        return np.concatenate(found)
 
     def _sites_of(self, places: Places) -> BoolArray:
         is_meant = np.zeros(_SITES, np.bool_)
-        is_meant[self.sites[places]] = True
+        is_meant[_numbers(np.take(self.rows, places))] = True
         return is_meant
+
+
+def _numbers(rows: Rows) -> Places:
+    """Return the numbers of the pages' sites."""
+    numbers: Places = rows["site"].astype(np.int64)
+    numbers &= _SITES - 1
+    return numbers
 
 
 def bounds_of(
@@ -111,26 +123,26 @@ def _bounds(
     now: float,
     correct: Correct | None,
 ) -> Bounds:
-    bound, sites = np.empty(len(rows), np.float32), np.empty(len(rows), np.uint32)
+    bound = np.empty(len(rows), np.float32)
     shared = -np.log1p(-SHARED_UPDATES) if options.counts_siblings else 0.0
     until = now + options.horizon_days * DAY
     a_second = (1.0 + _SLACK) / DAY
     for start in range(0, len(rows), PIECE_ROWS):
         piece = slice(start, start + PIECE_ROWS)
         some = rows[piece]
-        seconds = np.maximum(until - some["last_visit"], 0.0)
-        expected = some["rate"] * seconds * a_second
+        days = np.maximum(until - some["last_visit"], 0.0)
+        days *= a_second
+        expected = some["rate"] * days
         few = np.flatnonzero(some["visits"] < VISITS_OF_A_RATE)
-        of_prior = estimation.prior.mean_rate * seconds[few] * a_second
+        of_prior = estimation.prior.mean_rate * days[few]
         expected[few] = np.where(some["visits"][few] > 0, of_prior, np.inf)
         expected[is_trend(some["log_sd"])] = np.inf
         expected += shared
-        changed = np.flatnonzero((some["failures"] > 0) | (correct is not None))
+        changed = np.flatnonzero(some["failures"]) if correct is None else np.arange(len(some))
         expected[changed] = _changed(expected[changed], some[changed], correct)
         expected[some["not_before"] > now] = _WAITS
         bound[piece] = expected
-        sites[piece] = some["site"] & np.uint32(_SITES - 1)
-    return Bounds(bound, sites)
+    return Bounds(bound, rows)
 
 
 def _changed(expected: Floats, rows: Rows, correct: Correct | None) -> Floats:

@@ -15,6 +15,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from hacs_crawler.cluster import HERE, Workers, in_order
 from hacs_crawler.exceptions import StateError
 from hacs_crawler.state import (
     SEEN,
@@ -190,24 +191,38 @@ def shortage(outcomes: Outcomes) -> str | None:
     return None
 
 
-def fit(outcomes: Outcomes) -> Fit:
-    """Fit a correction to the records of one model, and judge it by cross-validation over sites."""
+def fit(outcomes: Outcomes, workers: Workers = HERE) -> Fit:
+    """Fit a correction to the records of one model, and judge it by cross-validation over sites.
+
+    Workers fit one each: to all sites, and to all but those of each fold.
+    """
     outcomes = predicted(outcomes)
     raw_p, found = _chance(outcomes, "raw_p"), found_update(outcomes)
     crossed_p = raw_p.copy()
     fold = outcomes["site"] % FOLDS  # a site's number is a hash
-    for number in range(FOLDS):
+    known = workers.kept((raw_p, found, fold))
+    correction, *others = in_order(workers.mapped(_fitted_without, [None, *range(FOLDS)], known))
+    for number, of_others in enumerate(others):
         is_left_out = fold == number
-        crossed_p[is_left_out] = fit_isotonic(raw_p[~is_left_out], found[~is_left_out])(
-            raw_p[is_left_out]
-        )
+        crossed_p[is_left_out] = of_others(raw_p[is_left_out])
     return Fit(
-        correction=fit_isotonic(raw_p, found),
+        correction=correction,
         raw=summary(raw_p, found),
         crossed=summary(crossed_p, found),
         raw_p=raw_p,
         crossed_p=crossed_p,
     )
+
+
+def _fitted_without(
+    left_out: int | None, known: tuple[Floats, Bools, NDArray[np.uint32]]
+) -> Correction:
+    """Return the correction fitted to predictions and outcomes, but for those of a fold."""
+    raw_p, found, fold = known
+    if left_out is None:
+        return fit_isotonic(raw_p, found)
+    is_fitted = fold != left_out
+    return fit_isotonic(raw_p[is_fitted], found[is_fitted])
 
 
 def drift(outcomes: Outcomes, correction: Correction | None = None) -> Drift | None:

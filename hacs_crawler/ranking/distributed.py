@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hacs_crawler.cluster import Cluster
-from hacs_crawler.exceptions import ConfigError
+from hacs_crawler.exceptions import ConfigError, StateError
 from hacs_crawler.ranking.finalists import SHARD_BITS, Finalists, finalists_of, merged
 from hacs_crawler.ranking.instant import with_hubs
 from hacs_crawler.ranking.options import RankingOptions
@@ -44,6 +44,8 @@ PAGES_A_PART: Final = 1_000_000
 MOST_PARTS: Final = 64
 """Each part is split for each set: more of both than these would keep the scheduler busy."""
 _PART_BITS: Final = 32
+_LOOKED_FOR: Final = 1_000
+"""Of so many pages of each shard it is asked whether others have them, too."""
 
 
 class Piece(NamedTuple):
@@ -101,7 +103,26 @@ def distributed_plan(
         return plan_from(finalists, some, ahead, controls=controls)
 
     plan, without = planned_without_unusable(planner, states, options, limit, controls)
+    _check_apart(plan, states)
     return replace(plan, known=plan.known + len(without))
+
+
+def _check_apart(plan: Plan, states: Sequence[State]) -> None:
+    """Raise StateError where some of the first pages are in another state, too."""
+    for shard in np.unique(plan.shards).tolist():
+        ids = plan.page_ids[plan.shards == shard][:_LOOKED_FOR]
+        for other in (place for place in range(len(states)) if place != shard):
+            is_there = states[other].store.rows(ids)["site"] > 0
+            if not is_there.any():
+                continue
+            page_id = int(ids[is_there][0])
+            page = states[shard].load([page_id]).get(page_id)
+            name = page_id if page is None else page.url[:200]
+            msg = (
+                f"the page {name} is in two shards, number {shard + 1} and {other + 1} of those named: "
+                "all of a host must be in one"
+            )
+            raise StateError(msg)
 
 
 class _Aim(NamedTuple):

@@ -73,21 +73,20 @@ def finalists_of(
     correct = correction_of(state, options)
 
     def ranked(places: Places | None) -> Finalists:
-        ids = page_ids if places is None else page_ids[places]
-        some = rows if places is None else np.take(rows, places)
-        judged = _judged(ids, some, state, options, now, correct)
-        best = _best(judged.arms, judged.score, some["visits"], options, limit)
+        judged = _judged(page_ids, rows, places, state, options, now, correct)
+        visits = rows["visits"] if places is None else rows["visits"][places]
+        best = _best(judged.arms, judged.score, visits, options, limit)
         where = best if places is None else places[best]
-        alone, few = replace(options, siblings=False), np.take(some, best)
+        alone, few = replace(options, siblings=False), np.take(rows, where)
         candidates = candidates_from(
-            ids[best], few, now, state.estimation, alone, costs=judged.costs
+            page_ids[where], few, now, state.estimation, alone, costs=judged.costs
         )
         return Finalists(
             candidates=replace(candidates, p=judged.p[best], raw_p=judged.raw_p[best]),
             arms=judged.arms[best].astype(np.int64),
             score=judged.score[best],
             places=where if stand_at is None else stand_at[where],
-            known=len(ids),
+            known=len(judged.score),
             waiting=judged.waiting,
             below_threshold=judged.below_threshold,
             eligible=_eligible(judged, options),
@@ -159,26 +158,29 @@ class _Judged:
     below_threshold: int = 0
 
 
-def _judged(
+def _judged(  # noqa: PLR0917 - what candidates are made of, and which
     page_ids: Ids,
     rows: Rows,
+    places: Places | None,
     state: State,
     options: RankingOptions,
     now: float,
     correct: Correct | None,
 ) -> _Judged:
-    """Score every page, some whole sites at a time."""
+    """Score the pages at some places, or all, some whole sites at a time."""
     estimation = state.estimation
-    p = np.empty(len(rows))
-    raw_p = p if correct is None else np.empty(len(rows))
+    number = len(rows) if places is None else len(places)
+    p = np.empty(number)
+    raw_p = p if correct is None else np.empty(number)
     costs = read_costs(state) if options.uses_cost else None
-    judged = _Judged(np.full(len(rows), _NO_ARM, np.int8), p, raw_p, np.empty(len(rows)), costs)
+    judged = _Judged(np.full(number, _NO_ARM, np.int8), p, raw_p, np.empty(number), costs)
     thresholds = np.array(options.thresholds())
-    for places in _blocks(rows["site"], options):
-        some = np.take(rows, places)
+    for block in _blocks(rows["site"] if places is None else rows["site"][places], options):
+        where = block if places is None else places[block]
+        some = np.take(rows, where)
         signals = read_signals(state.store, some["site"], options.experiment)
         candidates = candidates_from(
-            page_ids[places],
+            page_ids[where],
             some,
             now,
             estimation,
@@ -191,14 +193,14 @@ def _judged(
         is_waiting = some["not_before"] > now
         is_low = ~is_waiting & (candidates.p < thresholds[arms])
         arms[is_waiting | is_low] = _NO_ARM
-        judged.raw_p[places] = candidates.raw_p
-        judged.p[places] = candidates.p
-        judged.arms[places] = arms
+        judged.raw_p[block] = candidates.raw_p
+        judged.p[block] = candidates.p
+        judged.arms[block] = arms
         judged.waiting += int(is_waiting.sum())
         judged.below_threshold += int(is_low.sum())
         for number, arm in enumerate(options.experiment.arms):
             mine = np.flatnonzero(arms == number)
-            judged.score[places[mine]] = scored(arm.policy, taken(candidates, mine))
+            judged.score[block[mine]] = scored(arm.policy, taken(candidates, mine))
     return judged
 
 

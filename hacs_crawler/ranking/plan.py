@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hacs_crawler.links import check_url
+from hacs_crawler.exceptions import StateError
+from hacs_crawler.links import check_url, site_of
 from hacs_crawler.ranking.candidates import Places, taken
 from hacs_crawler.ranking.controls import control_worth, controlled
 from hacs_crawler.ranking.families import Families, families_of
@@ -202,10 +203,17 @@ def usable(page_ids: Ids, rows: Rows, without: Ids) -> tuple[Ids, Rows]:
 def pages_of(plan: Plan, places: slice, states: Sequence[State]) -> dict[int, Page]:
     """Return the known ones of a plan's pages at some places, by id."""
     found: dict[int, Page] = {}
+    for _, pages in _pages_by_shard(plan, places, states):
+        found |= pages
+    return found
+
+
+def _pages_by_shard(
+    plan: Plan, places: slice, states: Sequence[State]
+) -> Iterator[tuple[int, dict[int, Page]]]:
     ids, shards = plan.page_ids[places], plan.shards[places]
     for shard in np.unique(shards).tolist():
-        found |= states[shard].load(ids[shards == shard].tolist())
-    return found
+        yield shard, states[shard].load(ids[shards == shard].tolist())
 
 
 class _Unusable:
@@ -215,21 +223,37 @@ class _Unusable:
         self._states = states
         self._page_ids: set[int] = set()
         self._example = ""
+        self._shard_of: dict[str, int] = {}
 
     def ids(self) -> Ids:
         """Return the ids of those found."""
         return np.array(sorted(self._page_ids), np.int64)
 
     def add(self, plan: Plan) -> bool:
-        """Look for such pages in a plan; return whether there are any."""
+        """Look for such pages in a plan; return whether there are any.
+
+        Raises StateError where a site has pages in two of the states.
+        """
         found = len(self._page_ids)
         for start in range(0, len(plan), PAGES_A_CALL):
             places = slice(start, start + PAGES_A_CALL)
-            for page_id, page in pages_of(plan, places, self._states).items():
-                if problem := check_url(page.url):
-                    self._page_ids.add(page_id)
-                    self._example = self._example or f"{page.url[:200]}: {problem}"
+            for shard, pages in _pages_by_shard(plan, places, self._states):
+                for page_id, page in pages.items():
+                    if problem := check_url(page.url):
+                        self._page_ids.add(page_id)
+                        self._example = self._example or f"{page.url[:200]}: {problem}"
+                    elif len(self._states) > 1:
+                        self._check_shard(site_of(page.url), shard)
         return len(self._page_ids) > found
+
+    def _check_shard(self, site: str, shard: int) -> None:
+        other = self._shard_of.setdefault(site, shard)
+        if other != shard:
+            msg = (
+                f"the site {site[:200]} has pages in two shards, number {other + 1} and {shard + 1} of "
+                "those named: all of a host must be in one"
+            )
+            raise StateError(msg)
 
     def log(self) -> None:
         """Say how many there are."""

@@ -20,6 +20,7 @@ from hacs_crawler.state.moves import MOVED
 from hacs_crawler.state.outcome_log import OUTCOME, Outcomes
 from hacs_crawler.state.site_links import LinkClaim, claimed_of
 from hacs_crawler.state.sqlite_moves import move_pages
+from hacs_crawler.state.sqlite_rows import end_of_batch, joined_rows
 from hacs_crawler.state.store import (
     DAMAGED_OUTCOMES,
     DAMAGED_ROWS,
@@ -238,20 +239,13 @@ class SQLiteStore:
         number, parts = part
         first = -(2**63) + number * 2**64 // parts if after is None else after + 1
         last = -(2**63) + (number + 1) * 2**64 // parts - 1
-        query = (
-            f"SELECT id, row FROM {self._rows} WHERE id BETWEEN ? AND ? "  # noqa: S608
-            f"ORDER BY id LIMIT {_ROW_BATCH}"
-        )
         while first <= last:
             with self._naming_errors("read"):
-                found = self._db.execute(query, (first, last)).fetchall()
-            if not found:
-                return
-            ids = np.fromiter((page_id for page_id, _ in found), np.int64, len(found))
-            yield ids, self._rows_of(found, ids)
-            if len(found) < _ROW_BATCH:
-                return
-            first = int(ids[-1]) + 1
+                end = end_of_batch(self._db, self._rows, first, last, _ROW_BATCH)
+                ids, rows = self._rows_between(first, end)
+            if len(ids):
+                yield ids, rows
+            first = end + 1
 
     def count(self) -> int:
         """See `Store.count`."""
@@ -422,6 +416,16 @@ class SQLiteStore:
             f"INSERT OR REPLACE INTO {self._outcomes} VALUES (?, ?, ?)",  # noqa: S608
             [(*key, records[index * size : (index + 1) * size]) for index, key in enumerate(keys)],
         )
+
+    def _rows_between(self, first: int, last: int) -> tuple[Ids, Rows]:
+        """Return the rows of a range of ids."""
+        joined = joined_rows(self._db, self._rows, first, last)
+        if joined is not None and not len(unsound(joined[1])):
+            return joined
+        query = f"SELECT id, row FROM {self._rows} WHERE id BETWEEN ? AND ? ORDER BY id"  # noqa: S608
+        found = self._db.execute(query, (first, last)).fetchall()
+        ids = np.fromiter((page_id for page_id, _ in found), np.int64, len(found))
+        return ids, self._rows_of(found, ids)
 
     def _rows_of(self, found: list[tuple[int, Any]], ids: Ids) -> Rows:
         """Return ranking rows, those that are damaged made anew from their pages."""

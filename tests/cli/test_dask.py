@@ -12,14 +12,17 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
+from calibration_support import drawn, keep
 from dask_support import two_workers
 from hacs_crawler.cli.app import app
 from hacs_crawler.cluster import connection
+from hacs_crawler.evaluation import instant, update_points
 from hacs_crawler.state.address import open_store
 from hacs_crawler.state.database import State
 from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.state.page import Visit
 from hacs_crawler.utils.times import DAY
+from made_timelines import write_timelines
 from servers import free_port
 
 FIRST = 20_000 * DAY
@@ -119,6 +122,50 @@ def test_a_simulation_is_the_same_on_a_cluster(scheduler: str, tmp_path: Path) -
     assert there.stdout == alone.stdout
 
 
+def evaluated(folder: Path, *arguments: str) -> tuple[str, str]:
+    """What is printed, and the file of all numbers."""
+    done = CliRunner().invoke(app, ["evaluate", *arguments, "--json", f"{folder}/all.json"])
+    assert done.exit_code == 0, done.output
+    return done.stdout, (folder / "all.json").read_text()
+
+
+def test_an_evaluation_is_the_same_on_a_cluster(scheduler: str, tmp_path: Path) -> None:
+    write_timelines(tmp_path)
+    names = ("pages", "updates", "captures")
+    files = [part for name in names for part in (f"--{name}", f"{tmp_path}/{name}.csv")]
+    for options in ([], ["--paper", "singh"]):
+        alone = evaluated(tmp_path, *files, *options)
+        assert evaluated(tmp_path, *files, *options, "--dask", scheduler) == alone
+
+
+def test_made_up_pages_are_evaluated_the_same_on_a_cluster(
+    scheduler: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(update_points, "CHUNK_PAGES", 100)
+    monkeypatch.setattr(instant, "PAGES", 300)
+    monkeypatch.setattr(instant, "SITES", 20)
+    monkeypatch.setattr(instant, "_BLOCK", 70)
+    for options in (["--paper", "singh", "--synthetic-pages", "450"], ["--paper", "instant"]):
+        alone = evaluated(tmp_path, *options)
+        assert evaluated(tmp_path, *options, "--dask", scheduler) == alone
+
+
+def fill_outcomes(folder: Path) -> str:
+    name = "calibrated"
+    with closing(open_store(f"sqlite:///{folder}/state.db", name, folder)) as store:
+        keep(State(store, Estimation()), drawn(1_000, lambda p: p / 2))
+        return name
+
+
+def test_a_correction_is_the_same_on_a_cluster(scheduler: str, tmp_path: Path) -> None:
+    name = fill_outcomes(tmp_path)
+    asked = ("calibrate", "--json", "-s", f"HACS_NAMESPACE={name}")
+    alone, there = hacs(tmp_path, *asked), hacs(tmp_path, *asked, "--dask", scheduler)
+    assert there.exit_code == 0
+    assert json.loads(alone.stdout)["models"][0]["is_better"]
+    assert there.stdout == alone.stdout
+
+
 def test_shards_need_a_cluster(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (name,) = fill(tmp_path, 1)
     assert hacs(tmp_path, "rank", "--shard", name).exit_code == 1
@@ -141,7 +188,28 @@ def test_a_scheduler_that_is_not_there_is_one_line(
     assert said.startswith(f"the Dask cluster at {address} failed: ")
 
 
-@pytest.mark.parametrize("command", ["rank", "estimate"])
+@pytest.mark.parametrize("command", ["evaluate", "calibrate"])
+def test_a_scheduler_that_does_not_answer_leaves_evaluations_with_one_line(
+    command: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setattr(connection, "CONNECT_SECONDS", 0.2)
+    asked = {
+        "evaluate": ["--paper", "singh", "--synthetic-pages", "10"],
+        "calibrate": ["-s", f"HACS_STATE=sqlite:///{tmp_path}/state.db"],
+    }
+    name, address = fill_outcomes(tmp_path), f"127.0.0.1:{free_port()}"
+    there = ["-s", f"HACS_NAMESPACE={name}"] if command == "calibrate" else []
+    done = CliRunner().invoke(app, [command, *asked[command], *there, "--dask", address])
+    assert done.exit_code == 1
+    (said,) = [one.message for one in caplog.records if one.levelname == "ERROR"]
+    assert said.startswith(f"the Dask cluster at {address} failed: ")
+    assert "Traceback" not in done.output
+
+
+@pytest.mark.parametrize("command", ["rank", "estimate", "calibrate"])
 def test_an_address_that_is_none_is_one_line(
     command: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from hacs_crawler.archive.timelines import Events, Timelines, read_timelines
+from hacs_crawler.evaluation import update_points
 from hacs_crawler.evaluation.localized_error import CONTESTANTS, LocalizedErrors
 from hacs_crawler.evaluation.localized_tables import (
     LocalizedEvaluation,
@@ -18,7 +19,14 @@ from hacs_crawler.evaluation.localized_tables import (
     localized_text,
 )
 from hacs_crawler.evaluation.localized_visits import LocalizedVisits
-from hacs_crawler.evaluation.update_points import CHUNK_PAGES, Points, of_timelines, synthetic
+from hacs_crawler.evaluation.update_points import (
+    CHUNK_PAGES,
+    Points,
+    in_chunks,
+    of_timelines,
+    synthetic,
+    synthetic_chunks,
+)
 
 
 def points_of(*pages: list[float], until: float = 100.0) -> Points:
@@ -34,7 +42,7 @@ def points_of(*pages: list[float], until: float = 100.0) -> Points:
 
 @pytest.fixture(scope="module")
 def result() -> LocalizedEvaluation:
-    return evaluate_localized(synthetic(4_000, 1), "synthetic", 3.0)
+    return evaluate_localized(synthetic_chunks(4_000, 1), "synthetic", 3.0)
 
 
 # The data
@@ -124,7 +132,7 @@ def test_timelines_without_any_event_have_no_point(timelines: Timelines) -> None
     empty = replace(timelines, updates=none, captures=none)
     for by_captures in (False, True):
         found = localized_json(
-            evaluate_localized([of_timelines(empty, by_captures=by_captures)], "", 3)
+            evaluate_localized(in_chunks(of_timelines(empty, by_captures=by_captures)), "", 3)
         )
         assert found["table1"]["pages"] == 3
         assert found["table1"]["windows"] == 0
@@ -161,20 +169,13 @@ def test_equal_errors_are_half_a_win() -> None:
         assert reading.beaten + reading.beaten.T == pytest.approx(np.full((7, 7), total))
 
 
-def test_pages_add_up_chunk_by_chunk(result: LocalizedEvaluation) -> None:
+def test_pages_add_up_chunk_by_chunk(
+    result: LocalizedEvaluation, monkeypatch: pytest.MonkeyPatch
+) -> None:
     whole = next(synthetic(4_000, 1))
-    half = 2_000
-    parts = []
-    for first, last in ((0, half), (half, 4_000)):
-        cut = whole.offsets[first : last + 1]
-        parts.append(
-            Points(
-                whole.days[cut[0] : cut[-1]],
-                cut - cut[0],
-                whole.first_days[first:last],
-                whole.until_days[first:last],
-            )
-        )
+    monkeypatch.setattr(update_points, "CHUNK_PAGES", 1_500)
+    parts = in_chunks(whole)
+    assert [len(part()) for part in parts] == [1_500, 1_500, 1_000]
     again = localized_json(evaluate_localized(parts, "synthetic", 3.0))
     known = localized_json(result)
     assert again["table1"] == known["table1"]
@@ -236,7 +237,7 @@ def test_the_order_of_tables_2_and_3_comes_out_inside_windows_with_one_correctio
 
 
 def test_pages_without_any_update_have_tables_without_numbers() -> None:
-    found = localized_json(evaluate_localized([points_of([], [])], "none", 3.0))
+    found = localized_json(evaluate_localized(in_chunks(points_of([], [])), "none", 3.0))
     assert found["table1"]["pages"] == 2
     assert found["table1"]["updates_max"] == 1
     assert found["table2"]["weibull"]["all"] is None
@@ -246,12 +247,12 @@ def test_pages_without_any_update_have_tables_without_numbers() -> None:
         "precision": None,
         "visits": None,
     }
-    assert "-" in localized_text(evaluate_localized([points_of([], [])], "none", 3.0))
+    assert "-" in localized_text(evaluate_localized(in_chunks(points_of([], [])), "none", 3.0))
 
 
 def test_a_page_of_thousands_of_updates_is_evaluated() -> None:
     days = np.cumsum(np.random.default_rng(1).exponential(1.0, 9_000)).tolist()
-    found = localized_json(evaluate_localized([points_of(days, until=9_500)], "one", 3.0))
+    found = localized_json(evaluate_localized(in_chunks(points_of(days, until=9_500)), "one", 3.0))
     assert found["table1"]["updates_max"] == 9_001
     assert found["table2"]["weibull"]["all"] > 0
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 from scrapy.settings import Settings
 
-from dask_support import two_workers
+from dask_support import killed_while_ranking, two_workers
 from hacs_crawler.analysis import urls_of
 from hacs_crawler.config import Config
 from hacs_crawler.ranking.plan import make_plan
@@ -78,9 +79,24 @@ def test_pages_that_cannot_be_visited_cost_one_line(
     assert "skipped: 50 pages of the state that cannot be visited, such as ftp://h" in said
 
 
-@pytest.mark.parametrize("is_there", [True, False])
-def test_a_cluster_makes_the_plan_and_where_there_is_none_the_crawl_does(
-    is_there: bool, site: Site, project: Project, write_state: Callable[..., None]
+@contextmanager
+def no_cluster(_: Path) -> Iterator[str]:
+    yield f"127.0.0.1:{free_port()}"
+
+
+@contextmanager
+def a_cluster(_: Path) -> Iterator[str]:
+    with two_workers() as scheduler:
+        yield scheduler.removeprefix("tcp://")
+
+
+@pytest.mark.parametrize("cluster", [a_cluster, no_cluster, killed_while_ranking])
+def test_a_cluster_makes_the_plan_and_where_it_cannot_the_crawl_does(
+    cluster: Callable[[Path], AbstractContextManager[str]],
+    site: Site,
+    project: Project,
+    write_state: Callable[..., None],
+    tmp_path: Path,
 ) -> None:
     for number in range(6):
         path = f"/~a{number}/"
@@ -92,8 +108,7 @@ def test_a_cluster_makes_the_plan_and_where_there_is_none_the_crawl_does(
     plan = make_plan(state, Config.from_settings(Settings(chosen)).ranking, time.time())
     planned = [urlsplit(url or "").path for url in urls_of(plan, state)]
     store.close()
-    with two_workers() as scheduler:
-        there = scheduler.removeprefix("tcp://") if is_there else f"127.0.0.1:{free_port()}"
+    with cluster(tmp_path) as there:
         crawl = project.crawl(
             "state",
             "-a",
@@ -105,7 +120,9 @@ def test_a_cluster_makes_the_plan_and_where_there_is_none_the_crawl_does(
     assert crawl.exit_status == 0
     assert site.visited() == planned
     said = [line for line in crawl.log.splitlines() if "HACS_PLANNER" in line and "WARNING" in line]
-    assert ["this process makes the plan" in line for line in said] == [True] * (not is_there)
+    assert ["this process makes the plan" in line for line in said] == [True] * (
+        cluster is not a_cluster
+    )
     assert "Traceback" not in crawl.log
 
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import fields
 from pathlib import Path
@@ -14,12 +12,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from distributed import LocalCluster
 from scrapy.settings import Settings
 
-from dask_support import two_workers
-from hacs_crawler.cluster import Cluster, check_cluster, connected, connection
+from dask_support import killed_while_ranking, two_workers
+from hacs_crawler.cluster import Cluster, check_cluster, connected, connection, in_order
 from hacs_crawler.config import Config
-from hacs_crawler.exceptions import ClusterError, ConfigError
+from hacs_crawler.exceptions import ClusterError, ConfigError, StateError
 from hacs_crawler.ranking import distributed
 from hacs_crawler.ranking.distributed import distributed_plan
 from hacs_crawler.ranking.options import RankingOptions
@@ -33,7 +32,7 @@ from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.state.page import News, Page, Visit
 from hacs_crawler.state.store import Change, Ids, Rows
 from hacs_crawler.utils.times import DAY
-from servers import free_port, redis_server
+from servers import free_port, redis_cluster, redis_server
 
 NOW = 1000 * DAY
 PAGES = 700
@@ -63,7 +62,9 @@ def rows_of(number: int, new: float = 0.1) -> tuple[Ids, Rows]:
 
 def fill(state: State, ids: Ids, rows: Rows) -> None:
     changes = [
-        Change(one, 0, encode_page(Page(f"http://h.edu/{one}", version=1)), row.tobytes())
+        Change(
+            one, 0, encode_page(Page(f"http://h{row['site']}.edu/{one}", version=1)), row.tobytes()
+        )
         for one, row in zip(ids.tolist(), rows, strict=True)
     ]
     state.store.write(changes)
@@ -190,6 +191,41 @@ def test_shards_choose_as_one(address: str, cluster: Cluster) -> None:
         np.testing.assert_array_equal(mine, alone.page_ids[: len(mine)])
 
 
+def test_a_site_in_two_shards_is_named(tmp_path: Path, cluster: Cluster) -> None:
+    with ExitStack() as stack:
+        shards = []
+        for number in range(2):
+            arguments = arguments_of(f"sqlite:///{tmp_path}/{number}.db")
+            state = stack.enter_context(closing(open_state(*arguments)))
+            pages = [f"http://www.both.edu/{number + more}.html" for more in (0, 2)]
+            state.record([Visit(page, NOW - DAY, links=frozenset({1})) for page in pages])
+            shards.append((arguments, state))
+        with pytest.raises(
+            StateError, match=r"site both\.edu has pages in two shards.* 1 and 2 of"
+        ):
+            distributed_plan(cluster, shards, options(budget=3), NOW)
+
+
+def test_a_page_in_two_shards_is_named(tmp_path: Path, cluster: Cluster) -> None:
+    ids, rows = rows_of(300)
+    with (
+        filled(f"sqlite:///{tmp_path}/a.db", ids[:200], rows[:200]) as one,
+        filled(f"sqlite:///{tmp_path}/b.db", ids[100:], rows[100:]) as other,
+        pytest.raises(StateError, match=r"in two shards, number .* of those named"),
+    ):
+        distributed_plan(cluster, [one, other], options(budget=250), NOW)
+
+
+def test_the_plan_of_a_redis_cluster_is_that_of_one_process(
+    tmp_path: Path, cluster: Cluster
+) -> None:
+    with redis_cluster(tmp_path) as nodes, filled(nodes.url, *rows_of(PAGES)) as shard:
+        for chosen in ({"budget": 40}, {}):
+            asked = options(random_seed=3, **chosen)
+            found = distributed_plan(cluster, [shard], asked, NOW)
+            assert_same(found, make_plan(shard[1], asked, NOW))
+
+
 def test_a_killed_worker_costs_a_retry(
     tmp_path: Path, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -208,30 +244,75 @@ def test_a_killed_worker_costs_a_retry(
         assert_same(found, make_plan(shard[1], options(budget=40), NOW))
 
 
-def test_a_killed_scheduler_costs_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    place = f"127.0.0.1:{free_port()}"
-    host, port = place.split(":")
-    run = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--no-dashboard"]
-    work = [sys.executable, "-m", "distributed.cli.dask_worker", "--no-dashboard", "--no-nanny"]
-    quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    with ExitStack() as stack:
-        head = subprocess.Popen([*run, "--host", host, "--port", port], cwd=tmp_path, **quiet)
-        stack.callback(head.wait)
-        stack.callback(head.kill)
-        hand = subprocess.Popen([*work, "--nthreads", "1", f"tcp://{place}"], cwd=tmp_path, **quiet)
-        stack.callback(hand.wait)
-        stack.callback(hand.kill)
-        pid = head.pid
+def test_what_workers_were_given_outlives_them(tmp_path: Path, cluster: Cluster) -> None:
+    died = [tmp_path / "first", tmp_path / "second"]
 
-        def killing(*given: Any) -> None:
-            os.kill(pid, signal.SIGKILL)
+    def dying(number: int, values: Sequence[int]) -> int:
+        for one in died:
+            if not one.exists():
+                one.touch()
+                os.kill(os.getpid(), signal.SIGKILL)
+        return values[number]
 
-        monkeypatch.setattr(distributed, "_finalists", killing)
-        shard = stack.enter_context(filled(f"sqlite:///{tmp_path}/state.db", *rows_of(300)))
-        with pytest.raises(ClusterError) as failed, connected(place) as cluster:
-            distributed_plan(cluster, [shard], options(budget=40), NOW)
+    found = in_order(cluster.mapped(dying, range(3), cluster.kept([10, 11, 12])))
+    assert list(found) == [10, 11, 12]
+    assert all(one.exists() for one in died)
+
+
+def test_a_killed_scheduler_costs_one_line(tmp_path: Path) -> None:
+    with (
+        killed_while_ranking(tmp_path) as place,
+        filled(f"sqlite:///{tmp_path}/state.db", *rows_of(300)) as shard,
+        pytest.raises(ClusterError) as failed,
+        connected(place) as cluster,
+    ):
+        distributed_plan(cluster, [shard], options(budget=40), NOW)
     assert f"the Dask cluster at {place} failed: " in str(failed.value)
     assert "\n" not in str(failed.value)
+
+
+ANOTHER_VERSION = """
+from importlib import metadata
+def version(name): {body}
+metadata.version = version
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("return '0.0.9'", "has hacs-crawler 0.0.9"),
+        ("raise metadata.PackageNotFoundError(name)", "has no hacs-crawler"),
+    ],
+)
+def test_a_worker_that_is_not_of_this_version_is_named(
+    tmp_path: Path, body: str, said: str
+) -> None:
+    preload = tmp_path / "another_version.py"
+    preload.write_text(ANOTHER_VERSION.format(body=body))
+    with (
+        LocalCluster(
+            n_workers=1,
+            threads_per_worker=1,
+            dashboard_address="127.0.0.1:0",
+            silence_logs=50,
+            preload=str(preload),
+        ) as local,
+        pytest.raises(ClusterError, match=said),
+        connected(local.scheduler_address),
+    ):
+        pytest.fail("this worker is of no use")
+
+
+def test_a_cluster_without_a_worker_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "WORKER_SECONDS", 0.2)
+    with (
+        LocalCluster(n_workers=0, dashboard_address="127.0.0.1:0", silence_logs=50) as local,
+        pytest.raises(ClusterError) as failed,
+        connected(local.scheduler_address),
+    ):
+        pytest.fail("nobody works there")
+    assert str(failed.value).endswith("has no worker, for 0.2 s now")
 
 
 def test_a_file_that_the_workers_do_not_see_is_named(tmp_path: Path, cluster: Cluster) -> None:
