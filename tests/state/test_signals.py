@@ -161,6 +161,8 @@ def test_how_sources_are_read_is_kept(store: Store) -> None:
 
 def test_a_source_that_is_due_is_claimed_by_one_crawler(store: Store) -> None:
     for known in (Source(HOST), Source("https://b.example", tried=1, files={"/s": ("", "")})):
+        if known.tried:
+            write_sources(store, "sitemap", [known])
         assert claim_source(store, "sitemap", known, 7)
         assert not claim_source(store, "sitemap", known, 7)
         assert not claim_source(store, "sitemap", known, 8)
