@@ -112,7 +112,9 @@ class Discovery:
             request = request_of(replace(way, url=url), spider)
         else:
             request = None
-        if request is None or request.method != "GET" or not _is_on(request.url, named.origin):
+        if not isinstance(request, Request):  # a rule's function may return anything
+            return None
+        if request.method != "GET" or not _is_on(request.url, named.origin):
             return None
         if request.url != url:  # a rule has changed it
             if not _may_be_asked(request.url, spider):

@@ -3,8 +3,8 @@
 `meta["hacs"]` is False on a request that opts out, True on one that opts in, "record" on one whose page
 is only to be recorded, a `Prediction` on one that was ranked, and an `Outcome` or `NotObserved` once its
 response has come. `meta["hacs_care"]` is what HACS_PAGES says where the request does not.
-`meta["hacs_seed"]` marks what is ranked in the place of a start request, `meta["hacs_revisit"]` a known
-page that the crawl began with, `meta["hacs_of_list"]` and `meta["hacs_list"]` what a sitemap or feed
+`meta["hacs_seed"]` marks what is ranked in the place of a start request, `meta["hacs_revisit"]` what
+HACS has the crawl begin with, `meta["hacs_of_list"]` and `meta["hacs_list"]` what a sitemap or feed
 names, and `meta["hacs_after_form"]` what was reached after a form was posted.
 `meta["hacs_page"]` is the URL of the page that a request visits; redirects and retries keep it.
 `meta["hacs_unsent"]` marks a seed of a plan until it is sent, `meta["hacs_score"]` says what orders it,

@@ -190,6 +190,38 @@ def test_a_round_ends_however_far_away_redis_is(seeds: Path, hosts: Site, tmp_pa
     assert pages_of(hosts) == Counter(homepages)
 
 
+def test_each_sitemap_is_read_by_one_worker(fleet: Fleet, hosts: Site) -> None:
+    """Of a second fleet on the same state, too: within an hour nothing is read again."""
+    body = b"<urlset><url><loc>/~a0/</loc><lastmod>2026-01-01</lastmod></url></urlset>"
+    hosts.pages["/sitemap.xml"] = (200, {"Content-Type": "application/xml"}, body)
+    for name in ("test", "other"):
+        workers = [
+            fleet.start(one, "-a", "level=homepage", HACS_SIGNALS=100, HACS_FLEET=name)
+            for one in ("one", "two")
+        ]
+        crawls = [finish(worker) for worker in workers]
+        for crawl in crawls:
+            check_clean(crawl)
+        asked = [host for host, path, _ in hosts.requests if path == "/sitemap.xml"]
+        assert sorted(asked) == sorted(HOSTS)
+        read = [crawl.stat("hacs/signals/sources") for crawl in crawls]
+        assert sorted(read) == ([0, len(HOSTS)] if name == "test" else [0, 0])
+
+
+def test_two_fleets_that_plan_at_once_do_not_read_the_same_sitemap(
+    fleet: Fleet, hosts: Site
+) -> None:
+    hosts.pages["/sitemap.xml"] = (200, {"Content-Type": "application/xml"}, b"<urlset></urlset>")
+    workers = [
+        fleet.start(name, "-a", "level=homepage", HACS_SIGNALS=100, HACS_FLEET=name)
+        for name in ("one", "two")
+    ]
+    for worker in workers:
+        check_clean(finish(worker))
+    asked = Counter(host for host, path, _ in hosts.requests if path == "/sitemap.xml")
+    assert asked == Counter(HOSTS)
+
+
 def test_a_fleet_needs_a_server(tmp_path: Path) -> None:
     fleet = Fleet(f"sqlite:///{tmp_path}/state.db", tmp_path / "seeds.txt")
     crawl = finish(fleet.start("one"))
