@@ -6,6 +6,7 @@ lists were asked for in one way. What is not clear is left to the spider.
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import replace
@@ -96,6 +97,7 @@ class Discovery:
             await session.pages.patiently(note_tried, session.spider_name, origin, page_ids, now)
         for request in chosen.values():
             request.meta.update(hacs_seed=True, hacs_revisit=True, hacs_page=request.url)
+            request.meta["hacs_host"] = urlsplit(request.url).netloc.lower()
             request.meta.setdefault("depth", 1)
         session.stats.count("signals/discovered", len(chosen))
         return list(chosen.values())
@@ -148,7 +150,7 @@ def _may_be_asked(url: str, spider: Spider) -> bool:
     parts = urlsplit(url)
     host, domains = parts.hostname or "", getattr(spider, "allowed_domains", None) or ()
     is_inside = not domains or any(f".{host}".endswith(f".{one}".lower()) for one in domains)
-    words = [word.partition(".")[0] for word in parts.path.lower().split("/")]
+    words = [word.partition(".")[0] for word in re.split("[/;]", parts.path.lower())]
     for pair in parse_qsl(parts.query.lower(), keep_blank_values=True):
         words += pair
     return is_inside and _OF_SESSIONS.isdisjoint(words)

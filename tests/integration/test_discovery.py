@@ -129,7 +129,12 @@ def test_what_a_lying_feed_names_costs_nothing(any_spider: AnySpider, site: Site
         "http://[/item",
         "/item/" + "x" * 9_000,
     ]
-    outside += ["/item/login", "/item/3?action=logout", "/item/logout.php"]
+    outside += [
+        "/item/login",
+        "/item/3?action=logout",
+        "/item/logout.php",
+        "/item/login;jsessionid=3",
+    ]
     set_feed(site, *outside, *(f"/other/{number}" for number in range(12_000)))
     crawl = second_run(any_spider, site, SHOP)
     asked = site.visited()
@@ -198,6 +203,30 @@ def test_robots_txt_and_the_domains_of_the_spider_are_kept_to(
     site.pages["/robots.txt"] = (200, {}, b"User-agent: *\nDisallow: /item/99\n")
     assert second_run(any_spider, site, SHOP).stat("hacs/signals/discovered") == 1
     assert "/item/99" not in site.visited()
+
+
+@pytest.mark.parametrize("copied", ["{}", "response.meta"])
+def test_a_page_that_a_feed_names_leads_to_no_other_host(
+    any_spider: AnySpider, site: Site, copied: str
+) -> None:
+    set_site(site)
+    port = site.url.rpartition(":")[2]
+    site.pages["/item/98"] = (302, {"Location": f"http://127.0.0.9:{port}/item/0"}, b"")
+    site.pages["/item/97"] = (302, {"Location": "/item/99"}, b"")
+    set_feed(site, "/item/98", "/item/97")
+    # what the spider itself goes on to from there is not the feed's
+    more = f"""
+            if "/item/99" in response.url:
+                meta = {{**{copied}, "rule": 1}}
+                url = "http://127.0.0.9:{port}/own"
+                yield response.follow(url, self.parse_item, meta=meta, errback=lambda _: None)
+"""
+    crawl = second_run(any_spider, site, SHOP + more, ROBOTSTXT_OBEY=False)
+    assert crawl.stat("hacs/signals/discovered") == 2
+    assert crawl.stat("hacs/not_observed/refused") == 1
+    asked = [line for line in crawl.log.splitlines() if "127.0.0.9" in line]
+    assert asked
+    assert [line for line in asked if "/own" not in line] == []
 
 
 @pytest.mark.parametrize(
