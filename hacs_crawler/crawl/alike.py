@@ -101,16 +101,14 @@ def _ways(
     state: State, spider_name: str, urls: Mapping[int, str], seen: Sequence[int]
 ) -> dict[str, Asked]:
     """Return how like pages were asked for: three at least, in one way, and most of those there are."""
-    listed = Counter(map(pattern_of, urls.values()))
-    known = Counter(pattern_of(urls[page_id]) for page_id in seen)
+    patterns = {page_id: pattern_of(url) for page_id, url in urls.items()}
+    listed, known = Counter(patterns.values()), Counter(patterns[page_id] for page_id in seen)
     compared = seen[:MOST_ASKED]
-    asked = read_asked(state, spider_name, compared)
+    looked_at = Counter(patterns[page_id] for page_id in compared)
     found: dict[str, list[Asked]] = {}
-    for page_id in compared:
-        how = asked.get(page_id)
+    for page_id, how in read_asked(state, spider_name, compared).items():
         if how is not None:
-            found.setdefault(pattern_of(urls[page_id]), []).append(_way(how))
-    looked_at = Counter(pattern_of(urls[page_id]) for page_id in compared)
+            found.setdefault(patterns[page_id], []).append(_way(how))
     return {
         pattern: ways[0]
         for pattern, ways in found.items()
