@@ -99,7 +99,8 @@ class Discovery:
             request.meta.update(hacs_seed=True, hacs_revisit=True, hacs_page=request.url)
             request.meta["hacs_host"] = urlsplit(request.url).netloc.lower()
             request.meta.setdefault("depth", 1)
-        session.stats.count("signals/discovered", len(chosen))
+        if chosen:
+            session.stats.count("signals/discovered", len(chosen))
         return list(chosen.values())
 
     async def _request(self, named: Named, url: str) -> Request | None:
