@@ -11,6 +11,8 @@ from collections import Counter
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
+from threading import Event, Semaphore
+from typing import Any
 
 import pytest
 
@@ -208,16 +210,36 @@ def test_each_sitemap_is_read_by_one_worker(fleet: Fleet, hosts: Site) -> None:
         assert sorted(read) == ([0, len(HOSTS)] if name == "test" else [0, 0])
 
 
+class HeldPages(dict[str, tuple[int, dict[str, str], bytes]]):
+    """Pages of a site whose sitemaps are not answered before they may be."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked = Semaphore(0)
+        self.may_answer = Event()
+
+    def get(self, path: str, default: Any = None) -> Any:
+        if path == "/sitemap.xml":
+            self.asked.release()
+            self.may_answer.wait(60)
+        return super().get(path, default)
+
+
 def test_two_fleets_that_plan_at_once_do_not_read_the_same_sitemap(
     fleet: Fleet, hosts: Site
 ) -> None:
-    hosts.pages["/sitemap.xml"] = (200, {"Content-Type": "application/xml"}, b"<urlset></urlset>")
-    workers = [
-        fleet.start(name, "-a", "level=homepage", HACS_SIGNALS=100, HACS_FLEET=name)
-        for name in ("one", "two")
-    ]
-    for worker in workers:
-        check_clean(finish(worker))
+    pages = HeldPages()
+    pages.update(hosts.pages)
+    hosts.pages = pages
+    settings = {"HACS_SIGNALS": 100, "LOG_LEVEL": "INFO"}
+    first = fleet.start("one", "-a", "level=homepage", **settings)
+    for _ in HOSTS:
+        assert pages.asked.acquire(timeout=60)
+    second = fleet.start("two", "-a", "level=homepage", HACS_FLEET="other", **settings)
+    log = read_until(second, RANKED)
+    pages.may_answer.set()
+    check_clean(finish(first))
+    check_clean(finish(second, log))
     asked = Counter(host for host, path, _ in hosts.requests if path == "/sitemap.xml")
     assert asked == Counter(HOSTS)
 
