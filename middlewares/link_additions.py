@@ -136,7 +136,7 @@ class LinkAdditionsMiddleware:
                 session.pages.record(also)
             if not reason:
                 if session.sources is not None:
-                    session.sources.note(response, is_first=not recorded.before.visits)
+                    session.sources.note(response, url, is_first=not recorded.before.visits)
                 if is_to_be_asked_twice and visit.links is not None:
                     self._controls.begin(request, response, recorded)
                 if self._is_to_be_checked(request, response):

@@ -11,7 +11,7 @@ from scrapy.exceptions import IgnoreRequest
 from scrapy.http import Response
 
 from hacs_crawler.crawl.fleet_member import LeftToOthersError
-from hacs_crawler.crawl.meta import forget_copied_meta, page_url, prediction_of
+from hacs_crawler.crawl.meta import forget_copied_meta, leaves_host, page_url, prediction_of
 from hacs_crawler.crawl.page_cache import PageCache
 from hacs_crawler.crawl.session import Session
 from hacs_crawler.links import page_id_of
@@ -40,6 +40,8 @@ class PageMemoryMiddleware:
         """Have the page read; wait for it only where the request is to be conditional on it."""
         del spider
         forget_copied_meta(request)
+        if leaves_host(request):
+            raise IgnoreRequest("a signal leads to another host")
         asked = self._session.asked
         if asked is not None and request.method not in ("GET", "HEAD"):
             request.meta["hacs_after_form"] = True

@@ -19,7 +19,7 @@ from hacs_crawler.crawl.control import is_control
 from hacs_crawler.crawl.loop import call_later
 from hacs_crawler.crawl.scrapy_internals import Downloads, wake
 from hacs_crawler.crawl.session import Session
-from hacs_crawler.crawl.signals import is_for_signals
+from hacs_crawler.crawl.signal_requests import is_for_signals
 from hacs_crawler.utils.text import safe_logger
 
 logger = safe_logger(__name__)

@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+import textwrap
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,8 +20,11 @@ from hacs_crawler.state.address import open_store
 from hacs_crawler.state.database import State
 from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.state.page import Page
+from servers import Site
 
 ROOT = Path(__file__).parents[1]
+ADDONS = '{"hacs_crawler.addon.HacsAddon": 500}'
+DAYS = 86_400
 QUICK = (
     "AUTOTHROTTLE_ENABLED=False",
     "DOWNLOAD_DELAY=0",
@@ -85,6 +89,33 @@ class Project:
             return State(store, Estimation()).load([key]).get(key)
         finally:
             store.close()
+
+
+class AnySpider:
+    """A spider of somebody else's, run with the one line that switches HACS on."""
+
+    def __init__(self, folder: Path, site: Site) -> None:
+        self._folder = folder
+        self._site = site
+        self.days = 0
+
+    def run(self, code: str, *arguments: str, **settings: object) -> Crawl:
+        """Run a spider, `days` from now."""
+        file = self._folder / "any_spider.py"
+        file.write_text(textwrap.dedent(code))
+        options = {
+            "ADDONS": ADDONS,
+            "HACS_STATE": f"sqlite:///{self._folder}/state.db",
+            "HACS_CLOCK": "tests.clocks.later",
+            "HACS_CONTROLS": 0,
+            **settings,
+        }
+        named = [*QUICK, *(f"{name}={value}" for name, value in options.items())]
+        parts = [part for one in named for part in ("-s", one)]
+        command = ("runspider", str(file), "-a", f"url={self._site.url}", "-O", "-:json")
+        environment = {**os.environ, "HACS_TESTS_LATER": str(self.days * DAYS)}
+        done = forks.run("scrapy", (*command, *arguments, *parts), ROOT, environment=environment)
+        return Crawl(done.returncode, done.stderr.decode(), done.stdout.decode())
 
 
 def begin_rounds(

@@ -40,7 +40,9 @@ _OF_SCRAPY = (
     "retry_times",
     "max_retry",
 )
-_OF_CRAWL_SPIDER: Final = frozenset({"_callback", "_errback"})
+RULES_CALLBACK: Final = "_callback"
+"""What rules of a `CrawlSpider` have as callback: it calls theirs."""
+_OF_CRAWL_SPIDER: Final = frozenset({RULES_CALLBACK, "_errback"})
 """Methods that begin with an underscore, and are asked for all the same: those that rules use."""
 PLAIN: Final = ""
 """The name of no callback: `parse`, as Scrapy has it."""
@@ -286,7 +288,7 @@ def _method_of(name: str, spider: Spider) -> Any:
 
 def _has_rule(asked: Asked, spider: Spider) -> bool:
     """Whether the rule of a `CrawlSpider` that the page was found by is still there."""
-    if asked.callback != "_callback" or not isinstance(spider, CrawlSpider):
+    if asked.callback != RULES_CALLBACK or not isinstance(spider, CrawlSpider):
         return True
     rule = (asked.meta or {}).get("rule")
     return isinstance(rule, int) and 0 <= rule < len(spider._rules)  # noqa: SLF001 - its own index

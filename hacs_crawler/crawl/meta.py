@@ -3,8 +3,9 @@
 `meta["hacs"]` is False on a request that opts out, True on one that opts in, "record" on one whose page
 is only to be recorded, a `Prediction` on one that was ranked, and an `Outcome` or `NotObserved` once its
 response has come. `meta["hacs_care"]` is what HACS_PAGES says where the request does not.
-`meta["hacs_seed"]` marks what is ranked in the place of a start request, `meta["hacs_revisit"]` a known
-page that the crawl began with, `meta["hacs_of_list"]` and `meta["hacs_list"]` what a sitemap or feed
+`meta["hacs_seed"]` marks what is ranked in the place of a start request, `meta["hacs_revisit"]` what
+HACS has the crawl begin with, `meta["hacs_host"]` the host that a page may be asked for on which only a
+signal names, `meta["hacs_of_list"]` and `meta["hacs_list"]` what a sitemap or feed
 names, and `meta["hacs_after_form"]` what was reached after a form was posted.
 `meta["hacs_page"]` is the URL of the page that a request visits; redirects and retries keep it.
 `meta["hacs_unsent"]` marks a seed of a plan until it is sent, `meta["hacs_score"]` says what orders it,
@@ -20,6 +21,7 @@ long the answer took.
 from __future__ import annotations
 
 from typing import Any, Final, cast
+from urllib.parse import urlsplit
 
 from scrapy import Request
 
@@ -33,7 +35,7 @@ RECORD: Final = "record"
 
 _OF_ITS_OWN: Final = (
     *("hacs", "hacs_page", "hacs_planned", "hacs_control", "hacs_care", "hacs_seed"),
-    "hacs_needs_browser",
+    *("hacs_needs_browser", "hacs_host"),
 )
 """What a request whose meta was copied from another one's does not keep."""
 
@@ -126,6 +128,12 @@ def planned_meta(
 def hub_meta(url: str) -> dict[str, Any]:
     """Return the meta of a request for a hub of the instant tier, which is not ranked with the seeds."""
     return {"hacs": True, "hacs_unsent": True, "hacs_page": url}
+
+
+def leaves_host(request: Request) -> bool:
+    """Whether a page that only a source of signals names has led to a request to another host."""
+    host = request.meta.get("hacs_host")
+    return host is not None and host != urlsplit(request.url).netloc.lower()
 
 
 def take_unsent_mark(request: Request) -> bool:

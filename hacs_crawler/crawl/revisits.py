@@ -20,10 +20,12 @@ from hacs_crawler.crawl.asked import (
     request_of,
     used_callbacks,
 )
+from hacs_crawler.crawl.discovery import Discovery
 from hacs_crawler.crawl.scrapy_internals import wake
 from hacs_crawler.crawl.session import Session
 from hacs_crawler.exceptions import StateError
 from hacs_crawler.ranking.plan import plan_of_usable
+from hacs_crawler.ranking.selection import for_unseen
 from hacs_crawler.state import PAGES_A_CALL, State, without_future
 from hacs_crawler.utils.text import counted, safe_logger
 
@@ -58,19 +60,26 @@ class Revisits:
         self._crawler = crawler
         self._session = session
         self._after_form: list[Request] = []
+        self._discovery = Discovery(crawler, session)
 
     async def requests(self) -> AsyncIterator[Request]:
-        """Yield the requests for known pages that a crawl begins with; a failure ends the crawl."""
+        """Yield the requests that a crawl begins with; a failure ends the crawl.
+
+        They are for known pages, and for pages that only a sitemap or feed names.
+        """
         session, spider = self._session, self._crawler.spider
         config = session.config
         if config is None or config.revisit is None or spider is None or not session.is_open:
             return
         if session.ranker is not None:
             session.ranker.watch.is_reading = True
+        most, new = _most_new(config), []
         try:
             if session.sources is not None:
                 sites = await session.pages.patiently(_sites, spider.name)
-                await session.sources.listen_to_known(sites)
+                on_read = self._discovery.note if most else None
+                await session.sources.listen_to_known(sites, on_read)
+                new = await self._discovery.requests(most)
             choice = await session.pages.patiently(_chosen, config, spider, session.clock())
         except StateError as error:
             session.fail(str(error))
@@ -87,7 +96,7 @@ class Revisits:
             )
         self._keep_for_later(choice)
         session.stats.count("revisits", len(choice.requests))
-        for request in choice.requests:
+        for request in [*choice.requests, *new]:
             yield request
 
     def note_answer(self, response: Response, callback: str) -> None:
@@ -132,10 +141,21 @@ def _sites(state: State, spider_name: str) -> set[int]:
     return set(np.unique(rows["site"]).tolist())
 
 
-def _chosen(state: State, config: Config, spider: Spider, now: float) -> Choice:
-    """Return the best pages of those that the spider has asked for."""
+def _most(config: Config) -> int:
     number = config.ranking.budget if config.revisit == "budget" else config.revisit
     assert isinstance(number, int)  # noqa: S101 - checked with the settings
+    return number
+
+
+def _most_new(config: Config) -> int:
+    """Return for how many pages that were never seen the crawl may begin with requests."""
+    budget = config.ranking.budget
+    return for_unseen(_most(config) if budget is None else budget, config.ranking.discover) or 0
+
+
+def _chosen(state: State, config: Config, spider: Spider, now: float) -> Choice:
+    """Return the best pages of those that the spider has asked for."""
+    number = _most(config)
     page_ids = asked_pages(state, spider.name)
     rows, _ = without_future(state, page_ids, state.rows(page_ids), now)
     is_known = rows["visits"] > 0

@@ -174,7 +174,7 @@ class Session:
         self.care = Care(self.config.pages)
         if self.config.ranking.instant is not None:
             self.instant = InstantTier(self.config.ranking, self.config.round_minutes)
-        if self.config.signals and self.config.fleet is None:
+        if self.config.signals:
             self.sources = SignalSources(crawler, self, self.config.signals)
 
     @classmethod

@@ -64,6 +64,8 @@ from hacs_crawler.state.reestimation import Run, advanced, follow_prior, new_run
 from hacs_crawler.state.reputation import Reputations
 from hacs_crawler.state.signal_sources import (
     Source,
+    change_sources,
+    claim_source,
     known_sources,
     read_sources,
     source_id,
@@ -125,9 +127,11 @@ __all__ = [
     "as_of",
     "baselines_of",
     "chance_of_new_links",
+    "change_sources",
     "check_prediction",
     "check_state",
     "churn_of",
+    "claim_source",
     "claimed_of",
     "copy_of",
     "decode_page",

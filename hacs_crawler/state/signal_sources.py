@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Final
 
@@ -12,6 +12,7 @@ from hacs_crawler.state.store import Annotation, Store
 
 MOST_SITES: Final = 5_000
 """Of a source the sites of which it lists pages are remembered up to this many."""
+_TRIES: Final = 5
 
 
 def source_id(origin: str) -> int:
@@ -61,13 +62,54 @@ def known_sources(store: Store, kind: str, most: int) -> list[Source]:
 
 
 def write_sources(store: Store, kind: str, sources: Sequence[Source]) -> None:
-    """Keep how sources are read; of two that write one at once one counts."""
-    own = {source_id(source.origin): source for source in sources}
-    seen = store.annotations(_source(kind), list(own))
-    changes = [
-        Annotation(key, seen.get(key, b""), _source_bytes(source)) for key, source in own.items()
-    ]
-    store.annotate(_source(kind), changes)
+    """Keep how sources are read, whatever was kept of them before."""
+    given = {source_id(source.origin): source for source in sources}
+    change_sources(store, kind, list(given), lambda key, _: given[key])
+
+
+def change_sources(
+    store: Store,
+    kind: str,
+    keys: Sequence[int],
+    change: Callable[[int, Source | None], Source | None],
+) -> list[Source]:
+    """Change how sources are read, each as it is at that moment; returns those that were changed.
+
+    `change` is given a source's number and what is known of it; it returns None for one that stays. Of
+    two crawlers that change a source at once, one is given what the other wrote.
+    """
+    written: dict[int, Source] = {}
+    left = list(keys)
+    for _ in range(_TRIES):
+        seen = store.annotations(_source(kind), left) if left else {}
+        changed = {key: change(key, _source_of(seen.get(key, b""))) for key in left}
+        new = {key: source for key, source in changed.items() if source is not None}
+        left = list(
+            store.annotate(
+                _source(kind),
+                [
+                    Annotation(key, seen.get(key, b""), _source_bytes(source))
+                    for key, source in new.items()
+                ],
+            )
+        )
+        written |= {key: source for key, source in new.items() if key not in left}
+        if not left:
+            break
+    return list(written.values())
+
+
+def claim_source(store: Store, kind: str, source: Source, at: int) -> bool:
+    """Say that a source is about to be read; returns whether no other crawler said so since it was due.
+
+    `source` is what was known when that was found, `at` in seconds since 1970 UTC.
+    """
+
+    def claimed(_: int, now: Source | None) -> Source | None:
+        now = now or Source(source.origin)
+        return replace(now, tried=at) if now.tried == source.tried else None
+
+    return bool(change_sources(store, kind, [source_id(source.origin)], claimed))
 
 
 def _source_bytes(source: Source) -> bytes:

@@ -392,7 +392,8 @@ class SQLiteStore:
     def _annotations_of(self, kind: str, keys: Sequence[int]) -> dict[int, bytes]:
         query = (
             f"SELECT a.key, CAST(a.value AS BLOB) FROM json_each(?) AS j "  # noqa: S608
-            f"JOIN {self._annotations} AS a ON a.kind = ? AND a.key = j.value"
+            # JOIN alone would read all of that kind for each key
+            f"CROSS JOIN {self._annotations} AS a ON a.kind = ? AND a.key = j.value"
         )
         if not self._has_annotations:
             return {}

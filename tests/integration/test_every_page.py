@@ -3,19 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
-import textwrap
-from pathlib import Path
 
 import pytest
 from redis import Redis
 
-import forks
-from integration_support import QUICK, ROOT, Crawl
+from integration_support import AnySpider, Crawl
 from servers import Site
-
-ADDONS = '{"hacs_crawler.addon.HacsAddon": 500}'
-DAYS = 86_400
 
 SHOP = """
     from scrapy.linkextractors import LinkExtractor
@@ -37,38 +30,6 @@ SHOP = """
             links = [link.get() for link in response.css("a::attr(href)")]
             yield {"url": response.url, "links": links}
 """
-
-
-class AnySpider:
-    """A spider of somebody else's, run with the one line that switches HACS on."""
-
-    def __init__(self, folder: Path, site: Site) -> None:
-        self._folder = folder
-        self._site = site
-        self.days = 0
-
-    def run(self, code: str, *arguments: str, **settings: object) -> Crawl:
-        """Run a spider, `days` from now."""
-        file = self._folder / "any_spider.py"
-        file.write_text(textwrap.dedent(code))
-        options = {
-            "ADDONS": ADDONS,
-            "HACS_STATE": f"sqlite:///{self._folder}/state.db",
-            "HACS_CLOCK": "tests.clocks.later",
-            "HACS_CONTROLS": 0,
-            **settings,
-        }
-        named = [*QUICK, *(f"{name}={value}" for name, value in options.items())]
-        parts = [part for one in named for part in ("-s", one)]
-        command = ("runspider", str(file), "-a", f"url={self._site.url}", "-O", "-:json")
-        environment = {**os.environ, "HACS_TESTS_LATER": str(self.days * DAYS)}
-        done = forks.run("scrapy", (*command, *arguments, *parts), ROOT, environment=environment)
-        return Crawl(done.returncode, done.stderr.decode(), done.stdout.decode())
-
-
-@pytest.fixture
-def any_spider(tmp_path: Path, site: Site) -> AnySpider:
-    return AnySpider(tmp_path, site)
 
 
 def set_shop(site: Site, pages: int = 20, changed: tuple[int, ...] = (), day: int = 0) -> None:

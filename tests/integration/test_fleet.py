@@ -11,6 +11,8 @@ from collections import Counter
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
+from threading import Event, Semaphore
+from typing import Any
 
 import pytest
 
@@ -188,6 +190,58 @@ def test_a_round_ends_however_far_away_redis_is(seeds: Path, hosts: Site, tmp_pa
             fleet.kill()
     homepages = {page for page in all_pages() if page[1].endswith("/")}
     assert pages_of(hosts) == Counter(homepages)
+
+
+def test_each_sitemap_is_read_by_one_worker(fleet: Fleet, hosts: Site) -> None:
+    """Of a second fleet on the same state, too: within an hour nothing is read again."""
+    body = b"<urlset><url><loc>/~a0/</loc><lastmod>2026-01-01</lastmod></url></urlset>"
+    hosts.pages["/sitemap.xml"] = (200, {"Content-Type": "application/xml"}, body)
+    for name in ("test", "other"):
+        workers = [
+            fleet.start(one, "-a", "level=homepage", HACS_SIGNALS=100, HACS_FLEET=name)
+            for one in ("one", "two")
+        ]
+        crawls = [finish(worker) for worker in workers]
+        for crawl in crawls:
+            check_clean(crawl)
+        asked = [host for host, path, _ in hosts.requests if path == "/sitemap.xml"]
+        assert sorted(asked) == sorted(HOSTS)
+        read = [crawl.stat("hacs/signals/sources") for crawl in crawls]
+        assert sorted(read) == ([0, len(HOSTS)] if name == "test" else [0, 0])
+
+
+class HeldPages(dict[str, tuple[int, dict[str, str], bytes]]):
+    """Pages of a site whose sitemaps are not answered before they may be."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked = Semaphore(0)
+        self.may_answer = Event()
+
+    def get(self, path: str, default: Any = None) -> Any:
+        if path == "/sitemap.xml":
+            self.asked.release()
+            self.may_answer.wait(60)
+        return super().get(path, default)
+
+
+def test_two_fleets_that_plan_at_once_do_not_read_the_same_sitemap(
+    fleet: Fleet, hosts: Site
+) -> None:
+    pages = HeldPages()
+    pages.update(hosts.pages)
+    hosts.pages = pages
+    settings = {"HACS_SIGNALS": 100, "LOG_LEVEL": "INFO"}
+    first = fleet.start("one", "-a", "level=homepage", **settings)
+    for _ in HOSTS:
+        assert pages.asked.acquire(timeout=60)
+    second = fleet.start("two", "-a", "level=homepage", HACS_FLEET="other", **settings)
+    log = read_until(second, RANKED)
+    pages.may_answer.set()
+    check_clean(finish(first))
+    check_clean(finish(second, log))
+    asked = Counter(host for host, path, _ in hosts.requests if path == "/sitemap.xml")
+    assert asked == Counter(HOSTS)
 
 
 def test_a_fleet_needs_a_server(tmp_path: Path) -> None:

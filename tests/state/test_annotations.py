@@ -97,3 +97,20 @@ def test_a_file_of_before_has_none_and_gets_them(tmp_path: Path) -> None:
     assert keep(again, "asked", {5: b"a"}) == {}
     assert again.annotations("asked", [5]) == {5: b"a"}
     again.close()
+
+
+def test_a_file_reads_what_is_asked_and_not_all_of_its_kind(tmp_path: Path) -> None:
+    store = SQLiteStore(tmp_path / "state.db", "hacs")
+    keep(store, "asked", dict.fromkeys(range(5000), b"a"))
+    turns = 0
+
+    def count() -> int:
+        nonlocal turns
+        turns += 1
+        return 0
+
+    store._db.set_progress_handler(count, 1_000)
+    assert len(store.annotations("asked", range(500))) == 500
+    store._db.set_progress_handler(None, 0)
+    store.close()
+    assert turns < 100  # a search takes some 20 steps, all of the kind for each key 10 million

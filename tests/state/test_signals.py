@@ -20,11 +20,14 @@ from hacs_crawler.state import (
     State,
     Store,
     Visit,
+    change_sources,
+    claim_source,
     hear,
     known_sources,
     read_hearings,
     read_sources,
     refit_signals,
+    source_id,
     trusted_sources,
     write_sources,
 )
@@ -154,6 +157,34 @@ def test_how_sources_are_read_is_kept(store: Store) -> None:
     write_sources(store, "sitemap", [replace(source, tried=9)])
     assert [one.tried for one in known_sources(store, "sitemap", 10)] == [1, 9]
     assert known_sources(store, "feed", 10) == []
+
+
+def test_a_source_that_is_due_is_claimed_by_one_crawler(store: Store) -> None:
+    for known in (Source(HOST), Source("https://b.example", tried=1, files={"/s": ("", "")})):
+        if known.tried:
+            write_sources(store, "sitemap", [known])
+        assert claim_source(store, "sitemap", known, 7)
+        assert not claim_source(store, "sitemap", known, 7)
+        assert not claim_source(store, "sitemap", known, 8)
+        (kept,) = read_sources(store, "sitemap", [known.origin]).values()
+        assert kept == replace(known, tried=7)
+        assert claim_source(store, "sitemap", kept, 9)
+
+
+def test_of_two_that_change_a_source_at_once_the_second_sees_what_the_first_wrote(
+    store: Store,
+) -> None:
+    before: list[Source | None] = []
+
+    def late(_: int, now: Source | None) -> Source:
+        before.append(now)
+        if len(before) == 1:
+            write_sources(store, "feed", [Source(HOST, tried=3)])
+        return replace(now or Source(HOST), read=4)
+
+    assert change_sources(store, "feed", [source_id(HOST)], late) == [Source(HOST, 3, 4)]
+    assert before == [None, Source(HOST, 3)]
+    assert change_sources(store, "feed", [source_id(HOST)], lambda *_: None) == []
 
 
 def test_what_is_expected_of_a_new_source_is_fitted_to_those_known(store: Store) -> None:

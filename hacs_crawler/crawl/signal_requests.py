@@ -1,0 +1,213 @@
+"""Asks for the files of one source of signals: a host's sitemaps, or its feeds.
+
+Requests go through the project's downloader middlewares, its robots.txt and its delays, past the
+scheduler and the spider. A redirect to another host ends there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from urllib.parse import urljoin, urlsplit
+
+from scrapy import Request
+from scrapy.crawler import Crawler
+from scrapy.http import Response
+from scrapy.utils.defer import maybe_deferred_to_future
+
+from hacs_crawler.crawl.loop import Worker
+from hacs_crawler.crawl.scrapy_internals import download, is_closing
+from hacs_crawler.signals import (
+    MOST_BYTES,
+    Listing,
+    SignalError,
+    read_feed,
+    read_sitemap,
+    sitemaps_of_robots,
+)
+from hacs_crawler.state import Source
+from hacs_crawler.utils.text import safe_logger
+
+if TYPE_CHECKING:
+    from hacs_crawler.crawl.session import Session
+
+logger = safe_logger(__name__)
+
+FILES_A_HOST: Final = 8
+"""Of a host's sitemaps at most so many are read, those that its index says changed last."""
+REDIRECTS: Final = 2
+TIMEOUT_SECONDS: Final = 20.0
+_META: Final = {
+    "hacs": False,
+    "hacs_signal": True,
+    "dont_redirect": True,
+    "dont_retry": True,
+    "dont_cache": True,
+    "dont_merge_cookies": True,
+    "handle_httpstatus_all": True,
+    "download_timeout": TIMEOUT_SECONDS,
+    "download_maxsize": MOST_BYTES,
+    "download_warnsize": 0,
+}
+
+
+class Reading(NamedTuple):
+    """How one kind of source is read, and where it is looked for on a host of which none is known."""
+
+    parse: Callable[[bytes, str, int], Listing]
+    is_guessed: bool
+
+
+READINGS: Final = {"sitemap": Reading(read_sitemap, True)}
+if find_spec("feedparser") is not None:  # an extra: without it feeds are not asked for
+    READINGS["feed"] = Reading(read_feed, False)
+
+
+def is_for_signals(request: Request) -> bool:
+    """Whether a request is for a source of signals, and not for a page."""
+    return bool(request.meta.get("hacs_signal"))
+
+
+@dataclass(slots=True)
+class Found:
+    """What the files of one source showed together."""
+
+    pages: dict[str, int] = field(default_factory=dict)
+    undated: dict[str, int] = field(default_factory=dict)
+    """Pages of which it is not said when they changed; the values are 0."""
+    files: dict[str, tuple[str, str]] = field(default_factory=dict)
+    answers: int = 0
+    is_whole: bool = True
+    """Whether every file was read, or had not changed."""
+    is_unchanged: bool = False
+    """Whether one of them had not changed: what it lists is not in `pages`."""
+
+
+class SignalRequests:
+    """Asks for files of sources, with so many requests at most in a run or a round."""
+
+    def __init__(self, crawler: Crawler, session: Session, most: int) -> None:
+        self._crawler = crawler
+        self._session = session
+        self._most = most
+        self.left = most
+        """How many requests there may still be."""
+        self._worker = Worker()
+
+    def begin_round(self) -> None:
+        """Let as many requests be made again."""
+        self.left = self._most
+
+    def close(self) -> None:
+        """Let the thread end that reads files."""
+        self._worker.close()
+
+    @property
+    def may_ask(self) -> bool:
+        """Whether a request may be sent now."""
+        session = self._session
+        is_held = session.crew is not None and not session.crew.may_send()
+        is_over = session.failure is not None or is_closing(self._crawler)
+        return self.left > 0 and not is_held and not is_over
+
+    async def files(self, kind: str, source: Source, at: int) -> Found:
+        """Return what the files of a source show at second `at`, as far as requests last."""
+        found = Found()
+        waiting = list(source.files) or await self._guess(source.origin)
+        seen: set[str] = set()
+        while waiting and len(seen) < FILES_A_HOST:
+            url = waiting.pop(0)
+            if url in seen:
+                continue
+            seen.add(url)
+            response = await self._ask(url, source.files.get(url, ("", "")))
+            if response is None or (response.status not in {200, 304, 404, 410}):
+                found.is_whole = False
+                if url in source.files:
+                    found.files[url] = source.files[url]
+                continue
+            if response.status == 304:
+                found.answers += 1
+                found.is_unchanged = True
+                found.files[url] = source.files[url]
+                self._session.stats.count("signals/not_modified")
+                continue
+            if response.status != 200:
+                continue
+            listing = await self._parsed(kind, response, at)
+            if listing is None:
+                found.is_whole = False
+                continue
+            found.answers += 1
+            found.files[url] = tuple(  # type: ignore[assignment]
+                (response.headers.get(name) or b"").decode("latin-1")[:500]
+                for name in (b"ETag", b"Last-Modified")
+            )
+            waiting += [file for file in listing.files if file not in source.files]
+            for page, second in listing.pages.items():
+                found.pages[page] = max(second, found.pages.get(page, 0))
+            found.undated |= dict.fromkeys(listing.undated, 0)
+        if waiting:
+            found.is_whole = False
+        return found
+
+    async def _guess(self, origin: str) -> list[str]:
+        """Return where a host's sitemaps may be: where robots.txt says, else where most are."""
+        robots = await self._ask(f"{origin}/robots.txt", ("", ""), dont_obey_robotstxt=True)
+        named = []
+        if robots is not None and robots.status == 200:
+            named = sitemaps_of_robots(robots.body, robots.url)
+        return named or [f"{origin}/sitemap.xml"]
+
+    async def _parsed(self, kind: str, response: Response, at: int) -> Listing | None:
+        session = self._session
+        session.stats.count("signals/bytes", len(response.body))
+        read = READINGS[kind].parse
+        try:
+            listing = await maybe_deferred_to_future(
+                self._worker.run(read, response.body, response.url, at)
+            )
+        except SignalError as error:
+            session.stats.count("signals/unreadable")
+            logger.info("No signals: %s", error)
+            return None
+        session.stats.count("signals/pages", len(listing.pages))
+        if listing.unread:
+            session.stats.count("signals/passed_over", listing.unread)
+        return listing
+
+    async def _ask(self, url: str, validators: tuple[str, str], **meta: Any) -> Response | None:
+        """Return the answer to a request, None where there is none; follows redirects on its host."""
+        headers = zip(("If-None-Match", "If-Modified-Since"), validators, strict=True)
+        sent = {name: value for name, value in headers if value}
+        for _ in range(REDIRECTS + 1):
+            if not self.may_ask:
+                return None
+            self.left -= 1
+            self._session.stats.count("signals/requests")
+            request = Request(url, headers=sent, dont_filter=True, meta={**_META, **meta})
+            try:
+                response = await download(self._crawler, request)
+            except Exception as error:  # noqa: BLE001 - whatever the network does
+                logger.debug("No signals from %s: %r", url, error)
+                return None
+            if response.status not in {301, 302, 303, 307, 308}:
+                return response
+            target = urljoin(url, (response.headers.get(b"Location") or b"").decode("latin-1"))
+            if origin_of(target) is None or _netloc(target) != _netloc(url):
+                return None
+            url = target
+        return None
+
+
+def origin_of(url: str) -> str | None:
+    """Return scheme and host of a URL of the web, None for any other."""
+    parts = urlsplit(url)
+    is_web = parts.scheme in {"http", "https"} and parts.netloc
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2].lower()}" if is_web else None
+
+
+def _netloc(url: str) -> str:
+    return urlsplit(url).netloc.lower()
