@@ -12,22 +12,14 @@ from typing import Annotated, Any
 
 import typer
 
-from hacs_crawler.analysis import Table, table
+from hacs_crawler.analysis import Table, table_of_rows
 from hacs_crawler.cli.common import Set, opened, writing_to_stdout
-from hacs_crawler.cli.tables import (
-    Column,
-    Csv,
-    Parquet,
-    fitting,
-    markdown_lines,
-    terminal_width,
-    wrapped,
-    write_rows,
-)
+from hacs_crawler.cli.tables import Csv, Parquet, write_rows
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.experiment.answer import ArmSummary, Verdict, answer
 from hacs_crawler.experiment.text import ROWS, paragraphs
 from hacs_crawler.state import export_outcomes
+from hacs_crawler.utils.columns import Column, fitting, markdown_lines, terminal_width, wrapped
 from hacs_crawler.utils.files import replacing
 from hacs_crawler.utils.progress import Progress
 from hacs_crawler.utils.text import counted, safe_logger
@@ -117,8 +109,7 @@ def _tables(arms: Sequence[ArmSummary], width: int | None) -> Iterator[str]:
 
 def _rows(found: Verdict) -> Table:
     """Return a row for each arm."""
-    rows = [asdict(arm) for arm in found.arms]
-    return table({name: [row[name] for row in rows] for name in rows[0]}, texts=("arm",))
+    return table_of_rows([asdict(arm) for arm in found.arms], texts=("arm",))
 
 
 def _as_json(found: Verdict) -> dict[str, Any]:

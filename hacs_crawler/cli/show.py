@@ -17,7 +17,7 @@ from hacs_crawler.cli.common import Set, opened, say, writing_to_stdout
 from hacs_crawler.cli.host import show_host
 from hacs_crawler.cli.period import Period, parse_period, period_json, period_of, period_text
 from hacs_crawler.cli.rank import Json
-from hacs_crawler.cli.tables import Csv, Parquet, terminal_width, wrapped, write_rows
+from hacs_crawler.cli.tables import Csv, Parquet, write_rows
 from hacs_crawler.cli.text import days_text, interval_text
 from hacs_crawler.cli.visit_cost import VisitCost
 from hacs_crawler.config import Config
@@ -48,6 +48,7 @@ from hacs_crawler.state import (
     fates,
     histories,
 )
+from hacs_crawler.utils.columns import terminal_width, wrapped
 from hacs_crawler.utils.progress import Progress
 from hacs_crawler.utils.text import counted
 from hacs_crawler.utils.times import DAY
