@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 import os
 from typing import Annotated, Final
 
 import typer
 
 from hacs_crawler.cli.lazy import Entry, lazy_group
+from hacs_crawler.cli.log import log_to_terminal
 
 LOOK: Final = "Look: what is known, and what comes next"
 MOVE: Final = "Move: into a state, and out of it"
@@ -115,4 +115,4 @@ def main(
     del version
     if os.environ.get("NO_COLOR"):
         ctx.color = False
-    logging.basicConfig(format="%(levelname)s: %(message)s", level=logging.INFO)
+    log_to_terminal()

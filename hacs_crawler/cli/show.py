@@ -119,11 +119,11 @@ def show(  # noqa: PLR0917 - one for each option
 
     With --from or --to the rates of that period too, as they changed, as a plot. Of a host, show which
     parts of its links are left out because they change with every request. --csv and --parquet have a
-    row for each visit.
+    row for each visit, of a host one for each such part.
     """
     with opened(settings) as (config, state), writing_to_stdout():
         if _HOST.fullmatch(url):
-            show_host(state, url.lower(), json_=json_)
+            show_host(state, url.lower(), json_=json_, csv=csv, parquet=parquet)
             return
         now = config.clock()
         report = _report_of(url, parse_period(since, until), state, config, now)

@@ -109,6 +109,19 @@ def laid_out(columns: Sequence[Column], width: int | None) -> tuple[list[str], l
     return lines, dropped
 
 
+def side_by_side(
+    first: Column, columns: Sequence[Column], width: int | None, gap: int = len(_GAP), ends: int = 0
+) -> Iterator[list[Column]]:
+    """Yield the columns in as many tables as a width demands, each behind the first column."""
+    left = list(columns)
+    while left:
+        fits = len(left)
+        while fits > 1 and fitting([first, *left[:fits]], width, gap, ends)[1]:
+            fits -= 1
+        yield [first, *left[:fits]]
+        left = left[fits:]
+
+
 def left_out(
     dropped: Sequence[str], width: int | None, elsewhere: str = "--json and --csv have all"
 ) -> list[str]:
