@@ -48,6 +48,7 @@ SCORES: Final = {
     "log skill": 4,
 }
 """The columns of scores, with the weight of each where a table is too wide."""
+_ELSEWHERE: Final = "--json has all"
 BAR: Final = 30
 """How many characters the longest bar has."""
 
@@ -251,13 +252,13 @@ def score_table(found: Sequence[Group], width: int | None = None) -> Iterator[st
         Column("visits", [str(score.visits) for score in scores], 8),
         *_score_columns(scores),
     ]
-    return lines_of(columns, width)
+    return lines_of(columns, width, _ELSEWHERE)
 
 
 def score_lines(made: Fit, width: int | None = None) -> Iterator[str]:
     """Yield the scores before and after."""
     names = Column("", ["without", "corrected"], 9, is_text=True)
-    return lines_of([names, *_score_columns([made.raw, made.crossed])], width)
+    return lines_of([names, *_score_columns([made.raw, made.crossed])], width, _ELSEWHERE)
 
 
 def _score_columns(scores: Sequence[Expectation]) -> list[Column]:

@@ -265,5 +265,5 @@ def _summary(judged: Judged, width: int | None) -> Iterator[str]:
         Column("gini", medians(shape.gini), 3),
         Column("half-life", medians(shape.half_life), 4),
     ]
-    yield from lines_of(columns, width)
+    yield from lines_of(columns, width, "A wider terminal shows all")
     yield from wrapped("phi and what is right of it: medians; half-life in days", width)

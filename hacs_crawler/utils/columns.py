@@ -21,6 +21,7 @@ column goes."""
 TAIL_SHARE: Final = 0.6
 """How much of a shortened URL is its end, where pages of a site differ."""
 LEAST_WIDTH: Final = 40
+ELSEWHERE: Final = "--json and --csv have all"
 _GAP: Final = "  "
 
 
@@ -88,11 +89,16 @@ def fitting(
     return left, dropped
 
 
-def lines_of(columns: Sequence[Column], width: int | None) -> Iterator[str]:
-    """Yield the lines of a table, its titles first, and a line that names the columns left out."""
+def lines_of(
+    columns: Sequence[Column], width: int | None, elsewhere: str = ELSEWHERE
+) -> Iterator[str]:
+    """Yield the lines of a table, its titles first, and a line that names the columns left out.
+
+    `elsewhere` says where these are.
+    """
     lines, dropped = laid_out(columns, width)
     yield from lines
-    yield from left_out(dropped, width)
+    yield from left_out(dropped, width, elsewhere)
 
 
 def laid_out(columns: Sequence[Column], width: int | None) -> tuple[list[str], list[str]]:
@@ -122,9 +128,7 @@ def side_by_side(
         left = left[fits:]
 
 
-def left_out(
-    dropped: Sequence[str], width: int | None, elsewhere: str = "--json and --csv have all"
-) -> list[str]:
+def left_out(dropped: Sequence[str], width: int | None, elsewhere: str = ELSEWHERE) -> list[str]:
     """Return the lines that name columns left out, and where they are."""
     if not dropped:
         return []

@@ -140,6 +140,7 @@ def test_a_scores_table_keeps_what_was_predicted_and_found(hacs: Callable[..., R
     heads = [line for line in narrow.splitlines() if "predicted" in line and "found" in line]
     assert all("skill" in head for head in heads[:2])
     assert "#####" not in narrow
+    assert "--json has all)" in narrow
     assert "#####" in hacs(*COMMANDS["calibrate"], width=120).stdout
 
 
