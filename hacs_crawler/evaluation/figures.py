@@ -220,7 +220,8 @@ def captures(level: str, result: LevelResult) -> Plot:
             months, description.captured, where="mid", color=SERIES[1], label=f"{units} captured"
         )
         axes.set_ylim(0)
-        axes.xaxis.set_major_formatter(ConciseDateFormatter(axes.xaxis.get_major_locator()))
+        labels = ConciseDateFormatter(axes.xaxis.get_major_locator())  # type: ignore[no-untyped-call]
+        axes.xaxis.set_major_formatter(labels)
         axes.set_ylabel("number in a month")
         add_legend(figure, axes)
 
