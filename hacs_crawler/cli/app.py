@@ -55,8 +55,7 @@ COMMANDS: Final = {
     "forget": Entry(
         "host:forget",
         MOVE,
-        "Take all parts of a host's links for its own again, also those that changed with every "
-        "request.",
+        "Leave nothing out of a host's links any more, not even what changed with every request.",
     ),
     "estimate": Entry(
         "estimate:estimate", TUNE, "Fit the prior, and estimate every page's rate anew with it."
@@ -74,7 +73,7 @@ COMMANDS: Final = {
     "experiment": Entry(
         "experiment:experiment_app",
         COMPARE,
-        "Live experiments: policies compared on the sites that one crawls.",
+        "Live experiments: policies compared on the sites that you crawl.",
     ),
     "simulate": Entry(
         "simulate:simulate",

@@ -34,7 +34,7 @@ NOT_SET = (
 experiment_app = typer.Typer(
     add_completion=False,
     no_args_is_help=True,
-    help="Live experiments: policies compared on the sites that one crawls.",
+    help="Live experiments: policies compared on the sites that you crawl.",
 )
 
 

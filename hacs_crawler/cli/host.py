@@ -51,7 +51,7 @@ def _lines(known: Varying) -> Iterator[str]:
     if known.parts:
         left_out = ", ".join(map(str, sorted(known.parts)))
         yield f"  left out of its links, as control visits showed other ones each time: {left_out}"
-        yield f"  `hacs forget {known.host}` takes them for parts of its links again"
+        yield f"  `hacs forget {known.host}` keeps them as parts of its links again"
     if known.suspected:
         suspected = ", ".join(map(str, sorted(known.suspected)))
         yield f"  may be left out after another control visit: {suspected}"
@@ -61,7 +61,7 @@ def forget(
     host: Annotated[str, typer.Argument(help="a host, as in its pages' URLs: www.example.org")],
     settings: Set = None,
 ) -> None:
-    """Take all parts of a host's links for its own again, also those that changed with every request.
+    """Leave nothing out of a host's links any more, not even what changed with every request.
 
     The next visit of each of its pages is a baseline.
     """
@@ -71,5 +71,7 @@ def forget(
             logger.info("nothing was left out of the links of %s", host)
             return
         logger.info(
-            "%s are parts of the links of %s again", ", ".join(map(str, sorted(found.parts))), host
+            "no longer left out of the links of %s: %s",
+            host,
+            ", ".join(map(str, sorted(found.parts))),
         )
