@@ -13,7 +13,7 @@ import typer
 
 from hacs_crawler.analysis import table_of_rows
 from hacs_crawler.archive import open_source
-from hacs_crawler.cli.common import ending_in_a_line, say
+from hacs_crawler.cli.common import ending_in_a_line, say, writing_to_stdout
 from hacs_crawler.cli.interest_import import check_target, day_named, import_views, is_blank, write
 from hacs_crawler.cli.tables import Csv, Parquet, check_targets, write_rows
 from hacs_crawler.exceptions import HacsError
@@ -99,7 +99,7 @@ def fit(  # noqa: PLR0913, PLR0917 - one for each option
     Classes are temporal, steady, unknown (cut by the window's border) and unstable (see
     docs/interest.md). --json, --csv and --parquet have a row for each page.
     """
-    with ending_in_a_line():
+    with ending_in_a_line(), writing_to_stdout():
         if json_ is not None:
             check_target(json_, "--json")
         check_targets(csv, parquet)
@@ -130,7 +130,7 @@ def seeds(  # noqa: PLR0913, PLR0917 - one for each option
     parquet: Parquet = None,
 ) -> None:
     """List the sites, or the folders, whose pages are news, as a seed file for the spider scholar."""
-    with ending_in_a_line():
+    with ending_in_a_line(), writing_to_stdout():
         if output is not None:
             check_target(output, "-o")
         check_targets(csv, parquet)
