@@ -25,6 +25,8 @@ html_theme = "furo"
 html_title = "hacs-crawler"
 html_show_copyright = False
 html_additional_pages = {"index": "begin.html"}
+html_static_path = ["site/static"]
+html_css_files = ["site.css"]
 templates_path = ["site"]
 
 myst_heading_anchors = 4

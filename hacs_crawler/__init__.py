@@ -7,9 +7,11 @@ Scrapy's import of the add-on waits for what they do not use.
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
 
+TYPE_CHECKING = False  # typing's own takes long to load: until then Ctrl-C is Python's to answer
 if TYPE_CHECKING:
+    from typing import Any
+
     from hacs_crawler.addon import HacsAddon
     from hacs_crawler.analysis import Opened, Table, open, rank, simulate  # noqa: A004 - hacs.open
     from hacs_crawler.crawl.scheduler import HacsScheduler

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from hacs_crawler.analysis.tables import Table, table
+from hacs_crawler.analysis.tables import Table, table_of_rows
 from hacs_crawler.archive import parse_day, read_timelines
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.model import ESTIMATORS
@@ -64,4 +64,4 @@ def simulate(
 def standings_table(standings: Sequence[Standing]) -> Table:
     """Return a row for each standing: its budget, its score and its ratios; nan where undefined."""
     rows = [{"budget": one.budget, **one.as_json()} for one in standings]
-    return table({name: [row[name] for row in rows] for name in rows[0]}, texts=("policy",))
+    return table_of_rows(rows, texts=("policy",))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -125,6 +125,14 @@ def table(columns: Mapping[str, Iterable[Any]], texts: Iterable[str] = ()) -> Ta
             for name, values in columns.items()
         }
     )
+
+
+def table_of_rows(
+    rows: Sequence[Mapping[str, Any]], texts: Iterable[str] = (), names: Iterable[str] = ()
+) -> Table:
+    """Return a table of rows that have the same names, as `table` does; `names` are those of no rows."""
+    columns = rows[0] if rows else names
+    return table({name: [row[name] for row in rows] for name in columns}, texts)
 
 
 def _numbers(values: Iterable[Any]) -> Column:

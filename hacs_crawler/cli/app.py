@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 import os
 from typing import Annotated, Final
 
 import typer
 
 from hacs_crawler.cli.lazy import Entry, lazy_group
+from hacs_crawler.cli.log import log_to_terminal
 
 LOOK: Final = "Look: what is known, and what comes next"
 MOVE: Final = "Move: into a state, and out of it"
@@ -55,8 +55,7 @@ COMMANDS: Final = {
     "forget": Entry(
         "host:forget",
         MOVE,
-        "Take all parts of a host's links for its own again, also those that changed with every "
-        "request.",
+        "Leave nothing out of a host's links any more, not even what changed with every request.",
     ),
     "estimate": Entry(
         "estimate:estimate", TUNE, "Fit the prior, and estimate every page's rate anew with it."
@@ -74,7 +73,7 @@ COMMANDS: Final = {
     "experiment": Entry(
         "experiment:experiment_app",
         COMPARE,
-        "Live experiments: policies compared on the sites that one crawls.",
+        "Live experiments: policies compared on the sites that you crawl.",
     ),
     "simulate": Entry(
         "simulate:simulate",
@@ -115,4 +114,4 @@ def main(
     del version
     if os.environ.get("NO_COLOR"):
         ctx.color = False
-    logging.basicConfig(format="%(levelname)s: %(message)s", level=logging.INFO)
+    log_to_terminal()

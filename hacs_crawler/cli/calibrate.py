@@ -11,11 +11,11 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from hacs_crawler.analysis import Table, table
+from hacs_crawler.analysis import Table, table_of_rows
 from hacs_crawler.cli.clusters import Dask, workers_of
 from hacs_crawler.cli.common import Set, opened, say, writing_to_stdout
 from hacs_crawler.cli.rank import Json
-from hacs_crawler.cli.tables import Csv, Parquet, terminal_width, wrapped, write_rows
+from hacs_crawler.cli.tables import Csv, Parquet, write_rows
 from hacs_crawler.cluster import check_cluster
 from hacs_crawler.config import Config
 from hacs_crawler.ranking.calibration import (
@@ -34,13 +34,23 @@ from hacs_crawler.ranking.calibration import (
 from hacs_crawler.ranking.policies import Floats
 from hacs_crawler.state import Outcomes, State
 from hacs_crawler.statistics import Expectation, reliability, summary
+from hacs_crawler.utils.columns import Column, lines_of, terminal_width, wrapped
 from hacs_crawler.utils.progress import Progress
 from hacs_crawler.utils.text import counted, safe_logger
 
 logger = safe_logger(__name__)
 
 BINS: Final = 10
-SCORES: Final = ("predicted", "found", "Brier", "skill", "log loss", "skill")
+SCORES: Final = {
+    "predicted": 6,
+    "found": 7,
+    "Brier": 2,
+    "Brier skill": 5,
+    "log loss": 1,
+    "log skill": 4,
+}
+"""The columns of scores, with the weight of each where a table is too wide."""
+_ELSEWHERE: Final = "--json has all"
 BAR: Final = 30
 """How many characters the longest bar has."""
 
@@ -108,9 +118,8 @@ def calibrate(  # noqa: PLR0917 - one for each option
             typer.echo(json.dumps(_as_json(found, all_), indent=1))
         elif not write_rows(_bin_rows(all_), csv, parquet):
             width = terminal_width()
-            for line in chain(score_table(found), *map(_lines, all_)):
-                for part in wrapped(line, width) if _is_sentence(line) else (line,):
-                    say(part)
+            for line in chain(score_table(found, width), *(_lines(one, width) for one in all_)):
+                say(line)
 
 
 def _remove_all(state: State) -> None:
@@ -153,22 +162,24 @@ def _calibrated(
     return Calibrated(model, outcomes, made, None, action)
 
 
-def _lines(one: Calibrated) -> Iterator[str]:
+def _lines(one: Calibrated, width: int | None) -> Iterator[str]:
     """Yield what there is to say of a model."""
     yield ""
     if one.made is None:
-        yield f"{one.model}: {one.action}"
+        yield from wrapped(f"{one.model}: {one.action}", width)
     else:
-        yield (
+        title = (
             f"{one.model}: without correction, and corrected by the visits of other sites "
             f"({FOLDS} parts)"
         )
-        yield from score_lines(one.made)
+        yield from wrapped(title, width)
+        yield from score_lines(one.made, width)
         yield ""
-        yield from bin_table(one.made, one.outcomes)
+        yield from bin_table(one.made, one.outcomes, width)
         yield ""
-        yield one.action
-    yield from _advice(one)
+        yield from wrapped(one.action, width)
+    for sentence in _advice(one):
+        yield from wrapped(sentence, width)
 
 
 def _advice(one: Calibrated) -> Iterator[str]:
@@ -197,10 +208,6 @@ def _advice(one: Calibrated) -> Iterator[str]:
         "were changed; HACS_LINKS_DENY for links that change by themselves, on the pages that "
         "`hacs report` lists as churning."
     )
-
-
-def _is_sentence(line: str) -> bool:
-    return "  " not in line
 
 
 def _chances(outcomes: Outcomes) -> Floats:
@@ -242,31 +249,37 @@ def _score_json(score: Expectation) -> dict[str, float | None]:
 
 
 def _bin_rows(models: Sequence[Calibrated]) -> Table:
-    """Return a row for each bin of each model; raises HacsError where nothing could be fitted."""
+    """Return a row for each bin of each model, none where nothing could be fitted."""
     rows = [
         {"model": one.model, **row}
         for one in models
         if one.made is not None
         for row in _bins(one.made, one.outcomes)
     ]
-    names = rows[0] if rows else ("model", *_BIN)
-    return table({name: [row[name] for row in rows] for name in names}, texts=("model",))
+    return table_of_rows(rows, texts=("model",), names=("model", *_BIN))
 
 
-def score_table(found: Sequence[Group]) -> Iterator[str]:
+def score_table(found: Sequence[Group], width: int | None = None) -> Iterator[str]:
     """Yield a table of the predictions as they were made, by policy and model."""
-    rows = []
-    for group in found:
-        score = group.score()
-        rows.append([group.policy, group.model, str(score.visits), *_scores(score)])
-    titles = ["policy", "model", "visits", *SCORES]
-    return _aligned([titles, *rows], texts=2)
+    scores = [group.score() for group in found]
+    columns = [
+        Column("policy", [group.policy for group in found], 9, is_text=True),
+        Column("model", [group.model for group in found], 3, is_text=True),
+        Column("visits", [str(score.visits) for score in scores], 8),
+        *_score_columns(scores),
+    ]
+    return lines_of(columns, width, _ELSEWHERE)
 
 
-def score_lines(made: Fit) -> Iterator[str]:
+def score_lines(made: Fit, width: int | None = None) -> Iterator[str]:
     """Yield the scores before and after."""
-    rows = [["without", *_scores(made.raw)], ["corrected", *_scores(made.crossed)]]
-    return _aligned([["", *SCORES], *rows], texts=1)
+    names = Column("", ["without", "corrected"], 9, is_text=True)
+    return lines_of([names, *_score_columns([made.raw, made.crossed])], width, _ELSEWHERE)
+
+
+def _score_columns(scores: Sequence[Expectation]) -> list[Column]:
+    by_title = zip(SCORES.items(), zip(*map(_scores, scores), strict=True), strict=True)
+    return [Column(title, cells, weight) for (title, weight), cells in by_title]
 
 
 def _scores(score: Expectation) -> list[str]:
@@ -309,25 +322,27 @@ def _bins(made: Fit, outcomes: Outcomes) -> list[dict[str, float]]:
     ]
 
 
-def bin_table(made: Fit, outcomes: Outcomes) -> Iterator[str]:
+def bin_table(made: Fit, outcomes: Outcomes, width: int | None = None) -> Iterator[str]:
     """Yield the reliability diagram as a table: predicted, corrected, and found, in per cent.
 
     A bar is as long as the share found, and has a mark where that predicted without correction is.
     """
     bins = _bins(made, outcomes)
     longest = max(*(one["predicted"] for one in bins), *(one["found"] for one in bins), 1e-9)
-    rows = [
-        [
-            str(one["visits"]),
-            *(_percent(one[name]) for name in ("predicted", "corrected", "found")),
-            f"{_percent(one['low'])} to {_percent(one['high'])}",
-            _bar(one["found"] / longest, one["predicted"] / longest),
-        ]
-        for one in bins
+    shares = {
+        name: [_percent(one[name]) for one in bins] for name in ("predicted", "corrected", "found")
+    }
+    intervals = [f"{_percent(one['low'])} to {_percent(one['high'])}" for one in bins]
+    bars = [_bar(one["found"] / longest, one["predicted"] / longest) for one in bins]
+    columns = [
+        Column("visits", [str(one["visits"]) for one in bins], 4),
+        Column("predicted", shares["predicted"], 6),
+        Column("corrected", shares["corrected"], 3),
+        Column("found", shares["found"], 5),
+        Column("95 % interval", intervals, 2),
+        Column("found, and | where predicted", bars, 1, is_text=True),
     ]
-    bar_title = "found, and | where predicted".ljust(BAR)
-    titles = ["visits", "predicted", "corrected", "found", "95 % interval", bar_title]
-    return _aligned([titles, *rows], texts=0)
+    return lines_of(columns, width)
 
 
 def _bar(share: float, mark: float) -> str:
@@ -342,14 +357,3 @@ def _percent(share: float) -> str:
 
 def _skill(skill: float) -> str:
     return "-" if math.isnan(skill) else f"{100.0 * skill:+.1f} %"
-
-
-def _aligned(rows: Sequence[Sequence[str]], texts: int) -> Iterator[str]:
-    """Yield rows in columns of one width, the first `texts` of them flush left, the others right."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        cells = [
-            cell.ljust(width) if place < texts else cell.rjust(width)
-            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ]
-        yield "  ".join(cells).rstrip()

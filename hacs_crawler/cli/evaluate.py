@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -12,23 +12,37 @@ from typing import Annotated, Any, Final
 import numpy as np
 import typer
 
+from hacs_crawler.analysis import table_of_rows
 from hacs_crawler.archive import parse_day, read_timelines
 from hacs_crawler.cli.clusters import Dask, workers_of
-from hacs_crawler.cli.common import Set, ending_in_a_line, opened
+from hacs_crawler.cli.common import Set, ending_in_a_line, opened, writing_to_stdout
+from hacs_crawler.cli.tables import Csv, Parquet, check_targets, write_rows
 from hacs_crawler.cluster import check_cluster
 from hacs_crawler.crawl.seeds import read_seeds
 from hacs_crawler.evaluation.figures import check_matplotlib, plots
 from hacs_crawler.evaluation.histories import History, from_pages, from_timelines
-from hacs_crawler.evaluation.instant import evaluate_instant, instant_json, instant_text
+from hacs_crawler.evaluation.instant import (
+    evaluate_instant,
+    instant_json,
+    instant_rows,
+    instant_text,
+)
 from hacs_crawler.evaluation.localized_tables import (
     LocalizedEvaluation,
     evaluate_localized,
     localized_json,
+    localized_rows,
     localized_text,
 )
 from hacs_crawler.evaluation.paper import Evaluation, choose_period, day_name, evaluate
 from hacs_crawler.evaluation.report import check_jinja, report
-from hacs_crawler.evaluation.tables import as_json, ordering_csv, selection_csv, table_text
+from hacs_crawler.evaluation.tables import (
+    as_json,
+    ordering_csv,
+    selection_csv,
+    selection_rows,
+    table_text,
+)
 from hacs_crawler.evaluation.update_points import (
     Chunk,
     in_chunks,
@@ -38,6 +52,7 @@ from hacs_crawler.evaluation.update_points import (
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.links import DEEPEST
 from hacs_crawler.model import THRESHOLD_DAYS
+from hacs_crawler.utils.columns import terminal_width
 from hacs_crawler.utils.files import replacing
 from hacs_crawler.utils.progress import Progress
 from hacs_crawler.utils.text import safe_logger
@@ -86,6 +101,8 @@ def evaluate_command(  # noqa: PLR0913, PLR0917 - one for each option
         Path | None, typer.Option(help="a folder for tables (CSV) and figures (SVG, PNG)")
     ] = None,
     json_: Annotated[Path | None, typer.Option("--json", help="a file for all numbers")] = None,
+    csv: Csv = None,
+    parquet: Parquet = None,
     report_: Annotated[
         Path | None, typer.Option("--report", help="a file for all as one HTML page")
     ] = None,
@@ -111,28 +128,36 @@ def evaluate_command(  # noqa: PLR0913, PLR0917 - one for each option
 
     With `--paper instant`: how well sites that are news are told by their page views, on synthetic
     webs, beside a manual list (Table 1).
+
+    --csv and --parquet have the rows of Table I, of Singh's a row for each number, of the seed lists a
+    row for each list.
     """
-    with ending_in_a_line():
+    with ending_in_a_line(), writing_to_stdout():
+        check_targets(csv, parquet)
+        width = terminal_width()
         if dask is not None:
             check_cluster(dask)
         if paper is Paper.INSTANT:
             given = pages, updates, captures, since, until, seeds, output, report_, settings
             if closed or any(one is not None for one in given):
-                raise HacsError("--paper instant takes --dask and --json, and no other option")
-            _instant(json_, dask)
+                raise HacsError(
+                    "--paper instant takes --dask, --json, --csv and --parquet, and no other option"
+                )
+            _instant(json_, csv, parquet, width, dask)
             return
         if paper is Paper.SINGH:
             others = since, until, seeds, output, report_, settings
             if closed or any(one is not None for one in others):
                 raise HacsError(
                     "--paper singh takes --pages, --updates, --captures, --synthetic-pages, "
-                    "--threshold-days, --seed, --dask and --json, and no other option"
+                    "--threshold-days, --seed, --dask, --json, --csv and --parquet, and no other "
+                    "option"
                 )
             files = (pages, updates, captures)
             localized = _localized(files, synthetic_pages, threshold_days, seed, dask)
             if json_ is not None:
                 _write_json(json_, localized_json(localized))
-            typer.echo(localized_text(localized))
+            _tell(localized_rows(localized), localized_text(localized, width), csv, parquet)
             return
         if (synthetic_pages, threshold_days, seed) != (None, None, None):
             raise HacsError("--synthetic-pages, --threshold-days and --seed go with --paper singh")
@@ -146,7 +171,7 @@ def evaluate_command(  # noqa: PLR0913, PLR0917 - one for each option
             levels = _from_state(settings, seeds, _deepest(depth or "links"))
         result = _evaluated(levels, bounds, dask, is_closed=closed)
         _write(result, output, json_, report_)
-        typer.echo(table_text(result))
+        _tell(list(selection_rows(result)), table_text(result, width), csv, parquet)
 
 
 def _day(text: str | None, name: str) -> float | None:
@@ -266,7 +291,19 @@ def _localized(
         )
 
 
-def _instant(json_: Path | None, dask: str | None) -> None:
+def _tell(
+    rows: Sequence[Mapping[str, Any]], text: str, csv: Path | None, parquet: Path | None
+) -> None:
+    """Write the rows to the files that were asked for, and print the text."""
+    texts = {name for row in rows for name, value in row.items() if isinstance(value, str)}
+    write_rows(table_of_rows(rows, texts), csv, parquet)
+    if csv != Path("-"):
+        typer.echo(text)
+
+
+def _instant(
+    json_: Path | None, csv: Path | None, parquet: Path | None, width: int | None, dask: str | None
+) -> None:
     with workers_of(dask) as workers, Progress("evaluate") as progress:
         result = evaluate_instant(
             np.random.default_rng(0),
@@ -275,7 +312,7 @@ def _instant(json_: Path | None, dask: str | None) -> None:
         )
     if json_ is not None:
         _write_json(json_, instant_json(result))
-    typer.echo(instant_text(result))
+    _tell(instant_rows(result), instant_text(result, width), csv, parquet)
 
 
 def _write_json(target: Path, body: dict[str, Any]) -> None:

@@ -12,22 +12,14 @@ from typing import Annotated, Any
 
 import typer
 
-from hacs_crawler.analysis import Table, table
+from hacs_crawler.analysis import Table, table_of_rows
 from hacs_crawler.cli.common import Set, opened, writing_to_stdout
-from hacs_crawler.cli.tables import (
-    Column,
-    Csv,
-    Parquet,
-    fitting,
-    markdown_lines,
-    terminal_width,
-    wrapped,
-    write_rows,
-)
+from hacs_crawler.cli.tables import Csv, Parquet, write_rows
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.experiment.answer import ArmSummary, Verdict, answer
 from hacs_crawler.experiment.text import ROWS, paragraphs
 from hacs_crawler.state import export_outcomes
+from hacs_crawler.utils.columns import Column, markdown_lines, side_by_side, terminal_width, wrapped
 from hacs_crawler.utils.files import replacing
 from hacs_crawler.utils.progress import Progress
 from hacs_crawler.utils.text import counted, safe_logger
@@ -42,7 +34,7 @@ NOT_SET = (
 experiment_app = typer.Typer(
     add_completion=False,
     no_args_is_help=True,
-    help="Live experiments: policies compared on the sites that one crawls.",
+    help="Live experiments: policies compared on the sites that you crawl.",
 )
 
 
@@ -107,18 +99,13 @@ def _tables(arms: Sequence[ArmSummary], width: int | None) -> Iterator[str]:
     """Yield the arms as tables with a column an arm, in as many tables as the width demands."""
     titles = Column("arm", list(ROWS), 1, is_text=True)
     columns = [Column(arm.arm, [cell(arm) for cell in ROWS.values()], 0) for arm in arms]
-    while columns:
-        fits = len(columns)
-        while fits > 1 and fitting([titles, *columns[:fits]], width, gap=3, ends=4)[1]:
-            fits -= 1
-        yield "\n".join(markdown_lines([titles, *columns[:fits]], None))
-        columns = columns[fits:]
+    for part in side_by_side(titles, columns, width, gap=3, ends=4):
+        yield "\n".join(markdown_lines(part, None))
 
 
 def _rows(found: Verdict) -> Table:
     """Return a row for each arm."""
-    rows = [asdict(arm) for arm in found.arms]
-    return table({name: [row[name] for row in rows] for name in rows[0]}, texts=("arm",))
+    return table_of_rows([asdict(arm) for arm in found.arms], texts=("arm",))
 
 
 def _as_json(found: Verdict) -> dict[str, Any]:

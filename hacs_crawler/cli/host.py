@@ -3,41 +3,65 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from hacs_crawler.analysis import Table, table_of_rows
 from hacs_crawler.cli.common import Set, opened, say
+from hacs_crawler.cli.tables import write_rows
 from hacs_crawler.links import Varying
 from hacs_crawler.state import State, forget_varying, read_varying
+from hacs_crawler.utils.columns import terminal_width, wrapped
 from hacs_crawler.utils.text import safe_logger
 
 logger = safe_logger(__name__)
 
 
-def show_host(state: State, host: str, *, json_: bool) -> None:
+def show_host(
+    state: State, host: str, *, json_: bool, csv: Path | None, parquet: Path | None
+) -> None:
     """Show which parts of a host's links change with every request, as far as is known."""
     known = read_varying(state).get(host, Varying(host))
     if json_:
         typer.echo(json.dumps({"host": host, **known.to_json()}, indent=2))
-        return
-    say(host)
+    elif not write_rows(_rows(known), csv, parquet):
+        for line in _lines(known):
+            for part in wrapped(line, terminal_width(), "  "):
+                say(part)
+
+
+def _rows(known: Varying) -> Table:
+    """Return a row for each part of the host's links that is left out, or may be."""
+    rows = [
+        {"host": known.host, "part": str(part), "is_left_out": is_left_out}
+        for parts, is_left_out in ((known.parts, True), (known.suspected, False))
+        for part in sorted(parts)
+    ]
+    names = ("host", "part", "is_left_out")
+    return table_of_rows(rows, texts=names[:2], names=names)
+
+
+def _lines(known: Varying) -> Iterator[str]:
+    yield known.host
     if not known.parts and not known.suspected:
-        say("  nothing is left out of its links")
+        yield "  nothing is left out of its links"
     if known.parts:
         left_out = ", ".join(map(str, sorted(known.parts)))
-        say(f"  left out of its links, as control visits showed other ones each time: {left_out}")
-        say(f"  `hacs forget {host}` takes them for parts of its links again")
+        yield f"  left out of its links, as control visits showed other ones each time: {left_out}"
+        yield f"  `hacs forget {known.host}` keeps them as parts of its links again"
     if known.suspected:
         suspected = ", ".join(map(str, sorted(known.suspected)))
-        say(f"  may be left out after another control visit: {suspected}")
+        yield f"  may be left out after another control visit: {suspected}"
 
 
 def forget(
     host: Annotated[str, typer.Argument(help="a host, as in its pages' URLs: www.example.org")],
     settings: Set = None,
 ) -> None:
-    """Take all parts of a host's links for its own again, also those that changed with every request.
+    """Leave nothing out of a host's links any more, not even what changed with every request.
 
     The next visit of each of its pages is a baseline.
     """
@@ -47,5 +71,7 @@ def forget(
             logger.info("nothing was left out of the links of %s", host)
             return
         logger.info(
-            "%s are parts of the links of %s again", ", ".join(map(str, sorted(found.parts))), host
+            "no longer left out of the links of %s: %s",
+            host,
+            ", ".join(map(str, sorted(found.parts))),
         )

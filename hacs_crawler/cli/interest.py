@@ -11,9 +11,11 @@ from typing import Annotated
 import numpy as np
 import typer
 
+from hacs_crawler.analysis import table_of_rows
 from hacs_crawler.archive import open_source
-from hacs_crawler.cli.common import ending_in_a_line, say
+from hacs_crawler.cli.common import ending_in_a_line, say, writing_to_stdout
 from hacs_crawler.cli.interest_import import check_target, day_named, import_views, is_blank, write
+from hacs_crawler.cli.tables import Csv, Parquet, check_targets, write_rows
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.interest import (
     HOURS,
@@ -26,10 +28,11 @@ from hacs_crawler.interest import (
     ViewsError,
     day_text,
     hours_by,
+    hub_rows,
     hubs_of,
     judge,
     rows_json,
-    seed_lines,
+    seed_line,
     sign_of_cut,
     signs_of_window,
     window_of,
@@ -37,6 +40,8 @@ from hacs_crawler.interest import (
 )
 from hacs_crawler.model import CLASSES, UNSTABLE
 from hacs_crawler.report.interest import interest_html
+from hacs_crawler.utils.arrays import FloatArray
+from hacs_crawler.utils.columns import Column, lines_of, terminal_width, wrapped
 from hacs_crawler.utils.progress import Progress
 from hacs_crawler.utils.text import safe_logger
 from hacs_crawler.utils.times import DAY
@@ -75,7 +80,7 @@ _Burden = Annotated[
 
 
 @interest_app.command()
-def fit(  # noqa: PLR0917 - one for each option
+def fit(  # noqa: PLR0913, PLR0917 - one for each option
     views: _ViewsFile,
     model: Annotated[str, typer.Option(help="anchored, or the paper's own fit: paper")] = MODELS[0],
     days: _Days = 60,
@@ -86,20 +91,26 @@ def fit(  # noqa: PLR0917 - one for each option
     json_: Annotated[
         Path | None, typer.Option("--json", help="a file: a row for each page")
     ] = None,
+    csv: Csv = None,
+    parquet: Parquet = None,
 ) -> None:
     """Fit a log-normal curve to each page's views, and tell which pages are news.
 
     Classes are temporal, steady, unknown (cut by the window's border) and unstable (see
-    docs/interest.md).
+    docs/interest.md). --json, --csv and --parquet have a row for each page.
     """
-    with ending_in_a_line():
+    with ending_in_a_line(), writing_to_stdout():
         if json_ is not None:
             check_target(json_, "--json")
+        check_targets(csv, parquet)
         judged = _judged(views, days, until, min_views, _rules(model, best_days, share))
         if json_ is not None:
             write(json_, rows_json(judged))
-        for line in _summary(judged):
-            typer.echo(line)
+        if csv is not None or parquet is not None:
+            write_rows(table_of_rows(list(judged.rows()), ("page", "class")), csv, parquet)
+        if Path("-") not in {json_, csv}:
+            for line in _summary(judged, terminal_width()):
+                typer.echo(line)
 
 
 @interest_app.command()
@@ -115,30 +126,34 @@ def seeds(  # noqa: PLR0913, PLR0917 - one for each option
     best_days: _BestDays = 3,
     share: _Share = None,
     model: Annotated[str, typer.Option(help="anchored or paper")] = MODELS[0],
+    csv: Csv = None,
+    parquet: Parquet = None,
 ) -> None:
     """List the sites, or the folders, whose pages are news, as a seed file for the spider scholar."""
-    with ending_in_a_line():
+    with ending_in_a_line(), writing_to_stdout():
         if output is not None:
             check_target(output, "-o")
+        check_targets(csv, parquet)
         _check_kind(by)
         judged = _judged(views, days, until, min_views, _rules(model, best_days, share))
         hubs = hubs_of(judged, by)
         chosen = hubs.listed(None if burden is not None else top, burden)
-        lines = list(seed_lines(hubs, chosen))
-        if not lines:
+        rows = list(hub_rows(hubs, chosen))
+        if not rows:
             why = (
                 "no page is temporal" if not chosen.size else "their pages are paths: import --site"
             )
             raise ViewsError(f"there is no {by} to list: {why}")
-        if output is None:
-            for line in lines:
-                say(line)
-        else:
-            write(output, (f"{line}\n".encode() for line in lines))
+        is_written = write_rows(table_of_rows(rows, ("url",)), csv, parquet)
+        if output is not None:
+            write(output, (f"{seed_line(row)}\n".encode() for row in rows))
+        elif not is_written:
+            for row in rows:
+                say(seed_line(row))
         pages, temporal = hubs.places.judged[chosen].sum(), hubs.places.temporal[chosen].sum()
         logger.info(
             "%d of %d %ss: %d of their %d judged pages are temporal, of %d temporal pages in all",
-            len(lines),
+            len(rows),
             len(hubs.urls),
             by,
             temporal,
@@ -225,24 +240,30 @@ def _views(path: Path) -> Views:
     return views
 
 
-def _summary(judged: Judged) -> Iterator[str]:
+def _summary(judged: Judged, width: int | None) -> Iterator[str]:
     window, shape = judged.window, judged.shape
     hours = " by the hour" if window.bins_a_day == HOURS else ""
-    yield (
+    head = (
         f"{len(window.pages)} pages, {day_text(window.first_day)} to "
         f"{day_text(window.first_day + window.days - 1)}{hours}; {window.left_out} with too few views "
         "left out"
     )
+    yield from wrapped(head, width)
     n = judged.rules.best_days
-    titles = ("class", "pages", "views", f"phi({n})", f"best {n} days", "gini", "half-life")
-    yield "  ".join(f"{title:>11}" for title in titles)
-    phi, totals = judged.curves.phi(n), judged.totals
-    for code, name in enumerate(CLASSES[: UNSTABLE + 1]):
-        rows = judged.classes == code
-        cells = [name, str(int(rows.sum())), f"{totals[rows].sum():.0f}"]
-        cells.extend(
-            f"{np.median(values[rows]):.3f}" if rows.any() else "-"
-            for values in (phi, shape.best_share, shape.gini, shape.half_life)
-        )
-        yield "  ".join(f"{cell:>11}" for cell in cells)
-    yield "phi and what is right of it: medians; half-life in days"
+    names, totals = CLASSES[: UNSTABLE + 1], judged.totals
+    rows = [judged.classes == code for code in range(len(names))]
+
+    def medians(values: FloatArray) -> list[str]:
+        return [f"{np.median(values[of]):.3f}" if of.any() else "-" for of in rows]
+
+    columns = [
+        Column("class", names, 9, is_text=True),
+        Column("pages", [str(int(of.sum())) for of in rows], 8),
+        Column("views", [f"{totals[of].sum():.0f}" for of in rows], 6),
+        Column(f"phi({n})", medians(judged.curves.phi(n)), 7),
+        Column(f"best {n} days", medians(shape.best_share), 5),
+        Column("gini", medians(shape.gini), 3),
+        Column("half-life", medians(shape.half_life), 4),
+    ]
+    yield from lines_of(columns, width, "A wider terminal shows all")
+    yield from wrapped("phi and what is right of it: medians; half-life in days", width)

@@ -13,12 +13,13 @@ import typer
 from hacs_crawler.analysis import Table, plan_table
 from hacs_crawler.cli.clusters import Dask, OpenedShard, Shards, opened_shards
 from hacs_crawler.cli.common import Set, place_of, say, writing_to_stdout
-from hacs_crawler.cli.tables import Column, Csv, Parquet, lines_of, terminal_width, write_rows
+from hacs_crawler.cli.tables import Csv, Parquet, write_rows
 from hacs_crawler.cli.text import days_text, interval_text
 from hacs_crawler.cluster import connected
 from hacs_crawler.config import Config
 from hacs_crawler.ranking.distributed import distributed_plan
 from hacs_crawler.ranking.plan import Plan, make_plan
+from hacs_crawler.utils.columns import Column, lines_of, terminal_width
 from hacs_crawler.utils.progress import Progress
 from hacs_crawler.utils.text import printable, safe_logger
 

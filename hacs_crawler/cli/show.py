@@ -17,7 +17,7 @@ from hacs_crawler.cli.common import Set, opened, say, writing_to_stdout
 from hacs_crawler.cli.host import show_host
 from hacs_crawler.cli.period import Period, parse_period, period_json, period_of, period_text
 from hacs_crawler.cli.rank import Json
-from hacs_crawler.cli.tables import Csv, Parquet, terminal_width, wrapped, write_rows
+from hacs_crawler.cli.tables import Csv, Parquet, write_rows
 from hacs_crawler.cli.text import days_text, interval_text
 from hacs_crawler.cli.visit_cost import VisitCost
 from hacs_crawler.config import Config
@@ -48,6 +48,7 @@ from hacs_crawler.state import (
     fates,
     histories,
 )
+from hacs_crawler.utils.columns import terminal_width, wrapped
 from hacs_crawler.utils.progress import Progress
 from hacs_crawler.utils.text import counted
 from hacs_crawler.utils.times import DAY
@@ -118,11 +119,11 @@ def show(  # noqa: PLR0917 - one for each option
 
     With --from or --to the rates of that period too, as they changed, as a plot. Of a host, show which
     parts of its links are left out because they change with every request. --csv and --parquet have a
-    row for each visit.
+    row for each visit, of a host one for each such part.
     """
     with opened(settings) as (config, state), writing_to_stdout():
         if _HOST.fullmatch(url):
-            show_host(state, url.lower(), json_=json_)
+            show_host(state, url.lower(), json_=json_, csv=csv, parquet=parquet)
             return
         now = config.clock()
         report = _report_of(url, parse_period(since, until), state, config, now)

@@ -18,14 +18,7 @@ from hacs_crawler.analysis import standings_table, write_whole
 from hacs_crawler.archive import Timelines, parse_day, read_timelines, read_versions
 from hacs_crawler.cli.clusters import Dask
 from hacs_crawler.cli.common import ending_in_a_line, writing_to_stdout
-from hacs_crawler.cli.tables import (
-    Column,
-    Csv,
-    Parquet,
-    markdown_lines,
-    terminal_width,
-    write_rows,
-)
+from hacs_crawler.cli.tables import Csv, Parquet, write_rows
 from hacs_crawler.cluster import connected
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.model import ESTIMATORS
@@ -36,6 +29,7 @@ from hacs_crawler.simulation.signals import SignalHabits
 from hacs_crawler.simulation.simulation import Scenario
 from hacs_crawler.simulation.tournament import Standing, compare
 from hacs_crawler.state import UPDATES, Estimation
+from hacs_crawler.utils.columns import Column, markdown_lines, terminal_width
 from hacs_crawler.utils.progress import Progress
 from hacs_crawler.utils.text import safe_logger
 from hacs_crawler.utils.times import DAY

@@ -1,18 +1,11 @@
-"""Rows for a terminal: columns that do not fit are left out, URLs shortened, sentences wrapped."""
+"""Rows as files: what `--csv` and `--parquet` write."""
 
 from __future__ import annotations
 
-import os
-import shutil
-import sys
-import textwrap
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated
 
 import typer
-from rich.cells import cell_len, set_cell_size
 
 from hacs_crawler.analysis import Table
 from hacs_crawler.exceptions import HacsError
@@ -23,135 +16,17 @@ Csv = Annotated[
 ]
 Parquet = Annotated[Path | None, typer.Option("--parquet", help="a file for the rows as Parquet")]
 
-ELLIPSIS: Final = "…"
-LEAST_URL: Final = 24
-URL_SHARE: Final = 0.4
-"""Below this share of the line, or so many characters, a URL hardly tells pages apart: rather another
-column goes."""
-TAIL_SHARE: Final = 0.6
-"""How much of a shortened URL is its end, where pages of a site differ."""
-LEAST_WIDTH: Final = 40
-_GAP: Final = "  "
 
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """A column as it is shown: its cells, and its weight: the lightest goes first.
-
-    Numbers are flush right. A `wide` column takes what is left of the line, and is shortened in the
-    middle.
-    """
-
-    title: str
-    cells: Sequence[str]
-    weight: float
-    is_text: bool = False
-    is_wide: bool = False
-
-    @property
-    def width(self) -> int:
-        """The width of its widest cell."""
-        return max(cell_len(self.title), *map(cell_len, self.cells), 0)
-
-    def least(self, line: int) -> int:
-        """Return the width below which it is of no use in a line of that width."""
-        return (
-            min(self.width, max(LEAST_URL, int(URL_SHARE * line))) if self.is_wide else self.width
-        )
-
-
-def terminal_width() -> int | None:
-    """Return the width of what lines are written for; None where they go to a file or a pipe.
-
-    COLUMNS says it for any of them.
-    """
-    told = os.environ.get("COLUMNS", "")
-    if told.isdecimal() and int(told):
-        return max(int(told), LEAST_WIDTH)
-    if sys.stdout is None or not sys.stdout.isatty():
-        return None
-    return max(shutil.get_terminal_size().columns, LEAST_WIDTH)
-
-
-def fitting(
-    columns: Sequence[Column], width: int | None, gap: int = len(_GAP), ends: int = 0
-) -> tuple[list[Column], list[str]]:
-    """Return the columns that fit into a width, and the titles of those left out, lightest first.
-
-    `gap` is how many characters stand between columns, `ends` those around all of them.
-    """
-    left, dropped = list(columns), []
-    while width is not None and len(left) > 1:
-        if sum(one.least(width) for one in left) + gap * (len(left) - 1) + ends <= width:
-            break
-        lightest = min(left, key=lambda one: one.weight)
-        left.remove(lightest)
-        dropped.append(lightest.title)
-    return left, dropped
-
-
-def lines_of(columns: Sequence[Column], width: int | None) -> Iterator[str]:
-    """Yield the lines of a table, its titles first, and a line that names the columns left out."""
-    shown, dropped = fitting(columns, width)
-    widths = _widths(shown, width, len(_GAP) * (len(shown) - 1))
-    for cells in zip(*([one.title, *one.cells] for one in shown), strict=True):
-        aligned = (
-            _cell(cell, one, space) for cell, one, space in zip(cells, shown, widths, strict=True)
-        )
-        yield _GAP.join(aligned).rstrip()
-    yield from _left_out(dropped, width)
-
-
-def markdown_lines(columns: Sequence[Column], width: int | None) -> Iterator[str]:
-    """Yield the same as a table in Markdown."""
-    shown, dropped = fitting(columns, width, gap=3, ends=4)
-    widths = _widths(shown, width, 3 * (len(shown) - 1) + 4)
-    rows = list(zip(*([one.title, *one.cells] for one in shown), strict=True))
-    rule = [
-        "-" * space if one.is_text else "-" * (space - 1) + ":"
-        for one, space in zip(shown, widths, strict=True)
-    ]
-    for row in (rows[0], rule, *rows[1:]):
-        aligned = (
-            _cell(cell, one, space) for cell, one, space in zip(row, shown, widths, strict=True)
-        )
-        yield f"| {' | '.join(aligned)} |"
-    yield from _left_out(dropped, width)
-
-
-def wrapped(text: str, width: int | None, indent: str = "") -> list[str]:
-    """Return a sentence in lines of a width, those after the first behind `indent`."""
-    if width is None or cell_len(text) <= width:
-        return [text]
-    return textwrap.wrap(
-        text,
-        width,
-        subsequent_indent=indent,
-        break_long_words=False,
-        break_on_hyphens=False,
-        drop_whitespace=True,
-    )
-
-
-def shortened(text: str, width: int) -> str:
-    """Return a text in a width, without its middle where it is longer: both ends tell pages apart."""
-    if cell_len(text) <= width:
-        return text
-    text = text.partition("://")[2] or text  # what is cut cannot be followed anyway
-    if cell_len(text) <= width:
-        return text
-    tail = int(TAIL_SHARE * (width - 1))
-    end = text[len(text) - tail :] if tail else ""
-    while cell_len(end) > tail:
-        end = end[1:]
-    return set_cell_size(text, width - 1 - cell_len(end)).rstrip() + ELLIPSIS + end
+def check_targets(csv: Path | None, parquet: Path | None) -> None:
+    """Raise HacsError where a file that was asked for cannot be one, before the work is done."""
+    for target, option in ((csv, "--csv"), (parquet, "--parquet")):
+        if target not in {None, Path("-")} and (target.is_dir() or not target.parent.is_dir()):
+            raise HacsError(f"{option} {target}: allowed is a file in a folder that exists")
 
 
 def write_rows(rows: Table, csv: Path | None, parquet: Path | None) -> bool:
     """Write rows to the files that were asked for; return whether there was one. Raises HacsError."""
-    for target, option in ((csv, "--csv"), (parquet, "--parquet")):
-        if target not in {None, Path("-")} and (target.is_dir() or not target.parent.is_dir()):
-            raise HacsError(f"{option} {target}: allowed is a file in a folder that exists")
+    check_targets(csv, parquet)
     if csv == Path("-"):
         for line in rows.csv_text().splitlines():
             typer.echo(printable(line))
@@ -160,29 +35,3 @@ def write_rows(rows: Table, csv: Path | None, parquet: Path | None) -> bool:
     if parquet is not None:
         rows.to_parquet(parquet)
     return csv is not None or parquet is not None
-
-
-def _widths(shown: Sequence[Column], width: int | None, between: int) -> list[int]:
-    if width is None:
-        return [one.width for one in shown]
-    spare = max(width - between - sum(one.least(width) for one in shown), 0)
-    widths = []
-    for one in shown:
-        more = min(one.width - one.least(width), spare)
-        widths.append(one.least(width) + more)
-        spare -= more
-    return widths
-
-
-def _cell(text: str, column: Column, width: int) -> str:
-    text = shortened(text, width) if column.is_wide else text
-    space = " " * (width - cell_len(text))
-    return text + space if column.is_text else space + text
-
-
-def _left_out(dropped: Sequence[str], width: int | None) -> Iterator[str]:
-    if dropped:
-        yield from wrapped(
-            f"(not shown at this width: {'; '.join(reversed(dropped))}. --json and --csv have all)",
-            width,
-        )

@@ -68,7 +68,7 @@ class CrawlStats:
         return bool(self._causes) and not self.answers
 
     def count_not_observed(self, reason: str) -> None:
-        """Count a request that brought no observation of its page."""
+        """Count a request by which its page was not observed."""
         self.count("not_observed")
         self.count(f"not_observed/{reason}")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from hacs_crawler.demo.news import READ_DAYS, NewsWeb
@@ -17,6 +18,10 @@ from hacs_crawler.demo.news_server import LOG_FILE
 from hacs_crawler.demo.screen import Screen
 
 _COLUMNS = ("time", "news site", "blog", "homepages", "stories", "found", "after")
+_VISITS = slice(1, 4)
+_WIDE = 12
+"""Characters of a column where the terminal is wide enough."""
+_AFTER = 9
 
 
 class NewsScreen(Screen):
@@ -41,16 +46,22 @@ class NewsScreen(Screen):
             f"{TIER_MINUTES:.0f} minutes; {BUDGET} visits an hour are shared by halves. The list is "
             f"made anew from the log after half of the time.\n"
         )
-        self.console.print(
-            f"  {'':16}visits, so far{'':21}stories, so far", style="dim", highlight=False
-        )
-        self.console.print("  " + "".join(f"{name:<12}" for name in _COLUMNS).rstrip(), style="dim")
+        widths = self._widths()
+        visits = sum(widths[_VISITS])
+        head = f"{'':{widths[0]}}{'visits, so far':<{visits}}stories, so far"
+        self.console.print(f"  {head}", style="dim", highlight=False)
+        self.console.print(_line(_COLUMNS, widths), style="dim")
 
     def hour(self, standing: Standing) -> None:
         """Write the line of an hour."""
         moment = f"{datetime.fromtimestamp(standing.at, UTC):%H:%M}"
         cells = (moment, *standing.visits, standing.appeared, standing.found, _minutes(standing))
-        self.say("  " + "".join(f"{cell!s:<12}" for cell in cells).rstrip())
+        self.say(_line(cells, self._widths()))
+
+    def _widths(self) -> list[int]:
+        if self.console.width >= 2 + _WIDE * len(_COLUMNS):
+            return [_WIDE] * len(_COLUMNS)
+        return [*(max(len(name) + 1, 6) for name in _COLUMNS[:-1]), _AFTER]
 
     def news_result(self, web: NewsWeb, standing: Standing) -> None:
         """Say what came out."""
@@ -63,6 +74,11 @@ class NewsScreen(Screen):
             highlight=False,
         )
         self.say(f"Homepages and the blog had {homes + blog} visits beside.\n")
+
+
+def _line(cells: Sequence[object], widths: Sequence[int]) -> str:
+    aligned = (f"{cell!s:<{width}}" for cell, width in zip(cells, widths, strict=True))
+    return f"  {''.join(aligned)}".rstrip()
 
 
 def _minutes(standing: Standing) -> str:

@@ -11,9 +11,9 @@ from hacs_crawler.demo.rounds import DAYS, RoundScore, budget_of
 from hacs_crawler.demo.web import Web
 
 BAR: Final = 20
-"""Characters of the longest bar."""
+"""Characters of the longest bar, where the terminal is wide enough."""
+FIRST_COLUMNS: Final = 26
 STEPS: Final = "▏▎▍▌▋▊▉█"
-COLUMN: Final = BAR + 6
 NAMES: Final = ("HACS", "Last-Obs")
 STYLES: Final = ("bold green", "yellow")
 
@@ -23,6 +23,7 @@ class Screen:
 
     def __init__(self, console: Console) -> None:
         self.console = console
+        self._column = min(BAR + 6, (console.width - FIRST_COLUMNS) // len(NAMES))
 
     def say(self, text: str = "") -> None:
         """Write a line as it is, folded to the terminal's width."""
@@ -54,7 +55,7 @@ class Screen:
             f"captures. The web is at {address}{web.pages[0].path}\n"
         )
         self.say("Visits that found new links, so far")
-        names = "".join(f"{name:<{COLUMN}}" for name in NAMES)
+        names = "".join(f"{name:<{self._column}}" for name in NAMES)
         self.console.print(f"  {'day':<12}{'visits':<12}{names}".rstrip(), style="dim")
 
     def round(self, standing: RoundScore, most: float) -> None:
@@ -62,8 +63,8 @@ class Screen:
         visits = " + ".join(map(str, standing.visits))
         line = f"  {day(standing.at):<12}{visits:<12}"
         for hits, style in zip(standing.hits, STYLES, strict=True):
-            text = f"{_bar(hits / most)} {hits}"
-            line += f"[{style}]{text:<{COLUMN}}[/]"
+            text = f"{_bar(hits / most, self._column - 6)} {hits}"
+            line += f"[{style}]{text:<{self._column}}[/]"
         self.console.print(line, highlight=False)
 
     def result(self, standing: RoundScore, to_be_found: tuple[int, ...]) -> None:
@@ -103,6 +104,6 @@ def day(second: float) -> str:
     return f"{datetime.fromtimestamp(second, UTC):%Y-%m-%d}"
 
 
-def _bar(share: float) -> str:
-    eighths = round(8 * BAR * min(1.0, share))
+def _bar(share: float, longest: int) -> str:
+    eighths = round(8 * longest * min(1.0, share))
     return "█" * (eighths // 8) + (STEPS[eighths % 8 - 1] if eighths % 8 else "")

@@ -209,6 +209,8 @@ def captures(level: str, result: LevelResult) -> Plot:
     description = result.description
 
     def draw(figure: Figure) -> None:
+        from matplotlib.dates import ConciseDateFormatter  # noqa: PLC0415 - an extra
+
         axes = figure.subplots()
         months = np.array(description.months, "datetime64[M]")
         of_all = "captures" if level == "homepage" else "captures of their pages"
@@ -218,6 +220,8 @@ def captures(level: str, result: LevelResult) -> Plot:
             months, description.captured, where="mid", color=SERIES[1], label=f"{units} captured"
         )
         axes.set_ylim(0)
+        labels = ConciseDateFormatter(axes.xaxis.get_major_locator())  # type: ignore[no-untyped-call]
+        axes.xaxis.set_major_formatter(labels)
         axes.set_ylabel("number in a month")
         add_legend(figure, axes)
 
@@ -350,4 +354,5 @@ def _draw_check(axes: Axes, check: PoissonCheck, units: str) -> None:
     middles = check.edges[:-1] + width / 2
     axes.bar(middles, check.observed, width * 0.9, color=SERIES[0], label="observed")
     axes.plot(middles, check.expected, "o-", color=SERIES[1], label="expected")
+    axes.set_ylim(0, None if check.intervals else 1)
     axes.set_ylabel("share")

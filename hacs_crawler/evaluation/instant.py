@@ -24,6 +24,7 @@ from hacs_crawler.model import (
     score_places,
 )
 from hacs_crawler.utils.arrays import BoolArray, FloatArray, IndexArray
+from hacs_crawler.utils.columns import Column, lines_of, wrapped
 
 WEBS: Final = 4
 """What comes out is the mean over so many webs."""
@@ -216,29 +217,56 @@ def instant_json(result: InstantEvaluation) -> dict[str, Any]:
     }
 
 
-def instant_text(result: InstantEvaluation) -> str:
-    """Return the tables as text."""
+def instant_rows(result: InstantEvaluation) -> list[dict[str, Any]]:
+    """Return a row for each list, for each rule and for each list that was published; None for none."""
+    found = instant_json(result)
+    return [
+        {
+            "table": table,
+            "name": name,
+            **{column: row.get(column) for column in ("precision", "recall", "f", "pages")},
+        }
+        for table in ("table1", "published", "classes")
+        for name, row in found[table].items()
+    ]
+
+
+def instant_text(result: InstantEvaluation, width: int | None = None) -> str:
+    """Return the tables as text, in lines of a width if there is one."""
     facts = result.facts
     order = sorted(result.table1, key=lambda name: -result.table1[name].f)
     best, *others = (f"{TITLES[name]} ({result.table1[name].f:.3f})" for name in order)
-    lines = [
-        f"Conclusion: the best list by F is {best}, before {', '.join(others)}.",
-        "",
-        f"{WEBS} synthetic webs of about {facts['sites']:.0f} sites and {facts['pages']:.0f} pages, "
-        f"{100 * facts['temporal share']:.1f} % of these temporal; means, lists of {LISTED} sites",
-        "",
-        f"{'Table 1':<45} precision  recall      F   pages",
-    ]
-    lines += [_line(name, one) for name, one in result.table1.items()]
-    lines += [
-        f"{f'published: {TITLES[name]}':<45} {numbers[0]:>9.3f} {numbers[1]:>7.3f} "
-        f"{numbers[2]:>6.3f}       -"
+    lists = {TITLES[name]: _cells(one) for name, one in result.table1.items()}
+    published = {
+        f"published: {TITLES[name]}": [*(f"{number:.3f}" for number in numbers), "-"]
         for name, numbers in PAPER.items()
+    }
+    classes = {TITLES[name]: _cells(one) for name, one in result.classes.items()}
+    parts = [
+        wrapped(f"Conclusion: the best list by F is {best}, before {', '.join(others)}.", width),
+        wrapped(
+            f"{WEBS} synthetic webs of about {facts['sites']:.0f} sites and {facts['pages']:.0f} "
+            f"pages, {100 * facts['temporal share']:.1f} % of these temporal; means, lists of "
+            f"{LISTED} sites",
+            width,
+        ),
+        _table("Table 1", lists | published, width),
+        _table("Pages told to be temporal by", classes, width),
     ]
-    lines += ["", f"{'Pages told to be temporal by':<45} precision  recall      F   pages"]
-    lines += [_line(name, one) for name, one in result.classes.items()]
-    return "\n".join(lines)
+    return "\n\n".join("\n".join(part) for part in parts)
 
 
-def _line(name: str, one: Found) -> str:
-    return f"{TITLES[name]:<45} {one.precision:>9.3f} {one.recall:>7.3f} {one.f:>6.3f} {one.pages:>7.0f}"
+def _cells(one: Found) -> list[str]:
+    return [f"{one.precision:.3f}", f"{one.recall:.3f}", f"{one.f:.3f}", f"{one.pages:.0f}"]
+
+
+def _table(title: str, rows: Mapping[str, Sequence[str]], width: int | None) -> list[str]:
+    numbers = (("precision", 7), ("recall", 6), ("F", 8), ("pages", 5))
+    columns = [
+        Column(title, list(rows), 9, is_text=True, is_wide=True),
+        *(
+            Column(name, [row[place] for row in rows.values()], weight)
+            for place, (name, weight) in enumerate(numbers)
+        ),
+    ]
+    return list(lines_of(columns, width))

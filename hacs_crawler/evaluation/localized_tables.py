@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final
@@ -19,6 +19,7 @@ from hacs_crawler.evaluation.localized_error import (
 from hacs_crawler.evaluation.localized_visits import LocalizedVisits
 from hacs_crawler.evaluation.update_points import Chunk
 from hacs_crawler.model import MIN_POINTS, Kind
+from hacs_crawler.utils.columns import Column, laid_out, side_by_side, wrapped
 
 KINDS: Final = tuple(kind.name.lower() for kind in Kind)
 REFERENCE: Final = "weibull"
@@ -29,6 +30,7 @@ READING_TITLES: Final[Mapping[str, str]] = MappingProxyType(
         "points": "the time up to which i updates are expected against the i-th update",
     }
 )
+_BY_ESTIMATOR: Final = ("table2", "table3", "table4", "figure1")
 _SIZES: Final = {
     **{str(size): size for size in range(MIN_POINTS, MOST_POINTS + 1)},
     f"{MOST_POINTS + 1}+": MOST_POINTS + 1,
@@ -147,36 +149,59 @@ def _ratio(value: float, number: float) -> float | None:
     return float(value / number) if number else None
 
 
-def localized_text(result: LocalizedEvaluation) -> str:
-    """Return the tables as they are printed."""
+def localized_rows(result: LocalizedEvaluation) -> list[dict[str, Any]]:
+    """Return every number of the tables and the figure in a row: table, reading, row, column, value."""
+    found = localized_json(result)
+    rows = [
+        {"table": "table1", "reading": "", "row": name, "column": "", "value": value}
+        for name, value in found["table1"].items()
+    ]
+    readings = {"next": found, **found["readings"], "": {"table4": found["table4"]}}
+    rows += [
+        {"table": table, "reading": reading, "row": name, "column": column, "value": value}
+        for reading, tables in readings.items()
+        for table in _BY_ESTIMATOR
+        for name, values in tables.get(table, {}).items()
+        for column, value in values.items()
+        if (table == "table4") == (not reading)
+    ]
+    return rows
+
+
+def localized_text(result: LocalizedEvaluation, width: int | None = None) -> str:
+    """Return the tables as they are printed, in lines of a width if there is one."""
     found = localized_json(result)
     parts = [
-        _conclusion(found),
-        f"Table 1: the data ({result.data}); updates of a page count t(0)",
-        _rows(["", ""], [[name, _shown(value, 1)] for name, value in found["table1"].items()]),
+        wrapped(_conclusion(found), width),
+        wrapped(f"Table 1: the data ({result.data}); updates of a page count t(0)", width),
+        _facts(found["table1"], width),
     ]
     for name, title in READING_TITLES.items():
         tables = found if name == "next" else found["readings"][name]
         parts += [
-            f"Table 2, {name}: average squared error in days², {title}",
-            _by_estimator(tables["table2"], 2),
-            f"Table 3, {name}: windows, in %, in which the row's error is below the column's",
-            _by_estimator(tables["table3"], 1),
+            wrapped(f"Table 2, {name}: average squared error in days², {title}", width),
+            _by_estimator(tables["table2"], 2, width),
+            wrapped(
+                f"Table 3, {name}: windows, in %, in which the row's error is below the column's",
+                width,
+            ),
+            _by_estimator(tables["table3"], 1, width),
         ]
     shown = [title for title, size in _SIZES.items() if size <= 10 or size % 5 == 0 or "+" in title]
     figure = {
         name: {title: errors[title] for title in shown} for name, errors in found["figure1"].items()
     }
-    return "\n\n".join(
-        [
-            *parts,
+    parts += [
+        wrapped(
             f"Table 4: visits of the second half of {result.visits.pages} pages' time, at the rate of "
             "the last window of the first; visits beside Weibull's",
-            _by_estimator(found["table4"], 3),
-            "Figure 1: average squared error in days² (next) by updates in the window",
-            _by_estimator(figure, 2),
-        ]
-    )
+            width,
+        ),
+        _by_estimator(found["table4"], 3, width),
+        wrapped("Figure 1: average squared error in days² (next) by updates in the window", width),
+        _by_estimator(figure, 2, width),
+    ]
+    return "\n\n".join("\n".join(part) for part in parts)
 
 
 def _conclusion(found: Mapping[str, Any]) -> str:
@@ -192,30 +217,29 @@ def _conclusion(found: Mapping[str, Any]) -> str:
     )
 
 
-def _by_estimator(table: Mapping[str, Mapping[str, float | None]], digits: int) -> str:
-    columns = list(dict.fromkeys(name for row in table.values() for name in row))
-    rows = [
-        [name, *(_shown(row.get(column), digits) for column in columns)]
-        for name, row in table.items()
+def _facts(facts: Mapping[str, float | None], width: int | None) -> list[str]:
+    columns = [
+        Column("", list(facts), 1, is_text=True),
+        Column("", [_shown(value, 1) for value in facts.values()], 1),
     ]
-    return _rows(["estimator", *columns], rows)
+    return laid_out(columns, width)[0][1:]
+
+
+def _by_estimator(
+    table: Mapping[str, Mapping[str, float | None]], digits: int, width: int | None
+) -> list[str]:
+    """Return a row an estimator, in as many tables as the width demands."""
+    names = Column("estimator", list(table), 1, is_text=True)
+    titles = dict.fromkeys(name for row in table.values() for name in row)
+    columns = [
+        Column(title, [_shown(row.get(title), digits) for row in table.values()], 0)
+        for title in titles
+    ]
+    parts = (laid_out(part, None)[0] for part in side_by_side(names, columns, width))
+    return [line for number, part in enumerate(parts) for line in ([""] if number else []) + part]
 
 
 def _shown(value: float | None, digits: int) -> str:
     if value is None:
         return "-"
     return str(value) if isinstance(value, int) else f"{value:.{digits}f}"
-
-
-def _rows(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
-    lines = [
-        "  ".join(
-            [
-                row[0].ljust(widths[0]),
-                *(c.rjust(w) for c, w in zip(row[1:], widths[1:], strict=True)),
-            ]
-        )
-        for row in ([head, *rows] if any(head) else rows)
-    ]
-    return "\n".join(line.rstrip() for line in lines)

@@ -14,6 +14,7 @@ from hacs_crawler.evaluation.selection import AVERAGE_TITLES, AVERAGES, MODELS
 from hacs_crawler.evaluation.tables import (
     FOOTNOTE,
     TITLES,
+    conclusion,
     ordering_cells,
     selection_cells,
     shown,
@@ -58,6 +59,7 @@ def report(result: Evaluation) -> str:
         horizon=f"{HORIZON_DAYS:g}",
         models=MODELS,
         orders=ORDERS,
+        conclusions=[conclusion(level, one) for level, one in result.levels.items()],
         footnote=FOOTNOTE,
         levels=[_level(level, one) for level, one in result.levels.items()],
         selection_figures=_groups([plot for plot in drawn if "evaluation-1" in plot.name]),

@@ -28,6 +28,7 @@ from hacs_crawler.evaluation.selection import (
     Tally,
     curve,
 )
+from hacs_crawler.utils.columns import Column, fitting, laid_out, left_out, lines_of, wrapped
 from hacs_crawler.utils.text import counted
 
 UNDEFINED: Final = "-"
@@ -84,23 +85,36 @@ def _at(measured: Curve, place: int | None) -> list[float | None]:
     return [None] * len(columns) if place is None else defined([x[place] for x in columns])
 
 
-def table_text(result: Evaluation) -> str:
-    """Return the tables as they are printed."""
+def table_text(result: Evaluation, width: int | None = None) -> str:
+    """Return the tables as they are printed, in lines of a width if there is one."""
     dates = f"t = {day_name(result.period.since)} to {day_name(result.period.until)}, weekly"
     dates += ", closed windows" if result.period.is_closed else ""
+    all_rows = {level: list(table_rows(level, one)) for level, one in result.levels.items()}
+    tables = {
+        (level, average): selection_columns(average, rows)
+        for level, rows in all_rows.items()
+        for average in AVERAGES
+    }
+    dropped = next((fitting(columns, width)[1] for columns in tables.values()), [])
     parts = [
-        *(conclusion(level, one) for level, one in result.levels.items()),
-        f"Evaluation 1: pages selected at theta, the best threshold of each window. {dates}",
-        *(
-            _selection_text(level, average, list(table_rows(level, one)))
-            for level, one in result.levels.items()
-            for average in AVERAGES
+        *(wrapped(conclusion(level, one), width) for level, one in result.levels.items()),
+        wrapped(
+            f"Evaluation 1: pages selected at theta, the best threshold of each window. {dates}",
+            width,
         ),
-        f"Evaluation 2: weighted P@K, mean over t. {dates}",
-        *(_ordering_text(level, one) for level, one in result.levels.items()),
-        FOOTNOTE,
+        *(
+            [f"{TITLES[level]}, {AVERAGE_TITLES[average]}", *laid_out(columns, width)[0]]
+            for (level, average), columns in tables.items()
+        ),
+        *([left_out(dropped, width)] if dropped else []),
+        wrapped(f"Evaluation 2: weighted P@K, mean over t. {dates}", width),
+        *(
+            [TITLES[level], *lines_of(ordering_columns(one), width)]
+            for level, one in result.levels.items()
+        ),
+        wrapped(FOOTNOTE, width),
     ]
-    return "\n\n".join(parts)
+    return "\n\n".join("\n".join(part) for part in parts)
 
 
 def conclusion(level: str, result: LevelResult) -> str:
@@ -160,22 +174,34 @@ def ordering_cells(result: LevelResult) -> list[list[str]]:
     ]
 
 
-def _selection_text(level: str, average: str, rows: Sequence[Row]) -> str:
-    header = f"{'':>15}" + "".join(f"{model:^24}" for model in MODELS)
-    names = ["w", "weeks", "theta", *("P", "R", "F1") * len(MODELS)]
-    widths = [2, 6, 7, *[8] * 9]
-    lines = [names, *selection_cells(average, rows)]
-    title = f"{TITLES[level]}, {AVERAGE_TITLES[average]}"
-    return "\n".join([title, header.rstrip(), *(_line(line, widths) for line in lines)])
+def selection_columns(average: str, rows: Sequence[Row]) -> list[Column]:
+    """Return the same as columns; F1 is what is kept longest of a model."""
+    cells = selection_cells(average, rows)
+    titles = [
+        ("w", 9.0, ""),
+        ("weeks", 1.0, ""),
+        ("theta", 8.0, ""),
+        *(
+            (title, weight - place / 10, model)
+            for place, model in enumerate(MODELS)
+            for title, weight in (("P", 5.0), ("R", 4.0), ("F1", 7.0))
+        ),
+    ]
+    return [
+        Column(title, [row[place] for row in cells], weight, group=group)
+        for place, (title, weight, group) in enumerate(titles)
+    ]
 
 
-def _ordering_text(level: str, result: LevelResult) -> str:
-    lines = [["w", "weeks", *ORDERS], *ordering_cells(result)]
-    return "\n".join([TITLES[level], *(_line(line, [2, 6, 10, 10, 10]) for line in lines)])
-
-
-def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
-    return "".join(f"{cell:>{width}}" for cell, width in zip(cells, widths, strict=True))
+def ordering_columns(result: LevelResult) -> list[Column]:
+    """Return the same as columns."""
+    titles = ("w", "weeks", *ORDERS)
+    weights = (9, 1, *range(8, 8 - len(ORDERS), -1))
+    cells = ordering_cells(result)
+    return [
+        Column(title, [row[place] for row in cells], weight)
+        for place, (title, weight) in enumerate(zip(titles, weights, strict=True))
+    ]
 
 
 def shown(value: float | None, digits: int) -> str:
@@ -183,10 +209,15 @@ def shown(value: float | None, digits: int) -> str:
     return UNDEFINED if value is None else f"{value:.{digits}f}"
 
 
+def selection_rows(result: Evaluation) -> Iterator[dict[str, Any]]:
+    """Yield the rows of Table I of all levels; None is undefined."""
+    return (asdict(row) for level, one in result.levels.items() for row in table_rows(level, one))
+
+
 def selection_csv(result: Evaluation) -> str:
     """Return Table I as CSV; a value that is undefined is empty."""
-    rows = (asdict(row) for level, one in result.levels.items() for row in table_rows(level, one))
-    return _csv([field.name for field in fields(Row)], (list(row.values()) for row in rows))
+    names = [field.name for field in fields(Row)]
+    return _csv(names, (list(row.values()) for row in selection_rows(result)))
 
 
 def ordering_csv(result: Evaluation) -> str:

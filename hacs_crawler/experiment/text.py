@@ -26,6 +26,8 @@ BACKLOG: Final = (
     "Most pages have been visited but once since the experiment began, and those visits also found what "
     "had gathered before: a longer run may tell otherwise."
 )
+_LEAST_TOLD: Final = 0.005
+"""A bound below it would be shown as 0.00."""
 _SOUGHT: Final = f"{100 * (SOUGHT_RATIO - 1):.0f} %"
 
 ROWS: Final[Mapping[str, Callable[[ArmSummary], str]]] = MappingProxyType(
@@ -117,6 +119,8 @@ def _concluded(one: Comparison) -> str:
         f"{confidence} the ratio is between {low:.2f} and {high:.2f}"
         if math.isfinite(high)
         else f"{confidence} the ratio is above {low:.2f}"
+        if low >= _LEAST_TOLD
+        else f"{confidence} nothing can be said of the ratio yet"
     )
     if one.verdict in {"more", "fewer"}:
         since = f" since {_day(one.decided_at)}" if one.decided_at is not None else ""

@@ -1,7 +1,7 @@
 """Page views from files: access logs and tables, and what they tell of pages and sites."""
 
 from hacs_crawler.interest.clock import hours_by, zone_named
-from hacs_crawler.interest.hubs import KINDS, Hubs, hub_of, hubs_of, seed_lines
+from hacs_crawler.interest.hubs import KINDS, Hubs, hub_of, hub_rows, hubs_of, seed_line
 from hacs_crawler.interest.judging import MODELS, Judged, Rules, judge, rows_json
 from hacs_crawler.interest.logs import LINES_TO_TELL, LogReader, check_site, is_log
 from hacs_crawler.interest.problems import Problems
@@ -43,12 +43,13 @@ __all__ = [
     "hours_by",
     "hub_line",
     "hub_of",
+    "hub_rows",
     "hubs_of",
     "is_log",
     "judge",
     "read_hubs",
     "rows_json",
-    "seed_lines",
+    "seed_line",
     "sign_of_cut",
     "signs_of_window",
     "views_csv",

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -64,17 +64,23 @@ def hubs_of(judged: Judged, kind: str) -> Hubs:
     return Hubs(list(numbers), places, place_of, tempers)
 
 
-def seed_lines(hubs: Hubs, chosen: IndexArray) -> Iterator[str]:
-    """Yield the lines of a list of hubs, which is a seed file: a URL, and what is known in a comment."""
+def hub_rows(hubs: Hubs, chosen: IndexArray) -> Iterator[dict[str, Any]]:
+    """Yield a row for each hub that can be a seed; `pages` are judged, `temporal` some of them."""
     places, tempers = hubs.places, hubs.tempers
     for place in chosen.tolist():
         if check_url(hubs.urls[place]) is None:
-            hub = ListedHub(
-                hubs.urls[place],
-                score=float(places.score[place]),
-                mu=float(tempers.mu[place]),
-                sigma=float(tempers.sigma[place]),
-                worth=float(tempers.worth[place]),
-            )
-            why = f"{places.temporal[place]} of {places.judged[place]} pages temporal"
-            yield hub_line(hub, why)
+            yield {
+                "url": hubs.urls[place],
+                "score": float(places.score[place]),
+                "mu": float(tempers.mu[place]),
+                "sigma": float(tempers.sigma[place]),
+                "worth": float(tempers.worth[place]),
+                "pages": int(places.judged[place]),
+                "temporal": int(places.temporal[place]),
+            }
+
+
+def seed_line(row: Mapping[str, Any]) -> str:
+    """Return the line of a hub in a seed file: its URL, and what is known in a comment."""
+    hub = ListedHub(**{field.name: row[field.name] for field in fields(ListedHub)})
+    return hub_line(hub, f"{row['temporal']} of {row['pages']} pages temporal")

@@ -41,7 +41,7 @@ def learn_varying(
 
 
 def forget_varying(state: State, host: str) -> Varying | None:
-    """Take all parts of a host's links for its own again; return what was known, None for nothing."""
+    """Leave nothing out of a host's links any more; return what was known, None for nothing."""
     known = read_varying(state)
     found = known.pop(host, None)
     if found is not None:

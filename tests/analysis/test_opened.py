@@ -16,7 +16,8 @@ import pytest
 
 import hacs_crawler as hacs
 from calibration_support import drawn, keep, label
-from hacs_crawler.analysis import table, times
+from hacs_crawler.analysis import times
+from hacs_crawler.analysis.tables import table
 from hacs_crawler.state.address import open_store
 from hacs_crawler.state.database import State
 from hacs_crawler.state.estimation import Estimation

@@ -12,8 +12,10 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+import hacs_crawler
 from hacs_crawler.cli.app import COMMANDS, app
 
+ROOT = Path(hacs_crawler.__file__).parents[1]
 HACS = (sys.executable, "-m", "hacs_crawler")
 HEAVY = {"numpy", "scipy", "scrapy", "twisted", "lxml", "hacs_crawler.state"}
 INTERRUPTED = """
@@ -121,6 +123,57 @@ def test_a_shell_completes_options() -> None:
 def test_ctrl_c_while_the_program_loads_ends_it_with_one_line(module: str, is_hidden: bool) -> None:
     stopped = python(INTERRUPTED.format(module=module, is_hidden=is_hidden))
     assert (stopped.returncode, stopped.stdout, stopped.stderr) == (130, "", "Stopped.\n")
+
+
+SWALLOWED = """
+import signal, sys, time
+import hacs_crawler.cli.app as app
+from hacs_crawler.__main__ import main
+
+class Interrupted:
+    def __del__(self):
+        signal.raise_signal(signal.SIGINT)
+
+def command(**_):
+    Interrupted()
+    print("went on")
+
+app.app = command
+main()
+"""
+REPORTED = """
+import logging, signal
+import hacs_crawler.cli.app as app
+from hacs_crawler.__main__ import main
+
+def command(**_):
+    try:
+        signal.raise_signal(signal.SIGINT)
+    except KeyboardInterrupt:
+        logging.error("a library failed to load")
+        raise SystemExit(1)
+
+app.app = command
+main()
+"""
+
+
+@pytest.mark.parametrize("code", [SWALLOWED, REPORTED], ids=["swallowed", "reported"])
+def test_ctrl_c_that_a_library_makes_something_else_of_ends_with_the_one_line(code: str) -> None:
+    stopped = python(code)
+    assert (stopped.returncode, stopped.stdout, stopped.stderr) == (130, "", "Stopped.\n")
+
+
+def test_what_runs_before_ctrl_c_is_heard_loads_little() -> None:
+    """In that time Python itself answers: with a traceback, and at its own start with status 1."""
+    code = (
+        "import builtins, sys; before = set(sys.modules)\n"
+        "import hacs_crawler.__main__\n"
+        "print(*set(sys.modules) - before)"
+    )
+    loaded = run(sys.executable, "-S", "-c", code, PYTHONPATH=str(ROOT)).stdout.split()
+    assert "hacs_crawler.__main__" in loaded
+    assert {"typing", "re", "logging"} & set(loaded) == set()
 
 
 def test_ctrl_c_while_a_class_is_made_ends_it_with_the_same_status(tmp_path: Path) -> None:

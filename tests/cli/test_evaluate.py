@@ -10,22 +10,25 @@ import subprocess
 import sys
 from dataclasses import fields, replace
 from html.parser import HTMLParser
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
 from typer.testing import CliRunner
 
 import forks
 from browser import Browser, needs_chromium
 from hacs_crawler.archive.timelines import read_timelines
 from hacs_crawler.cli.app import app
-from hacs_crawler.evaluation.figures import check_matplotlib, plots
+from hacs_crawler.evaluation.figures import WIDTH_INCHES, check_matplotlib, plots
 from hacs_crawler.evaluation.histories import from_timelines
 from hacs_crawler.evaluation.paper import Evaluation, choose_period, evaluate
 from hacs_crawler.evaluation.report import check_jinja, report
-from hacs_crawler.evaluation.tables import Row, as_json, table_text
+from hacs_crawler.evaluation.tables import Row, as_json, conclusion, table_text
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.state.address import open_store
 from hacs_crawler.state.database import State
@@ -278,6 +281,25 @@ def test_the_reports_figures_have_the_pages_colours(page: str) -> None:
     for figure in re.findall(r"<svg.*?</svg>", page, re.DOTALL):
         assert set(re.findall(r"#[0-9a-f]{6}\b", figure)) <= {"#000000", "#ffffff"}
         assert "var(--ink)" in figure
+
+
+def test_the_report_begins_with_its_conclusions(page: str, result: Evaluation) -> None:
+    heading = page.index("<h1>")
+    for level, one in result.levels.items():
+        assert heading < page.index(conclusion(level, one)) < page.index("<h2>")
+
+
+def test_no_label_of_a_figures_months_covers_another(result: Evaluation) -> None:
+    drawn = [plot for plot in plots(result) if plot.name.startswith("figure-3")]
+    assert len(drawn) == 2
+    for plot in drawn:
+        figure = Figure(figsize=(WIDTH_INCHES, plot.height_inches), layout="constrained")
+        plot.draw(figure)
+        FigureCanvasAgg(figure).draw()
+        labels = [one for one in figure.axes[0].get_xticklabels() if one.get_text()]
+        boxes = [one.get_window_extent() for one in labels]
+        assert len(boxes) > 2
+        assert all(left.x1 < right.x0 for left, right in pairwise(boxes))
 
 
 def test_the_report_has_every_figure_and_table(page: str, result: Evaluation) -> None:

@@ -226,3 +226,15 @@ def test_logs_and_tables_are_joined(tmp_path: Path) -> None:
         "https://news.example/about.html,2026-08-01,6",
         "https://news.example/b,2026-08-02,7",
     ]
+
+
+@pytest.mark.parametrize("command", ["fit", "seeds"])
+def test_a_full_disk_behind_standard_output_is_one_line(
+    command: str, views: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    with Path("/dev/full").open("w") as full, monkeypatch.context() as patched:
+        patched.setattr(sys, "stdout", full)
+        with pytest.raises(SystemExit) as ended:
+            app(["interest", command, str(views)])
+    assert ended.value.code == 1
+    assert "cannot write to standard output: No space left on device" in caplog.text

@@ -12,11 +12,11 @@ from rich.cells import cell_len
 from typer.testing import CliRunner, Result
 
 from hacs_crawler.cli.app import app
-from hacs_crawler.cli.tables import Column, fitting, lines_of, shortened, wrapped
 from hacs_crawler.state.address import open_store
 from hacs_crawler.state.database import State
 from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.state.page import Visit
+from hacs_crawler.utils.columns import Column, fitting, lines_of, shortened, wrapped
 from hacs_crawler.utils.times import DAY
 
 NOW = 20_000 * DAY

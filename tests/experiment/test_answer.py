@@ -23,6 +23,7 @@ from hacs_crawler.experiment.data import (
     record_of,
     sites_of,
 )
+from hacs_crawler.experiment.text import sentences
 from hacs_crawler.links.sites import site_id
 from hacs_crawler.ranking.arms import Arm, Experiment
 from hacs_crawler.ranking.policies import POLICIES
@@ -154,6 +155,13 @@ def test_without_a_difference_it_says_that_this_is_no_proof_of_equality() -> Non
     assert comparison.decided_at is None
     assert comparison.ratio_anytime[0] < 1 < comparison.ratio_anytime[1]
     assert "it cannot be said which of the two finds more, nor that they are equal." in text
+
+
+def test_a_ratio_of_which_nothing_is_known_has_no_bound_of_zero() -> None:
+    comparison, _ = compared(0.2, 0.2, sites=15)
+    unknown = replace(comparison, ratio_anytime=(0.0004, math.inf))
+    told = " ".join(sentences(unknown))
+    assert "however often one looks, nothing can be said of the ratio yet. So it cannot be" in told
 
 
 def test_with_much_evidence_it_says_how_small_a_difference_is() -> None:

@@ -17,10 +17,11 @@ from hacs_crawler.interest import (
     gathered,
     hours_by,
     hub_of,
+    hub_rows,
     hubs_of,
     judge,
     rows_json,
-    seed_lines,
+    seed_line,
     sign_of_cut,
     signs_of_window,
     views_csv,
@@ -150,11 +151,11 @@ def test_a_page_lies_in_a_site_and_in_a_folder_without_dates(
 def test_news_sites_and_news_folders_are_listed_as_seeds() -> None:
     judged = judge(window_of(web(), 60, None, 60), Rules())
     sites, folders = hubs_of(judged, "site"), hubs_of(judged, "folder")
-    lines = list(seed_lines(sites, sites.listed(100, None)))
+    lines = [seed_line(row) for row in hub_rows(sites, sites.listed(100, None))]
     assert sorted(line.split(" #")[0] for line in lines) == [
         f"https://s{k}.example/" for k in range(3)
     ]
-    lines = list(seed_lines(folders, folders.listed(None, 25)))
+    lines = [seed_line(row) for row in hub_rows(folders, folders.listed(None, 25))]
     assert [": 10 of 10 pages temporal; mu=" in line for line in lines] == [True, True]
     assert all(line.split(" #")[0].endswith("/news/") for line in lines)
 
@@ -165,7 +166,7 @@ def test_pages_that_are_paths_give_no_seeds() -> None:
     )
     hubs = hubs_of(judged, "site")
     assert hubs.listed(10, None).size == 1
-    assert list(seed_lines(hubs, hubs.listed(10, None))) == []
+    assert list(hub_rows(hubs, hubs.listed(10, None))) == []
 
 
 def signs(table: dict[str, list[float]]) -> str:

@@ -1,7 +1,7 @@
 from scrapy.linkextractors import LinkExtractor
 from scrapy.spiders import CrawlSpider, Rule
 
-from hacs_crawler.outcome import Outcome
+from hacs_crawler import Outcome
 
 
 class BooksSpider(CrawlSpider):

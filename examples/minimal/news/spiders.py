@@ -1,6 +1,6 @@
 import scrapy
 
-from hacs_crawler.outcome import Outcome
+from hacs_crawler import Outcome
 
 
 class NewsSpider(scrapy.Spider):
@@ -9,8 +9,7 @@ class NewsSpider(scrapy.Spider):
 
     def parse(self, response):
         outcome = response.meta["hacs"]
-        if not isinstance(outcome, Outcome):  # no HTML: nothing was observed
-            return
-        for href in response.css("a::attr(href)").getall():
-            if outcome.is_new(response.urljoin(href)):  # not on this page before
-                yield {"link": response.urljoin(href), "page": response.url}
+        if isinstance(outcome, Outcome):  # else no HTML: nothing was observed
+            for href in response.css("a::attr(href)").getall():
+                if outcome.is_new(response.urljoin(href)):  # not on this page before
+                    yield {"link": response.urljoin(href), "page": response.url}

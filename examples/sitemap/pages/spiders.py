@@ -1,6 +1,6 @@
 from scrapy.spiders import SitemapSpider
 
-from hacs_crawler.outcome import Outcome
+from hacs_crawler import Outcome
 
 
 class PagesSpider(SitemapSpider):
