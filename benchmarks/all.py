@@ -1,0 +1,152 @@
+"""Every benchmark in one go, in under an hour, into one file.
+
+python benchmarks/all.py FOLDER     # with pages.csv, updates.csv, captures.csv, versions.jsonl.gz
+python benchmarks/all.py FOLDER --only links store --output some.md
+
+One after the other, as processes of their own, most of them smaller than by default, so that all fit; on
+a machine that does nothing else, or times mean little: the file says how busy it was. One that takes
+longer than `MOST_SECONDS` is stopped, and what it had printed is kept. What it writes is
+benchmarks/RESULTS.md; README.md beside it says what the figures mean, and has those of the larger runs.
+Exits with 1 where a benchmark failed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import NamedTuple
+
+HERE = Path(__file__).parent
+MOST_SECONDS = 300.0
+FOLDER = "FOLDER"
+"""In the arguments of a benchmark, where the timelines are."""
+BENCHMARKS = {
+    "ranking": "-n 100000 --repeat 1",
+    "estimators": "",
+    "estimate": "--pages 20000",
+    "links": "",
+    "crawl": "--pages 1500 --rounds 3",
+    "polite": "--rounds 1",
+    "store": "--rows 200000",
+    "scale": "--largest 1000000 --repeat 1",
+    "dask_plan": "",
+    "workers": "--pages 5000 --visits 3000 --requests 2000 --repeat 1",
+    "export": "--pages 10000",
+    "bound": FOLDER,
+    "every_page": "--runs 12 --pages 60",
+    "rendering": "--runs 2 --pages 50 --apps 10",
+    "simulate": FOLDER,
+    "rounds": f"{FOLDER} --every 7 --budgets 5 --seeds 1",
+    "singh": "--pages 3000",
+    "site_links": FOLDER,
+    "siblings": f"{FOLDER} --seeds 1 --budgets 5 --sites 1 10",
+    "signals": f"{FOLDER} --seeds 1 --recall 0.9 --false 0.01",
+    "churn": f"{FOLDER} --budgets 5 --numbers 6",
+    "traps": "",
+    "calibration": FOLDER,
+    "experiment": "--experiments 500 --sites 40",
+    "demo": "--in-memory --seeds 20",
+    "kills": "--kills 5",
+    "soak": "--only malformed --responses 2000",
+    "fleet": "--workers 20 --hosts 300 --entries 10000",
+    "fleet_end": "--workers 3 --delays 0 --rounds 1",
+    "instant": "--webs 1 --days 15",
+    "interest": "",
+    "wayback": f"{FOLDER} --sites 10 --skip memory",
+}
+LEFT_OUT = {
+    "archives": "needs a folder of archive files",
+    "trackers": "writes a list that ships, from the public network",
+    "timelines": "makes data for others",
+}
+
+
+class Done(NamedTuple):
+    """A benchmark that was run."""
+
+    command: str
+    seconds: float
+    load: float
+    printed: str
+    problem: str
+
+
+def run(name: str, timelines: Path) -> Done:
+    arguments = shlex.split(BENCHMARKS[name])
+    own = [str(timelines) if one == FOLDER else one for one in arguments]
+    load, started = os.getloadavg()[0], time.monotonic()
+    process = subprocess.Popen(
+        [sys.executable, HERE / f"{name}.py", *own],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        printed, errors = process.communicate(timeout=MOST_SECONDS)
+        last = "".join(errors.strip().splitlines()[-1:])
+        problem = f"ended with status {process.returncode}: {last}" if process.returncode else ""
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGTERM)  # and the servers that it has started
+        printed, _ = process.communicate()
+        problem = f"stopped after {MOST_SECONDS:.0f} s"
+    command = shlex.join(["python", f"benchmarks/{name}.py", *arguments])
+    return Done(command, time.monotonic() - started, load, printed.strip(), problem)
+
+
+def section(name: str, done: Done) -> str:
+    problem = f"**{done.problem}**\n\n" if done.problem else ""
+    return (
+        f"## {name}\n\n    {done.command}\n\n{done.seconds:.0f} s; load {done.load:.1f} at its start."
+        f"\n\n{problem}```text\n{done.printed}\n```\n"
+    )
+
+
+def head(seconds: float) -> str:
+    where = HERE.parent
+    commit = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"],
+        cwd=where,
+        capture_output=True,
+        text=True,
+        check=False,
+    ).stdout.strip()
+    return (
+        "# Every benchmark in one go\n\n"
+        "    python benchmarks/all.py ../shared/data/scholarly-timelines\n\n"
+        f"{datetime.now(UTC):%Y-%m-%d}, commit {commit or 'unknown'}, Python "
+        f"{platform.python_version()}, {os.cpu_count()} cores, {seconds / 60:.0f} minutes.\n\n"
+        "What the figures mean is in [README.md](README.md), with those of larger runs. Not run: "
+        + "; ".join(f"`{name}` ({why})" for name, why in LEFT_OUT.items())
+        + ".\n"
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("timelines", type=Path, metavar=FOLDER)
+    parser.add_argument("--only", nargs="+", choices=BENCHMARKS, default=list(BENCHMARKS))
+    parser.add_argument("--output", type=Path, default=HERE / "RESULTS.md")
+    arguments = parser.parse_args()
+    parts, failed, started = [], [], time.monotonic()
+    for number, name in enumerate(arguments.only, start=1):
+        print(f"{number} of {len(arguments.only)}: {name}", end="", file=sys.stderr, flush=True)
+        done = run(name, arguments.timelines)
+        print(f", {done.seconds:.0f} s {done.problem}", file=sys.stderr, flush=True)
+        parts.append(section(name, done))
+        failed += [name] * bool(done.problem)
+        arguments.output.write_text("\n".join([head(time.monotonic() - started), *parts]))
+    if failed:
+        sys.exit(f"failed, or stopped: {', '.join(failed)}")
+
+
+if __name__ == "__main__":
+    main()
