@@ -101,7 +101,7 @@ class Adaptation:
         self._worst: list[tuple[float, int]] = []
         self._kept: dict[int, _Kept] = {}
         self._touched: set[int] = set()
-        self._room = 0
+        self._room = 0  # of a list none is left over: seeds that come later may take it
         self._plan: PlannedPages | None = None
         self._make_requests: MakeRequests | None = None
 
@@ -117,7 +117,6 @@ class Adaptation:
         is_movable = self._families.have(page_ids)
         if self._options.budget is not None and self._may_swap:
             is_movable[:] = True
-            self._room = max(0, self._options.budget - len(page_ids))
         for place in np.flatnonzero(is_movable).tolist():
             self.note_waiting(int(page_ids[place]), requests[place], float(score[place]))
 
@@ -158,7 +157,8 @@ class Adaptation:
         if self.is_on:
             self._plan, self._make_requests = plan, make_requests
             self._families = plan.families
-            self._room = max(0, (self._options.budget or 0) - len(plan))
+            budget = self._session.ranking.budget or 0  # without the instant tier's
+            self._room = max(0, budget - len(plan) - int(plan.plan.asked_twice.sum()))
 
     def note_recorded(self, recorded: Sequence[Recorded]) -> None:
         """Rank anew what waits of the sites of which these visits told."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import settings as with_settings
 from hypothesis import strategies as st
 from scrapy import Request, signals
@@ -39,6 +39,11 @@ def history(url: str, last: int, *updates: int, every: int = 10) -> list[Visit]:
         Visit(url, NOW - day * DAY, links=frozenset({0, *(one for one in updates if one >= day)}))
         for day in days
     ]
+
+
+def trap(url: str, last: int) -> list[Visit]:
+    """Five daily visits, each of which showed other links: a page to be asked a second time."""
+    return [Visit(url, NOW - (last + n) * DAY, links=frozenset({9_000 + n})) for n in range(5)]
 
 
 HISTORIES = (
@@ -216,9 +221,25 @@ def test_under_a_budget_nothing_worse_comes_in(new_world: New, rest_after: RestA
     assert world.stat("adapted/came_in") == 0
 
 
-def test_a_budget_that_is_not_used_up_has_room_for_a_sibling(new_world: New) -> None:
+def test_a_plan_that_does_not_use_the_budget_up_has_room_for_a_sibling(new_world: New) -> None:
     world = new_world(HACS_BUDGET=5, HACS_THRESHOLD=0.35)
-    assert rest_after(world, is_update=True) == [B, A1, C]
+    assert rest_of_plan_after(world, is_update=True) == [B, A1, C]
+    assert world.stat("ranked") == 4
+
+
+def test_what_a_list_does_not_use_of_a_budget_is_left_to_seeds_that_come_later(
+    new_world: New,
+) -> None:
+    world = new_world(HACS_BUDGET=4, HACS_THRESHOLD=0.35)
+
+    async def scenario() -> list[str]:
+        await world.begin(A, A1, B)
+        await world.answer(world.send(), is_update=True)
+        rest = world.send_all()
+        await world.begin(C, "http://c.example/new.html")
+        return rest + world.send_all()
+
+    assert run(scenario()) == [B, "http://c.example/new.html", C]
     assert world.stat("ranked") == 4
 
 
@@ -358,6 +379,7 @@ class Story:
     threshold: float
     room: int
     """How many seeds may wait as requests."""
+    controls: float
 
     @property
     def urls(self) -> list[str]:
@@ -367,12 +389,14 @@ class Story:
         return [
             visit
             for url, (_, last, every, _) in zip(self.urls, self.pages, strict=True)
-            for visit in history(url, last, *range(last, 200, every))
+            for visit in (
+                trap(url, last) if every < 20 else history(url, last, *range(last, 200, every))
+            )
         ]
 
     def settings(self) -> dict[str, Any]:
         budget = {} if self.budget is None else {"HACS_BUDGET": self.budget}
-        return {"HACS_THRESHOLD": self.threshold, "HACS_CONTROLS": 0.0, **budget}
+        return {"HACS_THRESHOLD": self.threshold, "HACS_CONTROLS": self.controls, **budget}
 
 
 one_page = st.tuples(st.integers(0, 3), st.integers(1, 60), st.integers(1, 90), st.booleans())
@@ -382,11 +406,13 @@ stories = st.builds(
     budget=st.none() | st.integers(1, 14),
     threshold=st.sampled_from([0.0, 0.2, 0.5]),
     room=st.sampled_from([1, 3, 100]),
+    controls=st.sampled_from([0.0, 0.5]),
 )
 
 
 @pytest.mark.parametrize("of_state", [False, True])
 @with_settings(max_examples=25, deadline=None)
+@example(story=Story([(0, 5, 1, True)] * 6, budget=4, threshold=0.0, room=100, controls=0.5))
 @given(story=stories)
 def test_whatever_is_found_each_page_is_sent_once_or_left_out_and_the_budget_holds(
     tmp_path_factory: pytest.TempPathFactory, asyncio_reactor: None, story: Story, of_state: bool
@@ -395,6 +421,7 @@ def test_whatever_is_found_each_page_is_sent_once_or_left_out_and_the_budget_hol
     world = World(tmp_path_factory.mktemp("story"), story.visits(), **story.settings())
     news = {url: is_update for url, (*_, is_update) in zip(urls, story.pages, strict=True)}
     dropped: list[str] = []
+    controls = 0
 
     def note_dropped(request: Request) -> None:
         dropped.append(request.url)
@@ -408,10 +435,12 @@ def test_whatever_is_found_each_page_is_sent_once_or_left_out_and_the_budget_hol
             world.begin_with_state() if of_state else world.begin(*urls)
         )
         sent = []
+        nonlocal controls
         while not beginning.done() or world.scheduler.has_pending_requests():
             await settled_with(world)
             if (request := world.send()) is not None:
                 sent.append(request.url)
+                controls += "hacs_control" in request.meta
                 await world.answer(request, is_update=news[request.url])
         await beginning
         return sent
@@ -420,10 +449,10 @@ def test_whatever_is_found_each_page_is_sent_once_or_left_out_and_the_budget_hol
     world.scheduler.close("finished")
     world.session._worker.close()
     assert len(set(sent)) == len(sent)
-    assert len(sent) <= (len(urls) if story.budget is None else story.budget)
+    assert story.budget is None or len(sent) + controls <= story.budget
     assert len(sent) == world.stat("ranked")
     assert len(urls) - len(sent) == world.stat("dropped/threshold") + world.stat("dropped/budget")
     if not of_state:
         assert sorted(sent + dropped) == sorted(urls)
-    if not story.threshold:
+    if not story.threshold and not story.controls:
         assert len(sent) == min(len(urls), story.budget or len(urls))
