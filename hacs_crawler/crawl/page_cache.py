@@ -100,7 +100,7 @@ class PageCache:
         self._latest: dict[int, Page] = {}
         self._cancel_timer: Callable[[], object] | None = None
         self._pause = 0.0
-        self._broken = False
+        self._broken = self._is_closed = False
         self._taken = self._settled = 0
         self.lost = 0
         """Visits not written: those given up, and those of pages that are damaged in the state."""
@@ -246,6 +246,7 @@ class PageCache:
             self._cancel_timer()
         self._give_up(self._waiting)
         self._waiting = []
+        self._is_closed = True
 
     def _is_pending(self, page_id: int) -> bool:
         return page_id in self._reading or page_id in self._wanted
@@ -263,6 +264,10 @@ class PageCache:
 
     def _read(self) -> None:
         self._is_read_timed = False
+        if self._is_closed:  # the last request ended sooner than its page was to be read
+            self._wanted.clear()
+            self._end_of_read()
+            return
         page_ids, self._wanted = self._wanted, []
         sites, self._wanted_sites = self._sites.unread(self._wanted_sites), set()
         self._reading = frozenset(page_ids)

@@ -424,6 +424,23 @@ def test_visits_are_written_at_the_end(world: World) -> None:
     run(scenario())
 
 
+def test_a_page_that_was_still_to_be_read_at_the_end_is_not_read_of_a_closed_state(
+    world: World,
+) -> None:
+    async def scenario() -> None:
+        world.road.reads.clear()
+        world.pages.claim(A)
+        waiting = asyncio.ensure_future(world.pages.ready(A))
+        await settled()
+        await world.pages.close()
+        await world.wait(GATHER_SECONDS)
+        assert waiting.done()
+        assert world.road.reads == []
+        assert world.errors == []
+
+    run(scenario())
+
+
 def test_what_was_written_is_told_in_the_order_of_the_visits(new_world: Make) -> None:
     async def scenario() -> None:
         world = new_world(count=3)
