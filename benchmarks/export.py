@@ -48,6 +48,7 @@ def page_of(number: int) -> Page:
     for place, size in zip(range(0, VISITS, VISITS // (UPDATES + 1)), sizes, strict=False):
         page.runs.extend((times[place], size))
         page.links.extend(sorted(links[start : start + size]))
+        page.last_seen.extend([times[-1]] * size)
         start += size
     page.version = 1
     return page
