@@ -87,6 +87,7 @@ def grown_page(number: int, links: int, stage: int = STAGES, link_bytes: int | N
     for place, size in zip(places, sizes, strict=False):
         page.runs.extend((times[place], size))
         page.links.extend(sorted(prints[start : start + size]))
+        page.last_seen.extend([page.visits[-1]] * size)
         start += size
     if link_bytes is not None:
         bound_links(page, link_bytes)
