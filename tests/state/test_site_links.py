@@ -13,6 +13,8 @@ from threading import Thread
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from hacs_crawler.links import menu_id, menu_of, page_id_of
@@ -37,7 +39,7 @@ from hacs_crawler.state.outcome_log import (
 from hacs_crawler.state.page import News, Page, Visit
 from hacs_crawler.state.recorded import Recorded
 from hacs_crawler.state.reestimation import follow_prior
-from hacs_crawler.state.site_links import ENTRY, MOST_BYTES, MOST_LINKS, LinkClaim
+from hacs_crawler.state.site_links import ENTRY, MOST_BYTES, MOST_LINKS, LinkClaim, claimed
 from hacs_crawler.state.sqlite import SQLiteStore
 from hacs_crawler.state.store import Store
 from hacs_crawler.utils.times import DAY
@@ -90,6 +92,23 @@ def test_of_claims_made_at_once_the_first_has_the_link(store: Store) -> None:
         [False],
         [True],
     ]
+
+
+few_claims = st.lists(
+    st.builds(LinkClaim.of, st.just(7), st.integers(0, 3), st.frozensets(st.integers(0, 40))),
+    max_size=12,
+)
+
+
+@given(claims=few_claims)
+def test_claims_one_by_one_end_as_they_do_together(claims: list[LinkClaim]) -> None:
+    memory, owned = b"", []
+    for claim in claims:
+        memory, (is_owned,) = claimed(memory, [claim])
+        owned.append(is_owned.tolist())
+    together, owned_together = claimed(b"", claims)
+    assert memory == together
+    assert owned == [one.tolist() for one in owned_together]
 
 
 def test_no_claim_is_made_by_nobody(store: Store) -> None:
