@@ -19,7 +19,7 @@ root_doc = "docs/index"
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.viewcode"]
 include_patterns = [
     *("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/*.md"),
-    *("benchmarks/README.md", "benchmarks/RESULTS.md", "examples/README.md"),
+    *("benchmarks/README.md", "examples/README.md"),
 ]
 html_theme = "furo"
 html_title = "hacs-crawler"

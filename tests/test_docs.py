@@ -37,7 +37,6 @@ PAGES = [
     *sorted((ROOT / "docs").glob("*.md")),
     *sorted((ROOT / "examples").rglob("*.md")),
     ROOT / "benchmarks" / "README.md",
-    ROOT / "benchmarks" / "RESULTS.md",
 ]
 NAVIGATION = ROOT / "docs" / "index.md"
 SOURCES = {

@@ -130,3 +130,42 @@ def test_a_planner_that_is_none_is_named(project: Project) -> None:
     crawl = project.crawl("state", HACS_PLANNER="dask://nowhere")
     assert "HACS_PLANNER = 'dask://nowhere': allowed is dask://HOST:PORT, dask://local" in crawl.log
     assert "Traceback" not in crawl.log
+
+
+def updated(url: str, *days_ago: int) -> list[Visit]:
+    """Visits every ten days, the last 20 days ago; links came so many days ago."""
+    return [
+        Visit(
+            url, TODAY - day * DAY, links=frozenset({0, *(one for one in days_ago if one >= day)})
+        )
+        for day in range(220, 10, -10)
+    ]
+
+
+@pytest.mark.parametrize("seeds", ["state", "list"])
+def test_a_page_found_updated_brings_in_its_sibling(
+    seeds: str, site: Site, project: Project, write_state: Callable[..., None]
+) -> None:
+    """By what was known /~c/ is better than /~a/papers.html, and the budget has room for one of them."""
+    days = {
+        "/~a/": range(30, 200, 20),
+        "/~b/": range(30, 200, 30),
+        "/~c/": range(30, 200, 40),
+        "/~a/papers.html": range(40, 200, 40),
+    }
+    for path, days_ago in days.items():
+        site.set(path, f"{path}new.pdf")
+        write_state(*updated(site.url + path, *days_ago))
+    urls = [site.url + path for path in days]
+    crawl = project.crawl(
+        "state" if seeds == "state" else urls,
+        *("-a", "level=homepage"),
+        HACS_BUDGET=3,
+        HACS_FLUSH_VISITS=1,
+        CONCURRENT_REQUESTS=1,
+        DOWNLOAD_DELAY=1.0,  # between an answer and the next request it is written, and ranked by
+    )
+    assert site.visited() == ["/~a/", "/~b/", "/~a/papers.html"]
+    assert crawl.stat("hacs/adapted/came_in") == 1
+    assert crawl.stat("hacs/ranked") == 3
+    assert crawl.stat("hacs/dropped/budget") == 1
