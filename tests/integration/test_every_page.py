@@ -327,12 +327,14 @@ def test_what_a_redis_queue_feeds_is_ranked_in_its_batches(
 ) -> None:
     server = Redis(port=redis_port)
     code = FED.format(key=namespace)
+    quiet = [f"/quiet-{number}" for number in range(6)]
+    for path in quiet:
+        site.set(path, "/x")
 
     def crawl(day: int) -> Crawl:
         any_spider.days = day
-        site.set("/quiet", "/x")
         site.set("/busy", *(f"/{one}" for one in range(day + 1 - (day == 2))))
-        for path in ("/quiet", "/busy"):
+        for path in (*quiet, "/busy"):
             server.rpush(namespace, json.dumps({"url": site.url + path}))
         return any_spider.run(
             code,
@@ -346,9 +348,11 @@ def test_what_a_redis_queue_feeds_is_ranked_in_its_batches(
         crawl(day)
     site.visited()
     last = crawl(6)
-    assert site.visited() == ["/busy", "/quiet"]
-    assert last.stat("hacs/ranked") == 2
-    assert last.stat("hacs/visits") == 2
+    visited = site.visited()
+    assert sorted(visited) == sorted([*quiet, "/busy"])
+    # on a busy machine the batch may come in two parts, each of which is ranked
+    assert visited.index("/busy") < len(quiet), "it was the last of the queue"
+    assert last.stat("hacs/ranked") == last.stat("hacs/visits") == len(visited)
 
 
 RETRIES = """
