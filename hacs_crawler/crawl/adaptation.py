@@ -15,7 +15,7 @@ from twisted.python.failure import Failure
 from hacs_crawler.config import Config
 from hacs_crawler.crawl.loop import begin
 from hacs_crawler.crawl.meta import mark_ranked
-from hacs_crawler.crawl.plans import MakeRequests, PlannedPages
+from hacs_crawler.crawl.plans import MakeRequests, PlannedPages, ranks_anew
 from hacs_crawler.crawl.seed_queue import SeedQueue
 from hacs_crawler.crawl.session import Session
 from hacs_crawler.exceptions import StateError
@@ -78,15 +78,7 @@ class Adaptation:
         self._queue = queue
         self._drop = drop
         self._on_change = on_change
-        arms = config.ranking.experiment.arms
-        self.is_on = (
-            len(arms) == 1
-            and arms[0].policy.is_by_p
-            and arms[0].policy.is_pointwise
-            and config.ranking.counts_siblings
-            and not config.rank_window
-            and config.fleet is None
-        )
+        self.is_on = ranks_anew(config)
         # what is explored, or never seen, has a share of its own and the lowest or highest scores
         self._may_swap = not config.ranking.explore and config.ranking.discover is None
         self._threshold = config.ranking.thresholds()[0]
@@ -155,7 +147,7 @@ class Adaptation:
         `make_requests` makes those for other pages; with None no others come in.
         """
         if self.is_on:
-            self._plan, self._make_requests = plan, make_requests
+            self._plan, self._make_requests = plan, make_requests if self._may_swap else None
             self._families = plan.families
             budget = self._session.ranking.budget or 0  # without the instant tier's
             self._room = max(0, budget - len(plan) - int(plan.plan.asked_twice.sum()))

@@ -13,7 +13,7 @@ from hacs_crawler.exceptions import ClusterError, ConfigError
 from hacs_crawler.ranking.distributed import distributed_plan
 from hacs_crawler.ranking.families import Families
 from hacs_crawler.ranking.options import RankingOptions
-from hacs_crawler.ranking.plan import Plan, plan_and_families
+from hacs_crawler.ranking.plan import Plan, make_plan, plan_and_families
 from hacs_crawler.state import Label, Prediction, State
 from hacs_crawler.utils.text import safe_logger
 
@@ -23,13 +23,28 @@ MakeRequests = Callable[[Sequence[int]], Awaitable[dict[int, Request]]]
 """Makes requests for known pages by their ids; raises StateError."""
 
 
+def ranks_anew(config: Config) -> bool:
+    """Whether what waits is ranked anew in a run: its order is by p, and one for the whole crawl."""
+    options = config.ranking
+    policies = [arm.policy for arm in options.experiment.arms]
+    return (
+        len(policies) == 1
+        and policies[0].is_by_p
+        and policies[0].is_pointwise
+        and options.counts_siblings
+        and not config.rank_window
+        and config.fleet is None
+    )
+
+
 def planned(
     state: State, config: Config, options: RankingOptions, now: float, controls: int
 ) -> tuple[Plan, Families]:
     """Return the plan of all that the state knows, see `make_plan`, and the siblings of its pages.
 
-    A Dask cluster makes the plan where HACS_PLANNER names one; it does not tell siblings. One that
-    cannot make it, or is lost meanwhile, costs a line in the log: then this process does.
+    Siblings are looked for only where pages are ranked anew. A Dask cluster makes the plan where
+    HACS_PLANNER names one; it does not tell siblings. One that cannot make it, or is lost meanwhile,
+    costs a line in the log: then this process does.
     """
     if config.planner is not None:
         try:
@@ -39,6 +54,8 @@ def planned(
                 return plan, Families()
         except (ClusterError, ConfigError) as error:
             logger.warning("HACS_PLANNER: %s; this process makes the plan", error)
+    if not ranks_anew(config):
+        return make_plan(state, options, now, controls=controls), Families()
     return plan_and_families(state, options, now, controls=controls)
 
 

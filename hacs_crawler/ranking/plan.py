@@ -119,19 +119,31 @@ def make_plan(
     policy does not return one number a page. Pages that no crawl could visit leave their places to those
     behind them, and are logged.
     """
-    page_ids, rows = read_rows(state, progress, now)
-    plan, left, _ = plan_of_usable(page_ids, rows, state, options, now, limit, controls=controls)
-    return replace(plan, known=plan.known + len(page_ids) - len(left))
+    return _made(state, options, now, limit, progress, controls)[0]
 
 
 def plan_and_families(
     state: State, options: RankingOptions, now: float, *, controls: int = 0
 ) -> tuple[Plan, Families]:
     """Return the plan, see `make_plan`, and which pages of the state are siblings of its pages."""
-    page_ids, rows = read_rows(state, None, now)
-    plan, left, known = plan_of_usable(page_ids, rows, state, options, now, controls=controls)
-    whole = replace(plan, known=plan.known + len(page_ids) - len(left))
-    return whole, families_of(plan.page_ids, left, known)
+    plan, page_ids, rows = _made(state, options, now, None, None, controls)
+    return plan, families_of(plan.page_ids, page_ids, rows)
+
+
+def _made(
+    state: State,
+    options: RankingOptions,
+    now: float,
+    limit: int | None,
+    progress: Progress | None,
+    controls: int,
+) -> tuple[Plan, Ids, Rows]:
+    """Return the plan, and the ids and rows of the pages that can be visited."""
+    page_ids, rows = read_rows(state, progress, now)
+    plan, left, known = plan_of_usable(
+        page_ids, rows, state, options, now, limit, controls=controls
+    )
+    return replace(plan, known=plan.known + len(page_ids) - len(left)), left, known
 
 
 def plan_of_usable(

@@ -162,6 +162,24 @@ def rest_of_plan_after(world: World, *, is_update: bool) -> list[str]:
     return run(scenario())
 
 
+def sent_of_long_plan(world: World) -> list[str]:
+    """Send a plan of which one page at a time is a request; the first answer shows an update."""
+
+    async def scenario() -> list[str]:
+        make_room = world.scheduler.make_room
+        world.scheduler.make_room = lambda _=None: make_room(1)  # type: ignore[method-assign]
+        planning = asyncio.ensure_future(world.begin_with_state())
+        await settled_with(world)
+        sent = [world.send()]
+        await world.answer(sent[0], is_update=True)
+        while not planning.done():
+            await settled_with(world)
+            sent += iter(world.send, None)
+        return [request.url for request in sent if request is not None]
+
+    return run(scenario())
+
+
 def test_without_an_answer_pages_go_by_what_was_known(new_world: New) -> None:
     world = new_world()
 
@@ -291,6 +309,13 @@ def test_where_pages_do_not_go_by_p_alone_the_order_stays(
     assert not new_world(**settings).adaptation.is_on
 
 
+def test_what_a_plan_explores_is_not_left_out_for_a_sibling(new_world: New) -> None:
+    world = new_world(HACS_BUDGET=3, HACS_EXPLORE=0.4)
+
+    assert len(sent_of_long_plan(world)) == 3
+    assert world.stat("adapted/came_in") == 0
+
+
 @pytest.mark.parametrize("settings", [{"HACS_EXPLORE": 0.4}, {"HACS_PAGES": "all"}])
 def test_where_some_pages_have_a_share_of_the_budget_none_comes_in_for_them(
     new_world: New, settings: dict[str, Any]
@@ -354,19 +379,7 @@ def test_the_next_round_begins_with_nothing_of_the_last(new_world: New) -> None:
 def test_of_a_long_plan_what_is_no_request_yet_moves_too(new_world: New) -> None:
     world = new_world(HACS_BUDGET=4)
 
-    async def scenario() -> list[str]:
-        make_room = world.scheduler.make_room
-        world.scheduler.make_room = lambda _most=None: make_room(1)  # type: ignore[method-assign]
-        planning = asyncio.ensure_future(world.begin_with_state())
-        await settled_with(world)
-        sent = [world.send()]
-        await world.answer(sent[0], is_update=True)
-        while not planning.done():
-            await settled_with(world)
-            sent += iter(world.send, None)
-        return [request.url for request in sent if request is not None]
-
-    assert run(scenario()) == [A, B, A1, C], "A1 passed C, which was no request yet"
+    assert sent_of_long_plan(world) == [A, B, A1, C], "A1 passed C, which was no request yet"
     assert world.stat("ranked") == 4
 
 
