@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import sqlite3
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -16,13 +17,28 @@ from hacs_crawler.fleet.board import (
     FORMAT,
     LEASE_SECONDS,
     PARTITIONS,
+    Change,
+    Changed,
     Entry,
     View,
     share_of,
 )
 from hacs_crawler.state.sqlite import APPLICATION_ID, BUSY_SECONDS, naming_errors, transaction
 
-_NUMBERS = ("time", "clock", "round", "began", "over", "epoch", "total", "done", "repeats", "lost")
+_NUMBERS = (
+    "time",
+    "clock",
+    "round",
+    "began",
+    "over",
+    "epoch",
+    "total",
+    "done",
+    "repeats",
+    "lost",
+    "published",
+    "room",
+)
 """What is kept of a board beside its tables; with the texts "phase", "leader" and "format"."""
 
 
@@ -49,8 +65,9 @@ class SQLiteBoard:
         self._partitions = partitions
         self._format = f"{FORMAT}/{partitions}"
         prefix = f"{namespace}.{quote(fleet, safe='')}"
-        self._board, self._workers, self._owners, self._plan = (
-            f'"{prefix}.{name}"' for name in ("board", "workers", "partitions", "plan")
+        names = ("board", "workers", "partitions", "plan", "notes")
+        self._board, self._workers, self._owners, self._plan, self._notes = (
+            f'"{prefix}.{name}"' for name in names
         )
         with self._naming_errors("open"):
             self._db = sqlite3.connect(
@@ -128,32 +145,113 @@ class SQLiteBoard:
             )
             if worker not in names or not may_begin:
                 return 0
-            self._db.execute(f"DELETE FROM {self._plan}")
+            self._forget_plan(facts)
             self._forget_idleness(facts)
-            facts.update(phase="ranking", leader=worker, total=0, done=0, repeats=0)
+            facts.update(phase="ranking", leader=worker, done=0, repeats=0)
             facts.update(over=0, began=facts["time"])
             facts["round"] = max(facts["round"], above) + 1
             return int(facts["round"])
 
     def publish(
-        self, worker: str, number: int, start: int, entries: Sequence[tuple[int, int, bytes]]
+        self,
+        worker: str,
+        number: int,
+        start: int,
+        entries: Sequence[tuple[int, int, bytes]],
+        *,
+        may_go: Collection[int] = (),
+        is_spare: bool = False,
     ) -> bool:
         """See `Board.publish`."""
         with self._step() as facts:
             if not _leads(worker, number, facts):
                 return False
-            if start > facts["total"]:
+            if start > facts["published"]:
                 self._end_ranking(facts)
                 return False
-            if facts["total"] == start:
+            if facts["published"] == start:
                 self._db.executemany(
-                    f"INSERT INTO {self._plan} VALUES (?, ?, ?, ?, NULL)",
-                    [(start + place, *entry) for place, entry in enumerate(entries)],
+                    f"INSERT INTO {self._plan} VALUES (?, ?, ?, ?, NULL, ?, ?, ?, X'')",
+                    [
+                        (rank, *entry, float(rank), rank in may_go, is_spare)
+                        for rank, entry in enumerate(entries, start)
+                    ],
                 )
-                facts["total"] += len(entries)
+                facts["published"] += len(entries)
+                facts["total"] += 0 if is_spare else len(entries)
             return True
 
-    def open(self, worker: str, number: int, total: int) -> bool:
+    def note(self, worker: str, number: int, notes: Mapping[str, bytes]) -> bool:
+        """See `Board.note`."""
+        with self._step() as facts:
+            if not _leads(worker, number, facts):
+                return False
+            self._db.executemany(
+                f"INSERT OR REPLACE INTO {self._notes} VALUES (?, ?)", notes.items()
+            )
+            return True
+
+    def notes(self, worker: str, number: int, names: Sequence[str]) -> list[bytes | None]:
+        """See `Board.notes`."""
+        del worker
+        query = f"SELECT note FROM {self._notes} WHERE name = ?"
+        with self._step() as facts:
+            if facts["round"] != number or facts["phase"] != "open":
+                return [None for _ in names]
+            found = [self._db.execute(query, (name,)).fetchone() for name in names]
+            return [row and row[0] for row in found]
+
+    def rank_anew(self, worker: str, number: int, changes: Sequence[Change]) -> Changed:
+        """See `Board.rank_anew`."""
+        counts: Counter[str] = Counter()
+        with self._step() as facts:
+            if facts["round"] == number and facts["phase"] == "open" and not facts["over"]:
+                for change in changes:
+                    counts[self._rank_anew(worker, change, facts)] += 1
+        return Changed(counts["moved"], counts["came in"], counts["left out"])
+
+    def _rank_anew(self, worker: str, change: Change, facts: dict[str, Any]) -> str:
+        query = (
+            f"SELECT is_spare FROM {self._plan} JOIN {self._owners} AS held USING (partition) "
+            f"WHERE held.worker = ? AND rank = ? AND partition = ? AND {self._plan}.worker IS NULL"
+        )
+        found = self._db.execute(query, (worker, change.rank, change.partition)).fetchone()
+        if found is None:
+            return "passed over"
+        if change.position is None:
+            if found[0]:
+                return "passed over"
+            self._leave_out(change.rank, facts)
+            facts["room"] += facts["room"] >= 0
+            return "left out"
+        if found[0] and not self._has_room(change.position, facts):
+            return "passed over"
+        self._db.execute(
+            f"UPDATE {self._plan} SET position = ?, note = ?, may_go = may_go OR is_spare, "
+            f"is_spare = 0 WHERE rank = ?",
+            (change.position, change.note, change.rank),
+        )
+        facts["total"] += found[0]
+        return "came in" if found[0] else "moved"
+
+    def _has_room(self, position: float, facts: dict[str, Any]) -> bool:
+        if facts["room"]:
+            facts["room"] -= facts["room"] > 0
+            return True
+        last = self._db.execute(
+            f"SELECT rank, position FROM {self._plan} WHERE worker IS NULL AND may_go "
+            f"AND NOT is_spare ORDER BY position DESC, partition || ':' || rank DESC LIMIT 1"
+        ).fetchone()
+        if last is None or last[1] <= position:
+            return False
+        self._leave_out(last[0], facts)
+        return True
+
+    def _leave_out(self, rank: int, facts: dict[str, Any]) -> None:
+        self._db.execute(f"DELETE FROM {self._plan} WHERE rank = ?", (rank,))
+        facts["total"] -= 1
+
+    def open(self, worker: str, number: int, total: int, *, room: int | None = None) -> bool:
         """See `Board.open`."""
         with self._step() as facts:
             is_open = facts["phase"] == "open" and facts["leader"] == worker
@@ -161,21 +259,22 @@ class SQLiteBoard:
                 return True
             if not _leads(worker, number, facts):
                 return False
-            if facts["total"] != total:
+            if facts["published"] != total:
                 self._end_ranking(facts)
                 return False
-            facts["phase"] = "open"
+            facts.update(phase="open", room=-1 if room is None else room)
             return True
 
     def take(self, worker: str, partitions: Iterable[int], most: int) -> list[Entry]:
         """See `Board.take`."""
         query = (
-            f"SELECT rank, partition, page, request FROM {self._plan} WHERE rank IN ("
+            f"SELECT rank, partition, page, request, note FROM {self._plan} WHERE rank IN ("
             f"SELECT best.rank FROM {self._owners} AS held JOIN {self._plan} AS best "
             f"ON best.rank IN (SELECT rank FROM {self._plan} AS other WHERE worker IS NULL "
-            f"AND other.partition = held.partition ORDER BY rank LIMIT ?) "
+            f"AND NOT is_spare AND other.partition = held.partition "
+            f"ORDER BY position, rank LIMIT ?) "
             f"WHERE held.worker = ? AND held.partition IN (SELECT value FROM json_each(?))"
-            f") ORDER BY rank LIMIT ?"
+            f") ORDER BY position, rank LIMIT ?"
         )
         with self._step() as facts:
             if facts["phase"] != "open":
@@ -183,7 +282,7 @@ class SQLiteBoard:
             wanted = json.dumps([*partitions])
             found = self._db.execute(query, (most, worker, wanted, most)).fetchall()
             self._db.executemany(
-                f"UPDATE {self._plan} SET worker = ? WHERE rank = ?",
+                f"UPDATE {self._plan} SET worker = ?, may_go = 0 WHERE rank = ?",
                 [(worker, rank) for rank, *_ in found],
             )
             if found:
@@ -241,14 +340,15 @@ class SQLiteBoard:
                     (
                         self._plan,
                         "rank INTEGER PRIMARY KEY, partition INTEGER, page INTEGER, request BLOB, "
-                        "worker TEXT",
+                        "worker TEXT, position REAL, may_go INTEGER, is_spare INTEGER, note BLOB",
                     ),
+                    (self._notes, "name TEXT PRIMARY KEY, note BLOB"),
                 ):
                     self._db.execute(f"CREATE TABLE IF NOT EXISTS {table} ({columns})")
                 name = self._plan.strip('"')
                 self._db.execute(
                     f'CREATE INDEX IF NOT EXISTS "{name}.waiting" '
-                    f"ON {self._plan} (partition, rank) WHERE worker IS NULL"
+                    f"ON {self._plan} (partition, position, rank) WHERE worker IS NULL"
                 )
                 self._db.execute(
                     f'CREATE INDEX IF NOT EXISTS "{name}.taken" '
@@ -291,7 +391,7 @@ class SQLiteBoard:
                     f"{facts['format']}, here {self._format}): stop its workers first"
                 )
                 raise StateError(msg)
-            for table in (self._board, self._workers, self._owners, self._plan):
+            for table in (self._board, self._workers, self._owners, self._plan, self._notes):
                 self._db.execute(f"DELETE FROM {table}")
             facts = {**dict.fromkeys(_NUMBERS, 0), "phase": "none", "leader": ""}
             facts["format"] = self._format
@@ -318,8 +418,13 @@ class SQLiteBoard:
         return had
 
     def _end_ranking(self, facts: dict[str, Any]) -> None:
+        self._forget_plan(facts)
+        facts.update(phase="none", leader="")
+
+    def _forget_plan(self, facts: dict[str, Any]) -> None:
         self._db.execute(f"DELETE FROM {self._plan}")
-        facts.update(phase="none", leader="", total=0)
+        self._db.execute(f"DELETE FROM {self._notes}")
+        facts.update(total=0, published=0)
 
     def _free_partition(self, worker: str, partition: int) -> None:
         is_held = self._db.execute(
@@ -358,7 +463,7 @@ class SQLiteBoard:
         )
 
     def _has_entries(self) -> bool:
-        return self._number_in(f"(SELECT 1 FROM {self._plan} LIMIT 1)") > 0
+        return self._number_in(f"(SELECT 1 FROM {self._plan} WHERE NOT is_spare LIMIT 1)") > 0
 
     def _names(self) -> list[str]:
         return [name for (name,) in self._db.execute(f"SELECT name FROM {self._workers}")]

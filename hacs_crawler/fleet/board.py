@@ -13,15 +13,15 @@ gives up no later than the board takes it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 from urllib.parse import urlsplit
 
 from hacs_crawler.links import fingerprint
 
-FORMAT: Final = 2
+FORMAT: Final = 3
 """Version of what a board holds and of its steps."""
 PARTITIONS: Final = 256
 """Into which hosts fall: some for each of 50 workers, few enough to look at each in every step."""
@@ -36,12 +36,33 @@ PHASES: Final = ("none", "ranking", "open")
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One visit of the plan. `rank` counts from 0, the best, and names the entry in its round."""
+    """One visit of the plan. `rank` counts from 0, the best, and names the entry in its round.
+
+    `note` is what was noted when the entry was ranked anew, empty where it was not.
+    """
 
     rank: int
     partition: int
     page_id: int
     request: bytes
+    note: bytes = b""
+
+
+class Change(NamedTuple):
+    """An entry that was ranked anew: where it stands now among the ranks, None to leave it out."""
+
+    partition: int
+    rank: int
+    position: float | None
+    note: bytes
+
+
+class Changed(NamedTuple):
+    """How many entries were moved, came in, and were left out."""
+
+    moved: int
+    came_in: int
+    left_out: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +73,9 @@ class View:
     all that it had is gone. `partitions` are held by it, `share` is how many it should hold. `epoch`
     is to be given back when the worker says that it is idle. `held` entries are this worker's, by the
     board's account. Of the round: whether it `is_over` (see `Board.begin`) and how long ago, in the
-    board's time, it was begun (`age_seconds`); `waiting` and `taken` entries, how many were published
-    (`total`) and `done`, and `repeats`, visits of entries that were done already. `lost` counts the
-    entries that ever came back because a lease ran out.
+    board's time, it was begun (`age_seconds`); `waiting` and `taken` entries, how many are to be
+    visited in all (`total`) and `done`, and `repeats`, visits of entries that were done already or left
+    out. `lost` counts the entries that ever came back because a lease ran out.
     """
 
     is_new: bool
@@ -117,18 +138,41 @@ class Board(Protocol):
         """
 
     def publish(
-        self, worker: str, number: int, start: int, entries: Sequence[tuple[int, int, bytes]]
+        self,
+        worker: str,
+        number: int,
+        start: int,
+        entries: Sequence[tuple[int, int, bytes]],
+        *,
+        may_go: Collection[int] = (),
+        is_spare: bool = False,
     ) -> bool:
         """Add a slice to the plan of the round of that number: (partition, page id, request) of each.
 
-        `start` is the rank of the first; a slice that is there already is not added again. Returns
-        whether the worker leads that round; it no longer does where slices before this one are missing.
+        `start` is the rank of the first; a slice that is there already is not added again. Entries of
+        the ranks `may_go` may be left out for others; spare ones are not visited unless they come in,
+        see `rank_anew`. Returns whether the worker leads that round; it no longer does where slices
+        before this one are missing.
         """
 
-    def open(self, worker: str, number: int, total: int) -> bool:
-        """Let the entries of the round, so many, be taken; returns whether the worker leads that round.
+    def note(self, worker: str, number: int, notes: Mapping[str, bytes]) -> bool:
+        """Keep notes for the round that the worker ranks; returns whether it does."""
 
-        It no longer does where entries are missing.
+    def notes(self, worker: str, number: int, names: Sequence[str]) -> list[bytes | None]:
+        """Return notes of the open round of that number, None for each that there is not."""
+
+    def open(self, worker: str, number: int, total: int, *, room: int | None = None) -> bool:
+        """Let the entries of the round, so many were published, be taken.
+
+        `room` is for how many entries more the budget is enough; None where there is none. Returns
+        whether the worker leads that round; it no longer does where entries are missing.
+        """
+
+    def rank_anew(self, worker: str, number: int, changes: Sequence[Change]) -> Changed:
+        """Give entries of a round new places, those that wait in partitions which the worker holds.
+
+        A spare one comes in: where there is room, or in place of the last one that may go, if that
+        stands behind it. One that is left out makes room. Whatever else is named is passed over.
         """
 
     def take(self, worker: str, partitions: Iterable[int], most: int) -> list[Entry]:

@@ -33,12 +33,12 @@ from __future__ import annotations
 import os
 import secrets
 import socket
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from enum import Enum
 
 from hacs_crawler.exceptions import StateUnavailableError
-from hacs_crawler.fleet.board import Board, Entry, View, partition_of
+from hacs_crawler.fleet.board import Board, Change, Changed, Entry, View, partition_of
 
 RENEWALS_A_LEASE = 6
 """So often a worker renews, so that a few failures in a row cost it nothing."""
@@ -109,6 +109,7 @@ class FleetWorker:
         self._leads = 0
         self._published = 0
         self._has_opened = False
+        self._room: int | None = None
         self._seen = 0
         """The highest number of a round that this worker knows of."""
         self._partitions: frozenset[int] = frozenset()
@@ -177,21 +178,43 @@ class FleetWorker:
             view=view,
         )
 
-    def publish(self, entries: Sequence[tuple[str, int, bytes]]) -> bool:
+    def publish(
+        self,
+        entries: Sequence[tuple[str, int, bytes]],
+        *,
+        may_go: Collection[int] = (),
+        is_spare: bool = False,
+    ) -> bool:
         """Add a slice to the plan: URL, page id and request of each entry, best first.
 
-        Returns whether this worker leads still; if not, ranking is another's business. After a
-        StateUnavailableError the same slice is to be published again.
+        The first entry of the plan has the rank 0. See `Board.publish` for those of the ranks `may_go`,
+        and for spare ones. Returns whether this worker leads still; if not, ranking is another's
+        business. After a StateUnavailableError the same slice is to be published again.
         """
         plan = [(partition_of(url), page_id, request) for url, page_id, request in entries]
-        leads = self._board.publish(self.name, self._leads, self._published, plan)
+        leads = self._board.publish(
+            self.name, self._leads, self._published, plan, may_go=may_go, is_spare=is_spare
+        )
         self._published += len(plan)
         return leads
 
-    def open_round(self) -> bool:
-        """Let everybody take from the plan; returns whether this worker leads still."""
-        self._has_opened = self._board.open(self.name, self._leads, self._published)
+    def note(self, notes: Mapping[str, bytes]) -> bool:
+        """Keep notes for all workers in the plan's round; returns whether this worker leads still."""
+        return self._board.note(self.name, self._leads, notes)
+
+    def open_round(self, room: int | None = None) -> bool:
+        """Let everybody take from the plan; returns whether this worker leads still. See `Board.open`."""
+        self._room = room
+        self._has_opened = self._board.open(self.name, self._leads, self._published, room=room)
         return self._has_opened
+
+    def notes(self, names: Sequence[str]) -> list[bytes | None]:
+        """Return notes of this worker's round, None for each that there is not."""
+        return self._board.notes(self.name, self._round, names)
+
+    def rank_anew(self, changes: Sequence[Change]) -> Changed:
+        """Give entries that wait in this worker's partitions new places, see `Board.rank_anew`."""
+        return self._board.rank_anew(self.name, self._round, changes)
 
     def take(self, most: int, now: float) -> list[Entry]:
         """Return the best entries that wait in this worker's partitions, none if it may not send."""
@@ -292,7 +315,7 @@ class FleetWorker:
             self._published = 0
             self._has_opened = False
         if self._has_opened:  # and the board has forgotten
-            self.open_round()
+            self.open_round(self._room)
             return Task.WAIT
         return Task.LEAD
 

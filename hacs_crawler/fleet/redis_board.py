@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from typing import Any, Final, TypeVar
 from urllib.parse import quote
 
 from hacs_crawler.exceptions import StateError
@@ -13,11 +14,14 @@ from hacs_crawler.fleet.board import (
     LEASE_SECONDS,
     PARTITIONS,
     PHASES,
+    Change,
+    Changed,
     Entry,
     View,
 )
 from hacs_crawler.state.redis_connection import RedisServer
 
+T = TypeVar("T")
 _LARGEST_CALL: Final = 1_000
 
 
@@ -80,25 +84,61 @@ class RedisBoard:
         return int(self._step(redis_scripts.BEGIN, worker, int(anew), above))
 
     def publish(
-        self, worker: str, number: int, start: int, entries: Sequence[tuple[int, int, bytes]]
+        self,
+        worker: str,
+        number: int,
+        start: int,
+        entries: Sequence[tuple[int, int, bytes]],
+        *,
+        may_go: Collection[int] = (),
+        is_spare: bool = False,
     ) -> bool:
         """See `Board.publish`; in calls of a thousand."""
-        for first in range(0, len(entries), _LARGEST_CALL):
+        for first in range(start, start + len(entries), _LARGEST_CALL):
             args: list[Any] = []
-            for partition, page_id, request in entries[first : first + _LARGEST_CALL]:
-                args += (partition, page_id.to_bytes(8, "little", signed=True) + request)
-            if not self._step(redis_scripts.PUBLISH, worker, number, start + first, *args):
+            some = entries[first - start : first - start + _LARGEST_CALL]
+            for rank, (partition, page_id, request) in enumerate(some, first):
+                body = page_id.to_bytes(8, "little", signed=True) + request
+                args += (partition, int(rank in may_go), body)
+            step = redis_scripts.PUBLISH
+            if not self._step(step, worker, number, first, int(is_spare), *args):
                 return False
         return True
 
-    def open(self, worker: str, number: int, total: int) -> bool:
+    def note(self, worker: str, number: int, notes: Mapping[str, bytes]) -> bool:
+        """See `Board.note`; in calls of a thousand."""
+        for some in _pieces([*notes.items()]):
+            if not self._step(redis_scripts.NOTE, worker, number, *chain.from_iterable(some)):
+                return False
+        return True
+
+    def notes(self, worker: str, number: int, names: Sequence[str]) -> list[bytes | None]:
+        """See `Board.notes`; in calls of a thousand."""
+        found: list[bytes | None] = []
+        for some in _pieces(names):
+            found += self._step(redis_scripts.NOTES, worker, number, *some) or [None] * len(some)
+        return found
+
+    def open(self, worker: str, number: int, total: int, *, room: int | None = None) -> bool:
         """See `Board.open`."""
-        return bool(self._step(redis_scripts.OPEN, worker, number, total))
+        more = -1 if room is None else room
+        return bool(self._step(redis_scripts.OPEN, worker, number, total, more))
+
+    def rank_anew(self, worker: str, number: int, changes: Sequence[Change]) -> Changed:
+        """See `Board.rank_anew`; in calls of a thousand."""
+        counts = [0, 0, 0]
+        for some in _pieces(changes):
+            args: list[Any] = []
+            for partition, rank, position, note in some:
+                args += (f"{partition}:{rank}", "" if position is None else repr(position), note)
+            answer = self._step(redis_scripts.RANK_ANEW, worker, number, *args)
+            counts = [before + more for before, more in zip(counts, answer, strict=True)]
+        return Changed(*counts)
 
     def take(self, worker: str, partitions: Iterable[int], most: int) -> list[Entry]:
         """See `Board.take`."""
         answer = self._step(redis_scripts.TAKE, worker, most, *partitions)
-        return [_entry(name, body) for name, body in zip(answer[::2], answer[1::2], strict=True)]
+        return [_entry(*answer[place : place + 3]) for place in range(0, len(answer), 3)]
 
     def keep(self, worker: str, ranks: Iterable[int]) -> None:
         """See `Board.keep`."""
@@ -126,6 +166,11 @@ class RedisBoard:
             return self._server.call(redis_scripts.BEGINNING + script, self._keys, *common, *args)
 
 
+def _pieces(items: Sequence[T]) -> Iterator[Sequence[T]]:
+    for first in range(0, len(items), _LARGEST_CALL):
+        yield items[first : first + _LARGEST_CALL]
+
+
 def _phase(text: bytes) -> str:
     phase = text.decode(errors="replace")
     if phase not in PHASES:
@@ -135,10 +180,10 @@ def _phase(text: bytes) -> str:
     return phase
 
 
-def _entry(name: bytes, body: bytes) -> Entry:
+def _entry(name: bytes, body: bytes, note: bytes) -> Entry:
     try:
         partition, rank = map(int, name.split(b":"))
     except ValueError as error:
         raise StateError(f"the fleet's board holds {name!r}, which is no entry") from error
     page_id = int.from_bytes(body[:8], "little", signed=True)
-    return Entry(rank, partition, page_id, body[8:])
+    return Entry(rank, partition, page_id, body[8:], note)

@@ -2,14 +2,28 @@
 
 from typing import Final
 
-KEYS: Final = ("board", "workers", "idle", "partitions", "waiting", "taken", "plan")
+KEYS: Final = (
+    "board",
+    "workers",
+    "idle",
+    "partitions",
+    "waiting",
+    "taken",
+    "plan",
+    "mobile",
+    "spares",
+    "anew",
+    "notes",
+)
 
 # KEYS: as in KEYS. ARGV: time ('' for the server's own), worker, lease in seconds, number of
 # partitions, format, then the step's own from 6 on. An entry is named "<partition>:<rank>", and waits
-# with the score partition * 2^32 + rank, so that the best of a partition are found at once.
+# with the score partition * 2^32 + 1 + position, so that the best of a partition are found at once.
+# The position is the rank, or what "anew" has before a space and the entry's note. Of the entries that
+# wait "mobile" has the position of those which may be left out for others.
 BEGINNING: Final = """
-local board, workers, idle, owners, waiting, taken, plan = unpack(KEYS)
-local kinds = {'hash', 'zset', 'set', 'hash', 'zset', 'hash', 'hash'}
+local board, workers, idle, owners, waiting, taken, plan, mobile, spares, anew, notes = unpack(KEYS)
+local kinds = {'hash', 'zset', 'set', 'hash', 'zset', 'hash', 'hash', 'zset', 'set', 'hash', 'hash'}
 for i, key in ipairs(KEYS) do
   local kind = redis.call('TYPE', key)['ok']
   if kind ~= 'none' and kind ~= kinds[i] then
@@ -19,7 +33,7 @@ for i, key in ipairs(KEYS) do
 end
 local me, lease, partitions = ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
 local numbers = {'time', 'clock', 'round', 'began', 'over', 'epoch', 'total', 'done', 'repeats',
-  'lost'}
+  'lost', 'published', 'room'}
 local found = redis.call('HMGET', board, unpack(numbers))
 local facts = {}
 for i, name in ipairs(numbers) do
@@ -70,12 +84,23 @@ local function each(key, use)  -- of a hash
   for i = 1, #all, 2 do use(all[i], all[i + 1]) end
 end
 
+local function wait(entry)
+  local partition, rank = string.match(entry, '^(%d+):(%d+)$')
+  if not partition then return end  -- it is not of this program
+  local position = tonumber(string.match(redis.call('HGET', anew, entry) or '', '^%S+') or rank)
+  redis.call('ZADD', waiting, string.format('%.17g', partition * 2^32 + 1 + position), entry)
+  return string.format('%.17g', position)
+end
+
 local function give_back(entry)
   redis.call('HDEL', taken, entry)
-  local partition, rank = string.match(entry, '^(%d+):(%d+)$')
-  if partition then  -- else it is not of this program
-    redis.call('ZADD', waiting, string.format('%.0f', partition * 2^32 + rank), entry)
-  end
+  wait(entry)
+end
+
+local function forget_plan()
+  redis.call('DEL', waiting, taken, plan, mobile, spares, anew, notes)
+  add('total', -facts.total)
+  add('published', -facts.published)
 end
 
 local function forget_idleness()
@@ -86,8 +111,7 @@ end
 local function end_ranking()
   phase, leader = 'none', ''
   set('phase', phase, 'leader', leader)
-  redis.call('DEL', waiting, taken, plan)
-  add('total', -facts.total)
+  forget_plan()
 end
 
 local function free(worker)
@@ -195,42 +219,60 @@ BEGIN: Final = """
 local is_alone = redis.call('ZCARD', workers) == 1
 local may_begin = phase == 'none' or is_over() or (ARGV[6] == '1' and is_alone)
 if not may_begin or not redis.call('ZSCORE', workers, me) then return 0 end
-redis.call('DEL', waiting, taken, plan)
+forget_plan()
 forget_idleness()
-add('total', -facts.total)
 add('done', -facts.done)
 add('repeats', -facts.repeats)
 add('round', math.max(tonumber(ARGV[7]) - facts.round, 0) + 1)
 set('phase', 'ranking', 'leader', me, 'over', 0, 'began', string.format('%.6f', facts.time))
 return facts.round
 """
-# 6: round; 7: rank of the first; 8...: partition, then page and request of each
+# 6: round; 7: rank of the first; 8: whether they are spare; 9...: partition, whether it may be left
+# out for another, then page and request of each
 PUBLISH: Final = """
 if not is_mine(ARGV[6]) or phase ~= 'ranking' then return 0 end
 local start = tonumber(ARGV[7])
-if start > facts.total then
+if start > facts.published then
   end_ranking()
   return 0
 end
-if start < facts.total then return 1 end
-local number = (#ARGV - 7) / 2
+if start < facts.published then return 1 end
+local number = (#ARGV - 8) / 3
 for i = 0, number - 1 do
-  local entry = ARGV[8 + 2 * i] .. ':' .. string.format('%.0f', start + i)
-  redis.call('HSET', plan, entry, ARGV[9 + 2 * i])
-  give_back(entry)
+  local rank = string.format('%.0f', start + i)
+  local entry = ARGV[9 + 3 * i] .. ':' .. rank
+  redis.call('HSET', plan, entry, ARGV[11 + 3 * i])
+  if ARGV[8] == '1' then
+    redis.call('SADD', spares, entry)
+  else
+    wait(entry)
+    if ARGV[10 + 3 * i] == '1' then redis.call('ZADD', mobile, rank, entry) end
+  end
 end
-add('total', number)
+add('published', number)
+if ARGV[8] ~= '1' then add('total', number) end
 return 1
 """
-# 6: round; 7: entries
+# 6: round; 7...: name and text of each
+NOTE: Final = """
+if not is_mine(ARGV[6]) or phase ~= 'ranking' then return 0 end
+for i = 7, #ARGV, 2 do redis.call('HSET', notes, ARGV[i], ARGV[i + 1]) end
+return 1
+"""
+# 6: round; 7...: names
+NOTES: Final = """
+if facts.round ~= tonumber(ARGV[6]) or phase ~= 'open' or #ARGV < 7 then return {} end
+return redis.call('HMGET', notes, unpack(ARGV, 7))
+"""
+# 6: round; 7: entries; 8: room, -1 where no budget says how many there may be
 OPEN: Final = """
 if not is_mine(ARGV[6]) then return 0 end
 if phase == 'ranking' then
-  if facts.total ~= tonumber(ARGV[7]) then
+  if facts.published ~= tonumber(ARGV[7]) then
     end_ranking()
     return 0
   end
-  set('phase', 'open')
+  set('phase', 'open', 'room', ARGV[8])
 end
 return 1
 """
@@ -238,33 +280,37 @@ return 1
 TAKE: Final = """
 if phase ~= 'open' then return {} end
 local most = tonumber(ARGV[6])
-local ranks, names = {}, {}
+local found = {}
 for i = 7, #ARGV do
   if redis.call('HGET', owners, ARGV[i]) == me then
     local low = ARGV[i] * 2^32
     local best = redis.call('ZRANGEBYSCORE', waiting, string.format('%.0f', low),
-      string.format('(%.0f', low + 2^32), 'LIMIT', 0, most)
-    for _, entry in ipairs(best) do
-      local rank = tonumber(string.match(entry, '^%d+:(%d+)$'))
+      string.format('(%.0f', low + 2^32), 'WITHSCORES', 'LIMIT', 0, most)
+    for j = 1, #best, 2 do
+      local rank = tonumber(string.match(best[j], '^%d+:(%d+)$'))
       if rank then
-        ranks[#ranks + 1] = rank
-        names[rank] = entry
+        found[#found + 1] = {best[j + 1] - low, rank, best[j]}
       else
-        redis.call('ZREM', waiting, entry)  -- not of this program
+        redis.call('ZREM', waiting, best[j])  -- not of this program
       end
     end
   end
 end
-table.sort(ranks)
+table.sort(found, function(a, b)
+  if a[1] ~= b[1] then return a[1] < b[1] end
+  return a[2] < b[2]
+end)
 local given = {}
-for i = 1, math.min(most, #ranks) do
-  local entry = names[ranks[i]]
+for i = 1, math.min(most, #found) do
+  local entry = found[i][3]
   redis.call('ZREM', waiting, entry)
+  redis.call('ZREM', mobile, entry)
   local body = redis.call('HGET', plan, entry)
   if body then
     redis.call('HSET', taken, entry, me)
     given[#given + 1] = entry
     given[#given + 1] = body
+    given[#given + 1] = string.match(redis.call('HGET', anew, entry) or '', '^%S+ (.*)$') or ''
   end
 end
 if #given > 0 then redis.call('SREM', idle, me) end
@@ -285,12 +331,60 @@ if facts.round ~= tonumber(ARGV[6]) or phase ~= 'open' then return 0 end
 local gone, repeats = 0, 0
 for i = 7, #ARGV do
   redis.call('ZREM', waiting, ARGV[i])
+  redis.call('ZREM', mobile, ARGV[i])
   redis.call('HDEL', taken, ARGV[i])
+  redis.call('HDEL', anew, ARGV[i])
   if redis.call('HDEL', plan, ARGV[i]) == 1 then gone = gone + 1 else repeats = repeats + 1 end
 end
 if gone > 0 then add('done', gone) end
 if repeats > 0 then add('repeats', repeats) end
 return 1
+"""
+# 6: round; 7...: entry, position ('' to leave it out) and note of each
+RANK_ANEW: Final = """
+if facts.round ~= tonumber(ARGV[6]) or phase ~= 'open' or facts.over == 1 then return {0, 0, 0} end
+local function leave_out(entry)
+  redis.call('ZREM', waiting, entry)
+  redis.call('ZREM', mobile, entry)
+  redis.call('HDEL', plan, entry)
+  redis.call('HDEL', anew, entry)
+  add('total', -1)
+end
+local function has_room(position)
+  if facts.room < 0 then return true end
+  if facts.room > 0 then
+    add('room', -1)
+    return true
+  end
+  local last = redis.call('ZREVRANGE', mobile, 0, 0, 'WITHSCORES')
+  if not last[1] or tonumber(last[2]) <= position then return false end
+  leave_out(last[1])
+  return true
+end
+local moved, came_in, left_out = 0, 0, 0
+for i = 7, #ARGV, 3 do
+  local entry, position, note = ARGV[i], tonumber(ARGV[i + 1]), ARGV[i + 2]
+  local is_mine = redis.call('HGET', owners, string.match(entry, '^%d+')) == me
+  if is_mine and redis.call('ZSCORE', waiting, entry) then
+    if position then
+      redis.call('HSET', anew, entry, ARGV[i + 1] .. ' ' .. note)
+      redis.call('ZADD', mobile, 'XX', wait(entry), entry)
+      moved = moved + 1
+    else
+      leave_out(entry)
+      if facts.room >= 0 then add('room', 1) end
+      left_out = left_out + 1
+    end
+  elseif is_mine and position and redis.call('SISMEMBER', spares, entry) == 1
+      and has_room(position) then
+    redis.call('SREM', spares, entry)
+    redis.call('HSET', anew, entry, ARGV[i + 1] .. ' ' .. note)
+    redis.call('ZADD', mobile, wait(entry), entry)
+    add('total', 1)
+    came_in = came_in + 1
+  end
+end
+return {moved, came_in, left_out}
 """
 LEAVE: Final = """
 free(me)

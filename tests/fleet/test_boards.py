@@ -16,11 +16,22 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from conftest import KINDS, address
 from hacs_crawler.exceptions import StateError, StateUnavailableError
-from hacs_crawler.fleet.board import PARTITIONS, Board, Entry, View, partition_of, share_of
+from hacs_crawler.fleet import redis_scripts
+from hacs_crawler.fleet.board import (
+    PARTITIONS,
+    Board,
+    Change,
+    Changed,
+    Entry,
+    View,
+    partition_of,
+    share_of,
+)
 from hacs_crawler.fleet.redis_board import RedisBoard
 from sqlite_board import SQLiteBoard
 
 LEASE = 60.0
+SPARES = 4
 BEAT = 10.0
 
 
@@ -266,6 +277,145 @@ def test_a_worker_that_leaves_gives_all_back_at_once(board: Board) -> None:
     view = board.renew("b")
     assert (view.workers, view.lost) == (1, 0)
     assert ranks(board.take("b", range(4), 8)) == [*range(8)]
+
+
+def lead_with_spares(board: Board, room: int | None, may_go: tuple[int, ...] = (4, 5)) -> int:
+    """Open a round of six entries and two spare ones, of the ranks 6 and 7."""
+    look(board, "a")
+    number = board.begin("a")
+    assert board.publish("a", number, 0, plan(6), may_go=may_go)
+    assert board.publish("a", number, 6, plan(8)[6:], is_spare=True)
+    assert board.open("a", number, 8, room=room)
+    return number
+
+
+def change(rank: int, position: float | None, note: bytes = b"") -> Change:
+    return Change(rank % 4, rank, position, note)
+
+
+def test_an_entry_that_is_ranked_anew_is_taken_in_its_new_place(board: Board) -> None:
+    number = lead(board)
+    changes = [change(7, 0.5, b'{"p": 1}'), change(0, 5.25), change(3, -0.5)]
+    assert board.rank_anew("a", number, changes) == Changed(3, 0, 0)
+    entries = board.take("a", range(4), 8)
+    assert ranks(entries) == [3, 7, 1, 2, 4, 5, 0, 6]
+    assert [entry.note for entry in entries] == [b"", b'{"p": 1}', *[b""] * 6]
+
+
+def test_only_what_waits_in_ones_own_partitions_is_ranked_anew(board: Board) -> None:
+    number = lead(board)
+    board.renew("b")
+    board.renew("a", released=[1])
+    assert board.renew("b").partitions == {1}
+    assert ranks(board.take("a", range(4), 1)) == [0]
+    changes = [change(0, 9.0), change(1, 9.0), change(99, 9.0)]
+    assert board.rank_anew("a", number, changes) == Changed(0, 0, 0)
+    assert board.rank_anew("b", number, [change(1, 9.0)]) == Changed(1, 0, 0)
+    assert ranks(board.take("b", [1], 8)) == [5, 1]
+
+
+def test_what_was_ranked_anew_returns_to_its_new_place(board: Board, clock: Clock) -> None:
+    number = lead(board)
+    board.rank_anew("a", number, [change(7, 0.5, b"x")])
+    assert ranks(board.take("a", range(4), 2)) == [0, 7]
+    clock.pass_(LEASE + BEAT, lambda: board.renew("b"))
+    entries = board.take("b", range(4), 3)
+    assert ranks(entries) == [0, 7, 1]
+    assert entries[1].note == b"x"
+
+
+def test_spare_entries_are_not_visited(board: Board) -> None:
+    number = lead_with_spares(board, room=0)
+    entries = board.take("a", range(4), 9)
+    assert ranks(entries) == [*range(6)]
+    board.done("a", number, entries)
+    view = look(board, "a")
+    assert (view.is_over, view.total, view.done) == (True, 6, 6)
+
+
+def test_a_spare_entry_takes_the_place_of_the_last_that_may_go(board: Board) -> None:
+    number = lead_with_spares(board, room=0)
+    assert board.rank_anew("a", number, [change(7, 3.5), change(6, 3.6)]) == Changed(0, 2, 0)
+    assert ranks(board.take("a", range(4), 9)) == [0, 1, 2, 3, 7, 6]
+    assert board.renew("a").total == 6
+
+
+def test_nothing_comes_in_for_what_is_better_or_may_not_go(board: Board) -> None:
+    number = lead_with_spares(board, room=0, may_go=(1,))
+    assert board.rank_anew("a", number, [change(6, 4.5)]) == Changed(0, 0, 0)
+    assert board.rank_anew("a", number, [change(1, 5.5), change(6, 4.5)]) == Changed(1, 1, 0)
+    assert ranks(board.take("a", range(4), 9)) == [0, 2, 3, 4, 6, 5]
+
+
+def test_nothing_comes_in_for_what_is_under_way(board: Board) -> None:
+    number = lead_with_spares(board, room=0)
+    board.take("a", range(4), 6)
+    assert board.rank_anew("a", number, [change(6, -1.0)]) == Changed(0, 0, 0)
+    board.keep("a", [])
+    assert board.rank_anew("a", number, [change(6, -1.0)]) == Changed(0, 0, 0)
+
+
+@pytest.mark.parametrize(("room", "came_in"), [(0, 0), (1, 1), (2, 2), (None, 2)])
+def test_spare_entries_come_in_where_there_is_room(
+    board: Board, room: int | None, came_in: int
+) -> None:
+    number = lead_with_spares(board, room, may_go=())
+    changes = [change(6, 9.0), change(7, 9.5)]
+    assert board.rank_anew("a", number, changes) == Changed(0, came_in, 0)
+    assert ranks(board.take("a", range(4), 9)) == [*range(6 + came_in)]
+    assert board.renew("a").total == 6 + came_in
+
+
+def test_what_is_left_out_makes_room(board: Board) -> None:
+    number = lead_with_spares(board, room=0, may_go=())
+    changes = [change(2, None), change(6, 9.0), change(7, 9.5), change(7, None)]
+    assert board.rank_anew("a", number, changes) == Changed(0, 1, 1)
+    assert ranks(board.take("a", range(4), 9)) == [0, 1, 3, 4, 5, 6]
+
+
+def test_nothing_is_ranked_anew_in_another_round_or_one_that_is_over(board: Board) -> None:
+    number = lead_with_spares(board, room=None)
+    assert board.rank_anew("a", number + 1, [change(6, 0.0)]) == Changed(0, 0, 0)
+    board.done("a", number, board.take("a", range(4), 9))
+    assert look(board, "a").is_over
+    assert board.rank_anew("a", number, [change(6, 0.0)]) == Changed(0, 0, 0)
+
+
+def test_spare_entries_are_of_one_round(board: Board) -> None:
+    board.done("a", lead_with_spares(board, room=None), board.take("a", range(4), 9))
+    number = lead(board, entries=6)
+    assert board.rank_anew("a", number, [change(6, 0.0), change(7, 0.0)]) == Changed(0, 0, 0)
+
+
+def test_notes_are_the_leaders_and_of_one_round(board: Board) -> None:
+    board.renew("a")
+    board.renew("b")
+    number = board.begin("a")
+    assert board.note("a", number, {"x": b"\x00\xff", "y": b""})
+    assert not board.note("b", number, {"x": b"b"})
+    assert board.notes("b", number, ["x"]) == [None]  # it is not open
+    board.open("a", number, 0)
+    assert board.notes("b", number, ["y", "z", "x"]) == [b"", None, b"\x00\xff"]
+    assert board.notes("b", number, []) == []
+    assert board.notes("b", number + 1, ["x"]) == [None]
+    assert not board.note("a", number, {"z": b""})
+    board.leave("b")
+    look(board, "a")
+    again = lead(board, entries=1)
+    assert board.notes("a", again, ["x"]) == [None]
+
+
+def test_many_changes_and_notes_go_in_several_calls(board: Board) -> None:
+    board.renew("a")
+    number = board.begin("a")
+    board.publish("a", number, 0, plan(2_500))
+    assert board.note("a", number, {str(place): b"%d" % place for place in range(2_500)})
+    board.open("a", number, 2_500)
+    names = [str(place) for place in range(2_500)]
+    assert board.notes("a", number, names) == [b"%d" % place for place in range(2_500)]
+    changes = [change(rank, 2_500.0 - rank) for rank in range(2_500)]
+    assert board.rank_anew("a", number, changes) == Changed(2_500, 0, 0)
+    assert ranks(board.take("a", range(4), 9_999)) == [*reversed(range(2_500))]
 
 
 def test_only_what_is_kept_stays_with_a_worker(board: Board) -> None:
@@ -540,7 +690,7 @@ def test_a_hosts_partition_is_the_same_for_all_its_urls() -> None:
     assert spread == set(range(PARTITIONS))
 
 
-REDIS_KEYS = ("board", "workers", "idle", "partitions", "waiting", "taken", "plan")
+REDIS_KEYS = redis_scripts.KEYS
 
 
 @pytest.mark.parametrize("key", REDIS_KEYS)
@@ -621,7 +771,7 @@ class Fleet(RuleBasedStateMachine):
         self.held: dict[str, dict[int, Entry]] = {}
         self.visits: dict[int, int] = {}
         self.epochs: dict[str, int] = {}
-        self.number = 0
+        self.number = self.came_in = self.left_out = 0
 
     def teardown(self) -> None:
         """Whatever has happened: one worker that goes on ends with every entry done."""
@@ -633,8 +783,10 @@ class Fleet(RuleBasedStateMachine):
                 self.visit("last", entries)
             view = look(self.board, "last")
             assert view.is_over or view.phase == "none"
-            assert view.done == view.total == len(self.visits)
-            assert all(self.visits.values())
+            assert view.done == view.total <= sum(map(bool, self.visits.values()))
+            assert view.done + view.repeats == sum(self.visits.values())
+            assert view.total == len(self.visits) - SPARES + self.came_in - self.left_out
+            assert view.total <= len(self.visits) - SPARES + self.room
         self.board.close()
 
     def name(self, worker: str) -> str:
@@ -650,13 +802,16 @@ class Fleet(RuleBasedStateMachine):
 
     workers = st.sampled_from("abc")
 
-    @initialize(entries=st.integers(0, 30))
-    def a_round_is_begun(self, entries: int) -> None:
+    @initialize(entries=st.integers(0, 30), room=st.none() | st.integers(0, 2))
+    def a_round_is_begun(self, entries: int, room: int | None) -> None:
         self.renew("a", set(), is_idle=False)
         self.number = self.board.begin("a0")
-        self.board.publish("a0", self.number, 0, plan(entries))
-        self.board.open("a0", self.number, entries)
-        self.visits = dict.fromkeys(range(entries), 0)
+        whole = plan(entries + SPARES)
+        self.board.publish("a0", self.number, 0, whole[:entries], may_go=range(1, entries, 2))
+        self.board.publish("a0", self.number, entries, whole[entries:], is_spare=True)
+        self.board.open("a0", self.number, entries + SPARES, room=room)
+        self.room = SPARES if room is None else room
+        self.visits = dict.fromkeys(range(entries + SPARES), 0)
 
     @rule(worker=workers, gives=st.sets(st.integers(0, 3)), is_idle=st.booleans())
     def renew(self, worker: str, gives: set[int], is_idle: bool) -> None:
@@ -680,7 +835,7 @@ class Fleet(RuleBasedStateMachine):
         self.partitions[worker] = view.partitions
         assert view.partitions >= {entry.partition for entry in held.values()}
         if view.is_over:
-            assert all(self.visits.values())
+            assert view.done == view.total <= sum(map(bool, self.visits.values()))
 
     @rule(worker=workers, most=st.integers(1, 5))
     def take(self, worker: str, most: int) -> None:
@@ -692,6 +847,19 @@ class Fleet(RuleBasedStateMachine):
     def finish(self, worker: str, number: int) -> None:
         held = self.held.get(worker, {})
         self.visit(self.name(worker), [held.pop(rank) for rank in sorted(held)[:number]])
+
+    @rule(
+        worker=workers,
+        rank=st.integers(0, 29 + SPARES),
+        position=st.none() | st.floats(-0.99, 40.0),
+    )
+    def rank_anew(self, worker: str, rank: int, position: float | None) -> None:
+        changed = self.board.rank_anew(self.name(worker), self.number, [change(rank, position)])
+        assert sum(changed) <= (rank % 4 in self.partitions.get(worker, ()))
+        is_under_way = any(rank in self.held[who] for who in self.held if self.is_live(who))
+        assert not (is_under_way and sum(changed))
+        self.came_in += changed.came_in
+        self.left_out += changed.left_out
 
     @rule(worker=workers)
     def die(self, worker: str) -> None:
