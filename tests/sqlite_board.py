@@ -248,7 +248,7 @@ class SQLiteBoard:
         return True
 
     def _leave_out(self, rank: int, facts: dict[str, Any]) -> None:
-        self._db.execute(f"DELETE FROM {self._plan} WHERE rank = ?", (rank,))
+        self._db.execute(f"UPDATE {self._plan} SET is_spare = 1 WHERE rank = ?", (rank,))
         facts["total"] -= 1
 
     def open(self, worker: str, number: int, total: int, *, room: int | None = None) -> bool:
@@ -308,11 +308,11 @@ class SQLiteBoard:
             if facts["round"] != number or facts["phase"] != "open":
                 return
             for entry in entries:
-                is_there = self._db.execute(
-                    f"DELETE FROM {self._plan} WHERE rank = ?",
+                found = self._db.execute(
+                    f"DELETE FROM {self._plan} WHERE rank = ? RETURNING is_spare",
                     (entry.rank,),
-                ).rowcount
-                facts["done" if is_there else "repeats"] += 1
+                ).fetchone()
+                facts["done" if found == (0,) else "repeats"] += 1
 
     def leave(self, worker: str) -> None:
         """See `Board.leave`."""

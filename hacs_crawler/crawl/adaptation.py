@@ -16,15 +16,14 @@ from hacs_crawler.config import Config
 from hacs_crawler.crawl.loop import begin
 from hacs_crawler.crawl.meta import mark_ranked
 from hacs_crawler.crawl.plans import MakeRequests, PlannedPages, ranks_anew
+from hacs_crawler.crawl.ranked_anew import Ranked, ranked_anew
 from hacs_crawler.crawl.seed_queue import SeedQueue
 from hacs_crawler.crawl.session import Session
 from hacs_crawler.exceptions import StateError
 from hacs_crawler.links import site_id
-from hacs_crawler.ranking.candidates import candidates_from
 from hacs_crawler.ranking.families import Families
-from hacs_crawler.ranking.policies import Candidates, Floats
-from hacs_crawler.ranking.selection import scored
-from hacs_crawler.state import Ids, Prediction, Recorded, Rows, predictions
+from hacs_crawler.ranking.policies import Floats
+from hacs_crawler.state import Ids, Prediction, Recorded, Rows
 from hacs_crawler.utils.text import safe_logger
 
 logger = safe_logger(__name__)
@@ -48,21 +47,13 @@ class _Kept(NamedTuple):
     reason: str
 
 
-class _Ranked(NamedTuple):
-    """A page that was ranked anew."""
-
-    page_id: int
-    score: float
-    prediction: Prediction
-
-
 class Adaptation:
     """Ranks anew what waits of a site when a visit of the same run has told of it.
 
     Siblings of a page found updated move up, those of a quiet one down. Under a budget, what was left
     out comes in for what is now worse; what falls below the threshold is left out. Only where the order
-    is by p alone, and one for the whole crawl: experiments of several arms, HACS_RANK_WINDOW and fleets
-    keep the order in which they began.
+    is by p alone, and one for the whole crawl: experiments of several arms and HACS_RANK_WINDOW keep the
+    order in which they began.
     """
 
     def __init__(
@@ -186,51 +177,16 @@ class Adaptation:
             self._is_ranking = False
 
     async def _rank(self, page_ids: Ids) -> None:
-        pages, now = self._session.pages, self._session.clock()
-        try:
-            rows, _ = await pages.rows(page_ids.tolist(), now)
-            signals = await pages.signals(rows, self._options.experiment)
-        except StateError as error:  # the order that there is does, too
-            logger.debug("Siblings were not ranked anew: %s", error)
-            return
+        ranked = await ranked_anew(self._session, self._options, page_ids)
         if self._is_over or not self._session.is_open:
             return
-        state = self._session.state
-        candidates = candidates_from(
-            page_ids,
-            rows,
-            now,
-            state.estimation,
-            self._session.ranking,
-            self._session.correct,
-            signals=signals,
-            costs=self._session.costs,
-        )
-        score = scored(self._options.experiment.arms[0].policy, candidates)
-        may_come = rows["not_before"] <= now
-        may_come &= candidates.p >= self._threshold
-        ranked = self._ranked(candidates, score)
         self._move([one for one in ranked if one.page_id in self._waiting])
-        left = zip(ranked, may_come.tolist(), strict=True)
-        await self._let_in([one for one, may in left if may and self._could_come(one)])
+        await self._let_in([one for one in ranked if one.may_come and self._could_come(one)])
 
-    def _ranked(self, candidates: Candidates, score: Floats) -> list[_Ranked]:
-        numbers = predictions(
-            self._session.labels[0].number,
-            self._session.run,
-            p=candidates.p,
-            raw_p=candidates.raw_p,
-            rate_per_day=candidates.rate_per_day,
-            days_since_visit=candidates.days_since_visit,
-            churn=candidates.churn,
-        )
-        ids = candidates.page_ids.tolist()
-        return [_Ranked(*one) for one in zip(ids, score.tolist(), numbers, strict=True)]
-
-    def _move(self, ranked: Sequence[_Ranked]) -> None:
+    def _move(self, ranked: Sequence[Ranked]) -> None:
         """Give seeds that wait their new places; leave out what fell below the threshold."""
         moved, fallen = 0, []
-        for page_id, score, prediction in ranked:
+        for page_id, score, prediction, _ in ranked:
             seed = self._waiting[page_id]
             before: Prediction = seed.request.meta["hacs"]
             if prediction["p"] < self._threshold <= before["p"]:
@@ -247,7 +203,7 @@ class Adaptation:
         self._session.stats.count("ranked", -len(fallen))
         self._drop(fallen, "threshold")
 
-    def _could_come(self, one: _Ranked) -> bool:
+    def _could_come(self, one: Ranked) -> bool:
         """Whether a page may be asked for that is not to be, or later."""
         if one.page_id in self._waiting:
             return False
@@ -256,7 +212,7 @@ class Adaptation:
         self._plan.note_ranked(one.page_id, one.score, one.prediction)
         return self._make_requests is not None and self._plan.could_come(one.page_id, one.score)
 
-    async def _let_in(self, ranked: list[_Ranked]) -> None:
+    async def _let_in(self, ranked: list[Ranked]) -> None:
         """Have pages asked for that are better than what they take the place of, best first."""
         ranked.sort(key=lambda one: one.score, reverse=True)
         number = 0
@@ -265,7 +221,7 @@ class Adaptation:
         requests = await self._requests(ranked[:number])
         if self._is_over:
             return
-        for page_id, score, prediction in ranked[:number]:
+        for page_id, score, prediction, _ in ranked[:number]:
             request = requests.get(page_id)
             if request is None or page_id in self._waiting:
                 continue
@@ -274,7 +230,7 @@ class Adaptation:
             self.note_waiting(page_id, request, score)
             self._session.stats.count("adapted/came_in")
 
-    def _has_place(self, one: _Ranked) -> bool:
+    def _has_place(self, one: Ranked) -> bool:
         """Make room for a page, for which something worse may be left out; False if there is none."""
         plan, stats = self._plan, self._session.stats
         if plan is not None and plan.take_early(one.page_id):
@@ -288,7 +244,7 @@ class Adaptation:
             worst = self._worst_below(one.score)
             if worst is None:
                 return False
-            self._drop([self._take_out(worst)], "budget")
+            self.leave_out([worst], [self._take_out(worst)], "budget")
         if plan is not None:  # it was counted among what the plan leaves out
             plan.note_asked(one.page_id)
             stats.count(f"dropped/{'threshold' if self._options.budget is None else 'budget'}", -1)
@@ -315,7 +271,7 @@ class Adaptation:
         self._queue.remove(waiting.request, -waiting.score)
         return waiting.request
 
-    async def _requests(self, ranked: Sequence[_Ranked]) -> dict[int, Request]:
+    async def _requests(self, ranked: Sequence[Ranked]) -> dict[int, Request]:
         if self._make_requests is None:
             return {one.page_id: self._kept.pop(one.page_id).request for one in ranked}
         try:

@@ -6,7 +6,8 @@ The board is asked in a thread of its own, so that neither ranking nor the state
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any, Final, ParamSpec, Protocol, TypeVar
 
 from scrapy import Request, Spider
@@ -72,6 +73,41 @@ class SeedRanker(Protocol):
     def take_ranked(self) -> list[Request]:
         """Return the ranked seeds that wait, and forget them."""
 
+    @property
+    def fleet_adaptation(self) -> PlanAdaptation:
+        """What ranks anew what waits on the board."""
+
+
+class PlanAdaptation(Protocol):
+    """What ranks anew what waits on the board, as far as a fleet's worker knows it."""
+
+    is_ranking: bool
+    """Whether the board is to hear of other places soon."""
+
+    def join(
+        self, ask: Callable[..., Any], worker: FleetWorker, on_change: Callable[[], None]
+    ) -> None:
+        """Begin to ask the board; `on_change` is called when there may be something else to take."""
+
+    def enter(self, number: int) -> None:
+        """Begin to take part in the round of that number."""
+
+    def note_published(self, seeds: Sequence[Request], *, is_spare: bool = False) -> Sequence[int]:
+        """Note the next entries of the plan; return the ranks of those that others may replace."""
+
+    async def spares(self) -> list[Request]:
+        """Return requests for pages that were left out, and may come in."""
+
+    def notes(self) -> Iterator[dict[str, bytes]]:
+        """Yield what all workers are to know of the plan that was published, some at a time."""
+
+    @property
+    def room(self) -> int | None:
+        """For how many pages more than those of the plan the budget is enough, None without one."""
+
+    def mark(self, seed: Request, note: bytes) -> None:
+        """Write into a seed's meta what was predicted of it when it was ranked anew."""
+
 
 class CrawlSession(Protocol):
     """The session, as far as a fleet's worker knows it."""
@@ -108,6 +144,8 @@ class Crew:
         self._record = record
         self._board = board
         self._worker = worker
+        self._adaptation = ranker.fleet_adaptation
+        self._adaptation.join(self._ask, worker, self._look_again)
         self._holdings = Holdings.of(crawler)
         self._holdings.may_send = lambda: worker.may_send(time.monotonic())
         self._thread = Worker()
@@ -194,6 +232,7 @@ class Crew:
         await self._leave_round()
         self._round, self._is_in_round = number, True
         await self._record.begin_round()
+        self._adaptation.enter(number)
 
     async def _leave_round(self) -> None:
         if self._is_in_round:
@@ -216,22 +255,35 @@ class Crew:
             if len(ranker.ranked_seeds()) >= SLICE and not await self._publish():
                 return
         await ranker.end_round()
-        if self._has_ended():
-            return
-        if await self._publish() and await self._ask(self._worker.open_round):
+        is_published = (
+            not self._has_ended() and await self._publish() and await self._publish_standings()
+        )
+        if is_published and await self._ask(self._worker.open_round, self._adaptation.room):
             logger.info("This worker has ranked the seeds of round %d for its fleet", self._led)
+
+    async def _publish_standings(self) -> bool:
+        """Publish what it takes to rank anew what waits; returns whether this worker leads still."""
+        if not await self._put_up(await self._adaptation.spares(), is_spare=True):
+            return False
+        for notes in self._adaptation.notes():
+            if not await self._ask(self._worker.note, notes):
+                return False
+        return True
 
     async def _publish(self) -> bool:
         """Publish the seeds that are ranked; returns whether this worker leads still."""
+        return await self._put_up(self._ranker.take_ranked())
+
+    async def _put_up(self, seeds: Sequence[Request], *, is_spare: bool = False) -> bool:
+        """Put seeds on the board; returns whether this worker leads still."""
         spider = self._crawler.spider
-        seeds = self._ranker.take_ranked()
         for first in range(0, len(seeds), SLICE):
-            entries = [
-                entry
-                for seed in seeds[first : first + SLICE]
-                if (entry := _entry(seed, spider)) is not None
-            ]
-            if not await self._ask(self._worker.publish, entries):
+            found = [(seed, _entry(seed, spider)) for seed in seeds[first : first + SLICE]]
+            entries = [entry for _, entry in found if entry is not None]
+            usable = [seed for seed, entry in found if entry is not None]
+            may_go = frozenset(self._adaptation.note_published(usable, is_spare=is_spare))
+            publish = partial(self._worker.publish, may_go=may_go, is_spare=is_spare)
+            if not await self._ask(publish, entries):
                 logger.info("Another worker leads now: its ranking counts")
                 return False
         return True
@@ -243,6 +295,7 @@ class Crew:
         for entry in entries or ():
             try:
                 seed = serializer.read_request(entry.request, self._crawler.spider)
+                self._adaptation.mark(seed, entry.note)
                 check_ranked(seed)
                 seed.meta.update(hacs_unsent=True, hacs_planned=True)
             except (SerializerError, ValueError) as error:
@@ -314,7 +367,11 @@ class Crew:
         )
 
     def _is_idle(self, busy: frozenset[int]) -> bool:
-        return not (busy or self._ranker.has_pending_requests())
+        return not (busy or self._ranker.has_pending_requests() or self._adaptation.is_ranking)
+
+    def _look_again(self) -> None:
+        """Note that something may wait in the partitions held."""
+        self._emptied = None
 
     async def _give_up(self) -> None:
         """Say of seeds that ended without a word, as after too many redirects, that they are done.

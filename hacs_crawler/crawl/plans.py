@@ -33,7 +33,6 @@ def ranks_anew(config: Config) -> bool:
         and policies[0].is_pointwise
         and options.counts_siblings
         and not config.rank_window
-        and config.fleet is None
     )
 
 

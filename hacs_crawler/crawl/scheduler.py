@@ -19,6 +19,7 @@ from twisted.python.failure import Failure
 from hacs_crawler.config import Config
 from hacs_crawler.crawl.adaptation import Adaptation
 from hacs_crawler.crawl.backlog import Backlog
+from hacs_crawler.crawl.fleet_adaptation import FleetAdaptation
 from hacs_crawler.crawl.fleet_member import Crew
 from hacs_crawler.crawl.held_seeds import HeldSeeds
 from hacs_crawler.crawl.inner_scheduler import inner_scheduler, is_scrapys_own, keeps_requests
@@ -84,8 +85,10 @@ class HacsScheduler(BaseScheduler):
         self.watch = StartWatch(self._note_pause, time.monotonic)
         """Tells when what is held is to be ranked."""
         if config is not None:
-            self.adaptation = Adaptation(
-                session, config, self._seeds, self._drop, self._note_changes
+            self.adaptation: Adaptation | FleetAdaptation = (
+                Adaptation(session, config, self._seeds, self._drop, self._note_changes)
+                if config.fleet is None
+                else FleetAdaptation(session, config, self._drop)
             )
             self._held = HeldSeeds(session, config, self._seeds, self.adaptation, self._drop)
 
@@ -262,6 +265,12 @@ class HacsScheduler(BaseScheduler):
         from hacs_crawler.fleet.queue import PartitionQueue  # noqa: PLC0415 - needs an extra
 
         return isinstance(getattr(self._inner, "queue", None), PartitionQueue)
+
+    @property
+    def fleet_adaptation(self) -> FleetAdaptation:
+        """What ranks anew what waits on the fleet's board."""
+        assert isinstance(self.adaptation, FleetAdaptation)  # noqa: S101 - only a fleet's crawl asks
+        return self.adaptation
 
     def _page_to_rank(self, request: Request) -> int | None:
         """Return the id of the page that a request is to be ranked by, None where it is to be sent.

@@ -444,12 +444,12 @@ class Session:
     def _note_recorded(self, recorded: Sequence[Recorded]) -> None:
         begin(self._keep_asked())
         self.stats.count_recorded(recorded)
-        if self.ranker is not None and not self.is_of_fleet:
-            self.ranker.note_recorded(recorded)
         if self.crew is not None:
             self.crew.done(
                 page_id_of(one.visit.url) for one in recorded if one.visit.prediction is not None
             )
+        if self.ranker is not None:
+            self.ranker.note_recorded(recorded)
 
     def _note_state_error(self, error: StateError) -> None:
         self.stats.count("state/errors")

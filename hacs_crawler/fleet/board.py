@@ -172,7 +172,8 @@ class Board(Protocol):
         """Give entries of a round new places, those that wait in partitions which the worker holds.
 
         A spare one comes in: where there is room, or in place of the last one that may go, if that
-        stands behind it. One that is left out makes room. Whatever else is named is passed over.
+        stands behind it. One that is left out makes room, and is spare then. Whatever else is named is
+        passed over.
         """
 
     def take(self, worker: str, partitions: Iterable[int], most: int) -> list[Entry]:

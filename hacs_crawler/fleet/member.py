@@ -203,18 +203,18 @@ class FleetWorker:
         return self._board.note(self.name, self._leads, notes)
 
     def open_round(self, room: int | None = None) -> bool:
-        """Let everybody take from the plan; returns whether this worker leads still. See `Board.open`."""
+        """Let everybody take from the plan, see `Board.open`; returns whether this worker leads."""
         self._room = room
         self._has_opened = self._board.open(self.name, self._leads, self._published, room=room)
         return self._has_opened
 
-    def notes(self, names: Sequence[str]) -> list[bytes | None]:
-        """Return notes of this worker's round, None for each that there is not."""
-        return self._board.notes(self.name, self._round, names)
+    def notes(self, number: int, names: Sequence[str]) -> list[bytes | None]:
+        """Return notes of the round of that number, None for each that there is not."""
+        return self._board.notes(self.name, number, names)
 
-    def rank_anew(self, changes: Sequence[Change]) -> Changed:
+    def rank_anew(self, number: int, changes: Sequence[Change]) -> Changed:
         """Give entries that wait in this worker's partitions new places, see `Board.rank_anew`."""
-        return self._board.rank_anew(self.name, self._round, changes)
+        return self._board.rank_anew(self.name, number, changes)
 
     def take(self, most: int, now: float) -> list[Entry]:
         """Return the best entries that wait in this worker's partitions, none if it may not send."""

@@ -334,7 +334,12 @@ for i = 7, #ARGV do
   redis.call('ZREM', mobile, ARGV[i])
   redis.call('HDEL', taken, ARGV[i])
   redis.call('HDEL', anew, ARGV[i])
-  if redis.call('HDEL', plan, ARGV[i]) == 1 then gone = gone + 1 else repeats = repeats + 1 end
+  local was_left_out = redis.call('SREM', spares, ARGV[i]) == 1
+  if redis.call('HDEL', plan, ARGV[i]) == 1 and not was_left_out then
+    gone = gone + 1
+  else
+    repeats = repeats + 1
+  end
 end
 if gone > 0 then add('done', gone) end
 if repeats > 0 then add('repeats', repeats) end
@@ -346,8 +351,8 @@ if facts.round ~= tonumber(ARGV[6]) or phase ~= 'open' or facts.over == 1 then r
 local function leave_out(entry)
   redis.call('ZREM', waiting, entry)
   redis.call('ZREM', mobile, entry)
-  redis.call('HDEL', plan, entry)
   redis.call('HDEL', anew, entry)
+  redis.call('SADD', spares, entry)
   add('total', -1)
 end
 local function has_room(position)

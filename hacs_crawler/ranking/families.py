@@ -36,6 +36,15 @@ class Families:
         if has_sibling.any():
             self._parts.append((of[has_sibling], ids[has_sibling]))
 
+    def all(self) -> tuple[Ids, Ids]:
+        """Return the number of the site of each page, and the pages."""
+        if not self._parts:
+            return np.zeros(0, np.int64), np.zeros(0, np.int64)
+        sites = np.concatenate([of for of, _ in self._parts])
+        page_ids = np.concatenate([ids for _, ids in self._parts])
+        page_ids, first = np.unique(page_ids, return_index=True)
+        return sites[first], page_ids
+
     def have(self, page_ids: Ids) -> NDArray[np.bool_]:
         """Return which pages have a sibling."""
         found = np.zeros(len(page_ids), np.bool_)

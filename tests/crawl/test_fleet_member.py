@@ -48,6 +48,22 @@ class Ranker:
     def take_ranked(self) -> list[Request]:
         return []
 
+    @property
+    def fleet_adaptation(self) -> KeepsTheOrder:
+        return KeepsTheOrder()
+
+
+class KeepsTheOrder:
+    """What ranks nothing anew."""
+
+    is_ranking = False
+
+    def join(self, *args: object) -> None: ...
+
+    def enter(self, number: int) -> None: ...
+
+    def mark(self, seed: Request, note: bytes) -> None: ...
+
 
 class Record:
     """A session in which every visit is written at once."""

@@ -366,6 +366,13 @@ def test_spare_entries_come_in_where_there_is_room(
     assert board.renew("a").total == 6 + came_in
 
 
+def test_what_was_left_out_for_another_may_come_in_again(board: Board) -> None:
+    number = lead_with_spares(board, room=0)
+    assert board.rank_anew("a", number, [change(6, 4.5)]) == Changed(0, 1, 0)
+    assert board.rank_anew("a", number, [change(5, -0.5)]) == Changed(0, 1, 0)
+    assert ranks(board.take("a", range(4), 9)) == [5, 0, 1, 2, 3, 4]
+
+
 def test_what_is_left_out_makes_room(board: Board) -> None:
     number = lead_with_spares(board, room=0, may_go=())
     changes = [change(2, None), change(6, 9.0), change(7, 9.5), change(7, None)]
@@ -379,6 +386,19 @@ def test_nothing_is_ranked_anew_in_another_round_or_one_that_is_over(board: Boar
     board.done("a", number, board.take("a", range(4), 9))
     assert look(board, "a").is_over
     assert board.rank_anew("a", number, [change(6, 0.0)]) == Changed(0, 0, 0)
+
+
+def test_what_a_late_worker_visits_of_what_was_left_out_counts_as_a_repeat(
+    board: Board, clock: Clock
+) -> None:
+    number = lead_with_spares(board, room=None)
+    late = board.take("a", range(4), 1)
+    clock.pass_(LEASE + BEAT, lambda: board.renew("b"))
+    assert board.rank_anew("b", number, [change(0, None)]) == Changed(0, 0, 1)
+    board.done("a", number, late)
+    view = board.renew("b")
+    assert (view.total, view.done, view.repeats) == (5, 0, 1)
+    assert board.rank_anew("b", number, [change(0, 0.0)]) == Changed(0, 0, 0)
 
 
 def test_spare_entries_are_of_one_round(board: Board) -> None:
@@ -771,7 +791,8 @@ class Fleet(RuleBasedStateMachine):
         self.held: dict[str, dict[int, Entry]] = {}
         self.visits: dict[int, int] = {}
         self.epochs: dict[str, int] = {}
-        self.number = self.came_in = self.left_out = 0
+        self.number = self.total = 0
+        self.room: int | None = None
 
     def teardown(self) -> None:
         """Whatever has happened: one worker that goes on ends with every entry done."""
@@ -785,8 +806,7 @@ class Fleet(RuleBasedStateMachine):
             assert view.is_over or view.phase == "none"
             assert view.done == view.total <= sum(map(bool, self.visits.values()))
             assert view.done + view.repeats == sum(self.visits.values())
-            assert view.total == len(self.visits) - SPARES + self.came_in - self.left_out
-            assert view.total <= len(self.visits) - SPARES + self.room
+            assert view.total == self.total
         self.board.close()
 
     def name(self, worker: str) -> str:
@@ -810,7 +830,8 @@ class Fleet(RuleBasedStateMachine):
         self.board.publish("a0", self.number, 0, whole[:entries], may_go=range(1, entries, 2))
         self.board.publish("a0", self.number, entries, whole[entries:], is_spare=True)
         self.board.open("a0", self.number, entries + SPARES, room=room)
-        self.room = SPARES if room is None else room
+        self.room = room
+        self.total = entries
         self.visits = dict.fromkeys(range(entries + SPARES), 0)
 
     @rule(worker=workers, gives=st.sets(st.integers(0, 3)), is_idle=st.booleans())
@@ -858,8 +879,12 @@ class Fleet(RuleBasedStateMachine):
         assert sum(changed) <= (rank % 4 in self.partitions.get(worker, ()))
         is_under_way = any(rank in self.held[who] for who in self.held if self.is_live(who))
         assert not (is_under_way and sum(changed))
-        self.came_in += changed.came_in
-        self.left_out += changed.left_out
+        if self.room is None:
+            self.total += changed.came_in - changed.left_out
+        else:  # what comes in without room does so for another
+            more = min(changed.came_in, self.room) - changed.left_out
+            self.total += more
+            self.room -= more
 
     @rule(worker=workers)
     def die(self, worker: str) -> None:

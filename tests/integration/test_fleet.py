@@ -9,6 +9,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import closing
 from itertools import pairwise
 from pathlib import Path
 from threading import Event, Semaphore
@@ -16,6 +17,9 @@ from typing import Any
 
 import pytest
 
+from hacs_crawler.links import LinkRules
+from hacs_crawler.state import Estimation, State, Visit, open_store
+from hacs_crawler.utils.times import DAY
 from integration_support import QUICK, ROOT, Crawl, finish, read_until
 from servers import Site, redis_server
 from slow_proxy import SlowProxy
@@ -39,12 +43,12 @@ class Fleet:
     """Workers of one fleet, each with a user agent of its own."""
 
     def __init__(self, state: str, seeds: Path) -> None:
-        self._state = state
+        self.state = state
         self._seeds = seeds
         self._running: list[subprocess.Popen[str]] = []
 
     def start(self, name: str, *arguments: str, **settings: object) -> subprocess.Popen[str]:
-        options = [*QUICK, f"HACS_STATE={self._state}", "HACS_FLEET=test", f"USER_AGENT={name}"]
+        options = [*QUICK, f"HACS_STATE={self.state}", "HACS_FLEET=test", f"USER_AGENT={name}"]
         options += ["HACS_FLUSH_SECONDS=0.1", "DOWNLOAD_DELAY=0.05"]
         options += [f"{name}={value}" for name, value in settings.items()]
         command = [sys.executable, "-m", "scrapy", "crawl", "scholar", "-a", f"seeds={self._seeds}"]
@@ -250,3 +254,57 @@ def test_a_fleet_needs_a_server(tmp_path: Path) -> None:
     assert crawl.exit_status == 1
     assert "HACS_FLEET = 'test': allowed is a name where HACS_STATE is a Redis server" in crawl.log
     assert "Traceback" not in crawl.log
+
+
+TODAY = int(time.time())
+
+
+def updated(url: str, *days_ago: int) -> list[Visit]:
+    """Visits every ten days, the last 20 days ago; links came so many days ago."""
+    rules = LinkRules().fingerprint
+    return [
+        Visit(
+            url,
+            TODAY - day * DAY,
+            links=frozenset({0, *(one for one in days_ago if one >= day)}),
+            link_rules=rules,
+        )
+        for day in range(220, 10, -10)
+    ]
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("source", ["state", "list"])
+def test_siblings_of_a_page_found_updated_come_in_or_move_up(
+    source: str, workers: int, fleet: Fleet, hosts: Site, tmp_path: Path
+) -> None:
+    """By what was known each other page is better than those of the site, of which one is left out."""
+    others = [f"/~b{number}/" for number in range(40)]
+    days = {"/~a/": range(30, 200, 20)} | {path: range(30, 200, 40) for path in others}
+    siblings = ["/~a/1.html", "/~a/2.html"]
+    days |= dict.fromkeys(siblings, range(40, 200, 40))
+    for path, days_ago in days.items():
+        for host in HOSTS[:2]:
+            hosts.set(path, f"{path}new.pdf")
+            with closing(open_store(fleet.state, "hacs", tmp_path)) as store:
+                State(store, Estimation()).record(updated(hosts.url_of(host) + path, *days_ago))
+    lines = [f"{hosts.url_of(host)}{path}\n" for path in days for host in HOSTS[:2]]
+    (tmp_path / "seeds.txt").write_text("".join(lines))
+    options = ["-a", "level=homepage", *(["-a", "seeds=state"] if source == "state" else [])]
+    settings = {"HACS_BUDGET": 84, "HACS_FLUSH_VISITS": 1, "CONCURRENT_REQUESTS": 4}
+    started = [
+        fleet.start(f"w{number}", *options, DOWNLOAD_DELAY=0.1, **settings)
+        for number in range(workers)
+    ]
+    crawls = [finish(process) for process in started]
+    for crawl in crawls:
+        check_clean(crawl)
+    assert pages_of(hosts).total() == 84
+    for host in HOSTS[:2]:
+        order = [path for at, path, _ in hosts.requests if at == host and path != "/robots.txt"]
+        assert order.index("/~a/") < min(map(order.index, siblings))
+        assert max(map(order.index, siblings)) < len(order) - 5
+    came_in = sum(crawl.stat("hacs/adapted/came_in") or 0 for crawl in crawls)
+    moved = sum(crawl.stat("hacs/adapted/moved") or 0 for crawl in crawls)
+    assert came_in >= 2
+    assert came_in + moved >= 4
