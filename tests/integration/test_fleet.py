@@ -308,3 +308,25 @@ def test_siblings_of_a_page_found_updated_come_in_or_move_up(
     moved = sum(crawl.stat("hacs/adapted/moved") or 0 for crawl in crawls)
     assert came_in >= 2
     assert came_in + moved >= 4
+
+
+def test_a_threshold_holds_for_what_is_ranked_anew(
+    fleet: Fleet, hosts: Site, tmp_path: Path
+) -> None:
+    days = {f"/~b{number}/": range(30, 200, 40) for number in range(40)}
+    days |= {"/~a/": range(30, 200, 20), "/~c/": range(30, 200, 20)}
+    days |= {"/~a/1.html": range(40, 200, 60), "/~c/1.html": range(40, 200, 40)}  # p is .26 and .33
+    with closing(open_store(fleet.state, "hacs", tmp_path)) as store:
+        for path, days_ago in days.items():
+            hosts.set(path, f"{path}new.pdf")
+            State(store, Estimation()).record(updated(hosts.url_of(HOSTS[0]) + path, *days_ago))
+    hosts.set("/~c/")
+    urls = [f"{hosts.url_of(HOSTS[0])}{path}\n" for path in days]
+    (tmp_path / "seeds.txt").write_text("".join(urls))
+    settings = {"HACS_THRESHOLD": 0.3, "HACS_FLUSH_VISITS": 1, "CONCURRENT_REQUESTS": 4}
+    crawl = finish(fleet.start("one", "-a", "level=homepage", DOWNLOAD_DELAY=0.1, **settings))
+    check_clean(crawl)
+    visited = {path for _, path, _ in hosts.requests}
+    assert days.keys() - visited == {"/~c/1.html"}
+    assert crawl.stat("hacs/adapted/came_in") == 1
+    assert crawl.stat("hacs/dropped/threshold") == 2  # before the round, and in it
