@@ -24,14 +24,14 @@ _STEPS: Final = 2.0**30
 
 
 def quiet_days(
-    own: Ints, last_visit: FloatArray, quiet_since: FloatArray, quiet_share: FloatArray
+    own: Ints, last_visit: FloatArray, quiet_since: FloatArray, quiet_share: FloatArray, asked: Ints
 ) -> FloatArray:
-    """Sum over the time since each page's last visit of 1 - max(`LEAST_LEFT`, (1 - `quiet_share`)^m).
+    """Sum over the time since a page's last visit of 1 - max(`LEAST_LEFT`, (1 - `quiet_share`)^m).
 
     m is the number of pages of its site that are known to have been quiet at that moment, at most
     `MOST_QUIET`: each from `quiet_since`, its first visit or the last that found an update, to its last
     visit. Days, up to 49,710 (2^32 seconds), rounded to seconds. `own` are the pages' sites, numbers
-    from 0; `quiet_share` has one element a site.
+    from 0; `quiet_share` has one element a site. Returned are the sums of the pages at places `asked`.
 
     Each site's time is cut at all these moments. Up to each of them the sum is kept, in whole numbers
     that may overflow: differences within a site are exact, whatever other sites there are.
@@ -40,20 +40,20 @@ def quiet_days(
         np.rint(days * _SECONDS).astype(np.uint64) for days in (last_visit, quiet_since)
     )
     site = own.astype(np.uint64) << _SITE_SHIFT
-    is_quiet = since < until
+    is_quiet = np.flatnonzero(since < until)
     begins = site[is_quiet] | since[is_quiet] << _ONE
     ends = site[is_quiet] | until[is_quiet] << _ONE | _ONE
     moments = np.sort(np.concatenate([begins, ends]))
     if not len(moments):
-        return np.zeros(len(own))
+        return np.zeros(len(asked))
     number = np.cumsum(1 - 2 * (moments & _ONE).astype(np.int64))
     whose = (moments >> _SITE_SHIFT).astype(np.int64)
-    left = np.maximum(LEAST_LEFT, (1.0 - quiet_share[whose]) ** np.minimum(number, MOST_QUIET))
-    lost = np.rint(_STEPS * (1.0 - left)).astype(np.int64)
+    lost = _lost(quiet_share)[whose, np.minimum(number, MOST_QUIET)]
     at = (moments & (_ONE << _SITE_SHIFT) - _ONE).astype(np.int64) >> 1
     up_to = np.zeros(len(moments), np.int64)
     np.cumsum(lost[:-1] * np.diff(at), out=up_to[1:])  # 0 is lost from a site's last moment on
 
+    own, site, until = own[asked], site[asked], until[asked]
     last_of_site = np.searchsorted(moments, (site >> _SITE_SHIFT) + _ONE << _SITE_SHIFT) - 1
     before = np.searchsorted(moments, site | until << _ONE | _ONE, side="right") - 1
     is_within = (before >= 0) & (whose[before] == own)
@@ -65,3 +65,10 @@ def quiet_days(
     )
     has_quiet = first_of_site <= last_of_site
     return np.where(has_quiet, up_to[last_of_site] - seen, 0) / (_STEPS * _SECONDS)
+
+
+def _lost(quiet_share: FloatArray) -> Ints:
+    """Return what is lost while m siblings are quiet, in steps, by site and by m up to `MOST_QUIET`."""
+    number = np.arange(MOST_QUIET + 1)
+    left = np.maximum(LEAST_LEFT, (1.0 - quiet_share[:, np.newaxis]) ** number)
+    return np.rint(_STEPS * (1.0 - left)).astype(np.int64)

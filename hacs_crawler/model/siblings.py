@@ -65,7 +65,7 @@ USUALLY: Final = Togetherness()
 
 
 def sibling_evidence(
-    pages: Sightings, togetherness: Togetherness = USUALLY
+    pages: Sightings, togetherness: Togetherness = USUALLY, wanted: Ints | None = None
 ) -> tuple[FloatArray, FloatArray]:
     """Return for each page what its siblings tell of the time since its last visit.
 
@@ -76,7 +76,8 @@ def sibling_evidence(
     square, for a page that is wrongly taken for updated costs a visit, and `QUIET_SHARE` to its fourth
     power, for one that is wrongly taken for quiet is found late. What a
     site's pages get depends on no other site's: sites may be looked at together or apart. `sites` must
-    be below 2^32, times from 0 to 49,710 days (2^32 seconds).
+    be below 2^32, times from 0 to 49,710 days (2^32 seconds). With `wanted`, places of pages, only
+    these get an answer, in their order; the others are but siblings.
     """
     quiet = np.zeros(len(pages.sites))
     shared = np.zeros(len(pages.sites))
@@ -88,10 +89,21 @@ def sibling_evidence(
         of_site = togetherness.of(few.sites[starts])
         strength = np.minimum(1.0, of_site / USUAL_TOGETHERNESS)
         quiet_share = QUIET_SHARE * strength**_QUIET_POWER
-        quiet[members] = quiet_days(own, few.last_visit, few.quiet_since, quiet_share)
+        asked = _asked(members, wanted, len(pages.sites))
+        told = members[asked]
+        quiet[told] = quiet_days(own, few.last_visit, few.quiet_since, quiet_share, asked)
         most = SHARED_UPDATES * strength**_SHARED_POWER
-        shared[members] = most[own] * _together(few, own, starts)
-    return quiet, shared
+        shared[told] = most[own[asked]] * _together(few, own, starts, asked)
+    return (quiet, shared) if wanted is None else (quiet[wanted], shared[wanted])
+
+
+def _asked(members: Ints, wanted: Ints | None, number: int) -> Ints:
+    """Return at which places of `members` a wanted one of that number of pages is."""
+    if wanted is None:
+        return np.arange(len(members))
+    is_wanted = np.zeros(number, np.bool_)
+    is_wanted[wanted] = True
+    return np.flatnonzero(is_wanted[members])
 
 
 def _with_siblings(pages: Sightings) -> tuple[Ints, Ints]:
@@ -108,19 +120,20 @@ def _with_siblings(pages: Sightings) -> tuple[Ints, Ints]:
     return (key[has_sibling] & _MASK).astype(np.int64), np.flatnonzero(is_first[has_sibling])
 
 
-def _together(pages: Sightings, own: Ints, starts: Ints) -> FloatArray:
-    """Return how much of the site's latest updates counts for each page, 0 to 1.
+def _together(pages: Sightings, own: Ints, starts: Ints, asked: Ints) -> FloatArray:
+    """Return how much of the site's latest updates counts for each page asked for, 0 to 1.
 
     Of an update found after a gap only the share of the gap counts that lies after the page's own last
     visit, and of one of a page that is updated more often only the ratio of the rates.
     """
-    rate = np.maximum(pages.rate_per_day, 1e-12)
-    together = np.zeros(len(rate))
-    for sibling in _latest_updated(pages, own, starts):
-        found, before = pages.last_update[sibling][own], pages.before[sibling][own]
+    rate, last_visit = np.maximum(pages.rate_per_day, 1e-12), pages.last_visit[asked]
+    together = np.zeros(len(asked))
+    for latest in _latest_updated(pages, own, starts):
+        sibling = latest[own[asked]]
+        found, before = pages.last_update[sibling], pages.before[sibling]
         with np.errstate(divide="ignore", invalid="ignore"):
-            share = (found - np.maximum(before, pages.last_visit)) / (found - before)
-        share *= np.minimum(1.0, rate / rate[sibling][own])
+            share = (found - np.maximum(before, last_visit)) / (found - before)
+        share *= np.minimum(1.0, rate[asked] / rate[sibling])
         np.maximum(together, np.where(share > 0.0, share, 0.0), out=together)
     return np.minimum(together, 1.0)
 

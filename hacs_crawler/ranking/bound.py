@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,71 +18,124 @@ from hacs_crawler.utils.arrays import BoolArray
 from hacs_crawler.utils.times import DAY
 
 PIECE_ROWS: Final = 16_384
-"""For so many rows bounds are made at a time: they stay in the processor's cache."""
-_LOOKED_UP: Final = 65_536
+"""So many rows are looked at at a time: they stay in the processor's cache."""
 LEAST_SHARE: Final = 8
 """Where one of so many pages or more is chosen, ranking all of them takes no longer."""
-TRIED: Final = 2
-"""How many pages are ranked first for each that is chosen: siblings bring some far below the bound."""
-_SAMPLED: Final = 1_000
-"""Of so many chosen pages one is enough to say about how high the bounds of the first ones are."""
+TRIED: Final = 4
+"""About how many pages are looked at for each that is chosen: siblings bring some far below."""
+_SAMPLED: Final = 100_000
+"""So many pages are enough to say how high the bounds of the first ones are."""
+_SPARE: Final = 32
+"""So many pages more of a sample are looked at: chance may have put too few of the best into it."""
 _SLACK: Final = 1e-6
 """What the table of p and rounding may add to the updates expected, as a share of them."""
 _ROUNDING: Final = 1e-12
 """By how much p may differ from another one that is the same but for rounding."""
-_SITES: Final = 2**22
-"""Sites are told apart by so many numbers: those with the same are ranked all, or none of them."""
+_MOST_EXPECTED: Final = 745.0
+"""Of more updates none at all is no number above 0."""
 _WAITS: Final = -1.0
+
+
+class Reaching(NamedTuple):
+    """Pages that may reach a score: their places, ascending, and their bounds.
+
+    `waiting` is how many of all pages are not to be visited yet.
+    """
+
+    places: Places
+    bound: Floats
+    waiting: int
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """An upper bound of the score of each of some pages, by their ranking rows.
+    """Upper bounds of the scores of some pages, by their ranking rows, that ask nothing of other pages.
 
-    Bounds are -ln(1 - score), the updates expected, `_WAITS` for pages that are not to be visited yet.
-    What is returned says for each number of sites whether these are meant.
+    p is bounded by what it is where the rate is known for certain, siblings were never seen quiet, and
+    as many as count were updated after the page's last visit. Bounds are -ln(1 - score), the updates
+    expected, `_WAITS` for pages that are not to be visited yet. Times in seconds since 1970 UTC.
     """
 
-    bound: NDArray[np.float32]
     rows: Rows
+    estimation: Estimation
+    now: float
+    until: float
+    shared: float
+    correct: Correct | None
 
-    @property
-    def waiting(self) -> int:
-        """How many pages are not to be visited yet."""
-        return int((self.bound == _WAITS).sum())
+    def of(self, rows: Rows) -> Floats:
+        """Return the bound of each row."""
+        days = np.maximum(self.until - rows["last_visit"], 0.0) * ((1.0 + _SLACK) / DAY)
+        expected = self._rates(rows["visits"], rows["rate"]) * days
+        expected[(rows["visits"] == 0) | is_trend(rows["log_sd"])] = np.inf
+        expected += self.shared
+        changed = np.flatnonzero(rows["failures"]) if self.correct is None else np.arange(len(rows))
+        p = self._corrected(expected[changed], rows["visits"][changed] > 0)
+        expected[changed] = _expected(p * 0.5 ** rows["failures"][changed]) * (1.0 + _SLACK)
+        expected[rows["not_before"] > self.now] = _WAITS
+        return expected
 
-    def of_highest(self, most: int) -> BoolArray:
-        """Return the sites of the pages with the highest bounds, some `TRIED` for each chosen."""
-        step = min(max(most // _SAMPLED, 1), 8)
-        some = self.bound[::step]
-        first = len(some) - TRIED * most // step
-        least = np.partition(some, first)[first]
-        return self._sites_of(np.flatnonzero(self.bound >= least))
+    def of_some(self, most: int) -> float:
+        """Return the bound that `TRIED` pages for each of the best `most` have, as a sample says.
 
-    def reaching(self, score: float) -> BoolArray:
-        """Return the sites of the pages that may have that score."""
-        least = _expected(max(score - _ROUNDING, 0.0))
-        return self._sites_of(np.flatnonzero(self.bound >= least))
+        Never more than what a score of 1 takes: however many are above, others may have it, too.
+        """
+        step = max(1, len(self.rows) // _SAMPLED)
+        sample = self.of(self.rows[::step])
+        number = TRIED * most // step + _SPARE
+        if number >= len(sample):
+            return 0.0
+        least = float(np.partition(sample, -number)[-number])
+        return min(max(least, 0.0), reach_of(1.0))
 
-    def places(self, is_meant: BoolArray) -> Places:
-        """Return where all pages of these sites stand, ascending."""
-        found = []
-        for start in range(0, len(self.rows), _LOOKED_UP):
-            numbers = _numbers(self.rows[start : start + _LOOKED_UP])
-            found.append(start + np.flatnonzero(is_meant.take(numbers, mode="clip")))
-        return np.concatenate(found)
+    def reaching(self, least: float, below: float = np.inf) -> Reaching:
+        """Return the pages whose bound is that, but not `below` or more if that is finite."""
+        raw = self._uncorrected(least)
+        found, waiting = [np.zeros(0, np.int64)], 0
+        for start in range(0, len(self.rows), PIECE_ROWS):
+            some = self.rows[start : start + PIECE_ROWS]
+            found.append(start + np.flatnonzero(self._may_have(some, raw)))
+            waiting += int(np.count_nonzero(some["not_before"] > self.now))
+        places = np.concatenate(found)
+        bound = np.empty(len(places))
+        for start in range(0, len(places), PIECE_ROWS):
+            piece = slice(start, start + PIECE_ROWS)
+            bound[piece] = self.of(np.take(self.rows, places[piece]))
+        is_meant = bound >= least
+        if below < np.inf:
+            is_meant &= bound < below
+        return Reaching(places[is_meant], bound[is_meant], waiting)
 
-    def _sites_of(self, places: Places) -> BoolArray:
-        is_meant = np.zeros(_SITES, np.bool_)
-        is_meant[_numbers(np.take(self.rows, places))] = True
-        return is_meant
+    def _may_have(self, rows: Rows, raw: float) -> BoolArray:
+        """Return which pages may have that bound before correction, if they do not wait or fail."""
+        # columns of their own first: faster than computing with parts of rows
+        visits, last_visit = rows["visits"].copy(), rows["last_visit"].copy()
+        seconds = np.maximum(self.until - last_visit, 0.0)
+        seconds *= self._rates(visits, rows["rate"].copy())
+        may: BoolArray = seconds >= (raw - self.shared) * (DAY / (1.0 + _SLACK))
+        may |= visits == 0
+        may |= is_trend(rows["log_sd"].copy())
+        return may
 
+    def _rates(self, visits: NDArray[np.integer], rate: Floats) -> Floats:
+        """Return the pages' rates; a page seen once has that of the prior."""
+        return np.where(visits < VISITS_OF_A_RATE, self.estimation.prior.mean_rate, rate)
 
-def _numbers(rows: Rows) -> Places:
-    """Return the numbers of the pages' sites."""
-    numbers: Places = rows["site"].astype(np.int64)
-    numbers &= _SITES - 1
-    return numbers
+    def _corrected(self, expected: ArrayLike, is_visited: ArrayLike = True) -> Floats:
+        """Return p where so many updates are expected, after its correction."""
+        p = -np.expm1(-np.asarray(expected, np.float64))
+        return p if self.correct is None else np.where(is_visited, self.correct(p), p)
+
+    def _uncorrected(self, bound: float) -> float:
+        """Return the bound that has to be reached before correction; the correction is monotone."""
+        if self.correct is None:
+            return bound
+        low, high = 0.0, _MOST_EXPECTED
+        for _ in range(64):
+            middle = (low + high) / 2.0
+            after = _expected(self._corrected([middle])) * (1.0 + _SLACK)
+            low, high = (low, middle) if after[0] >= bound else (middle, high)
+        return low
 
 
 def bounds_of(
@@ -93,14 +146,22 @@ def bounds_of(
     correct: Correct | None,
     most: int | None,
 ) -> Bounds | None:
-    """Return bounds of the pages' scores; None where the best `most` are found as fast without.
-
-    p is bounded by what it is where the rate is known for certain, siblings were never seen quiet, and
-    as many as count were updated after the page's last visit. So most pages take one multiplication.
-    """
-    if most is None or len(rows) < LEAST_SHARE * most or not _is_bounded(options, state):
+    """Return bounds of the pages' scores; None where the best `most` are found as fast without."""
+    if not most or len(rows) < LEAST_SHARE * most or not _is_bounded(options, state):
         return None
-    return _bounds(rows, state.estimation, options, now, correct)
+    return Bounds(
+        rows=rows,
+        estimation=state.estimation,
+        now=now,
+        until=now + options.horizon_days * DAY,
+        shared=float(_expected(SHARED_UPDATES)) if options.counts_siblings else 0.0,
+        correct=correct,
+    )
+
+
+def reach_of(score: float) -> float:
+    """Return the least bound of pages that may have that score."""
+    return float(_expected(max(score - _ROUNDING, 0.0)))
 
 
 def _is_bounded(options: RankingOptions, state: State) -> bool:
@@ -114,43 +175,6 @@ def _is_bounded(options: RankingOptions, state: State) -> bool:
         and options.elapsed_from == "visit"
         and not (arm.policy.uses_signals and heard_kinds(state.store))
     )
-
-
-def _bounds(
-    rows: Rows,
-    estimation: Estimation,
-    options: RankingOptions,
-    now: float,
-    correct: Correct | None,
-) -> Bounds:
-    bound = np.empty(len(rows), np.float32)
-    shared = -np.log1p(-SHARED_UPDATES) if options.counts_siblings else 0.0
-    until = now + options.horizon_days * DAY
-    a_second = (1.0 + _SLACK) / DAY
-    for start in range(0, len(rows), PIECE_ROWS):
-        piece = slice(start, start + PIECE_ROWS)
-        some = rows[piece]
-        days = np.maximum(until - some["last_visit"], 0.0)
-        days *= a_second
-        expected = some["rate"] * days
-        few = np.flatnonzero(some["visits"] < VISITS_OF_A_RATE)
-        of_prior = estimation.prior.mean_rate * days[few]
-        expected[few] = np.where(some["visits"][few] > 0, of_prior, np.inf)
-        expected[is_trend(some["log_sd"])] = np.inf
-        expected += shared
-        changed = np.flatnonzero(some["failures"]) if correct is None else np.arange(len(some))
-        expected[changed] = _changed(expected[changed], some[changed], correct)
-        expected[some["not_before"] > now] = _WAITS
-        bound[piece] = expected
-    return Bounds(bound, rows)
-
-
-def _changed(expected: Floats, rows: Rows, correct: Correct | None) -> Floats:
-    """Return bounds after the correction of p, and after what failed attempts take off."""
-    p = -np.expm1(-expected)
-    if correct is not None:
-        p = np.where(rows["visits"] > 0, correct(p), p)
-    return _expected(p * 0.5 ** rows["failures"]) * (1.0 + _SLACK)
 
 
 def _expected(p: ArrayLike) -> Floats:

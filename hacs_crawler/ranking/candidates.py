@@ -19,9 +19,11 @@ from hacs_crawler.utils.times import DAY
 Correct = Callable[[Floats], Floats]
 """A monotone correction of probabilities, as `hacs calibrate` fits it."""
 Places = NDArray[np.int64]
+Evidence = tuple[Floats, Floats]
+"""What siblings tell of each of some pages, see `sibling_evidence`."""
 
 
-def candidates_from(
+def candidates_from(  # noqa: PLR0913 - all that p is made of
     page_ids: Ids,
     rows: Rows,
     now: float,
@@ -31,12 +33,14 @@ def candidates_from(
     *,
     signals: Sequence[Signals] = (),
     costs: Costs | None = None,
+    evidence: Evidence | None = None,
 ) -> Candidates:
     """Return what policies look at, from ranking rows (dtype `state.ROW`) of whole sites.
 
     `now` is in seconds since 1970 UTC. Pages of which the state has no gap get the rate that
     `estimation` expects of them. `correct` is applied to the p of pages that were visited. `signals`
     count where e starts at the last visit. `costs` are what visits take, where a policy asks for that.
+    `evidence` is what `evidence_of` found of these pages, where `rows` are of whole sites no longer.
     """
     is_visited = rows["visits"] > 0
     # a page seen once has no gap to learn from, and its rate in the row may be of an older prior
@@ -50,17 +54,9 @@ def candidates_from(
         now_day, last_visit if is_since_visit else last_update, options.horizon_days
     )
     has_update = rows["updates"] > 0
-    quiet_days, shared = sibling_evidence(
-        Sightings(
-            rows["site"].astype(np.int64) * options.counts_siblings,
-            rate,
-            last_visit,
-            np.where(has_update, last_update, np.nan),
-            np.where(has_update, rows["before_update"] / DAY, np.nan),
-            np.where(rows["is_baseline"] > 0, last_visit, last_update),
-        ),
-        estimation.togetherness,
-    )
+    if evidence is None:
+        evidence = evidence_of(rows, estimation, options)
+    quiet_days, shared = evidence
     alone = chance_of_update(
         rate,
         log_sd,
@@ -88,6 +84,27 @@ def candidates_from(
         seed=options.random_seed or 0,
         seconds=None if costs is None else costs.of(page_ids),
     )
+
+
+def evidence_of(
+    rows: Rows, estimation: Estimation, options: RankingOptions, wanted: Places | None = None
+) -> Evidence:
+    """Return what siblings tell of pages of whole sites, or of those at the `wanted` places."""
+    if not options.counts_siblings:
+        number = len(rows) if wanted is None else len(wanted)
+        return np.zeros(number), np.zeros(number)
+    is_visited, has_update = rows["visits"] > 0, rows["updates"] > 0
+    last_visit = np.where(is_visited, rows["last_visit"] / DAY, np.nan)
+    last_update = np.where(is_visited, rows["last_update"] / DAY, np.nan)
+    sightings = Sightings(
+        rows["site"].astype(np.int64),
+        rates_of(rows, estimation)[0],
+        last_visit,
+        np.where(has_update, last_update, np.nan),
+        np.where(has_update, rows["before_update"] / DAY, np.nan),
+        np.where(rows["is_baseline"] > 0, last_visit, last_update),
+    )
+    return sibling_evidence(sightings, estimation.togetherness, wanted)
 
 
 def nobody() -> Candidates:

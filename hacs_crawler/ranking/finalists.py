@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hacs_crawler.ranking.bound import bounds_of
+from hacs_crawler.ranking.bound import Bounds, bounds_of, reach_of
 from hacs_crawler.ranking.calibration import read_correction
-from hacs_crawler.ranking.candidates import Correct, Places, candidates_from, joined, taken
+from hacs_crawler.ranking.candidates import (
+    Correct,
+    Places,
+    candidates_from,
+    evidence_of,
+    joined,
+    nobody,
+    taken,
+)
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.policies import Candidates, Floats
 from hacs_crawler.ranking.selection import explored, foremost, scored
 from hacs_crawler.ranking.signals import read_signals
+from hacs_crawler.ranking.site_groups import groups_of
 from hacs_crawler.rendering import Costs, read_costs
 from hacs_crawler.state import Ids, Rows, State
 
@@ -67,42 +76,105 @@ def finalists_of(
     if None they are all that it has. `options` have a random seed, and their hubs. Raises
     StateError, and ConfigError where a policy does not return one number a page.
 
-    Where bounds can tell, only sites are ranked that may have one of the best: first those of the pages
-    with the highest bounds, then those of pages whose bound is above the worst of the best of these.
+    Where bounds can tell, only pages are ranked that may be among the best, see `_by_bounds`.
     """
     correct = correction_of(state, options)
-
-    def ranked(places: Places | None) -> Finalists:
-        judged = _judged(page_ids, rows, places, state, options, now, correct)
-        visits = rows["visits"] if places is None else rows["visits"][places]
-        best = _best(judged.arms, judged.score, visits, options, limit)
-        where = best if places is None else places[best]
-        alone, few = replace(options, siblings=False), np.take(rows, where)
-        candidates = candidates_from(
-            page_ids[where], few, now, state.estimation, alone, costs=judged.costs
-        )
-        return Finalists(
-            candidates=replace(candidates, p=judged.p[best], raw_p=judged.raw_p[best]),
-            arms=judged.arms[best].astype(np.int64),
-            score=judged.score[best],
-            places=where if stand_at is None else stand_at[where],
-            known=len(judged.score),
-            waiting=judged.waiting,
-            below_threshold=judged.below_threshold,
-            eligible=_eligible(judged, options),
-        )
-
     most = most_of(options, limit)[0]
     bounds = bounds_of(rows, state, options, now, correct, most)
-    if bounds is None or most is None:
-        return ranked(None)
-    is_first = bounds.of_highest(most)
-    first = ranked(bounds.places(is_first))
-    least = float(first.score.min()) if len(first) >= most else 0.0
-    is_left = bounds.reaching(least) & ~is_first
-    both = merged([first, ranked(bounds.places(is_left))], options, limit)
-    eligible = np.array([len(rows) - bounds.waiting])
-    return replace(both, known=len(rows), waiting=bounds.waiting, eligible=eligible)
+    if bounds is not None and most is not None:
+        found = _by_bounds(page_ids, bounds, state, options, most)
+    else:
+        found = _of_all(page_ids, rows, state, options, now, correct, limit)
+    return found if stand_at is None else replace(found, places=stand_at[found.places])
+
+
+def _of_all(  # noqa: PLR0917 - what candidates are made of, and which
+    page_ids: Ids,
+    rows: Rows,
+    state: State,
+    options: RankingOptions,
+    now: float,
+    correct: Correct | None,
+    limit: int | None,
+) -> Finalists:
+    """Return the finalists after ranking every page."""
+    judged = _judged(page_ids, rows, state, options, now, correct)
+    best = _best(judged.arms, judged.score, rows["visits"], options, limit)
+    alone, few = replace(options, siblings=False), np.take(rows, best)
+    candidates = candidates_from(
+        page_ids[best], few, now, state.estimation, alone, costs=judged.costs
+    )
+    return Finalists(
+        candidates=replace(candidates, p=judged.p[best], raw_p=judged.raw_p[best]),
+        arms=judged.arms[best].astype(np.int64),
+        score=judged.score[best],
+        places=best,
+        known=len(rows),
+        waiting=judged.waiting,
+        below_threshold=judged.below_threshold,
+        eligible=_eligible(judged, options),
+    )
+
+
+def _by_bounds(
+    page_ids: Ids, bounds: Bounds, state: State, options: RankingOptions, most: int
+) -> Finalists:
+    """Return the best `most` of all pages, after ranking those whose bounds say that they may be.
+
+    Pages are looked at from high bounds to low, a group of sites at a time, until none is left whose
+    bound reaches the worst of the best so far: a threshold algorithm (Fagin, Lotem and Naor, "Optimal
+    aggregation algorithms for middleware", JCSS 66, 2003).
+    """
+    rows, parts, best = bounds.rows, [_nobody()], _Best(most)
+    least, below = bounds.of_some(most), np.inf
+    while True:
+        found = bounds.reaching(least, below)
+        for group in groups_of(found, rows, most):
+            wanted = group.wanted[group.bound >= best.reach]
+            if len(wanted):
+                part = _ranked(wanted, group.members, page_ids, bounds, state, options)
+                parts.append(part)
+                best.add(part.score)
+        if best.reach >= least:
+            break
+        least, below = best.reach, least
+    together = merged(parts, replace(options, budget=most), None)
+    eligible = np.array([len(rows) - found.waiting])
+    return replace(together, known=len(rows), waiting=found.waiting, eligible=eligible)
+
+
+@dataclass(slots=True)
+class _Best:
+    """The best `most` scores so far, and the least bound of pages that may be among them."""
+
+    most: int
+    scores: Floats = field(default_factory=lambda: np.zeros(0))
+    reach: float = 0.0
+
+    def add(self, scores: Floats) -> None:
+        self.scores = np.concatenate([self.scores, scores])
+        if len(self.scores) >= self.most:
+            self.scores = np.partition(self.scores, -self.most)[-self.most :]
+            self.reach = reach_of(float(self.scores[0]))
+
+
+def _ranked(
+    wanted: Places,
+    members: Places,
+    page_ids: Ids,
+    bounds: Bounds,
+    state: State,
+    options: RankingOptions,
+) -> Finalists:
+    """Rank the wanted pages, whose sites' pages are the members; places ascending."""
+    ids, rows = page_ids[wanted], np.take(bounds.rows, wanted)
+    family, among = np.take(bounds.rows, members), np.searchsorted(members, wanted)
+    evidence = evidence_of(family, state.estimation, options, among)
+    candidates = candidates_from(
+        ids, rows, bounds.now, state.estimation, options, bounds.correct, evidence=evidence
+    )
+    (arm,) = options.experiment.arms
+    return _part(candidates, scored(arm.policy, candidates), wanted)
 
 
 def merged(parts: Sequence[Finalists], options: RankingOptions, limit: int | None) -> Finalists:
@@ -142,6 +214,24 @@ def most_of(options: RankingOptions, limit: int | None) -> list[int | None]:
     return found
 
 
+def _part(candidates: Candidates, score: Floats, places: Places) -> Finalists:
+    """Return finalists of the only arm, without numbers of other pages."""
+    return Finalists(
+        candidates=candidates,
+        arms=np.zeros(len(places), np.int64),
+        score=score,
+        places=places,
+        known=0,
+        waiting=0,
+        below_threshold=0,
+        eligible=np.zeros(1, np.int64),
+    )
+
+
+def _nobody() -> Finalists:
+    return _part(nobody(), np.zeros(0), np.zeros(0, np.int64))
+
+
 @dataclass(slots=True)
 class _Judged:
     """What is kept of every page while the best are chosen: arrays with one element a page.
@@ -158,29 +248,26 @@ class _Judged:
     below_threshold: int = 0
 
 
-def _judged(  # noqa: PLR0917 - what candidates are made of, and which
+def _judged(
     page_ids: Ids,
     rows: Rows,
-    places: Places | None,
     state: State,
     options: RankingOptions,
     now: float,
     correct: Correct | None,
 ) -> _Judged:
-    """Score the pages at some places, or all, some whole sites at a time."""
-    estimation = state.estimation
-    number = len(rows) if places is None else len(places)
+    """Score all pages, some whole sites at a time."""
+    estimation, number = state.estimation, len(rows)
     p = np.empty(number)
     raw_p = p if correct is None else np.empty(number)
     costs = read_costs(state) if options.uses_cost else None
     judged = _Judged(np.full(number, _NO_ARM, np.int8), p, raw_p, np.empty(number), costs)
     thresholds = np.array(options.thresholds())
-    for block in _blocks(rows["site"] if places is None else rows["site"][places], options):
-        where = block if places is None else places[block]
-        some = np.take(rows, where)
+    for block in _blocks(rows["site"], options):
+        some = np.take(rows, block)
         signals = read_signals(state.store, some["site"], options.experiment)
         candidates = candidates_from(
-            page_ids[where],
+            page_ids[block],
             some,
             now,
             estimation,

@@ -217,3 +217,23 @@ def test_sites_looked_at_apart_get_the_very_same(
     for site in range(4):
         apart = evidence(*(page for page in found if page[0] == site), of_sites=of_sites)
         assert apart == [one for page, one in zip(found, together, strict=True) if page[0] == site]
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 8))
+def test_what_some_pages_are_told_is_what_they_are_told_among_all(seed: int, sites: int) -> None:
+    rng = np.random.default_rng(seed)
+    visits = np.where(rng.random(30) < 0.1, np.nan, rng.integers(20, 40, 30))
+    updates = np.where(rng.random(30) < 0.4, np.nan, visits - rng.integers(0, 9, 30))
+    pages = Sightings(
+        rng.integers(0, sites + 1, 30),
+        rng.random(30),
+        visits,
+        updates,
+        updates - rng.integers(1, 9, 30),
+        np.where(np.isnan(updates), visits - 10.0, updates),
+    )
+    together = learned(0.5, {1: 0.2, 2: 1.0})
+    wanted = rng.permutation(30)[: rng.integers(0, 31)]
+    some, every = (sibling_evidence(pages, together, which) for which in (wanted, None))
+    for ours, theirs in zip(some, every, strict=True):
+        assert ours.tolist() == theirs[wanted].tolist()

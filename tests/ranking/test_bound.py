@@ -11,12 +11,15 @@ from hypothesis import strategies as st
 from scrapy.settings import Settings
 
 from hacs_crawler.config import Config
-from hacs_crawler.model import POINTS
-from hacs_crawler.ranking import finalists
-from hacs_crawler.ranking.bound import Bounds, bounds_of
+from hacs_crawler.model import POINTS, Togetherness
+from hacs_crawler.model.trend import packed_trend
+from hacs_crawler.ranking import bound, finalists, site_groups
+from hacs_crawler.ranking.bound import Bounds, bounds_of, reach_of
 from hacs_crawler.ranking.calibration import Correction, write_correction
+from hacs_crawler.ranking.candidates import Correct
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.plan import Plan, plan_of
+from hacs_crawler.ranking.site_groups import groups_of
 from hacs_crawler.state import signals as heard
 from hacs_crawler.state.codec import ROW
 from hacs_crawler.state.database import State
@@ -26,6 +29,9 @@ from hacs_crawler.state.store import Ids, Rows
 from hacs_crawler.utils.times import DAY
 
 NOW = 1000 * DAY
+STEPS = np.array([0.0, 0.4, 1.0])
+LOWER = Correction(STEPS, np.array([0.05, 0.5, 0.6]))
+HIGHER = Correction(STEPS, np.array([0.2, 0.8, 0.99]))
 
 
 def options(**chosen: object) -> RankingOptions:
@@ -33,15 +39,18 @@ def options(**chosen: object) -> RankingOptions:
     return Config.from_settings(found).ranking
 
 
-def state(corrected: bool = False) -> State:
-    found = State(MemoryStore(), Estimation())
-    if corrected:
-        steps = Correction(np.array([0.0, 0.4, 1.0]), np.array([0.05, 0.5, 0.6]))
-        write_correction(found, options().model(found.estimation), steps)
+def state(correction: Correction | None = None, of_sites: bool = False) -> State:
+    own = np.arange(3, 40, 3), np.linspace(0.0, 1.0, 13)
+    together = Togetherness(0.5, *own) if of_sites else Togetherness()
+    found = State(MemoryStore(), Estimation(togetherness=together))
+    if correction is not None:
+        write_correction(found, options().model(found.estimation), correction)
     return found
 
 
-def rows_of(number: int, seed: int, sites: int, new: float = 0.02) -> tuple[Ids, Rows]:
+def rows_of(
+    number: int, seed: int, sites: int, new: float = 0.02, trends: float = 0.0
+) -> tuple[Ids, Rows]:
     """Pages of all kinds, most of them seldom updated."""
     rng = np.random.default_rng(seed)
     rows = np.zeros(number, ROW)
@@ -49,6 +58,8 @@ def rows_of(number: int, seed: int, sites: int, new: float = 0.02) -> tuple[Ids,
     rows["visits"] = rng.integers(1, 9, number) * is_seen
     rows["rate"] = rng.lognormal(-5.0, 2.0, number) * is_seen
     rows["log_sd"] = rng.random(number) * 1.5 * is_seen
+    is_trend = is_seen & (rng.random(number) < trends)
+    rows["log_sd"][is_trend] = packed_trend(9, rng.random(number) * 2.0)[is_trend]
     rows["last_visit"] = (NOW - rng.integers(0, 30 * DAY, number)) * is_seen
     rows["updates"] = (rng.random(number) < 0.4) * is_seen
     rows["last_update"] = (rows["last_visit"] - rng.integers(0, 9 * DAY, number)) * is_seen
@@ -69,34 +80,80 @@ def exhaustive(
         return plan_of(ids, rows, known, chosen, NOW, limit)
 
 
+def assert_same_plan(
+    ids: Ids, rows: Rows, known: State, chosen: RankingOptions, limit: int | None = None
+) -> None:
+    found = plan_of(ids, rows, known, chosen, NOW, limit)
+    whole = exhaustive(ids, rows, known, chosen, limit)
+    for field in fields(Plan):
+        ours, theirs = getattr(found, field.name), getattr(whole, field.name)
+        np.testing.assert_array_equal(ours, theirs, field.name)
+        assert type(ours) is type(theirs)
+
+
 @settings(deadline=None)
 @given(
     st.integers(0, 2**32 - 1),
     st.integers(1, 400),
     st.integers(1, 40),
-    st.tuples(*[st.booleans()] * 4),
+    st.sampled_from([None, LOWER, HIGHER]),
+    st.tuples(*[st.booleans()] * 5),
 )
 def test_the_plan_is_that_of_ranking_every_page(
     seed: int,
     sites: int,
     budget: int,
-    switches: tuple[bool, bool, bool, bool],
+    correction: Correction | None,
+    switches: tuple[bool, ...],
 ) -> None:
-    siblings, corrected, has_new, is_ahead = switches
-    ids, rows = rows_of(500, seed, sites, new=0.3 * has_new)
+    siblings, of_sites, has_new, has_trends, is_ahead = switches
+    ids, rows = rows_of(500, seed, sites, new=0.3 * has_new, trends=0.1 * has_trends)
     chosen = options(budget=budget, siblings=siblings, horizon_days=2.0 * is_ahead, random_seed=1)
-    known = state(corrected)
+    known = state(correction, of_sites)
     for limit in (None, 7):
-        found = plan_of(ids, rows, known, chosen, NOW, limit)
-        whole = exhaustive(ids, rows, known, chosen, limit)
-        for field in fields(Plan):
-            ours, theirs = getattr(found, field.name), getattr(whole, field.name)
-            np.testing.assert_array_equal(ours, theirs, field.name)
-            assert type(ours) is type(theirs)
+        assert_same_plan(ids, rows, known, chosen, limit)
 
 
-def bounds_on(rows: Rows) -> Bounds:
-    found = bounds_of(rows, state(), options(), NOW, None, 20)
+@settings(deadline=None)
+@given(
+    st.integers(0, 2**32 - 1),
+    st.integers(1, 60),
+    st.sampled_from([0.0, 0.7, 30.0]),
+    st.sampled_from([None, LOWER, HIGHER]),
+)
+def test_the_plan_is_the_same_however_bounds_were_guessed_and_sites_put_together(
+    seed: int, budget: int, guess: float, correction: Correction | None
+) -> None:
+    ids, rows = rows_of(500, seed, 150, new=0.1, trends=0.05)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Bounds, "of_some", lambda *_: guess)
+        patch.setattr(bound, "PIECE_ROWS", 64)
+        patch.setattr(site_groups, "PIECE_ROWS", 64)
+        patch.setattr(site_groups, "SITES_A_GROUP", 3)
+        assert_same_plan(ids, rows, state(correction), options(budget=budget))
+
+
+@pytest.mark.parametrize("column", ["visits", "failures", "not_before"])
+def test_pages_that_are_all_alike_keep_the_order_of_the_store(column: str) -> None:
+    ids, rows = rows_of(400, 6, 50, new=0.0)
+    rows[:] = rows[0]
+    rows["site"] = np.arange(400) % 50 + 1
+    rows["not_before"] = 0
+    if column == "visits":
+        rows["visits"] = rows["last_visit"] = rows["rate"] = 0
+    else:
+        rows[column][::3] = 3 if column == "failures" else NOW + DAY
+    assert_same_plan(ids, rows, state(), options(budget=30))
+
+
+def test_where_every_page_waits_nothing_is_planned() -> None:
+    ids, rows = rows_of(400, 7, 50)
+    rows["not_before"] = NOW + DAY
+    assert_same_plan(ids, rows, state(), options(budget=30))
+
+
+def bounds_on(rows: Rows, correct: Correct | None = None) -> Bounds:
+    found = bounds_of(rows, state(), options(), NOW, correct, 20)
     assert found is not None
     return found
 
@@ -111,17 +168,45 @@ def test_most_pages_are_left_out_before_they_are_ranked(monkeypatch: pytest.Monk
         lambda ids, *given, **named: ranked.append(len(ids)) or real(ids, *given, **named),
     )
     plan_of(ids, rows, state(), options(budget=20), NOW)
-    assert sum(ranked) < 8_000
+    assert 20 <= sum(ranked) < 200
 
 
-def test_whole_sites_are_left_out_or_ranked() -> None:
+def test_pages_that_reach_a_bound_come_with_all_pages_of_their_sites() -> None:
     _, rows = rows_of(5_000, 4, 900)
     bounds = bounds_on(rows)
-    for is_meant in (bounds.of_highest(20), bounds.reaching(0.99)):
-        places = bounds.places(is_meant)
-        sites = np.unique(rows["site"][places])
-        assert 0 < len(places) < len(rows)
-        assert places.tolist() == np.flatnonzero(np.isin(rows["site"], sites)).tolist()
+    found = bounds.reaching(reach_of(0.99))
+    groups = list(groups_of(found, rows, 5_000))
+    unseen, seen = groups[0], groups[1:]
+    assert rows["visits"][unseen.wanted].tolist() == [0] * len(unseen.wanted)
+    assert len(seen) > 0
+    for group in seen:
+        sites = np.unique(rows["site"][group.wanted])
+        assert group.members.tolist() == np.flatnonzero(np.isin(rows["site"], sites)).tolist()
+        assert rows["visits"][group.wanted].all()
+    wanted = np.concatenate([group.wanted for group in groups])
+    assert np.sort(wanted).tolist() == found.places.tolist()
+
+
+def test_sites_are_ranked_from_high_bounds_to_low(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(site_groups, "SITES_A_GROUP", 20)
+    _, rows = rows_of(5_000, 4, 900, new=0.0)
+    bounds = bounds_on(rows)
+    highest = [
+        group.bound.max() for group in groups_of(bounds.reaching(reach_of(0.9)), rows, 5_000)
+    ]
+    assert len(highest) > 5
+    assert highest == sorted(highest, reverse=True)
+
+
+@pytest.mark.parametrize("correct", [None, LOWER, HIGHER])
+def test_each_page_that_reaches_a_bound_is_found_once(correct: Correct | None) -> None:
+    _, rows = rows_of(5_000, 4, 900)
+    bounds = bounds_on(rows, correct)
+    above, below = bounds.reaching(2.0), bounds.reaching(0.5, 2.0)
+    both = np.sort(np.concatenate([above.places, below.places]))
+    assert both.tolist() == bounds.reaching(0.5).places.tolist()
+    assert both.tolist() == np.flatnonzero(bounds.of(rows) >= 0.5).tolist()
+    assert above.waiting == int((rows["not_before"] > NOW).sum())
 
 
 @pytest.mark.parametrize(
