@@ -7,7 +7,7 @@ import random
 import sqlite3
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,7 +20,7 @@ from hacs_crawler.state.moves import MOVED
 from hacs_crawler.state.outcome_log import OUTCOME, Outcomes
 from hacs_crawler.state.site_links import LinkClaim, claimed_of
 from hacs_crawler.state.sqlite_moves import move_pages
-from hacs_crawler.state.sqlite_rows import end_of_batch, joined_rows
+from hacs_crawler.state.sqlite_rows import Batch, joined_batches
 from hacs_crawler.state.store import (
     DAMAGED_OUTCOMES,
     DAMAGED_ROWS,
@@ -44,7 +44,8 @@ APPLICATION_ID: Final = int.from_bytes(b"HACS")
 _PASSING = ("SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_FULL", "SQLITE_IOERR")
 # SQLite before 3.32 takes 999 parameters in a statement at most.
 _BATCH = 500
-_ROW_BATCH = 50_000
+# What is read of more rows at a time has to be asked of the system anew each time, which takes longer.
+_ROW_BATCH = 10_000
 
 
 @contextmanager
@@ -239,13 +240,18 @@ class SQLiteStore:
         number, parts = part
         first = -(2**63) + number * 2**64 // parts if after is None else after + 1
         last = -(2**63) + (number + 1) * 2**64 // parts - 1
-        while first <= last:
-            with self._naming_errors("read"):
-                end = end_of_batch(self._db, self._rows, first, last, _ROW_BATCH)
-                ids, rows = self._rows_between(first, end)
-            if len(ids):
-                yield ids, rows
-            first = end + 1
+        # another file in the place of this one is not to be read
+        file = self._path if _place_of(self._path) == self._place else None
+        batches = joined_batches(self._db, file, self._rows, first, last, _ROW_BATCH)
+        with closing(batches):
+            while True:
+                with self._naming_errors("read"):
+                    batch = next(batches, None)
+                    if batch is None:
+                        return
+                    ids, rows = self._rows_in(batch)
+                if len(ids):
+                    yield ids, rows
 
     def count(self) -> int:
         """See `Store.count`."""
@@ -418,13 +424,12 @@ class SQLiteStore:
             [(*key, records[index * size : (index + 1) * size]) for index, key in enumerate(keys)],
         )
 
-    def _rows_between(self, first: int, last: int) -> tuple[Ids, Rows]:
-        """Return the rows of a range of ids."""
-        joined = joined_rows(self._db, self._rows, first, last)
-        if joined is not None and not len(unsound(joined[1])):
-            return joined
+    def _rows_in(self, batch: Batch) -> tuple[Ids, Rows]:
+        """Return the rows of a batch, those that are damaged made anew."""
+        if batch.joined is not None and not len(unsound(batch.joined[1])):
+            return batch.joined
         query = f"SELECT id, row FROM {self._rows} WHERE id BETWEEN ? AND ? ORDER BY id"  # noqa: S608
-        found = self._db.execute(query, (first, last)).fetchall()
+        found = self._db.execute(query, (batch.first, batch.last)).fetchall()
         ids = np.fromiter((page_id for page_id, _ in found), np.int64, len(found))
         return ids, self._rows_of(found, ids)
 

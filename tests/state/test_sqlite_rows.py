@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import threading
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -10,10 +11,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hacs_crawler.state import sqlite
-from hacs_crawler.state.address import open_store
+from hacs_crawler.exceptions import StateError
+from hacs_crawler.state import sqlite, sqlite_rows
 from hacs_crawler.state.codec import ROW
+from hacs_crawler.state.sqlite import SQLiteStore
 from hacs_crawler.state.sqlite_rows import end_of_batch, joined_rows
+from hacs_crawler.state.store import Store
 
 EVERY = -(2**63), 2**63 - 1
 TABLE = '"rows"'
@@ -64,15 +67,97 @@ def test_a_batch_ends_where_it_is_full_or_the_range_does() -> None:
         assert [end_of_batch(db, TABLE, 2, 99, size) for size in (1, 2, 3, 4)] == [5, 7, 9, 99]
 
 
-def test_a_state_reads_the_same_whether_rows_are_joined_or_not(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+STATE_FILE = "a state? 100 % #1.db"
+
+
+@pytest.fixture
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
+    """A state of twenty pages, in seven batches."""
     monkeypatch.setattr(sqlite, "_ROW_BATCH", 3)
-    with closing(open_store(f"sqlite:///{tmp_path}/state.db", "hacs", Path())) as store:
-        with closing(sqlite3.connect(tmp_path / "state.db")) as db, db:
-            for one in range(-10, 10):
-                db.execute('INSERT INTO "hacs.rows" VALUES (?, ?)', (one * 7, bytes(ROW.itemsize)))
-        joined = [(ids.tolist(), rows.tobytes()) for ids, rows in store.all_rows()]
-        monkeypatch.setattr(sqlite, "joined_rows", lambda *_: None)
-        assert [(ids.tolist(), rows.tobytes()) for ids, rows in store.all_rows()] == joined
-        assert sum(len(ids) for ids, _ in joined) == 20
+    with closing(SQLiteStore(tmp_path / STATE_FILE, "hacs")) as found:
+        change(
+            tmp_path,
+            'INSERT INTO "hacs.rows" VALUES (?, ?)',
+            *((one * 7, bytes(ROW.itemsize)) for one in range(-10, 10)),
+        )
+        yield found
+
+
+def change(folder: Path, query: str, *rows: tuple[object, ...]) -> None:
+    with closing(sqlite3.connect(folder / STATE_FILE)) as db, db:
+        db.executemany(query, rows or [()])
+
+
+def read(store: Store) -> list[tuple[list[int], bytes]]:
+    return [(ids.tolist(), rows.tobytes()) for ids, rows in store.all_rows()]
+
+
+def test_a_state_reads_the_same_whether_rows_are_joined_or_not(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    joined = read(store)
+    monkeypatch.setattr(sqlite_rows, "joined_rows", lambda *_: None)
+    assert read(store) == joined
+    assert [len(ids) for ids, _ in joined] == [3] * 6 + [2]
+    assert [one for ids, _ in joined for one in ids] == [one * 7 for one in range(-10, 10)]
+
+
+def test_several_batches_are_read_at_once_and_come_in_their_order(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    readers, together, real = set(), threading.Barrier(2, timeout=30), sqlite_rows.joined_rows
+
+    def meeting(db: sqlite3.Connection, table: str, first: int, last: int) -> object:
+        readers.add(db)
+        if first < -50:  # the first two batches wait for each other
+            together.wait()
+        return real(db, table, first, last)
+
+    whole = read(store)
+    monkeypatch.setattr(sqlite_rows, "joined_rows", meeting)
+    assert read(store) == whole
+    assert len(readers) == 2
+
+
+def test_a_damaged_row_is_made_anew_whatever_its_batch(store: Store, tmp_path: Path) -> None:
+    whole = read(store)
+    change(tmp_path, 'UPDATE "hacs.rows" SET row = ? WHERE id = ?', (b"short", 7))
+    assert read(store) == whole
+
+
+def test_a_table_that_goes_while_it_is_read_is_one_clear_error(
+    store: Store, tmp_path: Path
+) -> None:
+    batches = store.all_rows()
+    next(batches)
+    change(tmp_path, 'DROP TABLE "hacs.rows"')
+    with pytest.raises(StateError, match=r"cannot read the state in .*: no such table"):
+        list(batches)
+
+
+def test_nothing_is_left_open_where_reading_is_given_up(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened, real = [], sqlite3.connect
+    monkeypatch.setattr(
+        sqlite3, "connect", lambda *a, **k: opened.append(real(*a, **k)) or opened[-1]
+    )
+    before = threading.active_count()
+    batches = store.all_rows()
+    next(batches)
+    batches.close()
+    assert threading.active_count() == before
+    assert len(opened) == 2
+    for one in opened:
+        with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+            one.execute("SELECT 1")
+
+
+def test_a_state_whose_file_was_removed_is_read_as_long_as_it_is_open(
+    store: Store, tmp_path: Path
+) -> None:
+    whole = read(store)
+    for file in tmp_path.iterdir():
+        file.unlink()
+    assert read(store) == whole
+    assert list(tmp_path.iterdir()) == []
