@@ -37,6 +37,7 @@ BENCHMARKS = {
     "polite": "--rounds 1",
     "store": "--rows 200000",
     "scale": "--largest 1000000 --repeat 1",
+    "plan": "",
     "dask_plan": "",
     "workers": "--pages 5000 --visits 3000 --requests 2000 --repeat 1",
     "export": "--pages 10000",
