@@ -86,7 +86,8 @@ class Bounds:
         if number >= len(sample):
             return 0.0
         least = float(np.partition(sample, -number)[-number])
-        return min(max(least, 0.0), reach_of(1.0))
+        # many may have the score to which this bound belongs, as after a correction in steps
+        return min(max(least, 0.0) * (1.0 - 4.0 * _SLACK), reach_of(1.0))
 
     def reaching(self, least: float, below: float = np.inf) -> Reaching:
         """Return the pages whose bound is that, but not `below` or more if that is finite."""

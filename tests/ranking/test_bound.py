@@ -171,6 +171,21 @@ def test_most_pages_are_left_out_before_they_are_ranked(monkeypatch: pytest.Monk
     assert 20 <= sum(ranked) < 200
 
 
+@pytest.mark.parametrize("correction", [None, LOWER, HIGHER])
+def test_all_pages_are_looked_through_once_even_where_many_have_one_score(
+    correction: Correction | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ids, rows = rows_of(20_000, 3, 30_000, new=0.0)
+    rows["rate"][::10], rows["visits"][::10] = (
+        5.0,
+        8,
+    )  # p is 1 to the last digit, or the highest step
+    passes, real = [], Bounds.reaching
+    monkeypatch.setattr(Bounds, "reaching", lambda *given: passes.append(given) or real(*given))
+    plan_of(ids, rows, state(correction), options(budget=20), NOW)
+    assert len(passes) == 1
+
+
 def test_pages_that_reach_a_bound_come_with_all_pages_of_their_sites() -> None:
     _, rows = rows_of(5_000, 4, 900)
     bounds = bounds_on(rows)
