@@ -15,9 +15,9 @@ from servers import free_port
 
 _KILLING = """
 import os, signal
-from hacs_crawler.ranking import distributed
+from hacs_crawler.ranking import parts
 def killing(*given): os.kill({pid}, signal.SIGKILL)
-distributed._finalists = killing
+parts.finalists_of_pieces = killing
 """
 
 

@@ -140,16 +140,9 @@ class Bounds:
 
 
 def bounds_of(
-    rows: Rows,
-    state: State,
-    options: RankingOptions,
-    now: float,
-    correct: Correct | None,
-    most: int | None,
-) -> Bounds | None:
-    """Return bounds of the pages' scores; None where the best `most` are found as fast without."""
-    if not most or len(rows) < LEAST_SHARE * most or not _is_bounded(options, state):
-        return None
+    rows: Rows, state: State, options: RankingOptions, now: float, correct: Correct | None
+) -> Bounds:
+    """Return bounds of the pages' scores, where there may be some, see `may_be_bounded`."""
     return Bounds(
         rows=rows,
         estimation=state.estimation,
@@ -165,11 +158,12 @@ def reach_of(score: float) -> float:
     return float(_expected(max(score - _ROUNDING, 0.0)))
 
 
-def _is_bounded(options: RankingOptions, state: State) -> bool:
-    """Whether a bound of p bounds the score, and only the best by score are asked for."""
+def may_be_bounded(options: RankingOptions, state: State, known: int, most: int) -> bool:
+    """Whether bounds of p bound scores, and make it faster to find the best `most` of `known` pages."""
     (arm, *others) = options.experiment.arms
     return (
-        not others
+        known >= LEAST_SHARE * most
+        and not others
         and arm.policy.is_by_p
         and not (arm.policy.uses_threshold and options.threshold)
         and not explored(options.budget, options.explore)

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from hacs_crawler.ranking.bound import Bounds, bounds_of, reach_of
+from hacs_crawler.ranking.bound import Bounds, bounds_of, may_be_bounded, reach_of
 from hacs_crawler.ranking.calibration import read_correction
 from hacs_crawler.ranking.candidates import (
     Correct,
@@ -80,8 +80,8 @@ def finalists_of(
     """
     correct = correction_of(state, options)
     most = most_of(options, limit)[0]
-    bounds = bounds_of(rows, state, options, now, correct, most)
-    if bounds is not None and most is not None:
+    if most and may_be_bounded(options, state, len(rows), most):
+        bounds = bounds_of(rows, state, options, now, correct)
         found = _by_bounds(page_ids, bounds, state, options, most)
     else:
         found = _of_all(page_ids, rows, state, options, now, correct, limit)

@@ -19,7 +19,7 @@ from dask_support import killed_while_ranking, two_workers
 from hacs_crawler.cluster import Cluster, check_cluster, connected, connection, in_order
 from hacs_crawler.config import Config
 from hacs_crawler.exceptions import ClusterError, ConfigError, StateError
-from hacs_crawler.ranking import distributed
+from hacs_crawler.ranking import bounded_parts, distributed, parts
 from hacs_crawler.ranking.distributed import distributed_plan
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.plan import Plan, make_plan
@@ -98,7 +98,7 @@ def cluster(scheduler: str) -> Iterator[Cluster]:
 
 @pytest.fixture(autouse=True)
 def _small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(distributed, "PAGES_A_PART", 150)
+    monkeypatch.setattr(parts, "PAGES_A_PART", 150)
 
 
 @pytest.fixture(params=["sqlite", "redis"])
@@ -229,7 +229,7 @@ def test_the_plan_of_a_redis_cluster_is_that_of_one_process(
 def test_a_killed_worker_costs_a_retry(
     tmp_path: Path, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ranked, died = distributed._finalists, tmp_path / "died"
+    ranked, died = parts.finalists_of_pieces, tmp_path / "died"
 
     def dying(*given: Any) -> Any:
         if not died.exists():
@@ -237,7 +237,8 @@ def test_a_killed_worker_costs_a_retry(
             os.kill(os.getpid(), signal.SIGKILL)
         return ranked(*given)
 
-    monkeypatch.setattr(distributed, "_finalists", dying)
+    monkeypatch.setattr(bounded_parts, "finalists_of_pieces", dying)
+    monkeypatch.setattr(distributed, "finalists_of_pieces", dying)
     with filled(f"sqlite:///{tmp_path}/state.db", *rows_of(PAGES)) as shard:
         found = distributed_plan(cluster, [shard], options(budget=40), NOW)
         assert died.exists()
