@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -13,75 +13,23 @@ from typing import Any
 import numpy as np
 import pytest
 from distributed import LocalCluster
-from scrapy.settings import Settings
 
 from dask_support import killed_while_ranking, two_workers
 from hacs_crawler.cluster import Cluster, check_cluster, connected, connection, in_order
-from hacs_crawler.config import Config
 from hacs_crawler.exceptions import ClusterError, ConfigError, StateError
 from hacs_crawler.ranking import bounded_parts, distributed, parts
 from hacs_crawler.ranking.distributed import distributed_plan
-from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.plan import Plan, make_plan
 from hacs_crawler.ranking.policies import Candidates, Floats
-from hacs_crawler.state import StateArguments
 from hacs_crawler.state.address import open_state
-from hacs_crawler.state.codec import ROW, encode_page
-from hacs_crawler.state.database import State
-from hacs_crawler.state.estimation import Estimation
+from hacs_crawler.state.codec import ROW
 from hacs_crawler.state.page import News, Page, Visit
-from hacs_crawler.state.store import Change, Ids, Rows
 from hacs_crawler.utils.times import DAY
+from row_states import NOW, arguments_of, filled, options, rows_of
 from servers import free_port, redis_cluster, redis_server
 
-NOW = 1000 * DAY
 PAGES = 700
 pytestmark = pytest.mark.slow
-
-
-def options(**chosen: object) -> RankingOptions:
-    found = Settings({f"HACS_{name.upper()}": value for name, value in chosen.items()})
-    return Config.from_settings(found).ranking
-
-
-def rows_of(number: int, new: float = 0.1) -> tuple[Ids, Rows]:
-    rng = np.random.default_rng(number)
-    rows = np.zeros(number, ROW)
-    is_seen = rng.random(number) >= new
-    rows["visits"] = rng.integers(1, 9, number) * is_seen
-    rows["rate"] = rng.lognormal(-3.0, 1.5, number) * is_seen
-    rows["last_visit"] = (NOW - rng.integers(DAY, 30 * DAY, number)) * is_seen
-    rows["updates"] = (rng.random(number) < 0.4) * is_seen
-    rows["last_update"] = (rows["last_visit"] - rng.integers(0, 9 * DAY, number)) * is_seen
-    rows["before_update"] = (rows["last_update"] - rng.integers(1, 9 * DAY, number)) * is_seen
-    rows["failures"] = rng.choice([0, 0, 0, 1], number)
-    rows["not_before"] = np.where(rng.random(number) < 0.1, NOW + DAY // 4, 0)
-    rows["site"] = rng.integers(1, number // 5, number) * np.uint32(2_654_435_761)
-    return np.unique(rng.integers(-(2**63), 2**63 - 1, number)), rows
-
-
-def fill(state: State, ids: Ids, rows: Rows) -> None:
-    changes = [
-        Change(
-            one, 0, encode_page(Page(f"http://h{row['site']}.edu/{one}", version=1)), row.tobytes()
-        )
-        for one, row in zip(ids.tolist(), rows, strict=True)
-    ]
-    state.store.write(changes)
-
-
-def arguments_of(address: str, namespace: str = "hacs") -> StateArguments:
-    return address, namespace, Path("/"), Estimation(), None
-
-
-@contextmanager
-def filled(
-    address: str, ids: Ids, rows: Rows, namespace: str = "hacs"
-) -> Iterator[tuple[StateArguments, State]]:
-    arguments = arguments_of(address, namespace)
-    with closing(open_state(*arguments)) as state:
-        fill(state, ids, rows)
-        yield arguments, state
 
 
 @pytest.fixture(scope="module")
