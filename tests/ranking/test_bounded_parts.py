@@ -102,7 +102,7 @@ def test_only_rows_of_sites_that_may_be_among_the_best_leave_their_part(
     ):
         found = distributed_plan(cluster, [shard], options(budget=20), NOW)
     assert len(found) == 20
-    assert 20 <= sum(map(int, sent.read_text().split())) < 1_000
+    assert 20 <= sum(map(int, sent.read_text().split())) < len(ids) / 2
 
 
 def test_bounds_are_kept_as_the_next_number_above() -> None:
