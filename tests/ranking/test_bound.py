@@ -14,7 +14,7 @@ from hacs_crawler.config import Config
 from hacs_crawler.model import POINTS, Togetherness
 from hacs_crawler.model.trend import packed_trend
 from hacs_crawler.ranking import bound, finalists, site_groups
-from hacs_crawler.ranking.bound import Bounds, bounds_of, reach_of
+from hacs_crawler.ranking.bound import Bounds, bounds_of, may_be_bounded, reach_of
 from hacs_crawler.ranking.calibration import Correction, write_correction
 from hacs_crawler.ranking.candidates import Correct
 from hacs_crawler.ranking.options import RankingOptions
@@ -76,7 +76,7 @@ def exhaustive(
 ) -> Plan:
     """The plan for which every page is ranked."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(finalists, "bounds_of", lambda *_: None)
+        patch.setattr(finalists, "may_be_bounded", lambda *_: False)
         return plan_of(ids, rows, known, chosen, NOW, limit)
 
 
@@ -153,7 +153,7 @@ def test_where_every_page_waits_nothing_is_planned() -> None:
 
 
 def bounds_on(rows: Rows, correct: Correct | None = None) -> Bounds:
-    found = bounds_of(rows, state(), options(), NOW, correct, 20)
+    found = bounds_of(rows, state(), options(), NOW, correct)
     assert found is not None
     return found
 
@@ -235,13 +235,11 @@ def test_each_page_that_reaches_a_bound_is_found_once(correct: Correct | None) -
     ],
 )
 def test_what_no_bound_of_p_bounds_is_ranked_whole(chosen: dict[str, object]) -> None:
-    _, rows = rows_of(500, 5, 90)
-    assert bounds_of(rows, state(), options(**chosen), NOW, None, 10) is None
+    assert not may_be_bounded(options(**chosen), state(), 500, 10)
 
 
 def test_where_signals_were_heard_every_page_is_ranked() -> None:
-    _, rows = rows_of(500, 5, 90)
     known = state()
-    assert bounds_of(rows, known, options(), NOW, None, 10) is not None
+    assert may_be_bounded(options(), known, 500, 10)
     known.store.write_meta(heard.NOTE, {"priors": {"sitemap": [1.0] * POINTS}})
-    assert bounds_of(rows, known, options(), NOW, None, 10) is None
+    assert not may_be_bounded(options(), known, 500, 10)

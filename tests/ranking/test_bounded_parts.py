@@ -68,6 +68,7 @@ def test_the_plan_is_that_of_ranking_every_page(
         shards = []
         for number, size in enumerate(sizes):
             ids, rows = rows_of(size + 20 + number, new)
+            ids += number  # states of the same size have the same pages
             rows["rate"] = np.ceil(rows["rate"] * levels) / levels
             rows["last_visit"] = rows["last_visit"] // DAY * DAY
             rows["site"] = rows["site"] // 4 * 4 + number + 1
