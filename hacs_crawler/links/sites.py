@@ -25,6 +25,7 @@ _split_suffix: Final = TLDExtract(
     suffix_list_urls=(), cache_dir=None, include_psl_private_domains=True
 )
 _USER = re.compile(r"/(?:~|%7[Ee])[^/]+")
+_PLAIN: Final = re.compile(r"https?://([a-z0-9.-]+)(?::[0-9]+)?(/[!\"$->@-~]*)?(?:[?#][!-~]*)?")
 _WWW = re.compile(r"www\d*\.(?=[^.]+\.)")
 DEEPEST: Final = 2
 """How deep below its homepage a website is taken, as in the paper."""
@@ -37,10 +38,9 @@ def site_of(url: str) -> str:
     Without a `~` the pages of one folder are taken together, but not those of the folders below it,
     which on a department's host may be other people's.
     """
-    parts = urlsplit(url)
-    host = _WWW.sub("", (parts.hostname or "").lower(), count=1)
-    user = _USER.match(parts.path)
-    place = user[0] if user is not None else parts.path.rpartition("/")[0]
+    host, path = _host_and_path(url)
+    user = _USER.match(path)
+    place = user[0] if user is not None else path.rpartition("/")[0]
     return f"{host}{place.lower().replace('%7e', '~')}"
 
 
@@ -49,10 +49,20 @@ def menu_of(url: str) -> str:
 
     They are made from one template, in whatever folders they are.
     """
-    parts = urlsplit(url)
-    host = _WWW.sub("", (parts.hostname or "").lower(), count=1)
-    user = _USER.match(parts.path)
+    host, path = _host_and_path(url)
+    user = _USER.match(path)
     return host if user is None else f"{host}{user[0].lower().replace('%7e', '~')}"
+
+
+def _host_and_path(url: str) -> tuple[str, str]:
+    """Return a URL's host without `www.`, and its path; `urlsplit`, which takes long, reads odd ones."""
+    plain = _PLAIN.fullmatch(url)
+    if plain is not None:
+        host, path = plain[1], plain[2] or ""
+    else:
+        parts = urlsplit(url)
+        host, path = (parts.hostname or "").lower(), parts.path
+    return _WWW.sub("", host, count=1) if "www" in host else host, path
 
 
 @lru_cache(maxsize=16_384)
