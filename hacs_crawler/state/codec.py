@@ -107,11 +107,13 @@ def encode_page(page: Page) -> bytes:
     harvests = [
         _HARVEST.pack(one.source, one.until, one.digest) for _, one in sorted(page.harvests.items())
     ]
-    tail = array("I", [len(page.rule_changes) // 2]) + page.rule_changes
-    tail += array("I", [len(page.digests) // 2, len(page.contents)])
-    tail += array("I", [len(page.echoes) << 1 | page.is_in_site])
-    tail += page.digests + page.contents + page.echoes
-    tail += _packed_last_seen(page.last_seen)
+    tail = array("I", [len(page.rule_changes) // 2])
+    tail += page.rule_changes
+    echoes = len(page.echoes) << 1 | page.is_in_site
+    tail.extend((len(page.digests) // 2, len(page.contents), echoes))
+    for times in (page.digests, page.contents, page.echoes):
+        tail += times
+    tail.extend(_packed_last_seen(page.last_seen))
     parts = [header, url, etag, last_modified, *map(_to_bytes, numbers), *harvests, _to_bytes(tail)]
     return b"".join(parts)
 
@@ -279,13 +281,13 @@ def _visit_before(visits: array[int], at: int) -> int:
     return visits[place - 1] if 0 < place < len(visits) else 0
 
 
-def _packed_last_seen(last_seen: array[int]) -> array[int]:
+def _packed_last_seen(last_seen: array[int]) -> list[int]:
     """Return the latest of the times, and the places and times of links with other ones, mostly few."""
     latest = max(last_seen, default=0)
+    if last_seen.count(latest) == len(last_seen):
+        return [latest, 0]
     places = [place for place, at in enumerate(last_seen) if at != latest]
-    packed = array("I", [latest, len(places), *places])
-    packed.extend(last_seen[place] for place in places)
-    return packed
+    return [latest, len(places), *places, *[last_seen[place] for place in places]]
 
 
 def _after_links(
