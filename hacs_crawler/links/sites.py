@@ -27,6 +27,9 @@ _split_suffix: Final = TLDExtract(
 _USER = re.compile(r"/(?:~|%7[Ee])[^/]+")
 _PLAIN: Final = re.compile(r"https?://([a-z0-9.-]+)(?::[0-9]+)?(/[!\"$->@-~]*)?(?:[?#][!-~]*)?")
 _WWW = re.compile(r"www\d*\.(?=[^.]+\.)")
+_UNDER_WAY: Final = 1_024
+"""Of so many pages numbers are kept: a crawl asks for them again soon or not at all, and each full
+collection of Python's garbage looks at all that a cache holds."""
 DEEPEST: Final = 2
 """How deep below its homepage a website is taken, as in the paper."""
 Places = NDArray[np.int64]
@@ -65,7 +68,7 @@ def _host_and_path(url: str) -> tuple[str, str]:
     return _WWW.sub("", host, count=1) if "www" in host else host, path
 
 
-@lru_cache(maxsize=16_384)
+@lru_cache(maxsize=_UNDER_WAY)
 def menu_id(url: str) -> int:
     """Return a number of the place whose pages share menus with this one, 1 to 2^32 - 1."""
     try:
@@ -74,7 +77,7 @@ def menu_id(url: str) -> int:
         return 1
 
 
-@lru_cache(maxsize=16_384)
+@lru_cache(maxsize=_UNDER_WAY)
 def site_id(url: str) -> int:
     """Return a number of the page's site, 1 to 2^32 - 1."""
     try:
