@@ -7,6 +7,12 @@ turns: Scrapy alone, and with HACS on SQLite and on Redis, once on an empty stat
 page is known. The spider reads the links of each page with parsel in every case. Counts the CPU time
 of the Scrapy process (user and system, start-up subtracted by crawling no page), and what of it Python's
 full garbage collections take from `start()` on.
+
+    python benchmarks/crawl.py --profile here.prof
+
+Profiles one crawl of known pages with HACS on SQLite instead, without collections, and prints what its
+parts took of the CPU: the functions of HACS that others call, with all that they call in turn, be it
+Scrapy's. The event loop's profile is written to the file, that of the state's thread to here.prof.state.
 """
 
 from __future__ import annotations
@@ -15,10 +21,12 @@ import argparse
 import asyncio
 import multiprocessing
 import os
+import pstats
 import resource
 import subprocess
 import sys
 import tempfile
+from functools import cache
 from pathlib import Path
 from statistics import median
 
@@ -26,15 +34,31 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))  # the tests' serve
 
 from servers import free_port, redis_server
 
+ROOT = Path(__file__).resolve().parents[1]
+OWN = ("hacs_crawler", "middlewares", "spiders")
 LINKS = 30
 SPIDER = """
-import gc, time
+import cProfile, gc, threading, time
 from pathlib import Path
 import scrapy
 
 class Reader(scrapy.Spider):
     name = "reader"
+    profile = ""
     seconds = began = 0.0
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.profiles = {}
+        if self.profile:
+            gc.disable()
+            threading.setprofile(self.begin_profile)
+            self.begin_profile()
+
+    def begin_profile(self, *event):
+        profile = cProfile.Profile(time.thread_time)  # a busy machine and the other thread add nothing
+        self.profiles[threading.current_thread().name] = profile
+        profile.enable()  # in the place of this function, for this thread
 
     async def start(self):
         gc.callbacks.append(self.note_collection)
@@ -56,6 +80,10 @@ class Reader(scrapy.Spider):
 
     def closed(self, reason):
         Path("collecting").write_text(str(self.seconds))
+        for name, profile in self.profiles.items():
+            profile.disable()
+            if name == "MainThread" or name.startswith("hacs-state"):
+                profile.dump_stats(self.profile + (".state" if name != "MainThread" else ""))
 
     def parse(self, response):
         return {"links": len(response.css("a::attr(href)").getall())}
@@ -106,10 +134,9 @@ def crawl(
     settings += ["CONCURRENT_REQUESTS_PER_DOMAIN=32"]
     if state is not None:
         settings += ['ADDONS={"hacs_crawler.addon.HacsAddon": 500}', f"HACS_STATE={state}"]
-    command = [sys.executable, *(["-m", "cProfile", "-o", profile] if profile else [])]
-    command += ["-m", "scrapy", "runspider", str(file)]
+    command = [sys.executable, "-m", "scrapy", "runspider", str(file)]
     command += ["-a", f"site=http://127.0.0.1:{port}", "-a", f"pages={pages}"]
-    command += ["-a", f"full={'yes' if full else ''}"]
+    command += ["-a", f"full={'yes' if full else ''}", "-a", f"profile={profile}"]
     command += [part for one in settings for part in ("-s", one)]
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run(command, cwd=folder, check=True, env={**os.environ, "PYTHONHASHSEED": "0"})
@@ -149,11 +176,39 @@ def measure(arguments: argparse.Namespace, folder: Path, port: int, redis_port: 
         print(f"| {name} | {spread} | {median(collecting[name]):.2f} | {' | '.join(shares)} |")
 
 
+def profile(arguments: argparse.Namespace, folder: Path, port: int) -> None:
+    """Profile one crawl of known pages, and print what the parts of HACS took of it."""
+    file, state = str(Path(arguments.profile).resolve()), f"sqlite:///{folder}/state.db"
+    crawl(folder, port, arguments.pages, state)
+    crawl(folder, port, arguments.pages, state, profile=file)
+    print("| thread | part | calls a page | profiled µs a page |\n|---|---|---:|---:|")
+    for thread, written in (("event loop", file), ("state", f"{file}.state")):
+        for seconds, calls, name in parts(written)[:15]:
+            a_page = calls / arguments.pages, 1e6 * seconds / arguments.pages
+            print(f"| {thread} | {name} | {a_page[0]:.2f} | {a_page[1]:.0f} |")
+
+
+def parts(file: str) -> list[tuple[float, int, str]]:
+    """Return the seconds, calls and names of the functions of HACS that others call."""
+    found = []
+    for (path, _, name), (*_, callers) in pstats.Stats(file).stats.items():  # type: ignore[attr-defined]
+        by_others = [one for caller, one in callers.items() if not is_own(caller[0])]
+        if is_own(path) and by_others and name.isidentifier():
+            seconds, calls = sum(one[3] for one in by_others), sum(one[1] for one in by_others)
+            found.append((seconds, calls, f"{Path(path).stem}.{name}"))
+    return sorted(found, reverse=True)
+
+
+@cache
+def is_own(path: str) -> bool:
+    return any(Path(path).resolve().is_relative_to(ROOT / name) for name in OWN)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--pages", type=int, default=5_000)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--profile", help="write a cProfile of one crawl with HACS on SQLite here")
+    parser.add_argument("--profile", help="write a profile of one crawl here, and print its parts")
     arguments = parser.parse_args()
     port = free_port()
     server = multiprocessing.Process(target=serve, args=(port,), daemon=True)
@@ -161,10 +216,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name, redis_server(Path(name)) as redis_port:
         folder = Path(name)
         if arguments.profile:
-            state = f"sqlite:///{folder}/state.db"
-            crawl(
-                folder, port, arguments.pages, state, profile=str(Path(arguments.profile).resolve())
-            )
+            profile(arguments, folder, port)
         else:
             measure(arguments, folder, port, redis_port)
     server.terminate()

@@ -111,7 +111,8 @@ def shown_links(response: Response, rules: LinkRules) -> tuple[frozenset[int] | 
 
 
 def _read(response: HtmlResponse, rules: LinkRules) -> tuple[frozenset[int] | None, str]:
-    if is_binary(response.body, response.encoding) or has_slow_encoding(response.encoding):
+    encoding = response.encoding  # Scrapy asks several places for it each time
+    if is_binary(response.body, encoding) or has_slow_encoding(encoding):
         return None, "unreadable"
     try:
         check_markup(response.text)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Concatenate, Final, NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
@@ -195,7 +195,7 @@ class PageCache:
         is_known = found is not None or page_id in self._pages
         self._drop(page_id)
         before = found or Page(visit.url)
-        recorded = replace(merged(before, copy_of(before), visit), is_known=is_known)
+        recorded = merged(before, copy_of(before), visit, is_known=is_known)
         if is_known:
             (recorded,) = on_their_sites([recorded], self._sites)
             if page_id not in self._latest:  # else it has visits that the state may not know

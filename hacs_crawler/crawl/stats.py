@@ -78,7 +78,8 @@ class CrawlStats:
         self._churn.append(churn)
         self._found.append(is_update)
         self.count("expected_updates", 1.0 - (1.0 - churn) * (1.0 - p))
-        self.count("found_updates", int(is_update))
+        if is_update or self.predicted == 1:  # a 0, once, says that there were none
+            self.count("found_updates", int(is_update))
 
     def count_churning(self, url: str, *, is_update: bool) -> None:
         """Count a visit of a page whose links change with the request rather than with time."""

@@ -11,6 +11,7 @@ rest takes `canonical_url`. Both give the same, which a property test checks.
 """
 
 import re
+from collections.abc import Set as AbstractSet
 from functools import lru_cache
 from importlib.resources import files
 from typing import Final
@@ -45,15 +46,16 @@ _HOST = (  # the ports of two to four digits that are nobody's default, and any 
     r"//(?:[a-z0-9-]{1,63}\.)*[a-z0-9-]{1,63}(?::(?!(?:80|443)(?![0-9]))[1-9][0-9]{0,3}|:[1-5][0-9]{4})?"
 )
 _ESCAPE = "%(?:20|[89A-F][0-9A-F])"  # of what has to be escaped, as it is to be written
-_SEGMENT = (  # safe characters, and not "." or ".."
-    rf"(?:[a-zA-Z0-9_~,+-]|{_ESCAPE})[a-zA-Z0-9_~,+.-]*(?:{_ESCAPE}[a-zA-Z0-9_~,+.-]*)*"
+_SEGMENT = (  # safe characters, and not "." or ".."; it gives nothing back, for no "/" is in it
+    rf"(?:[a-zA-Z0-9_~,+-]|{_ESCAPE})[a-zA-Z0-9_~,+.-]*+(?:{_ESCAPE}[a-zA-Z0-9_~,+.-]*+)*+"
 )
-_PATH = rf"/(?:{_SEGMENT}/)*(?:{_SEGMENT})?"
-_PARAMETER = r"[a-zA-Z0-9_.-]+=[a-zA-Z0-9_.-]*"
+_PATH = rf"/(?:{_SEGMENT}(?:/{_SEGMENT})*+/?)?+"
+_PARAMETER = r"[a-zA-Z0-9_.-]++=[a-zA-Z0-9_.-]*+"
 _PLAIN_LINK: Final = re.compile(
-    rf"(?:(https?:)?({_HOST})({_PATH})?|({_PATH})|(?:\./)?((?:\.\./)*)({_SEGMENT}(?:/{_SEGMENT})*/?))"
-    rf"(?:\?({_PARAMETER}(?:&{_PARAMETER})*))?(?:#[!-~]*)?"
+    rf"(?:(https?:)?({_HOST})({_PATH})?|({_PATH})|(?:\./)?((?:\.\./)*)({_SEGMENT}(?:/{_SEGMENT})*+/?))"
+    rf"(?:\?({_PARAMETER}(?:&{_PARAMETER})*+))?(?:#[!-~]*)?"
 )
+_PLAIN_LINES: Final = re.compile(rf"^(?:https?:{_HOST})?{_PATH}$", re.MULTILINE)
 _PLAIN_BASE: Final = re.compile(
     rf"(https?:)({_HOST})(?:(/(?:{_SEGMENT}/)*)(?:{_SEGMENT})?)?(?:\?[!-~]*)?"
 )
@@ -91,6 +93,14 @@ class Resolver:
         self._host: str = plain[2] if plain else ""
         self._directory: str = (plain and plain[3]) or "/"
 
+    def links(self, hrefs: AbstractSet[str]) -> set[str]:
+        """Return what `link` does of each but None; faster than one by one where they are usual."""
+        plain = self._plain(hrefs)
+        here = f"{self._scheme}{self._host}"
+        found = {here + href if href[0] == "/" else href for href in plain}
+        found.update(link for href in hrefs - set(plain) if (link := self.link(href)))
+        return found
+
     def link(self, href: str) -> str | None:
         """Do what `canonical_link` does.
 
@@ -115,6 +125,13 @@ class Resolver:
         else:
             link = f"{scheme or self._scheme}{host}{path or '/'}"
         return link if query is None else _with_query(link, query)
+
+    def _plain(self, hrefs: AbstractSet[str]) -> list[str]:
+        """Return those that are a path, or a whole URL with one, and nothing else: found in one go."""
+        text = "\n".join(hrefs)
+        if self._scheme is None or text.count("\n") >= len(hrefs):  # one has lines of its own
+            return []
+        return [href for href in _PLAIN_LINES.findall(text) if len(href) <= LONGEST_URL]
 
 
 def plain_url(url: str) -> str | None:

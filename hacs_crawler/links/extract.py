@@ -124,8 +124,7 @@ def counted_links(
     hrefs = {*_a_hrefs(root), *_area_hrefs(root)}
     if len(hrefs) > MOST_LINKS:
         raise MarkupError(f"it has more than {MOST_LINKS:,} links")
-    found = set(map(_resolver(root, base_url).link, hrefs))
-    links = [link for link in found if link is not None]
+    links = _resolver(root, base_url).links(hrefs)
     return links if rules is None else rules.select(links, base_url)
 
 

@@ -25,7 +25,11 @@ _split_suffix: Final = TLDExtract(
     suffix_list_urls=(), cache_dir=None, include_psl_private_domains=True
 )
 _USER = re.compile(r"/(?:~|%7[Ee])[^/]+")
+_PLAIN: Final = re.compile(r"https?://([a-z0-9.-]+)(?::[0-9]+)?(/[!\"$->@-~]*)?(?:[?#][!-~]*)?")
 _WWW = re.compile(r"www\d*\.(?=[^.]+\.)")
+_UNDER_WAY: Final = 1_024
+"""Of so many pages numbers are kept: a crawl asks for them again soon or not at all, and each full
+collection of Python's garbage looks at all that a cache holds."""
 DEEPEST: Final = 2
 """How deep below its homepage a website is taken, as in the paper."""
 Places = NDArray[np.int64]
@@ -37,10 +41,9 @@ def site_of(url: str) -> str:
     Without a `~` the pages of one folder are taken together, but not those of the folders below it,
     which on a department's host may be other people's.
     """
-    parts = urlsplit(url)
-    host = _WWW.sub("", (parts.hostname or "").lower(), count=1)
-    user = _USER.match(parts.path)
-    place = user[0] if user is not None else parts.path.rpartition("/")[0]
+    host, path = _host_and_path(url)
+    user = _USER.match(path)
+    place = user[0] if user is not None else path.rpartition("/")[0]
     return f"{host}{place.lower().replace('%7e', '~')}"
 
 
@@ -49,13 +52,23 @@ def menu_of(url: str) -> str:
 
     They are made from one template, in whatever folders they are.
     """
-    parts = urlsplit(url)
-    host = _WWW.sub("", (parts.hostname or "").lower(), count=1)
-    user = _USER.match(parts.path)
+    host, path = _host_and_path(url)
+    user = _USER.match(path)
     return host if user is None else f"{host}{user[0].lower().replace('%7e', '~')}"
 
 
-@lru_cache(maxsize=16_384)
+def _host_and_path(url: str) -> tuple[str, str]:
+    """Return a URL's host without `www.`, and its path; `urlsplit`, which takes long, reads odd ones."""
+    plain = _PLAIN.fullmatch(url)
+    if plain is not None:
+        host, path = plain[1], plain[2] or ""
+    else:
+        parts = urlsplit(url)
+        host, path = (parts.hostname or "").lower(), parts.path
+    return _WWW.sub("", host, count=1) if "www" in host else host, path
+
+
+@lru_cache(maxsize=_UNDER_WAY)
 def menu_id(url: str) -> int:
     """Return a number of the place whose pages share menus with this one, 1 to 2^32 - 1."""
     try:
@@ -64,7 +77,7 @@ def menu_id(url: str) -> int:
         return 1
 
 
-@lru_cache(maxsize=16_384)
+@lru_cache(maxsize=_UNDER_WAY)
 def site_id(url: str) -> int:
     """Return a number of the page's site, 1 to 2^32 - 1."""
     try:

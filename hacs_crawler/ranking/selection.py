@@ -267,12 +267,12 @@ class _Pool(Generic[T]):
         if self._for_unseen is not None:
             kinds = _unseen_and_seen(together)
             best = [kind[foremost((-scores[kind],), self._budget)] for kind in kinds]
-            return self._keep(np.sort(np.concatenate(best)), together, scores)
+            return self._keep(_among(np.concatenate(best), len(scores)), together, scores)
         kept = foremost((-scores,), self._budget)
         if self._share:
             least_known = foremost((together.visits, -scores), self._budget)
             kept = np.union1d(kept, least_known)
-        return self._keep(np.sort(kept), together, scores)
+        return self._keep(_among(kept, len(scores)), together, scores)
 
     @property
     def waits(self) -> bool:
@@ -291,7 +291,7 @@ class _Pool(Generic[T]):
         asked_twice, number = controlled(worth, self._budget, self._controls)
         places, best = places[:number], taken(best, np.arange(number))
         entries = [self._entries[place] for place in places.tolist()]
-        self._keep(np.setdiff1d(np.arange(len(score)), places), candidates, score)
+        self._keep(~_among(places, len(score)), candidates, score)
         numbers = (score[places], best.p, best.raw_p, best.rate_per_day, best.days_since_visit)
         chosen = Chosen(entries, best.page_ids, *numbers, best.churn, asked_twice)
         if self._budget is not None:
@@ -322,9 +322,7 @@ class _Pool(Generic[T]):
         both = np.sort(np.concatenate([unseen[newest], seen[first]]))
         return both[np.argsort(-score[both], kind="stable")]
 
-    def _keep(self, places: Places, candidates: Candidates, score: Floats) -> list[T]:
-        is_kept = np.zeros(len(score), np.bool_)
-        is_kept[places] = True
+    def _keep(self, is_kept: NDArray[np.bool_], candidates: Candidates, score: Floats) -> list[T]:
         others = _those(self._entries, ~is_kept)
         self._entries = _those(self._entries, is_kept)
         self._parts = [(taken(candidates, is_kept), score[is_kept])]
@@ -341,6 +339,13 @@ class _Pool(Generic[T]):
 def _unseen_and_seen(candidates: Candidates) -> tuple[Places, Places]:
     """Return the places of pages never seen, and of the others."""
     return np.flatnonzero(candidates.visits == 0), np.flatnonzero(candidates.visits > 0)
+
+
+def _among(places: Places, number: int) -> NDArray[np.bool_]:
+    """Return of each of so many entries whether its place is among these."""
+    found = np.zeros(number, np.bool_)
+    found[places] = True
+    return found
 
 
 def _those(entries: Sequence[T], places: NDArray[np.bool_]) -> list[T]:

@@ -39,6 +39,7 @@ LAYOUTS: Final = 1, 2, 3, 4, 5
 _HEADER: Final = struct.Struct("<BBBBIIIIdfffHHHHIIII")
 _HEADER_OF_4: Final = struct.Struct("<BBBBIIIIdfHHHHIIII")
 _HEADER_UP_TO_3: Final = struct.Struct("<BBBBIIIIdHHHHIIII")
+_HEADERS: Final = {5: _HEADER, 4: _HEADER_OF_4}
 _HARVEST: Final = struct.Struct("<IIq")
 VERSION_OFFSET: Final = 4
 """Where the four bytes of a page's version stand in its bytes; the Redis script compares them."""
@@ -107,11 +108,13 @@ def encode_page(page: Page) -> bytes:
     harvests = [
         _HARVEST.pack(one.source, one.until, one.digest) for _, one in sorted(page.harvests.items())
     ]
-    tail = array("I", [len(page.rule_changes) // 2]) + page.rule_changes
-    tail += array("I", [len(page.digests) // 2, len(page.contents)])
-    tail += array("I", [len(page.echoes) << 1 | page.is_in_site])
-    tail += page.digests + page.contents + page.echoes
-    tail += _packed_last_seen(page.last_seen)
+    tail = array("I", [len(page.rule_changes) // 2])
+    tail += page.rule_changes
+    echoes = len(page.echoes) << 1 | page.is_in_site
+    tail.extend((len(page.digests) // 2, len(page.contents), echoes))
+    for times in (page.digests, page.contents, page.echoes):
+        tail += times
+    tail.extend(_packed_last_seen(page.last_seen))
     parts = [header, url, etag, last_modified, *map(_to_bytes, numbers), *harvests, _to_bytes(tail)]
     return b"".join(parts)
 
@@ -144,7 +147,7 @@ def decode_pages(bodies: Mapping[int, bytes]) -> dict[int, Page]:
 
 
 def _decode(body: memoryview) -> Page:
-    header = {5: _HEADER, 4: _HEADER_OF_4}.get(body[0], _HEADER_UP_TO_3)
+    header = _HEADERS.get(body[0], _HEADER_UP_TO_3)
     (layout, gone, failures, level, version, since, news, not_before, rate, *rest) = (
         header.unpack_from(body)
     )
@@ -157,7 +160,7 @@ def _decode(body: memoryview) -> Page:
     at = header.size
     parts: list[str] = []
     for size in texts:
-        parts.append(str(body[at : at + size], "utf-8", "replace"))
+        parts.append(str(body[at : at + size], "utf-8", "replace") if size else "")
         at += size
     arrays = []
     empty = (array("I"), array("I"), array("I"), new_array(level))
@@ -173,8 +176,10 @@ def _decode(body: memoryview) -> Page:
     is_in_site = False
     last_seen = array("I", bytes(4 * counts[3]))
     if layout == 5:
-        rule_changes, tail = _rule_changes(_numbers(body[end:]))
-        digests, contents, echoes, is_in_site, last_seen = _after_links(tail, counts[3])
+        tail = _numbers(body[end:])
+        rule_changes = _rule_changes(tail)
+        after = 1 + len(rule_changes)
+        digests, contents, echoes, is_in_site, last_seen = _after_links(tail, after, counts[3])
     elif layout >= 3:
         digests, contents = _digests(_numbers(body[end:]), may_be_none=layout > 3)
     elif end != len(body):
@@ -189,7 +194,7 @@ def _decode(body: memoryview) -> Page:
             f"churn {churn}, churning {churning}, version {version}"
         )
         raise ValueError(msg)
-    if not all(map(lt, visits, visits[1:])):
+    if not _is_ascending(visits):
         raise ValueError("its visits are not in the order of time")
     return Page(
         url=parts[0],
@@ -279,53 +284,68 @@ def _visit_before(visits: array[int], at: int) -> int:
     return visits[place - 1] if 0 < place < len(visits) else 0
 
 
-def _packed_last_seen(last_seen: array[int]) -> array[int]:
+def _packed_last_seen(last_seen: array[int]) -> list[int]:
     """Return the latest of the times, and the places and times of links with other ones, mostly few."""
     latest = max(last_seen, default=0)
+    if last_seen.count(latest) == len(last_seen):
+        return [latest, 0]
     places = [place for place, at in enumerate(last_seen) if at != latest]
-    packed = array("I", [latest, len(places), *places])
-    packed.extend(last_seen[place] for place in places)
-    return packed
+    return [latest, len(places), *places, *[last_seen[place] for place in places]]
 
 
 def _after_links(
-    numbers: array[int], links: int
+    numbers: array[int], at: int, links: int
 ) -> tuple[array[int], array[int], array[int], bool, array[int]]:
-    """Return digests, contents, echoes, `is_in_site`, and when so many links were last seen."""
-    pairs, contents, echoes = numbers[0], numbers[1], numbers[2] >> 1
-    start = 3 + 2 * pairs + contents
-    end = start + echoes
-    found = _digests(array("I", [pairs]) + numbers[3:start], may_be_none=True)
-    if len(numbers) < end or not all(map(lt, numbers[start:end], numbers[start + 1 : end])):
-        raise ValueError("its echoes are cut, or not in the order of time")
-    latest, number = numbers[end], numbers[end + 1]
-    places, times = numbers[end + 2 : end + 2 + number], numbers[end + 2 + number :]
-    if len(places) != number or len(times) != number:
+    """Return digests, contents, echoes, `is_in_site`, and when so many links were last seen.
+
+    They begin `at` a place in the numbers.
+    """
+    pairs, contents, echoes = numbers[at], numbers[at + 1], numbers[at + 2] >> 1
+    is_in_site = bool(numbers[at + 2] & 1)
+    start = at + 3
+    end = start + 2 * pairs + contents + echoes
+    if end == start:  # as of nearly all pages that no archive was asked for
+        times, found = array("I"), (array("I"), array("I"))
+    else:
+        times = numbers[end - echoes : end]
+        found = _digests(array("I", [pairs]) + numbers[start : end - echoes], may_be_none=True)
+        if len(numbers) < end or not _is_ascending(times):
+            raise ValueError("its echoes are cut, or not in the order of time")
+    return (*found, times, is_in_site, _last_seen(numbers, end, links))
+
+
+def _last_seen(numbers: array[int], at: int, links: int) -> array[int]:
+    """Return when so many links were last seen, as `_packed_last_seen` wrote it at a place."""
+    latest, number = numbers[at], numbers[at + 1]
+    if len(numbers) != at + 2 + 2 * number:
         raise ValueError("the times at which its links were last seen are cut")
     last_seen = array("I", [latest]) * links
-    for place, at in zip(places, times, strict=True):
-        last_seen[place] = at
-    return (*found, numbers[start:end], bool(numbers[2] & 1), last_seen)
+    for place in range(at + 2, at + 2 + number):
+        last_seen[numbers[place]] = numbers[place + number]
+    return last_seen
 
 
-def _rule_changes(numbers: array[int]) -> tuple[array[int], array[int]]:
-    """Return the changes of link rules that numbers begin with, and the numbers behind them."""
-    end = 1 + 2 * numbers[0]
-    changes = numbers[1:end]
-    if len(changes) != 2 * numbers[0] or not all(map(lt, changes[::2], changes[2::2])):
+def _rule_changes(numbers: array[int]) -> array[int]:
+    """Return the changes of link rules that numbers begin with."""
+    changes = numbers[1 : 1 + 2 * numbers[0]]
+    if len(changes) != 2 * numbers[0] or not _is_ascending(changes[::2]):
         raise ValueError("its changes of link rules are cut, or not in the order of time")
-    return changes, numbers[end:]
+    return changes
 
 
 def _digests(numbers: array[int], *, may_be_none: bool) -> tuple[array[int], array[int]]:
     end = 1 + 2 * numbers[0]
     digests, contents = numbers[1:end], numbers[end:]
     is_whole = (numbers[0] > 0 or may_be_none) and len(digests) == 2 * numbers[0]
-    if not is_whole or not all(map(lt, digests[::2], digests[2::2])):
+    if not is_whole or not _is_ascending(digests[::2]):
         raise ValueError("its digests are cut, or not in the order of time")
-    if not all(map(lt, contents, contents[1:])):
+    if not _is_ascending(contents):
         raise ValueError("its contents are not in order")
     return digests, contents
+
+
+def _is_ascending(numbers: array[int]) -> bool:
+    return len(numbers) < 2 or all(map(lt, numbers, numbers[1:]))
 
 
 def _numbers(body: memoryview) -> array[int]:

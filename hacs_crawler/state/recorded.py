@@ -55,7 +55,7 @@ class Recorded:
         return self.updated if updates == "page" else self.updated_site
 
 
-def merged(before: Page, page: Page, visit: Visit) -> Recorded:
+def merged(before: Page, page: Page, visit: Visit, *, is_known: bool = True) -> Recorded:
     """Merge a visit into `page`, a copy of `before`, and say what it brought."""
     new_links = merge(page, visit)
     updated = bool(before.visits) and bool(new_links)
@@ -63,7 +63,7 @@ def merged(before: Page, page: Page, visit: Visit) -> Recorded:
         updated = visit.at in page.update_times
     if _shows_links(visit):
         page.is_in_site = True  # from when this visit is written
-    return Recorded(visit, new_links, updated, before, page, new_to_site=new_links)
+    return Recorded(visit, new_links, updated, before, page, is_known, new_links)
 
 
 def on_their_sites(recorded: Sequence[Recorded], memories: Memories) -> list[Recorded]:
@@ -73,7 +73,9 @@ def on_their_sites(recorded: Sequence[Recorded], memories: Memories) -> list[Rec
     """
     claims = [_claim_of(one) for one in recorded]
     made = [one for one in claims if one is not None]
-    owned = iter(memories.claim(made) if made else [])
+    if not made:  # as of most visits: no links that are new to the page, none to its site
+        return list(recorded)
+    owned = iter(memories.claim(made))
     found = []
     echoes: dict[int, list[int]] = {}
     for one, own in zip(recorded, claims, strict=True):

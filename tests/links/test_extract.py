@@ -164,6 +164,12 @@ def test_short_cut_gives_what_the_long_way_gives(base: str, href: str) -> None:
     assert canonical_link(base, href) == slow_link(base, href)
 
 
+@given(BASES, st.sets(HREFS | st.sampled_from(["/a\n/b", "/\n", "/" + "a" * LONGEST_URL])))
+def test_many_links_at_once_are_what_they_are_one_by_one(base: str, hrefs: set[str]) -> None:
+    found = {canonical_link(base, href) for href in hrefs}
+    assert canonical.Resolver(base).links(hrefs) == found - {None}
+
+
 @given(BASES, HREFS)
 def test_canonical_links_are_their_own_canonical_form(base: str, href: str) -> None:
     link = canonical_link(base, href)

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
+from urllib.parse import urlsplit
 
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hacs_crawler.links import sites
 from hacs_crawler.links.sites import site_id, site_of
 
 
@@ -31,3 +36,16 @@ def test_a_sites_number_fits_into_a_ranking_row_and_is_never_zero() -> None:
 
 def test_a_url_that_cannot_be_taken_apart_has_a_number_too() -> None:
     assert site_id("http://[") == 1
+
+
+@given(
+    st.from_regex(sites._PLAIN, fullmatch=True)
+    | st.text("a.W:/?#@[;%\\\t é", max_size=8).map("http://www.a.org".__add__)
+)
+def test_host_and_path_are_those_that_urlsplit_finds(url: str) -> None:
+    try:
+        parts = urlsplit(url)
+        host = (parts.hostname or "").lower()
+    except ValueError:
+        return
+    assert sites._host_and_path(url) == (sites._WWW.sub("", host, count=1), parts.path)
