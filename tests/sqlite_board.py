@@ -208,7 +208,8 @@ class SQLiteBoard:
             if facts["round"] == number and facts["phase"] == "open" and not facts["over"]:
                 for change in changes:
                     counts[self._rank_anew(worker, change, facts)] += 1
-        return Changed(counts["moved"], counts["came in"], counts["left out"])
+        came_in = counts["came in"] + counts["came in for another"]
+        return Changed(counts["moved"], came_in, counts["left out"], counts["came in for another"])
 
     def _rank_anew(self, worker: str, change: Change, facts: dict[str, Any]) -> str:
         query = (
@@ -224,15 +225,17 @@ class SQLiteBoard:
             self._leave_out(change.rank, facts)
             facts["room"] += facts["room"] >= 0
             return "left out"
+        total = facts["total"]
         if found[0] and not self._has_room(change.position, facts):
             return "passed over"
+        came_in = "came in for another" if facts["total"] < total else "came in"
         self._db.execute(
             f"UPDATE {self._plan} SET position = ?, note = ?, may_go = may_go OR is_spare, "
             f"is_spare = 0 WHERE rank = ?",
             (change.position, change.note, change.rank),
         )
         facts["total"] += found[0]
-        return "came in" if found[0] else "moved"
+        return came_in if found[0] else "moved"
 
     def _has_room(self, position: float, facts: dict[str, Any]) -> bool:
         if facts["room"]:

@@ -63,12 +63,14 @@ class Adaptation:
         queue: SeedQueue,
         drop: Callable[[list[Request], str], None],
         on_change: Callable[[], None],
+        take_room: Callable[[], bool],
     ) -> None:
         self._session = session
         self._options = config.ranking
         self._queue = queue
         self._drop = drop
         self._on_change = on_change
+        self._take_room = take_room
         self.is_on = ranks_anew(config)
         # what is explored, or never seen, has a share of its own and the lowest or highest scores
         self._may_swap = not config.ranking.explore and config.ranking.discover is None
@@ -84,7 +86,7 @@ class Adaptation:
         self._worst: list[tuple[float, int]] = []
         self._kept: dict[int, _Kept] = {}
         self._touched: set[int] = set()
-        self._room = 0  # of a list none is left over: seeds that come later may take it
+        self._room = 0  # of a list: what fell below the threshold has left
         self._plan: PlannedPages | None = None
         self._make_requests: MakeRequests | None = None
 
@@ -237,6 +239,8 @@ class Adaptation:
             return True
         if self._options.budget is None or self._room:
             self._room = max(0, self._room - 1)
+            stats.count("ranked")
+        elif plan is None and self._take_room():
             stats.count("ranked")
         elif plan is not None and plan.leave_out_last(one.score):
             stats.count("dropped/budget")

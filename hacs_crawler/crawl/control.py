@@ -7,6 +7,7 @@ through the project's downloader middlewares, its robots.txt and its delays, and
 
 from __future__ import annotations
 
+from collections.abc import Coroutine
 from typing import Any, Final
 
 from scrapy import Request, signals
@@ -51,15 +52,27 @@ class Controls:
 
     def begin(self, request: Request, response: Response, first: Recorded) -> None:
         """Ask a second time for a page that a first request has just shown."""
-        self._under_way += 1
-        links = _counted(response, self._rules())
-        begin(self._visit(_again(request), links, first)).addBoth(self._end)
+        links, again = _counted(response, self._rules()), _again(request)
+        self._begin(self._visit(again, links, first), again)
 
     def check(self, request: Request, first: Recorded) -> None:
         """Ask without conditions for a page of which the host has just said that it had not changed."""
-        self._under_way += 1
         self._session.allowance.made += 1
-        begin(self._check(_again(request), first)).addBoth(self._end)
+        again = _again(request)
+        self._begin(self._check(again, first), again)
+
+    def _begin(self, visit: Coroutine[Any, Any, None], request: Request) -> None:
+        """Begin a control visit, for which a fleet's worker keeps the page's host."""
+        self._under_way += 1
+        holdings, partition = Holdings.of(self._crawler), partition_of(request.url)
+        holdings.keep(partition)
+
+        def end(result: object) -> object:
+            self._under_way -= 1
+            holdings.let_go(partition)
+            return result
+
+        begin(visit).addBoth(end)
 
     async def _check(self, request: Request, first: Recorded) -> None:
         found = await self._second(request, first)
@@ -139,10 +152,6 @@ class Controls:
             return True
         holdings = Holdings.of(self._crawler)
         return holdings.may_send() and partition_of(request.url) in (holdings.partitions or ())
-
-    def _end(self, result: object) -> object:
-        self._under_way -= 1
-        return result
 
     def _stay_open(self) -> None:
         if self._under_way and self._session.failure is None:

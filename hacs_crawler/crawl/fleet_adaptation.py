@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from array import array
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from itertools import islice
@@ -24,6 +25,7 @@ from hacs_crawler.fleet.member import FleetWorker
 from hacs_crawler.fleet.standings import (
     MOST_OF_FAMILY,
     SCALE,
+    Member,
     Published,
     Scale,
     StandingsError,
@@ -79,6 +81,7 @@ class FleetAdaptation:
         self._touched: set[int] = set()
         self._round = 0
         self._scale: Scale | None = None
+        self._has_warned = False
         self._forget_plan()
 
     def _forget_plan(self) -> None:
@@ -87,7 +90,7 @@ class FleetAdaptation:
         self._kept: list[tuple[Request, str]] = []
         self._plan: PlannedPages | None = None
         self._make_requests: MakeRequests | None = None
-        self._number = 0  # of the entries published
+        self._number = self._planned = 0  # entries published, and visits that they are for
         self._movable = Movable(array("q"), array("q"), array("q"))
         self._ranks, self._scores = array("q"), array("d")
 
@@ -141,12 +144,14 @@ class FleetAdaptation:
         is_bounded = self._options.budget is not None and self._may_swap
         may_go = []
         for rank, seed in enumerate(seeds, first):
-            score = self._score.pop(seed, None)
-            if score is not None:
+            score = self._score.pop(seed, -math.inf)
+            if math.isfinite(score):  # what is gone comes last, and stays there
                 self._ranks.append(rank)
                 self._scores.append(score)
-            if not (is_spare or self._could_move(seed, score)):
-                continue
+            if not is_spare:
+                self._planned += 2 if seed.meta.get("hacs_control") else 1
+                if not self._could_move(seed, score):
+                    continue
             self._movable.page_ids.append(page_id_of(seed.meta["hacs_page"]))
             self._movable.ranks.append(rank)
             self._movable.partitions.append(partition_of(seed.url))
@@ -154,11 +159,11 @@ class FleetAdaptation:
                 may_go.append(rank)
         return may_go
 
-    def _could_move(self, seed: Request, score: float | None) -> bool:
+    def _could_move(self, seed: Request, score: float) -> bool:
         """Whether another place may be found for a seed; what the threshold does not hold for stays."""
         prediction = prediction_of(seed)
         is_exempt = prediction is None or prediction["p"] < self._threshold
-        return score is not None and not is_exempt
+        return math.isfinite(score) and not is_exempt
 
     async def spares(self) -> list[Request]:
         """Return requests for pages that were left out, and may come in."""
@@ -209,11 +214,7 @@ class FleetAdaptation:
     def room(self) -> int | None:
         """For how many pages more than those of the plan the budget is enough, None without one."""
         budget = self._session.ranking.budget
-        if budget is None:
-            return None
-        if self._plan is None:
-            return 0  # of a list none is left over
-        return max(0, budget - len(self._plan) - int(self._plan.plan.asked_twice.sum()))
+        return None if budget is None else max(0, budget - self._planned)
 
     # for each worker
 
@@ -223,7 +224,7 @@ class FleetAdaptation:
 
     def enter(self, number: int) -> None:
         """Begin to take part in the round of that number."""
-        self._round, self._scale = number, None
+        self._round, self._scale, self._has_warned = number, None, False
         self._touched.clear()
 
     def mark(self, seed: Request, note: bytes) -> None:
@@ -259,41 +260,59 @@ class FleetAdaptation:
                 changed = (
                     await self._ask(self._worker.rank_anew, number, changes) if changes else None
                 )
-                self._note(changed or Changed(0, 0, 0))
+                self._note(changed or Changed(0, 0, 0, 0))
         finally:
             self.is_ranking = False
 
     async def _changes(self, number: int, sites: Iterable[int]) -> list[Change]:
         """Return the new places of the pages of some sites in a round."""
         try:
-            if self._scale is None:
-                (note,) = await self._ask(self._worker.notes, number, [SCALE]) or [None]
-                self._scale = read_scale(note or b"")
-            names = [*map(site_note, sorted(sites))]
-            notes = await self._ask(self._worker.notes, number, names) or []
-            members = [member for note in notes if note is not None for member in read_family(note)]
+            scale, members = await self._standings(number, sites)
         except StandingsError as error:
-            logger.warning("%s: the plan keeps its order", error)
+            if not self._has_warned:
+                logger.warning("%s: the plan keeps its order in this round", error)
+            self._has_warned = True
+            return []
+        if scale is None or not members:
             return []
         page_ids = np.unique(np.array([member.page_id for member in members], np.int64))
-        ranked = await ranked_anew(self._session, self._options, page_ids) if members else []
-        positions = self._scale.positions_of(np.array([one.score for one in ranked]))
-        by_id = {
-            one.page_id: (position if one.may_come else None, json.dumps(one.prediction).encode())
-            for one, position in zip(ranked, positions.tolist(), strict=True)
-        }
+        ranked = await ranked_anew(self._session, self._options, page_ids)
+        positions = scale.positions_of(np.array([one.score for one in ranked]))
+        places: dict[int, tuple[float | None, bytes]] = {}
+        for one, position in zip(ranked, positions.tolist(), strict=True):
+            if one.prediction["p"] < self._threshold:
+                places[one.page_id] = (None, b"")
+            elif one.may_come:
+                places[one.page_id] = (position, json.dumps(one.prediction).encode())
         return [
-            Change(member.partition, member.rank, *by_id[member.page_id])
+            Change(member.partition, member.rank, *places[member.page_id])
             for member in members
-            if member.rank is not None and member.page_id in by_id
+            if member.rank is not None and member.page_id in places
         ]
+
+    async def _standings(
+        self, number: int, sites: Iterable[int]
+    ) -> tuple[Scale | None, list[Member]]:
+        """Return what is noted of a round: its scale, None before it is open; pages of some sites."""
+        scale = self._scale
+        if scale is None:
+            (note,) = await self._ask(self._worker.notes, number, [SCALE]) or [None]
+            scale = None if note is None else read_scale(note)
+        names = [*map(site_note, sorted(sites))]
+        notes = await self._ask(self._worker.notes, number, names) or []
+        if number == self._round:  # else another has begun meanwhile
+            self._scale = scale
+        return scale, [member for note in notes if note is not None for member in read_family(note)]
 
     def _note(self, changed: Changed) -> None:
         stats = self._session.stats
+        # what came in for another was counted as dropped in its place
+        more = changed.came_in - changed.replaced
         for name, number in (
             ("adapted/moved", changed.moved),
             ("adapted/came_in", changed.came_in),
-            ("dropped/threshold", changed.left_out),
+            ("dropped/threshold", changed.left_out - (more if self._threshold else 0)),
+            ("dropped/budget", 0 if self._threshold else -more),
         ):
             if number:
                 stats.count(name, number)

@@ -386,7 +386,8 @@ class Crew:
     def _busy(self) -> frozenset[int]:
         """Return the partitions whose hosts are asked, or will be by what waits or is parsed here."""
         requests = under_way(self._crawler).union(self._ranker.ranked_seeds())
-        return self._holdings.busy().union(partition_of(request.url) for request in requests)
+        busy = self._holdings.busy() | self._holdings.kept()
+        return busy.union(partition_of(request.url) for request in requests)
 
     def _has_ended(self) -> bool:
         """Whether this worker has nothing more to do; one that has failed leaves the rest to others."""

@@ -108,6 +108,10 @@ class HeldSeeds:
         """Whether what was ranked is kept for what is left of the budget in the end."""
         return self._selection is not None and self._selection.waits
 
+    def take_room(self) -> bool:
+        """Take a place that is left of the budget; returns whether there was one."""
+        return self._selection is not None and self._selection.take_room()
+
     def drop_all(self) -> None:
         """Leave out what is held or kept: the crawl is over."""
         if self._selection is not None:

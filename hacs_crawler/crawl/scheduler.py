@@ -82,11 +82,19 @@ class HacsScheduler(BaseScheduler):
         self._is_scrapys_own = is_scrapys_own(inner, crawler)
         self._enqueued = self._dequeued = 0
         self._planned = count()
+        self._of_plan: set[int] = set()
         self.watch = StartWatch(self._note_pause, time.monotonic)
         """Tells when what is held is to be ranked."""
         if config is not None:
             self.adaptation: Adaptation | FleetAdaptation = (
-                Adaptation(session, config, self._seeds, self._drop, self._note_changes)
+                Adaptation(
+                    session,
+                    config,
+                    self._seeds,
+                    self._drop,
+                    self._note_changes,
+                    self._take_room,
+                )
                 if config.fleet is None
                 else FleetAdaptation(session, config, self._drop)
             )
@@ -152,7 +160,8 @@ class HacsScheduler(BaseScheduler):
         page_id = self._page_to_rank(request)
         if page_id is None or is_again:  # what was let through once is, as a spider's own retry
             return self._pass_on(request)
-        if self._session.crew is None and self._is_filtered(request):
+        is_alone = self._session.crew is None
+        if self._is_filtered(request) if is_alone else self._is_twin(request, page_id):
             return False
         request.meta.setdefault("hacs_page", request.url)
         self._enqueued += 1
@@ -244,6 +253,7 @@ class HacsScheduler(BaseScheduler):
     def begin_round(self) -> None:
         """Give each arm its budget anew, and let pages be visited again."""
         self._held.begin_round()
+        self._of_plan.clear()
         empty_filter(self._inner, self._crawler)
 
     def note_recorded(self, recorded: Sequence[Recorded]) -> None:
@@ -330,6 +340,15 @@ class HacsScheduler(BaseScheduler):
             return False
         seen.log(request, self._spider)
         return True
+
+    def _is_twin(self, request: Request, page_id: int) -> bool:
+        """Whether a fleet's plan has a seed's page already; its filter is for all that is sent."""
+        if page_id in self._of_plan and not request.dont_filter:
+            if self._crawler.stats is not None:
+                self._crawler.stats.inc_value("dupefilter/filtered")
+            return True
+        self._of_plan.add(page_id)
+        return False
 
     def _next(self) -> Request | None:
         if (request := self._next_after_pause()) is not None:
@@ -440,6 +459,10 @@ class HacsScheduler(BaseScheduler):
         self._note_room()
         if self._session.is_open:
             wake(self._crawler)
+
+    def _take_room(self) -> bool:
+        """Take a place that seeds have left of the budget, once no more of them come."""
+        return self.watch.is_over and not len(self._held) and self._held.take_room()
 
     def _note_room(self) -> None:
         is_failed = self._session.failure is not None

@@ -58,11 +58,12 @@ class Change(NamedTuple):
 
 
 class Changed(NamedTuple):
-    """How many entries were moved, came in, and were left out."""
+    """How many entries were moved, came in, were left out, and were left out for others."""
 
     moved: int
     came_in: int
     left_out: int
+    replaced: int
 
 
 @dataclass(frozen=True, slots=True)

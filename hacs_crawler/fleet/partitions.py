@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 
 from scrapy import Request
@@ -24,6 +25,7 @@ class Holdings:
         """Returns the partitions of which the shared queue has something here. What has ended counts
         until its server knows, so that nobody gets it with the partition."""
         self._has_begun = False
+        self._kept: Counter[int] = Counter()
 
     @classmethod
     def of(cls, crawler: Crawler) -> Holdings:
@@ -47,6 +49,18 @@ class Holdings:
     def note_begun(self) -> None:
         """Note that something waits here now, or is under way, which is no visit of the plan."""
         self._has_begun = True
+
+    def keep(self, partition: int) -> None:
+        """Note that a host of a partition will be asked again by this crawl, soon."""
+        self._kept[partition] += 1
+
+    def let_go(self, partition: int) -> None:
+        """Note that one of the requests for which a partition was kept has ended."""
+        self._kept[partition] -= 1
+
+    def kept(self) -> frozenset[int]:
+        """Return the partitions that are kept."""
+        return frozenset(partition for partition, number in self._kept.items() if number > 0)
 
     def take_has_begun(self) -> bool:
         """Return whether anything was begun since this was asked last."""

@@ -126,7 +126,7 @@ class RedisBoard:
 
     def rank_anew(self, worker: str, number: int, changes: Sequence[Change]) -> Changed:
         """See `Board.rank_anew`; in calls of a thousand."""
-        counts = [0, 0, 0]
+        counts = [0, 0, 0, 0]
         for some in _pieces(changes):
             args: list[Any] = []
             for partition, rank, position, note in some:

@@ -87,7 +87,8 @@ end
 local function wait(entry)
   local partition, rank = string.match(entry, '^(%d+):(%d+)$')
   if not partition then return end  -- it is not of this program
-  local position = tonumber(string.match(redis.call('HGET', anew, entry) or '', '^%S+') or rank)
+  local position = tonumber(string.match(redis.call('HGET', anew, entry) or '', '^%S+'))
+  if not position or not (position > -1 and position < 2^32 - 1) then position = rank end
   redis.call('ZADD', waiting, string.format('%.17g', partition * 2^32 + 1 + position), entry)
   return string.format('%.17g', position)
 end
@@ -347,7 +348,10 @@ return 1
 """
 # 6: round; 7...: entry, position ('' to leave it out) and note of each
 RANK_ANEW: Final = """
-if facts.round ~= tonumber(ARGV[6]) or phase ~= 'open' or facts.over == 1 then return {0, 0, 0} end
+if facts.round ~= tonumber(ARGV[6]) or phase ~= 'open' or facts.over == 1 then
+  return {0, 0, 0, 0}
+end
+local moved, came_in, left_out, replaced = 0, 0, 0, 0
 local function leave_out(entry)
   redis.call('ZREM', waiting, entry)
   redis.call('ZREM', mobile, entry)
@@ -361,12 +365,17 @@ local function has_room(position)
     add('room', -1)
     return true
   end
-  local last = redis.call('ZREVRANGE', mobile, 0, 0, 'WITHSCORES')
-  if not last[1] or tonumber(last[2]) <= position then return false end
-  leave_out(last[1])
-  return true
+  while true do
+    local last = redis.call('ZREVRANGE', mobile, 0, 0, 'WITHSCORES')
+    if not last[1] or tonumber(last[2]) <= position then return false end
+    if redis.call('ZSCORE', waiting, last[1]) then
+      leave_out(last[1])
+      replaced = replaced + 1
+      return true
+    end
+    redis.call('ZREM', mobile, last[1])  -- not of this program
+  end
 end
-local moved, came_in, left_out = 0, 0, 0
 for i = 7, #ARGV, 3 do
   local entry, position, note = ARGV[i], tonumber(ARGV[i + 1]), ARGV[i + 2]
   local is_mine = redis.call('HGET', owners, string.match(entry, '^%d+')) == me
@@ -389,7 +398,7 @@ for i = 7, #ARGV, 3 do
     came_in = came_in + 1
   end
 end
-return {moved, came_in, left_out}
+return {moved, came_in, left_out, replaced}
 """
 LEAVE: Final = """
 free(me)

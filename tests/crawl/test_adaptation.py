@@ -261,6 +261,23 @@ def test_what_a_list_does_not_use_of_a_budget_is_left_to_seeds_that_come_later(
     assert world.stat("ranked") == 4
 
 
+@pytest.mark.parametrize(("budget", "rest"), [(3, [B, A1]), (2, [B])])
+def test_once_no_seed_can_come_a_sibling_takes_what_is_left_of_the_budget(
+    new_world: New, budget: int, rest: list[str]
+) -> None:
+    world = new_world(HACS_BUDGET=budget, HACS_THRESHOLD=0.35)
+
+    async def scenario() -> list[str]:
+        await world.begin(A, A1, B)
+        world.scheduler.watch.is_over = True
+        await world.answer(world.send(), is_update=True)
+        return world.send_all()
+
+    assert sorted(run(scenario())) == sorted(rest)
+    assert world.stat("ranked") == budget
+    assert world.stat("adapted/came_in") == budget - 2
+
+
 @pytest.mark.parametrize("rest_after", [rest_after, rest_of_plan_after])
 def test_what_falls_below_the_threshold_is_left_out(new_world: New, rest_after: RestAfter) -> None:
     world = new_world(HACS_THRESHOLD=0.31)

@@ -17,6 +17,7 @@ from twisted.internet.defer import Deferred
 from hacs_crawler.crawl import fleet_member
 from hacs_crawler.crawl.fleet_member import Crew, LeftToOthersError
 from hacs_crawler.fleet import serializer
+from hacs_crawler.fleet.board import partition_of
 from hacs_crawler.fleet.member import FleetWorker
 from hacs_crawler.fleet.partitions import Holdings
 from hacs_crawler.links import page_id_of
@@ -204,6 +205,24 @@ def test_one_that_looks_for_seeds_and_finds_none_is_idle_all_the_same(world: Wor
     run(lambda: world.crawl(1))
     assert world.board.takes
     assert None not in world.board.said
+
+
+def test_one_that_will_ask_a_page_again_is_not_idle(world: World) -> None:
+    world.board.put("http://a.example/")
+    partition = partition_of("http://a.example/")
+
+    async def scenario() -> None:
+        world.holdings.keep(partition)
+        async for seed in world.seeds():
+            world.crew.done([page_id_of(seed.url)])
+            await world.crew._beat()
+            assert world.board.said[-1] is None
+            assert partition in world.crew._busy()
+            world.holdings.let_go(partition)
+            await world.crew._beat()
+            assert world.board.said[-1] is not None
+
+    run(scenario)
 
 
 def test_a_plan_that_was_found_empty_is_not_asked_again_before_the_next_renewal(

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from hacs_crawler.links import LinkRules
-from hacs_crawler.state import Estimation, State, Visit, open_store
+from hacs_crawler.state import Estimation, News, State, Visit, open_store
 from hacs_crawler.utils.times import DAY
 from integration_support import QUICK, ROOT, Crawl, finish, read_until
 from servers import Site, redis_server
@@ -310,8 +310,9 @@ def test_siblings_of_a_page_found_updated_come_in_or_move_up(
     assert came_in + moved >= 4
 
 
+@pytest.mark.parametrize("budget", [{}, {"HACS_BUDGET": 80}])
 def test_a_threshold_holds_for_what_is_ranked_anew(
-    fleet: Fleet, hosts: Site, tmp_path: Path
+    budget: dict[str, int], fleet: Fleet, hosts: Site, tmp_path: Path
 ) -> None:
     days = {f"/~b{number}/": range(30, 200, 40) for number in range(40)}
     days |= {"/~a/": range(30, 200, 20), "/~c/": range(30, 200, 20)}
@@ -323,10 +324,34 @@ def test_a_threshold_holds_for_what_is_ranked_anew(
     hosts.set("/~c/")
     urls = [f"{hosts.url_of(HOSTS[0])}{path}\n" for path in days]
     (tmp_path / "seeds.txt").write_text("".join(urls))
-    settings = {"HACS_THRESHOLD": 0.3, "HACS_FLUSH_VISITS": 1, "CONCURRENT_REQUESTS": 4}
+    settings = {"HACS_THRESHOLD": 0.3, "HACS_FLUSH_VISITS": 1, "CONCURRENT_REQUESTS": 4, **budget}
     crawl = finish(fleet.start("one", "-a", "level=homepage", DOWNLOAD_DELAY=0.1, **settings))
     check_clean(crawl)
     visited = {path for _, path, _ in hosts.requests}
     assert days.keys() - visited == {"/~c/1.html"}
     assert crawl.stat("hacs/adapted/came_in") == 1
-    assert crawl.stat("hacs/dropped/threshold") == 2  # before the round, and in it
+    assert crawl.stat("hacs/dropped/threshold") == 1
+
+
+def test_a_page_that_is_gone_stays_last_whatever_is_ranked_anew(
+    fleet: Fleet, hosts: Site, tmp_path: Path
+) -> None:
+    days = {f"/~b{number}/": range(30, 200, 40) for number in range(40)}
+    days |= {"/~a/": range(30, 200, 20), "/~a/1.html": range(40, 200, 40), "/~a/gone.html": ()}
+    with closing(open_store(fleet.state, "hacs", tmp_path)) as store:
+        for path, days_ago in days.items():
+            hosts.set(path, f"{path}new.pdf")
+            State(store, Estimation()).record(updated(hosts.url_of(HOSTS[0]) + path, *days_ago))
+        gone = f"{hosts.url_of(HOSTS[0])}/~a/gone.html"
+        State(store, Estimation()).record([Visit(gone, TODAY - 1, News.GONE)])
+    urls = [f"{hosts.url_of(HOSTS[0])}{path}\n" for path in days]
+    (tmp_path / "seeds.txt").write_text("".join(urls + urls))  # a page named twice is one seed
+    settings = {"HACS_FLUSH_VISITS": 1, "CONCURRENT_REQUESTS": 4, "DOWNLOAD_DELAY": 0.1}
+    crawl = finish(fleet.start("one", "-a", "level=homepage", **settings))
+    check_clean(crawl)
+    assert "keeps its order" not in crawl.log
+    order = [path for _, path, _ in hosts.requests if path != "/robots.txt"]
+    assert sorted(order) == sorted(days)
+    assert order[-1] == "/~a/gone.html"
+    assert order.index("/~a/1.html") < len(order) - 5
+    assert crawl.stat("dupefilter/filtered") == len(days)
