@@ -1,6 +1,6 @@
 """What policies would have found on known histories: the tables of simulated crawls.
 
-python benchmarks/simulate.py FOLDER     # with pages.csv, updates.csv, captures.csv; about 4 minutes
+python benchmarks/simulate.py FOLDER     # with pages.csv, updates.csv, captures.csv; about 6 minutes
 
 First `hacs simulate` of all that it knows, then the default without siblings, and variants of that.
 Pages, years and budgets are those of the README's section.
@@ -30,7 +30,9 @@ VARIANTS = {
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("folder", type=Path)
-    folder = parser.parse_args().folder
+    parser.add_argument("--budgets", type=int, nargs="+", default=BUDGETS)
+    arguments = parser.parse_args()
+    folder, budgets = arguments.folder, arguments.budgets
     timelines = read_timelines(
         *(folder / f"{name}.csv" for name in ("pages", "updates", "captures"))
     )
@@ -39,14 +41,14 @@ def main() -> None:
         standings = compare(
             scenario,
             list(BASELINES),
-            BUDGETS,
+            budgets,
             on_progress=lambda done, total: progress.update(f"{done} days", done, total),
         )
     print(table(standings, has_budgets=True))
     for title, estimation in VARIANTS.items():
         variant = Scenario(timelines, START, END, 1, estimation, has_siblings=False)
         print(f"\nWithout siblings: {title}\n")
-        print(table(compare(variant, ["hacs"], BUDGETS), has_budgets=True))
+        print(table(compare(variant, ["hacs"], budgets), has_budgets=True))
 
 
 if __name__ == "__main__":

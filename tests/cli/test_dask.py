@@ -172,6 +172,14 @@ def test_shards_need_a_cluster(tmp_path: Path, caplog: pytest.LogCaptureFixture)
     assert "--shard needs --dask" in caplog.text
 
 
+def check_failed(done: Result, caplog: pytest.LogCaptureFixture, address: str) -> None:
+    """See that a command has ended with one line that names the cluster."""
+    assert done.exit_code == 1
+    (said,) = [one.message for one in caplog.records if one.levelname == "ERROR"]
+    assert said.startswith(f"the Dask cluster at {address} failed: ")
+    assert "Traceback" not in done.output
+
+
 @pytest.mark.parametrize("command", ["rank", "estimate"])
 def test_a_scheduler_that_is_not_there_is_one_line(
     command: str,
@@ -183,9 +191,7 @@ def test_a_scheduler_that_is_not_there_is_one_line(
     (name,) = fill(tmp_path, 1)
     address = f"127.0.0.1:{free_port()}"
     done = hacs(tmp_path, command, "--dask", address, "-s", f"HACS_NAMESPACE={name}")
-    assert done.exit_code == 1
-    (said,) = [one.message for one in caplog.records if one.levelname == "ERROR"]
-    assert said.startswith(f"the Dask cluster at {address} failed: ")
+    check_failed(done, caplog, address)
 
 
 @pytest.mark.parametrize("command", ["evaluate", "calibrate"])
@@ -203,10 +209,7 @@ def test_a_scheduler_that_does_not_answer_leaves_evaluations_with_one_line(
     name, address = fill_outcomes(tmp_path), f"127.0.0.1:{free_port()}"
     there = ["-s", f"HACS_NAMESPACE={name}"] if command == "calibrate" else []
     done = CliRunner().invoke(app, [command, *asked[command], *there, "--dask", address])
-    assert done.exit_code == 1
-    (said,) = [one.message for one in caplog.records if one.levelname == "ERROR"]
-    assert said.startswith(f"the Dask cluster at {address} failed: ")
-    assert "Traceback" not in done.output
+    check_failed(done, caplog, address)
 
 
 @pytest.mark.parametrize("command", ["rank", "estimate", "calibrate"])
