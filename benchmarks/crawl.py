@@ -7,8 +7,7 @@ turns: Scrapy alone, and with HACS on SQLite and on Redis, once on an empty stat
 page is known. The spider reads the links of each page with parsel in every case. Counts the CPU time
 of the Scrapy process (user and system, start-up subtracted by crawling no page), and what of it Python's
 full garbage collections take from `start()` on. Crawls run on the first core, the site and Redis on the
-last: with both threads of a crawl on cores of one processor CPU time is longer by what they wait for
-each other's memory, and says less of the work. `--all-cores` lets them.
+last; with `--all-cores` the threads of a crawl may run at once, and take more CPU time for the same work.
 
     python benchmarks/crawl.py --profile here.prof
 

@@ -1,6 +1,6 @@
 """What policies would have found on known histories: the tables of simulated crawls.
 
-python benchmarks/simulate.py FOLDER     # with pages.csv, updates.csv, captures.csv; about 6 minutes
+python benchmarks/simulate.py FOLDER     # with pages.csv, updates.csv, captures.csv; over 4 minutes
 
 First `hacs simulate` of all that it knows, then the default without siblings, and variants of that.
 Pages, years and budgets are those of the README's section.
