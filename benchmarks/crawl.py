@@ -6,8 +6,8 @@ Crawls 5,000 local pages of 2 KB and 30 links in processes of their own, one aft
 turns: Scrapy alone, and with HACS on SQLite and on Redis, once on an empty state and once when every
 page is known. The spider reads the links of each page with parsel in every case. Counts the CPU time
 of the Scrapy process (user and system, start-up subtracted by crawling no page), and what of it Python's
-full garbage collections take from `start()` on. Crawls run on the first core, the site and Redis on the
-last; with `--all-cores` the threads of a crawl may run at once, and take more CPU time for the same work.
+full garbage collections take from `start()` on. Crawls run on the first core, the site and Redis on
+the last; with `--all-cores` a crawl's threads may run at once, and take more CPU time for the same work.
 
     python benchmarks/crawl.py --profile here.prof
 
