@@ -8,6 +8,9 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from hacs_crawler.state import Ids
+from hacs_crawler.utils.arrays import FloatArray
+
 SCALE: Final = "scale"
 """The name of the note that holds the scale."""
 MOST_MARKS: Final = 1_000
@@ -17,9 +20,6 @@ MOST_OF_FAMILY: Final = 100
 _NO_RANK: Final = 2**32 - 1
 _MARK: Final = np.dtype([("position", "<f8"), ("score", "<f8")])
 _MEMBER: Final = np.dtype([("page_id", "<i8"), ("rank", "<u4"), ("partition", "<u2")])
-
-Ids = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 
 class StandingsError(ValueError):
@@ -45,11 +45,11 @@ class Member(NamedTuple):
 class Scale:
     """Where a score would stand in the plan, by those of its entries."""
 
-    def __init__(self, positions: Floats, scores: Floats) -> None:
+    def __init__(self, positions: FloatArray, scores: FloatArray) -> None:
         self._positions = positions
         self._worse = -np.minimum.accumulate(scores)
 
-    def positions_of(self, scores: Floats) -> Floats:
+    def positions_of(self, scores: FloatArray) -> FloatArray:
         """Return the places that scores would have among the ranks; above -1, the better the lower."""
         worse = -scores
         if not len(self._positions):
@@ -60,7 +60,7 @@ class Scale:
         return found - above / (1.0 + above) + below / (1.0 + below)  # type: ignore[no-any-return]
 
 
-def packed_scale(ranks: Ids, scores: Floats) -> bytes:
+def packed_scale(ranks: Ids, scores: FloatArray) -> bytes:
     """Return the note of a scale: the scores of entries with these ranks, both in the plan's order."""
     some = np.unique(np.linspace(0, max(len(ranks) - 1, 0), MOST_MARKS).astype(np.int64))[
         : len(ranks)

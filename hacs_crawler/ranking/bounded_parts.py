@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from hacs_crawler.cluster import Cluster
 from hacs_crawler.ranking.bound import PIECE_ROWS, TRIED, bounds_of, reach_of
+from hacs_crawler.ranking.families import places_of
 from hacs_crawler.ranking.finalists import Finalists, correction_of, merged
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.parts import Aim, Piece, Told, finalists_of_pieces, read_part
@@ -25,7 +26,6 @@ from hacs_crawler.state import Ids, Part, StateArguments, open_there, without_fu
 
 _EXCLUDED: Final = -2.0
 """The bound of pages that are not to be ranked; those that wait have -1."""
-_BUCKETS: Final = 2**22
 
 
 class BoundedPart(NamedTuple):
@@ -136,11 +136,8 @@ def _pages_of(
     arguments: StateArguments, aim: Aim, part: BoundedPart, sites: NDArray[np.uint32]
 ) -> Piece:
     """Return the pages of some sites, whose rows are read again."""
-    # a look at 22 bits of each site's number leaves few pages to be looked at exactly
-    may_be = np.zeros(_BUCKETS, np.bool_)
-    may_be[sites % _BUCKETS] = True
-    near = np.flatnonzero(may_be[part.sites % _BUCKETS] & (part.bound > _EXCLUDED))
-    places = near[np.isin(part.sites[near], sites)]
+    places = places_of(sites, part.sites)
+    places = places[part.bound[places] > _EXCLUDED]
     ids = part.page_ids[places]
     with closing(open_there(arguments)) as state:
         rows = state.store.rows(ids)

@@ -69,19 +69,16 @@ class Families:
 def families_of(chosen: Ids, page_ids: Ids, rows: Rows) -> Families:
     """Return the families of the chosen ones of some pages, whose ranking rows these are."""
     families = Families()
-    places = _places_of(chosen, page_ids)
-    sites = np.unique(rows["site"][places])
-    # a look at 20 bits of each site's number leaves few pages to be looked at exactly
-    may_be = np.zeros(_BUCKETS, np.bool_)
-    may_be[sites % _BUCKETS] = True
-    near = np.flatnonzero(may_be[rows["site"] % _BUCKETS])
-    members = near[np.isin(rows["site"][near], sites)]
+    sites = np.unique(rows["site"][places_of(chosen, page_ids)])
+    members = places_of(sites, rows["site"])
     families.add(page_ids[members], rows["site"][members].astype(np.int64))
     return families
 
 
-def _places_of(chosen: Ids, page_ids: Ids) -> Places:
+def places_of(few: NDArray[np.integer], many: NDArray[np.integer]) -> Places:
+    """Return where a few numbers, such as ids or sites, stand among many others, ascending."""
+    # a look at 20 bits of each leaves few that are to be looked at exactly
     may_be = np.zeros(_BUCKETS, np.bool_)
-    may_be[chosen % _BUCKETS] = True
-    near = np.flatnonzero(may_be[page_ids % _BUCKETS])
-    return near[np.isin(page_ids[near], chosen)]
+    may_be[few % _BUCKETS] = True
+    near = np.flatnonzero(may_be[many % _BUCKETS])
+    return near[np.isin(many[near], few)]
