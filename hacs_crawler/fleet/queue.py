@@ -327,7 +327,8 @@ class PartitionQueue:
         left = [member for member, _ in self._taken]
         self._taken.clear()
         self._ask(_GIVE_BACK, *left)
-        self._acknowledge([*self._given.keys() - left])
+        self._forget(left)  # else the worker's last look takes them for ended
+        self._acknowledge([*self._given])
         if self._unsent:
             unsent = counted(len(self._unsent), "request")
             logger.error("%s could not be put into %s", unsent, self._prefix)
