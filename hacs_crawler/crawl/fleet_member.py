@@ -73,6 +73,9 @@ class SeedRanker(Protocol):
     def take_ranked(self) -> list[Request]:
         """Return the ranked seeds that wait, and forget them."""
 
+    def take_waiting(self) -> list[Request]:
+        """Return the ranked seeds, and what waits until its host may be asked, and forget them."""
+
     @property
     def fleet_adaptation(self) -> PlanAdaptation:
         """What ranks anew what waits on the board."""
@@ -198,7 +201,7 @@ class Crew:
         return (
             assignment.task is Task.CRAWL
             and assignment is not self._emptied
-            and len(self._ranker.ranked_seeds()) < BATCH
+            and len({*self._ranker.ranked_seeds()} - {*self._holdings.waiting()}) < BATCH
         )
 
     def _is_resting(self) -> bool:
@@ -290,7 +293,9 @@ class Crew:
 
     async def _take(self) -> list[Request]:
         """Take seeds from the plan, as requests that are neither ranked again nor shared."""
-        entries = await self._ask(self._worker.take, BATCH, time.monotonic())
+        entries = await self._ask(
+            self._worker.take, BATCH, time.monotonic(), self._holdings.left_alone()
+        )
         seeds = []
         for entry in entries or ():
             try:
@@ -334,14 +339,14 @@ class Crew:
         if assignment is None or self._has_ended():
             return
         if assignment.has_lost:
-            self._holdings.life += 1
-            waited = len(self._ranker.take_ranked()) + Downloads(self._crawler).recall_all(
+            waited = self._ranker.take_waiting() + Downloads(self._crawler).recall_all(
                 LeftToOthersError("left to another worker")
             )
+            self._holdings.lose(waited)
             logger.warning(
                 "The fleet's board was not reached for so long that other workers have this one's part; "
                 "%s that waited here: left to them",
-                counted(waited, "request"),
+                counted(len(waited), "request"),
             )
         self._holdings.partitions = assignment.partitions
         self._assignment = assignment
@@ -386,7 +391,7 @@ class Crew:
     def _busy(self) -> frozenset[int]:
         """Return the partitions whose hosts are asked, or will be by what waits or is parsed here."""
         requests = under_way(self._crawler).union(self._ranker.ranked_seeds())
-        busy = self._holdings.busy() | self._holdings.kept()
+        busy = self._holdings.busy() | self._holdings.kept() | self._holdings.left_alone()
         return busy.union(partition_of(request.url) for request in requests)
 
     def _has_ended(self) -> bool:

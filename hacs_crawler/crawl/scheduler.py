@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections import deque
 from collections.abc import Sequence
 from itertools import count
 from typing import Any, Final
@@ -34,6 +33,7 @@ from hacs_crawler.crawl.meta import (
     take_seed_mark,
     take_unsent_mark,
 )
+from hacs_crawler.crawl.paused_requests import PausedRequests
 from hacs_crawler.crawl.plans import MakeRequests, PlannedPages
 from hacs_crawler.crawl.scrapy_internals import (
     Downloads,
@@ -75,7 +75,7 @@ class HacsScheduler(BaseScheduler):
         self._downloads = Downloads(crawler)
         self._backlog = Backlog()
         self._seeds = SeedQueue(self._downloads)
-        self._paused: dict[str, deque[Request]] = {}
+        self._paused = PausedRequests(session.pauses)
         self._room: Deferred[None] | None = None
         self._enough_room = 0
         self._is_resumed = False
@@ -108,6 +108,7 @@ class HacsScheduler(BaseScheduler):
             Holdings.of(crawler).partitions = frozenset()  # until the fleet gives it some
         inner = inner_scheduler(crawler, session, cls)
         scheduler = cls(inner, session, session.config, crawler)
+        Holdings.of(crawler).waiting = scheduler.waiting_for_hosts
         session.ranker = scheduler
         return scheduler
 
@@ -125,7 +126,7 @@ class HacsScheduler(BaseScheduler):
         if is_alone and keeps_requests(self._inner, self._crawler):
             left = [*self._seeds.all(), *self._held.all()]
             self._enqueued -= len(left)  # the inner scheduler counts them again
-            left += [request for waiting in self._paused.values() for request in waiting]
+            left += self._paused.take_all()
             for request in left:
                 enqueue_unfiltered(self._inner, request)
         elif self._session.config is not None:
@@ -152,7 +153,7 @@ class HacsScheduler(BaseScheduler):
             self._add_planned(request)
             return True
         if take_put_back_mark(request):
-            self._paused.setdefault(self._downloads.slot_of(request), deque()).append(request)
+            self._paused.add(request, self._downloads.slot_of(request))
             return True
         is_again = forget_copied_meta(request)
         if self._session.care is not None:
@@ -176,7 +177,7 @@ class HacsScheduler(BaseScheduler):
             begin(self._open_and_wake()).addErrback(self._note_error)
             return None
         if self._session.crew is not None:
-            return self._inner.next_request() or self._next_of_fleet(self._session.crew)
+            return self._next_of_fleet(self._session.crew)
         request = self._next()
         if request is not None:
             self.watch.end_starving()
@@ -215,7 +216,7 @@ class HacsScheduler(BaseScheduler):
 
     def __len__(self) -> int:
         """Return how many requests wait; TypeError where the inner scheduler does not know it."""
-        own = sum(map(len, self._paused.values())) + len(self._seeds)
+        own = len(self._paused) + len(self._seeds)
         own += len(self._held) if self._session.config is not None else 0
         return own + len(self._inner)  # type: ignore[arg-type]
 
@@ -244,6 +245,18 @@ class HacsScheduler(BaseScheduler):
         self._seeds.clear()
         self._note_room()
         return seeds
+
+    def waiting_for_hosts(self) -> list[Request]:
+        """Return requests whose host wants to be left alone: they wait here until it may be asked."""
+        waiting = self._paused.all()
+        if len(self._session.pauses):
+            slot_of, may_ask = self._downloads.slot_of, self._paused.may_ask
+            waiting += [seed for seed in self._seeds.all() if not may_ask(slot_of(seed))]
+        return waiting
+
+    def take_waiting(self) -> list[Request]:
+        """Return the ranked seeds, and what waits until its host may be asked, and forget them."""
+        return self.take_ranked() + self._paused.take_all()
 
     async def end_round(self) -> None:
         """Rank the seeds held, and release all that are within the budget."""
@@ -353,8 +366,7 @@ class HacsScheduler(BaseScheduler):
     def _next(self) -> Request | None:
         if (request := self._next_after_pause()) is not None:
             return request
-        may_ask = self._may_ask if len(self._session.pauses) else None
-        found = self._seeds.best(may_ask)
+        found = self._seeds.best(self._paused.may_ask if len(self._session.pauses) else None)
         if found is None:
             return self._next_of_inner()
         slot, (negated, _, _), waiting = found
@@ -397,8 +409,8 @@ class HacsScheduler(BaseScheduler):
         while (request := self._inner.next_request()) is not None:
             slot = self._downloads.slot_of(request)
             self._backlog.remove(request, slot)
-            if len(self._session.pauses) and self._session.pauses.holds(slot):
-                self._paused.setdefault(slot, deque()).append(request)
+            if not self._paused.may_ask(slot):
+                self._paused.add(request, slot)
                 continue
             if self._is_behind_seed(request, slot) and enqueue_unfiltered(self._inner, request):
                 self._backlog.add(request, slot)
@@ -413,23 +425,27 @@ class HacsScheduler(BaseScheduler):
 
     def _next_after_pause(self) -> Request | None:
         """Return a request whose host wanted to be left alone, and may be asked again."""
-        if self._paused:
-            self._seeds.forget_ended()
-        for slot, waiting in self._paused.items():
-            if not self._session.pauses.holds(slot) and self._seeds.is_free(slot):
-                request = waiting.popleft()
-                if not waiting:
-                    del self._paused[slot]
-                self._seeds.note_sent(request, slot)
-                return request
-        return None
-
-    def _may_ask(self, slot: str) -> bool:
-        return not self._session.pauses.holds(slot)
+        if not len(self._paused):
+            return None
+        self._seeds.forget_ended()
+        found = self._paused.take(self._seeds.is_free)
+        if found is None:
+            return None
+        self._seeds.note_sent(*found)
+        return found[0]
 
     def _next_of_fleet(self, crew: Crew) -> Request | None:
-        """Return the best seed: not through the queue that workers share, for the board has it."""
-        found = self._seeds.best() if crew.may_send() else None
+        """Return what the queue that workers share has, else the best seed, which the board gave."""
+        if not crew.may_send():
+            return None
+        if (request := self._next_after_pause()) is not None:
+            return request
+        while (request := self._inner.next_request()) is not None:
+            slot = self._downloads.slot_of(request)
+            if self._paused.may_ask(slot):
+                return request
+            self._paused.add(request, slot)
+        found = self._seeds.best(self._paused.may_ask if len(self._session.pauses) else None)
         return None if found is None else self._seeds.take(found[0])
 
     def _note_pause(self) -> None:

@@ -128,14 +128,14 @@ class Downloads:
             found.queue.remove(waiting)
             waiting[1].errback(error)
 
-    def recall_all(self, error: Exception) -> int:
-        """Take out all requests that are not sent yet; returns how many these were."""
+    def recall_all(self, error: Exception) -> list[Request]:
+        """Take out all requests that are not sent yet, and return them."""
         downloader = self._downloader
         slots = {} if downloader is None else dict(downloader.slots)
-        number = sum(len(slot.queue) for slot in slots.values())
+        recalled = [waiting[0] for slot in slots.values() for waiting in slot.queue]
         for slot in slots:
             self.recall(slot, lambda _: True, error)
-        return number
+        return recalled
 
     @property
     def _downloader(self) -> Any:

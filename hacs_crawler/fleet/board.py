@@ -6,9 +6,9 @@ the lead. Hosts fall into `PARTITIONS` partitions by a hash, and each partition 
 
 Time on a board is its own. Each step adds to it the time since the step before, at least 0 and at most
 a quarter of a lease, by one clock (Redis's own, or that of the machine which SQLite's file is on). So
-leases do not run out because a clock was set, nor while nobody could reach the board to renew them, and
-the clocks of the workers' machines need not agree. A worker that counts its lease from before it asked
-gives up no later than the board takes it.
+leases do not run out because a clock was set, which costs a quarter of one at most, nor while nobody
+could reach the board to renew them, and the clocks of the workers' machines need not agree. A worker
+that counts its lease from before it asked gives up no later than the board takes it.
 """
 
 from __future__ import annotations

@@ -216,13 +216,17 @@ class FleetWorker:
         """Give entries that wait in this worker's partitions new places, see `Board.rank_anew`."""
         return self._board.rank_anew(self.name, number, changes)
 
-    def take(self, most: int, now: float) -> list[Entry]:
-        """Return the best entries that wait in this worker's partitions, none if it may not send."""
-        if not self.may_send(now) or not self._partitions:
+    def take(self, most: int, now: float, left_alone: Set[int] = frozenset()) -> list[Entry]:
+        """Return the best entries that wait in this worker's partitions, none if it may not send.
+
+        Of the partitions `left_alone` none are taken.
+        """
+        partitions = self._partitions - left_alone
+        if not self.may_send(now) or not partitions:
             return []
         self._settle()
         self._is_unsure = True
-        entries = self._board.take(self.name, sorted(self._partitions), most)
+        entries = self._board.take(self.name, sorted(partitions), most)
         self._is_unsure = False
         self._held.update((entry.rank, entry) for entry in entries)
         self._was_busy = self._was_busy or bool(entries)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 
 from scrapy import Request
 from scrapy.crawler import Crawler
 
-from hacs_crawler.fleet.board import PARTITIONS
+from hacs_crawler.fleet.board import PARTITIONS, partition_of
 
 
 class Holdings:
@@ -18,8 +18,10 @@ class Holdings:
         self._partitions: frozenset[int] = frozenset(range(PARTITIONS))
         self.is_of_fleet = False
         """Whether nobody else has these partitions."""
-        self.life = 0
-        """Another number each time that a lease ran out: what was taken before is others' now."""
+        self.lose: Callable[[Collection[Request]], None] = lambda _: None
+        """Told, when a lease ran out, of the requests that waited here: they are others' now."""
+        self.waiting: Callable[[], Sequence[Request]] = list
+        """Returns requests whose host wants to be left alone: they wait here until it may be asked."""
         self.may_send: Callable[[], bool] = lambda: True
         self.busy: Callable[[], frozenset[int]] = frozenset
         """Returns the partitions of which the shared queue has something here. What has ended counts
@@ -45,6 +47,10 @@ class Holdings:
     def partitions(self, partitions: frozenset[int]) -> None:
         self._partitions = partitions
         self.is_of_fleet = True
+
+    def left_alone(self) -> frozenset[int]:
+        """Return the partitions of hosts that want to be left alone, of which a request waits here."""
+        return frozenset(partition_of(request.url) for request in self.waiting())
 
     def note_begun(self) -> None:
         """Note that something waits here now, or is under way, which is no visit of the plan."""

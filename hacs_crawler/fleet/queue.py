@@ -10,7 +10,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any, Final
 
 import redis
@@ -124,7 +124,6 @@ class PartitionQueue:
         names = ("waiting", "requests", "taken", "number", "damaged")
         self._keys = [f"{self._prefix}:{name}" for name in names]
         self._holdings = Holdings.of(spider.crawler)
-        self._life = self._holdings.life
         self._name = _new_name()
         self._known: frozenset[int] = frozenset()
         """Partitions of which this process has what former holders left."""
@@ -138,6 +137,7 @@ class PartitionQueue:
         self._is_away = False
         self._has_warned = False
         self._holdings.busy = self._busy
+        self._holdings.lose = self._lose
         spider.crawler.signals.connect(self._settle, signals.spider_closed)
 
     def __len__(self) -> int:
@@ -172,8 +172,6 @@ class PartitionQueue:
         del timeout  # nothing waits in the event loop
         if not self._holdings.may_send():
             return None
-        if self._life != self._holdings.life:
-            self._begin_anew()
         if self._local:
             return self._local.popleft()
         if not self._taken and time.monotonic() >= self._next_try:
@@ -198,7 +196,7 @@ class PartitionQueue:
         held = self._holdings.partitions
         ended = self._ended()
         new = held - self._known if self._holdings.is_of_fleet else frozenset()
-        order = sorted(held)
+        order = sorted(held - self._holdings.left_alone())
         self._turn = (self._turn + 1) % max(len(order), 1)
         turned = order[self._turn :] + order[: self._turn]
         counts = (len(ended), len(new))
@@ -235,8 +233,12 @@ class PartitionQueue:
 
     def _ended(self) -> list[str]:
         """Return what was handed out and is not under way any more."""
-        here = under_way(self._spider.crawler).union(request for _, request in self._taken)
+        here = under_way(self._spider.crawler).union(self._waiting())
         return [member for member, request in self._given.items() if request not in here]
+
+    def _waiting(self) -> set[Request]:
+        """Return what was taken and not sent yet: it waits for its turn here, or for its host."""
+        return {request for _, request in self._taken}.union(self._holdings.waiting())
 
     def _busy(self) -> frozenset[int]:
         """Tell the server what has ended; return the partitions of the rest, and of what waits here."""
@@ -309,12 +311,15 @@ class PartitionQueue:
         self._has_warned = True
         self._keep(request)
 
-    def _begin_anew(self) -> None:
-        """Drop what was taken under a lease that ran out: others have it."""
-        self._life = self._holdings.life
+    def _lose(self, requests: Collection[Request]) -> None:
+        """Drop what was taken under a lease that ran out, and these requests: others have it.
+
+        What is under way ends here, and is then off the queue for all.
+        """
         self._name = _new_name()
         self._known = frozenset()
-        self._forget(member for member, _ in self._taken)
+        lost = self._waiting().union(requests)
+        self._forget([member for member, request in self._given.items() if request in lost])
         self._taken.clear()
         local = [request for request in self._local if not _is_planned(request)]
         self._local.clear()
@@ -324,7 +329,8 @@ class PartitionQueue:
     def _settle(self) -> None:
         """At the end: what was handed out has ended, and the rest is for others."""
         self._send()
-        left = [member for member, _ in self._taken]
+        waiting = self._waiting()
+        left = [member for member, request in self._given.items() if request in waiting]
         self._taken.clear()
         self._ask(_GIVE_BACK, *left)
         self._forget(left)  # else the worker's last look takes them for ended

@@ -49,6 +49,9 @@ class Ranker:
     def take_ranked(self) -> list[Request]:
         return []
 
+    def take_waiting(self) -> list[Request]:
+        return []
+
     @property
     def fleet_adaptation(self) -> KeepsTheOrder:
         return KeepsTheOrder()

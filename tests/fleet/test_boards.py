@@ -867,7 +867,7 @@ class Fleet(RuleBasedStateMachine):
         for entry in [*held.values()]:
             if entry.partition in gives:
                 del held[entry.rank]
-        self.until[worker] = self.own + LEASE
+        self.until[worker] = self.own + LEASE - 0.001  # a board's steps round to microseconds
         self.partitions[worker] = view.partitions
         assert view.partitions >= {entry.partition for entry in held.values()}
         if view.is_over:
@@ -927,6 +927,8 @@ class Fleet(RuleBasedStateMachine):
     @rule(seconds=st.floats(-1e6, 1e6))
     def somebody_sets_the_clock(self, seconds: float) -> None:
         self.clock.now += seconds
+        cost = min(max(seconds, 0.0), LEASE / 4)
+        self.until = {worker: until - cost for worker, until in self.until.items()}
 
     @invariant()
     def no_partition_has_two_holders(self) -> None:

@@ -243,6 +243,16 @@ def test_what_was_taken_keeps_its_partition(world: World) -> None:
     assert held >= {entry.partition for entry in entries}
 
 
+def test_nothing_is_taken_of_partitions_that_are_left_alone(world: World) -> None:
+    world.lead("a")
+    worker = world.workers["a"]
+    (best,) = worker.take(1, world.now)
+    partitions = {entry.partition for entry in worker.take(20, world.now, {best.partition})}
+    assert partitions
+    assert best.partition not in partitions
+    assert worker.take(20, world.now, frozenset(range(PARTITIONS))) == []
+
+
 def test_nothing_is_sent_under_a_lease_that_is_not_renewed(world: World) -> None:
     world.lead("a")
     worker = world.workers["a"]

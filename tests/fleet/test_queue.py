@@ -277,6 +277,20 @@ def test_what_has_ended_does_not_go_with_its_partition(crawl: Callable[..., One]
     assert other.rest() == []
 
 
+def test_what_waits_for_its_host_is_neither_ended_nor_lost(crawl: Callable[..., One]) -> None:
+    one = crawl()
+    urls = ["http://a.example/1", "http://a.example/2"]
+    one.put(*map(Request, urls))
+    paused = one.next()
+    assert paused is not None
+    one.under_way.remove(paused)
+    one.holdings.waiting = lambda: [paused]
+    assert one.holdings.busy() == one.holdings.left_alone() == {partition_of(paused.url)}
+    assert one.rest() == []  # nothing more of its host
+    one.end()
+    assert sorted(crawl().rest()) == urls
+
+
 def test_while_redis_does_not_know_of_an_end_the_partition_is_busy(tmp_path: Path) -> None:
     folder = tmp_path / "redis"
     folder.mkdir()
@@ -309,9 +323,12 @@ def test_after_a_lease_ran_out_nothing_is_sent_that_was_taken_before(
     one, other = crawl(), crawl()
     one.put(*(Request(f"http://host{n}.example/") for n in range(5)))
     one.put(Request("http://a.example/", meta={"hacs": {}, "hacs_planned": True}))
-    assert one.next() is not None
+    sent = one.next()
+    assert sent is not None
     one.holdings.partitions = frozenset()
-    one.holdings.life += 1
+    one.holdings.lose([sent])
+    one.under_way.remove(sent)
+    assert one.holdings.busy() == frozenset()
     other.holdings.partitions = frozenset(range(256))
     assert one.rest() == []
     assert len(other.rest()) == 5

@@ -355,3 +355,23 @@ def test_a_page_that_is_gone_stays_last_whatever_is_ranked_anew(
     assert order[-1] == "/~a/gone.html"
     assert order.index("/~a/1.html") < len(order) - 5
     assert crawl.stat("dupefilter/filtered") == len(days)
+
+
+def test_a_host_that_asks_for_a_moment_is_left_alone_by_its_worker(
+    fleet: Fleet, hosts: Site
+) -> None:
+    hosts.pages["/~a0/"] = (429, {"Retry-After": "2"}, b"slow down")
+    check_clean(finish(fleet.start("one", "-a", "level=homepage", RETRY_TIMES=1)))
+    expected = {
+        (host, f"/~a{number}/"): 1 if number else 2 for number in range(PAGES) for host in HOSTS
+    }
+    assert pages_of(hosts) == Counter(expected)
+    for host in HOSTS:
+        asked = [
+            (path, at)
+            for (one, path, _), at in zip(hosts.requests, hosts.times, strict=True)
+            if one == host and path != "/robots.txt"
+        ]
+        pauses = [after - at for (path, at), (_, after) in pairwise(asked) if path == "/~a0/"]
+        assert pauses
+        assert min(pauses) > 1.9
