@@ -108,7 +108,8 @@ def test_killed_while_captures_are_thinned_it_ends_with_the_same_ones(
     bootstrap: Bootstrap,
 ) -> None:
     fill(bootstrap.archive, URL, 90)
-    run_until(bootstrap, 20, "max_captures=40", **SLOW)
+    # so slow that something is written before it is killed, on a loaded machine, too
+    run_until(bootstrap, 20, "max_captures=40", **{**SLOW, "HACS_MEMENTOS_PER_MINUTE": 600})
     before = bootstrap.pages()[URL].visits
     bootstrap.run(SITES, "max_captures=40")
     captures = [Capture("", URL, second(at), 200, "", "") for at in months(90)]
@@ -154,14 +155,14 @@ def test_told_to_stop_it_does_not_first_ask_for_all_that_waits_at_the_archives_p
     visits = [one for url in pages for one in fill(bootstrap.archive, url, 16)]
     pace = {"HACS_MEMENTOS_PER_MINUTE": 240}
     process = bootstrap.start([URL], "level=website", **pace)
-    wait_for(lambda: len(bootstrap.archive.asks("memento")) >= 3, process)
+    wait_for(lambda: len(bootstrap.archive.asks("memento")) >= 6, process)
     process.send_signal(signal.SIGTERM)
     started = time.monotonic()
     crawl = finish(process)
     assert time.monotonic() - started < LONGEST_END_SECONDS
     assert "Traceback" not in crawl.log
-    first, _, third, *_ = (one.at for one in bootstrap.archive.asks("memento"))
-    assert third - first > 0.3
+    first, _, _, _, _, sixth, *_ = (one.at for one in bootstrap.archive.asks("memento"))
+    assert sixth - first > 0.3
     bootstrap.run([URL], "level=website")
     assert bootstrap.state() == known(recorded_directly(tmp_path, visits))
 
