@@ -11,7 +11,13 @@ from scrapy.exceptions import IgnoreRequest
 from scrapy.http import Response
 
 from hacs_crawler.crawl.fleet_member import LeftToOthersError
-from hacs_crawler.crawl.meta import forget_copied_meta, leaves_host, page_url, prediction_of
+from hacs_crawler.crawl.meta import (
+    claim_of,
+    forget_copied_meta,
+    leaves_host,
+    page_url,
+    prediction_of,
+)
 from hacs_crawler.crawl.page_cache import PageCache
 from hacs_crawler.crawl.session import Session
 from hacs_crawler.links import page_id_of
@@ -51,9 +57,8 @@ class PageMemoryMiddleware:
         request.meta.setdefault("hacs_page", url)
         pages = self._session.pages
         # a redirect, a retry, or what any middleware sends again, goes on with the claim of the request
-        is_again = bool(request.meta.get("hacs_claimed"))
-        request.meta["hacs_claimed"] = True
-        pages.claim(url, prediction_of(request), is_again=is_again)
+        claims, is_again = claim_of(request)
+        pages.claim(url, prediction_of(request), is_again=claims)
         if asked is not None and not is_again:  # later it has what other middlewares gave it
             asked.note(page_id_of(url), request)
         return self._make_conditional(request, url) if self._mode else None

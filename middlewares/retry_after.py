@@ -7,17 +7,20 @@ as the spider `wayback` asks them are left to `ArchivePauseMiddleware`.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from typing import Any
 
-from scrapy import Request, Spider
+from scrapy import Request, Spider, signals
 from scrapy.crawler import Crawler
 from scrapy.exceptions import IgnoreRequest, NotConfigured
 from scrapy.http import Response
+from scrapy.utils.defer import maybe_deferred_to_future
 
 from hacs_crawler.crawl.backoff import LONGEST_WAIT_SECONDS, HostPausedError, retry_after
 from hacs_crawler.crawl.control import is_control
-from hacs_crawler.crawl.loop import call_later
-from hacs_crawler.crawl.scrapy_internals import Downloads, wake
+from hacs_crawler.crawl.loop import call_later, sleep
+from hacs_crawler.crawl.meta import take_put_back_mark
+from hacs_crawler.crawl.scrapy_internals import Downloads, is_closing, wake
 from hacs_crawler.crawl.session import Session
 from hacs_crawler.crawl.signal_requests import is_for_signals
 from hacs_crawler.utils.text import safe_logger
@@ -27,6 +30,8 @@ logger = safe_logger(__name__)
 STATUSES = (429, 503)
 DEFAULT_PAUSE_SECONDS = 60.0
 """After a 429 that names no time."""
+LOOK_SECONDS = 0.5
+"""How often it is looked whether the crawl is to end, while a request waits here."""
 
 
 class RetryAfterMiddleware:
@@ -46,25 +51,35 @@ class RetryAfterMiddleware:
         session = Session.of(crawler)
         if session.config is None or not session.config.retry_after:
             raise NotConfigured
-        return cls(crawler, session)
+        middleware = cls(crawler, session)
+        # before a middleware sees a response, Scrapy has sent what waited for its turn behind it
+        crawler.signals.connect(middleware.note_response, signals.response_downloaded)
+        return middleware
 
-    def process_request(self, request: Request, spider: Spider | None = None) -> None:
-        """Give up a request whose host asks for more than can be waited for."""
+    def process_request(
+        self, request: Request, spider: Spider | None = None
+    ) -> Coroutine[Any, Any, None] | None:
+        """Put back a request whose host wants to be left alone, and give it up where that is too long.
+
+        One that comes here again, past the scheduler, waits here: robots.txt, or a pipeline's.
+        """
         del spider
         if not len(self._pauses) or "hacs_archive" in request.meta:
-            return
-        left = self._pauses.seconds_left(self._downloads.slot_of(request))
+            return None
+        slot = self._downloads.slot_of(request)
+        left = self._pauses.seconds_left(slot)
         if left > LONGEST_WAIT_SECONDS or (left > 0 and _is_beside(request)):
-            msg = f"{self._downloads.slot_of(request)} asked to be left alone for another {left:.0f} s"
-            raise IgnoreRequest(msg)
+            raise _given_up(slot, left)
+        if take_put_back_mark(request):
+            return self._wait(slot)
+        if left > 0:
+            raise HostPausedError(slot)
+        return None
 
-    def process_response(
-        self, request: Request, response: Response, spider: Spider | None = None
-    ) -> Response:
+    def note_response(self, request: Request, response: Response) -> None:
         """Note until when the host wants to be left alone."""
-        del spider
         if response.status not in STATUSES or "hacs_archive" in request.meta:
-            return response
+            return
         seconds = self._seconds(response)
         if seconds > 0:
             slot = self._downloads.slot_of(request)
@@ -73,7 +88,6 @@ class RetryAfterMiddleware:
             self._downloads.recall(slot, lambda _: True, HostPausedError(slot))
             if seconds <= LONGEST_WAIT_SECONDS:
                 call_later(seconds, lambda: wake(self._crawler))
-        return response
 
     def process_exception(
         self, request: Request, exception: Exception, spider: Spider | None = None
@@ -85,11 +99,22 @@ class RetryAfterMiddleware:
         request.meta["hacs_put_back"] = True
         return request
 
+    async def _wait(self, slot: str) -> None:
+        """Return when a host may be asked; raise IgnoreRequest if the crawl is to end meanwhile."""
+        while (left := self._pauses.seconds_left(slot)) > 0:
+            if left > LONGEST_WAIT_SECONDS or is_closing(self._crawler):
+                raise _given_up(slot, left)
+            await maybe_deferred_to_future(sleep(min(left, LOOK_SECONDS)))
+
     def _seconds(self, response: Response) -> float:
         asked = retry_after(response, self._clock())
         if asked is None:
             return DEFAULT_PAUSE_SECONDS if response.status == 429 else 0.0
         return asked
+
+
+def _given_up(slot: str, seconds: float) -> IgnoreRequest:
+    return IgnoreRequest(f"{slot} asked to be left alone for another {seconds:.0f} s")
 
 
 def _is_beside(request: Request) -> bool:

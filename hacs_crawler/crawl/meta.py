@@ -10,7 +10,8 @@ names, and `meta["hacs_after_form"]` what was reached after a form was posted.
 `meta["hacs_page"]` is the URL of the page that a request visits; redirects and retries keep it.
 `meta["hacs_unsent"]` marks a seed of a plan until it is sent, `meta["hacs_score"]` says what orders it,
 `meta["hacs_planned"]` one that a worker took from its fleet's plan, `meta["hacs_claimed"]` a request
-whose page is held for its answer, and `meta["hacs_put_back"]` one whose host wants a pause.
+whose page is held for its answer ("released" while it waits to be sent again), and
+`meta["hacs_put_back"]` one whose host wants a pause.
 `meta["hacs_arm"]` is the arm of an experiment that a seed and the requests that follow from it are of.
 `meta["hacs_control"]` marks a seed whose page is to be asked a second time, and that second request.
 `meta["hacs_render"]` is the URL of a request that is to go through a browser,
@@ -33,6 +34,7 @@ RECORD: Final = "record"
 """The `meta["hacs"]` of a request whose page is recorded, and looked after where HACS_PAGES says so."""
 
 
+_RELEASED: Final = "released"
 _OF_ITS_OWN: Final = (
     *("hacs", "hacs_page", "hacs_planned", "hacs_control", "hacs_care", "hacs_seed"),
     *("hacs_needs_browser", "hacs_host"),
@@ -76,6 +78,21 @@ def followed_key(request: Request) -> int | None:
     if is_under_care and not meta.get("hacs_claimed") and _is_unranked(request):
         return _key(seed_url(request))
     return None
+
+
+def claim_of(request: Request) -> tuple[bool, bool]:
+    """Mark a request as one that claims its page; return whether it does already, and ever did."""
+    claimed = request.meta.get("hacs_claimed")
+    request.meta["hacs_claimed"] = True
+    return claimed is True, bool(claimed)
+
+
+def release_claim(request: Request) -> bool:
+    """Note that a request claims its page no more, for now; returns whether it did."""
+    if request.meta.get("hacs_claimed") is not True:
+        return False
+    request.meta["hacs_claimed"] = _RELEASED
+    return True
 
 
 def take_seed_mark(request: Request) -> bool:

@@ -153,6 +153,7 @@ class HacsScheduler(BaseScheduler):
             self._add_planned(request)
             return True
         if take_put_back_mark(request):
+            self._session.release(request)
             self._paused.add(request, self._downloads.slot_of(request))
             return True
         is_again = forget_copied_meta(request)
@@ -342,6 +343,7 @@ class HacsScheduler(BaseScheduler):
             if page_url(request) is not None:
                 self._session.note_filtered(request)
             return False
+        self._session.release(request)
         if self._session.crew is None:
             self._backlog.add(request, self._downloads.slot_of(request))
         return True

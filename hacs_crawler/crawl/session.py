@@ -21,7 +21,7 @@ from hacs_crawler.crawl.care import Care
 from hacs_crawler.crawl.fleet_member import Crew, SeedRanker
 from hacs_crawler.crawl.instant import InstantTier
 from hacs_crawler.crawl.loop import Worker, begin, shutdown_waits
-from hacs_crawler.crawl.meta import page_url, prediction_of
+from hacs_crawler.crawl.meta import page_url, prediction_of, release_claim
 from hacs_crawler.crawl.page_cache import PageCache
 from hacs_crawler.crawl.plans import MakeRequests, PlannedPages
 from hacs_crawler.crawl.scrapy_internals import mark_as_failed
@@ -398,6 +398,16 @@ class Session:
         visit = self.aliases.add(request.url, Alias(url, prediction_of(request)))
         if visit is not None:
             self.pages.record(visit)
+
+    def release(self, request: Request) -> None:
+        """Give up the claim of a request that waits again, as a retry does: it has not ended.
+
+        It claims its page anew when it is sent. If the crawl is stopped before, nothing is held against
+        the page, and in a fleet the visit is another worker's.
+        """
+        url = page_url(request)
+        if url is not None and self.is_open and release_claim(request):
+            self.pages.drop(url)
 
     def record_failure(self, url: str, prediction: Prediction | None) -> None:
         """Record that a request told nothing of its page."""

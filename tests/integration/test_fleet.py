@@ -375,3 +375,23 @@ def test_a_host_that_asks_for_a_moment_is_left_alone_by_its_worker(
         pauses = [after - at for (path, at), (_, after) in pairwise(asked) if path == "/~a0/"]
         assert pauses
         assert min(pauses) > 1.9
+
+
+def test_what_waits_for_its_host_when_its_worker_is_stopped_is_visited_by_another(
+    fleet: Fleet, hosts: Site
+) -> None:
+    # one page of each host was asked for, others were taken back from the downloader
+    hosts.pages["/~a0/"] = (429, {"Retry-After": "60"}, b"slow down")
+    options = {"RETRY_TIMES": 1, "CONCURRENT_REQUESTS": 64}
+    process = fleet.start("one", "-a", "level=homepage", **options)
+    log = read_until(process, "left alone for", len(HOSTS))
+    process.send_signal(signal.SIGTERM)
+    crawl = finish(process, log)
+    assert "Traceback" not in crawl.log
+    assert crawl.stat("hacs/not_observed") == 0  # nothing is held against a page
+    hosts.set("/~a0/")
+    check_clean(finish(fleet.start("two", "-a", "level=homepage", **options)))
+    expected = {
+        (host, f"/~a{number}/"): 1 if number else 2 for number in range(PAGES) for host in HOSTS
+    }
+    assert pages_of(hosts) == Counter(expected)

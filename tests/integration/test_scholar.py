@@ -15,7 +15,7 @@ from hacs_crawler.links.canonical import canonical_link
 from hacs_crawler.links.keys import link_fingerprint
 from hacs_crawler.state.page import Page, Visit
 from hacs_crawler.utils.times import DAY
-from integration_support import Project
+from integration_support import AnySpider, Project
 from servers import Site
 
 TEN_DAYS_AGO = int(time.time()) - 10 * DAY
@@ -420,6 +420,59 @@ def test_a_host_that_asks_for_a_moment_is_asked_again_after_it(
     assert sorted(site.visited()) == ["/~a/", "/~a/", "/~b/"]
     assert time.monotonic() - started > 1
     assert crawl.stat("hacs/visits") == 1
+
+
+def test_robots_txt_that_asks_for_a_moment_is_asked_again_after_it(
+    site: Site, project: Project
+) -> None:
+    site.pages["/robots.txt"] = (429, {"Retry-After": "1"}, b"slow down")
+    for name in "abc":
+        site.set(f"/~{name}/")
+    crawl = project.crawl([f"{site.url}/~{name}/" for name in "abc"], RETRY_TIMES=1)
+    paths = [path for _, path, _ in site.requests]
+    assert sorted(paths) == ["/robots.txt", "/robots.txt", "/~a/", "/~b/", "/~c/"]
+    assert paths[:2] == ["/robots.txt", "/robots.txt"]
+    assert min(site.times[1] - site.times[0], site.times[2] - site.times[1]) > 0.9
+    assert crawl.stat("hacs/visits") == 3
+    assert "Traceback" not in crawl.log
+
+
+def test_what_is_asked_for_past_the_scheduler_waits_for_its_host_too(
+    site: Site, any_spider: AnySpider
+) -> None:
+    site.pages["/robots.txt"] = site.pages["/none"] = (429, {"Retry-After": "1"}, b"slow down")
+    site.set("/direct")
+    crawl = any_spider.run(
+        """
+        import asyncio
+
+        import scrapy
+        from scrapy.utils.defer import maybe_deferred_to_future
+
+
+        class Direct(scrapy.Spider):
+            name = "direct"
+
+            async def start(self):
+                yield scrapy.Request(f"{self.url}/none", self.parse)
+
+            async def parse(self, response):
+                engine, request = self.crawler.engine, scrapy.Request(f"{self.url}/direct")
+                if hasattr(engine, "download_async"):
+                    found = await engine.download_async(request)
+                else:
+                    found = await maybe_deferred_to_future(engine.download(request))
+                yield {"status": found.status}
+        """,
+        HACS_RETRY_AFTER=True,
+        RETRY_ENABLED=False,
+        ROBOTSTXT_OBEY=False,
+        HTTPERROR_ALLOW_ALL=True,
+    )
+    assert crawl.items == [{"status": 200}]
+    assert [path for _, path, _ in site.requests] == ["/none", "/direct"]
+    assert site.times[1] - site.times[0] > 0.9
+    assert "Traceback" not in crawl.log
 
 
 def test_the_state_follows_the_project_not_the_working_folder(site: Site, project: Project) -> None:
