@@ -18,6 +18,7 @@ from twisted.internet.defer import Deferred
 
 from hacs_crawler.crawl.loop import Worker, call_later, sleep
 from hacs_crawler.crawl.meta import check_ranked
+from hacs_crawler.crawl.page_cache import CLOSING_PAUSES_SECONDS
 from hacs_crawler.crawl.scrapy_internals import Downloads
 from hacs_crawler.exceptions import StateError, StateUnavailableError
 from hacs_crawler.fleet import serializer
@@ -219,6 +220,12 @@ class Crew:
     async def leave(self) -> None:
         """Give back what is not done, so that others need not wait for the lease to run out."""
         self._end()
+        for pause in CLOSING_PAUSES_SECONDS:
+            if self._holdings.settle(is_last=False):
+                break
+            await maybe_deferred_to_future(sleep(pause))
+        else:
+            self._holdings.settle(is_last=True)
         try:
             await maybe_deferred_to_future(self._thread.run(self._worker.leave))
         except StateError as error:

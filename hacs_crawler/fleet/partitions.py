@@ -4,11 +4,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
+from typing import Protocol
 
 from scrapy import Request
 from scrapy.crawler import Crawler
 
 from hacs_crawler.fleet.board import PARTITIONS, partition_of
+
+
+class Settle(Protocol):
+    """Leaves to others what waits in a shared queue's part of a crawl."""
+
+    def __call__(self, *, is_last: bool) -> bool:
+        """Return whether that could be done; the last time what is lost by it is named."""
 
 
 class Holdings:
@@ -26,6 +34,8 @@ class Holdings:
         self.busy: Callable[[], frozenset[int]] = frozenset
         """Returns the partitions of which the shared queue has something here. What has ended counts
         until its server knows, so that nobody gets it with the partition."""
+        self.settle: Settle = _settled
+        """Leaves to others what waits here, at the end of a fleet's crawl."""
         self._has_begun = False
         self._kept: Counter[int] = Counter()
 
@@ -72,6 +82,11 @@ class Holdings:
         """Return whether anything was begun since this was asked last."""
         has_begun, self._has_begun = self._has_begun, False
         return has_begun
+
+
+def _settled(*, is_last: bool) -> bool:
+    del is_last
+    return True
 
 
 def under_way(crawler: Crawler) -> set[Request]:

@@ -138,7 +138,8 @@ class PartitionQueue:
         self._has_warned = False
         self._holdings.busy = self._busy
         self._holdings.lose = self._lose
-        spider.crawler.signals.connect(self._settle, signals.spider_closed)
+        self._holdings.settle = self._settle
+        spider.crawler.signals.connect(self._settle_alone, signals.spider_closed)
 
     def __len__(self) -> int:
         """Return how many requests wait here and in the partitions held; 1 where that is not known."""
@@ -326,18 +327,28 @@ class PartitionQueue:
         for request in local:
             self._keep_unshared(request, partition_of(request.url), "a lease ran out")
 
-    def _settle(self) -> None:
-        """At the end: what was handed out has ended, and the rest is for others."""
+    def _settle(self, *, is_last: bool = True) -> bool:
+        """Leave to others what waits here, as all that was handed out has ended; whether they have it.
+
+        The last time what could not be put into the queue is named.
+        """
+        self._next_try = 0.0
         self._send()
         waiting = self._waiting()
         left = [member for member, request in self._given.items() if request in waiting]
-        self._taken.clear()
-        self._ask(_GIVE_BACK, *left)
-        self._forget(left)  # else the worker's last look takes them for ended
-        self._acknowledge([*self._given])
-        if self._unsent:
+        is_done = not self._unsent and self._ask(_GIVE_BACK, *left) is not None
+        if is_done:
+            self._taken.clear()
+            self._forget(left)  # else the worker's last look takes them for ended
+            self._acknowledge([*self._given])
+        elif is_last and self._unsent:
             unsent = counted(len(self._unsent), "request")
             logger.error("%s could not be put into %s", unsent, self._prefix)
+        return is_done
+
+    def _settle_alone(self) -> None:
+        if not self._holdings.is_of_fleet:  # else its worker has it done, patiently
+            self._settle()
 
     def _fail(self, message: str) -> None:
         session = getattr(self._spider.crawler, "hacs_session", None)

@@ -395,3 +395,24 @@ def test_what_waits_for_its_host_when_its_worker_is_stopped_is_visited_by_anothe
         (host, f"/~a{number}/"): 1 if number else 2 for number in range(PAGES) for host in HOSTS
     }
     assert pages_of(hosts) == Counter(expected)
+
+
+def test_what_callbacks_yielded_is_not_lost_where_redis_is_away_when_a_worker_is_stopped(
+    seeds: Path, hosts: Site, tmp_path: Path
+) -> None:
+    folder, always = tmp_path / "redis", ("--appendonly", "yes", "--appendfsync", "always")
+    folder.mkdir()
+    with redis_server(folder, *always) as port:
+        fleet = Fleet(f"redis://127.0.0.1:{port}/0", seeds)
+        process = fleet.start("one", CONCURRENT_REQUESTS=4)
+        wait_for(hosts, 5)
+    log = read_until(process, "cannot be used now")
+    process.send_signal(signal.SIGTERM)
+    log += read_until(process, "Closing spider")
+    with redis_server(folder, *always, port=port):
+        crawl = finish(process, log)
+        assert "could not be put" not in crawl.log
+        assert crawl.stat("hacs/state/lost") == 0
+        check_clean(finish(fleet.start("two")))
+        assert set(pages_of(hosts)) == all_pages()
+        fleet.kill()
