@@ -6,8 +6,8 @@ Crawls 5,000 local pages of 2 KB and 30 links in processes of their own, one aft
 turns: Scrapy alone, and with HACS on SQLite and on Redis, once on an empty state and once when every
 page is known. The spider reads the links of each page with parsel in every case. Counts the CPU time
 of the Scrapy process (user and system, start-up subtracted by crawling no page), and what of it Python's
-full garbage collections take from `start()` on. Crawls run on the first core, the site and Redis on
-the last; with `--all-cores` a crawl's threads may run at once, and take more CPU time for the same work.
+full garbage collections take from `start()` on, and all threads but the event loop's. Crawls run on the
+first core, the site and Redis on the last; with `--all-cores` a crawl's threads may run at once.
 
     python benchmarks/crawl.py --profile here.prof
 
@@ -30,6 +30,7 @@ import tempfile
 from functools import cache
 from pathlib import Path
 from statistics import median
+from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))  # the tests' servers
 
@@ -80,7 +81,8 @@ class Reader(scrapy.Spider):
             self.seconds += time.thread_time() - self.began
 
     def closed(self, reason):
-        Path("collecting").write_text(str(self.seconds))
+        beside = time.process_time() - time.thread_time()
+        Path("spent").write_text(f"{self.seconds} {beside}")
         for name, profile in self.profiles.items():
             profile.disable()
             if name == "MainThread" or name.startswith("hacs-state"):
@@ -98,6 +100,14 @@ def page(number: int) -> bytes:
     )
     body = f"<html><head><title>Page {number}</title></head><body><ul>{links}</ul></body></html>"
     return body.ljust(2048).encode()
+
+
+class Spent(NamedTuple):
+    """CPU seconds of a crawl, or milliseconds a page; of all, full collections and other threads."""
+
+    all: float
+    collecting: float
+    beside: float
 
 
 class PageServer(asyncio.Protocol):
@@ -127,8 +137,8 @@ def serve(port: int) -> None:
 
 def crawl(
     folder: Path, port: int, pages: int, state: str | None, *, full: bool = False, profile: str = ""
-) -> tuple[float, float]:
-    """Return the CPU seconds of one crawl, and those of Python's full garbage collections in it."""
+) -> Spent:
+    """Return the CPU seconds of one crawl."""
     file = folder / "reader.py"
     file.write_text(SPIDER)
     settings = ["LOG_LEVEL=WARNING", "TELNETCONSOLE_ENABLED=0", "CONCURRENT_REQUESTS=32"]
@@ -143,12 +153,11 @@ def crawl(
     subprocess.run(command, cwd=folder, check=True, env={**os.environ, "PYTHONHASHSEED": "0"})
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return spent, float((folder / "collecting").read_text())
+    return Spent(spent, *map(float, (folder / "spent").read_text().split()))
 
 
 def measure(arguments: argparse.Namespace, folder: Path, port: int, redis_port: int) -> None:
-    rounds: dict[str, list[float]] = {}
-    collecting: dict[str, list[float]] = {}
+    rounds: dict[str, list[Spent]] = {}
     for turn in range(arguments.rounds):
         states = {
             "Scrapy alone, fed by start()": None,
@@ -161,20 +170,25 @@ def measure(arguments: argparse.Namespace, folder: Path, port: int, redis_port: 
         for name, state in states.items():
             print(f"round {turn + 1} of {arguments.rounds}: {name}", file=sys.stderr)
             full = "full" in name
-            idle, _ = crawl(folder, port, 0, state, full=full)
-            spent, collected = crawl(folder, port, arguments.pages, state, full=full)
-            rounds.setdefault(name, []).append(1000 * (spent - idle) / arguments.pages)
-            collecting.setdefault(name, []).append(1000 * collected / arguments.pages)
-    alone, full = (median(found) for name, found in rounds.items() if "alone" in name)
+            idle = crawl(folder, port, 0, state, full=full)
+            spent = crawl(folder, port, arguments.pages, state, full=full)
+            a_page = (
+                1000 * (one - before) / arguments.pages
+                for one, before in zip(spent, idle, strict=True)
+            )
+            rounds.setdefault(name, []).append(Spent(*a_page))
+    alone, full = (median(one.all for one in rounds[name]) for name in rounds if "alone" in name)
     print(
-        "| crawl | CPU a page, ms (median, range) | of it full collections "
+        "| crawl | CPU a page, ms (median, range) | of it full collections | other threads "
         "| against start() | against full scheduler |"
     )
-    print("|---|---:|---:|---:|---:|")
+    print("|---|---:|---:|---:|---:|---:|")
     for name, found in rounds.items():
-        spread = f"{median(found):.2f} ({min(found):.2f}-{max(found):.2f})"
-        shares = (f"{100 * (median(found) / base - 1):+.0f} %" for base in (alone, full))
-        print(f"| {name} | {spread} | {median(collecting[name]):.2f} | {' | '.join(shares)} |")
+        whole, collecting, beside = zip(*found, strict=True)
+        spread = f"{median(whole):.2f} ({min(whole):.2f}-{max(whole):.2f})"
+        parts = f"{median(collecting):.2f} | {median(beside):.2f}"
+        shares = (f"{100 * (median(whole) / base - 1):+.0f} %" for base in (alone, full))
+        print(f"| {name} | {spread} | {parts} | {' | '.join(shares)} |")
 
 
 def profile(arguments: argparse.Namespace, folder: Path, port: int) -> None:
