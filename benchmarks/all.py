@@ -57,8 +57,6 @@ BENCHMARKS = {
     "demo": "--in-memory --seeds 20",
     "kills": "--kills 5",
     "soak": "--only malformed --responses 2000",
-    "fleet": "--workers 20 --hosts 300 --entries 10000",
-    "fleet_end": "--workers 3 --delays 0 --rounds 1",
     "instant": "--webs 1 --days 15",
     "interest": "",
     "wayback": f"{FOLDER} --sites 10 --skip memory",

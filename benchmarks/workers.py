@@ -4,8 +4,8 @@ python benchmarks/workers.py                  # 2 minutes
 
 A visit: its page of 100 links and 50 visits is loaded, then the visit recorded, 100 pages a batch, as a
 crawl does it; every fifth shows three new links. That is a merge, a new rate, and the page and its row
-written if nobody else wrote the page meanwhile. Each process has pages of its own, as the workers of a
-fleet have.
+written if nobody else wrote the page meanwhile. Each process has pages of its own, as crawls of
+shards have.
 
 A request: `enqueue_request` and `next_request` of scrapy_redis.scheduler.Scheduler with its defaults
 (pickle, priority queue, duplicate filter), one after the other in each process.

@@ -19,7 +19,7 @@ STOREYS = {
     "a crawl": (("middlewares",), ("harvest",), ("crawl",)),
     "looking back": (("report",), ("experiment",), ("simulation",), ("evaluation",)),
     "what users meet": (("config",), ("outcome", "items")),
-    "who is visited": (("ranking",), ("fleet",)),
+    "who is visited": (("ranking",),),
     "what is known": (("interest",), ("archive", "signals"), ("rendering",), ("state",)),
     "mathematics": (("model", "statistics"),),
     "tools": (("links",), ("cluster",), ("utils", "exceptions")),

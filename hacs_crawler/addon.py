@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from urllib.parse import quote
-
 from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
 from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
 from scrapy.utils.misc import load_object
@@ -17,7 +15,6 @@ from hacs_crawler.middlewares.page_memory import PageMemoryMiddleware
 from hacs_crawler.middlewares.rendering import RenderingMiddleware
 from hacs_crawler.middlewares.retry_after import RetryAfterMiddleware
 from hacs_crawler.middlewares.robotstxt import ObeyedRobotsTxtMiddleware
-from hacs_crawler.state import is_server
 from hacs_crawler.utils.text import safe_logger
 
 logger = safe_logger(__name__)
@@ -34,14 +31,6 @@ COMPONENTS = (
     ("DOWNLOADER_MIDDLEWARES", RetryAfterMiddleware, 560),
     ("EXTENSIONS", Metrics, 0),
 )
-FLEET = {
-    "HACS_INNER_SCHEDULER": "scrapy_redis.scheduler.Scheduler",
-    "SCHEDULER_QUEUE_CLASS": "hacs_crawler.fleet.queue.PartitionQueue",
-    "SCHEDULER_SERIALIZER": "hacs_crawler.fleet.serializer",
-    "SCHEDULER_PERSIST": True,
-    "DUPEFILTER_CLASS": "hacs_crawler.fleet.dupefilter.SharedDupeFilter",
-}
-"""What a fleet's workers need, unless the user set it."""
 
 
 class HacsAddon:
@@ -63,16 +52,10 @@ class HacsAddon:
             settings.set("SPIDER_MODULES", [*modules, SPIDERS], priority)
 
     def update_settings(self, settings: BaseSettings) -> None:
-        """Wire scheduler and middlewares, and for a fleet the queue that its workers share."""
+        """Wire scheduler and middlewares."""
         self._set_scheduler(settings)
         _set_robotstxt(settings)
         _set_browser(settings)
-        if settings.get("HACS_FLEET") and is_server(str(settings.get("HACS_STATE"))):
-            for name, value in FLEET.items():
-                if (settings.getpriority(name) or 0) <= SETTINGS_PRIORITIES["addon"]:
-                    settings.set(name, value, "addon")
-            _set_redis(settings)
-            _set_keys(settings)
         for name, component, order in COMPONENTS:
             settings.setdefault_in_component_priority_dict(name, component, order)
             if _order_of(settings, name, component) is None:
@@ -126,23 +109,3 @@ def _order_of(settings: BaseSettings, name: str, component: type) -> int | None:
         if load_object(key) is component:
             return None if order is None else int(order)
     return None
-
-
-def _set_keys(settings: BaseSettings) -> None:
-    """Give the fleet a queue and a filter of its own, unless the user named the keys."""
-    names = (settings.get("HACS_NAMESPACE", DEFAULTS["HACS_NAMESPACE"]), settings["HACS_FLEET"])
-    namespace, fleet = (quote(str(name), safe="").replace("%", "%%") for name in names)
-    for name, kind in (("QUEUE", "requests"), ("DUPEFILTER", "dupefilter")):
-        if not settings.get(f"SCHEDULER_{name}_KEY"):
-            key = f"{namespace}:fleet.{fleet}:%(spider)s:{kind}"
-            settings.set(f"SCHEDULER_{name}_KEY", key, "addon")
-
-
-def _set_redis(settings: BaseSettings) -> None:
-    """Have scrapy-redis use the state's server or cluster, unless the user named another."""
-    if settings.get("REDIS_URL"):
-        return
-    state = str(settings.get("HACS_STATE"))
-    settings.set("REDIS_URL", state.replace("+cluster", "", 1), "addon")
-    if "+cluster://" in state and not settings.get("REDIS_PARAMS"):
-        settings.set("REDIS_PARAMS", {"redis_cls": "redis.cluster.RedisCluster"}, "addon")

@@ -17,13 +17,12 @@ from scrapy.utils.misc import load_object
 from hacs_crawler.archive import ArchiveAddress, ArchiveKind, addresses_of
 from hacs_crawler.cluster import check_cluster
 from hacs_crawler.exceptions import ConfigError
-from hacs_crawler.fleet.board import LEASE_SECONDS
 from hacs_crawler.links import LinkRules, check_url, without_login
 from hacs_crawler.model import ESTIMATORS
 from hacs_crawler.ranking.arms import Arm, Experiment, without_experiment
 from hacs_crawler.ranking.options import InstantOptions, RankingOptions, instant_options
 from hacs_crawler.ranking.policies import POLICIES, Policy, policy_of
-from hacs_crawler.state import UPDATES, Estimation, check_state, is_server
+from hacs_crawler.state import UPDATES, Estimation, check_state
 
 T = TypeVar("T")
 Pages = Literal["start", "all"] | tuple[re.Pattern[str], ...]
@@ -36,8 +35,6 @@ Clock = Callable[[], float]
 DEFAULTS: Final[dict[str, Any]] = {
     "HACS_STATE": "sqlite:///.hacs/state.db",
     "HACS_NAMESPACE": "hacs",
-    "HACS_FLEET": None,
-    "HACS_LEASE_SECONDS": LEASE_SECONDS,
     "HACS_POLICY": "hacs",
     "HACS_EXPERIMENT": None,
     "HACS_INSTANT": None,
@@ -100,8 +97,6 @@ class Config:
 
     state: str
     namespace: str
-    fleet: str | None
-    lease_seconds: float
     estimation: Estimation
     ranking: RankingOptions
     pages: Pages
@@ -161,8 +156,6 @@ class Config:
         return cls(
             state=read.text("HACS_STATE"),
             namespace=read.text("HACS_NAMESPACE"),
-            fleet=read.fleet(),
-            lease_seconds=read.number("HACS_LEASE_SECONDS", above=0.5, at_most=3600.0),
             estimation=Estimation(
                 estimator=read.choice("HACS_ESTIMATOR", tuple(ESTIMATORS)),
                 fade_days=read.number("HACS_FADE_DAYS", above=0.0, at_most=math.inf),
@@ -314,8 +307,6 @@ class _Reader:
             raise _wrong("HACS_REVISIT", value, "a number of pages, or budget with HACS_BUDGET")
         if value in (None, "", 0, "0"):
             return None
-        if self.fleet() is not None:
-            raise _wrong("HACS_REVISIT", value, "nothing where HACS_FLEET is on: use seeds=state")
         if value == "budget":
             return "budget"
         allowed = "a whole number of pages, or budget for as many as HACS_BUDGET"
@@ -407,16 +398,6 @@ class _Reader:
                 allowed = f"a budget of which the arm {arm.name!r} gets at least one visit"
                 raise _wrong("HACS_BUDGET", budget, allowed)
         return experiment
-
-    def fleet(self) -> str | None:
-        value = self.value("HACS_FLEET")
-        if value is None or value == "":
-            return None
-        if not isinstance(value, str):
-            raise _wrong("HACS_FLEET", value, "a name, the same for all workers of a fleet")
-        if not is_server(self.text("HACS_STATE")):
-            raise _wrong("HACS_FLEET", value, "a name where HACS_STATE is a Redis server")
-        return value
 
     def planner(self) -> str | None:
         value = self.value("HACS_PLANNER")

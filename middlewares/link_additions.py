@@ -47,10 +47,6 @@ class LinkAdditionsMiddleware:
         session = self._session
         await session.open()
         ranker = session.ranker
-        if session.is_of_fleet:
-            async for entry in self._of_fleet(start):
-                yield entry
-            return
         if ranker is None:  # a scheduler of the project's own
             async for entry in start:
                 yield entry
@@ -74,13 +70,6 @@ class LinkAdditionsMiddleware:
             yield request
         async for entry in start:
             yield entry
-
-    def _of_fleet(self, start: AsyncIterator[Any]) -> AsyncIterator[Any]:
-        """Yield what this worker of a fleet is to do, instead of all seeds."""
-        spider = self._crawler.spider
-        assert spider is not None  # noqa: S101 - there is one while crawling
-        forever = bool(getattr(spider, "is_endless", False))
-        return self._session.seeds_of_fleet(start, spider.start, forever=forever)
 
     def process_spider_input(self, response: Response, spider: Spider | None = None) -> None:
         """Observe the page, if it is under HACS's care."""

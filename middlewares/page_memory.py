@@ -10,7 +10,6 @@ from scrapy.crawler import Crawler
 from scrapy.exceptions import IgnoreRequest
 from scrapy.http import Response
 
-from hacs_crawler.crawl.fleet_member import LeftToOthersError
 from hacs_crawler.crawl.meta import (
     claim_of,
     forget_copied_meta,
@@ -88,9 +87,6 @@ class PageMemoryMiddleware:
         request.meta.pop("hacs_claimed", None)
         if self._session.asked is not None:
             self._session.asked.drop(page_id_of(url))
-        if isinstance(exception, LeftToOthersError):
-            self._session.pages.drop(url)
-            return
         reason = "refused" if isinstance(exception, IgnoreRequest) else "error"
         self._session.stats.count_not_observed(reason)
         self._session.stats.count_cause(_cause(exception))

@@ -86,10 +86,7 @@ class ScholarSpider(Spider):
         await session.open()
         if session.is_open:  # else it has said why
             requests = self._rounds(session)
-            # a fleet begins its rounds itself, and asks the worker that ranks for the seeds of each
-            if session.instant is not None and self.is_endless and session.is_of_fleet:
-                self.logger.warning("HACS_INSTANT has no rounds in a fleet")
-            elif session.instant is not None and self.is_endless:
+            if session.instant is not None and self.is_endless:
                 requests = with_tier(session, requests, self._hub_request)
             async for request in requests:
                 yield request
@@ -120,7 +117,7 @@ class ScholarSpider(Spider):
         rounds = Rounds(self.crawler)
         async for request in self._round(session):
             yield request
-        while self.is_endless and not session.is_of_fleet and await rounds.next():
+        while self.is_endless and await rounds.next():
             async for request in self._round(session):
                 yield request
 

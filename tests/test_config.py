@@ -94,8 +94,6 @@ def test_an_empty_budget_means_no_limit() -> None:
         ("HACS_OUTCOMES", 0, "at least 1"),
         ("HACS_CLOCK", "no.such.clock", "no.such.clock"),
         ("HACS_METRICS", "localhost", "HOST:PORT"),
-        ("HACS_FLEET", "spring", "Redis"),
-        ("HACS_LEASE_SECONDS", 0, "above 0.5"),
         ("HACS_METRICS", "localhost:99999", "HOST:PORT"),
         ("HACS_ROUND_MINUTES", -1, "at least 0"),
         ("HACS_CLOCK", "math.pi", "returns seconds"),

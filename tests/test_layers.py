@@ -103,7 +103,7 @@ def test_a_wrong_import_is_found(module: str, text: str) -> None:
         ("hacs_crawler.crawl.session", "from hacs_crawler.state import Page"),
         ("hacs_crawler.crawl.session", "from ..state import Page"),
         ("hacs_crawler.state.page", "from hacs_crawler.state.store import Store"),
-        ("hacs_crawler.fleet.board", "from hacs_crawler.state.redis import RedisStore"),
+        ("hacs_crawler.ranking.plan", "from hacs_crawler.state.redis import RedisStore"),
         ("hacs_crawler.state.page", "import numpy as np"),
     ],
 )

@@ -22,8 +22,6 @@ from hacs_crawler.crawl.observation import observe, readable
 from hacs_crawler.crawl.scrapy_internals import download, is_closing
 from hacs_crawler.crawl.session import Session
 from hacs_crawler.exceptions import StateError
-from hacs_crawler.fleet.board import partition_of
-from hacs_crawler.fleet.partitions import Holdings
 from hacs_crawler.links import LinkRules, Varying, counted_links, host_of, link_fingerprint
 from hacs_crawler.state import Recorded, learn_varying
 from hacs_crawler.utils.text import safe_logger
@@ -53,23 +51,19 @@ class Controls:
     def begin(self, request: Request, response: Response, first: Recorded) -> None:
         """Ask a second time for a page that a first request has just shown."""
         links, again = _counted(response, self._rules()), _again(request)
-        self._begin(self._visit(again, links, first), again)
+        self._begin(self._visit(again, links, first))
 
     def check(self, request: Request, first: Recorded) -> None:
         """Ask without conditions for a page of which the host has just said that it had not changed."""
         self._session.allowance.made += 1
-        again = _again(request)
-        self._begin(self._check(again, first), again)
+        self._begin(self._check(_again(request), first))
 
-    def _begin(self, visit: Coroutine[Any, Any, None], request: Request) -> None:
-        """Begin a control visit, for which a fleet's worker keeps the page's host."""
+    def _begin(self, visit: Coroutine[Any, Any, None]) -> None:
+        """Begin a control visit, for which the crawl stays open."""
         self._under_way += 1
-        holdings, partition = Holdings.of(self._crawler), partition_of(request.url)
-        holdings.keep(partition)
 
         def end(result: object) -> object:
             self._under_way -= 1
-            holdings.let_go(partition)
             return result
 
         begin(visit).addBoth(end)
@@ -95,7 +89,7 @@ class Controls:
         """Visit the page of a first visit again; None where that told nothing."""
         session, url = self._session, first.visit.url
         await maybe_deferred_to_future(sleep(PAUSE_SECONDS))
-        if not session.is_open or is_closing(self._crawler) or not self._may_ask(request):
+        if not session.is_open or is_closing(self._crawler):
             return None
         try:
             response = await download(self._crawler, request)
@@ -145,13 +139,6 @@ class Controls:
     def _rules(self) -> LinkRules:
         assert self._session.config is not None  # noqa: S101 - the session is open
         return self._session.config.link_rules
-
-    def _may_ask(self, request: Request) -> bool:
-        """Whether the host is still this worker's, in a fleet."""
-        if self._session.crew is None:
-            return True
-        holdings = Holdings.of(self._crawler)
-        return holdings.may_send() and partition_of(request.url) in (holdings.partitions or ())
 
     def _stay_open(self) -> None:
         if self._under_way and self._session.failure is None:

@@ -17,7 +17,6 @@ from twisted.internet.defer import DeferredLock
 from hacs_crawler.config import Config
 from hacs_crawler.crawl.adaptation import Adaptation
 from hacs_crawler.crawl.asked import read_asked
-from hacs_crawler.crawl.fleet_adaptation import FleetAdaptation
 from hacs_crawler.crawl.loop import sleep
 from hacs_crawler.crawl.meta import mark_ranked, seed_url
 from hacs_crawler.crawl.page_cache import RETRY_SECONDS
@@ -51,7 +50,7 @@ class HeldSeeds:
         session: Session,
         config: Config,
         queue: SeedQueue,
-        adaptation: Adaptation | FleetAdaptation,
+        adaptation: Adaptation,
         drop: Callable[[list[Request], str], None],
     ) -> None:
         self._session = session

@@ -9,9 +9,8 @@ signal names, `meta["hacs_of_list"]` and `meta["hacs_list"]` what a sitemap or f
 names, and `meta["hacs_after_form"]` what was reached after a form was posted.
 `meta["hacs_page"]` is the URL of the page that a request visits; redirects and retries keep it.
 `meta["hacs_unsent"]` marks a seed of a plan until it is sent, `meta["hacs_score"]` says what orders it,
-`meta["hacs_planned"]` one that a worker took from its fleet's plan, `meta["hacs_claimed"]` a request
-whose page is held for its answer ("released" while it waits to be sent again), and
-`meta["hacs_put_back"]` one whose host wants a pause.
+`meta["hacs_claimed"]` a request whose page is held for its answer ("released" while it waits to be sent
+again), and `meta["hacs_put_back"]` one whose host wants a pause.
 `meta["hacs_arm"]` is the arm of an experiment that a seed and the requests that follow from it are of.
 `meta["hacs_control"]` marks a seed whose page is to be asked a second time, and that second request.
 `meta["hacs_render"]` is the URL of a request that is to go through a browser,
@@ -28,7 +27,7 @@ from scrapy import Request
 
 from hacs_crawler.links import page_id_of, without_login
 from hacs_crawler.outcome import NotObserved, Outcome
-from hacs_crawler.state import Prediction, check_prediction
+from hacs_crawler.state import Prediction
 
 RECORD: Final = "record"
 """The `meta["hacs"]` of a request whose page is recorded, and looked after where HACS_PAGES says so."""
@@ -36,7 +35,7 @@ RECORD: Final = "record"
 
 _RELEASED: Final = "released"
 _OF_ITS_OWN: Final = (
-    *("hacs", "hacs_page", "hacs_planned", "hacs_control", "hacs_care", "hacs_seed"),
+    *("hacs", "hacs_page", "hacs_control", "hacs_care", "hacs_seed"),
     *("hacs_needs_browser", "hacs_host"),
 )
 """What a request whose meta was copied from another one's does not keep."""
@@ -177,12 +176,6 @@ def mark_to_render(request: Request) -> None:
 def is_to_be_rendered(request: Request) -> bool:
     """Whether a request is to go through a browser."""
     return request.meta.get("hacs_render") == request.url
-
-
-def check_ranked(request: Request) -> None:
-    """Raise ValueError where a request from a shared server is not marked as `mark_ranked` does."""
-    check_prediction(request.meta.get("hacs"))
-    page_id_of(str(request.meta.get("hacs_page", "")))
 
 
 def prediction_of(request: Request) -> Prediction | None:

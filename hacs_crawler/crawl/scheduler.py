@@ -18,8 +18,6 @@ from twisted.python.failure import Failure
 from hacs_crawler.config import Config
 from hacs_crawler.crawl.adaptation import Adaptation
 from hacs_crawler.crawl.backlog import Backlog
-from hacs_crawler.crawl.fleet_adaptation import FleetAdaptation
-from hacs_crawler.crawl.fleet_member import Crew
 from hacs_crawler.crawl.held_seeds import HeldSeeds
 from hacs_crawler.crawl.inner_scheduler import inner_scheduler, is_scrapys_own, keeps_requests
 from hacs_crawler.crawl.loop import begin, call_later, sleep
@@ -46,7 +44,6 @@ from hacs_crawler.crawl.scrapy_internals import (
 from hacs_crawler.crawl.seed_queue import SeedQueue
 from hacs_crawler.crawl.session import Session
 from hacs_crawler.crawl.start_watch import StartWatch
-from hacs_crawler.fleet.partitions import Holdings
 from hacs_crawler.state import Recorded
 from hacs_crawler.utils.text import safe_logger
 
@@ -82,21 +79,16 @@ class HacsScheduler(BaseScheduler):
         self._is_scrapys_own = is_scrapys_own(inner, crawler)
         self._enqueued = self._dequeued = 0
         self._planned = count()
-        self._of_plan: set[int] = set()
         self.watch = StartWatch(self._note_pause, time.monotonic)
         """Tells when what is held is to be ranked."""
         if config is not None:
-            self.adaptation: Adaptation | FleetAdaptation = (
-                Adaptation(
-                    session,
-                    config,
-                    self._seeds,
-                    self._drop,
-                    self._note_changes,
-                    self._take_room,
-                )
-                if config.fleet is None
-                else FleetAdaptation(session, config, self._drop)
+            self.adaptation = Adaptation(
+                session,
+                config,
+                self._seeds,
+                self._drop,
+                self._note_changes,
+                self._take_room,
             )
             self._held = HeldSeeds(session, config, self._seeds, self.adaptation, self._drop)
 
@@ -104,11 +96,8 @@ class HacsScheduler(BaseScheduler):
     def from_crawler(cls, crawler: Crawler) -> HacsScheduler:
         """Build the inner scheduler named by HACS_INNER_SCHEDULER, and this one around it."""
         session = Session.of(crawler)
-        if session.is_of_fleet:
-            Holdings.of(crawler).partitions = frozenset()  # until the fleet gives it some
         inner = inner_scheduler(crawler, session, cls)
         scheduler = cls(inner, session, session.config, crawler)
-        Holdings.of(crawler).waiting = scheduler.waiting_for_hosts
         session.ranker = scheduler
         return scheduler
 
@@ -122,17 +111,17 @@ class HacsScheduler(BaseScheduler):
 
     def close(self, reason: str) -> Deferred[None] | None:
         """Close the inner scheduler; one that keeps requests gets all that wait here, best first."""
-        is_alone = self._session.config is not None and self._session.crew is None
-        if is_alone and keeps_requests(self._inner, self._crawler):
+        if self._session.config is None:
+            return self._inner.close(reason)
+        if keeps_requests(self._inner, self._crawler):
             left = [*self._seeds.all(), *self._held.all()]
             self._enqueued -= len(left)  # the inner scheduler counts them again
             left += self._paused.take_all()
             for request in left:
                 enqueue_unfiltered(self._inner, request)
-        elif self._session.config is not None:
+        else:
             self._held.drop_all()
-        if self._session.config is not None:
-            self.adaptation.close()
+        self.adaptation.close()
         self._count_seeds()
         return self._inner.close(reason)
 
@@ -162,8 +151,7 @@ class HacsScheduler(BaseScheduler):
         page_id = self._page_to_rank(request)
         if page_id is None or is_again:  # what was let through once is, as a spider's own retry
             return self._pass_on(request)
-        is_alone = self._session.crew is None
-        if self._is_filtered(request) if is_alone else self._is_twin(request, page_id):
+        if self._is_filtered(request):
             return False
         request.meta.setdefault("hacs_page", request.url)
         self._enqueued += 1
@@ -177,8 +165,6 @@ class HacsScheduler(BaseScheduler):
         if self._is_resumed and not self._session.is_open:
             begin(self._open_and_wake()).addErrback(self._note_error)
             return None
-        if self._session.crew is not None:
-            return self._next_of_fleet(self._session.crew)
         request = self._next()
         if request is not None:
             self.watch.end_starving()
@@ -236,29 +222,6 @@ class HacsScheduler(BaseScheduler):
         await self._rank_and_wake()
         await maybe_deferred_to_future(sleep(0))  # the engine asks in the next turn of the loop
 
-    def ranked_seeds(self) -> list[Request]:
-        """Return the ranked seeds that wait here, best first."""
-        return self._seeds.all()
-
-    def take_ranked(self) -> list[Request]:
-        """Return the ranked seeds that wait here, best first, and forget them."""
-        seeds = self._seeds.all()
-        self._seeds.clear()
-        self._note_room()
-        return seeds
-
-    def waiting_for_hosts(self) -> list[Request]:
-        """Return requests whose host wants to be left alone: they wait here until it may be asked."""
-        waiting = self._paused.all()
-        if len(self._session.pauses):
-            slot_of, may_ask = self._downloads.slot_of, self._paused.may_ask
-            waiting += [seed for seed in self._seeds.all() if not may_ask(slot_of(seed))]
-        return waiting
-
-    def take_waiting(self) -> list[Request]:
-        """Return the ranked seeds, and what waits until its host may be asked, and forget them."""
-        return self.take_ranked() + self._paused.take_all()
-
     async def end_round(self) -> None:
         """Rank the seeds held, and release all that are within the budget."""
         await self.rank(is_last=True)
@@ -267,7 +230,6 @@ class HacsScheduler(BaseScheduler):
     def begin_round(self) -> None:
         """Give each arm its budget anew, and let pages be visited again."""
         self._held.begin_round()
-        self._of_plan.clear()
         empty_filter(self._inner, self._crawler)
 
     def note_recorded(self, recorded: Sequence[Recorded]) -> None:
@@ -283,19 +245,6 @@ class HacsScheduler(BaseScheduler):
         """Let `make_room` return: nothing is sent any more."""
         self._note_room()
 
-    @property
-    def has_partitions(self) -> bool:
-        """Whether the inner scheduler's queue knows which hosts this crawl may ask."""
-        from hacs_crawler.fleet.queue import PartitionQueue  # noqa: PLC0415 - needs an extra
-
-        return isinstance(getattr(self._inner, "queue", None), PartitionQueue)
-
-    @property
-    def fleet_adaptation(self) -> FleetAdaptation:
-        """What ranks anew what waits on the fleet's board."""
-        assert isinstance(self.adaptation, FleetAdaptation)  # noqa: S101 - only a fleet's crawl asks
-        return self.adaptation
-
     def _page_to_rank(self, request: Request) -> int | None:
         """Return the id of the page that a request is to be ranked by, None where it is to be sent.
 
@@ -308,7 +257,7 @@ class HacsScheduler(BaseScheduler):
         page_id = seed_key(request)
         if take_seed_mark(request) or (page_id is not None and not self.watch.is_over):
             return page_id
-        if session.crew is not None or not config.ranking.leaves_out:
+        if not config.ranking.leaves_out:
             return None
         return followed_key(request)
 
@@ -344,8 +293,7 @@ class HacsScheduler(BaseScheduler):
                 self._session.note_filtered(request)
             return False
         self._session.release(request)
-        if self._session.crew is None:
-            self._backlog.add(request, self._downloads.slot_of(request))
+        self._backlog.add(request, self._downloads.slot_of(request))
         return True
 
     def _is_filtered(self, request: Request) -> bool:
@@ -355,15 +303,6 @@ class HacsScheduler(BaseScheduler):
             return False
         seen.log(request, self._spider)
         return True
-
-    def _is_twin(self, request: Request, page_id: int) -> bool:
-        """Whether a fleet's plan has a seed's page already; its filter is for all that is sent."""
-        if page_id in self._of_plan and not request.dont_filter:
-            if self._crawler.stats is not None:
-                self._crawler.stats.inc_value("dupefilter/filtered")
-            return True
-        self._of_plan.add(page_id)
-        return False
 
     def _next(self) -> Request | None:
         if (request := self._next_after_pause()) is not None:
@@ -436,25 +375,9 @@ class HacsScheduler(BaseScheduler):
         self._seeds.note_sent(*found)
         return found[0]
 
-    def _next_of_fleet(self, crew: Crew) -> Request | None:
-        """Return what the queue that workers share has, else the best seed, which the board gave."""
-        if not crew.may_send():
-            return None
-        if (request := self._next_after_pause()) is not None:
-            return request
-        while (request := self._inner.next_request()) is not None:
-            slot = self._downloads.slot_of(request)
-            if self._paused.may_ask(slot):
-                return request
-            self._paused.add(request, slot)
-        found = self._seeds.best(self._paused.may_ask if len(self._session.pauses) else None)
-        return None if found is None else self._seeds.take(found[0])
-
     def _note_pause(self) -> None:
         """Rank what is held and have it sent: `start()` pauses, or is over."""
-        if self._session.crew is None:
-            ranked = begin(self._rank_and_wake())
-            ranked.addErrback(self._note_error)
+        begin(self._rank_and_wake()).addErrback(self._note_error)
 
     async def _open_and_wake(self) -> None:
         await self._session.open()

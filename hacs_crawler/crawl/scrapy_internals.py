@@ -128,15 +128,6 @@ class Downloads:
             found.queue.remove(waiting)
             waiting[1].errback(error)
 
-    def recall_all(self, error: Exception) -> list[Request]:
-        """Take out all requests that are not sent yet, and return them."""
-        downloader = self._downloader
-        slots = {} if downloader is None else dict(downloader.slots)
-        recalled = [waiting[0] for slot in slots.values() for waiting in slot.queue]
-        for slot in slots:
-            self.recall(slot, lambda _: True, error)
-        return recalled
-
     @property
     def _downloader(self) -> Any:
         if self._found is None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from scrapy import Request, Spider, signals
 from scrapy.crawler import Crawler
@@ -18,7 +18,6 @@ from hacs_crawler.crawl.aliases import Alias, Aliases
 from hacs_crawler.crawl.asked import AskedPages
 from hacs_crawler.crawl.backoff import HostPauses
 from hacs_crawler.crawl.care import Care
-from hacs_crawler.crawl.fleet_member import Crew, SeedRanker
 from hacs_crawler.crawl.instant import InstantTier
 from hacs_crawler.crawl.loop import Worker, begin, shutdown_waits
 from hacs_crawler.crawl.meta import page_url, prediction_of, release_claim
@@ -30,9 +29,7 @@ from hacs_crawler.crawl.start_watch import StartWatch
 from hacs_crawler.crawl.stats import CrawlStats
 from hacs_crawler.crawl.validators import Validators
 from hacs_crawler.exceptions import ConfigError, StateError, StateUnavailableError
-from hacs_crawler.fleet.board import Board
-from hacs_crawler.fleet.member import FleetWorker, new_name
-from hacs_crawler.links import LinkRules, Varying, host_of, page_id_of
+from hacs_crawler.links import LinkRules, Varying, host_of
 from hacs_crawler.ranking.calibration import Drift, drift_of
 from hacs_crawler.ranking.candidates import Correct
 from hacs_crawler.ranking.controls import Allowance, keep_allowance, read_allowance
@@ -74,10 +71,23 @@ class Kept(NamedTuple):
     costs: Costs | None
 
 
-class Ranker(SeedRanker, Protocol):
+class Ranker(Protocol):
     """What ranks seeds: the scheduler, as far as the middlewares know it."""
 
     watch: StartWatch
+
+    @property
+    def wants_ranking(self) -> bool:
+        """Whether enough seeds have come to be ranked."""
+
+    def has_pending_requests(self) -> bool:
+        """Whether any request waits to be sent."""
+
+    async def end_round(self) -> None:
+        """Rank the seeds that have come, the last ones of this round."""
+
+    def begin_round(self) -> None:
+        """Let seeds be ranked that were ranked before."""
 
     def enqueue_request(self, request: Request) -> bool:
         """Take a request."""
@@ -102,10 +112,6 @@ class Ranker(SeedRanker, Protocol):
 
     def note_plan(self, plan: PlannedPages, make_requests: MakeRequests | None) -> None:
         """Note a plan that becomes requests bit by bit, and how others of its kind are made."""
-
-    @property
-    def has_partitions(self) -> bool:
-        """Whether requests that callbacks yield wait where the holder of their host finds them."""
 
 
 class Session:
@@ -157,8 +163,6 @@ class Session:
         self._state: State | None = None
         self._pages: PageCache | None = None
         self.ranker: Ranker | None = None
-        self.crew: Crew | None = None
-        """This crawl's part in its fleet, if HACS_FLEET is on."""
         try:
             self._read_settings(crawler)
         except ConfigError as error:
@@ -190,11 +194,6 @@ class Session:
     def is_open(self) -> bool:
         """Whether the state is open and nothing has failed."""
         return self._pages is not None and self.failure is None
-
-    @property
-    def is_of_fleet(self) -> bool:
-        """Whether this crawl is one worker of a fleet."""
-        return self.config is not None and self.config.fleet is not None
 
     @property
     def spider_name(self) -> str:
@@ -286,33 +285,6 @@ class Session:
     def _use(self, kept: Kept) -> None:
         self.correct, self.allowance, self.varying, self._ranking, self.costs = kept
 
-    async def seeds_of_fleet(
-        self, start: AsyncIterator[Any], again: Callable[[], AsyncIterator[Any]], *, forever: bool
-    ) -> AsyncIterator[Any]:
-        """Join the fleet and yield what this crawl is to do of its plan; see `Crew.seeds`."""
-        config, ranker = self.config, self.ranker
-        if config is None or not self.is_open:
-            return
-        if ranker is None or not ranker.has_partitions:
-            self.fail(
-                "HACS_FLEET needs HACS's scheduler around scrapy-redis's: remove SCHEDULER, "
-                "HACS_INNER_SCHEDULER and SCHEDULER_QUEUE_CLASS, or see docs/fleet.md"
-            )
-            return
-        assert config.fleet is not None  # noqa: S101 - else this is not asked for
-        try:
-            board = _open_board(config, config.fleet)
-        except (ConfigError, StateError) as error:
-            self.fail(str(error))
-            return
-        seconds = config.round_minutes * MINUTE if forever else 0.0
-        worker = FleetWorker(board, new_name(), forever=forever, round_seconds=seconds)
-        self.crew = Crew(self._crawler, ranker, self, board, worker)
-        async for entry in self.crew.seeds(start, again):
-            if self.failure is not None:
-                return
-            yield entry
-
     async def end_round(self) -> None:
         """Have everything written, and say in a sentence what the round did."""
         await self.give_up()
@@ -374,8 +346,6 @@ class Session:
                 self.log_summary()
                 if self.config is not None and self.config.pages == "start":
                     self.stats.log_if_few_were_under_care()
-            if self.crew is not None:
-                await self.crew.leave()
             await self._pages.once(State.close)
             self._pages = None
             logger.debug("The state was closed in %.2f s", time.monotonic() - started)
@@ -403,7 +373,7 @@ class Session:
         """Give up the claim of a request that waits again, as a retry does: it has not ended.
 
         It claims its page anew when it is sent. If the crawl is stopped before, nothing is held against
-        the page, and in a fleet the visit is another worker's.
+        the page.
         """
         url = page_url(request)
         if url is not None and self.is_open and release_claim(request):
@@ -454,10 +424,6 @@ class Session:
     def _note_recorded(self, recorded: Sequence[Recorded]) -> None:
         begin(self._keep_asked())
         self.stats.count_recorded(recorded)
-        if self.crew is not None:
-            self.crew.done(
-                page_id_of(one.visit.url) for one in recorded if one.visit.prediction is not None
-            )
         if self.ranker is not None:
             self.ranker.note_recorded(recorded)
 
@@ -507,15 +473,6 @@ def _open_state(config: Config) -> tuple[State, Kept]:
     except BaseException:
         state.close()
         raise
-
-
-def _open_board(config: Config, fleet: str) -> Board:
-    try:
-        from hacs_crawler.fleet.redis_board import RedisBoard  # noqa: PLC0415 - an extra
-    except ImportError as error:
-        msg = f"HACS_FLEET needs Redis: pip install 'hacs-crawler[redis]' ({error})"
-        raise ConfigError(msg) from error
-    return RedisBoard(config.state, config.namespace, fleet, lease_seconds=config.lease_seconds)
 
 
 def _renewed(state: State, config: Config) -> Kept:

@@ -107,10 +107,8 @@ class SignalRequests:
     @property
     def may_ask(self) -> bool:
         """Whether a request may be sent now."""
-        session = self._session
-        is_held = session.crew is not None and not session.crew.may_send()
-        is_over = session.failure is not None or is_closing(self._crawler)
-        return self.left > 0 and not is_held and not is_over
+        is_over = self._session.failure is not None or is_closing(self._crawler)
+        return self.left > 0 and not is_over
 
     async def files(self, kind: str, source: Source, at: int) -> Found:
         """Return what the files of a source show at second `at`, as far as requests last."""

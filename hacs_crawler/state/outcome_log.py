@@ -7,7 +7,6 @@ number, and in the same write as the visit that they belong to.
 from __future__ import annotations
 
 import json
-import math
 import struct
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
@@ -134,7 +133,7 @@ def label_of(fields: object) -> Label | None:
 class Prediction(TypedDict):
     """What was predicted of a visit when its seed was ranked; see `OUTCOME`.
 
-    It is in this form on its whole way: in a request's meta, in a fleet's plan, and with the visit.
+    It is in this form on its whole way: in a request's meta, and with the visit.
     """
 
     label: int
@@ -170,24 +169,6 @@ def predictions(
         )
         for one_p, one_raw_p, rate, days, one_churn in zip(*columns, strict=True)
     ]
-
-
-def check_prediction(value: object) -> Prediction:
-    """Return what others may have written as a prediction; raises ValueError where it is none."""
-    kinds = Prediction.__annotations__
-    if isinstance(value, dict):  # a plan that an earlier version made has none
-        value.setdefault("churn", 0.0)
-    if not isinstance(value, dict) or value.keys() != kinds.keys():
-        raise ValueError(f"no prediction: {value!r}")
-    for name in kinds:
-        found = value[name]
-        if name in {"label", "run"}:
-            is_right = isinstance(found, int) and 0 <= found <= _MOST
-        else:
-            is_right = isinstance(found, float) and not math.isnan(found)
-        if not is_right:
-            raise ValueError(f"no prediction: {name} = {found!r}")
-    return value  # type: ignore[return-value]
 
 
 def outcome(  # noqa: PLR0913 - one for each field

@@ -9,7 +9,6 @@ import pytest
 from scrapy import FormRequest, Request
 
 from hacs_crawler.crawl.meta import (
-    check_ranked,
     forget_copied_meta,
     mark_ranked,
     page_url,
@@ -175,21 +174,9 @@ def test_only_a_ranked_seed_has_a_prediction(hacs: object) -> None:
     assert prediction_of(start(hacs=hacs)) is None
 
 
-def test_a_ranked_seed_from_a_shared_server_is_checked() -> None:
-    check_ranked(mark_ranked(start(), PREDICTION, ""))
-    for damaged in (
-        start(),
-        start(hacs=True, hacs_page=URL),
-        start(hacs={**PREDICTION, "p": "high"}, hacs_page=URL),
-        start(hacs=dict(PREDICTION), hacs_page="http://a.example:99999/"),
-    ):
-        with pytest.raises(ValueError, match=r".+"):
-            check_ranked(damaged)
-
-
 @pytest.mark.parametrize("answer", ANSWERS)
 def test_a_request_with_a_copied_outcome_is_of_no_page(answer: object) -> None:
-    copied = follow_up(hacs=answer, hacs_page=SEED, hacs_planned=True, own="kept")
+    copied = follow_up(hacs=answer, hacs_page=SEED, hacs_control=True, own="kept")
     forget_copied_meta(copied)
     assert copied.meta == {"depth": 1, "own": "kept"}
     assert page_url(copied) is None

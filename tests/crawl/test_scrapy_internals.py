@@ -303,7 +303,8 @@ def test_a_slot_with_a_delay_knows_which_requests_are_being_transferred(crawling
         with relying_on(
             "`Slot.queue`, what a slot has not sent: the end of this crawl takes a minute"
         ):
-            assert len(crawl.downloads.recall_all(RuntimeError("enough"))) == 2
+            crawl.downloads.recall("a", lambda _: True, RuntimeError("enough"))
+            await crawl.until(lambda: len(crawl.errors) == 2)
 
     crawling(TinyCrawl(page(1), page(2), page(3), DOWNLOAD_DELAY=60.0), act)
 
@@ -380,18 +381,6 @@ def test_robots_txt_is_looked_up_for_requests_beside_the_engine_s(crawling: Run)
             await check_robotstxt(crawl.crawler, page(2))
 
     crawling(TinyCrawl(page(1)), act)
-
-
-def test_all_requests_that_are_not_sent_are_taken_out_and_counted(crawling: Run) -> None:
-    requests = [page(1), page(2), page(3), page(4, "b")]
-
-    async def act(crawl: TinyCrawl) -> None:
-        await crawl.until(lambda: crawl.waiting == 4)
-        with relying_on("`Downloader.slots`, all slots by name, or `Slot.queue` in them"):
-            assert len(crawl.downloads.recall_all(RuntimeError("enough"))) == 2
-            await crawl.until(lambda: len(crawl.errors) == 2)
-
-    crawling(TinyCrawl(*requests), act)
 
 
 def test_the_engine_can_be_woken(crawling: Run) -> None:

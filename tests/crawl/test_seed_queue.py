@@ -153,7 +153,6 @@ def test_a_better_seed_that_comes_later_goes_first(world: World) -> None:
 
 
 def test_taking_seeds_is_enough_to_get_the_next_of_the_same_slot(world: World) -> None:
-    """As in a fleet, whose seeds pass the queue that workers share."""
     for path in ("a/1", "a/2", "a/3"):
         world.seeds.add_one(Request(f"http://{path}"), 0.0)
     taken = []

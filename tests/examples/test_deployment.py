@@ -19,20 +19,20 @@ import yaml
 from hacs_crawler.crawl.prometheus import metrics_of
 from integration_support import ROOT
 
-FLEET = ROOT / "examples" / "fleet"
+FOLDER = ROOT / "examples" / "compose"
 SYSTEMD = ROOT / "examples" / "systemd"
 METRIC = re.compile(r"\b(?:hacs|scrapy)_\w+")
 COPY = re.compile(r"^COPY (.+)$", re.MULTILINE)
 
 
 def read(name: str) -> Any:
-    return yaml.safe_load((FLEET / name).read_text())
+    return yaml.safe_load((FOLDER / name).read_text())
 
 
 COMPOSE = read("compose.yaml")
 SERVICES = COMPOSE["services"]
-DOCKERFILE = (FLEET / "Dockerfile").read_text()
-DASHBOARD = json.loads((FLEET / "grafana" / "hacs.json").read_text())
+DOCKERFILE = (FOLDER / "Dockerfile").read_text()
+DASHBOARD = json.loads((FOLDER / "grafana" / "hacs.json").read_text())
 ALERTS = [rule for group in read("alerts.yml")["groups"] for rule in group["rules"]]
 
 
@@ -52,9 +52,8 @@ def served_metrics() -> set[str]:
     return {family.name for family in metrics_of(named | scrapys | waiting, "news")}
 
 
-def test_the_fleet_has_three_workers_a_redis_that_keeps_what_it_gets_and_two_that_watch() -> None:
-    assert sorted(SERVICES) == ["grafana", "prometheus", "redis", "worker"]
-    assert SERVICES["worker"]["deploy"]["replicas"] == 3
+def test_there_are_a_crawl_a_redis_that_keeps_what_it_gets_and_two_that_watch() -> None:
+    assert sorted(SERVICES) == ["crawl", "grafana", "prometheus", "redis"]
     redis = shlex.split(SERVICES["redis"]["command"])
     assert redis[redis.index("--appendonly") + 1] == "yes"
     assert redis[redis.index("--maxmemory-policy") + 1] == "noeviction"
@@ -73,14 +72,14 @@ def test_what_is_mounted_exists() -> None:
     sources = [mount.split(":")[0] for mount in mounts]
     files = [source for source in sources if source.startswith(".")]
     assert files
-    assert all((FLEET / file).is_file() for file in files)
+    assert all((FOLDER / file).is_file() for file in files)
     assert sorted(set(sources) - set(files)) == sorted(COMPOSE["volumes"])
 
 
 def test_the_image_is_made_of_files_that_exist_and_of_all_that_the_package_needs() -> None:
-    build = SERVICES["worker"]["build"]
-    assert (FLEET / build["context"]).resolve() == ROOT
-    assert (ROOT / build["dockerfile"]) == FLEET / "Dockerfile"
+    build = SERVICES["crawl"]["build"]
+    assert (FOLDER / build["context"]).resolve() == ROOT
+    assert (ROOT / build["dockerfile"]) == FOLDER / "Dockerfile"
     assert all((ROOT / source).exists() for source in copied())
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     folders = {path.split("/")[0] for path in project["tool"]["setuptools"]["package-dir"].values()}
@@ -92,7 +91,7 @@ def test_the_image_installs_extras_that_exist_and_those_that_the_settings_need()
     (extras,) = re.findall(r'"/source\[([\w,]+)\]"', DOCKERFILE)
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert set(extras.split(",")) <= project["optional-dependencies"].keys()
-    assert {"fleet", "metrics"} <= set(extras.split(","))
+    assert {"redis", "metrics"} <= set(extras.split(","))
 
 
 def test_the_image_crawls_seeds_that_are_in_it() -> None:
@@ -101,11 +100,11 @@ def test_the_image_crawls_seeds_that_are_in_it() -> None:
     assert seeds.removeprefix("seeds=") in {Path(source).name for source in copied()}
 
 
-def test_prometheus_asks_every_worker_where_it_serves_its_stats() -> None:
+def test_prometheus_asks_the_crawl_where_it_serves_its_stats() -> None:
     (job,) = read("prometheus.yml")["scrape_configs"]
     (discovery,) = job["dns_sd_configs"]
-    assert discovery["names"] == ["worker"]
-    assert SERVICES["worker"]["environment"]["HACS_METRICS"].endswith(f":{discovery['port']}")
+    assert discovery["names"] == ["crawl"]
+    assert SERVICES["crawl"]["environment"]["HACS_METRICS"].endswith(f":{discovery['port']}")
     assert read("prometheus.yml")["rule_files"] == ["alerts.yml"]
 
 

@@ -6,8 +6,6 @@ import json
 import os
 import re
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,7 +13,7 @@ import pytest
 
 import forks
 from browser import CHROMIUM, needs_chromium
-from integration_support import QUICK, ROOT, Crawl, finish
+from integration_support import QUICK, ROOT, Crawl
 from scripted_site import scripted_site
 from servers import Site, redis_server
 
@@ -163,26 +161,15 @@ def test_the_javascript_project_sees_what_only_a_browser_shows(
         assert {item["link"] for item in crawl.items} >= {f"{site.url}/{name}" for name in "abc"}
 
 
-def test_three_workers_of_the_fleet_share_a_plan(
+def test_the_crawl_in_containers_keeps_its_state_in_redis(
     example: Callable[[str], Example], tmp_path: Path
 ) -> None:
-    fleet = example("fleet")
-    with Site("0.0.0.0") as hosts, redis_server(tmp_path) as port:
-        homepages = [hosts.url_of(f"127.0.0.{number}") + "/~ada/" for number in range(1, 5)]
-        hosts.set("/~ada/")
-        (fleet.folder / "seeds.txt").write_text("\n".join(homepages))
-        command = [sys.executable, "-m", "scrapy", "crawl", "scholar", "-a", "seeds=seeds.txt"]
-        command += [part for one in QUICK for part in ("-s", one)]
-        environment = {**os.environ, "HACS_STATE": f"redis://127.0.0.1:{port}/0"}
-        environment.pop("SCRAPY_SETTINGS_MODULE", None)
-        workers = [
-            subprocess.Popen(
-                command, cwd=fleet.folder, env=environment, stderr=subprocess.PIPE, text=True
-            )
-            for _ in range(3)
-        ]
-        crawls = [finish(worker) for worker in workers]
-        assert [crawl.exit_status for crawl in crawls] == [0, 0, 0]
-        assert any("This worker has ranked the seeds" in crawl.log for crawl in crawls)
-        asked = [host for host, path, _ in hosts.requests if path == "/~ada/"]
-        assert sorted(set(asked)) == [f"127.0.0.{number}" for number in range(1, 5)]
+    crawl = example("compose")
+    with Site() as site, redis_server(tmp_path) as port:
+        site.set("/~ada/")
+        (crawl.folder / "seeds.txt").write_text(f"{site.url}/~ada/")
+        more = {"HACS_STATE": f"redis://127.0.0.1:{port}/0"}
+        command = ("crawl", "scholar", "-a", "seeds=seeds.txt")
+        assert crawl.run("scrapy", *command, options=QUICK, **more).stat("hacs/first_visits") == 1
+        again = crawl.run("scrapy", *command, options=QUICK, days=1, **more)
+        assert (again.stat("hacs/visits"), again.stat("hacs/first_visits")) == (1, 0)

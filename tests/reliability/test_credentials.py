@@ -187,7 +187,6 @@ def test_the_password_of_a_shared_queue_is_shown_nowhere(
         fill(site, 3),
         HACS_INNER_SCHEDULER="scrapy_redis.scheduler.Scheduler",
         DUPEFILTER_CLASS="scrapy_redis.dupefilter.RFPDupeFilter",
-        SCHEDULER_SERIALIZER="hacs_crawler.fleet.serializer",
         REDIS_URL=address(server, password),
         LOG_LEVEL="DEBUG",
     )

@@ -1,8 +1,8 @@
-"""A worker of a fleet: all workers have these settings, and the same seeds."""
+"""A crawl that goes on, in a container."""
 
 import os
 
-BOT_NAME = "workers"
+BOT_NAME = "crawl"
 ROBOTSTXT_OBEY = True
 CONCURRENT_REQUESTS = 32
 CONCURRENT_REQUESTS_PER_DOMAIN = 1
@@ -12,8 +12,7 @@ TELNETCONSOLE_ENABLED = False
 
 ADDONS = {"hacs_crawler.addon.HacsAddon": 500}
 HACS_STATE = os.environ["HACS_STATE"]
-HACS_FLEET = "scholar"
-HACS_BUDGET = 1_000  # pages a round, all workers together
+HACS_BUDGET = 1_000  # pages a round
 HACS_ROUND_MINUTES = 60.0
 HACS_METRICS = os.environ.get("HACS_METRICS")
 HACS_RETRY_AFTER = True
