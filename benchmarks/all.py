@@ -41,7 +41,6 @@ BENCHMARKS = {
     "dask_plan": "",
     "workers": "--pages 5000 --visits 3000 --requests 2000 --repeat 1",
     "export": "--pages 10000",
-    "bound": FOLDER,
     "every_page": "--runs 12 --pages 60",
     "rendering": "--runs 2 --pages 50 --apps 10",
     "simulate": f"{FOLDER} --budgets 5",

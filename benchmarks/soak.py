@@ -181,7 +181,6 @@ def soak(
                 folder,
                 DOWNLOAD_DELAY=0.05,
                 HACS_FLUSH_VISITS=5,
-                HACS_FLUSH_SECONDS=0.1,
             )
             is_over.set()
             disturber.join()

@@ -1,7 +1,7 @@
 """Size and speed of the two stores, against plainer layouts in the same run.
 
 python benchmarks/store.py                     # all tables, about 6 minutes
-python benchmarks/store.py --only read         # or: size, record, bound
+python benchmarks/store.py --only read         # or: size, record
 
 size: bytes a page of 50 visits, 10 of them with updates, at 20, 100 and 500 links. Every page is
 written ten times as it grows, in random order, as crawls would; SQLite's file then has its free space
@@ -17,11 +17,6 @@ record: visits in batches of 100, of pages as in "size" at 100 links; every fift
 links. "Pages given" is what a crawl does: it loads them while they are downloaded. The peer only adds
 the links to a SET and sets two fields: no history, no rate. SQLite syncs every batch to disk
 (`synchronous = FULL`), Redis runs without persistence.
-
-bound: as size, with HACS_LINK_BYTES. "Merge" is the time to merge a visit that shows all the page's
-links and three new ones, later or earlier than the others; "found" is with which probability an update
-of one link, and of three, is found then: 1 - (1 - f)^j, see docs/settings.md. What that comes to on real
-pages is measured by benchmarks/bound.py.
 """
 
 import argparse
@@ -44,7 +39,7 @@ from hacs_crawler.state.address import open_store
 from hacs_crawler.state.codec import encode_page, encode_row
 from hacs_crawler.state.database import State
 from hacs_crawler.state.estimation import Estimation
-from hacs_crawler.state.page import Page, Visit, bound_links, copy_of, merge
+from hacs_crawler.state.page import Page, Visit
 from hacs_crawler.state.store import Change, Store
 from hacs_crawler.utils.times import DAY
 from servers import redis_server
@@ -72,7 +67,7 @@ def url(number: int) -> str:
     return f"https://www.host{number % 1000}.example.edu/~author{number}/index.html"
 
 
-def grown_page(number: int, links: int, stage: int = STAGES, link_bytes: int | None = None) -> Page:
+def grown_page(number: int, links: int, stage: int = STAGES) -> Page:
     """Return a page after `stage` tenths of its visits; the last of every five found an update."""
     rng = np.random.default_rng(number)
     prints = rng.integers(-(2**63), 2**63 - 1, links).tolist()
@@ -89,8 +84,6 @@ def grown_page(number: int, links: int, stage: int = STAGES, link_bytes: int | N
         page.links.extend(sorted(prints[start : start + size]))
         page.last_seen.extend([page.visits[-1]] * size)
         start += size
-    if link_bytes is not None:
-        bound_links(page, link_bytes)
     return page
 
 
@@ -105,7 +98,6 @@ def fill(
     what: str,
     *,
     is_grown: bool,
-    link_bytes: int | None = None,
 ) -> None:
     """Write pages: in ten stages, each in another order, or in one go."""
     order = list(range(number))
@@ -114,7 +106,7 @@ def fill(
         random.Random(stage).shuffle(order)
         for start in range(0, number, 1_000):
             some = order[start : start + 1_000]
-            pages = [grown_page(index, links, stage, link_bytes) for index in some]
+            pages = [grown_page(index, links, stage) for index in some]
             for page in pages:
                 page.version = stage if is_grown else 1
             if store.write([change_to(page) for page in pages]):
@@ -136,24 +128,24 @@ def used_memory(client: redis.Redis) -> int:
     return int(client.info("memory")["used_memory"])
 
 
-def sqlite_bytes(number: int, links: int, link_bytes: int | None = None) -> tuple[int, int]:
+def sqlite_bytes(number: int, links: int) -> tuple[int, int]:
     """Return the size of the file as it grew, and after VACUUM."""
     import sqlite3
 
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "state.db"
         with closing(open_store(f"sqlite:///{file}", "hacs", Path())) as store:
-            fill(store, number, links, "SQLite", is_grown=True, link_bytes=link_bytes)
+            fill(store, number, links, "SQLite", is_grown=True)
         grown = file.stat().st_size  # the log went into the file when it was closed
         with closing(sqlite3.connect(file)) as database:
             database.execute("VACUUM")
         return grown, file.stat().st_size
 
 
-def redis_bytes(number: int, links: int, link_bytes: int | None = None) -> int:
+def redis_bytes(number: int, links: int) -> int:
     with a_redis() as (state, client), closing(open_store(state, "hacs", Path())) as store:
         before = used_memory(client)
-        fill(store, number, links, "Redis", is_grown=True, link_bytes=link_bytes)
+        fill(store, number, links, "Redis", is_grown=True)
         return used_memory(client) - before
 
 
@@ -184,62 +176,6 @@ def size_table(number: int) -> None:
         found = (*sqlite_bytes(number, links), redis_bytes(number, links))
         cells = [f"{size / number:,.0f}" for size in (*found, 8 * links * number)]
         line(f"{links} links", f"{body:,}", *cells, f"{set_bytes(number, links) / number:,.0f}")
-
-
-def merge_micros(page: Page, links: int, at: int) -> float:
-    """Return the microseconds to merge a visit that shows all of a page's links and three more."""
-    shown = frozenset({*grown_page(0, links).links, -1, -2, -3})
-    copies = [copy_of(page) for _ in range(200)]
-    seconds = []
-    for one in copies:
-        started = time.perf_counter()
-        merge(one, Visit(one.url, at, links=shown))
-        seconds.append(time.perf_counter() - started)
-    return min(seconds) * 1e6
-
-
-def found_share(level: int, links: int, added: int) -> float:
-    """Return with which probability an update of so many links is found."""
-    bits = 64 if level == 0 else 32 if level == 1 else 16
-    each = (1 - 2.0**-bits) ** links / 2 ** max(0, level - 2)
-    return 1 - (1 - each) ** added
-
-
-def bound_table(number: int) -> None:
-    header(
-        f"bytes a page, {number:,} pages, 50 visits",
-        "HACS_LINK_BYTES",
-        "kept",
-        "page encoded",
-        "SQLite as grown",
-        "SQLite after VACUUM",
-        "Redis",
-        "merge, µs: later, earlier",
-        "found, %: 1 link, 3 links",
-    )
-    for links in (20, 100, 500):
-        for link_bytes in (None, 512, 256, 128):
-            page = grown_page(0, links, link_bytes=link_bytes)
-            if link_bytes is not None and not page.link_level:
-                continue
-            part = "all"
-            if page.link_level:
-                size = page.links.itemsize
-                part = f"{size} bytes" + f", 1 in {2 ** (page.link_level - 2)}" * (
-                    page.link_level > 2
-                )
-            found = (
-                *sqlite_bytes(number, links, link_bytes),
-                redis_bytes(number, links, link_bytes),
-            )
-            times = (page.visits[-1] + DAY, page.visits[20] + 1)
-            micros = ", ".join(f"{merge_micros(page, links, at):.0f}" for at in times)
-            shares = ", ".join(
-                f"{100 * found_share(page.link_level, links, n):.1f}" for n in (1, 3)
-            )
-            cells = [f"{size / number:,.0f}" for size in found]
-            body = len(encode_page(page))
-            line(f"{links} links", link_bytes, part, f"{body:,}", *cells, micros, shares)
 
 
 def fill_rows(store: Store, number: int, what: str) -> np.ndarray:
@@ -407,7 +343,7 @@ def record_table(number: int, count: int) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    names = ("size", "read", "record", "bound")
+    names = ("size", "read", "record")
     parser.add_argument("--only", choices=names, help="one table")
     parser.add_argument("--pages", type=int, default=20_000, help="size, record (%(default)s)")
     parser.add_argument("--rows", type=int, default=1_000_000, help="pages to read (%(default)s)")
@@ -422,7 +358,6 @@ def main() -> None:
         "size": lambda: size_table(options.pages),
         "read": lambda: read_table(options.rows),
         "record": lambda: record_table(options.pages, options.visits),
-        "bound": lambda: bound_table(options.pages // 4),
     }
     for name, table in tables.items():
         if options.only in (None, name):

@@ -38,7 +38,6 @@ DEFAULTS: Final[dict[str, Any]] = {
     "HACS_POLICY": "hacs",
     "HACS_EXPERIMENT": None,
     "HACS_INSTANT": None,
-    "HACS_UPDATE_VALUE": 1.0,
     "HACS_ESTIMATOR": "bayes",
     "HACS_FADE_DAYS": 365.0,
     "HACS_ELAPSED_FROM": "visit",
@@ -50,7 +49,6 @@ DEFAULTS: Final[dict[str, Any]] = {
     "HACS_BUDGET": None,
     "HACS_PAGES": "start",
     "HACS_REVISIT": None,
-    "HACS_REVISIT_AFTER": None,
     "HACS_DISCOVER": 0.2,
     "HACS_SKIP_LISTINGS": False,
     "HACS_RANK_WINDOW": None,
@@ -63,16 +61,11 @@ DEFAULTS: Final[dict[str, Any]] = {
     "HACS_LINKS": "all",
     "HACS_LINKS_ALLOW": [],
     "HACS_LINKS_DENY": [],
-    "HACS_LINK_BYTES": None,
     "HACS_RENDER": "never",
-    "HACS_RENDER_SECONDS": 30.0,
     "HACS_CONDITIONAL_REQUESTS": False,
     "HACS_SIGNALS": None,
     "HACS_RETRY_AFTER": False,
     "HACS_FLUSH_VISITS": 100,
-    "HACS_FLUSH_SECONDS": 2.0,
-    "HACS_BUFFER_VISITS": 10_000,
-    "HACS_OUTCOMES": 1_000_000,
     "HACS_CLOCK": "time.time",
     "HACS_METRICS": None,
     "HACS_ARCHIVES": None,
@@ -83,8 +76,6 @@ DEFAULTS: Final[dict[str, Any]] = {
     "HACS_ARCHIVE_PAUSE_SECONDS": 60.0,
 }
 RENDER: Final = ("never", "auto", "always")
-MIN_LINK_BYTES: Final = 64
-"""What 32 links take at least; a sample of fewer would say little of a page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +92,6 @@ class Config:
     ranking: RankingOptions
     pages: Pages
     revisit: Revisit
-    revisit_after: str | None
     skip_listings: bool
     rank_window: int | None
     planner: str | None
@@ -109,16 +99,11 @@ class Config:
     round_minutes: float
     inner_scheduler: str
     link_rules: LinkRules
-    link_bytes: int | None
     render: str
-    render_seconds: float
     conditional_requests: bool | Literal["auto"]
     signals: int
     retry_after: bool
     flush_visits: int
-    flush_seconds: float
-    buffer_visits: int
-    outcomes: int
     clock: Clock
     metrics: tuple[str, int] | None
     archives: tuple[ArchiveAddress, ...]
@@ -131,9 +116,9 @@ class Config:
         return self.pages != "start" or self.revisit is not None
 
     @property
-    def state_arguments(self) -> tuple[str, str, Path, Estimation, int | None]:
+    def state_arguments(self) -> tuple[str, str, Path, Estimation]:
         """What `open_state` takes to open the state that these settings name."""
-        return self.state, self.namespace, self.base, self.estimation, self.link_bytes
+        return self.state, self.namespace, self.base, self.estimation
 
     @property
     def policy_text(self) -> str:
@@ -164,7 +149,6 @@ class Config:
             ranking=read.ranking(base),
             pages=read.pages(),
             revisit=read.revisit(),
-            revisit_after=read.optional_text("HACS_REVISIT_AFTER"),
             skip_listings=read.switch("HACS_SKIP_LISTINGS"),
             rank_window=read.count("HACS_RANK_WINDOW"),
             planner=read.planner(),
@@ -175,16 +159,11 @@ class Config:
                 allow=read.patterns("HACS_LINKS_ALLOW"),
                 deny=read.patterns("HACS_LINKS_DENY"),
             ),
-            link_bytes=read.count("HACS_LINK_BYTES", MIN_LINK_BYTES),
             render=read.choice("HACS_RENDER", RENDER),
-            render_seconds=read.number("HACS_RENDER_SECONDS", above=0.0, at_most=600.0),
             conditional_requests=read.switch_or_auto("HACS_CONDITIONAL_REQUESTS"),
             signals=read.count("HACS_SIGNALS", 0) or 0,
             retry_after=read.switch("HACS_RETRY_AFTER"),
             flush_visits=read.required_count("HACS_FLUSH_VISITS"),
-            flush_seconds=read.number("HACS_FLUSH_SECONDS", above=0.0, at_most=3600.0),
-            buffer_visits=read.required_count("HACS_BUFFER_VISITS"),
-            outcomes=read.required_count("HACS_OUTCOMES"),
             clock=read.clock(),
             metrics=read.address("HACS_METRICS"),
             archives=read.archives(),
@@ -226,10 +205,6 @@ class _Reader:
             shown = without_login(value)
             raise _wrong(name, shown, f"the URL of a web archive ({problem})")
         return value
-
-    def optional_text(self, name: str) -> str | None:
-        value = self.value(name)
-        return None if value is None or value == "" else self.text(name)
 
     def choice(self, name: str, allowed: tuple[str, ...]) -> str:
         value = self.value(name)
@@ -337,7 +312,6 @@ class _Reader:
             discover=self.discover(),
             random_seed=self.seed("HACS_RANDOM_SEED"),
             instant=self.instant(base),
-            update_value=self.number("HACS_UPDATE_VALUE", above=0.0),
         )
 
     def instant(self, base: Path) -> InstantOptions | None:

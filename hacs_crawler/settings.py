@@ -25,7 +25,7 @@ DOWNLOAD_MAXSIZE = 32 * 1024 * 1024
 DOWNLOADER_MIDDLEWARES = {"hacs_crawler.middlewares.slow_encoding.SlowEncodingMiddleware": 585}
 
 HACS_RENDER = "auto" if find_spec("scrapy_playwright") else "never"
-HACS_RENDER_SECONDS = 90  # with the pauses between what a page asks for
+PLAYWRIGHT_DEFAULT_NAVIGATION_TIMEOUT = 90_000  # ms, with the pauses between what a page asks for
 
 TELNETCONSOLE_ENABLED = False
 COOKIES_ENABLED = False

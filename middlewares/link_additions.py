@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Iterable, Iterator
 from datetime import UTC, datetime
 from typing import Any
 
-from scrapy import Request, Spider, signals
+from scrapy import Request, Spider
 from scrapy.crawler import Crawler
 from scrapy.http import HtmlResponse, Response
 
@@ -35,7 +35,6 @@ class LinkAdditionsMiddleware:
         self._session = Session.of(crawler)
         self._controls = Controls(crawler, self._session)
         self._revisits = Revisits(crawler, self._session)
-        crawler.signals.connect(self._revisits.log_what_is_left, signals.spider_closed)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> LinkAdditionsMiddleware:
@@ -87,7 +86,7 @@ class LinkAdditionsMiddleware:
     ) -> Iterator[Any]:
         """Let requests that follow from a page take over what is said of it; see `Output`."""
         del spider
-        output = Output(response, self._session, self._revisits)
+        output = Output(response, self._session)
         for entry in result:
             yield output.note(entry)
         output.end()
@@ -97,7 +96,7 @@ class LinkAdditionsMiddleware:
     ) -> AsyncIterator[Any]:
         """Do the same for callbacks that are asynchronous generators."""
         del spider
-        output = Output(response, self._session, self._revisits)
+        output = Output(response, self._session)
         async for entry in result:
             yield output.note(entry)
         output.end()

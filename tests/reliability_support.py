@@ -20,7 +20,6 @@ from servers import Site
 PAGES = 60
 PROMPT = {
     "HACS_FLUSH_VISITS": 5,
-    "HACS_FLUSH_SECONDS": 0.1,
     "DOWNLOAD_DELAY": 0.02,
     "LOG_LEVEL": "DEBUG",
 }

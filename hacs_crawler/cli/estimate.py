@@ -30,9 +30,9 @@ def estimate(
     """Fit the prior, and estimate every page's rate anew with it.
 
     Of all pages of the state, as the first log line says. Wanted after a change of HACS_ESTIMATOR or
-    HACS_FADE_DAYS (the end of the next crawl does it too), and to bring all pages within
-    HACS_LINK_BYTES. Crawls may go on meanwhile. A run that was stopped (Ctrl-C) or killed goes on where
-    it was when it is started again with the same settings; with --dask it begins anew.
+    HACS_FADE_DAYS (the end of the next crawl does it too). Crawls may go on meanwhile. A run that
+    was stopped (Ctrl-C) or killed goes on where it was when it is started again with the same settings;
+    with --dask it begins anew.
     """
     del every  # earlier versions asked for it
     with opened_shards(settings, shard, dask, writes=True) as (config, shards), _signals() as asked:

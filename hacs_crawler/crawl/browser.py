@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import logging
+import math
 import shutil
 import time
 from collections.abc import Coroutine
@@ -40,7 +41,8 @@ MOST_REQUESTS: Final = 200
 """What a page asks for beyond is not sent."""
 QUIET_SECONDS: Final = 10.0
 """So long a page that goes on loading, as chats and tickers do, is waited for to fall silent, or a third
-of HACS_RENDER_SECONDS where that is less."""
+of what a page may take where that is less."""
+PAGE_SECONDS: Final = 30.0
 START_SECONDS: Final = 60.0
 CLOSING_SECONDS: Final = 5.0
 NOT_LOADED: Final = frozenset({"image", "media", "font", "texttrack"})
@@ -91,8 +93,7 @@ class Browser:
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
         self._session = Session.of(crawler)
-        config = self._session.config
-        self._seconds = config.render_seconds if config is not None else 0.0
+        self._seconds = _page_seconds(crawler.settings)
         self._quiet_seconds = min(QUIET_SECONDS, self._seconds / 3)
         self._downloads = Downloads(crawler)
         self._handler: Any = None
@@ -132,7 +133,7 @@ class Browser:
     async def render(self, request: Request) -> Response:
         """Return a page as a browser shows it, with what it has in links once it has fallen silent.
 
-        Raises BrowserMissingError, RenderingError where the page takes longer than HACS_RENDER_SECONDS,
+        Raises BrowserMissingError, RenderingError where the page takes longer than it may,
         crashes, or cannot be reached, and IgnoreRequest where it redirects to what robots.txt forbids.
         """
         async with self._room:
@@ -295,6 +296,15 @@ class Browser:
             return True
         await asyncio.sleep(seconds)
         return False
+
+
+def _page_seconds(settings: BaseSettings) -> float:
+    """Return how long a page may take: as long as the project lets Playwright's pages, else 30 s."""
+    with suppress(TypeError, ValueError):
+        milliseconds = settings.getfloat("PLAYWRIGHT_DEFAULT_NAVIGATION_TIMEOUT")
+        if 0.0 < milliseconds < math.inf:
+            return milliseconds / 1000
+    return PAGE_SECONDS
 
 
 async def _started(crawler: Crawler) -> Any:

@@ -87,7 +87,7 @@ class InstantTier:
         if budget is not None and self._spent >= budget and self._spent > controls:
             explored_pages = explored(budget, self._ranking.explore)
             together = np.concatenate(self._chosen)
-            self.price = price_of(together, explored_pages, self._ranking.update_value)
+            self.price = price_of(together, explored_pages, self._options.update_value)
 
     def begin_round(self) -> None:
         """Begin a round of all pages: what the tier has visited is missing in its budget."""

@@ -7,7 +7,6 @@ from typing import Any
 from scrapy import Request
 from scrapy.http import Response
 
-from hacs_crawler.crawl.revisits import Revisits
 from hacs_crawler.crawl.session import Session
 from hacs_crawler.links import page_id_of
 from hacs_crawler.outcome import Outcome
@@ -16,10 +15,8 @@ from hacs_crawler.outcome import Outcome
 class Output:
     """What one callback yields for one response."""
 
-    def __init__(self, response: Response, session: Session, revisits: Revisits) -> None:
-        self._response = response
+    def __init__(self, response: Response, session: Session) -> None:
         self._session = session
-        self._revisits = revisits
         request = response.request
         self._request = request
         self._arm = None if request is None else request.meta.get("hacs_arm")
@@ -51,5 +48,3 @@ class Output:
         if self._session.asked is not None and isinstance(outcome, Outcome):
             page_id = page_id_of(outcome.url)
             self._session.asked.note_output(page_id, items=self._items, requests=self._requests)
-        callback = getattr(request.callback, "__name__", "parse")
-        self._revisits.note_answer(self._response, callback)

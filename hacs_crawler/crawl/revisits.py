@@ -9,7 +9,6 @@ from typing import Final
 import numpy as np
 from scrapy import Request, Spider
 from scrapy.crawler import Crawler
-from scrapy.http import Response
 
 from hacs_crawler.config import Config
 from hacs_crawler.crawl.asked import (
@@ -21,7 +20,6 @@ from hacs_crawler.crawl.asked import (
     used_callbacks,
 )
 from hacs_crawler.crawl.discovery import Discovery
-from hacs_crawler.crawl.scrapy_internals import wake
 from hacs_crawler.crawl.session import Session
 from hacs_crawler.exceptions import StateError
 from hacs_crawler.ranking.plan import plan_of_usable
@@ -40,17 +38,12 @@ class Choice:
     """Which pages are to be visited again, best first, and which no longer can be."""
 
     requests: list[Request] = field(default_factory=list)
-    after_form: list[Request] = field(default_factory=list)
-    """Those behind a form that is posted again."""
     behind_form: int = 0
-    """How many were passed over because no form is posted again for them."""
+    """How many were passed over because a form was posted on the way to them."""
     damaged: int = 0
     """Of how many the record of how they were asked for is damaged."""
     gone: list[tuple[int, str]] = field(default_factory=list)
     """Ids and callbacks of pages whose callback the spider no longer has."""
-
-    def __len__(self) -> int:
-        return len(self.requests) + len(self.after_form)
 
 
 class Revisits:
@@ -59,7 +52,6 @@ class Revisits:
     def __init__(self, crawler: Crawler, session: Session) -> None:
         self._crawler = crawler
         self._session = session
-        self._after_form: list[Request] = []
         self._discovery = Discovery(crawler, session)
 
     async def requests(self) -> AsyncIterator[Request]:
@@ -94,45 +86,14 @@ class Revisits:
                 "mended, when the spider comes across them",
                 counted(choice.damaged, "record"),
             )
-        self._keep_for_later(choice)
+        if choice.behind_form:
+            logger.info(
+                "%d known pages were first reached after a form was posted and are not visited again",
+                choice.behind_form,
+            )
         session.stats.count("revisits", len(choice.requests))
         for request in [*choice.requests, *new]:
             yield request
-
-    def note_answer(self, response: Response, callback: str) -> None:
-        """Have the pages behind a form asked for, once the callback that was named has run."""
-        config = self._session.config
-        if not self._after_form or config is None or callback != config.revisit_after:
-            return
-        waiting, self._after_form = self._after_form, []
-        session_key = response.meta.get("cookiejar")
-        for request in waiting:
-            if session_key is not None:
-                request.meta["cookiejar"] = session_key
-        self._session.stats.count("revisits", len(waiting))
-        if self._session.ranker is not None:
-            for request in waiting:
-                self._session.ranker.enqueue_request(request)
-            wake(self._crawler)
-
-    def log_what_is_left(self) -> None:
-        """Say how many pages behind a form were not asked for, as their callback never ran."""
-        if self._after_form and self._session.config is not None:
-            logger.warning(
-                "%d known pages behind a form were not visited again: the callback %s, which "
-                "HACS_REVISIT_AFTER names, did not run",
-                len(self._after_form),
-                self._session.config.revisit_after,
-            )
-
-    def _keep_for_later(self, choice: Choice) -> None:
-        self._after_form = choice.after_form
-        if choice.behind_form:
-            logger.info(
-                "%d known pages were first reached after a form was posted and are not visited again: "
-                "set HACS_REVISIT_AFTER to the callback after which they may be",
-                choice.behind_form,
-            )
 
 
 def _sites(state: State, spider_name: str) -> set[int]:
@@ -166,20 +127,19 @@ def _chosen(state: State, config: Config, spider: Spider, now: float) -> Choice:
     while True:
         plan, *_ = plan_of_usable(page_ids, rows, state, options, now, limit)
         choice = Choice()
-        may_be_after_form = config.revisit_after is not None
         for start in range(0, len(plan), PAGES_A_CALL):
             ids = plan.page_ids[start : start + PAGES_A_CALL].tolist()
             asked = read_asked(state, spider.name, ids)
             for page_id, how in ((one, asked.get(one)) for one in ids):
-                if len(choice) >= number:
+                if len(choice.requests) >= number:
                     break
                 if how is None:
                     choice.damaged += 1
-                elif how.after_form and not may_be_after_form:
+                elif how.after_form:
                     choice.behind_form += 1
                 else:
                     _choose(choice, page_id, how, callbacks, spider)
-        if len(choice) >= number or len(plan) < limit:
+        if len(choice.requests) >= number or len(plan) < limit:
             break
         limit *= 4
     forget_asked(state, spider.name, [page_id for page_id, _ in choice.gone])
@@ -193,8 +153,6 @@ def _choose(
     request = request_of(asked, spider) if is_used else None
     if request is None:
         choice.gone.append((page_id, asked.callback))
-    elif asked.after_form:
-        choice.after_form.append(request)
     else:
         choice.requests.append(request)
 

@@ -57,6 +57,10 @@ logger = safe_logger(__name__)
 
 CLOSE_REASON = "hacs_error"
 MINUTE = 60.0
+FLUSH_SECONDS = 2.0
+"""The longest that a visit waits to be written while the state can be reached."""
+BUFFER_VISITS = 10_000
+"""How many visits wait in memory while it cannot; beyond them the oldest are given up."""
 PROGRESS_SECONDS = 10.0
 MANY_PAGES = 20_000  # take some seconds to be estimated anew
 
@@ -263,8 +267,8 @@ class Session:
             state,
             self._worker,
             count=config.flush_visits,
-            seconds=config.flush_seconds,
-            limit=config.buffer_visits,
+            seconds=FLUSH_SECONDS,
+            limit=BUFFER_VISITS,
             on_recorded=self._note_recorded,
             on_error=self._note_state_error,
         )
@@ -489,7 +493,7 @@ def _renewed(state: State, config: Config) -> Kept:
 
 
 def _bound_and_judge(state: State, config: Config) -> Drift | None:
-    outcomes = state.bound_outcomes(config.outcomes)
+    outcomes = state.bound_outcomes()
     options = config.ranking
     model = options.model(state.estimation)
     return drift_of(state, model, outcomes, is_corrected=options.calibration)

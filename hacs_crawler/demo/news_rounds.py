@@ -48,7 +48,6 @@ HACS_POLICY = "interest"
 HACS_BUDGET = {budget}
 HACS_CONTROLS = 0
 HACS_CALIBRATION = False
-HACS_FLUSH_SECONDS = 0.1
 
 # The clock is fast: a second is {speed:g} seconds of demo time, and these are real minutes
 os.environ.setdefault("{variable}", str(Path(__file__).with_name("{clock}")))

@@ -143,7 +143,7 @@ def hubs_now(tier: Tier, state: State, options: RankingOptions, now: float) -> H
     rows, _ = without_future(state, tier.page_ids, state.rows(tier.page_ids), now)
     alone = replace(options, siblings=False)
     candidates = candidates_from(tier.page_ids, rows, now, state.estimation, alone)
-    score = InterestScore(tier, options.update_value)(candidates)
+    score = InterestScore(tier, options.instant.update_value)(candidates)
     value = np.where(rows["not_before"] > now, 0.0, score)
     return Hubs(tier, value, candidates.days_since_visit)
 
@@ -180,7 +180,7 @@ def with_hubs(options: RankingOptions, state: State, now: float) -> RankingOptio
     arms, instant = options.experiment.arms, options.instant
     if instant is None or not any(arm.policy.score is interest for arm in arms):
         return options
-    score = InterestScore(learned(read_tier(instant), state, instant, now), options.update_value)
+    score = InterestScore(learned(read_tier(instant), state, instant, now), instant.update_value)
     new = tuple(
         replace(arm, policy=replace(arm.policy, score=score))
         if arm.policy.score is interest

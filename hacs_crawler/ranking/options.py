@@ -17,6 +17,7 @@ _LIMITS: Final = {
     "minutes": (0.001, 1440.0),
     "links_per_day": (0.001, 1e6),
     "explore": (0.0, 0.5),
+    "update_value": (0.001, 1e6),
 }
 
 
@@ -27,7 +28,7 @@ class InstantOptions:
     Hubs with a score below `threshold` are left out. Rounds of the tier are `minutes` apart; they take
     the `share` of the budget, or None: as much as they are worth. `links_per_day` is taken for the mean
     rate of hubs before any was seen. `explore` is the share of the tier's visits for the hubs that were
-    not visited for longest.
+    not visited for longest. An update of any other page is worth `update_value` links of a hub.
     """
 
     file: Path
@@ -36,6 +37,7 @@ class InstantOptions:
     share: float | None = None
     links_per_day: float = 24.0
     explore: float = 0.05
+    update_value: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +50,7 @@ class RankingOptions:
     visited at most (None: all), `explore` the share of it for pages of which least is known,
     `control_share` (HACS_CONTROLS) that for control visits, `discover` that for pages never seen; with
     None these come before all others, as start requests do of which nothing is known. `instant` is the
-    tier of hubs, and an update of any other page is worth as much as `update_value` links of a hub.
+    tier of hubs.
     """
 
     experiment: Experiment
@@ -63,7 +65,6 @@ class RankingOptions:
     discover: float | None = None
     random_seed: int | None = None
     instant: InstantOptions | None = None
-    update_value: float = 1.0
 
     @property
     def leaves_out(self) -> bool:

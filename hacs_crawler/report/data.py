@@ -27,7 +27,15 @@ from hacs_crawler.report.overview import (
 )
 from hacs_crawler.report.pages import chances, gaps_between_updates, load_pages, page_data, rounded
 from hacs_crawler.report.runs import yields
-from hacs_crawler.state import UPDATED, Ids, Outcomes, State, describe, trusted_sources
+from hacs_crawler.state import (
+    MOST_OUTCOMES,
+    UPDATED,
+    Ids,
+    Outcomes,
+    State,
+    describe,
+    trusted_sources,
+)
 from hacs_crawler.statistics import reliability
 from hacs_crawler.utils.arrays import FloatArray
 from hacs_crawler.utils.progress import Progress
@@ -71,7 +79,7 @@ def report_data(
         "size": {
             "bytes": state.store.size_bytes(),
             "outcomes": len(outcomes),
-            "mostOutcomes": config.outcomes,
+            "mostOutcomes": MOST_OUTCOMES,
         },
         "together": (
             round(state.estimation.togetherness.overall, 2)

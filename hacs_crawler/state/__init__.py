@@ -42,6 +42,7 @@ from hacs_crawler.state.outcome_jsonl import (
     read_outcomes,
 )
 from hacs_crawler.state.outcome_log import (
+    MOST_OUTCOMES,
     SEEN,
     UPDATED,
     Label,
@@ -84,6 +85,7 @@ from hacs_crawler.state.varying import forget_varying, learn_varying, read_varyi
 
 __all__ = [
     "LONGEST_LINE_BYTES",
+    "MOST_OUTCOMES",
     "PAGES_A_CALL",
     "RECORD",
     "ROW",

@@ -41,14 +41,13 @@ def open_state(
     namespace: str,
     base: Path,
     estimation: Estimation,
-    link_bytes: int | None = None,
     *,
     reads_only: bool = False,
 ) -> State:
     """Open the state at `url`, see `open_store`; `close` it when done."""
     store = open_store(url, namespace, base, reads_only=reads_only)
     try:
-        return State(store, estimation, link_bytes)
+        return State(store, estimation)
     except BaseException:
         store.close()
         raise

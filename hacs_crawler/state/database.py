@@ -20,13 +20,14 @@ from hacs_crawler.model import (
 from hacs_crawler.state.codec import decode_page, decode_pages, encode_page, encode_row
 from hacs_crawler.state.estimation import Estimation, baselines_of, histories
 from hacs_crawler.state.outcome_log import (
+    MOST_OUTCOMES,
     Label,
     Outcomes,
     label_of,
     sorted_outcomes,
     sound,
 )
-from hacs_crawler.state.page import Page, Updates, Visit, bound_links, copy_of, merge_pages
+from hacs_crawler.state.page import Page, Updates, Visit, copy_of, merge_pages
 from hacs_crawler.state.recorded import Recorded, merged, on_their_sites, outcome_record
 from hacs_crawler.state.samples import sample_of_revisited
 from hacs_crawler.state.siblings import read_togetherness, refit_togetherness
@@ -63,22 +64,18 @@ class Restored:
 
 @dataclass(frozen=True, slots=True)
 class Reestimated:
-    """How many pages got another rate (or keep less of their links), and how many are damaged."""
+    """How many pages got another rate, and how many are damaged."""
 
     changed: int
     damaged: int
 
 
 class State:
-    """Records visits into a store and reads from it. Used from one thread at a time.
+    """Records visits into a store and reads from it. Used from one thread at a time."""
 
-    Of the links of a page that is written, as much is kept as fits into `link_bytes`; None is no limit.
-    """
-
-    def __init__(self, store: Store, estimation: Estimation, link_bytes: int | None = None) -> None:
+    def __init__(self, store: Store, estimation: Estimation) -> None:
         self.store = store
         self.estimation = estimation
-        self.link_bytes = link_bytes
         self.read_prior()
 
     def close(self) -> None:
@@ -147,8 +144,6 @@ class State:
             by_time = sorted(advanced, key=lambda index: visits[index].at)
             found = on_their_sites([recorded[index] for index in by_time], self.store)
             recorded.update(zip(by_time, found, strict=True))
-            for page in after.values():
-                self._bound_links(page)
             self._estimate(after.values())
             return after
 
@@ -182,7 +177,6 @@ class State:
                     if present is None
                     else merge_pages(present, given[page_id])
                 )
-                self._bound_links(page)
                 is_new.pop(page_id, None)
                 if page != present:
                     after[page_id], is_new[page_id] = page, present is None
@@ -194,7 +188,7 @@ class State:
         return Restored(sum(written), written.count(False), len(damaged))
 
     def reestimate(self, page_ids: Sequence[int]) -> Reestimated:
-        """Estimate the rates of pages anew, and keep less of their links where there are too many.
+        """Estimate the rates of pages anew.
 
         Writes only pages that this changes, or that an older version wrote in another way. Raises as
         `record`.
@@ -208,10 +202,9 @@ class State:
             changed.difference_update(base)
             after = {page_id: replace(page) for page_id, page in base.items() if page is not None}
             rates = {page_id: page.rate for page_id, page in after.items()}
-            narrowed = {page_id for page_id, page in after.items() if self._bound_links(page)}
             self._estimate(after.values())
             for page_id, rate in rates.items():
-                if page_id not in narrowed | outdated and isclose(
+                if page_id not in outdated and isclose(
                     after[page_id].rate, rate, rel_tol=_SAME_RATE
                 ):
                     del after[page_id]
@@ -246,7 +239,7 @@ class State:
             found = found[is_sound]
         return found
 
-    def bound_outcomes(self, most: int) -> Outcomes:
+    def bound_outcomes(self, most: int = MOST_OUTCOMES) -> Outcomes:
         """Forget the oldest outcome records where there are a tenth more than `most`, or more.
 
         Returns those that are left, as `outcomes` does.
@@ -362,9 +355,6 @@ class State:
             f"{len(base)} pages were changed by other processes {_TRIES} times while being written"
         )
         raise StateUnavailableError(msg)
-
-    def _bound_links(self, page: Page) -> bool:
-        return self.link_bytes is not None and bound_links(page, self.link_bytes)
 
     def _estimate(self, pages: Iterable[Page]) -> None:
         self.estimation.estimate(list(pages))

@@ -14,10 +14,10 @@ from hacs_crawler.exceptions import StateError
 from hacs_crawler.state.address import open_state, sqlite_path
 from hacs_crawler.state.database import PAGES_A_CALL, State
 from hacs_crawler.state.estimation import Estimation
-from hacs_crawler.state.reestimation import Run, how_of, keep_followed, new_run
+from hacs_crawler.state.reestimation import Run, keep_followed, new_run
 from hacs_crawler.state.store import Part
 
-StateArguments = tuple[str, str, Path, Estimation, int | None]
+StateArguments = tuple[str, str, Path, Estimation]
 """What `open_state` takes: address, namespace, where a relative path starts, estimation, link bytes."""
 
 PAGES_A_PART: Final = 100_000
@@ -50,7 +50,7 @@ def estimated_on(
         new_run(state)
         parts = max(cluster.cores, -(-count // PAGES_A_PART))
         tasks += [(arguments, (one, parts)) for one in range(parts)]
-    run, left = Run(how_of(shards[0][1])), len(tasks)
+    run, left = Run(shards[0][1].estimation.note()), len(tasks)
     for _, (pages, changed, damaged) in cluster.mapped(_estimated, tasks):
         run = replace(
             run,

@@ -44,6 +44,8 @@ records of earlier versions, which did not count them. `flags` has SEEN where th
 UPDATED where there was what HACS_UPDATES says is an update, and in its upper six bits the page's churn
 as estimated then, see `churn_of`.
 """
+MOST_OUTCOMES: Final = 1_000_000
+"""How many records a state keeps."""
 SEEN: Final = 1
 UPDATED: Final = 2
 _CHURN_SHIFT: Final = 2

@@ -22,7 +22,7 @@ FOLLOWED: Final = "estimated"
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """How far a run has come, and what it estimates with (`how`; see `how_of`).
+    """How far a run has come, and what it estimates with (`how`; see `Estimation.note`).
 
     The store's batches up to the one that ends with the page `after` are done, of the next one the pages
     whose ids are not above `done`. The numbers are of pages.
@@ -34,11 +34,6 @@ class Run:
     pages: int = 0
     changed: int = 0
     damaged: int = 0
-
-
-def how_of(state: State) -> dict[str, Any]:
-    """Return what pages are estimated with, as it is noted in the state."""
-    return state.estimation.note() | {"link_bytes": state.link_bytes}
 
 
 def stopped_run(state: State) -> Run | None:
@@ -63,10 +58,10 @@ def stopped_run(state: State) -> Run | None:
     )
     if not all(isinstance(one, int) and -(2**63) <= one < 2**63 for one in numbers):
         raise damaged
-    if run.how != how_of(state):
+    if run.how != state.estimation.note():
         logger.info(
             "beginning anew: the run that was stopped after %d pages had another estimator, fading, "
-            "prior, HACS_UPDATES or HACS_LINK_BYTES",
+            "prior or HACS_UPDATES",
             run.pages,
         )
         return None
@@ -78,7 +73,7 @@ def new_run(state: State) -> Run:
     """Fit the prior, use it from now on, and return a run that begins."""
     state.refit_prior()
     state.read_prior()
-    return Run(how_of(state))
+    return Run(state.estimation.note())
 
 
 def advanced(
@@ -141,6 +136,6 @@ def follow_prior(
     state.read_prior()
     if state.estimation == before and is_followed(state):
         return None
-    run = stopped_run(state) or Run(how_of(state))
+    run = stopped_run(state) or Run(state.estimation.note())
     run, _ = advanced(state, run, on_progress, is_asked_to_stop)
     return run

@@ -182,9 +182,7 @@ def test_a_signal_that_is_ignored_stops_nothing(
         signal.signal(signal.SIGINT, before)
 
 
-@pytest.mark.parametrize(
-    "change", ["HACS_ESTIMATOR=cho", "HACS_FADE_DAYS=30", "HACS_LINK_BYTES=64", "the prior"]
-)
+@pytest.mark.parametrize("change", ["HACS_ESTIMATOR=cho", "HACS_FADE_DAYS=30", "the prior"])
 def test_with_another_way_of_estimating_it_begins_anew_and_says_so(
     change: str,
     folder: Path,
@@ -235,15 +233,6 @@ def test_a_damaged_note_is_named(folder: Path, caplog: pytest.LogCaptureFixture)
     store.close()
     assert on_sqlite(folder).exit_code == 1
     assert "the note 'estimate' in the state is damaged, remove it" in caplog.messages[-1]
-
-
-def test_links_are_brought_within_their_bound(folder: Path) -> None:
-    assert on_sqlite(folder, "HACS_LINK_BYTES=64").exit_code == 0
-    store = sqlite_state(folder)
-    pages = pages_of(store).values()
-    assert {page.link_level for page in pages} == {0, 1}
-    assert all(len(page.links) * page.links.itemsize <= 64 for page in pages)
-    store.close()
 
 
 def test_of_an_empty_state_nothing_is_estimated(

@@ -369,7 +369,7 @@ def test_a_page_requested_twice_at_once_is_known_both_times(
                 outcome = response.meta["hacs"]
                 self.logger.info("known %s first %s", outcome.is_known, outcome.is_first)
     """
-    settings = {"CONCURRENT_REQUESTS": 4, "DOWNLOAD_DELAY": 1.5, "HACS_FLUSH_SECONDS": 0.1}
+    settings = {"CONCURRENT_REQUESTS": 4, "DOWNLOAD_DELAY": 1.5, "HACS_FLUSH_VISITS": 1}
     crawl = spider(code).run(RANDOMIZE_DOWNLOAD_DELAY=False, **settings)
     assert "known True first True" in crawl.log
     assert "known True first False" in crawl.log

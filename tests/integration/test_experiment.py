@@ -154,11 +154,3 @@ def test_a_correction_that_the_state_keeps_is_applied(
     last = outcomes_of(project)[0][len(before) + len(after) :]
     assert len(last) == len(NAMES)
     assert last["p"].tolist() == last["raw_p"].tolist()
-
-
-def test_the_record_is_bounded(
-    site: Site, project: Project, crawl_authors: Callable[..., Crawl]
-) -> None:
-    crawl_authors("-a", "level=homepage")
-    project.crawl([url_of(site, name) for name in NAMES], "-a", "level=homepage", HACS_OUTCOMES=5)
-    assert 5 <= len(outcomes_of(project)[0]) < 24

@@ -80,7 +80,7 @@ class Runs:
         given = {
             "HACS_STATE": self._project.state,
             "HACS_RENDER": "auto",
-            "HACS_RENDER_SECONDS": 12,
+            "PLAYWRIGHT_DEFAULT_NAVIGATION_TIMEOUT": 12_000,
             "PLAYWRIGHT_LAUNCH_OPTIONS": json.dumps(LAUNCH),
             "ROBOTSTXT_OBEY": True,
             "RETRY_ENABLED": False,
@@ -239,7 +239,7 @@ def test_a_page_that_hangs_or_crashes_the_browser_costs_its_visit_and_nothing_el
     scripted.links["/app/1"] = ["/a"]
     runs.set_mark(path, PageMark(Verdict.BROWSER))
     runs.set_mark("/app/1", PageMark(Verdict.BROWSER))
-    crawl = runs(path, "/app/1", HACS_RENDER_SECONDS=20)
+    crawl = runs(path, "/app/1", PLAYWRIGHT_DEFAULT_NAVIGATION_TIMEOUT=20_000)
     assert f"failed {scripted.url}{path}" in crawl.log
     assert seen(crawl) == {"/app/1": (1, "nothing new")}
     assert crawl.stat("hacs/render/failed") == 1

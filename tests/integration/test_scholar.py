@@ -129,23 +129,6 @@ def test_new_links_are_found_reported_and_not_found_again(site: Site, project: P
     assert project.crawl(seeds).items[0]["is_update"] is False
 
 
-def test_of_a_page_with_few_bytes_for_links_new_ones_are_found_and_old_ones_are_not(
-    site: Site, project: Project
-) -> None:
-    seeds, old = [f"{site.url}/~ada/"], [f"old{number}.pdf" for number in range(20)]
-    site.set("/~ada/", *old)
-    project.crawl(seeds)
-    assert project.crawl(seeds, HACS_LINK_BYTES=100).items[0]["is_update"] is False
-    site.set("/~ada/", *old, "new.pdf")
-    page, publication = project.crawl(seeds, HACS_LINK_BYTES=100).items
-    assert (page["is_update"], page["new_links"]) == (True, 1)
-    assert publication["url"] == f"{site.url}/~ada/new.pdf"
-    assert project.crawl(seeds).items[0]["is_update"] is False
-    known = project.page(seeds[0])
-    assert known is not None
-    assert (known.link_level, len(known.links)) == (1, 21)
-
-
 def test_the_closing_line_compares_what_was_predicted_with_what_was_found(
     site: Site, project: Project, write_state: Callable[..., None]
 ) -> None:

@@ -29,7 +29,7 @@ from wayback_support import (
 )
 
 SITES = [f"http://foo.edu/~{name}/" for name in "abcdef"]
-SLOW = {"HACS_MEMENTOS_PER_MINUTE": 3_000, "HACS_FLUSH_VISITS": 5, "HACS_FLUSH_SECONDS": 0.05}
+SLOW = {"HACS_MEMENTOS_PER_MINUTE": 3_000, "HACS_FLUSH_VISITS": 5}
 URL = SITES[0]
 PAUSE = {"HACS_ARCHIVE_PAUSE_SECONDS": 60}
 LONGEST_END_SECONDS = 30
@@ -173,9 +173,9 @@ def test_nothing_is_lost_while_redis_is_away(bootstrap: Bootstrap, tmp_path: Pat
     folder = tmp_path / "redis"
     folder.mkdir()
     bootstrap.project.state = f"redis://127.0.0.1:{port}/0"
-    impatient = "import hacs_crawler.crawl.session as session\nsession.RETRY_SECONDS = 0.2"
+    small = "import hacs_crawler.crawl.session as session\nsession.BUFFER_VISITS = 30"
     with redis_server(folder, "--appendonly", "yes", "--appendfsync", "always", port=port):
-        process = bootstrap.start(SITES, before=impatient, **SLOW, HACS_BUFFER_VISITS=30)
+        process = bootstrap.start(SITES, before=small, **SLOW)
         wait_for(lambda: len(bootstrap.archive.asks("memento")) >= 30, process)
     log = read_until(process, "next try in")
     with redis_server(folder, "--appendonly", "yes", port=port):

@@ -108,16 +108,6 @@ def test_a_page_seen_once_has_gained_nothing_in_no_time(state: State) -> None:
     assert links_gained(Page(NEWS), NOW) == (0.0, 0.0)
 
 
-def test_where_few_links_are_kept_as_many_are_taken_to_have_come_as_there_must_have_been() -> None:
-    state = State(MemoryStore(), Estimation(), link_bytes=400)
-    state.record(visits(NEWS, (DAY, 10), (0, 2010)))
-    page = state.load([page_id_of(NEWS)])[page_id_of(NEWS)]
-    assert page.link_level > 2
-    gained, days = links_gained(page, NOW)
-    assert days == 1.0
-    assert gained == pytest.approx(2000, rel=0.5)
-
-
 def test_a_hub_never_seen_is_taken_for_as_busy_as_its_tier(
     state: State, options: RankingOptions
 ) -> None:
@@ -236,6 +226,7 @@ def test_the_list_is_read_only_where_some_arm_goes_by_it(
     [
         ("a.txt", InstantOptions(Path("/base/a.txt"))),
         ({"list": "/b.txt", "share": 0.3}, InstantOptions(Path("/b.txt"), share=0.3)),
+        ({"list": "/b", "update_value": 3}, InstantOptions(Path("/b"), update_value=3.0)),
         (
             '{"list": "a.txt", "minutes": 2, "share": "by value", "threshold": 0.6}',
             InstantOptions(Path("/base/a.txt"), threshold=0.6, minutes=2.0),

@@ -41,7 +41,6 @@ def test_what_was_acknowledged_is_whole_in_the_state_and_the_next_crawl_does_the
     settings = {
         "HACS_NAMESPACE": namespace,
         "HACS_FLUSH_VISITS": 3,
-        "HACS_FLUSH_SECONDS": 0.05,
     }
     killed = project.crawl(
         urls,

@@ -11,7 +11,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hacs_crawler.links.keys import page_id_of
-from hacs_crawler.links.urls import fingerprint
 from hacs_crawler.model import DEFAULT_PRIOR
 from hacs_crawler.state.codec import ROW
 from hacs_crawler.state.database import Reestimated, Restored, State
@@ -257,44 +256,6 @@ def test_pages_are_streamed_and_damaged_ones_told_apart(store: Store) -> None:
     assert found.count(None) == 1
 
 
-def links(first: int, number: int) -> frozenset[int]:
-    return frozenset(fingerprint(str(one)) for one in range(first, first + number))
-
-
-def test_a_page_that_is_written_keeps_as_much_of_its_links_as_it_may(store: Store) -> None:
-    state = State(store, Estimation(), link_bytes=64)
-    state.record([Visit(URLS[0], 1 * DAY, links=links(0, 20))])
-    (recorded,) = state.record([Visit(URLS[0], 2 * DAY, links=links(0, 30))])
-    page = loaded(store, URLS[0])
-    assert recorded.new_links == links(20, 10)
-    assert (page.link_level, len(page.links), page.last_update) == (2, 30, 2 * DAY)
-
-
-def test_a_bound_that_is_set_or_taken_away_makes_no_link_look_new(store: Store) -> None:
-    day = 0
-    for link_bytes in (None, 64, 256, None):
-        state = State(store, Estimation(), link_bytes)
-        for _ in range(2):
-            day += 1
-            (recorded,) = state.record([Visit(URLS[0], day * DAY, links=links(0, 100))])
-            assert not recorded.updated
-    assert loaded(store, URLS[0]).link_level > 2
-
-
-def test_pages_of_another_state_are_bounded_and_estimated_by_what_is_then_known(
-    new_store: Callable[[], Store],
-) -> None:
-    whole = state_of(new_store())
-    whole.record([Visit(URLS[0], day * DAY, links=links(0, 9 * day)) for day in range(1, 9)])
-    (page,) = whole.pages()
-    assert page is not None
-    store = new_store()
-    assert State(store, Estimation(), link_bytes=64).restore([page]) == Restored(1, 0, 0)
-    found = loaded(store, URLS[0])
-    assert len(found.links) * found.links.itemsize <= 64
-    assert found.rate == pytest.approx(Estimation().rate_per_day(found))
-
-
 def history(number: int) -> list[Visit]:
     return [
         visit(url, day, *range(day // (2 + place)))
@@ -349,14 +310,6 @@ def test_reestimating_counts_damaged_pages_and_leaves_them_alone(store: Store) -
     store.write([Change(key, 0, b"\1\0\0\0\1\0\0\0", np.zeros(1, ROW).tobytes())])
     assert state_of(store).reestimate([key]) == Reestimated(0, 1)
     assert store.load([key])[key] == b"\1\0\0\0\1\0\0\0"
-
-
-def test_reestimating_brings_links_within_their_bound(store: Store) -> None:
-    state_of(store).record([Visit(URLS[0], DAY, links=links(0, 30))])
-    bounded = State(store, Estimation(), link_bytes=64)
-    assert bounded.reestimate([page_id_of(URLS[0])]) == Reestimated(1, 0)
-    assert loaded(store, URLS[0]).link_level == 2
-    assert bounded.reestimate([page_id_of(URLS[0])]) == Reestimated(0, 0)
 
 
 class CountingStore:

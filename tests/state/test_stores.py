@@ -22,6 +22,8 @@ from hacs_crawler.links import page_id_of
 from hacs_crawler.state import memory, sqlite
 from hacs_crawler.state.address import open_store
 from hacs_crawler.state.codec import ROW, encode_page, encode_row
+from hacs_crawler.state.database import State
+from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.state.outcome_log import OUTCOME, Outcomes, sorted_outcomes
 from hacs_crawler.state.page import Page, Visit, merge
 from hacs_crawler.state.store import Change, Store
@@ -172,6 +174,15 @@ def test_more_outcome_records_than_one_read_brings(store: Store) -> None:
     assert len(kept(store)) == 60_000
     store.trim_outcomes(80)
     assert len(kept(store)) == 40_000
+
+
+def test_the_oldest_records_are_forgotten_once_there_are_a_tenth_too_many(store: Store) -> None:
+    state = State(store, Estimation())
+    store.add_outcomes(records(*((5, second) for second in range(11))))
+    assert len(state.bound_outcomes(10)) == len(kept(store)) == 11
+    store.add_outcomes(records((5, 11)))
+    assert len(state.bound_outcomes(10)) == len(kept(store)) == 10
+    assert min(kept(store)) == (5, 2)
 
 
 def test_a_store_says_how_large_it_is(store: Store) -> None:
