@@ -199,5 +199,5 @@ def _is_list(spider: Spider | None) -> bool:
 def _p(last_visit: int | None, rate_per_day: float, log_sd: float, at: int) -> float:
     if last_visit is None:
         return 1.0
-    elapsed = elapsed_days(at / DAY, last_visit / DAY, 0.0)
+    elapsed = elapsed_days(at / DAY, last_visit / DAY)
     return float(predictive_probability(rate_per_day, log_sd, elapsed))

@@ -72,8 +72,8 @@ class Adaptation:
         self._on_change = on_change
         self._take_room = take_room
         self.is_on = ranks_anew(config)
-        # what is explored, or never seen, has a share of its own and the lowest or highest scores
-        self._may_swap = not config.ranking.explore and config.ranking.discover is None
+        # what was never seen has a share of its own and the lowest or highest scores
+        self._may_swap = config.ranking.discover is None
         self._threshold = config.ranking.thresholds()[0]
         self._is_over = False
         self._is_ranking = False

@@ -16,7 +16,6 @@ from hacs_crawler.exceptions import ConfigError, StateError
 from hacs_crawler.ranking.instant import Hubs, due, hubs_now, price_of, read_tier
 from hacs_crawler.ranking.options import InstantOptions, RankingOptions
 from hacs_crawler.ranking.policies import Floats
-from hacs_crawler.ranking.selection import explored
 from hacs_crawler.state import State
 from hacs_crawler.utils.text import safe_logger
 
@@ -85,9 +84,8 @@ class InstantTier:
         self._spent += len(p) + controls
         budget = self.main_round(self._ranking).budget
         if budget is not None and self._spent >= budget and self._spent > controls:
-            explored_pages = explored(budget, self._ranking.explore)
             together = np.concatenate(self._chosen)
-            self.price = price_of(together, explored_pages, self._options.update_value)
+            self.price = price_of(together, self._options.update_value)
 
     def begin_round(self) -> None:
         """Begin a round of all pages: what the tier has visited is missing in its budget."""

@@ -122,7 +122,7 @@ def _chosen(state: State, config: Config, spider: Spider, now: float) -> Choice:
     is_known = rows["visits"] > 0
     page_ids, rows = page_ids[is_known], rows[is_known]
     callbacks = used_callbacks(state, spider.name)
-    options = replace(config.ranking, budget=None, explore=0.0)
+    options = replace(config.ranking, budget=None)
     choice, limit = Choice(), number + SPARE
     while True:
         plan, *_ = plan_of_usable(page_ids, rows, state, options, now, limit)

@@ -56,7 +56,7 @@ def window(
     p = np.zeros(units.size)
     moving = rates.per_day > 0
     p[np.searchsorted(units, rates.units[moving])] = update_probability(
-        rates.per_day[moving], elapsed_days(day, rates.tau[moving], horizon_days)
+        rates.per_day[moving], elapsed_days(day + horizon_days, rates.tau[moving])
     )
     return Window(units, p, history.capture_days[first:last][::-1][latest])
 

@@ -103,8 +103,8 @@ def answer(config: Config, state: State, now: float) -> Verdict:
 
 
 def known_pages(config: Config, state: State, now: float) -> KnownPages:
-    """Return the pages seen, with p as it is now, whatever HACS_ELAPSED_FROM and HACS_HORIZON_DAYS."""
-    options = replace(config.ranking, elapsed_from="visit", horizon_days=0.0)
+    """Return the pages seen, with p as it is now, whatever HACS_ELAPSED_FROM."""
+    options = replace(config.ranking, elapsed_from="visit")
     ids, rows = read_rows(state, now=now)
     is_seen = rows["visits"] > 0
     ids, rows = ids[is_seen], rows[is_seen]

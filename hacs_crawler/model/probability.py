@@ -8,20 +8,16 @@ from numpy.typing import ArrayLike
 from hacs_crawler.utils.arrays import FloatArray
 
 
-def elapsed_days(
-    now_day: ArrayLike, reference_day: ArrayLike, horizon_days: float = 0.0
-) -> FloatArray:
-    """Elapsed time e = (now + horizon) - reference, in days, at least 0. Shapes broadcast.
+def elapsed_days(now_day: ArrayLike, reference_day: ArrayLike) -> FloatArray:
+    """Elapsed time e = now - reference, in days, at least 0. Shapes broadcast.
 
     reference_day is the last visit, or tau, the last known update, under the paper's rule; nan
     means that there is none yet, and gives inf. A reference in the future (clocks that disagree)
-    gives 0. Raises ValueError for a horizon that is negative or not a number.
+    gives 0.
     """
-    if not horizon_days >= 0:
-        raise ValueError(f"horizon_days must be at least 0, not {horizon_days}")
     now = np.asarray(now_day, dtype=np.float64)
     reference = np.asarray(reference_day, dtype=np.float64)
-    days = np.maximum(now + horizon_days - reference, 0.0)
+    days = np.maximum(now - reference, 0.0)
     return np.where(np.isnan(reference), math.inf, days)
 
 

@@ -12,7 +12,6 @@ from hacs_crawler.model import SHARED_UPDATES, is_trend
 from hacs_crawler.ranking.candidates import Correct, Places
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.policies import Floats
-from hacs_crawler.ranking.selection import explored
 from hacs_crawler.state import VISITS_OF_A_RATE, Estimation, Rows, State, heard_kinds
 from hacs_crawler.utils.arrays import BoolArray
 from hacs_crawler.utils.times import DAY
@@ -59,13 +58,12 @@ class Bounds:
     rows: Rows
     estimation: Estimation
     now: float
-    until: float
     shared: float
     correct: Correct | None
 
     def of(self, rows: Rows) -> Floats:
         """Return the bound of each row."""
-        days = np.maximum(self.until - rows["last_visit"], 0.0) * ((1.0 + _SLACK) / DAY)
+        days = np.maximum(self.now - rows["last_visit"], 0.0) * ((1.0 + _SLACK) / DAY)
         expected = self._rates(rows["visits"], rows["rate"]) * days
         expected[(rows["visits"] == 0) | is_trend(rows["log_sd"])] = np.inf
         expected += self.shared
@@ -111,7 +109,7 @@ class Bounds:
         """Return which pages may have that bound before correction, if they do not wait or fail."""
         # columns of their own first: faster than computing with parts of rows
         visits, last_visit = rows["visits"].copy(), rows["last_visit"].copy()
-        seconds = np.maximum(self.until - last_visit, 0.0)
+        seconds = np.maximum(self.now - last_visit, 0.0)
         seconds *= self._rates(visits, rows["rate"].copy())
         may: BoolArray = seconds >= (raw - self.shared) * (DAY / (1.0 + _SLACK))
         may |= visits == 0
@@ -147,7 +145,6 @@ def bounds_of(
         rows=rows,
         estimation=state.estimation,
         now=now,
-        until=now + options.horizon_days * DAY,
         shared=float(_expected(SHARED_UPDATES)) if options.counts_siblings else 0.0,
         correct=correct,
     )
@@ -166,7 +163,6 @@ def may_be_bounded(options: RankingOptions, state: State, known: int, most: int)
         and not others
         and arm.policy.is_by_p
         and not (arm.policy.uses_threshold and options.threshold)
-        and not explored(options.budget, options.explore)
         and options.elapsed_from == "visit"
         and not (arm.policy.uses_signals and heard_kinds(state.store))
     )

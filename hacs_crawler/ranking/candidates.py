@@ -49,10 +49,8 @@ def candidates_from(  # noqa: PLR0913 - all that p is made of
     last_update = np.where(is_visited, rows["last_update"] / DAY, np.nan)
     now_day = now / DAY
     is_since_visit = options.elapsed_from == "visit"
-    since_update = elapsed_days(now_day, last_update, 0.0)
-    elapsed = elapsed_days(
-        now_day, last_visit if is_since_visit else last_update, options.horizon_days
-    )
+    since_update = elapsed_days(now_day, last_update)
+    elapsed = elapsed_days(now_day, last_visit if is_since_visit else last_update)
     has_update = rows["updates"] > 0
     if evidence is None:
         evidence = evidence_of(rows, estimation, options)
@@ -72,7 +70,7 @@ def candidates_from(  # noqa: PLR0913 - all that p is made of
     return Candidates(
         page_ids=page_ids,
         rate_per_day=rate,
-        days_since_visit=elapsed_days(now_day, last_visit, 0.0),
+        days_since_visit=elapsed_days(now_day, last_visit),
         days_since_update=np.where(has_update, since_update, np.inf),
         p=raw_p if correct is None else np.where(is_visited, correct(raw_p), raw_p),
         raw_p=raw_p,

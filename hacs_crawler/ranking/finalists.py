@@ -22,7 +22,7 @@ from hacs_crawler.ranking.candidates import (
 )
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.policies import Candidates, Floats
-from hacs_crawler.ranking.selection import explored, foremost, scored
+from hacs_crawler.ranking.selection import foremost, scored
 from hacs_crawler.ranking.signals import read_signals
 from hacs_crawler.ranking.site_groups import groups_of
 from hacs_crawler.rendering import Costs, read_costs
@@ -99,7 +99,7 @@ def _of_all(  # noqa: PLR0917 - what candidates are made of, and which
 ) -> Finalists:
     """Return the finalists after ranking every page."""
     judged = _judged(page_ids, rows, state, options, now, correct)
-    best = _best(judged.arms, judged.score, rows["visits"], options, limit)
+    best = _best(judged.arms, judged.score, options, limit)
     alone, few = replace(options, siblings=False), np.take(rows, best)
     candidates = candidates_from(
         page_ids[best], few, now, state.estimation, alone, costs=judged.costs
@@ -187,7 +187,7 @@ def merged(parts: Sequence[Finalists], options: RankingOptions, limit: int | Non
     candidates = taken(joined([part.candidates for part in parts]), order)
     arms = np.concatenate([part.arms for part in parts])[order]
     score = np.concatenate([part.score for part in parts])[order]
-    best = _best(arms, score, candidates.visits, options, limit)
+    best = _best(arms, score, options, limit)
     return Finalists(
         candidates=taken(candidates, best),
         arms=arms[best],
@@ -207,11 +207,7 @@ def correction_of(state: State, options: RankingOptions) -> Correct | None:
 
 def most_of(options: RankingOptions, limit: int | None) -> list[int | None]:
     """Return how many of each arm's pages may be chosen by their score; None: all."""
-    found = []
-    for budget in options.budgets():
-        is_cut = limit is not None and not explored(budget, options.explore)
-        found.append(min(budget or limit, limit) if is_cut and limit else budget)
-    return found
+    return [min(budget or limit, limit) if limit else budget for budget in options.budgets()]
 
 
 def _part(candidates: Candidates, score: Floats, places: Places) -> Finalists:
@@ -310,23 +306,17 @@ def _blocks(sites: NDArray[np.integer], options: RankingOptions) -> Iterator[Pla
 def _best(
     arms: NDArray[np.integer],
     score: Floats,
-    visits: NDArray[np.integer],
     options: RankingOptions,
     limit: int | None,
 ) -> Places:
     """Return the places of the pages that may be chosen, ascending."""
     parts = []
-    numbers = zip(most_of(options, limit), options.budgets(), strict=True)
-    for arm, (most, budget) in enumerate(numbers):
+    for arm, most in enumerate(most_of(options, limit)):
         places = np.flatnonzero(arms == arm)
         if most is None or most >= len(places):
             parts.append(places)
             continue
-        mine = -score[places]
-        parts.append(places[foremost((mine,), most)])
-        if explored(budget, options.explore):
-            # of those that fewer than a budget's worth precede some may be chosen by either order
-            parts.append(places[foremost((visits[places], mine), most)])
+        parts.append(places[foremost(-score[places], most)])
     return np.unique(np.concatenate(parts))
 
 

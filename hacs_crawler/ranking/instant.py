@@ -164,12 +164,12 @@ def due(hubs: Hubs, price: float, most: int, explore: int) -> Places:
     return np.concatenate([chosen, longest[:explore]])
 
 
-def price_of(p: Floats, explored: int, update_value: float) -> float:
+def price_of(p: Floats, update_value: float) -> float:
     """Return what the last visit of a round was worth, in links: the price of a visit.
 
-    `p` are those of the pages chosen, one at least; `explored` of them were not chosen for it.
+    `p` are those of the pages chosen, one at least.
     """
-    return update_value * float(update_index(np.sort(p)[min(explored, len(p) - 1)]))
+    return update_value * float(update_index(p.min()))
 
 
 def with_hubs(options: RankingOptions, state: State, now: float) -> RankingOptions:

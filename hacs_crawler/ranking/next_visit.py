@@ -17,7 +17,7 @@ from hacs_crawler.ranking.instant import with_hubs
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.plan import Plan, plan_of
 from hacs_crawler.ranking.policies import Candidates
-from hacs_crawler.ranking.selection import explored, scored
+from hacs_crawler.ranking.selection import scored
 from hacs_crawler.ranking.signals import read_signals
 from hacs_crawler.rendering import read_costs
 from hacs_crawler.state import Ids, Rows, State
@@ -132,7 +132,7 @@ def _last_within(plan: Plan, arm: int, options: RankingOptions) -> tuple[float, 
     if budget is None or len(taken.p) < budget:
         return -math.inf, None
     score = scored(options.experiment.arms[arm].policy, taken)
-    best = np.argsort(-score, kind="stable")[: budget - explored(budget, options.explore)]
+    best = np.argsort(-score, kind="stable")[:budget]
     if not len(best):
         return math.inf, None
     return float(score[best[-1]]), float(taken.p[best[-1]])

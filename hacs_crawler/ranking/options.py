@@ -44,23 +44,20 @@ class InstantOptions:
 class RankingOptions:
     """How pages are ranked and chosen; field `x` is setting `HACS_X`, `experiment` HACS_POLICY too.
 
-    `elapsed_from` is "visit" or "update": where e starts. `horizon_days` is added to e. With `siblings`
-    p takes into account what was seen of a site's other pages; e since the update is the paper's own
-    rule, which does not. Pages with a p below `threshold` are left out, `budget` is how many are
-    visited at most (None: all), `explore` the share of it for pages of which least is known,
-    `control_share` (HACS_CONTROLS) that for control visits, `discover` that for pages never seen; with
-    None these come before all others, as start requests do of which nothing is known. `instant` is the
-    tier of hubs.
+    `elapsed_from` is "visit" or "update": where e starts. With `siblings` p takes into account what was
+    seen of a site's other pages; e since the update is the paper's own rule, which does not. Pages with
+    a p below `threshold` are left out, `budget` is how many are visited at most (None: all),
+    `control_share` (HACS_CONTROLS) the share of it for control visits, `discover` that for pages never
+    seen; with None these come before all others, as start requests do of which nothing is known.
+    `instant` is the tier of hubs.
     """
 
     experiment: Experiment
     elapsed_from: str = "visit"
-    horizon_days: float = 0.0
     siblings: bool = True
     calibration: bool = True
     threshold: float = 0.0
     budget: int | None = None
-    explore: float = 0.0
     control_share: float = 0.0
     discover: float | None = None
     random_seed: int | None = None
@@ -117,7 +114,6 @@ class RankingOptions:
                 estimator=estimation.estimator,
                 fade_days=estimation.fade_days,
                 elapsed_from=self.elapsed_from,
-                horizon_days=self.horizon_days,
                 siblings=self.siblings,
                 updates=estimation.updates,
             )

@@ -19,7 +19,7 @@ from hacs_crawler.ranking.finalists import SHARD_BITS, Counts, Finalists, finali
 from hacs_crawler.ranking.instant import with_hubs
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.policies import Candidates, Floats
-from hacs_crawler.ranking.selection import best_places, explored
+from hacs_crawler.ranking.selection import best_places
 from hacs_crawler.state import (
     PAGES_A_CALL,
     ROW,
@@ -362,9 +362,7 @@ def _winners(
     shares = zip(options.budgets(), options.controls(controls), strict=True)
     for number, (budget, most) in enumerate(shares):
         places = np.flatnonzero(finalists.arms == number)
-        share = explored(budget, options.explore)
-        score, visits = finalists.score[places], candidates.visits[places]
-        best = places[best_places(score, visits, budget, share, limit)]
+        best = places[best_places(finalists.score[places], budget, limit)]
         of_best = taken(candidates, best)
         worth = control_worth(of_best.p, of_best.churning, of_best.visits, of_best.updates)
         asked_twice, kept = controlled(worth, budget, most)

@@ -45,32 +45,15 @@ def scored(policy: Policy, candidates: Candidates) -> Floats:
     return np.nan_to_num(score.astype(np.float64), nan=-np.inf, posinf=np.inf, neginf=-np.inf)
 
 
-def explored(budget: int | None, explore: float) -> int:
-    """Return how many visits of a budget go to the pages with the fewest visits."""
-    return math.floor(explore * budget + 1e-9) if budget else 0
-
-
-def best_places(
-    score: Floats, visits: Places, budget: int | None, share: int, limit: int | None = None
-) -> Places:
+def best_places(score: Floats, budget: int | None, limit: int | None = None) -> Places:
     """Return the places of the pages to be visited, best first, `limit` of them at most.
 
-    `share` of the budget goes to the pages with the fewest visits among those that would not be chosen
-    by score. Ties keep their order. Takes time in proportion to the number of scores where few are
-    chosen.
+    Ties keep their order. Takes time in proportion to the number of scores where few are chosen.
     """
     number = len(score)
-    if budget is None or number <= budget:
-        return _first((-score,), number if limit is None else min(limit, number))
-    chosen = _first((-score,), budget - share)
-    if share:
-        is_left = np.ones(number, np.bool_)
-        is_left[chosen] = False
-        others = np.flatnonzero(is_left)
-        least_known = _first((visits[others], -score[others]), share)
-        chosen = np.sort(np.concatenate([chosen, others[least_known]]))
-        chosen = chosen[np.argsort(-score[chosen], kind="stable")]
-    return chosen[:limit]
+    most = min(some for some in (budget, limit, number) if some is not None)
+    places = foremost(-score, most)
+    return places[np.lexsort((places, -score[places]))]
 
 
 def for_unseen(budget: int | None, discover: float | None) -> int | None:
@@ -161,7 +144,6 @@ class Selection(Generic[T]):
         self._pools = [
             _Pool[T](
                 budget,
-                explored(budget, options.explore),
                 most,
                 for_unseen(budget, options.discover),
             )
@@ -251,11 +233,8 @@ class Selection(Generic[T]):
 class _Pool(Generic[T]):
     """The entries of one arm that may be chosen, in the order of their arrival."""
 
-    def __init__(
-        self, budget: int | None, share: int, controls: int, for_unseen: int | None = None
-    ) -> None:
+    def __init__(self, budget: int | None, controls: int, for_unseen: int | None = None) -> None:
         self._budget = budget
-        self._share = share
         self._controls = controls
         self._for_unseen = for_unseen
         self._entries: list[T] = []
@@ -270,12 +249,9 @@ class _Pool(Generic[T]):
         together, scores = self._joined()
         if self._for_unseen is not None:
             kinds = _unseen_and_seen(together)
-            best = [kind[foremost((-scores[kind],), self._budget)] for kind in kinds]
+            best = [kind[foremost(-scores[kind], self._budget)] for kind in kinds]
             return self._keep(_among(np.concatenate(best), len(scores)), together, scores)
-        kept = foremost((-scores,), self._budget)
-        if self._share:
-            least_known = foremost((together.visits, -scores), self._budget)
-            kept = np.union1d(kept, least_known)
+        kept = foremost(-scores, self._budget)
         return self._keep(_among(kept, len(scores)), together, scores)
 
     @property
@@ -294,7 +270,7 @@ class _Pool(Generic[T]):
         """Return the chosen entries, and those that can no longer be; forget both."""
         candidates, score = self._joined()
         if self._budget is None or self._for_unseen is None:
-            places = best_places(score, candidates.visits, self._budget, self._share)
+            places = best_places(score, self._budget)
         else:
             places = self._of_both_kinds(candidates, score, self._budget, is_last=is_last)
         best = taken(candidates, places)
@@ -307,7 +283,6 @@ class _Pool(Generic[T]):
         chosen = Chosen(entries, best.page_ids, *numbers, best.churn, asked_twice)
         if self._budget is not None:
             self._budget -= number + chosen.controls
-            self._share = min(self._share, self._budget)
             self._controls -= chosen.controls
         if self._for_unseen is not None:
             self._for_unseen -= int(np.count_nonzero(best.visits == 0))
@@ -327,9 +302,7 @@ class _Pool(Generic[T]):
         if is_last:
             of_seen = min(len(seen), budget - of_unseen)
             of_unseen = min(len(unseen), budget - of_seen)
-        explored = min(self._share, of_seen)
-        first = best_places(score[seen], candidates.visits[seen], of_seen, explored)
-        newest = _first((-score[unseen],), of_unseen)
+        first, newest = foremost(-score[seen], of_seen), foremost(-score[unseen], of_unseen)
         both = np.sort(np.concatenate([unseen[newest], seen[first]]))
         return both[np.argsort(-score[both], kind="stable")]
 
@@ -363,21 +336,11 @@ def _those(entries: Sequence[T], places: NDArray[np.bool_]) -> list[T]:
     return [entries[place] for place in np.flatnonzero(places).tolist()]
 
 
-def _first(keys: Sequence[NDArray[np.generic]], count: int) -> Places:
-    """Return the first `count` places in ascending order of the keys, the first of them foremost."""
-    places = foremost(keys, count)
-    return places[np.lexsort((places, *(key[places] for key in reversed(keys))))]
-
-
-def foremost(keys: Sequence[NDArray[np.generic]], count: int) -> Places:
-    """Return the same places in no particular order; ties of all keys go to the lowest places."""
-    number = len(keys[0])
-    if count <= 0 or count >= number:
-        return np.arange(max(0, min(count, number)))
-    last = np.partition(keys[0], count - 1)[count - 1]
-    sure = np.flatnonzero(keys[0] < last)
-    tied = np.flatnonzero(keys[0] == last)
-    left = count - len(sure)
-    rest = [key[tied] for key in keys[1:]]
-    tied = tied[foremost(rest, left)] if rest else tied[:left]
-    return np.concatenate([sure, tied])
+def foremost(key: Floats, count: int) -> Places:
+    """Return the places of the `count` lowest keys, in no order; ties go to the lowest places."""
+    if count <= 0 or count >= len(key):
+        return np.arange(max(0, min(count, len(key))))
+    last = np.partition(key, count - 1)[count - 1]
+    sure = np.flatnonzero(key < last)
+    tied = np.flatnonzero(key == last)
+    return np.concatenate([sure, tied[: count - len(sure)]])

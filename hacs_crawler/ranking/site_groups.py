@@ -42,7 +42,7 @@ def groups_of(found: Reaching, rows: Rows, most: int) -> Iterator[Group]:
     is_seen = rows["visits"][found.places] > 0
     unseen, seen = np.flatnonzero(~is_seen), np.flatnonzero(is_seen)
     # only the best of them can be chosen
-    unseen = np.sort(unseen[foremost((-found.bound[unseen],), most)])
+    unseen = np.sort(unseen[foremost(-found.bound[unseen], most)])
     if len(unseen):
         yield Group(found.places[unseen], found.bound[unseen], found.places[unseen])
     if not len(seen):

@@ -120,12 +120,10 @@ def _settings(config: Config) -> list[tuple[str, str]]:
         "HACS_ESTIMATOR": estimation.estimator,
         "HACS_FADE_DAYS": f"{estimation.fade_days:g}",
         "HACS_ELAPSED_FROM": options.elapsed_from,
-        "HACS_HORIZON_DAYS": f"{options.horizon_days:g}",
         "HACS_SIBLINGS": str(options.siblings),
         "HACS_CALIBRATION": str(options.calibration),
         "HACS_THRESHOLD": f"{options.threshold:g}",
         "HACS_BUDGET": "none" if options.budget is None else str(options.budget),
-        "HACS_EXPLORE": f"{options.explore:g}",
     }
     return list(shown.items())
 

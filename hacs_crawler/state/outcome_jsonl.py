@@ -118,7 +118,6 @@ def from_line(line: bytes) -> Labelled:
         estimator=fields.text("estimator"),
         fade_days=fields.rate_or_infinite("fade_days"),
         elapsed_from=fields.text("elapsed_from"),
-        horizon_days=fields.rate("horizon_days"),
         siblings=fields.switch("siblings"),
         is_predictive=fields.has("is_predictive") and fields.switch("is_predictive"),
         updates=fields.text("updates") if fields.has("updates") else "page",

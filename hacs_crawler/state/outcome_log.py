@@ -62,7 +62,6 @@ _LABEL_KINDS: Final[dict[str, type | tuple[type, ...]]] = {
     "estimator": str,
     "fade_days": (float, int),
     "elapsed_from": str,
-    "horizon_days": (float, int),
     "siblings": bool,
     "is_predictive": bool,
     "updates": str,
@@ -85,7 +84,6 @@ class Label:
     estimator: str
     fade_days: float
     elapsed_from: str
-    horizon_days: float
     siblings: bool
     is_predictive: bool = True
     """Whether p takes into account how uncertain the rate is; not so in labels of versions before."""
@@ -102,12 +100,11 @@ class Label:
         """What p was made of: predictions of one model are calibrated together, whatever the policy."""
         known = ESTIMATORS.get(self.estimator)  # a newer version's state may know others
         fading = f" fade {self.fade_days:g}" if known and known.uses_prior else ""
-        horizon = f" horizon {self.horizon_days:g}" if self.horizon_days else ""
         siblings = " siblings" if self.siblings and self.elapsed_from == "visit" else ""
         predictive = " predictive" if fading and self.is_predictive else ""
         of_site = " new to the site" if self.updates == "site" else ""
         since = f" since {self.elapsed_from}"
-        return f"{self.estimator}{fading}{predictive}{since}{horizon}{siblings}{of_site}"
+        return f"{self.estimator}{fading}{predictive}{since}{siblings}{of_site}"
 
 
 @cache  # asked of every seed, and a crawl has one label an arm

@@ -39,7 +39,7 @@ def history(url: str, number: int) -> list[Visit]:
 @pytest.mark.parametrize(
     "settings",
     [
-        {"HACS_BUDGET": 9, "HACS_EXPLORE": 0.3},
+        {"HACS_BUDGET": 9},
         {"HACS_BUDGET": 8, "HACS_EXPERIMENT": json.dumps({"hacs": 0.5, "last-obs": 0.5})},
     ],
 )

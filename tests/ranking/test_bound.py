@@ -97,7 +97,7 @@ def assert_same_plan(
     st.integers(1, 400),
     st.integers(1, 40),
     st.sampled_from([None, LOWER, HIGHER]),
-    st.tuples(*[st.booleans()] * 5),
+    st.tuples(*[st.booleans()] * 4),
 )
 def test_the_plan_is_that_of_ranking_every_page(
     seed: int,
@@ -106,9 +106,9 @@ def test_the_plan_is_that_of_ranking_every_page(
     correction: Correction | None,
     switches: tuple[bool, ...],
 ) -> None:
-    siblings, of_sites, has_new, has_trends, is_ahead = switches
+    siblings, of_sites, has_new, has_trends = switches
     ids, rows = rows_of(500, seed, sites, new=0.3 * has_new, trends=0.1 * has_trends)
-    chosen = options(budget=budget, siblings=siblings, horizon_days=2.0 * is_ahead, random_seed=1)
+    chosen = options(budget=budget, siblings=siblings, random_seed=1)
     known = state(correction, of_sites)
     for limit in (None, 7):
         assert_same_plan(ids, rows, known, chosen, limit)
@@ -228,7 +228,6 @@ def test_each_page_that_reaches_a_bound_is_found_once(correct: Correct | None) -
     "chosen",
     [
         {"threshold": 0.1},
-        {"explore": 0.5, "budget": 10},
         {"policy": "staleness"},
         {"experiment": {"hacs": 0.5, "last-obs": 0.5}},
         {"elapsed_from": "update"},

@@ -69,8 +69,8 @@ def test_the_plan_is_that_of_one_process_page_by_page(address: str, cluster: Clu
         for chosen, limit, controls in (
             ({"budget": 40}, None, 0),
             ({"budget": 60, "controls": 0.1}, None, 6),
-            ({"budget": 60, "explore": 0.3, "threshold": 0.1}, 20, 0),
-            ({"experiment": {"hacs": 0.5, "random": 0.5}, "budget": 41, "explore": 0.2}, None, 0),
+            ({"budget": 60, "threshold": 0.1}, 20, 0),
+            ({"experiment": {"hacs": 0.5, "random": 0.5}, "budget": 41}, None, 0),
             ({"policy": "last-obs"}, 30, 0),
             ({}, None, 0),
         ):

@@ -51,11 +51,3 @@ def test_p_is_of_the_updates_expected_since_the_last_visit_or_update(
     plan = make_plan(found, options, FIRST + 70 * DAY)
     p = 1 - math.exp(expected(page, since) - expected(page, 10))
     assert plan.p.tolist() == pytest.approx([p], rel=1e-5)
-
-
-def test_a_horizon_looks_further_along_the_trend() -> None:
-    found, page = state()
-    options = Config.from_settings(Settings({"HACS_HORIZON_DAYS": 30})).ranking
-    plan = make_plan(found, options, FIRST + 70 * DAY)
-    p = 1 - math.exp(expected(page, 0) - expected(page, 40))
-    assert plan.p.tolist() == pytest.approx([p], rel=1e-5)

@@ -18,7 +18,7 @@ from hacs_crawler.ranking import finalists as finalists_module
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.plan import Plan, make_plan, plan_of
 from hacs_crawler.ranking.policies import POLICIES, Candidates, Floats
-from hacs_crawler.ranking.selection import Selection, best_places, explored
+from hacs_crawler.ranking.selection import Selection, best_places
 from hacs_crawler.state.codec import ROW
 from hacs_crawler.state.database import State
 from hacs_crawler.state.estimation import Estimation
@@ -131,7 +131,7 @@ def plan(ids: Ids, rows: Rows, chosen: RankingOptions, limit: int | None = None)
 @pytest.mark.parametrize("budget", [None, 40])
 def test_the_order_is_that_of_the_scheduler(policy: str, budget: int | None) -> None:
     ids, rows = rows_of(200)
-    chosen = config(policy=policy, budget=budget, explore=0.2, threshold=0.05, random_seed=7)
+    chosen = config(policy=policy, budget=budget, threshold=0.05, random_seed=7)
     assert plan(ids, rows, chosen).page_ids.tolist() == ranked_by_the_scheduler(ids, rows, chosen)
 
 
@@ -147,28 +147,16 @@ def test_with_an_experiment_each_arm_has_its_policy_and_its_share(budget: int | 
 
 
 @given(
-    st.lists(st.tuples(st.integers(0, 5), st.integers(0, 3)), max_size=50),
+    st.lists(st.integers(0, 5), max_size=50),
     st.none() | st.integers(1, 60),
-    st.floats(0, 1),
     st.none() | st.integers(1, 60),
 )
 def test_choosing_takes_what_sorting_everything_would(
-    pages: list[tuple[int, int]], budget: int | None, explore: float, limit: int | None
+    scores: list[int], budget: int | None, limit: int | None
 ) -> None:
-    rows = np.zeros(len(pages), ROW)
-    rows["rate"], rows["visits"] = np.array(pages, float).reshape(-1, 2).T
-    rows["visits"] += 2
-    rows["last_visit"] = NOW - DAY
-    score, visits = rows["rate"], rows["visits"].astype(np.int64)
-    places = best_places(score, visits, budget, explored(budget, explore), limit)
-    everything = range(len(rows))
-    best = sorted(everything, key=lambda place: -score[place])
-    if budget is not None and budget < len(rows):
-        share = explored(budget, explore)
-        first, others = best[: budget - share], best[budget - share :]
-        least_known = sorted(sorted(others), key=lambda place: (visits[place], -score[place]))
-        best = [place for place in best if place in {*first, *least_known[:share]}]
-    assert places.tolist() == best[:limit]
+    places = best_places(np.array(scores, float), budget, limit)
+    best = sorted(range(len(scores)), key=lambda place: -scores[place])
+    assert places.tolist() == best[:budget][:limit]
 
 
 @pytest.mark.parametrize("experiment", [None, ARMS])
@@ -177,7 +165,7 @@ def test_a_limit_shows_the_beginning_of_the_same_plan(
     experiment: object, budget: int | None
 ) -> None:
     ids, rows = rows_of(120)
-    chosen = config(experiment=experiment, budget=budget, explore=0.3)
+    chosen = config(experiment=experiment, budget=budget)
     whole = plan(ids, rows, chosen)
     part = plan(ids, rows, chosen, limit=10)
     assert part.page_ids.tolist() == whole.page_ids[:10].tolist()
@@ -190,7 +178,7 @@ def test_the_plan_is_the_same_however_many_pages_are_looked_at_at_a_time(
     policy: str, experiment: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ids, rows = rows_of(300)
-    chosen = config(policy=policy, experiment=experiment, budget=90, explore=0.2, threshold=0.05)
+    chosen = config(policy=policy, experiment=experiment, budget=90, threshold=0.05)
     chosen = replace(chosen, random_seed=3)
     together = plan(ids, rows, chosen)
     monkeypatch.setattr(finalists_module, "BLOCK_PAGES", 7)

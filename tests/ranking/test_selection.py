@@ -88,8 +88,8 @@ def test_elapsed_time_runs_from_the_last_visit_unless_told_otherwise() -> None:
 
 
 def test_p_is_the_paper_s_formula() -> None:
-    table = rows({"rate": 0.1, "last_visit": 993 * DAY})
-    facts = candidates_from(np.arange(1), table, NOW, Estimation(), options(horizon_days=3.0))
+    table = rows({"rate": 0.1, "last_visit": 990 * DAY})
+    facts = candidates_from(np.arange(1), table, NOW, Estimation(), options())
     assert facts.p[0] == pytest.approx(1 - np.exp(-0.1 * 10))
 
 
@@ -99,9 +99,7 @@ def test_a_first_visit_of_siblings_does_not_make_a_page_less_likely_to_have_chan
     quiet = {**new, "visits": 2, "last_update": 970 * DAY}
     lately = {**quiet, "last_update": 998 * DAY}
     alone, among_new, among_lately_quiet, among_quiet = (
-        candidates_from(
-            np.arange(len(table)), table, NOW, Estimation(), options(horizon_days=0.0)
-        ).p[0]
+        candidates_from(np.arange(len(table)), table, NOW, Estimation(), options()).p[0]
         for table in (rows(old), *(rows(old, *[one] * 7) for one in (new, lately, quiet)))
     )
     assert among_new == pytest.approx(alone)
@@ -192,14 +190,6 @@ def test_every_entry_is_either_taken_or_dropped_for_a_reason() -> None:
     assert taken.entries == ["d"]
 
 
-def test_exploration_gives_its_share_to_pages_with_the_least_evidence() -> None:
-    table = rows(*({"rate": 1.0 + place, "visits": 9 - place // 2} for place in range(10)))
-    table["visits"][0] = 2
-    chosen = order(table, budget=4, explore=0.25)
-    assert len(chosen) == 4
-    assert set(chosen) == {9, 8, 7, 0}
-
-
 def test_the_budget_holds_over_several_windows() -> None:
     selection: Selection[int] = Selection(options(budget=3))
     taken: list[int] = []
@@ -213,16 +203,15 @@ def test_the_budget_holds_over_several_windows() -> None:
 @given(
     st.lists(st.floats(0, 10), min_size=1, max_size=60),
     st.integers(1, 20),
-    st.floats(0, 1),
     st.integers(1, 60),
 )
 def test_offering_in_chunks_chooses_what_offering_at_once_does(
-    rates: list[float], budget: int, explore: float, size: int
+    rates: list[float], budget: int, size: int
 ) -> None:
     table = rows(*({"rate": rate, "visits": 1 + place % 4} for place, rate in enumerate(rates)))
 
     def chosen(size: int) -> list[int]:
-        selection: Selection[int] = Selection(options(budget=budget, explore=explore))
+        selection: Selection[int] = Selection(options(budget=budget))
         for start in range(0, len(table), size):
             ids = np.arange(start, min(start + size, len(table)))
             selection.offer(ids.tolist(), ids, table[ids], NOW, Estimation())
