@@ -15,7 +15,6 @@ from hacs_crawler.experiment.answer import answer
 from hacs_crawler.experiment.text import sentences
 from hacs_crawler.ranking.calibration import Group, groups
 from hacs_crawler.ranking.plan import Plan, plan_of, plan_of_usable, read_rows
-from hacs_crawler.report.index import INDEXED_PAGES, page_index
 from hacs_crawler.report.overview import (
     INTERVAL_EDGES_DAYS,
     LATELY_DAYS,
@@ -45,14 +44,11 @@ CHANCE_BINS: Final = 20
 CURVE_POINTS: Final = 200
 
 
-def report_data(
-    state: State, config: Config, now: float, limit: int, indexed: int = INDEXED_PAGES
-) -> dict[str, Any]:
+def report_data(state: State, config: Config, now: float, limit: int) -> dict[str, Any]:
     """Return the document; `now` is in seconds since 1970 UTC, every list has `limit` entries at most.
 
-    A state of `indexed` pages at most comes with an index of them all. But for that it does not grow
-    with the number of pages known, though the memory that it takes to make it does. Raises StateError,
-    and ConfigError where a policy does not return one number a page.
+    It does not grow with the number of pages known, though the memory that it takes to make it does.
+    Raises StateError, and ConfigError where a policy does not return one number a page.
     """
     with Progress("report") as progress:
         known = read_rows(state, progress, now)
@@ -67,8 +63,7 @@ def report_data(
     )
     pages = load_pages(state, listed, now)
     place = {page_id: number for number, page_id in enumerate(pages)}
-    is_indexed = len(known[0]) <= indexed
-    chance = chances(state, config.ranking, known[0] if is_indexed else listed, known, now)
+    chance = chances(state, config.ranking, listed, known, now)
     return {
         "now": int(now),
         "version": version("hacs-crawler"),
@@ -87,7 +82,6 @@ def report_data(
             else None
         ),
         "pages": page_data(pages, plan, chance, state),
-        "index": page_index(state, known, chance, indexed),
         "plan": _plan(plan, config, limit, place),
         "intervals": _intervals(view, state, now),
         "evidence": {

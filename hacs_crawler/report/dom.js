@@ -1,6 +1,6 @@
 // Elements made of names, attributes and children; text is never parsed as HTML.
 
-let DATA = JSON.parse(document.getElementById("data").textContent);
+const DATA = JSON.parse(document.getElementById("data").textContent);
 const SVG = "http://www.w3.org/2000/svg";
 
 function fill(made, attributes, children) {

@@ -20,20 +20,15 @@ SCRIPTS: Final = (
     "charts.js",
     "tables.js",
     "pages.js",
-    "find.js",
     "sections.js",
     "verdicts.js",
-    "live.js",
     "main.js",
 )
 _PLACE: Final = re.compile(r"\{\{ (\w+) \}\}")
 
 
-def html(data: Mapping[str, Any], live_seconds: float | None = None) -> str:
-    """Return the page. What is in `data` comes into it as JSON, in which no tag can begin or end.
-
-    A page with `live_seconds` asks its server for newer data, `data.json`, as often.
-    """
+def html(data: Mapping[str, Any]) -> str:
+    """Return the page. What is in `data` comes into it as JSON, in which no tag can begin or end."""
     style, style_hash = style_and_hash()
     script = "\n".join(_read(name) for name in SCRIPTS)
     parts = {
@@ -41,9 +36,8 @@ def html(data: Mapping[str, Any], live_seconds: float | None = None) -> str:
         "style_hash": style_hash,
         "script": script,
         "script_hash": _hash(script),
-        "connect": "" if live_seconds is None else "connect-src 'self'; ",
         "unscripted": unscripted(data),
-        "data": embedded(data if live_seconds is None else {**data, "live": live_seconds}),
+        "data": embedded(data),
     }
     return _PLACE.sub(lambda found: parts[found[1]], _read("report.html"))
 
@@ -55,16 +49,14 @@ def style_and_hash(more: str = "") -> tuple[str, str]:
 
 
 def embedded(data: Mapping[str, Any]) -> str:
-    """Return JSON that may stand in a script element: without characters that mean something there."""
-    text = json_text(data)
+    """Return JSON that may stand in a script element: without characters that mean something there.
+
+    Numbers that are not finite have no place in it.
+    """
+    text = json.dumps(data, allow_nan=False, separators=(",", ":"))
     for character in "<>&":
         text = text.replace(character, f"\\u{ord(character):04x}")
     return text
-
-
-def json_text(data: Mapping[str, Any]) -> str:
-    """Return JSON; numbers that are not finite have no place in it."""
-    return json.dumps(data, allow_nan=False, separators=(",", ":"))
 
 
 def _read(name: str) -> str:

@@ -1,6 +1,5 @@
 // What is shown: the overview, or the page that the address names.
 
-const BLANK = byId("all").cloneNode(true); // the overview before anything is drawn in it
 let leftAt = 0; // how far the overview was scrolled when a page was opened
 
 function route() {
@@ -37,10 +36,6 @@ function drawPage(holder, id) {
     showPage(holder, placeOfPage.get(id));
     return shortUrl(P.url[placeOfPage.get(id)]);
   }
-  if (placeInIndex.has(id)) {
-    showIndexed(holder, placeInIndex.get(id));
-    return shortUrl(I.url[placeInIndex.get(id)]);
-  }
   showUnknown(holder, id);
   return "No such page";
 }
@@ -54,12 +49,7 @@ addEventListener("keydown", (event) => {
   if (!byId("one").hidden && event.target.tagName !== "INPUT") location.hash = overviewAddress();
 });
 
-async function draw() {
-  readPages();
-  await readIndex();
-  const all = BLANK.cloneNode(true);
-  all.hidden = byId("all").hidden;
-  byId("all").replaceWith(all);
+function draw() {
   showHeader();
   showFind();
   showPlan();
@@ -71,15 +61,14 @@ async function draw() {
   showState();
 }
 
-async function start() {
+function start() {
   for (const [key, how] of readAddress().told ?? []) asked.set(key, how);
   byId("all").hidden = readAddress().page !== undefined;
-  await draw();
+  draw();
   addEventListener("hashchange", route);
   const { page, section } = readAddress();
   if (page !== undefined) openPage(page);
   else if (section) byId(section)?.scrollIntoView({ behavior: "instant" });
-  if (DATA.live) follow();
 }
 
-const drawn = start();
+start();

@@ -1,12 +1,7 @@
 // Single pages: their columns in tables, and a view of each.
 
-let P = null;
-let placeOfPage = new Map();
-
-function readPages() {
-  P = DATA.pages;
-  placeOfPage = new Map(P.id.map((id, place) => [id, place]));
-}
+const P = DATA.pages;
+const placeOfPage = new Map(P.id.map((id, place) => [id, place]));
 
 function shortUrl(url) {
   const bare = url.replace(/^https?:\/\//i, "");
@@ -56,6 +51,24 @@ const UNTIL = { title: "Left alone until", words: "Not visited before this day, 
 function pageTable(holder, key, name, places, columns) {
   table(holder, { name, key, columns: [PAGE, ...columns], rows: places.map((page) => ({ page })), unit: ["page", "pages"],
     text: (row) => P.url[row.page] });
+}
+
+function showFind() {
+  if (!DATA.counts.known) return leaveEmpty("find", noPages());
+  say("find", `The ${plural(P.id.length, "page")} of this report's lists, the most promising first. Type a part of a URL. Of any other page of the state `,
+    el("code", {}, "hacs show URL"), " tells.");
+  const places = P.id.map((_, place) => place).sort((one, other) => (P.p[other] ?? -1) - (P.p[one] ?? -1));
+  pageTable(tableOf("find"), "find", "Pages in lists", places, [CHANCE, RATE, LAST_VISIT, LAST_UPDATE, VISITS, UPDATES, FAILURES]);
+}
+
+// An address of a page that the report does not know.
+function showUnknown(holder, id) {
+  holder.replaceChildren(
+    backLink(),
+    el("h1", { tabindex: -1 }, "No such page in this report"),
+    el("p", {}, "The page with the number ", el("code", {}, id), " is in none of the report's lists. ", el("code", {}, "hacs show URL"),
+      " tells what the state knows of a page."),
+  );
 }
 
 // The visits of a page: when, whether an update was found, how many links were new, and λ after it.

@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import logging
-import re
-import signal
-import subprocess
-import sys
 import webbrowser
 from pathlib import Path
-from urllib.request import urlopen
 
 import pytest
 from typer.testing import CliRunner, Result
@@ -83,28 +77,3 @@ def test_the_clock_of_the_settings_says_what_time_it_is(
     monkeypatch.syspath_prepend(folder)
     assert report("-s", "HACS_CLOCK=slow_clock.now").exit_code == 0
     assert '"now":1000086400,' in (folder / "hacs-report.html").read_text("utf-8")
-
-
-def test_a_served_report_follows_the_state_until_ctrl_c(folder: Path) -> None:
-    settings = ("-s", "HACS_STATE=sqlite:///state.db")
-    command = [sys.executable, "-m", "hacs_crawler", "report", *settings, "--serve", "--port", "0"]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as serving:
-        assert serving.stderr is not None
-        line = next(line for line in serving.stderr if "http://" in line)
-        address = re.search(r"http://127\.0\.0\.1:\d+/", line)
-        assert address is not None
-        store = open_store("sqlite:///state.db", "hacs", folder)
-        State(store, Estimation()).record([Visit("http://b.example/", 10**9, links=frozenset())])
-        store.close()
-        with urlopen(f"{address[0]}data.json", timeout=60) as answer:
-            assert json.load(answer)["counts"]["known"] == 2
-        serving.send_signal(signal.SIGINT)
-        rest = serving.stderr.read()
-        assert serving.wait(60) == 130
-        assert "Traceback" not in rest
-    assert not list(folder.glob("*.html"))
-
-
-def test_a_served_report_is_not_written(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
-    assert report("--serve", "-o", "other.html").exit_code == 1
-    assert "--serve writes no file" in caplog.text

@@ -41,7 +41,6 @@ def opened(browser: Browser) -> Iterator[Callable[..., Tab]]:
         tab.call("Emulation.setTimezoneOverride", timezoneId=zone)
         tabs.append(tab)
         tab.open(target, fragment)
-        tab.run("drawn.then(() => 1)")
         tab.settle()
         return tab
 

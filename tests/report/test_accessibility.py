@@ -33,11 +33,6 @@ def overview(folder: Path) -> str:
     return html(report_data(busy_state(config), config, NOW, 200))
 
 
-def unindexed(folder: Path) -> str:
-    config = config_of()
-    return html(report_data(busy_state(config, sites=6), config, NOW, 5, 10))
-
-
 def evaluation(folder: Path) -> str:
     write_timelines(folder)
     timelines = read_timelines(*(folder / f"{one}.csv" for one in ("pages", "updates", "captures")))
@@ -73,7 +68,6 @@ def shown(browser: Browser, target: Path, fragment: str, look: str) -> Tab:
     if look == "print":
         tab.call("Emulation.setEmulatedMedia", media="print")
     tab.open(target, fragment)
-    tab.run("typeof drawn === 'undefined' ? 1 : drawn.then(() => 1)")
     return tab
 
 
@@ -84,11 +78,10 @@ def shown(browser: Browser, target: Path, fragment: str, look: str) -> Tab:
         (overview, ""),
         (overview, PAGE),
         (overview, UNKNOWN),
-        (unindexed, ""),
         (evaluation, ""),
         (interest, ""),
     ],
-    ids=["overview", "page", "unknown-page", "unindexed", "evaluation", "interest"],
+    ids=["overview", "page", "unknown-page", "evaluation", "interest"],
 )
 def test_a_page_breaks_no_rule_of_accessibility(
     browser: Browser,
