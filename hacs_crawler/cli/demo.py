@@ -17,10 +17,6 @@ from rich.console import Console
 
 from hacs_crawler.cli.common import ending_in_a_line
 from hacs_crawler.demo.histories import from_timelines, generated
-from hacs_crawler.demo.news import DAYS
-from hacs_crawler.demo.news_rounds import HOUR, SPEED, crawl_news, find_hubs, serve_news
-from hacs_crawler.demo.news_screen import NewsScreen
-from hacs_crawler.demo.news_server import LOG_FILE
 from hacs_crawler.demo.processes import HACS, Interruption, Processes, Signals
 from hacs_crawler.demo.project import REPORT, write_web
 from hacs_crawler.demo.rounds import ENDING_SECONDS, play, read_archive, serve_web, to_be_found
@@ -29,7 +25,6 @@ from hacs_crawler.demo.web import Web
 from hacs_crawler.exceptions import HacsError
 
 AUTHORS: Final = 100
-NEWS_AUTHORS: Final = 24
 SEED: Final = 1
 """Of the first ten webs the one whose result is nearest to the median of a hundred: docs/demo.md."""
 
@@ -41,16 +36,10 @@ def demo(  # noqa: PLR0917 - one for each option
     seconds: Annotated[float, typer.Option(min=1, help="how long it takes, about")] = 60.0,
     rounds: Annotated[
         int | None,
-        typer.Option(min=1, help="how many crawls (with --news: hours), instead of --seconds"),
+        typer.Option(min=1, help="how many crawls, instead of --seconds"),
     ] = None,
-    authors: Annotated[
-        int | None,
-        typer.Option(min=2, help=f"of generated histories; {AUTHORS}, with --news {NEWS_AUTHORS}"),
-    ] = None,
+    authors: Annotated[int, typer.Option(min=2, help="of generated histories")] = AUTHORS,
     seed: Annotated[int, typer.Option(min=0, help="of generated histories")] = SEED,
-    news: Annotated[
-        bool, typer.Option("--news", help="instead: a news site, found from an access log")
-    ] = False,
     keep: Annotated[
         Path | None, typer.Option(help="a new folder for everything, which is not removed")
     ] = None,
@@ -62,17 +51,9 @@ def demo(  # noqa: PLR0917 - one for each option
     spiders, the state, an experiment, the report. See docs/demo.md.
     """
     until = time.monotonic() + seconds
-    screen = NewsScreen(Console(highlight=False))
+    screen = Screen(Console(highlight=False))
     try:
         with ending_in_a_line():
-            if news:
-                if timelines is not None:
-                    raise HacsError("--news: its histories are generated, leave out --timelines")
-                _news(
-                    screen, keep, until, rounds, seed, NEWS_AUTHORS if authors is None else authors
-                )
-                return
-            authors = AUTHORS if authors is None else authors
             web = generated(seed, authors) if timelines is None else from_timelines(timelines)
             source = (
                 f"generated, number {seed}" if timelines is None else f"as {timelines} tells it"
@@ -90,35 +71,6 @@ def demo(  # noqa: PLR0917 - one for each option
     except Interruption as interruption:
         screen.say("\nStopped: nothing of it runs any more.")
         raise typer.Exit(interruption.exit_status) from None
-
-
-def _news(
-    screen: NewsScreen, keep: Path | None, until: float, rounds: int | None, seed: int, authors: int
-) -> None:
-    """Play the demonstration of the instant tier."""
-    with (
-        Signals() as signals,
-        _folders(keep) as (folder, _),
-        Processes(folder, signals) as processes,
-    ):
-        with screen.console.status("reading for two months"):
-            web, address = serve_news(processes, folder, seed, authors)
-        with (folder / LOG_FILE).open(encoding="utf-8") as log:
-            screen.welcome_to_news(web, address, sum(1 for _ in log))
-        with screen.console.status("hacs interest"):
-            hubs = find_hubs(processes, folder, address)
-        screen.listed(address, hubs)
-        left = (until - time.monotonic() - ENDING_SECONDS) * SPEED / HOUR
-        hours = rounds or max(2, min(DAYS * 24, int(left)))
-        with screen.console.status("crawling"):
-            for standing in crawl_news(processes, folder, web, address, hours):
-                screen.hour(standing)
-        screen.news_result(web, standing)
-        with screen.console.status("hacs rank"):
-            ranked = processes.run("rank", *HACS, "rank", "--limit", "5")
-        screen.name("$ hacs rank --limit 5\n" + ranked.rstrip(), "")
-    if keep is not None:
-        screen.name("Everything is kept: try `hacs interest report reads.csv` in", folder)
 
 
 def _play(

@@ -1,9 +1,7 @@
 """The demonstration's clock: weeks pass between two rounds, seconds within one.
 
 The time is in a file, so that the pages served and the crawls that visit them agree on it whatever
-process asks: the second of demo time at which the round began, the real second at which it did, and how
-fast demo time runs from then on: as fast as real time, so that a round's visits lie close together, or
-faster where rounds follow one another by themselves.
+process asks: the second of demo time at which the round began, and the real second at which it did.
 """
 
 from __future__ import annotations
@@ -34,15 +32,15 @@ def now() -> float:
 def read(file: Path) -> float:
     """Return the demo time that a file tells; raises HacsError where it tells none."""
     try:
-        began, really_began, speed = map(float, file.read_text().split())
+        began, really_began = map(float, file.read_text().split())
     except OSError as error:
         raise HacsError(f"{file}: cannot read the clock: {error.strerror}") from error
     except ValueError:
         raise HacsError(f"{file}: no clock of a demonstration") from None
-    return began + speed * max(0.0, time.time() - really_began)
+    return began + max(0.0, time.time() - really_began)
 
 
-def set_to(file: Path, second: float, speed: float = 1.0) -> None:
-    """Let it be that second of demo time now, and time pass so many times as fast as real time."""
+def set_to(file: Path, second: float) -> None:
+    """Let it be that second of demo time now."""
     with replacing(file) as stream:
-        stream.write(f"{second:.3f} {time.time():.3f} {speed:g}\n".encode())
+        stream.write(f"{second:.3f} {time.time():.3f}\n".encode())

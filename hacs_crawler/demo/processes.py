@@ -127,38 +127,6 @@ class Processes:
             raise self._failed(name, process.wait())
         return line
 
-    def begin(self, name: str, *arguments: str) -> None:
-        """Start Python with arguments, to run until `end` or the block's end."""
-        self._signals.check()
-        with self._output(f"{name}.out").open("w", encoding="utf-8") as output:
-            self._start(name, arguments, output, subprocess.DEVNULL)
-
-    def wait_until(self, moment: float) -> None:
-        """Return at that second of `time.monotonic`.
-
-        Raises HacsError where a process has ended meanwhile; Interruption.
-        """
-        while (rest := moment - time.monotonic()) > 0:
-            self._signals.check()
-            self._check_servers("")
-            time.sleep(min(rest, POLL_SECONDS))
-
-    def wait_for(self, name: str, text: str) -> None:
-        """Return when a process has logged that; raises HacsError where one has ended, Interruption."""
-        while text not in self.log(name).read_text(encoding="utf-8", errors="replace"):
-            self.wait_until(time.monotonic() + POLL_SECONDS)
-
-    def end(self, name: str) -> None:
-        """Ask a process that `begin` started to end, and wait for it; raises HacsError, Interruption."""
-        process = self._running[name]
-        process.send_signal(signal.SIGTERM)
-        while process.poll() is None:
-            self._signals.check()
-            time.sleep(POLL_SECONDS)
-        del self._running[name]
-        if process.returncode:
-            raise self._failed(name, process.returncode)
-
     def log(self, name: str) -> Path:
         """Return the file of what a process has logged."""
         return self._output(f"{name}.log")

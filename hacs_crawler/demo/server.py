@@ -31,8 +31,6 @@ NOT_FOUND: Final = Reply(404, GONE, {"Content-Type": HTML})
 
 Site = Callable[[str], Reply]
 """Answers a request, given what follows the host in its URL."""
-Note = Callable[[str, int, str], None]
-"""Is told of each request: what follows the host, the status, and the user agent."""
 
 
 class LiveWeb:
@@ -83,7 +81,6 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         answer = self.server.site(self.path)
-        self.server.note(self.path, answer.status, self.headers.get("User-Agent", "-"))
         self.send_response_only(answer.status)
         for name, value in answer.headers.items():
             self.send_header(name, value)
@@ -100,14 +97,13 @@ class Server(ThreadingHTTPServer):
     def __init__(self, port: int = 0) -> None:
         super().__init__(("127.0.0.1", port), _Handler)
         self.site: Site = lambda _: NOT_FOUND
-        self.note: Note = lambda _path, _status, _agent: None
 
     def handle_error(self, request: object, client_address: object) -> None:
         """Pass over connections that a crawler has cut."""
 
-    def begin(self, site: Site, note: Note | None = None) -> None:
-        """Reply requests from now on, in a thread of its own; `note` is told of each."""
-        self.site, self.note = site, note or self.note
+    def begin(self, site: Site) -> None:
+        """Reply requests from now on, in a thread of its own."""
+        self.site = site
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
 

@@ -62,23 +62,6 @@ def test_both_arms_crawl_round_by_round_and_a_report_is_left(tmp_path: Path) -> 
     assert not list((tmp_path / "tmp").iterdir())
 
 
-@pytest.mark.slow
-def test_the_news_site_is_found_in_the_log_and_visited_every_few_minutes(tmp_path: Path) -> None:
-    process = start(tmp_path / "tmp", "--news", "--rounds", "2", "--keep", str(tmp_path / "kept"))
-    output, errors = process.communicate(timeout=300)
-    assert (process.returncode, errors) == (0, "")
-    (listed,) = re.findall(r"^http\S+ # .* mu=(\S+) sigma=(\S+) worth", output, re.M)
-    assert float(listed[0]) == pytest.approx(-0.9, abs=0.2)
-    assert float(listed[1]) == pytest.approx(0.8, abs=0.2)
-    hours = re.findall(r"^  (\d\d:00) +(\d+) +(\d+) +(\d+) ", output, re.M)
-    assert [hour for hour, *_ in hours] == ["01:00", "02:00"]
-    _, news, _, homes = hours[-1]
-    assert int(news) > 4  # a round of all pages would bring two; a busy machine misses some
-    assert int(homes) >= 4
-    assert (tmp_path / "kept" / "instant.txt").read_text().count("/news/ #") == 1
-    assert not list((tmp_path / "tmp").iterdir())
-
-
 def test_ctrl_c_during_a_round_leaves_nothing(tmp_path: Path) -> None:
     process = start(tmp_path / "tmp", "--rounds", "50")
     assert process.stdout is not None
@@ -114,7 +97,6 @@ def test_a_child_that_fails_ends_it_with_a_line_and_the_end_of_the_childs_log(
     [
         (("--timelines", "{folder}"), "no folder of timelines: there is no pages.csv in it"),
         (("--keep", "{folder}"), "allowed is a new or an empty folder"),
-        (("--news", "--timelines", "{folder}"), "--news: its histories are generated"),
         (("--authors", "9999"), "authors = 9999: allowed is a whole number from 2 to 576"),
     ],
 )
