@@ -44,7 +44,6 @@ BENCHMARKS = {
     "every_page": "--runs 12 --pages 60",
     "rendering": "--runs 2 --pages 50 --apps 10",
     "simulate": f"{FOLDER} --budgets 5",
-    "rounds": f"{FOLDER} --every 7 --budgets 5 --seeds 1",
     "singh": "--pages 3000",
     "site_links": FOLDER,
     "siblings": f"{FOLDER} --seeds 1 --budgets 5 --sites 1 10",

@@ -49,8 +49,6 @@ DEFAULTS: Final[dict[str, Any]] = {
     "HACS_PAGES": "start",
     "HACS_REVISIT": None,
     "HACS_DISCOVER": 0.2,
-    "HACS_SKIP_LISTINGS": False,
-    "HACS_RANK_WINDOW": None,
     "HACS_PLANNER": None,
     "HACS_CONTROLS": 0.02,
     "HACS_ROUND_MINUTES": 60.0,
@@ -90,8 +88,6 @@ class Config:
     ranking: RankingOptions
     pages: Pages
     revisit: Revisit
-    skip_listings: bool
-    rank_window: int | None
     planner: str | None
     """The Dask cluster that makes plans, as `cluster.connected` takes it; None: this process."""
     round_minutes: float
@@ -147,8 +143,6 @@ class Config:
             ranking=read.ranking(base),
             pages=read.pages(),
             revisit=read.revisit(),
-            skip_listings=read.switch("HACS_SKIP_LISTINGS"),
-            rank_window=read.count("HACS_RANK_WINDOW"),
             planner=read.planner(),
             round_minutes=read.number("HACS_ROUND_MINUTES"),
             inner_scheduler=read.text("HACS_INNER_SCHEDULER"),

@@ -135,7 +135,7 @@ class ScholarSpider(Spider):
 
     async def _seed_requests(self, session: Session) -> AsyncIterator[Request]:
         if self.seeds == "state":
-            async for url, meta in planned_seeds(session, self._seed_request):
+            async for url, meta in planned_seeds(session):
                 yield self._seed_request(url, meta)
         else:
             async for url in seeds_of(session, self.seeds):

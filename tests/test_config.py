@@ -67,7 +67,6 @@ def test_an_empty_budget_means_no_limit() -> None:
         ("HACS_THRESHOLD", "much", "at most 1"),
         ("HACS_BUDGET", 0, "at least 1"),
         ("HACS_BUDGET", 1.5, "whole number"),
-        ("HACS_RANK_WINDOW", "-1", "at least 1"),
         ("HACS_RANDOM_SEED", "x", "whole number"),
         ("HACS_LINKS", "some", "all, same-site"),
         ("HACS_LINKS_ALLOW", ["("], "regular expressions"),

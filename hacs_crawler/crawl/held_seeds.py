@@ -15,7 +15,6 @@ from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import DeferredLock
 
 from hacs_crawler.config import Config
-from hacs_crawler.crawl.adaptation import Adaptation
 from hacs_crawler.crawl.asked import read_asked
 from hacs_crawler.crawl.loop import sleep
 from hacs_crawler.crawl.meta import mark_ranked, seed_url
@@ -23,7 +22,6 @@ from hacs_crawler.crawl.page_cache import RETRY_SECONDS
 from hacs_crawler.crawl.seed_queue import SeedQueue
 from hacs_crawler.crawl.session import Session
 from hacs_crawler.exceptions import ConfigError, StateError, StateUnavailableError
-from hacs_crawler.links import page_id_of
 from hacs_crawler.ranking.selection import Selection
 from hacs_crawler.ranking.signals import Signals
 from hacs_crawler.state import Future, Rows
@@ -50,13 +48,11 @@ class HeldSeeds:
         session: Session,
         config: Config,
         queue: SeedQueue,
-        adaptation: Adaptation,
         drop: Callable[[list[Request], str], None],
     ) -> None:
         self._session = session
         self._config = config
         self._queue = queue
-        self._adaptation = adaptation
         self._drop = drop
         self._held: list[Request] = []
         self._page_ids: list[int] = []
@@ -80,8 +76,6 @@ class HeldSeeds:
     @property
     def is_chunk(self) -> bool:
         """Whether so many seeds are held that they are to be ranked before more are read."""
-        if self._config.rank_window:
-            return len(self._held) >= self._config.rank_window
         if self._budget:
             return len(self._held) >= max(self._budget, LEAST_CHUNK)
         return not self.ends_surely and len(self._held) >= MOST_AHEAD
@@ -89,8 +83,6 @@ class HeldSeeds:
     @property
     def most_ahead(self) -> int | None:
         """How many ranked seeds may wait before more are read; None for any number."""
-        if self._config.rank_window:
-            return self._config.rank_window
         return None if self._budget or self.ends_surely else MOST_AHEAD
 
     def add(self, seed: Request, page_id: int) -> None:
@@ -107,10 +99,6 @@ class HeldSeeds:
         """Whether what was ranked is kept for what is left of the budget in the end."""
         return self._selection is not None and self._selection.waits
 
-    def take_room(self) -> bool:
-        """Take a place that is left of the budget; returns whether there was one."""
-        return self._selection is not None and self._selection.take_room()
-
     def drop_all(self) -> None:
         """Leave out what is held or kept: the crawl is over."""
         if self._selection is not None:
@@ -118,7 +106,7 @@ class HeldSeeds:
             self._drop([*others, *(seed for best in kept for seed in best.entries)], "budget")
 
     async def rank(self, *, is_last: bool, is_idle: bool = False) -> None:
-        """Rank what is held; with a budget, release it when `is_last` or a window is full.
+        """Rank what is held; with a budget, release it when `is_last`.
 
         When the crawl `is_idle`, what pages never seen, or the others, left unused is released, too.
         """
@@ -129,13 +117,12 @@ class HeldSeeds:
                     await self._rank()
             finally:
                 self._lock.release()
-        if is_last or self._config.rank_window or not self._budget:
+        if is_last or not self._budget:
             self._release(is_idle=is_idle)
 
     def begin_round(self) -> None:
         """Give each arm its budget anew."""
         self._selection = None
-        self._adaptation.begin_round()
 
     async def _rank(self) -> None:
         held, self._held = self._held, []
@@ -174,7 +161,7 @@ class HeldSeeds:
     async def _leads_on(self, page_ids: list[int]) -> NDArray[np.bool_] | None:
         """Return which pages only lead on to others, None where that does not count."""
         config, spider = self._config, self._session.spider_name
-        if self._session.asked is None or config.skip_listings or not config.ranking.threshold:
+        if self._session.asked is None or not config.ranking.threshold:
             return None
         try:
             asked = await self._session.pages.patiently(read_asked, spider, page_ids)
@@ -221,31 +208,25 @@ class HeldSeeds:
         except Exception as error:  # noqa: BLE001 - a policy is the user's own code
             session.fail(f"{self._config.policy_text} failed: {type(error).__name__}: {error}")
             return False
-        self._adaptation.note_offered(page_ids, rows)
         self._drop(dropped.gone, "gone")
-        self._leave_out(dropped.threshold, "threshold")
-        self._leave_out(dropped.budget, "budget")
+        self._drop(dropped.threshold, "threshold")
+        self._drop(dropped.budget, "budget")
         self._has_ranked = True
         session.stats.count("seeds", len(held))
         session.stats.count("rank_seconds", time.perf_counter() - started)
         return True
 
-    def _leave_out(self, requests: list[Request], reason: str) -> None:
-        if requests:
-            page_ids = (page_id_of(seed_url(request)) for request in requests)
-            self._adaptation.leave_out(page_ids, requests, reason)
-
     def _release(self, *, is_idle: bool) -> None:
-        """Let the chosen seeds be sent: by score, or window by window, all arms at the same pace."""
+        """Let the chosen seeds be sent: by score, or all arms at the same pace."""
         if self._selection is None:
             return
         chosen, others = self._selection.take(is_last=is_idle)
-        self._leave_out(others, "budget")
+        self._drop(others, "budget")
         if self._session.instant is not None:
             for best in chosen:
                 self._session.instant.note_chosen(best.p, best.controls)
         run, release = self._session.run, next(self._releases)
-        is_by_score = len(chosen) == 1 and not self._config.rank_window
+        is_by_score = len(chosen) == 1
         for best, label in zip(chosen, self._session.labels, strict=True):
             number = len(best.entries)
             predictions = best.predictions(label.number, run)
@@ -256,7 +237,6 @@ class HeldSeeds:
             paces = release + (np.arange(number) + 0.5) / max(number, 1)
             orders = -best.score if is_by_score else paces
             self._queue.add(best.entries, orders.tolist())
-            self._adaptation.note_chosen(best.page_ids, best.score, best.entries)
             self._session.stats.count("ranked", number)
 
 

@@ -8,7 +8,7 @@ HACS has the crawl begin with, `meta["hacs_host"]` the host that a page may be a
 signal names, `meta["hacs_of_list"]` and `meta["hacs_list"]` what a sitemap or feed
 names, and `meta["hacs_after_form"]` what was reached after a form was posted.
 `meta["hacs_page"]` is the URL of the page that a request visits; redirects and retries keep it.
-`meta["hacs_unsent"]` marks a seed of a plan until it is sent, `meta["hacs_score"]` says what orders it,
+`meta["hacs_unsent"]` marks a seed of a plan until it is sent,
 `meta["hacs_claimed"]` a request whose page is held for its answer ("released" while it waits to be sent
 again), and `meta["hacs_put_back"]` one whose host wants a pause.
 `meta["hacs_arm"]` is the arm of an experiment that a seed and the requests that follow from it are of.
@@ -122,20 +122,10 @@ def mark_ranked(
 
 
 def planned_meta(
-    url: str,
-    prediction: Prediction,
-    arm: str,
-    *,
-    asked_twice: bool = False,
-    score: tuple[int, float] | None = None,
+    url: str, prediction: Prediction, arm: str, *, asked_twice: bool = False
 ) -> dict[str, Any]:
-    """Return the meta of a seed that was chosen from the whole state, and is not to be ranked again.
-
-    `score` are its page's id and score where these order the seeds, else they go in the order they come.
-    """
+    """Return the meta of a seed that was chosen from the whole state, and is not to be ranked again."""
     meta: dict[str, Any] = {"hacs": prediction, "hacs_unsent": True, "hacs_page": url}
-    if score is not None:
-        meta["hacs_score"] = score
     if asked_twice:
         meta["hacs_control"] = True
     return {**meta, "hacs_arm": arm} if arm else meta
@@ -155,12 +145,6 @@ def leaves_host(request: Request) -> bool:
 def take_unsent_mark(request: Request) -> bool:
     """Return whether a seed was chosen from a plan and not sent yet; its redirects and retries were."""
     return bool(request.meta.pop("hacs_unsent", False))
-
-
-def take_score(request: Request) -> tuple[int, float] | None:
-    """Return the page id and the score of a planned seed, which has them no longer."""
-    score: tuple[int, float] | None = request.meta.pop("hacs_score", None)
-    return score
 
 
 def take_put_back_mark(request: Request) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from itertools import count
 from typing import Any, Final
 
@@ -16,7 +15,6 @@ from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
 from hacs_crawler.config import Config
-from hacs_crawler.crawl.adaptation import Adaptation
 from hacs_crawler.crawl.backlog import Backlog
 from hacs_crawler.crawl.held_seeds import HeldSeeds
 from hacs_crawler.crawl.inner_scheduler import inner_scheduler, is_scrapys_own, keeps_requests
@@ -27,12 +25,10 @@ from hacs_crawler.crawl.meta import (
     page_url,
     seed_key,
     take_put_back_mark,
-    take_score,
     take_seed_mark,
     take_unsent_mark,
 )
 from hacs_crawler.crawl.paused_requests import PausedRequests
-from hacs_crawler.crawl.plans import MakeRequests, PlannedPages
 from hacs_crawler.crawl.scrapy_internals import (
     Downloads,
     empty_filter,
@@ -44,7 +40,6 @@ from hacs_crawler.crawl.scrapy_internals import (
 from hacs_crawler.crawl.seed_queue import SeedQueue
 from hacs_crawler.crawl.session import Session
 from hacs_crawler.crawl.start_watch import StartWatch
-from hacs_crawler.state import Recorded
 from hacs_crawler.utils.text import safe_logger
 
 logger = safe_logger(__name__)
@@ -82,15 +77,7 @@ class HacsScheduler(BaseScheduler):
         self.watch = StartWatch(self._note_pause, time.monotonic)
         """Tells when what is held is to be ranked."""
         if config is not None:
-            self.adaptation = Adaptation(
-                session,
-                config,
-                self._seeds,
-                self._drop,
-                self._note_changes,
-                self._take_room,
-            )
-            self._held = HeldSeeds(session, config, self._seeds, self.adaptation, self._drop)
+            self._held = HeldSeeds(session, config, self._seeds, self._drop)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> HacsScheduler:
@@ -121,7 +108,6 @@ class HacsScheduler(BaseScheduler):
                 enqueue_unfiltered(self._inner, request)
         else:
             self._held.drop_all()
-        self.adaptation.close()
         self._count_seeds()
         return self._inner.close(reason)
 
@@ -139,7 +125,7 @@ class HacsScheduler(BaseScheduler):
         A seed of the plan was ranked already: it waits behind those that came before it.
         """
         if take_unsent_mark(request):
-            self._add_planned(request)
+            self._seeds.add_one(request, next(self._planned))
             return True
         if take_put_back_mark(request):
             self._session.release(request)
@@ -175,7 +161,7 @@ class HacsScheduler(BaseScheduler):
 
     @property
     def wants_ranking(self) -> bool:
-        """Whether a window, or a chunk of seeds under a budget, is full."""
+        """Whether as many seeds are held as are ranked at once."""
         return self._session.is_open and self._held.is_chunk
 
     async def make_room(self, most: int | None = MOST_WAITING) -> None:
@@ -208,7 +194,7 @@ class HacsScheduler(BaseScheduler):
         return own + len(self._inner)  # type: ignore[arg-type]
 
     async def rank(self, *, is_last: bool = False) -> None:
-        """Rank the seeds held; with a budget, release them when `is_last` or a window is full."""
+        """Rank the seeds held; with a budget, release them when `is_last`."""
         if self._session.is_open:
             self.watch.reset()
             is_idle = self._held.waits and not len(self._held) and self._is_idle()
@@ -232,15 +218,6 @@ class HacsScheduler(BaseScheduler):
         self._held.begin_round()
         empty_filter(self._inner, self._crawler)
 
-    def note_recorded(self, recorded: Sequence[Recorded]) -> None:
-        """Rank what waits anew by visits that are in the state."""
-        if self._session.config is not None:
-            self.adaptation.note_recorded(recorded)
-
-    def note_plan(self, plan: PlannedPages, make_requests: MakeRequests | None) -> None:
-        """Note a plan that becomes requests bit by bit, and how others of its kind are made."""
-        self.adaptation.note_plan(plan, make_requests)
-
     def note_failure(self) -> None:
         """Let `make_room` return: nothing is sent any more."""
         self._note_room()
@@ -260,14 +237,6 @@ class HacsScheduler(BaseScheduler):
         if not config.ranking.leaves_out:
             return None
         return followed_key(request)
-
-    def _add_planned(self, request: Request) -> None:
-        score = take_score(request)
-        if score is None:
-            self._seeds.add_one(request, next(self._planned))
-        else:
-            self._seeds.add_one(request, -score[1])
-            self.adaptation.note_waiting(score[0], request, score[1])
 
     def _have_ranked(self) -> None:
         """See to it that what is held is ranked soon: nothing else can be sent."""
@@ -319,7 +288,6 @@ class HacsScheduler(BaseScheduler):
 
     def _take_seed(self, slot: str) -> Request | None:
         seed = self._seeds.take(slot)
-        self.adaptation.note_sent(seed)
         self._note_room()
         if self._is_scrapys_own:
             self._dequeued += 1
@@ -394,16 +362,6 @@ class HacsScheduler(BaseScheduler):
         error = failure.value
         self._session.fail(f"the seeds could not be ranked: {type(error).__name__}: {error}")
         wake(self._crawler)
-
-    def _note_changes(self) -> None:
-        """Note that seeds came in or were left out: the engine may be idle, or their source waiting."""
-        self._note_room()
-        if self._session.is_open:
-            wake(self._crawler)
-
-    def _take_room(self) -> bool:
-        """Take a place that seeds have left of the budget, once no more of them come."""
-        return self.watch.is_over and not len(self._held) and self._held.take_room()
 
     def _note_room(self) -> None:
         is_failed = self._session.failure is not None

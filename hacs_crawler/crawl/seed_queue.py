@@ -36,13 +36,6 @@ class _Line:
         self.keys.insert(place, key)
         self.seeds.insert(place, seed)
 
-    def remove(self, before: Key, seed: Request) -> None:
-        """Remove a seed whose key is the next after `before`, or soon after it."""
-        place = bisect_left(self.keys, _reversed(before), key=_reversed) - 1
-        while self.seeds[place] is not seed:
-            place -= 1
-        del self.keys[place], self.seeds[place]
-
 
 class SeedQueue:
     """Gives seeds by the free slots of the downloader, by `Request.priority`, and by rank.
@@ -85,21 +78,6 @@ class SeedQueue:
         line = self._lines.setdefault(slot, _Line())
         line.insert((-seed.priority, order, next(self._arrivals)), seed)
         self._number += 1
-        self._offer(slot)
-
-    def move(self, seed: Request, order: float, to: float) -> None:
-        """Give a seed that waits at one place in the ranking another one."""
-        self.remove(seed, order)
-        self.add_one(seed, to)
-
-    def remove(self, seed: Request, order: float) -> None:
-        """Forget a seed that waits at that place in the ranking."""
-        slot = self._downloads.slot_of(seed)
-        line = self._lines[slot]
-        line.remove((-seed.priority, order, -1), seed)
-        if not line.seeds:
-            del self._lines[slot]
-        self._number -= 1
         self._offer(slot)
 
     def note_sent(self, request: Request, slot: str) -> None:
@@ -174,12 +152,6 @@ class SeedQueue:
             everything.seeds += line.seeds
         everything.sort()
         return everything.seeds[::-1]
-
-    def clear(self) -> None:
-        """Forget all seeds."""
-        self._lines.clear()
-        self._idle.clear()
-        self._number = 0
 
     def forget_ended(self) -> None:
         """Forget requests that are no longer under way, so that their slots are free again."""

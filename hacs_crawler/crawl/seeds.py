@@ -8,21 +8,19 @@ import sys
 import time
 import zlib
 from codecs import BOM_UTF8
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import IO, Any
 
-from scrapy import Request
-
 from hacs_crawler.crawl.loop import Worker, in_batches
 from hacs_crawler.crawl.meta import planned_meta
-from hacs_crawler.crawl.plans import MakeRequests, PlannedPages, planned
+from hacs_crawler.crawl.plans import planned
 from hacs_crawler.crawl.session import Session
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.links import check_url, without_login
 from hacs_crawler.ranking.plan import Plan
-from hacs_crawler.state import PAGES_A_CALL, Prediction, State
+from hacs_crawler.state import PAGES_A_CALL, State
 from hacs_crawler.utils.text import counted, safe_logger
 
 logger = safe_logger(__name__)
@@ -90,86 +88,54 @@ async def seeds_of(session: Session, source: str) -> AsyncIterator[str]:
             session.ranker.watch.is_reading = False
 
 
-async def planned_seeds(
-    session: Session, request_of: Callable[[str, dict[str, Any]], Request] | None = None
-) -> AsyncIterator[tuple[str, dict[str, Any]]]:
+async def planned_seeds(session: Session) -> AsyncIterator[tuple[str, dict[str, Any]]]:
     """Plan a crawl of all that the state knows; yield the URL and the meta of each seed, best first.
 
-    A request with that meta is not ranked with others, only anew when a visit of its site tells of it.
-    `request_of` makes a request of a URL and its meta: then such a visit may also have other pages
-    asked for than those of the plan. Raises SeedsError where the state knows no page.
+    A request with that meta is not ranked with others. Raises SeedsError where the state knows no page.
     """
     assert session.config is not None  # noqa: S101 - the session is open
     if session.sources is not None:
         await session.sources.listen_to_known()
     started = time.perf_counter()
-    plan, families = await session.pages.patiently(
+    plan = await session.pages.patiently(
         planned, session.config, session.ranking, session.clock(), session.allowance.most
     )
-    session.allowance.made += int(plan.asked_twice.sum())
+    controls = int(plan.asked_twice.sum())
+    session.allowance.made += controls
     if session.instant is not None:
-        session.instant.note_chosen(plan.p, int(plan.asked_twice.sum()))
+        session.instant.note_chosen(plan.p, controls)
     session.stats.count("rank_seconds", time.perf_counter() - started)
     if not plan.known:
         raise SeedsError("seeds = 'state': there is no usable seed in it, it knows no page yet")
     session.stats.count_plan(plan)
-    pages = PlannedPages(plan, families, session.labels, session.run)
-    if session.ranker is not None:
-        session.ranker.note_plan(pages, _maker(session, request_of))
-    async for seed in _seeds_of_plan(session, pages):
+    async for seed in _seeds_of_plan(session, plan):
         yield seed
 
 
-async def _seeds_of_plan(
-    session: Session, pages: PlannedPages
-) -> AsyncIterator[tuple[str, dict[str, Any]]]:
+async def _seeds_of_plan(session: Session, plan: Plan) -> AsyncIterator[tuple[str, dict[str, Any]]]:
     """Yield the URL and the meta of each page of a plan when there is room for its request."""
-    plan, passed_over = pages.plan, _PassedOver()
-    while places := pages.ahead(PAGES_A_CALL):
-        known = await session.pages.patiently(State.load, plan.page_ids[places].tolist())
-        for place, prediction in zip(places, pages.predictions(places), strict=True):
+    passed_over = _PassedOver()
+    for start in range(0, len(plan), PAGES_A_CALL):
+        some = slice(start, start + PAGES_A_CALL)
+        page_ids = plan.page_ids[some].tolist()
+        known = await session.pages.patiently(State.load, page_ids)
+        predictions = plan.predictions(some, session.labels, session.run)
+        for place, (page_id, prediction) in enumerate(
+            zip(page_ids, predictions, strict=True), start
+        ):
             if session.ranker is not None:
                 await session.ranker.make_room()
             if session.failure is not None:
                 return
-            page = known.get(int(plan.page_ids[place]))
-            problem = check_url(page.url) if page is not None else None
-            if page is not None and problem is not None:
+            page = known.get(page_id)
+            if page is None:
+                continue
+            if problem := check_url(page.url):
                 passed_over.add(page.url, problem)
-            taken = pages.take(place, prediction)
-            if page is not None and problem is None and taken is not None:
-                yield page.url, _meta(plan, place, page.url, *taken)
+                continue
+            arm, twice = plan.arm_names[plan.arms[place]], bool(plan.asked_twice[place])
+            yield page.url, planned_meta(page.url, prediction, arm, asked_twice=twice)
     passed_over.log()
-
-
-def _meta(plan: Plan, place: int, url: str, score: float, prediction: Prediction) -> dict[str, Any]:
-    """Return the meta of a page of a plan; several arms go at one pace, whatever their scores."""
-    is_by_score = len(plan.arm_names) == 1
-    return planned_meta(
-        url,
-        prediction,
-        plan.arm_names[plan.arms[place]],
-        asked_twice=bool(plan.asked_twice[place]),
-        score=(int(plan.page_ids[place]), score) if is_by_score else None,
-    )
-
-
-def _maker(
-    session: Session, request_of: Callable[[str, dict[str, Any]], Request] | None
-) -> MakeRequests | None:
-    """Return what makes requests for pages of the state that can be visited."""
-    if request_of is None:
-        return None
-
-    async def make(page_ids: Sequence[int]) -> dict[int, Request]:
-        pages = await session.pages.once(State.load, page_ids)
-        return {
-            page_id: request_of(page.url, {"hacs_page": page.url})
-            for page_id, page in pages.items()
-            if check_url(page.url) is None
-        }
-
-    return make
 
 
 class _PassedOver:

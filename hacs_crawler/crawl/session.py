@@ -22,7 +22,6 @@ from hacs_crawler.crawl.instant import InstantTier
 from hacs_crawler.crawl.loop import Worker, begin, shutdown_waits
 from hacs_crawler.crawl.meta import page_url, prediction_of, release_claim
 from hacs_crawler.crawl.page_cache import PageCache
-from hacs_crawler.crawl.plans import MakeRequests, PlannedPages
 from hacs_crawler.crawl.scrapy_internals import mark_as_failed
 from hacs_crawler.crawl.signals import SignalSources
 from hacs_crawler.crawl.start_watch import StartWatch
@@ -110,12 +109,6 @@ class Ranker(Protocol):
 
     def note_failure(self) -> None:
         """Let nothing wait any more: the crawl is about to close."""
-
-    def note_recorded(self, recorded: Sequence[Recorded]) -> None:
-        """Note visits that are in the state: what waits may be ranked by them."""
-
-    def note_plan(self, plan: PlannedPages, make_requests: MakeRequests | None) -> None:
-        """Note a plan that becomes requests bit by bit, and how others of its kind are made."""
 
 
 class Session:
@@ -428,8 +421,6 @@ class Session:
     def _note_recorded(self, recorded: Sequence[Recorded]) -> None:
         begin(self._keep_asked())
         self.stats.count_recorded(recorded)
-        if self.ranker is not None:
-            self.ranker.note_recorded(recorded)
 
     def _note_state_error(self, error: StateError) -> None:
         self.stats.count("state/errors")

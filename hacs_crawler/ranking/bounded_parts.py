@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from hacs_crawler.cluster import Cluster
 from hacs_crawler.ranking.bound import PIECE_ROWS, TRIED, bounds_of, reach_of
-from hacs_crawler.ranking.families import places_of
 from hacs_crawler.ranking.finalists import Finalists, correction_of, merged
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.parts import Aim, Piece, Told, finalists_of_pieces, read_part
@@ -26,6 +25,7 @@ from hacs_crawler.state import Ids, Part, StateArguments, open_there, without_fu
 
 _EXCLUDED: Final = -2.0
 """The bound of pages that are not to be ranked; those that wait have -1."""
+_BUCKETS: Final = 2**20
 
 
 class BoundedPart(NamedTuple):
@@ -136,7 +136,7 @@ def _pages_of(
     arguments: StateArguments, aim: Aim, part: BoundedPart, sites: NDArray[np.uint32]
 ) -> Piece:
     """Return the pages of some sites, whose rows are read again."""
-    places = places_of(sites, part.sites)
+    places = _places_of(sites, part.sites)
     places = places[part.bound[places] > _EXCLUDED]
     ids = part.page_ids[places]
     with closing(open_there(arguments)) as state:
@@ -149,3 +149,12 @@ def _pages_of(
 def _rounded_up(bound: NDArray[np.float64]) -> NDArray[np.float32]:
     near = bound.astype(np.float32)
     return np.where(near < bound, np.nextafter(near, np.float32(np.inf)), near)
+
+
+def _places_of(few: NDArray[np.integer], many: NDArray[np.integer]) -> NDArray[np.int64]:
+    """Return where a few numbers, such as ids or sites, stand among many others, ascending."""
+    # a look at 20 bits of each leaves few that are to be looked at exactly
+    may_be = np.zeros(_BUCKETS, np.bool_)
+    may_be[few % _BUCKETS] = True
+    near = np.flatnonzero(may_be[many % _BUCKETS])
+    return near[np.isin(many[near], few)]

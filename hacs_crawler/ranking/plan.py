@@ -14,7 +14,6 @@ from hacs_crawler.exceptions import StateError
 from hacs_crawler.links import check_url, site_of
 from hacs_crawler.ranking.candidates import Places, taken
 from hacs_crawler.ranking.controls import control_worth, controlled
-from hacs_crawler.ranking.families import Families, families_of
 from hacs_crawler.ranking.finalists import SHARD_BITS, Counts, Finalists, finalists_of
 from hacs_crawler.ranking.instant import with_hubs
 from hacs_crawler.ranking.options import RankingOptions
@@ -114,20 +113,11 @@ def make_plan(
 
     `now` is in seconds since 1970 UTC. With `limit` only that many pages of the beginning are returned.
     `controls` is how many control visits there may be.
-    Every page is ranked at once; HACS_RANK_WINDOW does not count. Takes memory in proportion to the
-    pages known, and makes no Python object of any. Raises StateError, and ConfigError where a
-    policy does not return one number a page. Pages that no crawl could visit leave their places to those
-    behind them, and are logged.
+    Takes memory in proportion to the pages known, and makes no Python object of any. Raises StateError,
+    and ConfigError where a policy does not return one number a page. Pages that no crawl could visit
+    leave their places to those behind them, and are logged.
     """
     return _made(state, options, now, limit, progress, controls)[0]
-
-
-def plan_and_families(
-    state: State, options: RankingOptions, now: float, *, controls: int = 0
-) -> tuple[Plan, Families]:
-    """Return the plan, see `make_plan`, and which pages of the state are siblings of its pages."""
-    plan, page_ids, rows = _made(state, options, now, None, None, controls)
-    return plan, families_of(plan.page_ids, page_ids, rows)
 
 
 def _made(

@@ -202,10 +202,6 @@ class Selection(Generic[T]):
         """Whether entries are kept for what the other kind of page may leave unused."""
         return any(pool.waits for pool in self._pools)
 
-    def take_room(self) -> bool:
-        """Take a place of the first arm's budget that no entry has; returns whether there was one."""
-        return self._pools[0].take_room()
-
     def take(self, *, is_last: bool = True) -> tuple[list[Chosen[T]], list[T]]:
         """Return each arm's chosen entries, and the others of all arms, which the budget drops.
 
@@ -258,13 +254,6 @@ class _Pool(Generic[T]):
     def waits(self) -> bool:
         """Whether there are entries, and a budget for some of them."""
         return bool(self._entries) and self._budget != 0
-
-    def take_room(self) -> bool:
-        """Take a place of the budget that no entry has; returns whether there was one."""
-        if not self._budget or len(self._entries) >= self._budget:
-            return False
-        self._budget -= 1
-        return True
 
     def take(self, *, is_last: bool) -> tuple[Chosen[T], list[T]]:
         """Return the chosen entries, and those that can no longer be; forget both."""

@@ -168,16 +168,6 @@ def test_all_are_given_best_first_and_stay(world: World) -> None:
     assert len(world.seeds) == 4
 
 
-def test_a_cleared_queue_is_empty_and_can_be_filled_again(world: World) -> None:
-    world.add("a/1", "b/1")
-    world.send()
-    world.seeds.clear()
-    assert world.seeds.best() is None
-    assert len(world.seeds) == 0
-    world.add("b/9", "a/9")
-    assert [world.send(), world.send()] == ["b/9", "a/9"], "a/1 is still under way"
-
-
 @cache
 def downloader(concurrency: int) -> UnderWay:
     return UnderWay(concurrency=concurrency)

@@ -112,12 +112,6 @@ def test_start_urls_are_ranked(spider: Callable[[str], Spider], site: Site) -> N
 
 
 @pytest.mark.usefixtures("ranked")
-def test_a_window_ranks_so_many_seeds_at_once(spider: Callable[[str], Spider], site: Site) -> None:
-    spider(START_URLS).run(HACS_RANK_WINDOW=2)
-    assert site.visited() == ["/1", "/0", "/3", "/2"]
-
-
-@pytest.mark.usefixtures("ranked")
 def test_follow_up_requests_go_before_start_requests(
     spider: Callable[[str], Spider], site: Site
 ) -> None:
@@ -160,9 +154,7 @@ def test_a_start_that_waits_for_an_empty_scheduler_goes_on(
     assert sorted(site.visited()) == [f"/{number}" for number in range(9)]
 
 
-def test_a_start_that_never_ends_needs_a_window_and_gets_on_with_one(
-    spider: Callable[[str], Spider], site: Site
-) -> None:
+def test_a_start_that_never_ends_gets_on(spider: Callable[[str], Spider], site: Site) -> None:
     code = """
         import itertools, scrapy
 
@@ -177,7 +169,7 @@ def test_a_start_that_never_ends_needs_a_window_and_gets_on_with_one(
             def parse(self, response):
                 pass
     """
-    crawl = spider(code).run(HACS_RANK_WINDOW=5)
+    crawl = spider(code).run()
     assert "closespider_pagecount" in crawl.log
     assert len(site.visited()) >= 6
 

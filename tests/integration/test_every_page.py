@@ -132,12 +132,6 @@ def test_pages_below_the_threshold_are_not_asked_for(any_spider: AnySpider, site
     assert crawl.stat("hacs/dropped/threshold") == 18
 
 
-def test_listings_are_skipped_where_the_user_says_so(any_spider: AnySpider, site: Site) -> None:
-    learn(any_spider, site, (3, 7))
-    any_spider.run(SHOP, HACS_PAGES="all", HACS_THRESHOLD=0.3, HACS_SKIP_LISTINGS=True)
-    assert site.visited() == []
-
-
 NEWS = """
     import scrapy
 
