@@ -29,9 +29,9 @@ from hacs_crawler.model import (
     predictive_probability,
     tier_rate,
     update_index,
-    visit_value,
 )
 from hacs_crawler.model.bayes import bayes_with_spread
+from hacs_crawler.model.lognormal import lognormal_cumulative
 from hacs_crawler.utils.arrays import FloatArray
 
 SHARES = (0.1, 0.3, 0.6)
@@ -287,8 +287,11 @@ def kept(
         hub = pick(seen or web, crawl)
         elapsed = float(crawl.elapsed[hub])
         links = random.poisson(web.rate[hub] * elapsed)
-        # links of a Poisson process come at uniform times: so much is left of each on average
-        left = visit_value(elapsed, 1.0, web.mu[hub], web.sigma[hub]) / elapsed
+        # links of a Poisson process come at uniform times: what is left of each on average is
+        # the integral of 1 - Phi over the time elapsed, by parts, divided by that time
+        mu, sigma = web.mu[hub], web.sigma[hub]
+        rest = 1.0 - lognormal_cumulative(elapsed, mu, sigma)
+        left = rest + instant_index(elapsed, 1.0, mu, sigma) / elapsed
         found += float(left * web.worth[hub]) * links
         if not np.isnan(crawl.last[hub]):
             crawl.links[hub] += links

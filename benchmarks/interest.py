@@ -21,18 +21,15 @@ from scipy.optimize import OptimizeWarning, curve_fit
 from scipy.stats import lognorm, rankdata
 
 from hacs_crawler.evaluation.instant_web import make_web
-from hacs_crawler.interest import TableReader, hours_by, zone_named
-from hacs_crawler.interest.signs import has_burst
+from hacs_crawler.interest import read_views
 from hacs_crawler.model import (
-    CLASSES,
-    STEADY,
-    UNKNOWN,
-    classify,
+    concentration_of,
     fit_anchored,
     fit_paper,
     lognormal_density,
-    shape_of,
+    temporal_by_days,
 )
+from hacs_crawler.model.interest_temporal import PAPER_SHARE
 from hacs_crawler.utils.arrays import FloatArray
 
 DAYS = 60
@@ -71,7 +68,9 @@ def speed(random: np.random.Generator) -> None:
         return a * lognormal_density(x - b, np.array(mu), np.array(abs(sigma) + 1e-9))
 
     chosen = np.concatenate([views[: LOOPED // 2], views[half : half + LOOPED // 2]])
-    ours, worse, failed = fit_paper(chosen), 0, 0
+    batch = fit_paper(chosen)
+    parameters = np.stack([batch.scale, batch.b, batch.mu, batch.sigma], axis=1)
+    worse = failed = 0
     start = time.process_time()
     for page, y in enumerate(chosen):
         first = int(np.argmax(y))
@@ -87,7 +86,8 @@ def speed(random: np.random.Generator) -> None:
                 except RuntimeError:
                     continue
         failed += not ends
-        worse += bool(ends) and ours.sse[page] > min(ends) * (1 + 1e-3)
+        ours = float(((curve(x, *parameters[page]) - y) ** 2).sum())
+        worse += bool(ends) and ours > min(ends) * (1 + 1e-3)
     took = time.process_time() - start
     print(f"  loop of curve_fit, paper, two starts: {LOOPED / took:.1f}")
     print(f"    it failed on {failed} of {LOOPED}; the batch's sum of squares is higher on {worse}")
@@ -95,9 +95,7 @@ def speed(random: np.random.Generator) -> None:
 
 def series(path: Path) -> list[FloatArray]:
     """Views of each page, from its first day on record to its last."""
-    reader = TableReader(None, hours_by(zone_named("UTC")), 10**6)
-    reader.read(str(path))
-    views = reader.views()
+    views = read_views(str(path))
     out = []
     starts = np.flatnonzero(np.r_[True, np.diff(views.page) != 0])
     for start, end in zip(starts, np.r_[starts[1:], views.page.size], strict=True):
@@ -143,10 +141,7 @@ def windows(folder: Path, random: np.random.Generator) -> dict[str, FloatArray]:
 
 
 MEASURES: dict[str, Callable[[FloatArray], FloatArray]] = {
-    "concentration": lambda views: np.nan_to_num(shape_of(views).concentration),
-    "best 3 days": lambda views: shape_of(views).best_share,
-    "gini": lambda views: shape_of(views).gini,
-    "half-life": lambda views: -shape_of(views).half_life,
+    "concentration": lambda views: np.nan_to_num(concentration_of(views)),
     "anchored phi(3)": lambda views: fit_anchored(views).phi(3),
     "paper phi(3)": lambda views: fit_paper(views).phi(3),
 }
@@ -175,31 +170,22 @@ def classification(folder: Path | None, random: np.random.Generator) -> None:
         name: {kind: measure(views) for kind, views in kinds.items()}
         for name, measure in MEASURES.items()
     }
-    seen = {kind: classify(views) != UNKNOWN for kind, views in kinds.items()}
-    print(
-        f"\n{'AUC, of windows whose class is known':<42}"
-        + "".join(f"{name:>17}" for name in MEASURES)
-    )
+    print(f"\n{'AUC':<42}" + "".join(f"{name:>17}" for name in MEASURES))
     for one, other in PAIRS:
         if one in kinds:
-            cells = "".join(
-                f"{auc(by[one][seen[one]], by[other][seen[other]]):>17.3f}"
-                for by in values.values()
-            )
+            cells = "".join(f"{auc(by[one], by[other]):>17.3f}" for by in values.values())
             print(f"{f'{one} / {other}':<42}{cells}")
+    rules = {
+        "by days": temporal_by_days,
+        "anchored": lambda views: fit_anchored(views).phi(3) > PAPER_SHARE,
+        "paper": lambda views: fit_paper(views).phi(3) > PAPER_SHARE,
+    }
     print(
-        f"\n{'windows':<22}{'number':>8}"
-        + "".join(f"{name:>10}" for name in CLASSES)
-        + "    bursts"
+        f"\n{'temporal, of windows of':<24}{'number':>8}" + "".join(f"{name:>10}" for name in rules)
     )
     for kind, views in kinds.items():
-        classes = classify(views)
-        cells = "".join(f"{(classes == code).mean():>10.3f}" for code in range(len(CLASSES)))
-        bursts = has_burst(views[classes >= STEADY]).mean() if (classes >= STEADY).any() else 0.0
-        print(f"{kind:<22}{len(views):>8}{cells}{bursts:>10.3f}")
-    for name in ("anchored phi(3)", "paper phi(3)"):
-        share = {kind: float((by > 0.7).mean()) for kind, by in values[name].items()}
-        print(f"{name} > 0.7: " + ", ".join(f"{kind} {part:.3f}" for kind, part in share.items()))
+        cells = "".join(f"{rule(views).mean():>10.3f}" for rule in rules.values())
+        print(f"{kind:<24}{len(views):>8}{cells}")
 
 
 def main() -> None:

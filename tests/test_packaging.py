@@ -22,7 +22,6 @@ import hacs_crawler
 ROOT = Path(__file__).parents[1]
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 DISTRIBUTIONS = {
-    "crawleruseragents": "crawler-user-agents",
     "playwright": "scrapy-playwright",  # which is no use without it
     "prometheus_client": "prometheus-client",
     "scrapy_redis": "scrapy-redis",

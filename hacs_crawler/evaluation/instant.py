@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any, Final
 
 import numpy as np
@@ -11,17 +11,11 @@ import numpy as np
 from hacs_crawler.cluster import HERE, Workers, in_order
 from hacs_crawler.evaluation.instant_web import KINDS, Web, make_web
 from hacs_crawler.model import (
-    STEADY,
-    TEMPORAL,
-    UNKNOWN,
-    UNSTABLE,
-    Classes,
-    best_places,
-    classify,
-    classify_by_curve,
     fit_anchored,
     fit_paper,
-    score_places,
+    score_sites,
+    temporal_by_curve,
+    temporal_by_days,
 )
 from hacs_crawler.utils.arrays import BoolArray, FloatArray, IndexArray
 from hacs_crawler.utils.columns import Column, lines_of, wrapped
@@ -35,21 +29,20 @@ PAPER: Final = {"paper_fit": (0.762, 0.516, 0.615), "manual": (0.546, 0.435, 0.4
 """Precision, recall and F of Table 1."""
 TITLES: Final[Mapping[str, str]] = {
     "paper_fit": "the paper's: score of its own fit",
-    "not_shrunk": "score of our classes, not shrunk",
+    "not_shrunk": "score by concentration, not shrunk",
     "sites": "ours: sites",
     "folders": "ours: folders of as many pages",
     "manual": "manual list",
-    "known": "sites, classes known",
+    "known": "sites, temporal pages known",
     "paper": "the paper's fit",
     "curve": "the anchored curve",
-    "classes": "our classes",
+    "days": "concentration of the days",
 }
-MEANS: Final = ("precision", "recall", "pages")
 _KNOWN_BY_NAME: Final = 0.9
 _MISTAKEN: Final = 0.01
 _BLOCK: Final = 8192
-Judged = tuple[Classes, Classes, Classes]
-"""Classes of pages by our rule, by the paper's fit, and by the anchored curve."""
+Judged = tuple[BoolArray, BoolArray, BoolArray]
+"""Which pages are temporal by their days, by the paper's fit, and by the anchored curve."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +62,10 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class InstantEvaluation:
-    """Table 1, and how well single pages are told, by the rule that chose; and the web's facts."""
+    """Table 1 by list, and how well single pages are told to be temporal, by rule."""
 
     table1: Mapping[str, Found]
-    classes: Mapping[str, Found]
-    facts: Mapping[str, float]
+    pages: Mapping[str, Found]
 
 
 def evaluate_instant(
@@ -95,16 +87,21 @@ def evaluate_instant(
         web = make_web(SITES, PAGES, random)
         found.append(_evaluated(web, random, _judged(web.views, on_more, workers)))
     return InstantEvaluation(
-        _means([one.table1 for one in found]),
-        _means([one.classes for one in found]),
-        {name: float(np.mean([one.facts[name] for one in found])) for name in found[0].facts},
+        *(
+            _means([getattr(one, field.name) for one in found])
+            for field in fields(InstantEvaluation)
+        )
     )
 
 
 def _means(found: Sequence[Mapping[str, Found]]) -> dict[str, Found]:
+    """Return the means over webs of each list's numbers."""
     return {
         name: Found(
-            *(float(np.mean([getattr(one[name], what) for one in found])) for what in MEANS)
+            *(
+                float(np.mean([getattr(one[name], field.name) for one in found]))
+                for field in fields(Found)
+            )
         )
         for name in found[0]
     }
@@ -114,59 +111,49 @@ def _evaluated(web: Web, random: np.random.Generator, judged: Judged) -> Instant
     ours, paper, anchored = judged
     totals = web.views.sum(axis=1)
     n_sites = web.kind_of.size
-    truth = np.where(web.is_temporal, TEMPORAL, STEADY).astype(np.int8)
 
     def of_sites(sites: IndexArray) -> Found:
         return _of(web, np.isin(web.site, sites))
 
-    def raw(classes: Classes) -> Found:
-        places = score_places(web.site, classes, totals, n_sites)
-        return of_sites(np.lexsort((-places.judged, -np.nan_to_num(places.raw_score)))[:LISTED])
+    def raw(is_temporal: BoolArray) -> Found:
+        scores = score_sites(web.site, is_temporal, totals, n_sites)
+        return of_sites(np.lexsort((-scores.pages, -np.nan_to_num(scores.raw_score)))[:LISTED])
 
-    def shrunk(classes: Classes) -> Found:
-        return of_sites(best_places(score_places(web.site, classes, totals, n_sites), LISTED))
+    def shrunk(is_temporal: BoolArray) -> Found:
+        return of_sites(score_sites(web.site, is_temporal, totals, n_sites).best(LISTED))
 
     sites = shrunk(ours)
-    folders = score_places(web.folder, ours, totals, web.folders)
+    folders = score_sites(web.folder, ours, totals, web.folders)
+    best = folders.best()
+    as_many = best[np.cumsum(folders.pages[best]) <= sites.pages]
     lists = {
         "paper_fit": raw(paper),
         "not_shrunk": raw(ours),
         "sites": sites,
-        "folders": _of(web, np.isin(web.folder, best_places(folders, burden=int(sites.pages)))),
+        "folders": _of(web, np.isin(web.folder, as_many)),
         "manual": of_sites(_manual(web, totals, random)),
-        "known": shrunk(truth),
+        "known": shrunk(web.is_temporal),
     }
-    classes = {
-        "paper": _of(web, paper == TEMPORAL),
-        "curve": _of(web, anchored == TEMPORAL),
-        "classes": _of(web, ours == TEMPORAL),
-    }
-    facts = {
-        "sites": float(np.unique(web.site).size),
-        "pages": float(len(web.views)),
-        "temporal share": float(web.is_temporal.mean()),
-        "unknown share": float((ours == UNKNOWN).mean()),
-        "unstable share": float((ours == UNSTABLE).mean()),
-    }
-    return InstantEvaluation(lists, classes, facts)
+    pages = {"paper": _of(web, paper), "curve": _of(web, anchored), "days": _of(web, ours)}
+    return InstantEvaluation(lists, pages)
 
 
 def _judged(views: FloatArray, on_pages: Callable[[int], None], workers: Workers) -> Judged:
-    """Return the classes of all pages, some by each worker."""
+    """Judge all pages, some by each worker."""
     blocks = [views[start : start + _BLOCK] for start in range(0, len(views), _BLOCK)]
     found: list[Judged] = []
-    for one in in_order(workers.mapped(_judged_block, blocks)):
-        found.append(one)
+    for judged in in_order(workers.mapped(_judged_block, blocks)):
+        found.append(judged)
         on_pages(sum(map(len, blocks[: len(found)])))
-    ours, paper, anchored = (np.concatenate(one) for one in zip(*found, strict=True))
+    ours, paper, anchored = (np.concatenate(parts) for parts in zip(*found, strict=True))
     return ours, paper, anchored
 
 
 def _judged_block(views: FloatArray) -> Judged:
     return (
-        classify(views),
-        classify_by_curve(fit_paper(views)),
-        classify_by_curve(fit_anchored(views)),
+        temporal_by_days(views),
+        temporal_by_curve(fit_paper(views)),
+        temporal_by_curve(fit_anchored(views)),
     )
 
 
@@ -192,66 +179,45 @@ def _of(web: Web, chosen: BoolArray) -> Found:
 
 
 def instant_json(result: InstantEvaluation) -> dict[str, Any]:
-    """Return all numbers: `table1` by list, `classes` by rule, `published` as the paper has them."""
-
-    def as_dict(found: Mapping[str, Found]) -> dict[str, dict[str, float]]:
-        return {
-            name: {
-                "precision": one.precision,
-                "recall": one.recall,
-                "f": one.f,
-                "pages": one.pages,
-            }
-            for name, one in found.items()
-        }
-
-    published = {
-        name: dict(zip(("precision", "recall", "f"), numbers, strict=True))
-        for name, numbers in PAPER.items()
-    }
+    """Return all numbers: `table1` by list, `pages` by rule, `published` as the paper has them."""
     return {
-        "table1": as_dict(result.table1),
-        "classes": as_dict(result.classes),
-        "web": dict(result.facts),
-        "published": published,
+        **{
+            table: {name: {**asdict(one), "f": one.f} for name, one in found.items()}
+            for table, found in (("table1", result.table1), ("pages", result.pages))
+        },
+        "published": {
+            name: dict(zip(("precision", "recall", "f"), numbers, strict=True))
+            for name, numbers in PAPER.items()
+        },
     }
 
 
 def instant_rows(result: InstantEvaluation) -> list[dict[str, Any]]:
-    """Return a row for each list, for each rule and for each list that was published; None for none."""
-    found = instant_json(result)
+    """Return a row for each list, each list that was published, and each rule."""
+    columns = ("precision", "recall", "f", "pages")
     return [
-        {
-            "table": table,
-            "name": name,
-            **{column: row.get(column) for column in ("precision", "recall", "f", "pages")},
-        }
-        for table in ("table1", "published", "classes")
-        for name, row in found[table].items()
+        {"table": table, "name": name} | {column: row.get(column) for column in columns}
+        for table, found in instant_json(result).items()
+        for name, row in found.items()
     ]
 
 
 def instant_text(result: InstantEvaluation, width: int | None = None) -> str:
     """Return the tables as text, in lines of a width if there is one."""
-    facts = result.facts
-    order = sorted(result.table1, key=lambda name: -result.table1[name].f)
-    best, *others = (f"{TITLES[name]} ({result.table1[name].f:.3f})" for name in order)
     lists = {TITLES[name]: _cells(one) for name, one in result.table1.items()}
     published = {
         f"published: {TITLES[name]}": [*(f"{number:.3f}" for number in numbers), "-"]
         for name, numbers in PAPER.items()
     }
-    classes = {TITLES[name]: _cells(one) for name, one in result.classes.items()}
+    pages = {TITLES[name]: _cells(one) for name, one in result.pages.items()}
+    head = (
+        f"{WEBS} synthetic webs of about {PAGES} pages; means, lists of {LISTED} sites, and folders of "
+        "as many pages as the sites have"
+    )
     parts = [
-        wrapped(f"Conclusion: the best list by F is {best}, before {', '.join(others)}.", width),
-        wrapped(
-            f"{WEBS} synthetic webs of about {facts['sites']:.0f} sites and {facts['pages']:.0f} "
-            f"pages, {100 * facts['temporal share']:.1f} % of these temporal; means, lists of "
-            f"{LISTED} sites",
-            width,
-        ),
+        wrapped(head, width),
         _table("Table 1", lists | published, width),
-        _table("Pages told to be temporal by", classes, width),
+        _table("Pages told to be temporal by", pages, width),
     ]
     return "\n\n".join("\n".join(part) for part in parts)
 

@@ -1,37 +1,52 @@
-"""Sites and folders of pages, and the list of those that are news."""
+"""Hubs, the sites and folders of news: found from their pages, written as a list, and read again."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields
-from typing import Any, Final
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
 from urllib.parse import urlsplit
 
 import numpy as np
 
+from hacs_crawler.exceptions import HacsError
 from hacs_crawler.interest.judging import Judged
-from hacs_crawler.interest.seed_list import ListedHub, hub_line
-from hacs_crawler.links import check_url
-from hacs_crawler.model import Places, Tempers, best_places, score_places, tempers_of
-from hacs_crawler.utils.arrays import IndexArray
+from hacs_crawler.links import check_url, without_login
+from hacs_crawler.model import interest_in_sites, score_sites
 
 KINDS: Final = ("site", "folder")
+DEFAULT_MU: Final = 0.0
+DEFAULT_SIGMA: Final = 1.0
+"""The curve of a hub for which the list names none: half of the interest in a link within a day."""
 _DATED: Final = re.compile(r"\d+(?:[-_.]\d+)*").fullmatch
+_NUMBER: Final = r"([-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?)"
+_COMMENT: Final = re.compile(r"(?:^|\s)#\s*(.*)", re.DOTALL)
+_SCORE: Final = re.compile(rf"^{_NUMBER}(?=:)")
+_FACT: Final = re.compile(rf"\b(mu|sigma|worth)={_NUMBER}(?=[,;\s]|$)")
+_LIMITS: Final = {"mu": (-20.0, 20.0), "sigma": (0.01, 20.0), "worth": (0.0, 1e9)}
 
 
 @dataclass(frozen=True, slots=True)
-class Hubs:
-    """Places where pages lie: their URLs, their scores, the place of each page, their pages' curves."""
+class ListedHub:
+    """A hub of a list: its score (1 if none is named), its links' curve, and what one is worth.
 
-    urls: list[str]
-    places: Places
-    place_of: IndexArray
-    tempers: Tempers
+    `mu` and `sigma` are of ln(days). `worth` is in links: 1 is the usual.
+    """
 
-    def listed(self, top: int | None, burden: int | None) -> IndexArray:
-        """Return the numbers of the best, best first: at most `top`, or of `burden` pages together."""
-        return best_places(self.places, top, burden)
+    url: str
+    score: float = 1.0
+    mu: float = DEFAULT_MU
+    sigma: float = DEFAULT_SIGMA
+    worth: float = 1.0
+
+    def line(self, why: str) -> str:
+        """Return its line, as `read_hubs` and the spider `scholar` read it."""
+        return (
+            f"{self.url} # {self.score:.3f}: {why}; "
+            f"mu={self.mu:.3f} sigma={self.sigma:.3f} worth={self.worth:.3g}"
+        )
 
 
 def hub_of(page: str, kind: str) -> str:
@@ -41,46 +56,80 @@ def hub_of(page: str, kind: str) -> str:
     a number or a date: those of a news site are other folders tomorrow.
     """
     parts = urlsplit(page)
-    root = f"{parts.scheme}://{parts.netloc}" if parts.netloc else ""
+    root = f"{parts.scheme}://{parts.netloc}/" if parts.netloc else "/"
     if kind == "site":
-        return f"{root}/"
-    kept: list[str] = []
+        return root
     for part in parts.path.split("/")[1:-1]:
         if _DATED(part):
             break
-        kept.append(part)
-    return f"{root}/{''.join(f'{part}/' for part in kept)}"
+        root += f"{part}/"
+    return root
 
 
-def hubs_of(judged: Judged, kind: str) -> Hubs:
-    """Score the sites or folders of a window's pages."""
+def hub_lines(judged: Judged, kind: str, most: int) -> list[str]:
+    """Return lines of the best hubs of a window's pages, best first, at most `most`.
+
+    Left out are hubs that cannot be seeds, for their pages are paths without a site.
+    """
     numbers: dict[str, int] = {}
-    place_of = np.array(
+    hub_of_page = np.array(
         [numbers.setdefault(hub_of(page, kind), len(numbers)) for page in judged.window.pages],
         dtype=np.int64,
     )
-    places = score_places(place_of, judged.classes, judged.totals, len(numbers))
-    tempers = tempers_of(place_of, judged.classes, judged.curves, judged.totals, len(numbers))
-    return Hubs(list(numbers), places, place_of, tempers)
+    urls, totals = list(numbers), judged.totals
+    scores = score_sites(hub_of_page, judged.is_temporal, totals, len(urls))
+    interest = interest_in_sites(hub_of_page, judged.is_temporal, judged.curves, totals, len(urls))
+    lines = []
+    for place in scores.best(most).tolist():
+        if check_url(urls[place]) is None:
+            columns = (scores.score, interest.mu, interest.sigma, interest.worth)
+            hub = ListedHub(urls[place], *(float(column[place]) for column in columns))
+            lines.append(
+                hub.line(f"{scores.temporal[place]} of {scores.pages[place]} pages temporal")
+            )
+    return lines
 
 
-def hub_rows(hubs: Hubs, chosen: IndexArray) -> Iterator[dict[str, Any]]:
-    """Yield a row for each hub that can be a seed; `pages` are judged, `temporal` some of them."""
-    places, tempers = hubs.places, hubs.tempers
-    for place in chosen.tolist():
-        if check_url(hubs.urls[place]) is None:
-            yield {
-                "url": hubs.urls[place],
-                "score": float(places.score[place]),
-                "mu": float(tempers.mu[place]),
-                "sigma": float(tempers.sigma[place]),
-                "worth": float(tempers.worth[place]),
-                "pages": int(places.judged[place]),
-                "temporal": int(places.temporal[place]),
-            }
+def read_hubs(path: Path) -> list[ListedHub]:
+    """Read a list of hubs, any seed file; raises HacsError that names the file and the line.
+
+    Of a URL that is named twice the first line counts.
+    """
+    try:
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
+    except OSError as error:
+        raise HacsError(f"{path}: cannot read the list of hubs: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise HacsError(
+            f"{path}: the list of hubs is not UTF-8 at byte {error.start + 1}"
+        ) from error
+    hubs: dict[str, ListedHub] = {}
+    for number, line in enumerate(lines, start=1):
+        try:
+            for hub in _hub_of(line):
+                hubs.setdefault(hub.url, hub)
+        except ValueError as error:
+            raise HacsError(f"{path}, line {number}: {error}") from error
+    if not hubs:
+        raise HacsError(f"{path}: there is no hub in it")
+    return list(hubs.values())
 
 
-def seed_line(row: Mapping[str, Any]) -> str:
-    """Return the line of a hub in a seed file: its URL, and what is known in a comment."""
-    hub = ListedHub(**{field.name: row[field.name] for field in fields(ListedHub)})
-    return hub_line(hub, f"{row['temporal']} of {row['pages']} pages temporal")
+def _hub_of(line: str) -> Iterator[ListedHub]:
+    """Yield the hub of a line, if there is one; raises ValueError."""
+    found = _COMMENT.search(line)
+    comment = found[1] if found else ""
+    url = (line[: found.start()] if found else line).strip()
+    if not url:
+        return
+    if problem := check_url(url):
+        msg = f"{problem}: {without_login(url)[:200]!r}"
+        raise ValueError(msg)
+    facts = {name: float(text) for name, text in _FACT.findall(comment)}
+    for name, value in facts.items():
+        low, high = _LIMITS[name]
+        if not low <= value <= high:
+            msg = f"{name}={value:g}: allowed is {low:g} to {high:g}"
+            raise ValueError(msg)
+    score = _SCORE.match(comment)
+    yield ListedHub(url, score=float(score[1]) if score else 1.0, **facts)

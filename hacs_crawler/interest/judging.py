@@ -1,8 +1,7 @@
-"""The pages of a window, judged: curves, classes, and the shapes beside them."""
+"""The pages of a window, judged: their curves, and which of them are temporal."""
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
@@ -13,42 +12,19 @@ import numpy as np
 from hacs_crawler.interest.views import Window
 from hacs_crawler.model import (
     BEST_DAYS,
-    CLASSES,
-    CONCENTRATION,
-    PAPER_SHARE,
-    Classes,
     Curves,
-    Shape,
-    classify,
-    classify_by_curve,
+    concentration_of,
     fit_anchored,
     fit_paper,
-    shape_of,
+    temporal_by_curve,
+    temporal_by_days,
 )
-from hacs_crawler.utils.arrays import FloatArray
+from hacs_crawler.utils.arrays import BoolArray, FloatArray
 
 MODELS: Final = ("anchored", "paper")
+"""The anchored curve, with which the days' concentration decides; or the paper's, whose Phi(3) does."""
 _PAGES_AT_ONCE: Final = 8192
-_DIGITS: Final = 6
-
-
-@dataclass(frozen=True, slots=True)
-class Rules:
-    """What makes a page temporal: which model's class, within how many days (n), above which share (q).
-
-    Of the anchored model q is compared with the concentration of the views, of the paper's with Phi(n).
-    """
-
-    model: str = MODELS[0]
-    best_days: int = BEST_DAYS
-    share: float | None = None
-
-    @property
-    def threshold(self) -> float:
-        """The share q that is in force."""
-        if self.share is not None:
-            return self.share
-        return CONCENTRATION if self.model == MODELS[0] else PAPER_SHARE
+_DIGITS: Final = 7
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +32,8 @@ class Judged:
     """A window and what was found of its pages."""
 
     window: Window
-    rules: Rules
     curves: Curves
-    classes: Classes
-    shape: Shape
+    is_temporal: BoolArray
 
     @property
     def totals(self) -> FloatArray:
@@ -68,64 +42,44 @@ class Judged:
         return totals
 
     def rows(self) -> Iterator[dict[str, Any]]:
-        """Yield a row a page: curve, `phi` at n days, class, shape; None where undefined."""
+        """Yield a row a page: its curve, `phi` at 3 days, its concentration; None where undefined."""
         columns = {
             **{field.name: getattr(self.curves, field.name) for field in fields(Curves)},
-            "phi": self.curves.phi(self.rules.best_days),
+            "phi": self.curves.phi(BEST_DAYS),
             "views": self.totals,
-            "best_share": self.shape.best_share,
-            "gini": self.shape.gini,
-            "half_life": self.shape.half_life,
-            "concentration": self.shape.concentration,
+            "concentration": concentration_of(self.window.daily),
         }
         lists = {name: values.tolist() for name, values in columns.items()}
         for place, page in enumerate(self.window.pages):
-            row: dict[str, Any] = {"page": page}
-            row |= {name: _rounded(values[place]) for name, values in lists.items()}
-            yield row | {"class": CLASSES[self.classes[place]]}
+            numbers = {name: _rounded(values[place]) for name, values in lists.items()}
+            yield {"page": page, **numbers, "temporal": bool(self.is_temporal[place])}
 
 
 def judge(
     window: Window,
-    rules: Rules,
+    model: str = MODELS[0],
     on_pages: Callable[[int, int], None] = lambda _done, _total: None,
 ) -> Judged:
-    """Fit and classify the pages of a window; `on_pages` is told how many of all are done."""
-    daily = window.daily
-    found: list[tuple[Curves, Classes]] = []
-    for start in range(0, len(window.pages), _PAGES_AT_ONCE):
+    """Fit the pages of a window, and tell the temporal ones by a model's rule (see `MODELS`).
+
+    `on_pages` is told how many of all are done.
+    """
+    found = []
+    number = len(window.pages)
+    for start in range(0, max(number, 1), _PAGES_AT_ONCE):
         rows = slice(start, start + _PAGES_AT_ONCE)
-        if rules.model == "paper":
-            curves = fit_paper(daily[rows])
-            classes = classify_by_curve(curves, rules.best_days, rules.threshold)
+        if model == "paper":
+            found.append(fit_paper(window.daily[rows]))
         else:
-            curves = fit_anchored(window.views[rows], window.bins_a_day)
-            classes = classify(daily[rows], rules.best_days, rules.threshold)
-        found.append((curves, classes))
-        on_pages(min(rows.stop, len(window.pages)), len(window.pages))
-    return Judged(
-        window,
-        rules,
-        Curves(
-            *(
-                np.concatenate(
-                    [getattr(curves, field.name) for curves, _ in found] or [np.empty(0)]
-                )
-                for field in fields(Curves)
-            )
-        ),
-        np.concatenate([classes for _, classes in found] or [np.empty(0, np.int8)]),
-        shape_of(daily, rules.best_days),
+            found.append(fit_anchored(window.views[rows], window.bins_a_day))
+        on_pages(min(rows.stop, number), number)
+    curves = Curves(
+        *(np.concatenate([getattr(one, field.name) for one in found]) for field in fields(Curves))
     )
-
-
-def rows_json(judged: Judged) -> Iterator[bytes]:
-    """Yield a JSON array of the rows, one a line."""
-    yield b"["
-    for number, row in enumerate(judged.rows()):
-        yield (b",\n" if number else b"\n") + json.dumps(row, allow_nan=False).encode()
-    yield b"\n]\n"
+    is_paper = model == "paper"
+    is_temporal = temporal_by_curve(curves) if is_paper else temporal_by_days(window.daily)
+    return Judged(window, curves, is_temporal)
 
 
 def _rounded(value: float) -> float | None:
-    return float(f"{value:.{_DIGITS + 1}g}") if math.isfinite(value) else None
+    return float(f"{value:.{_DIGITS}g}") if math.isfinite(value) else None

@@ -1,22 +1,29 @@
-"""Views of pages by day or hour: counted, cut into windows, written and read."""
+"""Views of pages by day or hour: read from CSV, cut into windows, written."""
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator, Sequence
+import math
+from array import array
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
 
+from hacs_crawler.archive import read_lines
 from hacs_crawler.exceptions import HacsError
+from hacs_crawler.links import canonical_url
 from hacs_crawler.utils.arrays import FloatArray, IndexArray
 
 HOURS: Final = 24
 _EPOCH: Final = date(1970, 1, 1)
-_ROWS_A_WRITE: Final = 20_000
+_COLUMNS: Final = ("page", "date", "views")
+_MOST_DAYS: Final = 36_525
+_ROWS_A_STEP: Final = 20_000
 
 
 class ViewsError(HacsError):
@@ -27,8 +34,8 @@ class ViewsError(HacsError):
 class Views:
     """How often pages were viewed; the arrays have an element for each page and bin with a record.
 
-    `page` are places in `pages`; `bin` counts days since 1970, or hours where `bins_a_day` is 24, of
-    the clock that the file keeps; rows are sorted by page and bin, and none is double.
+    `page` are places in `pages`; `bin` counts days since 1970, or hours where `bins_a_day` is 24;
+    rows are sorted by page and bin, and none is double.
     """
 
     pages: list[str]
@@ -70,80 +77,105 @@ class Window:
 
 
 def gathered(
-    pages: Sequence[str],
-    page: IndexArray,
-    bins: IndexArray,
-    views: FloatArray,
-    bins_a_day: int,
-) -> tuple[Views, int]:
-    """Sort rows and add up those of one page and bin; also return how many were added to others."""
+    pages: Sequence[str], page: IndexArray, bins: IndexArray, views: FloatArray, bins_a_day: int
+) -> Views:
+    """Sort rows by page and bin, and add up those of one page and bin."""
     if not page.size:
-        return Views(list(pages), page, bins, views, bins_a_day), 0
+        return Views(list(pages), page, bins, views, bins_a_day)
     order = np.lexsort((bins, page))
     page, bins, views = page[order], bins[order], views[order]
     is_first = np.r_[True, (page[1:] != page[:-1]) | (bins[1:] != bins[:-1])]
     starts = np.flatnonzero(is_first)
     summed = np.add.reduceat(views, starts)
-    return (
-        Views(list(pages), page[starts], bins[starts], summed, bins_a_day),
-        int(page.size - starts.size),
-    )
+    return Views(list(pages), page[starts], bins[starts], summed, bins_a_day)
 
 
-def window_of(views: Views, days: int, until: int | None, least_views: float) -> Window:
-    """Cut out the last `days` days up to `until` (days since 1970; by default the last on record).
+def window_of(views: Views, days: int, least_views: float) -> Window:
+    """Cut out the last `days` days on record, or all where there are fewer.
 
-    A window does not begin before the first day on record. Pages with fewer than `least_views` views in
-    it are left out. Raises ViewsError where there is no record in it.
+    Pages with fewer than `least_views` views in them are left out. Raises ViewsError where there are no
+    views in the window.
     """
     if not views.views.any():
         raise ViewsError("there are no views")
     first, last = views.days
-    end = last if until is None else until
-    start = max(end - days + 1, first)
+    start = max(last - days + 1, first)
     k = views.bins_a_day
-    inside = (views.bin >= start * k) & (views.bin < (end + 1) * k)
-    if not views.views[inside].any():
-        raise ViewsError(
-            f"no views between {day_text(start)} and {day_text(end)}: they are of {day_text(first)} "
-            f"to {day_text(last)}"
-        )
+    inside = views.bin >= start * k
     page, place, number = views.page[inside], views.bin[inside] - start * k, views.views[inside]
     total = np.bincount(page, weights=number, minlength=len(views.pages))
-    kept = np.flatnonzero((total >= least_views) & (total > 0))
+    if not total.any():
+        raise ViewsError(f"there are no views since {day_text(start)}")
+    enough = np.flatnonzero((total >= least_views) & (total > 0))
     row_of = np.full(len(views.pages), -1)
-    row_of[kept] = np.arange(kept.size)
-    table = np.zeros((kept.size, (end - start + 1) * k))
-    is_kept = row_of[page] >= 0
-    table[row_of[page[is_kept]], place[is_kept]] = number[is_kept]
+    row_of[enough] = np.arange(enough.size)
+    table = np.zeros((enough.size, (last - start + 1) * k))
+    is_used = row_of[page] >= 0
+    table[row_of[page[is_used]], place[is_used]] = number[is_used]
     return Window(
-        [views.pages[place] for place in kept.tolist()],
+        [views.pages[place] for place in enough.tolist()],
         table,
         start,
-        end - start + 1,
+        last - start + 1,
         k,
-        int((total > 0).sum()) - kept.size,
+        int((total > 0).sum()) - enough.size,
     )
+
+
+def read_views(path: str, on_rows: Callable[[int], None] = lambda _rows: None) -> Views:
+    """Read CSV with the columns page, date and views, gzipped or not; "-" is standard input.
+
+    Dates are 2026-01-31, or all of them 2026-01-31T13; rows of one page and time are added up.
+    `on_rows` is told now and then how many rows there were. Raises ViewsError that names the line, and
+    ArchiveError where the file cannot be read to its end.
+    """
+    lines = (line.decode("utf-8-sig", "replace") for line in read_lines(path))
+    rows = csv.reader(lines)
+    pages: dict[str, int] = {}
+    page, bins, views = array("q"), array("q"), array("d")
+    lengths: set[int] = set()
+    url_of = lru_cache(maxsize=65_536)(lambda text: canonical_url(text) or text)
+    try:
+        titles = [title.strip().lower() for title in next(rows, [])]
+        columns = [titles.index(name) for name in _COLUMNS]
+        for number, row in enumerate(rows):
+            if number % _ROWS_A_STEP == 0:
+                on_rows(number)
+            if not row:
+                continue
+            name, day, views_text = (row[column] for column in columns)
+            page.append(pages.setdefault(url_of(name.strip()), len(pages)))
+            bins.append(_bin_of(day.strip()))
+            views.append(_number_of(views_text))
+            lengths.add(len(day.strip()))
+    except (csv.Error, ValueError, IndexError) as error:
+        raise ViewsError(
+            f"{path}, line {rows.line_num}: {error}; what is read is CSV with the columns page, date "
+            "(2026-01-31, or 2026-01-31T13 in all rows) and views"
+        ) from error
+    if len({length > len("2026-01-31") for length in lengths}) > 1:
+        raise ViewsError(f"{path}: some dates have an hour and others have none")
+    numbers = np.array(views, dtype=np.float64)
+    if not numbers.any():
+        raise ViewsError(f"{path}: there are no views in it")
+    is_hourly = max(lengths) > len("2026-01-31")
+    page_of, bin_of = np.array(page, dtype=np.int64), np.array(bins, dtype=np.int64)
+    return gathered(list(pages), page_of, bin_of, numbers, HOURS if is_hourly else 1)
 
 
 def views_csv(views: Views) -> Iterator[bytes]:
     """Yield CSV: page, date, views; a date is 2026-01-31, or 2026-01-31T13 by the hour."""
     yield b"page,date,views\n"
-    for start in range(0, views.page.size, _ROWS_A_WRITE):
-        text = io.StringIO()
-        rows = _rows(views, slice(start, start + _ROWS_A_WRITE))
-        csv.writer(text, lineterminator="\n").writerows(rows)
-        yield text.getvalue().encode("utf-8", "replace")
-
-
-def _rows(views: Views, rows: slice) -> Iterator[tuple[str, str, str]]:
     k = views.bins_a_day
-    for page, place, number in zip(
-        views.page[rows].tolist(), views.bin[rows].tolist(), views.views[rows].tolist(), strict=True
-    ):
-        day, hour = divmod(place, k)
-        text = day_text(day) if k == 1 else f"{day_text(day)}T{hour:02}"
-        yield views.pages[page], text, f"{number:g}" if number < 1e6 else f"{number:.0f}"
+    for start in range(0, views.page.size, _ROWS_A_STEP):
+        text = io.StringIO()
+        rows = slice(start, start + _ROWS_A_STEP)
+        columns = (column[rows].tolist() for column in (views.page, views.bin, views.views))
+        csv.writer(text, lineterminator="\n").writerows(
+            (views.pages[page], _bin_text(place, k), f"{number:g}" if number < 1e6 else int(number))
+            for page, place, number in zip(*columns, strict=True)
+        )
+        yield text.getvalue().encode("utf-8", "replace")
 
 
 def day_text(day: int) -> str:
@@ -151,6 +183,29 @@ def day_text(day: int) -> str:
     return (_EPOCH + timedelta(days=day)).isoformat()
 
 
-def day_of(text: str) -> int:
-    """Return the day since 1970 of a date in ISO 8601; raises ValueError where there is none."""
-    return (date.fromisoformat(text) - _EPOCH).days
+def _bin_text(place: int, bins_a_day: int) -> str:
+    day, hour = divmod(place, bins_a_day)
+    return day_text(day) if bins_a_day == 1 else f"{day_text(day)}T{hour:02}"
+
+
+@lru_cache(maxsize=65_536)
+def _bin_of(text: str) -> int:
+    """Return the day, or if it names one the hour, since 1970; raises ValueError."""
+    if len(text) == len("2026-01-31"):
+        day, hour, k = date.fromisoformat(text), 0, 1
+    else:
+        moment = datetime.strptime(text, "%Y-%m-%dT%H")
+        day, hour, k = moment.date(), moment.hour, HOURS
+    days = (day - _EPOCH).days
+    if not 0 <= days <= _MOST_DAYS:
+        msg = f"{text!r} is no date of 1970 to 2070"
+        raise ValueError(msg)
+    return days * k + hour
+
+
+def _number_of(text: str) -> float:
+    number = float(text)
+    if not 0 <= number < math.inf:
+        msg = f"{text!r} is no number of views"
+        raise ValueError(msg)
+    return number

@@ -13,7 +13,7 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike
 
-from hacs_crawler.model.lognormal import log_days, lognormal_cumulative
+from hacs_crawler.model.lognormal import log_days
 from hacs_crawler.utils.arrays import FloatArray
 
 RATE_SHAPE: Final = 0.5
@@ -26,33 +26,6 @@ def mean_days(mu: ArrayLike, sigma: ArrayLike) -> FloatArray:
     return np.asarray(np.exp(mu + 0.5 * sigma * sigma))
 
 
-def visit_value(
-    days: ArrayLike,
-    links_per_day: ArrayLike,
-    mu: ArrayLike,
-    sigma: ArrayLike,
-    worth: ArrayLike = 1.0,
-) -> FloatArray:
-    """V(e): what is left of the interest in the links that appeared in the last e days, in links."""
-    days, mu, sigma = _floats(days), _floats(mu), _floats(sigma)
-    rest = 1.0 - lognormal_cumulative(days, mu, sigma)
-    lasting = np.where(np.isfinite(days), days, 0.0) * rest
-    value = lasting + mean_days(mu, sigma) * _of_mean(days, mu, sigma)
-    return np.asarray(_floats(links_per_day) * _floats(worth) * value)
-
-
-def value_per_day(
-    days: ArrayLike,
-    links_per_day: ArrayLike,
-    mu: ArrayLike,
-    sigma: ArrayLike,
-    worth: ArrayLike = 1.0,
-) -> FloatArray:
-    """V'(e) = λ w (1 - Phi(e)): what waiting adds to a visit, in links a day."""
-    rest = 1.0 - lognormal_cumulative(_floats(days), _floats(mu), _floats(sigma))
-    return np.asarray(_floats(links_per_day) * _floats(worth) * rest)
-
-
 def instant_index(
     days: ArrayLike,
     links_per_day: ArrayLike,
@@ -62,33 +35,13 @@ def instant_index(
 ) -> FloatArray:
     """M(e) = V(e) - e V'(e) = λ w m G((ln e - mu - sigma²) / sigma), in links.
 
-    G is the standard normal distribution function. Of visits every τ days more frequent ones
-    pay as long as M(τ) is above the price of a visit; at the best interval it is that price
-    (`best_interval_days`). It grows with e, from 0 to λ w m.
+    V'(e) = λ w (1 - Phi(e)) is what waiting adds to a visit, and G the standard normal distribution
+    function. Of visits every τ days more frequent ones pay as long as M(τ) is above the price of a
+    visit; at the best interval it is that price. It grows with e, from 0 to λ w m.
     """
     days, mu, sigma = _floats(days), _floats(mu), _floats(sigma)
     links = _floats(links_per_day) * _floats(worth)
     return np.asarray(links * mean_days(mu, sigma) * _of_mean(days, mu, sigma))
-
-
-def best_interval_days(
-    price: ArrayLike,
-    links_per_day: ArrayLike,
-    mu: ArrayLike,
-    sigma: ArrayLike,
-    worth: ArrayLike = 1.0,
-) -> FloatArray:
-    """τ* with M(τ*) = c, the price of a visit in links: exp(mu + sigma² + sigma G⁻¹(c / (λ w m))).
-
-    Infinite where λ w m is not above the price: the hub is not worth a visit for its links. 0 where the
-    price is 0.
-    """
-    mu, sigma = _floats(mu), _floats(sigma)
-    most = _floats(links_per_day) * _floats(worth) * mean_days(mu, sigma)
-    price, most = np.broadcast_arrays(_floats(price), most)
-    share = np.divide(price, most, out=np.ones_like(most), where=most > price)
-    found = np.exp(mu + sigma * sigma + sigma * scipy.special.ndtri(share))
-    return np.asarray(np.where(most > price, found, np.inf))
 
 
 def update_index(p: ArrayLike) -> FloatArray:

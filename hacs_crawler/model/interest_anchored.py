@@ -136,15 +136,4 @@ def _fit(views: FloatArray, rise: IndexArray, bins_a_day: int) -> Curves:
     found = best_of_starts(loss, starts, lower, upper)
     after_rise, mu, log_sigma = found.parameters.T
     scale = total / np.maximum(loss.shares(found.parameters).sum(axis=1), _FLOOR)
-    b = rise / bins_a_day + after_rise
-    curves = Curves(mu, np.exp(log_sigma), b, scale, np.zeros_like(mu))
-    daily = views.reshape(len(views), -1, bins_a_day).sum(axis=2)
-    off = daily - expected_views(curves, daily.shape[1])
-    return Curves(mu, curves.sigma, b, scale, np.einsum("nb,nb->n", off, off))
-
-
-def expected_views(curves: Curves, days: int) -> FloatArray:
-    """Return the views that anchored curves expect on each day of the window, (n, days)."""
-    since_birth = np.arange(days + 1.0) - curves.b[:, None]
-    z = (log_days(since_birth) - curves.mu[:, None]) / curves.sigma[:, None]
-    return curves.scale[:, None] * np.diff(np.asarray(scipy.special.ndtr(z)), axis=1)
+    return Curves(mu, np.exp(log_sigma), rise / bins_a_day + after_rise, scale)

@@ -27,15 +27,13 @@ class Curves:
     """One curve a page, each array of shape (n,); `mu` and `sigma` are of ln(days since b).
 
     `b` is in days since the first midnight of the window (the paper's on its own scale, on which the
-    first day is x = 1), `scale` in views, `sse` the sum over the days of the window of the squared
-    difference, in views squared. All are nan where a page has no views.
+    first day is x = 1), `scale` in views. All are nan where a page has no views.
     """
 
     mu: FloatArray
     sigma: FloatArray
     b: FloatArray
     scale: FloatArray
-    sse: FloatArray
 
     def phi(self, days: float) -> FloatArray:
         """Share of each page's interest that comes within `days` days, with A = 1 and b = 0."""
@@ -102,7 +100,6 @@ def best_of_starts(
     return Solution(
         np.where(is_second[:, None], second.parameters, first.parameters),
         np.where(is_second, second.loss, first.loss),
-        np.where(is_second, second.has_converged, first.has_converged),
     )
 
 

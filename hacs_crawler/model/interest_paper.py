@@ -93,4 +93,4 @@ def _fit(views: FloatArray) -> Curves:
     upper = np.array([np.inf, float(views.shape[1]), _MU_RANGE[1], _LOG_SIGMA_RANGE[1]])
     found = best_of_starts(_Loss(views / total[:, None]), starts, lower, upper)
     scale, b, mu, log_sigma = found.parameters.T
-    return Curves(mu, np.exp(log_sigma), b, scale * total, 2 * found.loss * total**2)
+    return Curves(mu, np.exp(log_sigma), b, scale * total)

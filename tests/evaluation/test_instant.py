@@ -51,7 +51,7 @@ def test_the_evaluation_has_its_tables_in_text_and_json(
             2 * one["precision"] * one["recall"] / (one["precision"] + one["recall"])
         )
     assert table["folders"]["f"] > table["sites"]["f"] > table["manual"]["f"]
-    assert found["classes"]["classes"]["f"] > found["classes"]["curve"]["f"]
+    assert found["pages"]["days"]["f"] > found["pages"]["curve"]["f"]
     assert found["published"]["paper_fit"] == {"precision": 0.762, "recall": 0.516, "f": 0.615}
     assert f"{table['sites']['f']:.3f}" in result.output
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hacs_crawler.exceptions import HacsError
-from hacs_crawler.interest import ListedHub, hub_line, read_hubs
+from hacs_crawler.interest import ListedHub, read_hubs
 
 
 def test_what_is_written_is_read_again(tmp_path: Path) -> None:
@@ -16,7 +16,7 @@ def test_what_is_written_is_read_again(tmp_path: Path) -> None:
         ListedHub("https://b.example/news/", 0.5, 1.0, 1.2, 0.004),
     ]
     file = tmp_path / "instant.txt"
-    file.write_text("".join(f"{hub_line(hub, '3 of 4 pages temporal')}\n" for hub in hubs))
+    file.write_text("".join(f"{hub.line('3 of 4 pages temporal')}\n" for hub in hubs))
     assert read_hubs(file) == hubs
 
 

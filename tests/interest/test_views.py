@@ -2,35 +2,27 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from hacs_crawler.archive import ArchiveError
 from hacs_crawler.interest import (
-    Rules,
-    TableReader,
     Views,
     ViewsError,
-    day_of,
+    day_text,
     gathered,
-    hours_by,
+    hub_lines,
     hub_of,
-    hub_rows,
-    hubs_of,
     judge,
-    rows_json,
-    seed_line,
-    sign_of_cut,
-    signs_of_window,
+    read_views,
     views_csv,
     window_of,
-    zone_named,
 )
-from hacs_crawler.model import CLASSES, STEADY
 
-FIRST = day_of("2026-09-01")
+FIRST = 20_697
+"""2026-09-01, in days since 1970."""
 
 
 def views_of(table: dict[str, list[float]], bins_a_day: int = 1) -> Views:
@@ -41,7 +33,7 @@ def views_of(table: dict[str, list[float]], bins_a_day: int = 1) -> Views:
         for place, number in enumerate(values)
     ]
     page, bins, numbers = (np.array(column) for column in zip(*rows, strict=True))
-    return gathered(list(table), page, bins, numbers.astype(np.float64), bins_a_day)[0]
+    return gathered(list(table), page, bins, numbers.astype(np.float64), bins_a_day)
 
 
 def web(news: int = 3, others: int = 6) -> Views:
@@ -61,9 +53,24 @@ def web(news: int = 3, others: int = 6) -> Views:
     return views_of(table)
 
 
+def read(folder: Path, text: str | bytes) -> Views:
+    path = folder / "views.csv"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return read_views(str(path))
+
+
+def rows(views: Views) -> list[tuple[str, str, float]]:
+    return [
+        (views.pages[page], day_text(place // views.bins_a_day), number)
+        for page, place, number in zip(
+            views.page.tolist(), views.bin.tolist(), views.views.tolist(), strict=True
+        )
+    ]
+
+
 def test_a_window_is_the_last_days_on_record_of_pages_with_enough_views() -> None:
     views = views_of({"/a": [50.0] * 10, "/b": [1.0] * 10, "/c": [0.0] * 10})
-    window = window_of(views, days=4, until=None, least_views=60)
+    window = window_of(views, days=4, least_views=60)
     assert window.pages == ["/a"]
     assert window.left_out == 1
     assert (window.first_day, window.days) == (FIRST + 6, 4)
@@ -71,59 +78,95 @@ def test_a_window_is_the_last_days_on_record_of_pages_with_enough_views() -> Non
 
 
 def test_a_window_does_not_begin_before_the_record() -> None:
-    window = window_of(views_of({"/a": [50.0] * 10}), days=60, until=None, least_views=1)
+    window = window_of(views_of({"/a": [50.0] * 10}), days=60, least_views=1)
     assert (window.first_day, window.days) == (FIRST, 10)
 
 
-def test_a_window_may_end_earlier_and_says_so_where_nothing_is_in_it() -> None:
-    views = views_of({"/a": [50.0] * 10})
-    assert window_of(views, 5, FIRST + 5, 1).first_day == FIRST + 1
-    with pytest.raises(
-        ViewsError, match=r"no views between .* they are of 2026-09-01 to 2026-09-10"
-    ):
-        window_of(views, 5, FIRST - 100, 1)
+def test_a_window_without_views_is_an_error() -> None:
+    with pytest.raises(ViewsError, match="no views since 2026-09-07"):
+        window_of(views_of({"/a": [50.0] + [0.0] * 9}), 4, 1)
 
 
 @pytest.mark.parametrize("bins_a_day", [1, 24])
 def test_what_is_written_is_read_again(tmp_path: Path, bins_a_day: int) -> None:
     views = views_of(
-        {"https://a.example/x,y": [5.0, 0.0, 2.5], "https://a.example/ü": [1e7] * 3}, bins_a_day
+        {"https://a.example/x,y": [5.0, 0.0, 2.5], "https://a.example/%C3%BC": [1e7] * 3},
+        bins_a_day,
     )
-    path = tmp_path / "views.csv"
-    path.write_bytes(b"".join(views_csv(views)))
-    reader = TableReader(None, hours_by(zone_named("UTC")), 10**6)
-    reader.read(str(path))
-    again = reader.views(hourly=True)
+    again = read(tmp_path, b"".join(views_csv(views)))
     assert again.bins_a_day == bins_a_day
+    assert again.pages == views.pages
     assert again.bin.tolist() == views.bin.tolist()
     assert again.views.tolist() == views.views.tolist()
 
 
-def test_each_page_has_a_row_of_its_curve_its_class_and_its_shape() -> None:
-    judged = judge(window_of(web(), 60, None, 60), Rules())
-    rows = json.loads(b"".join(rows_json(judged)))
-    assert len(rows) == 9 * 12
-    assert {"page", "mu", "sigma", "b", "scale", "sse", "phi", "class"} <= set(rows[0])
-    for row in rows:
-        assert row["class"] == ("temporal" if "/news/" in row["page"] else "steady")
-        assert (row["phi"] > 0.7) == (row["class"] == "temporal")
+def test_columns_are_known_by_their_names_and_rows_may_come_in_any_order(tmp_path: Path) -> None:
+    text = (
+        "\ufeffViews,note,Date,Page\n1,x,2026-09-11,/a\n\n2,,2026-09-10,/a\n4,,2026-09-11,/a\n"
+        '3,,2026-09-10,"https://b.example/c, d?utm_source=x"\n'
+    )
+    assert rows(read(tmp_path, text)) == [
+        ("/a", "2026-09-10", 2),
+        ("/a", "2026-09-11", 5),
+        ("https://b.example/c,%20d", "2026-09-10", 3),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "line 0: .* CSV with the columns page, date"),
+        ("page,day,views\n/a,2026-09-10,5\n", "line 1: "),
+        ("page,date,views\n/a,2026-09-10,5\n/b,yesterday,5\n", "line 3: .*yesterday"),
+        ("page,date,views\n/a,2026-02-30,5\n", "line 2: "),
+        ("page,date,views\n/a,1926-02-03,5\n", "line 2: .*no date of 1970 to 2070"),
+        ("page,date,views\n/a,2026-09-10,many\n", "line 2: .*many"),
+        ("page,date,views\n/a,2026-09-10,-5\n", "line 2: .*no number of views"),
+        ("page,date,views\n/a,2026-09-10,nan\n", "line 2: .*no number of views"),
+        ("page,date,views\n/a,2026-09-10\n", "line 2: "),
+        ("page,date,views\n/a,2026-09-10,1\n/a,2026-09-10T13,1\n", "others have none"),
+        ("page,date,views\n", "there are no views in it"),
+        ('page,date,views\n"' + "x" * 200_000, "line 2: "),
+        (b"\x00\xff" * 5000, "line"),
+    ],
+)
+def test_what_is_wrong_in_a_file_is_named_with_its_line(
+    tmp_path: Path, text: str | bytes, message: str
+) -> None:
+    with pytest.raises(ViewsError, match=rf"views\.csv.*{message}"):
+        read(tmp_path, text)
+
+
+def test_a_damaged_file_and_a_missing_one_are_named(tmp_path: Path) -> None:
+    with pytest.raises(ArchiveError, match="damaged"):
+        read(tmp_path, b"\x1f\x8b damaged")
+    with pytest.raises(ArchiveError, match="cannot read"):
+        read_views(str(tmp_path / "missing.csv"))
+
+
+def test_each_page_has_a_row_of_its_curve_and_its_concentration() -> None:
+    found = list(judge(window_of(web(), 60, 60)).rows())
+    assert len(found) == 9 * 12
+    for row in found:
+        assert set(row) == {
+            "page", "mu", "sigma", "b", "scale", "phi", "views", "concentration", "temporal",
+        }  # fmt: skip
+        assert row["temporal"] == ("/news/" in row["page"]) == (row["phi"] > 0.7)
 
 
 def test_the_papers_rule_is_its_own() -> None:
-    window = window_of(web(), 60, None, 60)
-    rows = list(judge(window, Rules("paper")).rows())
-    assert {row["class"] for row in rows} == {"temporal", "steady"}
-    assert all((row["class"] == "temporal") == (row["phi"] > 0.7) for row in rows)
-    none = judge(window, Rules("paper", share=1.0))
-    assert (none.classes == STEADY).all()
+    found = list(judge(window_of(web(), 60, 60), "paper").rows())
+    assert all(row["temporal"] == (row["phi"] > 0.7) for row in found)
+    assert {row["temporal"] for row in found} == {True, False}
 
 
 def test_hours_are_judged_by_days_and_fitted_by_hours() -> None:
     story = [
-        100.0 * 0.7 ** (one - 24 * 20 - 9) if one >= 24 * 20 + 9 else 0.0 for one in range(24 * 60)
+        100.0 * 0.7 ** (hour - 24 * 20 - 9) if hour >= 24 * 20 + 9 else 0.0
+        for hour in range(24 * 60)
     ]
-    judged = judge(window_of(views_of({"/a": story}, 24), 60, None, 60), Rules())
-    assert CLASSES[judged.classes[0]] == "temporal"
+    judged = judge(window_of(views_of({"/a": story}, 24), 60, 60))
+    assert judged.is_temporal.tolist() == [True]
     assert judged.curves.b[0] == pytest.approx(20 + 9 / 24, abs=0.1)
     assert judged.curves.phi(0.5)[0] > 0.9
 
@@ -149,48 +192,18 @@ def test_a_page_lies_in_a_site_and_in_a_folder_without_dates(
 
 
 def test_news_sites_and_news_folders_are_listed_as_seeds() -> None:
-    judged = judge(window_of(web(), 60, None, 60), Rules())
-    sites, folders = hubs_of(judged, "site"), hubs_of(judged, "folder")
-    lines = [seed_line(row) for row in hub_rows(sites, sites.listed(100, None))]
+    judged = judge(window_of(web(), 60, 60))
+    lines = hub_lines(judged, "site", 100)
     assert sorted(line.split(" #")[0] for line in lines) == [
         f"https://s{k}.example/" for k in range(3)
     ]
-    lines = [seed_line(row) for row in hub_rows(folders, folders.listed(None, 25))]
+    lines = hub_lines(judged, "folder", 2)
     assert [": 10 of 10 pages temporal; mu=" in line for line in lines] == [True, True]
     assert all(line.split(" #")[0].endswith("/news/") for line in lines)
 
 
 def test_pages_that_are_paths_give_no_seeds() -> None:
-    judged = judge(
-        window_of(views_of({"/a": [0.0] * 30 + [500, 100, 20] + [0.0] * 27}), 60, None, 60), Rules()
-    )
-    hubs = hubs_of(judged, "site")
-    assert hubs.listed(10, None).size == 1
-    assert list(hub_rows(hubs, hubs.listed(10, None))) == []
-
-
-def signs(table: dict[str, list[float]]) -> str:
-    window = window_of(views_of(table), 60, None, 1)
-    return " ".join(signs_of_window(window, judge(window, Rules()).classes))
-
-
-def test_short_windows_and_robots_are_warned_of_and_people_are_not() -> None:
-    random = np.random.default_rng(0)
-    people = {f"/{k}": random.poisson(30, 60).tolist() for k in range(40)}
-    assert signs(people) == ""
-    assert "the window has 30 days" in signs({page: values[:30] for page, values in people.items()})
-    robots = {page: list(values) for page, values in people.items()}
-    for k, values in enumerate(robots.values()):
-        values[5 + k] += 150
-    assert "robots" in signs(robots)
-
-
-def test_a_list_cut_at_a_rank_is_warned_of() -> None:
-    random = np.random.default_rng(0)
-    table = {f"/{k}": [0.0] * 30 for k in range(60)}
-    whole = views_of({page: [5.0] * 30 for page in table})
-    assert sign_of_cut(whole) is None
-    rows = [(page, FIRST + day) for day in range(30) for page in random.permutation(60)[:25]]
-    page, day = (np.array(column) for column in zip(*rows, strict=True))
-    cut = gathered(list(table), page, day, np.full(page.size, 9.0), 1)[0]
-    assert "25 pages, of 60 in all" in str(sign_of_cut(cut))
+    story = [0.0] * 30 + [500, 100, 20] + [0.0] * 27
+    judged = judge(window_of(views_of({"/a": story}), 60, 60))
+    assert judged.is_temporal.tolist() == [True]
+    assert hub_lines(judged, "site", 10) == []

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from accessibility import accessibility_faults
@@ -14,10 +13,8 @@ from hacs_crawler.archive.timelines import read_timelines
 from hacs_crawler.evaluation.histories import from_timelines
 from hacs_crawler.evaluation.paper import choose_period, evaluate
 from hacs_crawler.evaluation.report import report
-from hacs_crawler.interest import Rules, day_of, gathered, hubs_of, judge, window_of
 from hacs_crawler.links.keys import page_id_of
 from hacs_crawler.report.html import html
-from hacs_crawler.report.interest import interest_html
 from made_timelines import write_timelines
 from report_support import ARMS, NOW, busy_state, config_of, report_data
 
@@ -38,15 +35,6 @@ def evaluation(folder: Path) -> str:
     timelines = read_timelines(*(folder / f"{one}.csv" for one in ("pages", "updates", "captures")))
     levels = from_timelines(timelines)
     return report(evaluate(levels, choose_period(levels, None, None)[0]))
-
-
-def interest(folder: Path) -> str:
-    views = np.random.default_rng(0).poisson(12, (8, 60)).astype(np.float64)
-    page, day = np.nonzero(views)
-    names = [f"https://s{number % 2}.example/{number}.html" for number in range(8)]
-    table = gathered(names, page, day + day_of("2026-08-01"), views[page, day], 1)[0]
-    found = judge(window_of(table, 60, None, 60), Rules())
-    return interest_html(found, hubs_of(found, "site"), "site", 100, ["Read with care"])
 
 
 @pytest.fixture(scope="module")
@@ -79,9 +67,8 @@ def shown(browser: Browser, target: Path, fragment: str, look: str) -> Tab:
         (overview, PAGE),
         (overview, UNKNOWN),
         (evaluation, ""),
-        (interest, ""),
     ],
-    ids=["overview", "page", "unknown-page", "evaluation", "interest"],
+    ids=["overview", "page", "unknown-page", "evaluation"],
 )
 def test_a_page_breaks_no_rule_of_accessibility(
     browser: Browser,
