@@ -96,6 +96,27 @@ def project(tmp_path: Path) -> Project:
 KINDS = ("sqlite", "redis", "cluster")
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what runs on a Redis Cluster but for a handful, unless all of it is asked for."""
+    if os.environ.get("HACS_TESTS_CLUSTER"):
+        return
+    left_out = [
+        one for one in items if _is_on_a_cluster(one) and not one.get_closest_marker("cluster")
+    ]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [one for one in items if one not in set(left_out)]
+
+
+def _is_on_a_cluster(item: pytest.Item) -> bool:
+    parameters = (
+        item.callspec.params
+        if isinstance(item, pytest.Function) and hasattr(item, "callspec")
+        else {}
+    )
+    return any(parameters.get(name) == "cluster" for name in ("new_store", "state_url"))
+
+
 def address(request: pytest.FixtureRequest) -> str:
     """The address of an empty state of the kind that the parameter names."""
     if request.param == "sqlite":

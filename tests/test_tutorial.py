@@ -41,6 +41,7 @@ def numbers(word: str) -> list[float]:
     return [float(number.replace(",", "")) for number in NUMBER.findall(word)]
 
 
+@pytest.mark.slow
 def test_the_tutorials_commands_print_what_it_says(tmp_path: Path) -> None:
     with reader(tmp_path) as one:
         for step in steps(TUTORIAL.read_text()):

@@ -131,6 +131,7 @@ def test_a_setting_that_is_none_is_named_with_the_one_meant(address: str) -> Non
         state.plan(limit=0)
 
 
+@pytest.mark.slow
 def test_a_project_names_its_state(address: str, tmp_path: Path) -> None:
     (tmp_path / "scrapy.cfg").write_text("[settings]\ndefault = their_settings\n")
     (tmp_path / "their_settings.py").write_text(f"HACS_STATE = {address!r}\n")
@@ -283,6 +284,7 @@ def test_all_that_is_public_is_there_and_listed() -> None:
         ("from hacs_crawler import open", ["pandas", "polars", "pyarrow", "typer"]),
     ],
 )
+@pytest.mark.slow
 def test_an_import_brings_no_more_than_it_needs(code: str, unwanted: list[str]) -> None:
     found = subprocess.run(
         [

@@ -288,6 +288,7 @@ def test_warcs_without_revisits(tmp_path: Path) -> None:
     assert all(visit.links for visit in read_warc(str(path)))
 
 
+@pytest.mark.slow
 def test_a_half_made_environment_is_made_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -60,6 +60,7 @@ def python(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     return run(sys.executable, "-c", code, *arguments)
 
 
+@pytest.mark.slow
 def test_help_lists_every_command_by_what_one_wants_and_loads_none_of_them() -> None:
     code = (
         "import sys; from hacs_crawler.__main__ import main\n"
@@ -90,10 +91,12 @@ def test_every_command_explains_itself_when_asked_in_short(name: str) -> None:
     assert "--install-completion" not in found.stdout
 
 
+@pytest.mark.slow
 def test_the_package_is_a_command_and_says_its_version() -> None:
     assert run(*HACS, "--version").stdout == f"hacs-crawler {version('hacs-crawler')}\n"
 
 
+@pytest.mark.slow
 def test_an_unknown_command_is_named() -> None:
     found = run(*HACS, "rnk")
     assert found.returncode == 2
@@ -104,6 +107,7 @@ def test_an_unknown_command_is_named() -> None:
     ("typed", "place", "expected"),
     [("hacs ra", "1", ["rank"]), ("hacs experiment st", "2", ["status"])],
 )
+@pytest.mark.slow
 def test_a_shell_completes_commands_and_their_own(
     typed: str, place: str, expected: list[str]
 ) -> None:
@@ -111,6 +115,7 @@ def test_a_shell_completes_commands_and_their_own(
     assert run(*HACS, **asked).stdout.split() == expected
 
 
+@pytest.mark.slow
 def test_a_shell_completes_options() -> None:
     asked = {"_HACS_COMPLETE": "complete_bash", "COMP_WORDS": "hacs rank --li", "COMP_CWORD": "2"}
     assert run(*HACS, **asked).stdout.split() == ["--limit"]
@@ -120,6 +125,7 @@ def test_a_shell_completes_options() -> None:
 @pytest.mark.parametrize(
     "module", ["hacs_crawler.cli.app", "typer", "hacs_crawler.cli.rank", "numpy", "scrapy"]
 )
+@pytest.mark.slow
 def test_ctrl_c_while_the_program_loads_ends_it_with_one_line(module: str, is_hidden: bool) -> None:
     stopped = python(INTERRUPTED.format(module=module, is_hidden=is_hidden))
     assert (stopped.returncode, stopped.stdout, stopped.stderr) == (130, "", "Stopped.\n")
@@ -159,11 +165,13 @@ main()
 
 
 @pytest.mark.parametrize("code", [SWALLOWED, REPORTED], ids=["swallowed", "reported"])
+@pytest.mark.slow
 def test_ctrl_c_that_a_library_makes_something_else_of_ends_with_the_one_line(code: str) -> None:
     stopped = python(code)
     assert (stopped.returncode, stopped.stdout, stopped.stderr) == (130, "", "Stopped.\n")
 
 
+@pytest.mark.slow
 def test_what_runs_before_ctrl_c_is_heard_loads_little() -> None:
     """In that time Python itself answers: with a traceback, and at its own start with status 1."""
     code = (
@@ -176,6 +184,7 @@ def test_what_runs_before_ctrl_c_is_heard_loads_little() -> None:
     assert {"typing", "re", "logging"} & set(loaded) == set()
 
 
+@pytest.mark.slow
 def test_ctrl_c_while_a_class_is_made_ends_it_with_the_same_status(tmp_path: Path) -> None:
     """`python -m` ends itself by SIGINT where a KeyboardInterrupt went through exec() of a text."""
     (tmp_path / "interrupted.py").write_text(
@@ -189,6 +198,7 @@ def test_ctrl_c_while_a_class_is_made_ends_it_with_the_same_status(tmp_path: Pat
     assert (stopped.returncode, stopped.stderr) == (130, "Stopped.\n")
 
 
+@pytest.mark.slow
 def test_ctrl_c_while_a_command_runs_ends_it_with_one_line(tmp_path: Path) -> None:
     first, endless = tmp_path / "first.cdx", tmp_path / "endless.cdx"
     first.write_text(f"edu,h)/ 20200101000000 http://h.edu/ text/html 200 {'A' * 32} 1\n")
@@ -212,6 +222,7 @@ def test_ctrl_c_while_a_command_runs_ends_it_with_one_line(tmp_path: Path) -> No
     assert (running.returncode, said) == (130, "Stopped.\n")
 
 
+@pytest.mark.slow
 def test_every_command_loads_where_signals_are_those_of_windows() -> None:
     code = (
         f"{ON_WINDOWS}\n"
@@ -224,6 +235,7 @@ def test_every_command_loads_where_signals_are_those_of_windows() -> None:
     assert loaded.stdout.split() == list(COMMANDS)
 
 
+@pytest.mark.slow
 def test_a_demonstrations_processes_end_where_signals_are_those_of_windows(tmp_path: Path) -> None:
     code = (
         f"{ON_WINDOWS}\n"

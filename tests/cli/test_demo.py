@@ -43,6 +43,7 @@ def start(temporary: Path, *arguments: str) -> subprocess.Popen[str]:
     )
 
 
+@pytest.mark.slow
 def test_both_arms_crawl_round_by_round_and_a_report_is_left(tmp_path: Path) -> None:
     process = start(tmp_path / "tmp", "--rounds", "2", "--keep", str(tmp_path / "kept"))
     output, errors = process.communicate(timeout=120)
@@ -62,6 +63,7 @@ def test_both_arms_crawl_round_by_round_and_a_report_is_left(tmp_path: Path) -> 
     assert not list((tmp_path / "tmp").iterdir())
 
 
+@pytest.mark.slow
 def test_ctrl_c_during_a_round_leaves_nothing(tmp_path: Path) -> None:
     process = start(tmp_path / "tmp", "--rounds", "50")
     assert process.stdout is not None

@@ -69,6 +69,7 @@ def page(result: Evaluation) -> str:
     return report(result)
 
 
+@pytest.mark.slow
 def test_a_run_from_files_end_to_end(folder: Path, tmp_path: Path) -> None:
     out = [str(tmp_path / name) for name in ("figures", "all.json", "report.html")]
     done = hacs(folder, *FILES, "--output", out[0], "--json", out[1], "--report", out[2])
@@ -94,6 +95,7 @@ def test_a_run_from_files_end_to_end(folder: Path, tmp_path: Path) -> None:
     assert not list(tmp_path.rglob("*.part"))
 
 
+@pytest.mark.slow
 def test_a_run_from_a_state(folder: Path, result: Evaluation, tmp_path: Path) -> None:
     store = open_store("sqlite:///state.db", "hacs", tmp_path)
     state = State(store, Estimation())
@@ -111,6 +113,7 @@ def test_a_run_from_a_state(folder: Path, result: Evaluation, tmp_path: Path) ->
         assert found[level]["selection"][-1]["f1"] > 0
 
 
+@pytest.mark.slow
 def test_websites_of_a_state_end_at_path_depth_two_if_asked(folder: Path, tmp_path: Path) -> None:
     store = open_store("sqlite:///state.db", "hacs", tmp_path)
     State(store, Estimation()).record(
@@ -238,6 +241,7 @@ def test_a_missing_extra_is_named(module: str, check: Any, monkeypatch: pytest.M
         check()
 
 
+@pytest.mark.slow
 def test_the_command_line_loads_no_extra() -> None:
     code = "import sys, hacs_crawler.cli.app; print({'matplotlib', 'jinja2'} & sys.modules.keys())"
     done = subprocess.run(

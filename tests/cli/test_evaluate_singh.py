@@ -11,6 +11,8 @@ import pytest
 import forks
 from made_timelines import write_timelines
 
+pytestmark = pytest.mark.slow  # `hacs` as a process
+
 
 def singh(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     done = forks.run("hacs", ["evaluate", "--paper", "singh", *arguments], folder)

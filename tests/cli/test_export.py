@@ -32,6 +32,8 @@ from hacs_crawler.state.page import Harvest, News, Visit
 from hacs_crawler.state.store import Change, Store
 from hacs_crawler.utils.times import DAY
 
+pytestmark = pytest.mark.slow  # `hacs` as a process
+
 URLS = [f"http://example.edu/~a{number}/" for number in range(5)]
 TIMEMAP = """<http://example.edu/~ada/>; rel="original",
 <http://archive.example/web/20200101000000/http://example.edu/~ada/>; rel="first memento";

@@ -16,6 +16,8 @@ from hacs_crawler.state.database import State
 from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.state.page import Page
 
+pytestmark = pytest.mark.slow  # `hacs` as a process
+
 URL = "http://example.edu/~ada/"
 ROWS = "".join(
     f"edu,example)/~ada/ {at} {URL} {kind} {digest * 32} 1\n"

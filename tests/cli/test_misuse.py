@@ -77,6 +77,7 @@ def test_an_unknown_parameter_of_a_server_is_named() -> None:
         check_address(f"redis://127.0.0.1:1/?{query}")
 
 
+@pytest.mark.slow
 def test_an_unknown_argument_of_the_spider_is_named(project: Project) -> None:
     crawl = project.run("crawl", "scholar", "-a", "seeds=state", "-a", "typo=1")
     assert "scholar has no argument typo; it is not used" in crawl.log

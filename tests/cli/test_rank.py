@@ -146,6 +146,7 @@ def test_a_damaged_page_is_named_and_the_others_are_shown(
     assert "the page with id 5 cannot be read" in caplog.records[0].message
 
 
+@pytest.mark.slow
 def test_a_reader_that_has_enough_ends_it_quietly(tmp_path: Path) -> None:
     fill(tmp_path, [Visit(f"http://example.edu/{n}", NOW - DAY, News.FAILED) for n in range(2_000)])
     command = [

@@ -300,6 +300,7 @@ def wait_until(condition, seconds: float) -> None:  # type: ignore[no-untyped-de
         time.sleep(0.05)
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_all_processes_without_a_trace(long_run, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
     workers = workers_of(long_run.pid)
     os.killpg(long_run.pid, signal.SIGINT)
@@ -311,6 +312,7 @@ def test_ctrl_c_ends_all_processes_without_a_trace(long_run, tmp_path: Path) -> 
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_the_processes_end_with_the_one_that_started_them(long_run) -> None:  # type: ignore[no-untyped-def]
     workers = workers_of(long_run.pid)
     assert workers

@@ -76,6 +76,7 @@ def example(tmp_path: Path) -> Callable[[str], Example]:
     return lambda name: Example(name, tmp_path)
 
 
+@pytest.mark.slow
 def test_the_readmes_spider_is_the_minimal_project(example: Callable[[str], Example]) -> None:
     spider = (EXAMPLES / "minimal" / "news" / "spiders.py").read_text()
     settings = (EXAMPLES / "minimal" / "news" / "settings.py").read_text()
@@ -84,6 +85,7 @@ def test_the_readmes_spider_is_the_minimal_project(example: Callable[[str], Exam
     assert any(block in settings for block in blocks)
 
 
+@pytest.mark.slow
 def test_the_minimal_project_yields_what_is_new(
     example: Callable[[str], Example], site: Site
 ) -> None:
@@ -99,6 +101,7 @@ def test_the_minimal_project_yields_what_is_new(
     assert [json.loads(row)["url"] for row in rows] == [f"{site.url}/", f"{site.url}/more"]
 
 
+@pytest.mark.slow
 def test_the_crawl_spider_visits_its_books_again_directly(
     example: Callable[[str], Example], site: Site
 ) -> None:
@@ -126,6 +129,7 @@ def test_the_crawl_spider_visits_its_books_again_directly(
     assert [item["url"] for item in second.items if item["is_update"]] == [f"{site.url}/book/2"]
 
 
+@pytest.mark.slow
 def test_the_sitemap_spider_visits_the_likeliest_pages_of_a_sitemap(
     example: Callable[[str], Example], site: Site
 ) -> None:
@@ -161,6 +165,7 @@ def test_the_javascript_project_sees_what_only_a_browser_shows(
         assert {item["link"] for item in crawl.items} >= {f"{site.url}/{name}" for name in "abc"}
 
 
+@pytest.mark.slow
 def test_the_crawl_in_containers_keeps_its_state_in_redis(
     example: Callable[[str], Example], tmp_path: Path
 ) -> None:

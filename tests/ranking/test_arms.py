@@ -27,6 +27,7 @@ shares = st.lists(st.integers(1, 20), min_size=2, max_size=5).map(
 )
 
 
+@pytest.mark.slow
 def test_another_process_assigns_as_this_one_does() -> None:
     script = (
         "import numpy as np; from hacs_crawler.ranking.arms import *;"

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pytest
+
 from hacs_crawler.state import Annotation, MemoryStore, Store
 from hacs_crawler.state.sqlite import SQLiteStore
 
@@ -61,6 +63,7 @@ def test_what_somebody_else_changed_meanwhile_is_returned_and_stays(store: Store
     assert store.annotations("asked", [5, 6, 7]) == {5: b"a", 6: b"d"}
 
 
+@pytest.mark.cluster
 def test_of_workers_that_count_at_once_no_count_is_lost(open_state: Callable[[], Store]) -> None:
     stores = [open_state() for _ in range(4)]
 

@@ -93,6 +93,7 @@ def test_what_another_worker_wrote_meanwhile_is_merged(store: Store) -> None:
     assert loaded(store, URLS[0]).new_links_by_visit() == [0, 1, 1]
 
 
+@pytest.mark.cluster
 def test_two_workers_at_once_leave_the_state_as_if_one_came_after_the_other(
     open_state: Callable[[], Store],
 ) -> None:

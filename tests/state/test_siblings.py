@@ -53,6 +53,7 @@ def ids_of(urls: list[str]) -> set[int]:
 
 
 @pytest.mark.parametrize("together", [True, False])
+@pytest.mark.cluster
 def test_the_next_run_knows_how_often_pages_are_updated_together(
     store: Store, together: bool
 ) -> None:

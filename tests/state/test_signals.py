@@ -159,6 +159,7 @@ def test_how_sources_are_read_is_kept(store: Store) -> None:
     assert known_sources(store, "feed", 10) == []
 
 
+@pytest.mark.cluster
 def test_a_source_that_is_due_is_claimed_by_one_crawler(store: Store) -> None:
     for known in (Source(HOST), Source("https://b.example", tried=1, files={"/s": ("", "")})):
         if known.tried:

@@ -123,6 +123,7 @@ def test_what_is_remembered_takes_six_bytes_a_link(store: Store) -> None:
     assert np.frombuffer(memory, ENTRY).tolist() == [(10, 1), (2**32 - 20, 1), (20, 2)]
 
 
+@pytest.mark.cluster
 def test_past_the_bound_the_oldest_links_are_forgotten(store: Store) -> None:
     owned(store, 1, 10)
     owned(store, 2, *range(100, 100 + MOST_LINKS))
@@ -148,6 +149,7 @@ def cut(store: Store) -> None:
         store._redis.hset(store._key(7, "site_links"), field, memory)
 
 
+@pytest.mark.cluster
 def test_of_workers_that_claim_a_link_at_once_one_has_it(open_state: Callable[[], Store]) -> None:
     stores = [open_state() for _ in range(4)]
     links = range(100, 200)

@@ -47,6 +47,7 @@ def test_an_empty_store_knows_no_page(store: Store) -> None:
     assert list(store.all_rows()) == []
 
 
+@pytest.mark.cluster
 def test_what_was_written_is_read_after_opening_again(open_state: Callable[[], Store]) -> None:
     changes = [change(page_id) for page_id in IDS.tolist()]
     assert open_state().write(changes) == {}
@@ -60,6 +61,7 @@ def test_rows_come_in_the_order_asked_with_zeros_for_unknown_pages(store: Store)
     assert rows.dtype == ROW
 
 
+@pytest.mark.cluster
 def test_all_rows_streams_every_page_once(store: Store) -> None:
     store.write([change(page_id, at=100) for page_id in IDS.tolist()])
     ids = np.concatenate([ids for ids, _ in store.all_rows()])
@@ -97,6 +99,7 @@ def test_behind_the_greatest_id_there_is_nothing(store: Store) -> None:
     assert list(store.all_rows(2**63 - 1)) == []
 
 
+@pytest.mark.cluster
 def test_a_change_of_a_version_that_is_no_longer_there_is_not_written(store: Store) -> None:
     first, second = change(5, at=100), change(5, at=200)
     store.write([first])
@@ -124,6 +127,7 @@ def test_nothing_to_do_is_done(store: Store) -> None:
     assert len(store.rows(np.zeros(0, np.int64))) == 0
 
 
+@pytest.mark.cluster
 def test_many_pages_in_one_call(store: Store) -> None:
     changes = [change(page_id) for page_id in range(3_000)]
     assert store.write(changes) == {}
@@ -142,6 +146,7 @@ def kept(store: Store) -> list[tuple[int, int]]:
     return [(int(one["page_id"]), int(one["at"])) for one in sorted_outcomes(store.outcomes())]
 
 
+@pytest.mark.cluster
 def test_outcome_records_are_written_with_their_page(open_state: Callable[[], Store]) -> None:
     outcomes = records((5, 100), (5, 90))
     open_state().write([replace(change(5), outcomes=outcomes.tobytes()), change(-7)])
@@ -401,6 +406,7 @@ def test_a_server_that_goes_away_can_be_tried_again(kind: str, tmp_path: Path) -
     store.close()
 
 
+@pytest.mark.slow
 def test_a_wrong_password_will_not_get_better(tmp_path: Path) -> None:
     with redis_server(tmp_path, "--requirepass", "right") as port:
         for login in ("", ":wrong@"):
@@ -411,6 +417,7 @@ def test_a_wrong_password_will_not_get_better(tmp_path: Path) -> None:
         open_store(f"redis://:right@127.0.0.1:{port}/0", "hacs", Path()).close()
 
 
+@pytest.mark.slow
 def test_a_full_server_can_be_tried_again(tmp_path: Path) -> None:
     with redis_server(tmp_path) as port, redis.Redis(port=port) as client:
         store = open_store(f"redis://127.0.0.1:{port}", "hacs", Path())

@@ -63,6 +63,7 @@ logging.warning("the end")
 """
 
 
+@pytest.mark.slow
 def test_on_a_terminal_log_lines_appear_above_the_bar() -> None:
     ours, theirs = pty.openpty()
     done = subprocess.run(
