@@ -76,18 +76,21 @@ class Hubs:
     days_since_visit: Floats
 
 
-def read_tier(options: InstantOptions) -> Tier:
-    """Read the list of hubs; raises ConfigError."""
+def listed_hubs(options: InstantOptions) -> list[ListedHub]:
+    """Read the list of hubs, in its order; raises ConfigError."""
     try:
-        listed = read_hubs(options.file)
+        hubs = [hub for hub in read_hubs(options.file) if hub.score >= options.threshold]
     except HacsError as error:
         raise ConfigError(f"HACS_INSTANT: {error}") from error
-    chosen = {
-        page_id_of(hub.url): hub for hub in reversed(listed) if hub.score >= options.threshold
-    }
-    if not chosen:
+    if not hubs:
         msg = f"HACS_INSTANT: no hub of {options.file} has a score of {options.threshold:g} or more"
         raise ConfigError(msg)
+    return hubs
+
+
+def read_tier(options: InstantOptions) -> Tier:
+    """Read the list of hubs; raises ConfigError."""
+    chosen = {page_id_of(hub.url): hub for hub in reversed(listed_hubs(options))}
     page_ids = sorted(chosen)
     hubs: list[ListedHub] = [chosen[page_id] for page_id in page_ids]
     return Tier(

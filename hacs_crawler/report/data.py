@@ -13,7 +13,9 @@ from numpy.typing import NDArray
 from hacs_crawler.config import Config
 from hacs_crawler.experiment.answer import answer
 from hacs_crawler.experiment.text import sentences
+from hacs_crawler.model import lognormal_cumulative
 from hacs_crawler.ranking.calibration import Group, groups
+from hacs_crawler.ranking.instant import listed_hubs
 from hacs_crawler.ranking.plan import Plan, plan_of, plan_of_usable, read_rows
 from hacs_crawler.report.overview import (
     INTERVAL_EDGES_DAYS,
@@ -42,6 +44,9 @@ from hacs_crawler.utils.times import DAY
 
 CHANCE_BINS: Final = 20
 CURVE_POINTS: Final = 200
+HUBS: Final = 4
+LINK_DAYS: Final = np.geomspace(0.01, 30, 80)
+"""Ages of a hub's link at which it is told how much of the interest in it is left."""
 
 
 def report_data(state: State, config: Config, now: float, limit: int) -> dict[str, Any]:
@@ -94,6 +99,7 @@ def report_data(state: State, config: Config, now: float, limit: int) -> dict[st
             for name, ids in _lists(view).items()
         },
         "runs": _runs(state, outcomes, limit),
+        "hubs": _hubs(config),
         "signals": _signals(state, limit),
         "experiment": _experiment(state, config, now),
         "calibration": [
@@ -206,6 +212,19 @@ def _runs(state: State, outcomes: Outcomes, limit: int) -> dict[str, Any]:
             name: list(values) if name == "names" else values.tolist()
             for name, values in columns.items()
         },
+    }
+
+
+def _hubs(config: Config) -> dict[str, Any] | None:
+    """Return how interest in the links of HACS_INSTANT's first hubs fades, None without a list."""
+    if config.ranking.instant is None:
+        return None
+    hubs = listed_hubs(config.ranking.instant)[:HUBS]
+    mu, sigma = (np.array([[getattr(hub, name)] for hub in hubs]) for name in ("mu", "sigma"))
+    return {
+        "days": rounded(LINK_DAYS),
+        "urls": [hub.url for hub in hubs],
+        "left": [rounded(row) for row in 1.0 - lognormal_cumulative(LINK_DAYS, mu, sigma)],
     }
 
 

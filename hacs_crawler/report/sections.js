@@ -196,6 +196,8 @@ function showPages() {
   else leaveFigure("intervals", INTERVALS_TITLE, "No page has been visited twice yet, so no interval is known.");
   if (n.visited) showEvidence();
   else leaveFigure("evidence", EVIDENCE_TITLE, "No page has been seen yet.");
+  if (DATA.hubs) showHubs();
+  else figureOf("hubs").remove();
   const lists = DATA.lists;
   const tables = [
     ["slowest", "Slowest pages", [RATE, CHANCE, LAST_VISIT, LAST_UPDATE, VISITS, UPDATES], "No page has been visited twice yet."],
@@ -287,6 +289,24 @@ function showEvidence() {
           }
         });
     },
+  });
+}
+
+function showHubs() {
+  const { days, urls, left } = DATA.hubs;
+  const domain = [days[0], days[days.length - 1]];
+  chart(figureOf("hubs"), {
+    title: "How interest in new links of hubs fades",
+    legend: urls.map((url, series) => [`line s${series}`, urlText(url)]),
+    words: "Share of the interest in a link that is left so long after it appeared, by the curves in the list of HACS_INSTANT: the hubs that stand first there.",
+    draw: (width) => plot(width, 260, { scale: logarithmic, domain, ticks: INTERVALS.filter(([at]) => at >= domain[0] && at <= domain[1]) },
+      { scale: linear, domain: [0, 1], ticks: (number) => roundTicks(0, 100, number).map(([value, text]) => [value / 100, `${text} %`]) }, "age of the link",
+      (out, px, py) => left.forEach((shares, series) => {
+        out.append(line(shares.map((share, place) => [px(days[place]), py(share)]), "line", series));
+        shares.forEach((share, place) => {
+          if (place % 8 === 0) hint(out, px(days[place]), py(share), `${urls[series]}: ${numberText(100 * share)} % left after ${durationText(days[place])}`);
+        });
+      })),
   });
 }
 

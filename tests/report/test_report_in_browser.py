@@ -14,7 +14,7 @@ from hacs_crawler.state import Source, hear, write_sources
 from hacs_crawler.state.database import State
 from hacs_crawler.state.page import News, Visit
 from hacs_crawler.utils.times import DAY
-from report_support import NOW, config_of, empty_state, write_report
+from report_support import NOW, busy_state, config_of, empty_state, write_report
 
 pytestmark = needs_chromium
 
@@ -380,3 +380,21 @@ def test_how_far_signals_are_trusted_is_a_table(opened: Callable[..., Tab], tmp_
     assert cells[:2] == ["a.example", "sitemap"]
     assert [int(cell) for cell in cells[3:5]] == [1, 9]
     assert 0 < float(cells[5]) < 100
+
+
+def test_how_interest_in_links_of_listed_hubs_fades_is_a_chart(
+    opened: Callable[..., Tab], tmp_path: Path
+) -> None:
+    hubs = [(f"https://s{n}.example/{'long-' * 20}/", -2.0 + n, 1.0) for n in range(6)]
+    listed = tmp_path / "instant.txt"
+    listed.write_text("".join(f"{url} # mu={mu} sigma={sigma}\n" for url, mu, sigma in hubs))
+    config = config_of(instant=str(listed))
+    target = write_report(tmp_path / "report.html", busy_state(config, sites=3), config)
+    for width in (400, 1400):
+        tab = opened(target, "", width)
+        figure = "document.querySelector('[data-chart=hubs]')"
+        assert tab.run(f"{figure}.querySelectorAll('svg[role=img] path.line').length") == 4
+        assert "https://s0.example" in tab.run(f"{figure}.innerText")
+        assert tab.run("document.documentElement.scrollWidth") == width
+    without = write_report(tmp_path / "report.html", empty_state(), config_of())
+    assert opened(without).run(f"{figure} === null") is True
