@@ -70,7 +70,7 @@ def by_dask(address: str) -> None:
     started = time.perf_counter()
     with two_workers() as client, scale.knowing(address) as state:
         start = time.perf_counter() - started
-        arguments = address, "hacs", Path(), Estimation(), None
+        arguments = address, "hacs", Path(), Estimation()
         started = time.perf_counter()
         plan = distributed_plan(Cluster(client), [(arguments, state)], scale.config(), scale.NOW)
         seconds = time.perf_counter() - started
@@ -83,7 +83,7 @@ def shards_of(folder: str) -> list[tuple[StateArguments, State]]:
     """Open the shards in a folder, in the order of their names."""
     found = []
     for file in sorted(Path(folder).glob("*.db")):
-        arguments = f"sqlite:///{file}", "hacs", Path(), Estimation(), None
+        arguments = f"sqlite:///{file}", "hacs", Path(), Estimation()
         found.append((arguments, open_state(*arguments)))
     return found
 

@@ -13,7 +13,6 @@ from scrapy.http import Response
 from hacs_crawler.crawl.meta import (
     claim_of,
     forget_copied_meta,
-    leaves_host,
     page_url,
     prediction_of,
 )
@@ -45,8 +44,6 @@ class PageMemoryMiddleware:
         """Have the page read; wait for it only where the request is to be conditional on it."""
         del spider
         forget_copied_meta(request)
-        if leaves_host(request):
-            raise IgnoreRequest("a signal leads to another host")
         asked = self._session.asked
         if asked is not None and request.method not in ("GET", "HEAD"):
             request.meta["hacs_after_form"] = True

@@ -55,7 +55,7 @@ def fill(state: State, ids: Ids, rows: Rows) -> None:
 
 
 def arguments_of(address: str, namespace: str = "hacs") -> StateArguments:
-    return address, namespace, Path("/"), Estimation(), None
+    return address, namespace, Path("/"), Estimation()
 
 
 @contextmanager

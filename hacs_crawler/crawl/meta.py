@@ -4,13 +4,12 @@
 is only to be recorded, a `Prediction` on one that was ranked, and an `Outcome` or `NotObserved` once its
 response has come. `meta["hacs_care"]` is what HACS_PAGES says where the request does not.
 `meta["hacs_seed"]` marks what is ranked in the place of a start request, `meta["hacs_revisit"]` what
-HACS has the crawl begin with, `meta["hacs_host"]` the host that a page may be asked for on which only a
-signal names, `meta["hacs_of_list"]` and `meta["hacs_list"]` what a sitemap or feed
+HACS has the crawl begin with, `meta["hacs_of_list"]` and `meta["hacs_list"]` what a sitemap or feed
 names, and `meta["hacs_after_form"]` what was reached after a form was posted.
 `meta["hacs_page"]` is the URL of the page that a request visits; redirects and retries keep it.
-`meta["hacs_unsent"]` marks a seed of a plan until it is sent,
-`meta["hacs_claimed"]` a request whose page is held for its answer ("released" while it waits to be sent
-again), and `meta["hacs_put_back"]` one whose host wants a pause.
+`meta["hacs_unsent"]` marks a seed of a plan until it is sent, `meta["hacs_claimed"]` a request whose
+page is held for its answer ("released" while it waits to be sent again), and `meta["hacs_put_back"]`
+one whose host wants a pause.
 `meta["hacs_arm"]` is the arm of an experiment that a seed and the requests that follow from it are of.
 `meta["hacs_control"]` marks a seed whose page is to be asked a second time, and that second request.
 `meta["hacs_render"]` is the URL of a request that is to go through a browser,
@@ -21,7 +20,6 @@ long the answer took.
 from __future__ import annotations
 
 from typing import Any, Final, cast
-from urllib.parse import urlsplit
 
 from scrapy import Request
 
@@ -36,7 +34,7 @@ RECORD: Final = "record"
 _RELEASED: Final = "released"
 _OF_ITS_OWN: Final = (
     *("hacs", "hacs_page", "hacs_control", "hacs_care", "hacs_seed"),
-    *("hacs_needs_browser", "hacs_host"),
+    "hacs_needs_browser",
 )
 """What a request whose meta was copied from another one's does not keep."""
 
@@ -134,12 +132,6 @@ def planned_meta(
 def hub_meta(url: str) -> dict[str, Any]:
     """Return the meta of a request for a hub of the instant tier, which is not ranked with the seeds."""
     return {"hacs": True, "hacs_unsent": True, "hacs_page": url}
-
-
-def leaves_host(request: Request) -> bool:
-    """Whether a page that only a source of signals names has led to a request to another host."""
-    host = request.meta.get("hacs_host")
-    return host is not None and host != urlsplit(request.url).netloc.lower()
 
 
 def take_unsent_mark(request: Request) -> bool:

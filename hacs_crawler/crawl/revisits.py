@@ -19,11 +19,9 @@ from hacs_crawler.crawl.asked import (
     request_of,
     used_callbacks,
 )
-from hacs_crawler.crawl.discovery import Discovery
 from hacs_crawler.crawl.session import Session
 from hacs_crawler.exceptions import StateError
 from hacs_crawler.ranking.plan import plan_of_usable
-from hacs_crawler.ranking.selection import for_unseen
 from hacs_crawler.state import PAGES_A_CALL, State, without_future
 from hacs_crawler.utils.text import counted, safe_logger
 
@@ -52,26 +50,19 @@ class Revisits:
     def __init__(self, crawler: Crawler, session: Session) -> None:
         self._crawler = crawler
         self._session = session
-        self._discovery = Discovery(crawler, session)
 
     async def requests(self) -> AsyncIterator[Request]:
-        """Yield the requests that a crawl begins with; a failure ends the crawl.
-
-        They are for known pages, and for pages that only a sitemap or feed names.
-        """
+        """Yield the requests for known pages that a crawl begins with; a failure ends the crawl."""
         session, spider = self._session, self._crawler.spider
         config = session.config
         if config is None or config.revisit is None or spider is None or not session.is_open:
             return
         if session.ranker is not None:
             session.ranker.watch.is_reading = True
-        most, new = _most_new(config), []
         try:
             if session.sources is not None:
                 sites = await session.pages.patiently(_sites, spider.name)
-                on_read = self._discovery.note if most else None
-                await session.sources.listen_to_known(sites, on_read)
-                new = await self._discovery.requests(most)
+                await session.sources.listen_to_known(sites)
             choice = await session.pages.patiently(_chosen, config, spider, session.clock())
         except StateError as error:
             session.fail(str(error))
@@ -92,7 +83,7 @@ class Revisits:
                 choice.behind_form,
             )
         session.stats.count("revisits", len(choice.requests))
-        for request in [*choice.requests, *new]:
+        for request in choice.requests:
             yield request
 
 
@@ -106,12 +97,6 @@ def _most(config: Config) -> int:
     number = config.ranking.budget if config.revisit == "budget" else config.revisit
     assert isinstance(number, int)  # noqa: S101 - checked with the settings
     return number
-
-
-def _most_new(config: Config) -> int:
-    """Return for how many pages that were never seen the crawl may begin with requests."""
-    budget = config.ranking.budget
-    return for_unseen(_most(config) if budget is None else budget, config.ranking.discover) or 0
 
 
 def _chosen(state: State, config: Config, spider: Spider, now: float) -> Choice:

@@ -7,11 +7,8 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterable
-from html import escape
-from itertools import chain
+from collections.abc import Callable
 from typing import Any
-from urllib.parse import urljoin
 
 import scrapy
 from scrapy import Request
@@ -20,9 +17,7 @@ from scrapy.core.downloader import Downloader
 from scrapy.core.scheduler import BaseScheduler
 from scrapy.crawler import Crawler
 from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
-from scrapy.http import HtmlResponse, Response
-from scrapy.link import Link
-from scrapy.spiders import CrawlSpider
+from scrapy.http import Response
 from scrapy.utils.defer import maybe_deferred_to_future
 from scrapy.utils.misc import build_from_crawler
 from twisted.internet.defer import Deferred
@@ -214,39 +209,6 @@ def empty_filter(scheduler: BaseScheduler, crawler: Crawler) -> None:
     seen.close("round")
     scheduler.df = build_from_crawler(type(seen), crawler)  # type: ignore[attr-defined]
     scheduler.df.open()  # type: ignore[attr-defined]
-
-
-def request_by_rules(spider: CrawlSpider, url: str, likely: int | None = None) -> Request | None:
-    """Return the request that the rules of a spider make for a link to a URL, None if they make none.
-
-    The link is taken for one on a page that has nothing else. Where no rule takes it from there, as
-    those that look at one place of a page only, it may be taken by `likely`, the number of a rule, if
-    that allows the URL. None, too, where the rule has no callback, or the spider follows links in a way
-    of its own. Raises what the rules' functions raise.
-    """
-    if type(spider)._requests_to_follow is not CrawlSpider._requests_to_follow:  # noqa: SLF001
-        return None
-    page = urljoin(url, "/")
-    body = f'<html><body><a href="{escape(url)}"></a></body></html>'.encode()
-    response = HtmlResponse(page, body=body, encoding="utf-8", request=Request(page))
-    rules = list(enumerate(spider._rules))  # noqa: SLF001
-    found: Iterable[Any] = (
-        (number, rule, rule.link_extractor.extract_links(response)) for number, rule in rules
-    )
-    if likely is not None:
-        is_allowed = (
-            one for one in rules if one[0] == likely and one[1].link_extractor.matches(url)
-        )
-        found = chain(found, ((number, rule, [Link(url)]) for number, rule in is_allowed))
-    for number, rule, extracted in found:
-        links = list(rule.process_links(extracted))
-        if links and rule.callback is None:
-            return None
-        if links:
-            request = spider._build_request(number, links[0])  # noqa: SLF001
-            made: Request | None = rule.process_request(request, response)
-            return made
-    return None
 
 
 def _engine_of(crawler: Crawler) -> Any:

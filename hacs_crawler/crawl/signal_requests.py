@@ -75,8 +75,6 @@ class Found:
     """What the files of one source showed together."""
 
     pages: dict[str, int] = field(default_factory=dict)
-    undated: dict[str, int] = field(default_factory=dict)
-    """Pages of which it is not said when they changed; the values are 0."""
     files: dict[str, tuple[str, str]] = field(default_factory=dict)
     answers: int = 0
     is_whole: bool = True
@@ -146,7 +144,6 @@ class SignalRequests:
             waiting += [file for file in listing.files if file not in source.files]
             for page, second in listing.pages.items():
                 found.pages[page] = max(second, found.pages.get(page, 0))
-            found.undated |= dict.fromkeys(listing.undated, 0)
         if waiting:
             found.is_whole = False
         return found

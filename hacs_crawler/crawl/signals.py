@@ -10,9 +10,6 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import (
-    AsyncIterator,
-    Awaitable,
-    Callable,
     Collection,
     Iterable,
     Mapping,
@@ -61,8 +58,6 @@ MOST_NEW_SOURCES: Final = 10_000
 """Of hosts and feeds met in a crawl at most so many are noted for the next one."""
 MOST_NEW_SITES: Final = 100
 """Of a host's sites at most so many are noted, until its sources say of which they list pages."""
-OnRead = Callable[[str, Mapping[str, int]], Awaitable[None]]
-"""Is told the host of a source that was read, its pages, and when each changed; 0 where it is silent."""
 
 
 @dataclass(slots=True)
@@ -102,14 +97,12 @@ class SignalSources:
         if origins and self._requests.left > 0:
             await self._guarded(self._listen(origins))
 
-    async def listen_to_known(
-        self, sites: Collection[int] | None = None, on_read: OnRead | None = None
-    ) -> None:
+    async def listen_to_known(self, sites: Collection[int] | None = None) -> None:
         """Read the sources that the state knows, those read longest ago first.
 
         With `sites`, only sources that list pages of one of these.
         """
-        await self._guarded(self._listen_to_known(sites, on_read))
+        await self._guarded(self._listen_to_known(sites))
 
     def note(self, response: Response, page: str, *, is_first: bool) -> None:
         """Note the host of a page that was seen, and the feeds that it announces, for the next run.
@@ -148,17 +141,17 @@ class SignalSources:
         self._asked.update(origins)
         for kind in READINGS:
             known = await self._session.pages.once(_read_sources, kind, origins)
-            await self._read(kind, list(known.values()), None)
+            await self._read(kind, list(known.values()))
 
-    async def _listen_to_known(self, sites: Collection[int] | None, on_read: OnRead | None) -> None:
+    async def _listen_to_known(self, sites: Collection[int] | None) -> None:
         for kind in READINGS:
             known = await self._session.pages.once(_known_sources, kind, MOST_NEW_SOURCES)
             if sites is not None:
                 known = [one for one in known if not set(sites).isdisjoint(one.sites)]
             self._asked.update(source.origin for source in known)
-            await self._read(kind, known, on_read)
+            await self._read(kind, known)
 
-    async def _read(self, kind: str, sources: Sequence[Source], on_read: OnRead | None) -> None:
+    async def _read(self, kind: str, sources: Sequence[Source]) -> None:
         started, now = time.monotonic(), int(self._session.clock())
         due = [
             one for one in sources if _is_due(one, now) and (one.files or READINGS[kind].is_guessed)
@@ -169,9 +162,9 @@ class SignalSources:
         read = 0
 
         async def one(source: Source) -> bool:
-            return await self._read_one(kind, source, on_read)
+            return await self._read_one(kind, source)
 
-        async for was_read in at_once(one, _each(due), HOSTS_AT_ONCE):
+        async for was_read in at_once(one, each(due), HOSTS_AT_ONCE):
             read += was_read
         logger.info(
             "Signals: read %d of %s due, in %.1f s; left: %s",
@@ -181,7 +174,7 @@ class SignalSources:
             counted(self._requests.left, "request"),
         )
 
-    async def _read_one(self, kind: str, source: Source, on_read: OnRead | None) -> bool:
+    async def _read_one(self, kind: str, source: Source) -> bool:
         """Read one source, and take in what it shows; returns whether anything answered."""
         session = self._session
         at = int(session.clock())
@@ -200,8 +193,6 @@ class SignalSources:
             # what was read when no page of it was known is to be read again
             files = found.files if sites else dict.fromkeys(found.files, ("", ""))
             after = Source(source.origin, at, at, files=files, sites=tuple(sites))
-            if on_read is not None:
-                await on_read(source.origin, {**found.undated, **found.pages})
         await session.pages.once(_write, kind, source, after)
         return bool(found.answers)
 
@@ -275,8 +266,3 @@ def _is_due(source: Source, now: int) -> bool:
     if source.failures:
         wait = min(FIRST_WAIT_SECONDS * 2 ** (source.failures - 1), LONGEST_WAIT_SECONDS)
     return not 0 <= now - source.tried < wait
-
-
-async def _each(sources: Sequence[Source]) -> AsyncIterator[Source]:
-    async for source in each(sources):
-        yield source

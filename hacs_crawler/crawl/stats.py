@@ -180,8 +180,6 @@ class CrawlStats:
             stat("dropped/gone"),
             counted(stat("not_observed"), "request"),
         )
-        if named := stat("signals/discovered"):
-            logger.info("%s asked for that only a sitemap or a feed named", counted(named, "page"))
         self._log_instant()
         if self._churning:
             self._log_churning(stat("churn/visits"), stat("visits"), expectation)

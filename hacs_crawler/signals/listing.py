@@ -21,20 +21,17 @@ class Listing:
     """What one file of a source shows: pages, and the second since 1970 UTC of each one's last signal.
 
     `files` are further files that it names. `unread` is how many of its entries could not be used:
-    without a time or with one that cannot be, or of pages of other hosts. `undated` are the pages
-    of those without a usable time.
+    without a time or with one that cannot be, or of pages of other hosts.
     """
 
     pages: dict[str, int] = field(default_factory=dict)
     files: list[str] = field(default_factory=list)
     unread: int = 0
-    undated: list[str] = field(default_factory=list)
 
     def add(self, url: str, second: int | None) -> None:
         """Add an entry; of several for one page the latest counts."""
         if second is None:
             self.unread += 1
-            self.undated.append(url)
         else:
             self.pages[url] = max(second, self.pages.get(url, 0))
 

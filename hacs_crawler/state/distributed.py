@@ -18,7 +18,7 @@ from hacs_crawler.state.reestimation import Run, keep_followed, new_run
 from hacs_crawler.state.store import Part
 
 StateArguments = tuple[str, str, Path, Estimation]
-"""What `open_state` takes: address, namespace, where a relative path starts, estimation, link bytes."""
+"""What `open_state` takes: address, namespace, where a relative path starts, estimation."""
 
 PAGES_A_PART: Final = 100_000
 """About so many pages are estimated by a worker before it says so."""

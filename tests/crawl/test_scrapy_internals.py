@@ -20,8 +20,6 @@ from scrapy.core.downloader.handlers.datauri import DataURIDownloadHandler
 from scrapy.core.scheduler import Scheduler
 from scrapy.crawler import Crawler, CrawlerRunner
 from scrapy.http import Response
-from scrapy.linkextractors import LinkExtractor
-from scrapy.spiders import CrawlSpider, Rule
 from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
@@ -37,7 +35,6 @@ from hacs_crawler.crawl.scrapy_internals import (
     is_closing,
     is_parsing,
     mark_as_failed,
-    request_by_rules,
     wake,
 )
 
@@ -511,45 +508,3 @@ def test_a_scheduler_without_a_filter_takes_every_request() -> None:
     assert enqueue_unfiltered(scheduler, page(1))
     assert not hasattr(scheduler, "df")
     empty_filter(scheduler, new_crawler())
-
-
-class Rules(CrawlSpider):
-    name = "rules"
-    rules = (
-        Rule(LinkExtractor(allow="/list")),
-        Rule(LinkExtractor(allow="/item"), callback="parse_item"),
-        Rule(LinkExtractor(restrict_css=".box", deny="/no"), callback="parse_item"),
-    )
-
-    def parse_item(self, response: Response) -> None:
-        pass
-
-
-def test_a_request_is_made_by_the_rule_that_takes_a_link() -> None:
-    spider, url = Rules(), "http://a.example/item?a=1&b=<2>"
-    with relying_on("how the rules of a CrawlSpider are kept, and make requests"):
-        request = request_by_rules(spider, url)
-        assert request is not None
-        assert request.url == Request(url).url
-        assert request.callback == spider._callback
-        assert request.meta["rule"] == 1
-        assert request_by_rules(spider, "http://a.example/list/item") is None
-        assert request_by_rules(spider, "http://a.example/other") is None
-
-
-def test_a_rule_for_one_place_of_a_page_takes_a_link_where_it_is_likely_to() -> None:
-    spider = Rules()
-    with relying_on("LinkExtractor.matches"):
-        likely = request_by_rules(spider, "http://a.example/other", 2)
-        assert likely is not None
-        assert likely.meta["rule"] == 2
-        assert request_by_rules(spider, "http://a.example/no", 2) is None
-        assert request_by_rules(spider, "http://a.example/other", 9) is None
-
-
-def test_a_spider_that_follows_links_in_a_way_of_its_own_has_no_request_made() -> None:
-    class Own(Rules):
-        def _requests_to_follow(self, response: Response) -> Any:
-            return super()._requests_to_follow(response)
-
-    assert request_by_rules(Own(), "http://a.example/item") is None
