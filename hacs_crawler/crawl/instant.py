@@ -25,10 +25,12 @@ if TYPE_CHECKING:
 logger = safe_logger(__name__)
 
 MINUTE: Final = 60.0
+EXPLORE: Final = 0.05
+"""The part of the tier's visits that goes to hubs not visited for longest, whatever they are worth."""
 MOST_SHARE: Final = 0.9
-"""By value the tier takes at most so much of the budget: other pages keep the rest whatever happens."""
+"""The tier takes at most so much of the budget: other pages keep the rest whatever happens."""
 FIRST_SHARE: Final = 0.5
-"""By value the first round leaves so much of the budget to the tier, whose worth is not known yet."""
+"""The first round leaves so much of the budget to the tier, whose worth is not known yet."""
 PRIORITY: Final = 1
 """Of requests for hubs: they go before the seeds of a round, which may take hours."""
 LONGEST_SECONDS: Final = 3600.0
@@ -38,25 +40,19 @@ LONGEST_SECONDS: Final = 3600.0
 class InstantTier:
     """When hubs are visited, and what that takes of the budget of the other pages.
 
-    By value, a hub is due where its M is above the price: what the last page was worth that a round's
-    budget reached. What the hubs take is missing in the next round's budget, so that the price rises
-    until both are worth the same. With a share, the best hubs get that part of the budget.
+    A hub is due where its M is above the price: what the last page was worth that a round's budget
+    reached. What the hubs take is missing in the next round's budget, so that the price rises until
+    both are worth the same.
     """
 
     def __init__(
-        self,
-        ranking: RankingOptions,
-        round_minutes: float,
-        clock: Callable[[], float] = time.monotonic,
+        self, ranking: RankingOptions, clock: Callable[[], float] = time.monotonic
     ) -> None:
         assert ranking.instant is not None  # noqa: S101 - there is a tier
         self._ranking = ranking
         self._options: InstantOptions = ranking.instant
         self._clock = clock
-        minutes = self._options.minutes
-        self._of_round = min(1.0, minutes / round_minutes) if round_minutes else 1.0
-        self._next_at = 0.0
-        self._owed = self._explore_owed = 0.0
+        self._next_at = self._explore_owed = 0.0
         self._sent: dict[str, float] = {}
         self._taken, self._made = math.floor(FIRST_SHARE * (ranking.budget or 0)), 0
         self._chosen: list[Floats] = []
@@ -71,9 +67,7 @@ class InstantTier:
         budget = ranking.budget
         if budget is None or not self.is_running:
             return ranking
-        share = self._options.share
-        taken = self._taken if share is None else math.floor(share * budget + 1e-9)
-        return replace(ranking, budget=max(1, budget - taken))
+        return replace(ranking, budget=max(1, budget - self._taken))
 
     def note_chosen(self, p: Floats, controls: int) -> None:
         """Note the p of pages that a round of all pages chose, and how many of them are asked twice.
@@ -101,9 +95,10 @@ class InstantTier:
 
     def round(self, hubs: Hubs) -> list[str]:
         """Return the URLs of the hubs to be visited now, best first."""
-        self._next_at = self._clock() + self._options.minutes * MINUTE
+        self.postpone()
         waiting = self._waiting()
-        places = due(hubs, self._price(), self._most(), self._explored())
+        explored = math.floor(self._explore_owed + 1e-9)
+        places = due(hubs, self.price, self._most(), explored)
         urls = [hubs.tier.urls[place] for place in places.tolist()]
         urls = [url for url in urls if url not in waiting]
         self._note_sent(urls)
@@ -117,30 +112,18 @@ class InstantTier:
         """Note that the request for a hub has ended, however it did."""
         self._sent.pop(url, None)
 
-    def _price(self) -> float:
-        return self.price if self._options.share is None else 0.0
-
     def _most(self) -> int:
         """How many visits this round may make."""
         budget = self._ranking.budget
         if budget is None:
             return 2**31
-        if self._options.share is None:
-            return max(0, math.floor(MOST_SHARE * budget) - self._made)
-        whole = self._options.share * budget
-        self._owed = min(self._owed + whole * self._of_round, max(whole, 1.0))
-        return math.floor(self._owed + 1e-9)
-
-    def _explored(self) -> int:
-        """How many of them go to the hubs that were not visited for longest."""
-        return math.floor(self._explore_owed + 1e-9)
+        return max(0, math.floor(MOST_SHARE * budget) - self._made)
 
     def _note_sent(self, urls: Sequence[str]) -> None:
         now, number = self._clock(), len(urls)
         self._sent |= dict.fromkeys(urls, now)
         self._made += number
-        self._owed = max(0.0, self._owed - number)
-        self._explore_owed = self._explore_owed % 1.0 + self._options.explore * max(1, number)
+        self._explore_owed = self._explore_owed % 1.0 + EXPLORE * max(1, number)
 
     def _waiting(self) -> set[str]:
         before = self._clock() - LONGEST_SECONDS

@@ -174,7 +174,7 @@ class Session:
         self.clock = self.config.clock
         self.care = Care(self.config.pages)
         if self.config.ranking.instant is not None:
-            self.instant = InstantTier(self.config.ranking, self.config.round_minutes)
+            self.instant = InstantTier(self.config.ranking)
         if self.config.signals:
             self.sources = SignalSources(crawler, self, self.config.signals)
 

@@ -23,30 +23,25 @@ DEFAULT_SIGMA: Final = 1.0
 _DATED: Final = re.compile(r"\d+(?:[-_.]\d+)*").fullmatch
 _NUMBER: Final = r"([-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?)"
 _COMMENT: Final = re.compile(r"(?:^|\s)#\s*(.*)", re.DOTALL)
-_SCORE: Final = re.compile(rf"^{_NUMBER}(?=:)")
 _FACT: Final = re.compile(rf"\b(mu|sigma|worth)={_NUMBER}(?=[,;\s]|$)")
 _LIMITS: Final = {"mu": (-20.0, 20.0), "sigma": (0.01, 20.0), "worth": (0.0, 1e9)}
 
 
 @dataclass(frozen=True, slots=True)
 class ListedHub:
-    """A hub of a list: its score (1 if none is named), its links' curve, and what one is worth.
+    """A hub of a list: its links' curve, and what one is worth.
 
     `mu` and `sigma` are of ln(days). `worth` is in links: 1 is the usual.
     """
 
     url: str
-    score: float = 1.0
     mu: float = DEFAULT_MU
     sigma: float = DEFAULT_SIGMA
     worth: float = 1.0
 
     def line(self, why: str) -> str:
         """Return its line, as `read_hubs` and the spider `scholar` read it."""
-        return (
-            f"{self.url} # {self.score:.3f}: {why}; "
-            f"mu={self.mu:.3f} sigma={self.sigma:.3f} worth={self.worth:.3g}"
-        )
+        return f"{self.url} # {why}; mu={self.mu:.3f} sigma={self.sigma:.3f} worth={self.worth:.3g}"
 
 
 def hub_of(page: str, kind: str) -> str:
@@ -82,11 +77,10 @@ def hub_lines(judged: Judged, kind: str, most: int) -> list[str]:
     lines = []
     for place in scores.best(most).tolist():
         if check_url(urls[place]) is None:
-            columns = (scores.score, interest.mu, interest.sigma, interest.worth)
+            columns = (interest.mu, interest.sigma, interest.worth)
             hub = ListedHub(urls[place], *(float(column[place]) for column in columns))
-            lines.append(
-                hub.line(f"{scores.temporal[place]} of {scores.pages[place]} pages temporal")
-            )
+            pages = f"{scores.temporal[place]} of {scores.pages[place]} pages temporal"
+            lines.append(hub.line(f"{scores.score[place]:.3f}: {pages}"))
     return lines
 
 
@@ -131,5 +125,4 @@ def _hub_of(line: str) -> Iterator[ListedHub]:
         if not low <= value <= high:
             msg = f"{name}={value:g}: allowed is {low:g} to {high:g}"
             raise ValueError(msg)
-    score = _SCORE.match(comment)
-    yield ListedHub(url, score=float(score[1]) if score else 1.0, **facts)
+    yield ListedHub(url, **facts)

@@ -21,6 +21,8 @@ from hacs_crawler.utils.times import DAY
 
 RECENT_SECONDS: Final = 30 * DAY
 """What a hub gained longer ago says nothing of its rate: sites change."""
+LINKS_PER_DAY: Final = 24.0
+"""What hubs are taken to gain before any of them was seen twice."""
 _WHOLE_LINKS: Final = 2
 """Up to this level something is kept of every link of a page, see `state.link_sample`."""
 
@@ -79,13 +81,9 @@ class Hubs:
 def listed_hubs(options: InstantOptions) -> list[ListedHub]:
     """Read the list of hubs, in its order; raises ConfigError."""
     try:
-        hubs = [hub for hub in read_hubs(options.file) if hub.score >= options.threshold]
+        return read_hubs(options.file)
     except HacsError as error:
         raise ConfigError(f"HACS_INSTANT: {error}") from error
-    if not hubs:
-        msg = f"HACS_INSTANT: no hub of {options.file} has a score of {options.threshold:g} or more"
-        raise ConfigError(msg)
-    return hubs
 
 
 def read_tier(options: InstantOptions) -> Tier:
@@ -99,15 +97,15 @@ def read_tier(options: InstantOptions) -> Tier:
         np.array([hub.mu for hub in hubs]),
         np.array([hub.sigma for hub in hubs]),
         np.array([hub.worth for hub in hubs]),
-        np.full(len(hubs), options.links_per_day),
+        np.full(len(hubs), LINKS_PER_DAY),
     )
 
 
-def learned(tier: Tier, state: State, options: InstantOptions, now: float) -> Tier:
+def learned(tier: Tier, state: State, now: float) -> Tier:
     """Return the tier with the rates that the state has seen; reads the tier's own pages only.
 
     A hub's links a day are shrunk to the mean of the tier, so that one never seen is taken for as busy
-    as the others; before any was seen, `options.links_per_day` is taken for that mean.
+    as the others; before any was seen, `LINKS_PER_DAY` is taken for that mean.
     """
     links, days = np.zeros(len(tier)), np.zeros(len(tier))
     for start in range(0, len(tier), PAGES_A_CALL):
@@ -115,7 +113,7 @@ def learned(tier: Tier, state: State, options: InstantOptions, now: float) -> Ti
         for page_id, page in state.load(ids).items():
             place = start + ids.index(page_id)
             links[place], days[place] = links_gained(page, now)
-    rate = hub_rate(links, days, tier_rate(links, days, options.links_per_day))
+    rate = hub_rate(links, days, tier_rate(links, days, LINKS_PER_DAY))
     return replace(tier, links_per_day=rate)
 
 
@@ -142,7 +140,7 @@ def hubs_now(tier: Tier, state: State, options: RankingOptions, now: float) -> H
     `now` is in seconds since 1970 UTC. Raises StateError.
     """
     assert options.instant is not None  # noqa: S101 - there is a tier
-    tier = learned(tier, state, options.instant, now)
+    tier = learned(tier, state, now)
     rows, _ = without_future(state, tier.page_ids, state.rows(tier.page_ids), now)
     alone = replace(options, siblings=False)
     candidates = candidates_from(tier.page_ids, rows, now, state.estimation, alone)
@@ -183,7 +181,7 @@ def with_hubs(options: RankingOptions, state: State, now: float) -> RankingOptio
     arms, instant = options.experiment.arms, options.instant
     if instant is None or not any(arm.policy.score is interest for arm in arms):
         return options
-    score = InterestScore(learned(read_tier(instant), state, instant, now), instant.update_value)
+    score = InterestScore(learned(read_tier(instant), state, now), instant.update_value)
     new = tuple(
         replace(arm, policy=replace(arm.policy, score=score))
         if arm.policy.score is interest

@@ -11,32 +11,19 @@ from typing import Final
 from hacs_crawler.ranking.arms import Experiment
 from hacs_crawler.state import Estimation, Label
 
-BY_VALUE: Final = "by value"
-_LIMITS: Final = {
-    "threshold": (0.0, 1.0),
-    "minutes": (0.001, 1440.0),
-    "links_per_day": (0.001, 1e6),
-    "explore": (0.0, 0.5),
-    "update_value": (0.001, 1e6),
-}
+_LIMITS: Final = {"minutes": (0.001, 1440.0), "update_value": (0.001, 1e6)}
 
 
 @dataclass(frozen=True, slots=True)
 class InstantOptions:
     """HACS_INSTANT: the instant tier. `file` is a list of hubs, as `hacs interest seeds` writes it.
 
-    Hubs with a score below `threshold` are left out. Rounds of the tier are `minutes` apart; they take
-    the `share` of the budget, or None: as much as they are worth. `links_per_day` is taken for the mean
-    rate of hubs before any was seen. `explore` is the share of the tier's visits for the hubs that were
-    not visited for longest. An update of any other page is worth `update_value` links of a hub.
+    Rounds of the tier are `minutes` apart. An update of any other page is worth `update_value` links of
+    a hub.
     """
 
     file: Path
-    threshold: float = 0.0
     minutes: float = 5.0
-    share: float | None = None
-    links_per_day: float = 24.0
-    explore: float = 0.05
     update_value: float = 1.0
 
 
@@ -144,22 +131,19 @@ def instant_options(value: object, base: Path) -> InstantOptions:
             "the file that `hacs interest seeds` wrote, or an object with it as 'list', such as "
             '{"list": "instant.txt", "minutes": 5}'
         )
-    share = rest.pop("share", BY_VALUE)
     known = {
         name: _number(name, rest.pop(name), *limits)
         for name, limits in _LIMITS.items()
         if name in rest
     }
     if rest:
-        names = ", ".join(("list", *_LIMITS, "share"))
+        names = ", ".join(("list", *_LIMITS))
         raise ValueError(f"the keys {names}, not {', '.join(map(repr, rest))}")
-    part = None if share == BY_VALUE else _number("share", share, 0.01, 0.99)
-    return InstantOptions(base / file, share=part, **known)
+    return InstantOptions(base / file, **known)
 
 
 def _number(name: str, value: object, low: float, high: float) -> float:
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if not is_number or not low <= value <= high:  # type: ignore[operator]
-        or_else = f", or {BY_VALUE!r}" if name == "share" else ""
-        raise ValueError(f"as {name} a number from {low:g} to {high:g}{or_else}")
+        raise ValueError(f"as {name} a number from {low:g} to {high:g}")
     return float(value)  # type: ignore[arg-type]

@@ -98,24 +98,6 @@ def test_by_value_a_budget_is_shared_and_other_pages_keep_a_part(
     assert crawl.stat("hacs/instant/sent") <= 2 * 6
 
 
-def test_with_a_share_the_tier_gets_that_part_of_the_budget(
-    site: Site, project: Project, seeds: Path, hubs: Path
-) -> None:
-    site.set("/blog/")
-    hubs.write_text(f"{site.url}/news/\n{site.url}/blog/\n")
-    settings = {
-        "HACS_ROUND_MINUTES": 0.02,
-        "HACS_BUDGET": 4,
-        "HACS_INSTANT": tier(hubs, minutes=0.02, share=0.5),
-    }
-    crawl_until(project, seeds, "HACS visited", 4, **settings)
-    visited = site.visited()
-    for_hubs = sum(path in {"/news/", "/blog/"} for path in visited)
-    assert for_hubs >= 6
-    # two of four a round, the last round may be cut short
-    assert len(visited) - for_hubs >= 5
-
-
 def test_the_list_is_read_anew_for_each_round(
     site: Site, project: Project, seeds: Path, hubs: Path
 ) -> None:

@@ -12,11 +12,11 @@ from hacs_crawler.interest import ListedHub, read_hubs
 
 def test_what_is_written_is_read_again(tmp_path: Path) -> None:
     hubs = [
-        ListedHub("https://a.example/", 0.812, -0.25, 0.9, 1.5),
-        ListedHub("https://b.example/news/", 0.5, 1.0, 1.2, 0.004),
+        ListedHub("https://a.example/", -0.25, 0.9, 1.5),
+        ListedHub("https://b.example/news/", 1.0, 1.2, 0.004),
     ]
     file = tmp_path / "instant.txt"
-    file.write_text("".join(f"{hub.line('3 of 4 pages temporal')}\n" for hub in hubs))
+    file.write_text("".join(f"{hub.line('0.812: 3 of 4 pages temporal')}\n" for hub in hubs))
     assert read_hubs(file) == hubs
 
 

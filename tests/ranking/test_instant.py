@@ -80,13 +80,6 @@ def test_hubs_have_the_curves_of_the_list(options: RankingOptions) -> None:
     assert tier.page_ids.tolist() == sorted(map(page_id_of, (NEWS, BLOG)))
 
 
-def test_a_threshold_leaves_out_hubs_with_a_lower_score(options: RankingOptions) -> None:
-    assert options.instant is not None
-    assert read_tier(InstantOptions(options.instant.file, threshold=0.5)).urls == (NEWS,)
-    with pytest.raises(ConfigError, match=r"no hub of .* has a score of 0\.95 or more"):
-        read_tier(InstantOptions(options.instant.file, threshold=0.95))
-
-
 def test_links_are_counted_over_the_days_between_visits_and_not_the_first_ones(
     state: State,
 ) -> None:
@@ -112,11 +105,10 @@ def test_a_hub_never_seen_is_taken_for_as_busy_as_its_tier(
     state: State, options: RankingOptions
 ) -> None:
     tier = a_tier(options)
-    assert options.instant is not None
-    before = learned(tier, state, options.instant, NOW)
+    before = learned(tier, state, NOW)
     assert before.links_per_day.tolist() == [24.0, 24.0]
     state.record(visits(NEWS, (9 * DAY, 10), (0, 910)))
-    after = learned(tier, state, options.instant, NOW)
+    after = learned(tier, state, NOW)
     assert after.links_per_day[place_of(tier, NEWS)] == pytest.approx(100, rel=0.01)
     assert after.links_per_day[place_of(tier, BLOG)] == pytest.approx((24 + 900) / 10)
 
@@ -224,11 +216,10 @@ def test_the_list_is_read_only_where_some_arm_goes_by_it(
     ("value", "expected"),
     [
         ("a.txt", InstantOptions(Path("/base/a.txt"))),
-        ({"list": "/b.txt", "share": 0.3}, InstantOptions(Path("/b.txt"), share=0.3)),
         ({"list": "/b", "update_value": 3}, InstantOptions(Path("/b"), update_value=3.0)),
         (
-            '{"list": "a.txt", "minutes": 2, "share": "by value", "threshold": 0.6}',
-            InstantOptions(Path("/base/a.txt"), threshold=0.6, minutes=2.0),
+            '{"list": "a.txt", "minutes": 2}',
+            InstantOptions(Path("/base/a.txt"), minutes=2.0),
         ),
     ],
 )
@@ -243,8 +234,7 @@ def test_the_setting_is_a_file_or_an_object(value: object, expected: InstantOpti
         (7, "the file that `hacs interest seeds` wrote"),
         ({"minutes": 5}, "the file that `hacs interest seeds` wrote"),
         ({"list": "a", "minutes": 0}, "as minutes a number from 0.001 to 1440"),
-        ({"list": "a", "share": 2}, "as share a number from 0.01 to 0.99, or 'by value'"),
-        ({"list": "a", "explore": True}, "as explore a number from 0 to 0.5"),
+        ({"list": "a", "minutes": True}, "as minutes a number from 0.001 to 1440"),
         ({"list": "a", "hours": 2}, "not 'hours'"),
     ],
 )
