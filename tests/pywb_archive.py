@@ -19,6 +19,7 @@ import signal
 import subprocess
 import sys
 import time
+import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -32,7 +33,6 @@ import pytest
 from servers import free_port
 
 VERSION = "2.10.0"
-COLLECTION = "pages"
 _START = """
 import socket
 from pywb.apps.cli import wayback
@@ -50,7 +50,7 @@ wayback()
 """pywb writes head and body apart: without TCP_NODELAY, 40 ms a request on a kept connection."""
 _ENVIRONMENT = {"GEVENT_RESOLVER": "block", "PATH": os.defpath}
 """pywb asks itself over HTTP at each request: the fewer variables and threads, the faster."""
-_REQUEST = re.compile(rf'"[A-Z]+ (/{COLLECTION}/(?!index\?|resource/)\S*) HTTP/')
+_REQUEST = r'"[A-Z]+ /{}(/(?!index\?|resource/)\S*) HTTP/'
 
 
 @dataclass(frozen=True)
@@ -142,11 +142,47 @@ def _iso(at: int) -> str:
     return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
+@dataclass(frozen=True)
+class PywbServer:
+    """A running pywb, which serves the collections that it finds in its folder."""
+
+    python: Path
+    folder: Path
+    url: str
+
+
 @pytest.fixture(scope="session")
-def pywb(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A Python that has pywb; what is installed for it stays in pytest's cache."""
+def pywb(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[PywbServer]:
+    """One pywb for all workers of a session: the first that needs it starts it, the last ends it.
+
+    What is installed for it stays in pytest's cache.
+    """
     cache = getattr(request.config, "cache", None)  # none with -p no:cacheprovider
-    return pywb_python(cache.mkdir("pywb") if cache else tmp_path_factory.mktemp("pywb"))
+    python = pywb_python(cache.mkdir("pywb") if cache else tmp_path_factory.mktemp("pywb"))
+    folder = tmp_path_factory.getbasetemp()
+    folder = (folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder) / "one-pywb"
+    (folder / "collections").mkdir(parents=True, exist_ok=True)
+    running = folder / "running.json"
+    with (folder / "users").open("w") as users:
+        with _locked(folder / "lock"):
+            fcntl.flock(users, fcntl.LOCK_SH)  # released by the kernel if this process dies
+            if not running.exists():
+                running.write_text(json.dumps(_start(python, folder)))
+            url, pid = json.loads(running.read_text())
+        yield PywbServer(python, folder, url)
+        with _locked(folder / "lock"), suppress(BlockingIOError):
+            fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            running.unlink()
+            os.killpg(pid, signal.SIGKILL)
+
+
+@contextmanager
+def _locked(file: Path) -> Iterator[None]:
+    with file.open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # released by the kernel if this process dies
+        yield
 
 
 def pywb_python(cache: Path) -> Path:
@@ -159,8 +195,7 @@ def pywb_python(cache: Path) -> Path:
         return python
     folder = cache / f"pywb-{VERSION}-{sys.implementation.cache_tag}"
     python, mark = folder / "bin" / "python", folder / "complete"
-    with (cache / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # released by the kernel if this process dies
+    with _locked(cache / "lock"):
         if not (mark.exists() and python.exists()):
             shutil.rmtree(folder, ignore_errors=True)
             _run(sys.executable, "-m", "venv", str(folder))
@@ -193,66 +228,85 @@ def _run(*command: str) -> None:
 
 @dataclass
 class PywbArchive:
-    """A running pywb with one collection."""
+    """A collection of a running pywb."""
 
-    url: str
-    pid: int
-    _log: Path = field(repr=False)
+    server: PywbServer
+    name: str
     _read_to: int = field(default=0, repr=False)
     _marks: Iterator[int] = field(default_factory=itertools.count, repr=False)
 
     @property
+    def url(self) -> str:
+        return f"{self.server.url}/{self.name}"
+
+    @property
     def cdx_url(self) -> str:
-        return f"{self.url}/{COLLECTION}/cdx"
+        return f"{self.url}/cdx"
 
     @property
     def memento_url(self) -> str:
         """What `/{timestamp}id_/{url}` has to follow for a payload as it was archived."""
-        return f"{self.url}/{COLLECTION}"
+        return self.url
+
+    @property
+    def index(self) -> Path:
+        """The file of the collection's index rows."""
+        return self.server.folder / "collections" / self.name / "indexes" / "index.cdxj"
 
     def requests(self) -> list[str]:
-        """The paths that pywb was asked for since the last call, as they were sent.
+        """The paths below the collection's that were asked for since the last call, as they were sent.
 
         pywb logs a request once it has answered it, so a further one, whose answer is awaited, comes
         after all of them.
         """
-        mark = f"/collinfo.json?mark={next(self._marks)}"
-        assert _get(self.url, mark)[0] == 200
-        while mark not in (log := self._log.read_text()[self._read_to :]):
+        mark = f"/collinfo.json?mark={self.name}-{next(self._marks)}-"
+        assert _get(self.server.url, mark)[0] == 200
+        log = self.server.folder / "pywb.log"
+        while mark not in (read := log.read_text()[self._read_to :]):
             time.sleep(0.001)
-        self._read_to += len(log)
-        return _REQUEST.findall(log)
+        self._read_to += len(read)
+        return re.findall(_REQUEST.format(re.escape(self.name)), read)
 
     def get(self, path: str, **headers: str) -> tuple[int, dict[str, str], bytes]:
         """Status, headers (names in lower case) and body of an answer; redirects are not followed."""
-        return _get(self.url, path, headers)
+        return _get(self.server.url, f"/{self.name}{path}", headers)
 
 
-@contextmanager
-def pywb_archive(python: Path, folder: Path, *warcs: Path) -> Iterator[PywbArchive]:
-    """Index WARC files (of different names) with pywb, serve them on loopback, stop it afterwards."""
-    folder.mkdir(parents=True, exist_ok=True)
-    index = folder / "index.cdxj"
-    _run(str(python), "-m", "pywb.indexer.cdxindexer", "-sj", "-o", str(index), *map(str, warcs))
-    places = sorted({f"{warc.resolve().parent}/" for warc in warcs})
-    collection = {"index": str(index), "archive_paths": places}
-    config = {"enable_auto_colls": False, "collections": {COLLECTION: collection}}
-    (folder / "config.yaml").write_text(json.dumps(config))
-    log, port = folder / "pywb.log", free_port()
+def pywb_archive(server: PywbServer, *warcs: Path) -> PywbArchive:
+    """Index WARC files (of different names) with pywb, and serve them as a new collection."""
+    archive = PywbArchive(server, f"c{uuid.uuid4().hex}")
+    made = server.folder / "made" / archive.name
+    (made / "archive").mkdir(parents=True)
+    (made / "indexes").mkdir()
+    index = str(made / "indexes" / "index.cdxj")
+    _run(str(server.python), "-m", "pywb.indexer.cdxindexer", "-sj", "-o", index, *map(str, warcs))
+    for warc in warcs:
+        (made / "archive" / warc.name).symlink_to(warc.resolve())
+    made.rename(archive.index.parents[1])  # complete when pywb sees it
+    return archive
+
+
+def _start(python: Path, folder: Path) -> tuple[str, int]:
+    """Start pywb; return its address and its pid, which is that of its group."""
+    log, url = folder / "pywb.log", f"http://127.0.0.1:{free_port()}"
+    (folder / "config.yaml").write_text("{}")
     with log.open("wb") as output:
         process = subprocess.Popen(
-            [str(python), "-c", _START, "-b", "127.0.0.1", "-p", str(port)],
+            [str(python), "-c", _START, "-b", "127.0.0.1", "-p", url.rpartition(":")[2]],
             cwd=folder,
             env=_ENVIRONMENT,
+            stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,
             start_new_session=True,
         )
-    try:
-        _wait_until_it_answers(f"http://127.0.0.1:{port}", process, log)
-        yield PywbArchive(f"http://127.0.0.1:{port}", process.pid, log)
-    finally:
-        _stop(process)
+    _wait_until_it_answers(url, process, log)
+    _started.append(process)
+    return url, process.pid
+
+
+_started: list[subprocess.Popen[bytes]] = []
+"""Kept: that it still runs when this process forgets it would be a warning."""
 
 
 def _wait_until_it_answers(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
@@ -264,15 +318,6 @@ def _wait_until_it_answers(url: str, process: subprocess.Popen[bytes], log: Path
         if process.poll() is not None or time.monotonic() > deadline:
             raise RuntimeError(f"pywb does not answer:\n{log.read_text()[-2000:]}")
         time.sleep(0.01)
-
-
-def _stop(process: subprocess.Popen[bytes]) -> None:
-    for number in (signal.SIGTERM, signal.SIGKILL):
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, number)
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(5)
-            return
 
 
 def _get(

@@ -5,7 +5,7 @@ import gzip
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import urlencode
@@ -17,7 +17,15 @@ import pywb_archive as support
 from hacs_crawler.archive import REVISIT, Capture, read_cdx, read_warc
 from hacs_crawler.links.extract import link_fingerprints
 from hacs_crawler.utils.times import DAY
-from pywb_archive import Archived, PywbArchive, page_of, pywb_archive, pywb_python, write_warc
+from pywb_archive import (
+    Archived,
+    PywbArchive,
+    PywbServer,
+    page_of,
+    pywb_archive,
+    pywb_python,
+    write_warc,
+)
 
 pytest.importorskip("warcio")
 
@@ -49,15 +57,14 @@ Rows = Callable[..., list[tuple[str, int]]]
 
 
 @pytest.fixture(scope="module")
-def archive(pywb: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[PywbArchive]:
+def archive(pywb: PywbServer, tmp_path_factory: pytest.TempPathFactory) -> PywbArchive:
     folder = tmp_path_factory.mktemp("archive")
     (folder / "warcs").mkdir()
     warcs = [
         write_warc(folder / "x.warc.gz", RESPONSES[:-1]),
         write_warc(folder / "warcs" / "y.warc.gz", RESPONSES[-1:]),
     ]
-    with pywb_archive(pywb, folder / "served", *warcs) as running:
-        yield running
+    return pywb_archive(pywb, *warcs)
 
 
 @pytest.fixture
@@ -73,7 +80,7 @@ def rows(archive: PywbArchive) -> Rows:
 
 def index(archive: PywbArchive, url: str, **options: object) -> tuple[list[Capture], Counter[str]]:
     query = urlencode({"url": url, "output": "json", **options})
-    status, headers, body = archive.get(f"/pages/cdx?{query}")
+    status, headers, body = archive.get(f"/cdx?{query}")
     assert (status, headers["content-type"]) == (200, "text/x-ndjson")
     dropped: Counter[str] = Counter()
     return list(read_cdx(body.splitlines(), "pywb", dropped)), dropped
@@ -81,7 +88,7 @@ def index(archive: PywbArchive, url: str, **options: object) -> tuple[list[Captu
 
 def memento(archive: PywbArchive, at: int, url: str) -> tuple[int, dict[str, str], bytes]:
     headers = {"Accept-Encoding": "gzip"}
-    return archive.get(f"/pages/{timestamp(at)}id_/{url}", **headers)
+    return archive.get(f"/{timestamp(at)}id_/{url}", **headers)
 
 
 def timestamp(at: int) -> str:
@@ -190,7 +197,7 @@ def test_names_of_the_wayback_machine_in_fl_find_nothing(archive: PywbArchive) -
     query = urlencode(
         {"url": HOME, "output": "json", "limit": 1, "fl": "urlkey,original,statuscode"}
     )
-    assert archive.get(f"/pages/cdx?{query}")[2] == b'{"urlkey": "edu,foo)/~bar"}\n'
+    assert archive.get(f"/cdx?{query}")[2] == b'{"urlkey": "edu,foo)/~bar"}\n'
 
 
 def test_a_filter_by_status_loses_revisits(archive: PywbArchive) -> None:
@@ -209,7 +216,7 @@ def test_mementos_are_the_payloads_at_their_times(archive: PywbArchive, response
 
 def test_mementos_keep_their_encoding_if_the_client_accepts_it(archive: PywbArchive) -> None:
     assert memento(archive, T, PACKED)[1]["content-encoding"] == "gzip"
-    _, headers, body = archive.get(f"/pages/{timestamp(T)}id_/{PACKED}")
+    _, headers, body = archive.get(f"/{timestamp(T)}id_/{PACKED}")
     assert "content-encoding" not in headers
     assert body == page_of(NEW)
 
@@ -248,11 +255,11 @@ def test_what_is_not_archived_has_no_memento_time(archive: PywbArchive) -> None:
 
 def test_requests_are_those_since_the_last_call(archive: PywbArchive) -> None:
     archive.requests()
-    archive.get("/pages/cdx?url=http://other.edu/")
-    archive.get("/pages/20170714024000id_/http://other.edu/?q")
+    archive.get("/cdx?url=http://other.edu/")
+    archive.get("/20170714024000id_/http://other.edu/?q")
     assert archive.requests() == [
-        "/pages/cdx?url=http://other.edu/",
-        "/pages/20170714024000id_/http://other.edu/?q",
+        "/cdx?url=http://other.edu/",
+        "/20170714024000id_/http://other.edu/?q",
     ]
     assert archive.requests() == []
 
@@ -261,11 +268,11 @@ def test_connections_are_kept_without_delay(archive: PywbArchive) -> None:
     """With Nagle's algorithm each request but the first would take 40 ms."""
     script = f"""
 import http.client, time
-connection = http.client.HTTPConnection({archive.url.removeprefix("http://")!r})
+connection = http.client.HTTPConnection({archive.server.url.removeprefix("http://")!r})
 seconds = []
 for _ in range(20):
     start = time.perf_counter()
-    connection.request("GET", "/pages/20170714024000id_/http://other.edu/")
+    connection.request("GET", "/{archive.name}/20170714024000id_/http://other.edu/")
     connection.getresponse().read()
     seconds.append(time.perf_counter() - start)
 print(min(seconds[1:]) < 0.04)

@@ -9,14 +9,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 
 from hacs_crawler.harvest.query import timestamp
 from integration_support import Crawl, Project
 from memgator import MemGator
-from pywb_archive import Archived, PywbArchive, pywb_archive, write_warc
+from pywb_archive import Archived, PywbArchive, PywbServer, pywb_archive, write_warc
 from wayback_machine import WaybackMachine
 from wayback_support import errors
 
@@ -32,7 +31,7 @@ PYWB_DAYS, WAYBACK_DAYS = (0, 2, 4), (1, 3, 5)
 
 
 @pytest.fixture(scope="module")
-def real(pywb: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[PywbArchive]:
+def real(pywb: PywbServer, tmp_path_factory: pytest.TempPathFactory) -> PywbArchive:
     """The page on the first, third and fifth day: a link more on the fifth."""
     folder = tmp_path_factory.mktemp("memento")
     captures = [
@@ -41,8 +40,7 @@ def real(pywb: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[PywbA
         Archived(URL, T + 4 * DAY, TWO),
     ]
     warc = write_warc(folder / "pages.warc.gz", [*captures, Archived(f"{URL}x", T, ONE)])
-    with pywb_archive(pywb, folder / "served", warc) as running:
-        yield running
+    return pywb_archive(pywb, warc)
 
 
 @pytest.fixture

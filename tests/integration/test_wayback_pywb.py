@@ -39,7 +39,7 @@ from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.state.page import RECENT_VISITS, Page, Visit
 from hacs_crawler.utils.times import DAY
 from integration_support import ROOT, Crawl, Project
-from pywb_archive import Archived, PywbArchive, pywb_archive, write_warc
+from pywb_archive import Archived, PywbArchive, PywbServer, pywb_archive, write_warc
 from servers import Site
 from wayback_support import known
 
@@ -243,16 +243,16 @@ def live_histories(live: Site) -> dict[str, list[Archived]]:
 
 @pytest.fixture(scope="module")
 def archive(
-    pywb: Path, folder: Path, live_histories: dict[str, list[Archived]]
-) -> Iterator[PywbArchive]:
+    pywb: PywbServer, folder: Path, live_histories: dict[str, list[Archived]]
+) -> PywbArchive:
     captures = [one for found in (*RANDOM.values(), *live_histories.values()) for one in found]
     warc = write_warc(folder / "pages.warc.gz", [*BAR, *captures])
-    with pywb_archive(pywb, folder / "served", warc) as running:
-        with (folder / "served" / "index.cdxj").open("a") as index:
-            index.writelines(index_rows(BIG, MANY))
-            for page in range(MANY // 100):
-                index.writelines(index_rows(f"{BIG_SITE}{page:03}.html", 100))
-        yield running
+    archive = pywb_archive(pywb, warc)
+    with archive.index.open("a") as index:
+        index.writelines(index_rows(BIG, MANY))
+        for page in range(MANY // 100):
+            index.writelines(index_rows(f"{BIG_SITE}{page:03}.html", 100))
+    return archive
 
 
 @dataclass
@@ -338,7 +338,7 @@ def imported(wayback: Wayback) -> dict[str, Page]:
     state = wayback.new_state()
     with closing(open_store(state, "hacs", Path())) as store:
         importer = Importer(State(store, Estimation()), LinkRules(), Counter())
-        importer.import_file(str(wayback.folder / "served" / "index.cdxj"))
+        importer.import_file(str(wayback.archive.index))
     return pages_in(state)
 
 
