@@ -34,10 +34,9 @@ from hacs_crawler.model import (
     unpacked_trend,
 )
 from hacs_crawler.ranking.next_visit import Hold, Outlook, outlook_of
-from hacs_crawler.ranking.plan import plan_of_usable, read_rows
+from hacs_crawler.ranking.plan import read_rows
 from hacs_crawler.ranking.signals import PageSignals, signals_of_page
 from hacs_crawler.state import (
-    PAGES_A_CALL,
     VISITS_OF_A_RATE,
     Ids,
     Page,
@@ -153,9 +152,8 @@ def _report_of(
     if page is None:
         raise UnknownPageError(f"what the state holds of {url} is damaged")
     past = as_of(page, now)
-    _, ids, rows = plan_of_usable(ids, rows, state, config.ranking, now, PAGES_A_CALL)
-    if page_id_of(url) not in ids:
-        raise UnknownPageError(f"no crawl could visit {page.url}: {check_url(page.url)}")
+    if problem := check_url(page.url):
+        raise UnknownPageError(f"no crawl could visit {page.url}: {problem}")
     report = report_of(past, ids, rows, state, config, now)
     report = replace(report, set_aside=len(page.visits) - len(past.visits))
     if bounds == (None, None):

@@ -21,7 +21,12 @@ from hacs_crawler.crawl.asked import (
 )
 from hacs_crawler.crawl.session import Session
 from hacs_crawler.exceptions import StateError
+<<<<<<< HEAD
 from hacs_crawler.ranking.plan import plan_of_usable
+=======
+from hacs_crawler.ranking.plan import plan_of
+from hacs_crawler.ranking.selection import for_unseen
+>>>>>>> a672961 (Rank what the state has as it is: no import lets a page into it that cannot be visited)
 from hacs_crawler.state import PAGES_A_CALL, State, without_future
 from hacs_crawler.utils.text import counted, safe_logger
 
@@ -110,7 +115,7 @@ def _chosen(state: State, config: Config, spider: Spider, now: float) -> Choice:
     options = replace(config.ranking, budget=None)
     choice, limit = Choice(), number + SPARE
     while True:
-        plan, *_ = plan_of_usable(page_ids, rows, state, options, now, limit)
+        plan = plan_of(page_ids, rows, state, options, now, limit)
         choice = Choice()
         for start in range(0, len(plan), PAGES_A_CALL):
             ids = plan.page_ids[start : start + PAGES_A_CALL].tolist()

@@ -23,8 +23,6 @@ from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.parts import Aim, Piece, Told, finalists_of_pieces, read_part
 from hacs_crawler.state import Ids, Part, StateArguments, open_there, without_future
 
-_EXCLUDED: Final = -2.0
-"""The bound of pages that are not to be ranked; those that wait have -1."""
 _BUCKETS: Final = 2**20
 
 
@@ -57,7 +55,6 @@ def bound_part(
         for start in range(0, len(rows), PIECE_ROWS):
             piece = slice(start, start + PIECE_ROWS)
             bound[piece] = _rounded_up(bounds.of(rows[piece]))
-    bound[np.isin(ids, aim.without)] = _EXCLUDED
     return BoundedPart(told, ids, rows["site"].copy(), bound)
 
 
@@ -107,9 +104,8 @@ def _ranked(
 
 
 def _counts(part: BoundedPart) -> tuple[int, int]:
-    """Return how many pages are to be ranked, and how many of them are not to be visited yet."""
-    known = int(np.count_nonzero(part.bound > _EXCLUDED))
-    return known, known - int(np.count_nonzero(part.bound >= 0.0))
+    """Return how many pages there are, and how many of them are not to be visited yet."""
+    return len(part.bound), int(np.count_nonzero(part.bound < 0.0))
 
 
 def _highest(part: BoundedPart, most: int) -> NDArray[np.float32]:
@@ -137,7 +133,6 @@ def _pages_of(
 ) -> Piece:
     """Return the pages of some sites, whose rows are read again."""
     places = _places_of(sites, part.sites)
-    places = places[part.bound[places] > _EXCLUDED]
     ids = part.page_ids[places]
     with closing(open_there(arguments)) as state:
         rows = state.store.rows(ids)

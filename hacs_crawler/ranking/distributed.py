@@ -9,9 +9,9 @@ worker, gives the same.
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import replace
 from functools import partial
 from typing import Any, Final, NamedTuple
 
@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from hacs_crawler.cluster import Cluster
 from hacs_crawler.exceptions import ConfigError, StateError
+from hacs_crawler.links import site_of
 from hacs_crawler.ranking.bound import may_be_bounded
 from hacs_crawler.ranking.bounded_parts import Shard, bound_part, finalists_by_bounds
 from hacs_crawler.ranking.finalists import merged, most_of
@@ -34,8 +35,8 @@ from hacs_crawler.ranking.parts import (
     parts_of,
     read_part,
 )
-from hacs_crawler.ranking.plan import Plan, plan_from, planned_without_unusable
-from hacs_crawler.state import Ids, Part, State, StateArguments, open_there
+from hacs_crawler.ranking.plan import Plan, plan_from
+from hacs_crawler.state import Part, State, StateArguments, open_there
 
 _LOOKED_FOR: Final = 1_000
 """Of so many pages of each shard it is asked whether others have them, too."""
@@ -71,49 +72,55 @@ def distributed_plan(
     states = [state for _, state in shards]
     counts = [state.store.count() for state in states]
 
-    def planner(some: RankingOptions, ahead: int | None, without: Ids, controls: int = 0) -> Plan:
-        aims = [
-            Aim(with_hubs(some, state, now), now, ahead, without, number)
-            for number, state in enumerate(states)
+    options = options.seeded(secrets.randbits(63))  # the same in every task
+    aims = [
+        Aim(with_hubs(options, state, now), now, limit, number)
+        for number, state in enumerate(states)
+    ]
+    (most, *_) = most_of(options, limit)
+    given = [
+        (arguments, parts_of(cluster, count), aim)
+        for (arguments, _), count, aim in zip(shards, counts, aims, strict=True)
+    ]
+    if most and all(may_be_bounded(options, state, sum(counts), most) for state in states):
+        bounded = [
+            Shard(arguments, aim, all_read(cluster, bound_part, arguments, parts, aim))
+            for arguments, parts, aim in given
         ]
-        (most, *_) = most_of(some, ahead)
-        given = [
-            (arguments, parts_of(cluster, count), aim)
-            for (arguments, _), count, aim in zip(shards, counts, aims, strict=True)
-        ]
-        if most and all(may_be_bounded(some, state, sum(counts), most) for state in states):
-            bounded = [
-                Shard(arguments, aim, all_read(cluster, bound_part, arguments, parts, aim))
-                for arguments, parts, aim in given
-            ]
-            finalists = finalists_by_bounds(cluster, bounded, some, ahead, most)
-        else:
-            tasks = [task for one in given for task in _by_sites(cluster, *one)]
-            together = cluster.reduced(partial(merged, options=some, limit=ahead), tasks)
-            (finalists,) = cluster.results([together])
-        return plan_from(finalists, some, ahead, controls=controls)
-
-    plan, without = planned_without_unusable(planner, states, options, limit, controls)
-    _check_apart(plan, states)
-    return replace(plan, known=plan.known + len(without))
+        finalists = finalists_by_bounds(cluster, bounded, options, limit, most)
+    else:
+        tasks = [task for one in given for task in _by_sites(cluster, *one)]
+        together = cluster.reduced(partial(merged, options=options, limit=limit), tasks)
+        (finalists,) = cluster.results([together])
+    plan = plan_from(finalists, options, limit, controls=controls)
+    if len(states) > 1:
+        _check_apart(plan, states)
+    return plan
 
 
 def _check_apart(plan: Plan, states: Sequence[State]) -> None:
-    """Raise StateError where some of the first pages are in another state, too."""
+    """Raise StateError where some of the first pages, or of their sites, are in another state, too."""
+    shard_of: dict[str, int] = {}
     for shard in np.unique(plan.shards).tolist():
         ids = plan.page_ids[plan.shards == shard][:_LOOKED_FOR]
+        pages = states[shard].load(ids.tolist())
+        for page in pages.values():
+            site = site_of(page.url)
+            if (other := shard_of.setdefault(site, shard)) != shard:
+                raise _not_apart(f"site {site[:200]} has pages", other, shard)
         for other in (place for place in range(len(states)) if place != shard):
             is_there = states[other].store.rows(ids)["site"] > 0
-            if not is_there.any():
-                continue
-            page_id = int(ids[is_there][0])
-            page = states[shard].load([page_id]).get(page_id)
-            name = page_id if page is None else page.url[:200]
-            msg = (
-                f"the page {name} is in two shards, number {shard + 1} and {other + 1} of those named: "
-                "all of a host must be in one"
-            )
-            raise StateError(msg)
+            if is_there.any():
+                page_id = int(ids[is_there][0])
+                name = pages[page_id].url[:200] if page_id in pages else page_id
+                raise _not_apart(f"page {name} is", shard, other)
+
+
+def _not_apart(what: str, one: int, other: int) -> StateError:
+    return StateError(
+        f"the {what} in two shards, number {one + 1} and {other + 1} of those named: "
+        "all of a host must be in one"
+    )
 
 
 def _by_sites(cluster: Cluster, arguments: StateArguments, parts: int, aim: Aim) -> list[Any]:

@@ -42,7 +42,6 @@ class Aim(NamedTuple):
     options: RankingOptions
     now: float
     limit: int | None
-    without: Ids
     shard: int
 
 
@@ -117,14 +116,5 @@ def finalists_of_pieces(arguments: StateArguments, aim: Aim, pieces: Sequence[Pi
             for number, piece in enumerate(pieces)
         ]
     )
-    is_left = ~np.isin(ids, aim.without)
     with closing(open_there(arguments)) as state:
-        return finalists_of(
-            ids[is_left],
-            rows[is_left],
-            state,
-            aim.options,
-            aim.now,
-            aim.limit,
-            stand_at=places[is_left],
-        )
+        return finalists_of(ids, rows, state, aim.options, aim.now, aim.limit, stand_at=places)

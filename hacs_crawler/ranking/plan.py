@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields, replace
-from typing import Protocol
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hacs_crawler.exceptions import StateError
-from hacs_crawler.links import check_url, site_of
 from hacs_crawler.ranking.candidates import Places, taken
 from hacs_crawler.ranking.controls import control_worth, controlled
 from hacs_crawler.ranking.finalists import SHARD_BITS, Counts, Finalists, finalists_of
@@ -20,7 +17,6 @@ from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.policies import Candidates, Floats
 from hacs_crawler.ranking.selection import best_places
 from hacs_crawler.state import (
-    PAGES_A_CALL,
     ROW,
     Ids,
     Label,
@@ -32,7 +28,7 @@ from hacs_crawler.state import (
     without_future,
 )
 from hacs_crawler.utils.progress import Progress
-from hacs_crawler.utils.text import counted, safe_logger
+from hacs_crawler.utils.text import safe_logger
 
 logger = safe_logger(__name__)
 
@@ -114,157 +110,19 @@ def make_plan(
     `now` is in seconds since 1970 UTC. With `limit` only that many pages of the beginning are returned.
     `controls` is how many control visits there may be.
     Takes memory in proportion to the pages known, and makes no Python object of any. Raises StateError,
-    and ConfigError where a policy does not return one number a page. Pages that no crawl could visit
-    leave their places to those behind them, and are logged.
+    and ConfigError where a policy does not return one number a page.
     """
-    return _made(state, options, now, limit, progress, controls)[0]
-
-
-def _made(
-    state: State,
-    options: RankingOptions,
-    now: float,
-    limit: int | None,
-    progress: Progress | None,
-    controls: int,
-) -> tuple[Plan, Ids, Rows]:
-    """Return the plan, and the ids and rows of the pages that can be visited."""
     page_ids, rows = read_rows(state, progress, now)
-    plan, left, known = plan_of_usable(
-        page_ids, rows, state, options, now, limit, controls=controls
-    )
-    return replace(plan, known=plan.known + len(page_ids) - len(left)), left, known
-
-
-def plan_of_usable(
-    page_ids: Ids,
-    rows: Rows,
-    state: State,
-    options: RankingOptions,
-    now: float,
-    limit: int | None = None,
-    *,
-    controls: int = 0,
-) -> tuple[Plan, Ids, Rows]:
-    """Return the plan without pages that no crawl could visit, and the ids and rows that are left.
-
-    See `planned_without_unusable`.
-    """
-
-    def planner(some: RankingOptions, ahead: int | None, without: Ids, controls: int = 0) -> Plan:
-        ids, known = usable(page_ids, rows, without)
-        return plan_of(ids, known, state, some, now, ahead, controls=controls)
-
-    plan, without = planned_without_unusable(planner, [state], options, limit, controls)
-    return plan, *usable(page_ids, rows, without)
-
-
-class Planner(Protocol):
-    """Makes a plan."""
-
-    def __call__(
-        self, options: RankingOptions, limit: int | None, without: Ids, controls: int = 0, /
-    ) -> Plan:
-        """Return the plan of so many pages, without those of some ids."""
-
-
-def planned_without_unusable(
-    planner: Planner,
-    states: Sequence[State],
-    options: RankingOptions,
-    limit: int | None,
-    controls: int,
-) -> tuple[Plan, Ids]:
-    """Return the plan without pages that no crawl could visit, and the ids of these.
-
-    Those among the pages of the plan are found, and logged; a plan of all pages is not looked at. Never
-    seen, they are all in front.
-    """
-    options = options.seeded(secrets.randbits(63))  # the same each time
-    look, ahead, unusable = options, limit, _Unusable(states)
-    while True:
-        without = unusable.ids()
-        plan = planner(options, limit, without, controls)
-        if not (plan.left_out or limit) or not unusable.add(plan):
-            break
-        # so that many such pages are found in few steps
-        look, ahead = replace(look, budget=look.budget and 2 * look.budget), ahead and 2 * ahead
-        unusable.add(planner(look, ahead, without))
-    unusable.log()
-    return plan, without
-
-
-def usable(page_ids: Ids, rows: Rows, without: Ids) -> tuple[Ids, Rows]:
-    """Return ids and rows without those of some ids."""
-    if not len(without):
-        return page_ids, rows
-    is_left = ~np.isin(page_ids, without)
-    return page_ids[is_left], rows[is_left]
+    return plan_of(page_ids, rows, state, options, now, limit, controls=controls)
 
 
 def pages_of(plan: Plan, places: slice, states: Sequence[State]) -> dict[int, Page]:
     """Return the known ones of a plan's pages at some places, by id."""
     found: dict[int, Page] = {}
-    for _, pages in _pages_by_shard(plan, places, states):
-        found |= pages
-    return found
-
-
-def _pages_by_shard(
-    plan: Plan, places: slice, states: Sequence[State]
-) -> Iterator[tuple[int, dict[int, Page]]]:
     ids, shards = plan.page_ids[places], plan.shards[places]
     for shard in np.unique(shards).tolist():
-        yield shard, states[shard].load(ids[shards == shard].tolist())
-
-
-class _Unusable:
-    """Pages in states that no crawl could visit, such as versions before let an import bring there."""
-
-    def __init__(self, states: Sequence[State]) -> None:
-        self._states = states
-        self._page_ids: set[int] = set()
-        self._example = ""
-        self._shard_of: dict[str, int] = {}
-
-    def ids(self) -> Ids:
-        """Return the ids of those found."""
-        return np.array(sorted(self._page_ids), np.int64)
-
-    def add(self, plan: Plan) -> bool:
-        """Look for such pages in a plan; return whether there are any.
-
-        Raises StateError where a site has pages in two of the states.
-        """
-        found = len(self._page_ids)
-        for start in range(0, len(plan), PAGES_A_CALL):
-            places = slice(start, start + PAGES_A_CALL)
-            for shard, pages in _pages_by_shard(plan, places, self._states):
-                for page_id, page in pages.items():
-                    if problem := check_url(page.url):
-                        self._page_ids.add(page_id)
-                        self._example = self._example or f"{page.url[:200]}: {problem}"
-                    elif len(self._states) > 1:
-                        self._check_shard(site_of(page.url), shard)
-        return len(self._page_ids) > found
-
-    def _check_shard(self, site: str, shard: int) -> None:
-        other = self._shard_of.setdefault(site, shard)
-        if other != shard:
-            msg = (
-                f"the site {site[:200]} has pages in two shards, number {other + 1} and {shard + 1} of "
-                "those named: all of a host must be in one"
-            )
-            raise StateError(msg)
-
-    def log(self) -> None:
-        """Say how many there are."""
-        if self._page_ids:
-            logger.warning(
-                "skipped: %s of the state that cannot be visited, such as %s",
-                counted(len(self._page_ids), "page"),
-                self._example,
-            )
+        found |= states[shard].load(ids[shards == shard].tolist())
+    return found
 
 
 def read_rows(

@@ -16,7 +16,7 @@ from hacs_crawler.experiment.text import sentences
 from hacs_crawler.model import lognormal_cumulative
 from hacs_crawler.ranking.calibration import Group, groups
 from hacs_crawler.ranking.instant import listed_hubs
-from hacs_crawler.ranking.plan import Plan, plan_of, plan_of_usable, read_rows
+from hacs_crawler.ranking.plan import Plan, plan_of, read_rows
 from hacs_crawler.report.overview import (
     INTERVAL_EDGES_DAYS,
     LATELY_DAYS,
@@ -58,8 +58,7 @@ def report_data(state: State, config: Config, now: float, limit: int) -> dict[st
     with Progress("report") as progress:
         known = read_rows(state, progress, now)
     view = overview(*known, now, limit)
-    _, page_ids, rows = plan_of_usable(*known, state, config.ranking, now, limit)
-    plan = plan_of(page_ids, rows, state, config.ranking, now)
+    plan = plan_of(*known, state, config.ranking, now)
     outcomes = state.outcomes()
     listed = np.unique(
         np.concatenate(

@@ -63,16 +63,13 @@ def test_a_crawl_of_the_whole_state_visits_what_was_planned_in_that_order(
     assert plan.waiting == 1
 
 
-@pytest.mark.parametrize("budget", [{}, {"HACS_BUDGET": 2}])
-def test_pages_that_cannot_be_visited_cost_one_line(
-    budget: dict[str, object], site: Site, project: Project
-) -> None:
+def test_pages_that_cannot_be_visited_cost_one_line(site: Site, project: Project) -> None:
     site.set("/")
     store = open_store(project.state, "hacs", Path())
     bad = [Page(f"ftp://h{number}.edu/") for number in range(50)]
     State(store, Estimation()).restore([Page(f"{site.url}/"), *bad])
     store.close()
-    crawl = project.crawl("state", "-a", "level=homepage", **budget)
+    crawl = project.crawl("state", "-a", "level=homepage")
     assert crawl.exit_status == 0
     assert site.visited() == ["/"]
     (said,) = (line for line in crawl.log.splitlines() if "ftp:" in line)

@@ -51,7 +51,7 @@ def test_a_page_that_never_changes_is_never_due():
 
 
 @pytest.mark.parametrize(
-    ("rate", "span"), [(-1.0, 1.0), (math.nan), (math.inf, 1.0), (1.0, -1.0), (1.0, math.nan)]
+    ("rate", "span"), [(-1.0, 1.0), (math.nan, 1.0), (math.inf, 1.0), (1.0, -1.0), (1.0, math.nan)]
 )
 def test_impossible_rates_and_times_are_refused(rate, span):
     with pytest.raises(ValueError, match="at least 0"):

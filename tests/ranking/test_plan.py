@@ -23,7 +23,7 @@ from hacs_crawler.state.codec import ROW
 from hacs_crawler.state.database import State
 from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.state.memory import MemoryStore
-from hacs_crawler.state.page import News, Page, Visit
+from hacs_crawler.state.page import News, Visit
 from hacs_crawler.state.store import Ids, Rows
 from hacs_crawler.utils.times import DAY
 
@@ -58,33 +58,6 @@ def rows_of(number: int, seed: int = 1) -> tuple[Ids, Rows]:
     rows["not_before"] = np.where(rng.random(number) < 0.1, NOW + DAY, 0)
     rows["site"] = rng.integers(1, 1 + number // 3 + 1, number)
     return rng.permutation(number), rows
-
-
-UNUSABLE = ["file:///etc/passwd", "javascript:alert(1)", "ftp://h.edu/", "http://h.edu/a\nb"]
-
-
-@pytest.mark.parametrize("budget", [1, 2, 3, 5])
-@pytest.mark.parametrize("unusable", [UNUSABLE, [f"ftp://h{i}.edu/" for i in range(40)]])
-def test_pages_that_cannot_be_visited_leave_their_places_to_those_behind(
-    unusable: list[str], budget: int, caplog: pytest.LogCaptureFixture
-) -> None:
-    good = [visit for n in range(5) for visit in _two_visits(f"http://good{n}.edu/")]
-    state = state_of(*good)
-    state.restore([Page(url) for url in unusable])
-    for limit in (None, budget):
-        plan = make_plan(state, config(budget=budget), NOW, limit)
-        urls = [page.url for page in state.load(plan.page_ids.tolist()).values()]
-        assert len(urls) == budget
-        assert not set(urls) & set(unusable)
-        assert plan.known == 5 + len(unusable)
-    plan = make_plan(state, config(), NOW, budget)
-    urls = [page.url for page in state.load(plan.page_ids.tolist()).values()]
-    assert not set(urls) & set(unusable)
-    assert f"skipped: {len(unusable)} pages of the state that cannot be visited" in caplog.text
-
-
-def _two_visits(url: str) -> list[Visit]:
-    return [Visit(url, int(NOW - days * DAY), links=frozenset({1})) for days in (20, 10)]
 
 
 def interleaved(parts: Sequence[Sequence[T]]) -> list[T]:
