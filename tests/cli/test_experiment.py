@@ -29,7 +29,7 @@ START = 1_700_000_000 // DAY * DAY
 URLS = [f"https://uni.example/~author-{number}/" for number in range(40)]
 EXPERIMENT = Experiment(tuple(Arm(name, POLICIES[name], 0.5) for name in ("hacs", "last-obs")))
 LABELS = [
-    Label(EXPERIMENT.number, arm.name, arm.name, "bayes", float("inf"), "visit", 0.0, True)
+    Label(EXPERIMENT.number, arm.name, arm.name, "bayes", float("inf"), "visit", True)
     for arm in EXPERIMENT.arms
 ]
 DOCS = Path(__file__).parents[2] / "docs" / "experiments.md"

@@ -43,7 +43,7 @@ NO_PAGES = KnownPages(np.zeros(0, np.int64), np.zeros(0))
 
 
 def label(experiment: Experiment, arm: str) -> Label:
-    return Label(experiment.number, arm, arm, "bayes", 365.0, "visit", 0.0, True)
+    return Label(experiment.number, arm, arm, "bayes", 365.0, "visit", True)
 
 
 def labels(experiment: Experiment) -> dict[int, Label]:

@@ -23,7 +23,7 @@ from hacs_crawler.ranking.plan import Plan, make_plan
 from hacs_crawler.ranking.policies import Candidates, Floats
 from hacs_crawler.state.address import open_state
 from hacs_crawler.state.codec import ROW
-from hacs_crawler.state.page import News, Page, Visit
+from hacs_crawler.state.page import News, Visit
 from hacs_crawler.utils.times import DAY
 from row_states import NOW, arguments_of, filled, options, rows_of
 from servers import free_port, redis_cluster, redis_server
@@ -99,13 +99,6 @@ def test_visits_later_than_now_in_one_part_count_for_all(
     said = [one.message for one in caplog.records if "later than now" in one.message]
     assert len(said) == 2
     assert said[0] == said[1]
-
-
-def test_pages_that_cannot_be_visited_leave_their_places(tmp_path: Path, cluster: Cluster) -> None:
-    with filled(f"sqlite:///{tmp_path}/state.db", *rows_of(300)) as shard:
-        shard[1].restore([Page(f"ftp://h{number}.edu/") for number in range(30)])
-        wanted = make_plan(shard[1], options(budget=40), NOW)
-        assert_same(distributed_plan(cluster, [shard], options(budget=40), NOW), wanted)
 
 
 def test_an_empty_state_has_an_empty_plan(tmp_path: Path, cluster: Cluster) -> None:

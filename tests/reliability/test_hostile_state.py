@@ -29,7 +29,7 @@ from hacs_crawler.utils.times import DAY
 from integration_support import Project
 from servers import Site
 
-LABEL = Label(0, "", "hacs", "bayes", 365.0, "visit", 0.0, True)
+LABEL = Label(0, "", "hacs", "bayes", 365.0, "visit", True)
 START = 1_700_000_000
 NOW = START + 10 * DAY
 

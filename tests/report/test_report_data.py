@@ -103,9 +103,9 @@ def test_intervals_beyond_the_classes_are_in_the_outer_ones() -> None:
 
 
 LABELS = {
-    1: Label(7, "hacs", "hacs", "bayes", 365.0, "visit", 0.0, siblings=True),
-    2: Label(7, "last-obs", "last-obs", "bayes", 365.0, "visit", 0.0, siblings=True),
-    3: Label(0, "", "freshness", "bayes", 365.0, "visit", 0.0, siblings=True),
+    1: Label(7, "hacs", "hacs", "bayes", 365.0, "visit", siblings=True),
+    2: Label(7, "last-obs", "last-obs", "bayes", 365.0, "visit", siblings=True),
+    3: Label(0, "", "freshness", "bayes", 365.0, "visit", siblings=True),
 }
 
 

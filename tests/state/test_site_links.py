@@ -331,7 +331,7 @@ def test_records_of_earlier_versions_are_taken_for_new_to_the_site() -> None:
 
 
 def test_lines_of_outcome_records_say_what_was_new_to_the_site() -> None:
-    label = Label(0, "", "hacs", "bayes", 365.0, "visit", 0.0, siblings=True, updates="site")
+    label = Label(0, "", "hacs", "bayes", 365.0, "visit", siblings=True, updates="site")
     outcome = np.zeros(1, OUTCOME)
     outcome["new_links"], outcome["new_to_site"] = 3, 2 + 1
     for raw, number in ((3, 2), (0, None)):
@@ -348,7 +348,7 @@ def test_lines_of_outcome_records_say_what_was_new_to_the_site() -> None:
 
 
 def test_labels_tell_what_p_was_of_and_keep_their_numbers_where_it_is_the_page() -> None:
-    page = Label(0, "", "hacs", "bayes", 365.0, "visit", 0.0, siblings=True)
+    page = Label(0, "", "hacs", "bayes", 365.0, "visit", siblings=True)
     site = replace(page, updates="site")
     assert page.number != site.number
     assert site.model == f"{page.model} new to the site"
