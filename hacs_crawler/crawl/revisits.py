@@ -21,12 +21,7 @@ from hacs_crawler.crawl.asked import (
 )
 from hacs_crawler.crawl.session import Session
 from hacs_crawler.exceptions import StateError
-<<<<<<< HEAD
-from hacs_crawler.ranking.plan import plan_of_usable
-=======
 from hacs_crawler.ranking.plan import plan_of
-from hacs_crawler.ranking.selection import for_unseen
->>>>>>> a672961 (Rank what the state has as it is: no import lets a page into it that cannot be visited)
 from hacs_crawler.state import PAGES_A_CALL, State, without_future
 from hacs_crawler.utils.text import counted, safe_logger
 
