@@ -101,14 +101,13 @@ class Opened:
         """Return a row for each ranked visit: what was predicted, and what it found; raises StateError.
 
         `run` is when its crawl began, `p` what was predicted and `raw_p` the same before calibration,
-        `churn` the chance that a request shows new links by itself, `new_to_site` nan where it was not
-        counted. `url` is None where the page is not known any more, `arm` without an experiment.
+        `churn` the chance that a request shows new links by itself. `url` is None where the page is not
+        known any more, `arm` without an experiment.
         """
         found = self.state.outcomes()
         labels = self.state.labels_of(found)
         urls = dict(self._urls(np.unique(found["page_id"]).tolist()))
         known = [labels.get(number) for number in found["label"].tolist()]
-        counted = found["new_to_site"].astype(np.float64) - 1.0
         return table(
             {
                 "url": [urls.get(page_id) for page_id in found["page_id"].tolist()],
@@ -125,7 +124,7 @@ class Opened:
                 "is_seen": (found["flags"] & SEEN) > 0,
                 "is_update": (found["flags"] & UPDATED) > 0,
                 "new_links": found["new_links"].astype(np.int64),
-                "new_to_site": np.where(counted < 0, np.nan, counted),
+                "new_to_site": found["new_to_site"].astype(np.int64),
                 "bytes": found["bytes"].astype(np.int64),
             },
             texts=("url", "arm", "policy", "estimator"),

@@ -114,11 +114,11 @@ class Controls:
         self, host: str, links: frozenset[str], others: frozenset[str], first: Recorded
     ) -> None:
         """Find out which parts of the links change with every request."""
-        session, level = self._session, first.before.link_level
+        session = self._session
         known = set(first.before.links)
 
         def is_known(link: str) -> bool:
-            return not level and link_fingerprint(link) in known
+            return link_fingerprint(link) in known
 
         try:
             varying = await session.pages.once(learn_varying, host, links, others, is_known)

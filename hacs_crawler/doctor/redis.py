@@ -15,7 +15,7 @@ from redis.retry import Retry
 from hacs_crawler.config import Clock
 from hacs_crawler.doctor.check import Check, failure, ok, size_text, warning
 from hacs_crawler.state import ROW, describe, split_replicas
-from hacs_crawler.state.redis import BUCKETS
+from hacs_crawler.state.redis_buckets import BUCKETS
 from hacs_crawler.state.redis_connection import ANSWER_SECONDS, CONNECT_SECONDS
 
 LEAST_VERSION: Final = (6, 2)

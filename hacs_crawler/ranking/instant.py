@@ -23,8 +23,6 @@ RECENT_SECONDS: Final = 30 * DAY
 """What a hub gained longer ago says nothing of its rate: sites change."""
 LINKS_PER_DAY: Final = 24.0
 """What hubs are taken to gain before any of them was seen twice."""
-_WHOLE_LINKS: Final = 2
-"""Up to this level something is kept of every link of a page, see `state.link_sample`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,8 +128,7 @@ def links_gained(page: Page, now: float) -> tuple[float, float]:
         for at, number in zip(page.runs[::2], page.runs[1::2], strict=True)
         if start < at <= end
     )
-    of_one = 2.0 ** max(0, page.link_level - _WHOLE_LINKS)
-    return gained * of_one, (end - start) / DAY
+    return gained, (end - start) / DAY
 
 
 def hubs_now(tier: Tier, state: State, options: RankingOptions, now: float) -> Hubs:

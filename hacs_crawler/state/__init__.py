@@ -61,6 +61,7 @@ from hacs_crawler.state.page import UPDATES, Harvest, News, Page, Updates, Visit
 from hacs_crawler.state.recorded import Recorded, merged, on_their_sites
 from hacs_crawler.state.reestimation import Run, advanced, follow_prior, new_run, stopped_run
 from hacs_crawler.state.reputation import Reputations
+from hacs_crawler.state.schema import SCHEMA
 from hacs_crawler.state.signal_sources import (
     Source,
     change_sources,
@@ -80,7 +81,7 @@ from hacs_crawler.state.signals import (
     trusted_sources,
 )
 from hacs_crawler.state.site_links import LinkClaim, claimed_of
-from hacs_crawler.state.store import SCHEMA, WHOLE, Annotation, Ids, Part, Rows, Store
+from hacs_crawler.state.store import WHOLE, Annotation, Ids, Part, Rows, Store
 from hacs_crawler.state.varying import forget_varying, learn_varying, read_varying
 
 __all__ = [

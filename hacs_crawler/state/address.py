@@ -56,7 +56,7 @@ def open_state(
 def open_store(url: str, namespace: str, base: Path, *, reads_only: bool = False) -> Store:
     """Open the store at `url`; a relative SQLite path starts at `base`.
 
-    With `reads_only` nothing is made, changed or brought up to date, and nothing can be written.
+    With `reads_only` nothing is made or changed, and nothing can be written.
 
     Raises ConfigError for a malformed address, StateError where the store cannot be used, and
     StateUnavailableError where it cannot be reached.

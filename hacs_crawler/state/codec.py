@@ -1,16 +1,9 @@
 """A page as bytes, and the row of numbers that ranking needs of it.
 
-Both stores keep these bytes. Layout 1, little-endian: a header, the texts in UTF-8, then the visits'
-times (4 bytes each), the times of content changes (4), the runs of links (8), the links (8 each) and
-the harvests (16 each). Layout 2 is that of pages that keep less of their links: the header names the
-level, and links take 4 or 2 bytes each. Layout 3 is either, with the number of pairs of digests, these
-(8 bytes each), and contents (4 bytes each) at the end. Layout 4 is as layout 3 with the rate's log_sd
-after the rate. Layout 5, the one that is written, has the page's churn and churning after that. Behind
-the harvests it has the number of changes of link rules, and these (8 bytes each), the numbers of pairs
-of digests and of contents, twice that of echoes (one more where the page is in its site's memory), these
-lists (4 bytes each), and the times at which links were last seen: the latest of these times, and the
-places and the times of the links with other ones. Versions that know only earlier layouts refuse it.
-A page of 100 links and 50 visits with 10 updates takes about 1.2 KB.
+Both stores keep these bytes, little-endian: a header, the URL and the validators in UTF-8, the harvests
+(16 bytes each), the links (8 each), then lists of numbers of 4 bytes, whose lengths the header names:
+visits, runs of links, changes of link rules, digests, contents, echoes, and which links were last seen
+at another time than the latest. A page of 100 links and 50 visits with 10 updates takes about 1.2 KB.
 """
 
 from __future__ import annotations
@@ -22,24 +15,21 @@ from array import array
 from bisect import bisect_left
 from collections.abc import Mapping
 from operator import lt
-from typing import Final
+from typing import Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hacs_crawler.exceptions import StateError
 from hacs_crawler.links import site_id
-from hacs_crawler.state.link_sample import COARSEST, new_array
 from hacs_crawler.state.page import Harvest, Page, Updates
 from hacs_crawler.utils.text import safe_logger
 
 logger = safe_logger(__name__)
 
-LAYOUTS: Final = 1, 2, 3, 4, 5
-_HEADER: Final = struct.Struct("<BBBBIIIIdfffHHHHIIII")
-_HEADER_OF_4: Final = struct.Struct("<BBBBIIIIdfHHHHIIII")
-_HEADER_UP_TO_3: Final = struct.Struct("<BBBBIIIIdHHHHIIII")
-_HEADERS: Final = {5: _HEADER, 4: _HEADER_OF_4}
+LAYOUT: Final = 1
+_LISTS: Final = 7
+_HEADER: Final = struct.Struct(f"<BBBBIIIIdfffHHHHII{_LISTS}I")
 _HARVEST: Final = struct.Struct("<IIq")
 VERSION_OFFSET: Final = 4
 """Where the four bytes of a page's version stand in its bytes; the Redis script compares them."""
@@ -78,15 +68,25 @@ UNKNOWN_ROW: Final = np.zeros(1, ROW)
 
 def encode_page(page: Page) -> bytes:
     """Return the page's bytes."""
-    url, etag, last_modified = (
+    texts = [
         text.encode("utf-8", "replace")[:_LONGEST_TEXT]
         for text in (page.url, page.etag, page.last_modified)
+    ]
+    last_seen, exceptions = _packed_last_seen(page.last_seen)
+    lists = (
+        page.visits,
+        page.runs,
+        page.rule_changes,
+        page.digests,
+        page.contents,
+        page.echoes,
+        exceptions,
     )
     header = _HEADER.pack(
-        LAYOUTS[-1],
+        LAYOUT,
         page.gone,
         page.failures,
-        page.link_level,
+        page.is_in_site,
         page.version,
         page.links_since,
         page.last_news,
@@ -95,28 +95,16 @@ def encode_page(page: Page) -> bytes:
         page.log_sd,
         page.churn,
         page.churning,
-        len(url),
-        len(etag),
-        len(last_modified),
+        *map(len, texts),
         len(page.harvests),
-        len(page.visits),
-        len(page.content_changes),
-        len(page.runs) // 2,
         len(page.links),
+        last_seen,
+        *map(len, lists),
     )
-    numbers = (page.visits, page.content_changes, page.runs, page.links)
     harvests = [
         _HARVEST.pack(one.source, one.until, one.digest) for _, one in sorted(page.harvests.items())
     ]
-    tail = array("I", [len(page.rule_changes) // 2])
-    tail += page.rule_changes
-    echoes = len(page.echoes) << 1 | page.is_in_site
-    tail.extend((len(page.digests) // 2, len(page.contents), echoes))
-    for times in (page.digests, page.contents, page.echoes):
-        tail += times
-    tail.extend(_packed_last_seen(page.last_seen))
-    parts = [header, url, etag, last_modified, *map(_to_bytes, numbers), *harvests, _to_bytes(tail)]
-    return b"".join(parts)
+    return b"".join([header, *texts, *harvests, _to_bytes(page.links), *map(_to_bytes, lists)])
 
 
 def decode_page(body: bytes) -> Page:
@@ -124,9 +112,9 @@ def decode_page(body: bytes) -> Page:
 
     Raises StateError where they are damaged or of a layout that this version does not know.
     """
-    if not body or body[0] not in LAYOUTS:
+    if not body or body[0] != LAYOUT:
         found = f"layout {body[0]}" if body else "nothing"
-        msg = f"a stored page is damaged or newer than this version: found {found}, not 1 to 5"
+        msg = f"a stored page is damaged or newer than this version: found {found}, not {LAYOUT}"
         raise StateError(msg)
     try:
         return _decode(memoryview(body))
@@ -147,63 +135,49 @@ def decode_pages(bodies: Mapping[int, bytes]) -> dict[int, Page]:
 
 
 def _decode(body: memoryview) -> Page:
-    header = _HEADERS.get(body[0], _HEADER_UP_TO_3)
-    (layout, gone, failures, level, version, since, news, not_before, rate, *rest) = (
-        header.unpack_from(body)
+    _, gone, failures, in_site, version, since, news, not_before, *rest = _HEADER.unpack_from(body)
+    rate, log_sd, churn, churning, *sizes = rest
+    harvests, links, last_seen, *lengths = sizes[3:]
+    ends = [_HEADER.size]
+    for size in (*sizes[:3], harvests * _HARVEST.size, 8 * links, 4 * sum(lengths)):
+        ends.append(ends[-1] + size)
+    if ends[-1] != len(body):
+        raise ValueError(f"its header asks for {ends[-1]} bytes")
+    url, etag, last_modified = (
+        str(body[ends[place] : ends[place + 1]], "utf-8", "replace") for place in range(3)
     )
-    sizes = rest[-8:]
-    log_sd, churn, churning = (*rest[:-8], 0.0, 0.0, 0.0)[:3]
-    if (layout < 3 and (level > 0) != (layout > 1)) or level > COARSEST:
-        msg = f"layout {layout} with level {level} of links"
-        raise ValueError(msg)
-    texts, harvests, counts = sizes[:3], sizes[3], sizes[4:]
-    at = header.size
-    parts: list[str] = []
-    for size in texts:
-        parts.append(str(body[at : at + size], "utf-8", "replace") if size else "")
-        at += size
-    arrays = []
-    empty = (array("I"), array("I"), array("I"), new_array(level))
-    for numbers, count in zip(empty, (counts[0], counts[1], 2 * counts[2], counts[3]), strict=True):
-        end = at + count * numbers.itemsize
-        numbers.frombytes(body[at:end])
-        if sys.byteorder == "big":
-            numbers.byteswap()
-        arrays.append(numbers)
-        at = end
-    end = at + harvests * _HARVEST.size
-    digests = contents = echoes = rule_changes = array("I")
-    is_in_site = False
-    last_seen = array("I", bytes(4 * counts[3]))
-    if layout == 5:
-        tail = _numbers(body[end:])
-        rule_changes = _rule_changes(tail)
-        after = 1 + len(rule_changes)
-        digests, contents, echoes, is_in_site, last_seen = _after_links(tail, after, counts[3])
-    elif layout >= 3:
-        digests, contents = _digests(_numbers(body[end:]), may_be_none=layout > 3)
-    elif end != len(body):
-        msg = f"its counts ask for {end} bytes"
-        raise ValueError(msg)
-    visits, content_changes, runs, links = arrays
+    numbers = _from_bytes("I", body[ends[5] :])
+    lists = []
+    start = 0
+    for length in lengths:
+        lists.append(numbers[start : start + length])
+        start += length
+    visits, runs, rule_changes, digests, contents, echoes, exceptions = lists
+    if any(len(pairs) % 2 for pairs in (runs, rule_changes, digests, exceptions)):
+        raise ValueError("a list of pairs in it has an odd length")
     is_rate = 0.0 <= rate < math.inf and 0.0 <= log_sd < math.inf
     is_rate = is_rate and 0.0 <= churn <= 1.0 and 0.0 <= churning <= 1.0
-    if sum(runs[1::2]) != len(links) or not is_rate or version >= _LAST_VERSION:
+    if sum(runs[1::2]) != links or not is_rate or version >= _LAST_VERSION:
         msg = (
-            f"its numbers cannot be: {len(links)} links, rate {rate}, log_sd {log_sd}, "
+            f"its numbers cannot be: {links} links, rate {rate}, log_sd {log_sd}, "
             f"churn {churn}, churning {churning}, version {version}"
         )
         raise ValueError(msg)
-    if not _is_ascending(visits):
-        raise ValueError("its visits are not in the order of time")
+    for name, ascending in (
+        ("visits", visits),
+        ("changes of link rules", rule_changes[::2]),
+        ("digests", digests[::2]),
+        ("contents", contents),
+        ("echoes", echoes),
+    ):
+        if len(ascending) > 1 and not all(map(lt, ascending, ascending[1:])):
+            raise ValueError(f"its {name} are not in ascending order")
     return Page(
-        url=parts[0],
+        url=url,
         visits=visits,
         runs=runs,
-        links=links,
-        last_seen=last_seen,
-        content_changes=content_changes,
-        link_level=level,
+        links=_from_bytes("q", body[ends[4] : ends[5]]),
+        last_seen=_last_seen(last_seen, exceptions, links),
         links_since=since,
         last_news=news,
         gone=gone,
@@ -214,17 +188,17 @@ def _decode(body: memoryview) -> Page:
         churn=churn,
         churning=churning,
         version=version,
-        etag=parts[1],
-        last_modified=parts[2],
+        etag=etag,
+        last_modified=last_modified,
         harvests={
             source: Harvest(source, until, digest)
-            for source, until, digest in _HARVEST.iter_unpack(body[at:end])
+            for source, until, digest in _HARVEST.iter_unpack(body[ends[3] : ends[4]])
         },
         digests=digests,
         contents=contents,
         rule_changes=rule_changes,
         echoes=echoes,
-        is_in_site=is_in_site,
+        is_in_site=bool(in_site),
     )
 
 
@@ -284,72 +258,25 @@ def _visit_before(visits: array[int], at: int) -> int:
     return visits[place - 1] if 0 < place < len(visits) else 0
 
 
-def _packed_last_seen(last_seen: array[int]) -> list[int]:
-    """Return the latest of the times, and the places and times of links with other ones, mostly few."""
+def _packed_last_seen(last_seen: array[int]) -> tuple[int, array[int]]:
+    """Return the latest of the times, and the places, then the times, of links with another one."""
     latest = max(last_seen, default=0)
-    if last_seen.count(latest) == len(last_seen):
-        return [latest, 0]
+    if last_seen.count(latest) == len(last_seen):  # as of most pages
+        return latest, array("I")
     places = [place for place, at in enumerate(last_seen) if at != latest]
-    return [latest, len(places), *places, *[last_seen[place] for place in places]]
+    return latest, array("I", [*places, *(last_seen[place] for place in places)])
 
 
-def _after_links(
-    numbers: array[int], at: int, links: int
-) -> tuple[array[int], array[int], array[int], bool, array[int]]:
-    """Return digests, contents, echoes, `is_in_site`, and when so many links were last seen.
-
-    They begin `at` a place in the numbers.
-    """
-    pairs, contents, echoes = numbers[at], numbers[at + 1], numbers[at + 2] >> 1
-    is_in_site = bool(numbers[at + 2] & 1)
-    start = at + 3
-    end = start + 2 * pairs + contents + echoes
-    if end == start:  # as of nearly all pages that no archive was asked for
-        times, found = array("I"), (array("I"), array("I"))
-    else:
-        times = numbers[end - echoes : end]
-        found = _digests(array("I", [pairs]) + numbers[start : end - echoes], may_be_none=True)
-        if len(numbers) < end or not _is_ascending(times):
-            raise ValueError("its echoes are cut, or not in the order of time")
-    return (*found, times, is_in_site, _last_seen(numbers, end, links))
-
-
-def _last_seen(numbers: array[int], at: int, links: int) -> array[int]:
-    """Return when so many links were last seen, as `_packed_last_seen` wrote it at a place."""
-    latest, number = numbers[at], numbers[at + 1]
-    if len(numbers) != at + 2 + 2 * number:
-        raise ValueError("the times at which its links were last seen are cut")
+def _last_seen(latest: int, exceptions: array[int], links: int) -> array[int]:
     last_seen = array("I", [latest]) * links
-    for place in range(at + 2, at + 2 + number):
-        last_seen[numbers[place]] = numbers[place + number]
+    number = len(exceptions) // 2
+    for place, at in zip(exceptions[:number], exceptions[number:], strict=True):
+        last_seen[place] = at
     return last_seen
 
 
-def _rule_changes(numbers: array[int]) -> array[int]:
-    """Return the changes of link rules that numbers begin with."""
-    changes = numbers[1 : 1 + 2 * numbers[0]]
-    if len(changes) != 2 * numbers[0] or not _is_ascending(changes[::2]):
-        raise ValueError("its changes of link rules are cut, or not in the order of time")
-    return changes
-
-
-def _digests(numbers: array[int], *, may_be_none: bool) -> tuple[array[int], array[int]]:
-    end = 1 + 2 * numbers[0]
-    digests, contents = numbers[1:end], numbers[end:]
-    is_whole = (numbers[0] > 0 or may_be_none) and len(digests) == 2 * numbers[0]
-    if not is_whole or not _is_ascending(digests[::2]):
-        raise ValueError("its digests are cut, or not in the order of time")
-    if not _is_ascending(contents):
-        raise ValueError("its contents are not in order")
-    return digests, contents
-
-
-def _is_ascending(numbers: array[int]) -> bool:
-    return len(numbers) < 2 or all(map(lt, numbers, numbers[1:]))
-
-
-def _numbers(body: memoryview) -> array[int]:
-    numbers = array("I")
+def _from_bytes(code: Literal["I", "q"], body: memoryview) -> array[int]:
+    numbers = array(code)
     numbers.frombytes(body)
     if sys.byteorder == "big":
         numbers.byteswap()

@@ -18,7 +18,9 @@ from hacs_crawler.model import (
     gaps_between,
 )
 from hacs_crawler.state.codec import decode_page, decode_pages, encode_page, encode_row
+from hacs_crawler.state.damage import PASSED_OVER
 from hacs_crawler.state.estimation import Estimation, baselines_of, histories
+from hacs_crawler.state.merging import merge_pages
 from hacs_crawler.state.outcome_log import (
     MOST_OUTCOMES,
     Label,
@@ -27,11 +29,11 @@ from hacs_crawler.state.outcome_log import (
     sorted_outcomes,
     sound,
 )
-from hacs_crawler.state.page import Page, Updates, Visit, copy_of, merge_pages
+from hacs_crawler.state.page import Page, Updates, Visit, copy_of
 from hacs_crawler.state.recorded import Recorded, merged, on_their_sites, outcome_record
 from hacs_crawler.state.samples import sample_of_revisited
 from hacs_crawler.state.siblings import read_togetherness, refit_togetherness
-from hacs_crawler.state.store import DAMAGED_OUTCOMES, Change, Ids, Rows, Store
+from hacs_crawler.state.store import Change, Ids, Rows, Store
 from hacs_crawler.utils.text import counted, safe_logger
 
 logger = safe_logger(__name__)
@@ -188,14 +190,11 @@ class State:
         return Restored(sum(written), written.count(False), len(damaged))
 
     def reestimate(self, page_ids: Sequence[int]) -> Reestimated:
-        """Estimate the rates of pages anew.
+        """Estimate the rates of pages anew; writes only pages whose rate that changes.
 
-        Writes only pages that this changes, or that an older version wrote in another way. Raises as
-        `record`.
+        Raises as `record`.
         """
-        bodies = self.store.load(page_ids)
-        known = decode_pages(bodies)
-        outdated = {one for one, page in known.items() if encode_page(page) != bodies[one]}
+        known = self.load(page_ids)
         changed: set[int] = set()
 
         def advance(base: _Base) -> dict[int, Page]:
@@ -204,9 +203,7 @@ class State:
             rates = {page_id: page.rate for page_id, page in after.items()}
             self._estimate(after.values())
             for page_id, rate in rates.items():
-                if page_id not in outdated and isclose(
-                    after[page_id].rate, rate, rel_tol=_SAME_RATE
-                ):
+                if isclose(after[page_id].rate, rate, rel_tol=_SAME_RATE):
                     del after[page_id]
             changed.update(after)
             return after
@@ -235,7 +232,7 @@ class State:
         found = sorted_outcomes(self.store.outcomes())
         is_sound = sound(found)
         if not is_sound.all():
-            logger.error(DAMAGED_OUTCOMES, np.count_nonzero(~is_sound), "the state")
+            logger.error(PASSED_OVER, np.count_nonzero(~is_sound), "the state")
             found = found[is_sound]
         return found
 

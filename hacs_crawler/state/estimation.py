@@ -111,16 +111,13 @@ def fates(pages: Sequence[Page]) -> Fates:
     latest = np.zeros(len(pages), np.uint32)
     latest[has_links] = np.maximum.reduceat(last, link_offsets[:-1][has_links])
     latest_of_page = np.repeat(latest, np.diff(run_offsets))
-    is_known = (latest_of_run > 0) & (latest_of_page > first)
+    is_known = latest_of_page > first
     # links taken by other rules are not seen again, whatever became of them
     last_baseline = [page.baselines[-1] if len(page.baselines) else 0 for page in pages]
     is_known &= first >= np.repeat(np.array(last_baseline, np.uint32), np.diff(run_offsets))
-    # of a page not seen since a version that did not note it, nobody can tell: its next visit will
-    is_trusted = np.repeat([not page.link_level for page in pages], np.diff(run_offsets))
-    is_trusted &= latest_of_page == 0
     of_runs = np.select(
-        [is_trusted, ~is_known, latest_of_run == latest_of_page, latest_of_run > first],
-        [Fate.LASTING, Fate.UNKNOWN, Fate.LASTING, Fate.PASSING],
+        [~is_known, latest_of_run == latest_of_page, latest_of_run > first],
+        [Fate.UNKNOWN, Fate.LASTING, Fate.PASSING],
         Fate.FLEETING,
     )
     places = np.searchsorted(_of_pages(visits, offsets), _of_pages(first, run_offsets))

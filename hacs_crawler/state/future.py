@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 
 from hacs_crawler.state import digests, rule_changes
 from hacs_crawler.state.codec import ROW, encode_row
-from hacs_crawler.state.page import FIRST_WAIT_GONE, LONGEST_WAIT_GONE, Page, copy_of
+from hacs_crawler.state.merging import FIRST_WAIT_GONE, LONGEST_WAIT_GONE
+from hacs_crawler.state.page import Page, copy_of
 from hacs_crawler.state.store import Ids, Rows
 from hacs_crawler.utils.times import SKEW_SECONDS
 
@@ -45,7 +46,6 @@ def as_of(page: Page, now: float) -> Page:
         return page
     past = copy_of(page)
     past.visits = _before(page.visits, until)
-    past.content_changes = _before(page.content_changes, until)
     past.echoes = _before(page.echoes, until)
     past.digests = digests.only(page.digests, _before(page.digests[::2], until))
     past.rule_changes = rule_changes.until(page.rule_changes, until)

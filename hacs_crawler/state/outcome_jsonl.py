@@ -1,29 +1,32 @@
 """Outcome records as lines of JSON: what `hacs experiment export` writes and `hacs import` reads back.
 
-The keys are described in docs/experiments.md. Where there is a `url`, `page` is not read: versions may
-differ in which id a page has.
+The keys are described in docs/experiments.md. Where there is a `url`, `page` is not read.
 """
 
 from __future__ import annotations
 
 import math
 import re
-import sys
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict
-from typing import Final
+from dataclasses import asdict, fields
+from datetime import datetime
+from typing import Annotated, Final
 
+import msgspec
 import numpy as np
+from msgspec import Meta, Struct
 
 from hacs_crawler.exceptions import StateError
 from hacs_crawler.links import page_id_of
 from hacs_crawler.state.database import PAGES_A_CALL, State
 from hacs_crawler.state.jsonl import (
-    Fields,
+    NotNegative,
+    Unsigned32,
+    decoded,
     from_hex,
     iso,
-    parsed,
     read_objects,
+    second_of,
     to_hex,
     to_json,
 )
@@ -42,11 +45,42 @@ from hacs_crawler.utils.progress import Progress
 
 LAYOUT: Final = 1
 _BEGINNING: Final = re.compile(rb'\A(?:\xef\xbb\xbf)?\s*\{(?:.*[{,])?\s*"hacs_outcome"\s*:')
-_MOST: Final = 2**32 - 1
 _MOST_LINKS: Final = 2**16 - 1
 
 Labelled = tuple[tuple[int | float, ...], Label]
 """The fields of an outcome record but its label's number, in their order, and the label."""
+_Text = Annotated[str, Meta(max_length=1_000)]
+_Probability = Annotated[float, Meta(ge=0, le=1)]
+
+
+class _Line(Struct):
+    hacs_outcome: Annotated[int, Meta(ge=LAYOUT, le=LAYOUT)]
+    url: str | None
+    page: str
+    site: Unsigned32
+    at: datetime
+    run: datetime
+    seen: bool
+    updated: bool
+    new_links: Unsigned32
+    new_to_site: Unsigned32
+    bytes: Unsigned32
+    p: _Probability
+    raw_p: _Probability
+    churn: _Probability
+    days_since_visit: NotNegative | None
+    experiment: Unsigned32
+    arm: _Text
+    policy: _Text
+    estimator: _Text
+    fade_days: NotNegative | None
+    elapsed_from: _Text
+    siblings: bool
+    updates: _Text
+
+
+_LINES: Final = msgspec.json.Decoder(_Line)
+_LABEL: Final = tuple(field.name for field in fields(Label))
 
 
 def is_outcomes(beginning: bytes) -> bool:
@@ -80,8 +114,7 @@ def export_outcomes(state: State, file: Writable, progress: Progress) -> int:
 
 def to_line(outcome: np.void, label: Label, url: str | None) -> bytes:
     """Return an outcome record as a line of JSON."""
-    new_to_site = int(outcome["new_to_site"]) - 1
-    fields = {
+    found = {
         "hacs_outcome": LAYOUT,
         "url": url,
         "page": to_hex([int(outcome["page_id"])])[0],
@@ -91,7 +124,7 @@ def to_line(outcome: np.void, label: Label, url: str | None) -> bytes:
         "seen": bool(outcome["flags"] & SEEN),
         "updated": bool(outcome["flags"] & UPDATED),
         "new_links": int(outcome["new_links"]),
-        "new_to_site": new_to_site if new_to_site >= 0 else None,
+        "new_to_site": int(outcome["new_to_site"]),
         "bytes": int(outcome["bytes"]),
         "p": _number(outcome["p"]),
         "raw_p": _number(outcome["raw_p"]),
@@ -100,50 +133,30 @@ def to_line(outcome: np.void, label: Label, url: str | None) -> bytes:
         **asdict(label),
     }
     if math.isinf(label.fade_days):
-        fields["fade_days"] = None
-    return to_json(fields).encode() + b"\n"
+        found["fade_days"] = None
+    return to_json(found).encode() + b"\n"
 
 
 def from_line(line: bytes) -> Labelled:
     """Return the outcome record of a line; raises ValueError that says what is wrong with it."""
-    fields = Fields(parsed(line))
-    layout = fields.count("hacs_outcome", sys.maxsize)
-    if layout != LAYOUT:
-        msg = f"'hacs_outcome' is layout {layout}, this version of hacs-crawler knows {LAYOUT}"
-        raise ValueError(msg)
-    label = Label(
-        experiment=fields.count("experiment", _MOST),
-        arm=fields.text("arm"),
-        policy=fields.text("policy"),
-        estimator=fields.text("estimator"),
-        fade_days=fields.rate_or_infinite("fade_days"),
-        elapsed_from=fields.text("elapsed_from"),
-        siblings=fields.switch("siblings"),
-        is_predictive=fields.has("is_predictive") and fields.switch("is_predictive"),
-        updates=fields.text("updates") if fields.has("updates") else "page",
-    )
-    (page,) = from_hex([fields.text("page")])
-    if (url := fields.text_or_null("url")) is not None:
-        page = page_id_of(url)
-    is_counted = fields.has("new_to_site") and not fields.is_null("new_to_site")
+    found = decoded(_LINES, line)
+    label = {name: getattr(found, name) for name in _LABEL}
+    label["fade_days"] = _or_infinite(found.fade_days)
+    page = from_hex([found.page])[0] if found.url is None else page_id_of(found.url)
     values = (
         page,
-        fields.second("at"),
-        fields.second("run"),
-        fields.count("site", _MOST),
-        _probability(fields, "p"),
-        _probability(fields, "raw_p"),
-        fields.rate_or_infinite("days_since_visit"),
-        min(fields.count("new_links", _MOST), _MOST_LINKS),
-        min(1 + fields.count("new_to_site", _MOST), _MOST_LINKS) if is_counted else 0,
-        fields.count("bytes", _MOST),
-        flags_of(
-            is_seen=fields.switch("seen"),
-            is_update=fields.switch("updated"),
-            churn=_probability(fields, "churn") if fields.has("churn") else 0.0,
-        ),
+        second_of("at", found.at),
+        second_of("run", found.run),
+        found.site,
+        found.p,
+        found.raw_p,
+        _or_infinite(found.days_since_visit),
+        min(found.new_links, _MOST_LINKS),
+        min(found.new_to_site, _MOST_LINKS),
+        found.bytes,
+        flags_of(is_seen=found.seen, is_update=found.updated, churn=found.churn),
     )
-    return values, label
+    return values, Label(**label)
 
 
 def read_outcomes(lines: Iterable[bytes], name: str) -> Iterator[Labelled]:
@@ -185,8 +198,5 @@ def _number(value: np.floating) -> float | None:
     return float(f"{value:.9g}") if np.isfinite(value) else None
 
 
-def _probability(fields: Fields, key: str) -> float:
-    value = fields.rate(key)
-    if value > 1.0:
-        raise ValueError(f"{key!r} is no probability: {value:g}")
-    return value
+def _or_infinite(number: float | None) -> float:
+    return math.inf if number is None else number

@@ -39,10 +39,9 @@ OUTCOME: Final = np.dtype(
 seconds since 1970 UTC, `site` is `site_id` of its URL, `label` the number of its `Label`. `p` is the
 probability of an update as predicted, `raw_p` the same before any calibration was applied.
 `days_since_visit` is infinite where the page had never been seen. `bytes` is the size of the answer's
-body. `new_to_site` is one more than the number of the `new_links` that were new to the site, 0 in
-records of earlier versions, which did not count them. `flags` has SEEN where the page was observed,
-UPDATED where there was what HACS_UPDATES says is an update, and in its upper six bits the page's churn
-as estimated then, see `churn_of`.
+body. `new_to_site` is how many of the `new_links` were new to the site. `flags` has SEEN where the page
+was observed, UPDATED where there was what HACS_UPDATES says is an update, and in its upper six bits the
+page's churn as estimated then, see `churn_of`.
 """
 MOST_OUTCOMES: Final = 1_000_000
 """How many records a state keeps."""
@@ -63,7 +62,6 @@ _LABEL_KINDS: Final[dict[str, type | tuple[type, ...]]] = {
     "fade_days": (float, int),
     "elapsed_from": str,
     "siblings": bool,
-    "is_predictive": bool,
     "updates": str,
 }
 
@@ -85,8 +83,6 @@ class Label:
     fade_days: float
     elapsed_from: str
     siblings: bool
-    is_predictive: bool = True
-    """Whether p takes into account how uncertain the rate is; not so in labels of versions before."""
     updates: str = "page"
     """As HACS_UPDATES: of what p is the probability."""
 
@@ -101,29 +97,20 @@ class Label:
         known = ESTIMATORS.get(self.estimator)  # a newer version's state may know others
         fading = f" fade {self.fade_days:g}" if known and known.uses_prior else ""
         siblings = " siblings" if self.siblings and self.elapsed_from == "visit" else ""
-        predictive = " predictive" if fading and self.is_predictive else ""
         of_site = " new to the site" if self.updates == "site" else ""
         since = f" since {self.elapsed_from}"
-        return f"{self.estimator}{fading}{predictive}{since}{siblings}{of_site}"
+        return f"{self.estimator}{fading}{since}{siblings}{of_site}"
 
 
 @cache  # asked of every seed, and a crawl has one label an arm
 def _number_of(label: Label) -> int:
-    fields = asdict(label)
-    if not label.is_predictive:  # as the versions numbered them that had no such field
-        del fields["is_predictive"]
-    if label.updates == "page":
-        del fields["updates"]
-    text = json.dumps(fields, sort_keys=True)
+    text = json.dumps(asdict(label), sort_keys=True)
     return (fingerprint(text) & 0xFFFF_FFFF) or 1
 
 
 def label_of(fields: object) -> Label | None:
     """Return the label that a note holds, None where it is damaged or has parts not known here."""
-    if not isinstance(fields, dict):
-        return None
-    fields = {"is_predictive": False, "updates": "page", **fields}
-    if fields.keys() != _LABEL_KINDS.keys():
+    if not isinstance(fields, dict) or fields.keys() != _LABEL_KINDS.keys():
         return None
     are_of_kind = (isinstance(fields[name], kind) for name, kind in _LABEL_KINDS.items())
     return Label(**fields) if all(are_of_kind) else None
@@ -193,7 +180,7 @@ def outcome(  # noqa: PLR0913 - one for each field
         prediction["raw_p"],
         prediction["days_since_visit"],
         min(new_links, _MOST_LINKS),
-        min(new_to_site + 1, _MOST_LINKS),
+        min(new_to_site, _MOST_LINKS),
         min(answer_bytes, _MOST),
         flags_of(is_seen=is_seen, is_update=is_update, churn=prediction["churn"]),
     )
@@ -216,13 +203,9 @@ def has_new_links(outcomes: Outcomes) -> NDArray[np.bool_]:
 
 
 def is_new_to_site(outcomes: Outcomes) -> NDArray[np.bool_]:
-    """Return which visits found an update that was new to the site, or may have been.
-
-    Where links were not counted, or not known, an update is taken for one.
-    """
+    """Return which visits found an update that was new to the site; one of unknown links counts."""
     is_update = (outcomes["flags"] & UPDATED) > 0
-    is_counted = (outcomes["new_links"] > 0) & (outcomes["new_to_site"] > 0)
-    return np.where(is_counted, outcomes["new_to_site"] > 1, is_update)
+    return np.where(outcomes["new_links"] > 0, outcomes["new_to_site"] > 0, is_update)
 
 
 def chance_of_new_links(p: Floats, churn: Floats) -> Floats:

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from hacs_crawler.links import menu_id, page_id_of, site_id
 from hacs_crawler.model import CHURNING
+from hacs_crawler.state.merging import merge, note_echo
 from hacs_crawler.state.outcome_log import outcome
-from hacs_crawler.state.page import News, Page, Updates, Visit, merge, note_echo
+from hacs_crawler.state.page import News, Page, Updates, Visit
 from hacs_crawler.state.site_links import LinkClaim, owned_links
 
 

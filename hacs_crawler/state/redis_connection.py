@@ -71,6 +71,20 @@ class RedisServer:
                 options["retry"] = Retry(NoBackoff(), 1)
                 self.client = redis.Redis.from_url(url, **options)
 
+    @contextmanager
+    def pipeline(self, action: str) -> Iterator[Any]:
+        """Open a pipeline, which is no transaction; see `naming_errors`."""
+        with self.naming_errors(action), self.client.pipeline(transaction=False) as pipe:
+            yield pipe
+
+    def answers(self, pipe: Any) -> list[Any]:
+        """Send a pipeline of scripts; an error is raised as the server put it, without the script."""
+        answers: list[Any] = pipe.execute(raise_on_error=False)
+        for answer in answers:
+            if isinstance(answer, Exception):
+                raise answer
+        return answers
+
     def add_call(self, pipe: Any, script: str, keys: Sequence[str], *args: object) -> None:
         """Add a script's call with keys of one slot to a pipeline."""
         # Not EVALSHA: a server that was restarted, or a replica that took over, has no scripts.

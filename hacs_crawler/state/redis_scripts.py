@@ -91,24 +91,3 @@ for _, key in ipairs(KEYS) do
   end
 end
 """
-TAKE_PAGE: Final = """
-if redis.call('HGET', KEYS[1], ARGV[1]) == ARGV[2] then
-  redis.call('HDEL', KEYS[2], ARGV[1])
-  redis.call('HDEL', KEYS[1], ARGV[1])
-end
-"""
-TAKE_OUTCOMES: Final = """
-local moved = {}
-for _, id in ipairs(ARGV) do moved[id] = true end
-local kept = {}
-local records = redis.call('LRANGE', KEYS[1], 0, -1)
-for _, record in ipairs(records) do
-  if not moved[string.sub(record, 1, 8)] then kept[#kept + 1] = record end
-end
-if #kept < #records then
-  redis.call('DEL', KEYS[1])
-  for first = 1, #kept, 1000 do
-    redis.call('RPUSH', KEYS[1], unpack(kept, first, math.min(first + 999, #kept)))
-  end
-end
-"""

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 UNKNOWN: Final = 0
-"""The rules of visits that a version without such pairs recorded."""
+"""The rules of visits of which they are not known."""
 
 
 def baselines(changes: array[int], links_since: int) -> array[int]:

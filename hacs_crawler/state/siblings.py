@@ -16,7 +16,7 @@ from hacs_crawler.state.samples import sample_of_siblings
 from hacs_crawler.state.store import Store
 
 NOTE: Final = "siblings"
-"""The note in the state that keeps it; earlier versions pass it over, or all but the overall number."""
+"""The note in the state that keeps it."""
 MOST_SITES: Final = 10_000
 """Of how many sites it is kept at most: those that differ most from all others together."""
 LEAST_DIFFERENCE: Final = 0.02

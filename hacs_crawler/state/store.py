@@ -13,21 +13,6 @@ from numpy.typing import NDArray
 from hacs_crawler.state.outcome_log import Outcomes
 from hacs_crawler.state.site_links import LinkClaim
 
-SCHEMA = 4
-"""Version of everything a store holds: tables or keys, page bytes, ranking rows.
-
-In 1, ranking rows had neither `before_update` nor `site`, up to 3 no `is_baseline`; they are made anew
-from the pages. Up to 3 pages were known by their SURT; they are moved, see `state.moves`.
-"""
-
-DAMAGED_ROWS = "%d damaged ranking rows in %s are made anew from their pages, the first is of id %d"
-OLD_STATE = (
-    "the state in %s is of an older version of hacs-crawler: it is read as it is, which takes longer; a "
-    "crawl or `hacs estimate --all` brings it up to date"
-)
-DAMAGED_OUTCOMES = "%d damaged outcome records in %s are passed over"
-"""What stores log."""
-
 Ids = NDArray[np.int64]
 Part = tuple[int, int]
 """Which one, counted from 0, of how many parts of about the same size a store is read in."""

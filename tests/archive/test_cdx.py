@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from hacs_crawler.archive import ArchiveError, Capture, read_cdx, visits_by_digest
 from hacs_crawler.archive.capture import REVISIT, parse_timestamp
 from hacs_crawler.links import page_key
-from hacs_crawler.state.page import Page, merge
+from hacs_crawler.state.merging import merge
+from hacs_crawler.state.page import Page
 
 A, B = "A" * 32, "B" * 32
 PNG = "image/png"

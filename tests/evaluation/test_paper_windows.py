@@ -15,7 +15,8 @@ from hacs_crawler.harvest.site import Site
 from hacs_crawler.links import DEEPEST, page_surt, path_depth, website_of
 from hacs_crawler.links.sites import group_by_website
 from hacs_crawler.model import estimate
-from hacs_crawler.state.page import Page, Visit, merge
+from hacs_crawler.state.merging import merge
+from hacs_crawler.state.page import Page, Visit
 from hacs_crawler.utils.arrays import offsets_of
 from hacs_crawler.utils.times import DAY
 

@@ -14,7 +14,8 @@ from hacs_crawler.archive import Capture
 from hacs_crawler.archive.capture import REVISIT
 from hacs_crawler.harvest.page import Step, steps, thinned
 from hacs_crawler.links.urls import fingerprint
-from hacs_crawler.state.page import Harvest, Page, Visit, merge
+from hacs_crawler.state.merging import merge
+from hacs_crawler.state.page import Harvest, Page, Visit
 
 URL = "http://foo.edu/"
 SOURCE = 7

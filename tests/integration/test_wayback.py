@@ -19,7 +19,8 @@ import pytest
 
 from hacs_crawler.archive.capture import digest_bytes
 from hacs_crawler.state import digest_number
-from hacs_crawler.state.page import RECENT_VISITS, Harvest, Page, Visit
+from hacs_crawler.state.merging import RECENT_VISITS
+from hacs_crawler.state.page import Harvest, Page, Visit
 from integration_support import Crawl, Project
 from wayback_machine import EXCLUDED, ROBOTS, Asked, WaybackMachine, page, sha1_digest
 from wayback_support import (

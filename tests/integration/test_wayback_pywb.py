@@ -36,7 +36,8 @@ from hacs_crawler.state import digest_number
 from hacs_crawler.state.address import open_store
 from hacs_crawler.state.database import State
 from hacs_crawler.state.estimation import Estimation
-from hacs_crawler.state.page import RECENT_VISITS, Page, Visit
+from hacs_crawler.state.merging import RECENT_VISITS
+from hacs_crawler.state.page import Page, Visit
 from hacs_crawler.utils.times import DAY
 from integration_support import ROOT, Crawl, Project
 from pywb_archive import Archived, PywbArchive, PywbServer, pywb_archive, write_warc

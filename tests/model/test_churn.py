@@ -115,7 +115,7 @@ TABLE = [
     (changing(10, Fate.FLEETING, passed=2), 0.18, 0.23),
     (changing(40, Fate.FLEETING, passed=1), 0.71, 0.72),
     (changing(40, Fate.FLEETING, passed=2), 0.03, 0.04),
-    # A page of which it is not known what became of its links, as in a state of an earlier version.
+    # A page of which it is not known what became of its links.
     (changing(3), 0.91, 0.95),
     (changing(3, failed=1), 0.97, 1.00),
     (changing(3, passed=1), 0.32, 0.44),

@@ -126,7 +126,7 @@ class Hostile:
             table = f'"{self._namespace}.meta"'
             self._db.execute(f"INSERT OR REPLACE INTO {table} VALUES (?, ?)", (key, text))
         else:
-            self._redis.hset(f"{self._namespace}:meta", key, text)
+            self._redis.hset(f"{self._namespace}:notes", key, text)
 
     def close(self) -> None:
         (self._redis if self._db is None else self._db).close()

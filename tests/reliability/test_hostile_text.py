@@ -8,7 +8,6 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-import redis
 from scrapy.settings import Settings
 from typer.testing import CliRunner
 
@@ -89,35 +88,6 @@ def test_a_redirect_shows_its_password_in_no_line_of_the_spider(
     lines = [line for line in crawl.log.splitlines() if "[scholar]" in line]
     assert any("was not seen" in line for line in lines)
     assert not any(SECRET in line for line in lines)  # Scrapy's own lines show it
-
-
-@pytest.mark.slow  # `hacs doctor` starts the browser, too
-@pytest.mark.parametrize("kind", ["sqlite", "redis"])
-def test_logins_that_an_older_version_kept_are_told_of_and_removed_for_good(
-    kind: str, tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("SCRAPY_SETTINGS_MODULE", "hacs_crawler.settings")
-    monkeypatch.chdir(tmp_path)
-    state = f"sqlite:///{tmp_path}/state.db"
-    if kind == "redis":
-        state = f"redis://127.0.0.1:{request.getfixturevalue('redis_port')}/0"
-        redis.Redis.from_url(state).flushdb()
-    keep(state, WITH_LOGIN)
-    keep(state, "http://other.edu/")
-    page_id = page_id_of(WITH_LOGIN)
-
-    def hacs(*arguments: str) -> str:
-        said = CliRunner().invoke(app, [*arguments, "-s", f"HACS_STATE={state}"]).output
-        return " ".join(said.split())  # lines are as wide as the terminal
-
-    told = "1 of 2 pages looked at are kept with a login in their URL"
-    assert told in hacs("doctor")
-    hacs("estimate", "--all")
-    assert told not in hacs("doctor")
-    with closing(open_store(state, "hacs", Path())) as store:
-        assert SECRET.encode() not in store.load([page_id])[page_id]
-    for file in tmp_path.glob("state.db*"):
-        assert SECRET.encode() not in file.read_bytes()
 
 
 def test_a_url_cannot_turn_the_direction_of_writing_of_the_report() -> None:

@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from hacs_crawler.exceptions import StateError, StateUnavailableError
-from hacs_crawler.state import sqlite as sqlite_store
+from hacs_crawler.state import sqlite_file
 from hacs_crawler.state.address import open_store
 from hacs_crawler.state.database import State
 from hacs_crawler.state.estimation import Estimation
-from hacs_crawler.state.store import SCHEMA
+from hacs_crawler.state.schema import SCHEMA
 from integration_support import Project
 from reliability_support import (
     PROMPT,
@@ -52,7 +52,7 @@ def locked(project: Project) -> Iterator[None]:
 def test_a_file_that_is_locked_for_longer_than_a_write_waits_can_be_written_to_later(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sqlite_store, "BUSY_SECONDS", 0.05)
+    monkeypatch.setattr(sqlite_file, "BUSY_SECONDS", 0.05)
     with opened(project.state) as state:
         state.record(visits_of(URLS))
         with (

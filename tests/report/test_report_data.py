@@ -27,8 +27,9 @@ from hacs_crawler.report.runs import UNKNOWN, yields
 from hacs_crawler.state import describe
 from hacs_crawler.state.codec import ROW
 from hacs_crawler.state.estimation import Estimation, histories
+from hacs_crawler.state.merging import merge
 from hacs_crawler.state.outcome_log import OUTCOME, SEEN, UPDATED, Label, Outcomes
-from hacs_crawler.state.page import News, Page, Visit, merge
+from hacs_crawler.state.page import News, Page, Visit
 from hacs_crawler.state.store import Rows
 from hacs_crawler.utils.times import DAY
 from report_support import ARMS, NOW, busy_state, config_of, data_of, empty_state

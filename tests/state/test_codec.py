@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import struct
 from array import array
-from collections.abc import Callable
+from itertools import product
 
 import numpy as np
 import pytest
@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from hacs_crawler.exceptions import StateError
 from hacs_crawler.links.sites import site_id
 from hacs_crawler.state.codec import ROW, decode_page, encode_page, encode_row
-from hacs_crawler.state.page import Harvest, News, Page, Visit, bound_links, copy_of, merge
+from hacs_crawler.state.merging import merge
+from hacs_crawler.state.page import Harvest, News, Page, Visit
 
 seconds = st.integers(1, 2**32 - 1)
 digests = st.integers(-(2**63), 2**63 - 1)
@@ -23,7 +24,6 @@ pages = st.builds(
     Page,
     url=st.text(max_size=50),
     visits=st.lists(seconds, unique=True, max_size=5).map(lambda x: array("I", sorted(x))),
-    content_changes=st.lists(seconds, unique=True, max_size=3).map(lambda x: array("I", sorted(x))),
     links_since=seconds,
     last_news=seconds,
     gone=st.integers(0, 255),
@@ -50,28 +50,6 @@ def example_page() -> Page:
     page.rate, page.log_sd, page.version = 0.25, 0.5, 7
     page.churn, page.churning = 0.125, 0.75
     return page
-
-
-OLDER_LAYOUTS = {
-    1: "0100010007000000640000002c01000000000000000000000000d03f160000000000000002000000000000000200"
-    "000004000000687474703a2f2f6578616d706c652e6564752f7e612f64000000c80000006400000003000000c8000000"
-    "01000000feffffffffffffff0100000000000000ffffffffffffff7f0500000000000000",
-    2: "0200010207000000640000002c01000000000000000000000000d03f160000000000000002000000000000000200"
-    "000004000000687474703a2f2f6578616d706c652e6564752f7e612f64000000c80000006400000003000000c8000000"
-    "010000000100feffffff0500",
-    3: "0300000007000000640000009001000000000000000000000000d03f160000000000000003000000000000000200"
-    "000004000000687474703a2f2f6578616d706c652e6564752f7e612f64000000c8000000900100006400000003000000"
-    "c800000001000000feffffffffffffff0100000000000000ffffffffffffff7f05000000000000000100000090010000"
-    "0a00000005000000",
-    4: "0400000007000000640000009001000000000000000000000000d03f0000003f1600000000000000030000000000"
-    "00000200000004000000687474703a2f2f6578616d706c652e6564752f7e612f64000000c80000009001000064000000"
-    "03000000c800000001000000feffffffffffffff0100000000000000ffffffffffffff7f050000000000000001000000"
-    "900100000a00000005000000",
-}
-"""The example page as versions before wrote it.
-
-Plain, keeping less of its links, with digests, and with these and the spread of its rate.
-"""
 
 
 @given(pages)
@@ -106,20 +84,6 @@ def test_a_layout_of_a_later_version_is_refused() -> None:
         decode_page(bytes(body))
 
 
-def test_pages_of_older_layouts_are_read_and_lack_what_these_did_not_have() -> None:
-    plain, narrowed, with_digests = example_page(), example_page(), example_page()
-    bound_links(narrowed, 8)
-    merge(with_digests, Visit(with_digests.url, 400, digest=5))
-    with_spread = copy_of(with_digests)
-    for layout, page in enumerate((plain, narrowed, with_digests, with_spread), start=1):
-        page.log_sd = 0.5 if layout == 4 else 0.0
-        page.churn = page.churning = 0.0
-        page.last_seen = array("I", [0] * len(page.links))
-        assert decode_page(bytes.fromhex(OLDER_LAYOUTS[layout])) == page
-        assert encode_page(page)[0] == 5
-        assert decode_page(encode_page(page)) == page
-
-
 @pytest.mark.parametrize("name", ["churn", "churning"])
 @pytest.mark.parametrize("value", [-0.1, 1.1, float("nan"), float("inf")])
 def test_churn_that_is_no_probability_is_refused(name: str, value: float) -> None:
@@ -129,35 +93,34 @@ def test_churn_that_is_no_probability_is_refused(name: str, value: float) -> Non
         decode_page(encode_page(page))
 
 
-LATEST = -24
-"""Where the bytes of the example page say when its links were seen last: 200, but for two of them."""
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda end: end[:-4],
-        lambda end: end + bytes(4),
-        lambda end: struct.pack("<II", 200, 1) + end[8:],
-        lambda end: struct.pack("<II", 200, 2**32 - 1) + end[8:],
-        lambda end: end[:8] + struct.pack("<I", 4) + end[12:],
-        lambda end: end[:8] + struct.pack("<I", 2**32 - 1) + end[12:],
-    ],
-    ids=[
-        "cut",
-        "too long",
-        "too few times",
-        "more times than bytes",
-        "a link too many",
-        "a link far too many",
-    ],
-)
-def test_last_sightings_that_cannot_be_are_refused(change: Callable[[bytes], bytes]) -> None:
-    body = encode_page(example_page())
-    start, end = body[:LATEST], body[LATEST:]
-    assert struct.unpack_from("<II", end) == (200, 2)
+@pytest.mark.parametrize("place", [4, 2**32 - 1])
+def test_when_a_link_was_last_seen_that_is_none_of_the_page_is_refused(place: int) -> None:
+    body = encode_page(example_page())  # ends with the places and the times of two links
     with pytest.raises(StateError, match="damaged"):
-        decode_page(start + change(end))
+        decode_page(body[:-16] + struct.pack("<I", place) + body[-12:])
+
+
+@pytest.mark.parametrize("rest", [b"1", bytes(4), bytes(10_000)])
+def test_bytes_that_no_number_of_the_header_asks_for_are_refused(rest: bytes) -> None:
+    with pytest.raises(StateError, match="damaged: its header asks for"):
+        decode_page(encode_page(example_page()) + rest)
+
+
+@pytest.mark.parametrize("count", range(7))
+@pytest.mark.parametrize("number", [7, 2**32 - 1])
+def test_counts_that_its_bytes_do_not_hold_are_refused(count: int, number: int) -> None:
+    body = bytearray(encode_page(example_page()))
+    struct.pack_into("<I", body, 56 + 4 * count, number)
+    with pytest.raises(StateError, match="damaged: its header asks for"):
+        decode_page(bytes(body))
+
+
+@pytest.mark.parametrize("name", ["rule_changes", "digests"])
+def test_pairs_of_which_one_half_is_missing_are_refused(name: str) -> None:
+    page = example_page()
+    setattr(page, name, array("I", [1, 2, 3]))
+    with pytest.raises(StateError, match="damaged: a list of pairs in it has an odd length"):
+        decode_page(encode_page(page))
 
 
 @pytest.mark.parametrize("is_in_site", [True, False])
@@ -167,11 +130,17 @@ def test_echoes_and_whether_the_site_knows_the_links_come_back(is_in_site: bool)
     assert decode_page(encode_page(page)) == page
 
 
-@pytest.mark.parametrize("echoes", [[200, 100], [100, 100]])
-def test_echoes_in_disorder_are_refused(echoes: list[int]) -> None:
+@pytest.mark.parametrize(
+    ("name", "numbers"),
+    [
+        *product(["visits", "contents", "echoes"], [[200, 100], [100, 100]]),
+        *product(["digests", "rule_changes"], [[200, 1, 100, 2], [100, 1, 100, 2]]),
+    ],
+)
+def test_lists_in_disorder_are_refused(name: str, numbers: list[int]) -> None:
     page = example_page()
-    page.echoes = array("I", echoes)
-    with pytest.raises(StateError, match="damaged: its echoes are cut, or not in the order"):
+    setattr(page, name, array("I", numbers))
+    with pytest.raises(StateError, match=r"damaged: its .* are not in ascending order"):
         decode_page(encode_page(page))
 
 
@@ -181,14 +150,6 @@ def test_changes_of_link_rules_come_back() -> None:
     merge(page, Visit(page.url, 500, digest=5))
     assert decode_page(encode_page(page)).rule_changes == array("I", [400, 2**32 - 1])
     assert decode_page(encode_page(page)) == page
-
-
-@pytest.mark.parametrize("changes", [[200, 1, 100, 2], [100, 1, 100, 2]])
-def test_changes_of_link_rules_in_disorder_are_refused(changes: list[int]) -> None:
-    page = example_page()
-    page.rule_changes = array("I", changes)
-    with pytest.raises(StateError, match="damaged: its changes of link rules are cut, or not in"):
-        decode_page(encode_page(page))
 
 
 def test_the_row_says_whether_the_last_visit_is_a_baseline() -> None:
@@ -208,34 +169,6 @@ def test_a_page_without_updates_is_known_not_to_have_changed_since_the_last_base
         merge(page, Visit(page.url, at, links=frozenset({rules}), link_rules=rules))
     (row,) = np.frombuffer(encode_row(page), ROW)
     assert (row["last_update"], row["updates"], row["is_baseline"]) == (200, 0, 0)
-
-
-def test_a_page_that_keeps_less_of_its_links_and_has_digests_comes_back() -> None:
-    page = example_page()
-    merge(page, Visit(page.url, 400, digest=5))
-    bound_links(page, 8)
-    assert decode_page(encode_page(page)) == page
-
-
-@pytest.mark.parametrize(
-    "rest", [b"", b"1234", bytes(16), b"\2\0\0\0" + bytes(16), b"\1\0\0\0" + bytes(16)]
-)
-def test_digests_that_are_cut_or_in_disorder_are_refused(rest: bytes) -> None:
-    body = bytearray.fromhex(OLDER_LAYOUTS[1])
-    body[0] = 3
-    with pytest.raises(StateError, match="damaged"):
-        decode_page(bytes(body) + rest)
-
-
-@pytest.mark.parametrize(
-    ("layout", "level"), [(1, 1), (2, 0), (2, 19), (2, 255), (3, 19), (4, 19), (5, 19)]
-)
-def test_a_level_of_links_that_does_not_exist_is_refused(layout: int, level: int) -> None:
-    older = OLDER_LAYOUTS.get(layout)
-    body = bytearray(encode_page(example_page()) if older is None else bytes.fromhex(older))
-    body[3] = level
-    with pytest.raises(StateError, match=f"layout {layout} with level {level}"):
-        decode_page(bytes(body))
 
 
 @given(st.binary(max_size=200))

@@ -15,7 +15,8 @@ from hacs_crawler.model import DEFAULT_PRIOR
 from hacs_crawler.state.codec import ROW
 from hacs_crawler.state.database import Reestimated, Restored, State
 from hacs_crawler.state.estimation import Estimation
-from hacs_crawler.state.page import News, Page, Visit, merge
+from hacs_crawler.state.merging import merge
+from hacs_crawler.state.page import News, Page, Visit
 from hacs_crawler.state.store import Change, Store
 from hacs_crawler.utils.times import DAY
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from array import array
-
 import pytest
 
 from hacs_crawler.model import Fate
 from hacs_crawler.state.estimation import fates, histories
-from hacs_crawler.state.page import RECENT_VISITS, Page, Visit, bound_links, copy_of, merge
+from hacs_crawler.state.merging import RECENT_VISITS, merge
+from hacs_crawler.state.page import Page, Visit, copy_of
 from hacs_crawler.utils.times import DAY
 
 URL = "http://example.edu/~a/"
@@ -53,23 +52,6 @@ def test_many_pages_at_once_are_what_each_is_alone() -> None:
     assert fates(pages).tolist() == expected
     assert len(expected) == len(histories(pages)[0])
     assert fates([]).tolist() == []
-
-
-def test_what_a_version_before_recorded_is_taken_for_lasting_until_the_next_visit_tells() -> None:
-    page = page_of({1}, {1, 2}, {1, 2})
-    page.last_seen = array("I", [0] * len(page.links))
-    assert fates([page]).tolist() == [LASTING, LASTING, UNKNOWN]
-    merge(page, Visit(URL, 9 * DAY, links=frozenset({1})))
-    assert fates([page]).tolist() == [LASTING, UNKNOWN, UNKNOWN, UNKNOWN]
-
-
-def test_of_narrowed_links_nothing_is_known() -> None:
-    page = page_of({1}, {1, 2}, {1, 2})
-    bound_links(page, 8)
-    assert list(page.last_seen) == [0, 0]
-    merge(page, Visit(URL, 9 * DAY, links=frozenset({1, 2, 3})))
-    assert set(page.last_seen) == {0}
-    assert set(fates([page]).tolist()) == {UNKNOWN}
 
 
 def test_the_fate_of_what_a_thinned_visit_brought_is_that_of_the_visit_that_is_kept() -> None:

@@ -14,7 +14,8 @@ from hacs_crawler.state import Ids, Rows, State, as_of, without_future
 from hacs_crawler.state.codec import ROW
 from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.state.memory import MemoryStore
-from hacs_crawler.state.page import News, Page, Visit, copy_of, merge, merge_pages, note_echo
+from hacs_crawler.state.merging import merge, merge_pages, note_echo
+from hacs_crawler.state.page import News, Page, Visit, copy_of
 from hacs_crawler.state.store import Store
 from hacs_crawler.utils.times import DAY, SKEW_SECONDS
 

@@ -12,18 +12,8 @@ from hypothesis import strategies as st
 
 from hacs_crawler.state.codec import encode_page
 from hacs_crawler.state.estimation import baselines_of
-from hacs_crawler.state.page import (
-    RECENT_VISITS,
-    SLOT_SECONDS,
-    Harvest,
-    News,
-    Page,
-    Visit,
-    copy_of,
-    merge,
-    merge_pages,
-    note_echo,
-)
+from hacs_crawler.state.merging import RECENT_VISITS, SLOT_SECONDS, merge, merge_pages, note_echo
+from hacs_crawler.state.page import Harvest, News, Page, Visit, copy_of
 from hacs_crawler.utils.times import DAY
 
 URL = "http://example.edu/~a/"
@@ -111,7 +101,7 @@ def test_going_back_to_earlier_rules_is_a_baseline_each_time() -> None:
     assert page.update_times.tolist() == [50]
 
 
-def test_what_earlier_versions_recorded_went_by_rules_that_are_not_known() -> None:
+def test_rules_that_are_not_known_are_other_rules() -> None:
     page = page_after(visit(10, 1), visit(20, 2))
     assert merge(page, by(1, 30, 3)) == frozenset()
     assert page.update_times.tolist() == [20]
@@ -144,12 +134,6 @@ def test_a_baseline_that_is_thinned_out_leaves_the_next_visit_as_one() -> None:
 def test_changed_content_is_an_update_though_its_links_are_unknown() -> None:
     visits = Visit(URL, 10, digest=1 << 2), Visit(URL, 20, digest=2 << 2), Visit(URL, 30)
     assert page_after(*visits).last_update == 20
-
-
-def test_content_changes_that_an_earlier_version_recorded_are_updates() -> None:
-    page = page_after(Visit(URL, 10), Visit(URL, 20), Visit(URL, 30))
-    page.content_changes = array("I", [20])
-    assert merge_pages(page, Page(URL)).last_update == 20
 
 
 def test_updates_that_were_new_to_the_site_are_those_that_are_no_echoes() -> None:

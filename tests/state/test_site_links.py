@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Callable, Sequence
-from contextlib import closing
 from dataclasses import asdict, replace
 from itertools import permutations
-from pathlib import Path
 from threading import Thread
 
 import numpy as np
@@ -28,7 +25,6 @@ from hacs_crawler.state.memory import MemoryStore
 from hacs_crawler.state.outcome_jsonl import from_line, to_line
 from hacs_crawler.state.outcome_log import (
     OUTCOME,
-    SEEN,
     UPDATED,
     Label,
     Prediction,
@@ -40,7 +36,6 @@ from hacs_crawler.state.page import News, Page, Visit
 from hacs_crawler.state.recorded import Recorded
 from hacs_crawler.state.reestimation import follow_prior
 from hacs_crawler.state.site_links import ENTRY, MOST_BYTES, MOST_LINKS, LinkClaim, claimed
-from hacs_crawler.state.sqlite import SQLiteStore
 from hacs_crawler.state.store import Store
 from hacs_crawler.utils.times import DAY
 
@@ -223,7 +218,7 @@ def test_an_update_without_known_links_is_taken_for_new_to_the_site(store: Store
     assert [one.updated_site for one in state.record(visits)] == [False, True]
 
 
-def test_a_page_of_an_older_state_tells_its_site_its_links_when_it_shows_them(store: Store) -> None:
+def test_a_page_that_was_imported_tells_its_site_its_links_when_it_shows_them(store: Store) -> None:
     state = state_of(store)
     old = [Page(url) for url in (HOME, PAPERS)]
     for page in old:
@@ -323,38 +318,24 @@ def test_outcome_records_count_both_and_say_which_was_ranked_for(
     assert is_new_to_site(found).tolist() == [True, False, False]
 
 
-def test_records_of_earlier_versions_are_taken_for_new_to_the_site() -> None:
-    old = np.zeros(2, OUTCOME)
-    old["flags"], old["new_links"] = [SEEN | UPDATED, SEEN], [3, 0]
-    assert old.dtype.itemsize == 45
-    assert is_new_to_site(old).tolist() == has_new_links(old).tolist() == [True, False]
-
-
 def test_lines_of_outcome_records_say_what_was_new_to_the_site() -> None:
     label = Label(0, "", "hacs", "bayes", 365.0, "visit", siblings=True, updates="site")
     outcome = np.zeros(1, OUTCOME)
-    outcome["new_links"], outcome["new_to_site"] = 3, 2 + 1
-    for raw, number in ((3, 2), (0, None)):
-        outcome["new_to_site"] = raw
-        line = to_line(outcome[0], label, None)
-        assert json.loads(line)["new_to_site"] == number
-        values, read = from_line(
-            line.replace(b'"at": null', b'"at": "2020-01-01T00:00:00Z"').replace(
-                b'"run": null', b'"run": "2020-01-01T00:00:00Z"'
-            )
-        )
-        assert read == label
-        assert values[OUTCOME.names.index("new_to_site") - 1] == raw  # type: ignore[union-attr]
+    outcome["at"] = outcome["run"] = DAY
+    outcome["new_links"], outcome["new_to_site"] = 3, 2
+    line = to_line(outcome[0], label, None)
+    assert json.loads(line)["new_to_site"] == 2
+    values, read = from_line(line)
+    assert read == label
+    assert values[OUTCOME.names.index("new_to_site") - 1] == 2  # type: ignore[union-attr]
 
 
-def test_labels_tell_what_p_was_of_and_keep_their_numbers_where_it_is_the_page() -> None:
+def test_labels_tell_what_p_was_of() -> None:
     page = Label(0, "", "hacs", "bayes", 365.0, "visit", siblings=True)
     site = replace(page, updates="site")
     assert page.number != site.number
     assert site.model == f"{page.model} new to the site"
-    fields = asdict(page)
-    del fields["updates"]
-    assert label_of(fields) == page, "as earlier versions kept it"
+    assert label_of(asdict(page)) == page
 
 
 def test_pages_that_churn_claim_nothing(store: Store) -> None:
@@ -378,15 +359,6 @@ def test_a_baseline_under_other_rules_of_links_claims_all_that_it_shows(store: S
     assert memory["link"].tolist() == [1, 2, 7]
     of_home, of_papers = (page_id_of(url) & 0xFFFF for url in (HOME, PAPERS))
     assert memory["page"].tolist() == [of_home, of_home, of_papers]
-
-
-def test_an_older_file_without_the_table_gets_it(tmp_path: Path) -> None:
-    file = tmp_path / "state.db"
-    store = SQLiteStore(file, "hacs")
-    store.close()
-    with closing(sqlite3.connect(file)) as db:
-        db.execute('DROP TABLE "hacs.site_links"')
-    assert owned(SQLiteStore(file, "hacs"), 1, 10) == [True]
 
 
 def test_where_sites_count_an_echo_on_a_sibling_makes_no_page_rise() -> None:

@@ -1,0 +1,284 @@
+"""How a visit changes what is known of its page, and what two states know of one page together.
+
+The state of a page is a function of the *set* of its visits, not of the order in which they were
+recorded, so that archived captures that arrive after live visits lead to the same state:
+
+- every link keeps the times of the earliest and of the latest visit that showed it (a minimum and a
+  maximum, hence commutative);
+- of the visits' times, the latest `RECENT_VISITS` are kept, and of the older ones the last in every
+  slot of `SLOT_SECONDS`. Both rules depend on times alone, so thinning before or after a merge gives
+  the same result, and what is left is what a crawler with fewer visits would have seen: two gaps
+  become one, and every estimator stays as unbiased as it was.
+
+Digests that an archive's index names are kept for the same reason: that a capture found another content
+than the one before it is only known when both are.
+
+What an attempt other than a visit told (gone, failed), the URL as seen and the validators follow the
+latest news; older news than that is ignored. Of each archive's captures the page remembers up to which
+one they were recorded, in the same write as their visits.
+
+Whether an update was new to the site depends on the order in which visits come: it is what the site's
+pages were known to show when the visit was recorded (see `state.site_links`).
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left, insort
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from itertools import groupby, pairwise
+from operator import itemgetter
+from typing import Final
+
+from hacs_crawler.state import digests, rule_changes
+from hacs_crawler.state.page import Harvest, News, Page, Sightings, Visit
+from hacs_crawler.utils.times import DAY, MAX_SECOND
+
+RECENT_VISITS: Final = 128
+SLOT_SECONDS: Final = 30 * DAY
+FIRST_WAIT_GONE: Final = 7 * DAY
+LONGEST_WAIT_GONE: Final = 365 * DAY
+
+
+def merge(page: Page, visit: Visit) -> frozenset[int]:
+    """Add a visit to what is known of its page, in place.
+
+    Returns the fingerprints of the links that no visit up to this one had shown, l*(m_i) of the paper
+    (Jayawardana et al. 2020); empty for the first visit that shows links, which is the baseline, and for
+    one that goes by other rules than the one before it.
+    Merging a visit a second time changes nothing.
+    """
+    if not 0 < visit.at <= MAX_SECOND:
+        msg = f"a visit of {visit.url} at second {visit.at} is outside 1970-2106"
+        raise ValueError(msg)
+    if visit.harvest is not None:
+        note_harvest(page, visit.harvest)
+    if visit.digest and visit.news in {News.SEEN, News.REPEATED}:
+        _note_digest(page, visit)
+    if visit.news is News.REPEATED:
+        return frozenset()
+    if visit.news is not News.SEEN:
+        _note_absence(page, visit)
+        return frozenset()
+    new = frozenset[int]() if visit.links is None else _merge_links(page, visit, visit.links)
+    if visit.at >= page.last_news:
+        _note_presence(page, visit.at)
+        page.url = visit.url
+        if visit.links is not None:
+            page.etag, page.last_modified = visit.etag, visit.last_modified
+    _insert(page.visits, visit.at)
+    _thin(page.visits)
+    return new
+
+
+def note_echo(page: Page, at: int) -> None:
+    """Remember that the update found at that second was not new to the site."""
+    _insert(page.echoes, at)
+
+
+def note_harvest(page: Page, harvest: Harvest) -> None:
+    """Remember how far a source's captures are recorded, unless it is known to be further already."""
+    known = page.harvests.get(harvest.source)
+    if known is None or harvest.until > known.until:
+        page.harvests[harvest.source] = harvest
+
+
+def merge_pages(page: Page, other: Page) -> Page:
+    """Return what the visits of two pages, of one key, tell together; both stay as they are.
+
+    It is what recording all their visits on one page leads to, except that what attempts told that saw
+    nothing (gone, failures, waiting) is that of the page with the latest news, and URL and validators
+    are those of the page with the latest visit. In whatever order and however often pages are merged,
+    the result is the same, but for `rate` and `version`, which are those of `page`, and for which
+    spelling of the URL it has where the latest visit repeats a capture that only another page has.
+    """
+    latest = max(page, other, key=_absence)
+    shown = max(page, other, key=_appearance)
+    result = replace(
+        page,
+        url=shown.url,
+        visits=_union(page.visits, other.visits),
+        digests=digests.union(page.digests, other.digests),
+        contents=digests.union_of_contents(page.contents, other.contents),
+        echoes=array("I", sorted({*page.echoes, *other.echoes})),
+        links_since=min(filter(None, (page.links_since, other.links_since)), default=0),
+        last_news=latest.last_news,
+        gone=latest.gone,
+        failures=latest.failures,
+        not_before=latest.not_before,
+        etag=shown.etag,
+        last_modified=shown.last_modified,
+        harvests=page.harvests.copy(),
+        rule_changes=rule_changes.union(*map(_rule_marks, (page, other))),
+    )
+    for harvest in other.harvests.values():
+        known = result.harvests.get(harvest.source, harvest)
+        furthest = max(known, harvest, key=lambda one: (one.until, one.digest))
+        result.harvests[harvest.source] = furthest
+    seen = page.sightings()
+    _join(seen, other.sightings())
+    _set_sightings(result, seen)
+    result.is_in_site = (page.is_in_site and other.is_in_site) or any(
+        one.is_in_site and one.links == result.links for one in (page, other)
+    )
+    _see_repeated(result)
+    return result
+
+
+def _absence(page: Page) -> tuple[int, bool, int, int, int]:
+    """Return what attempts that saw nothing told; of two pages the greater has the latest news."""
+    is_seen = not (page.gone or page.failures)
+    return page.last_news, is_seen, page.gone, page.failures, page.not_before
+
+
+def _appearance(page: Page) -> tuple[int, str, str, str]:
+    return page.last_visit or 0, page.etag, page.last_modified, page.url
+
+
+def _union(times: array[int], others: array[int]) -> array[int]:
+    union = array("I", sorted({*times, *others}))
+    _thin(union)
+    return union
+
+
+def _rule_marks(page: Page) -> dict[int, int]:
+    return rule_changes.marks(page.rule_changes, page.visits, page.links_since)
+
+
+def _note_digest(page: Page, visit: Visit) -> None:
+    repeats = visit.repeats or visit.news is News.REPEATED
+    digests.add(page.digests, visit.at, visit.digest, repeats=repeats)
+    if visit.news is News.SEEN:
+        digests.add_content(page.contents, visit.digest)
+    _see_repeated(page)
+
+
+def _see_repeated(page: Page) -> None:
+    """Take captures for visits that are now known to repeat what the page had."""
+    for at in digests.repeated(page.digests, page.contents):
+        if at > page.last_news or (at == page.last_news and (page.gone or page.failures)):
+            _note_presence(page, at)
+        if at > (page.last_visit or 0):  # of which content the validators are is not known then
+            page.etag = page.last_modified = ""
+        _insert(page.visits, at)
+    _thin(page.visits)
+    page.digests = _thinned_digests(page.digests)
+
+
+def _thinned_digests(found: array[int]) -> array[int]:
+    times = found[::2]
+    _thin(times)
+    return found if 2 * len(times) == len(found) else digests.only(found, times)
+
+
+def _note_presence(page: Page, at: int) -> None:
+    page.gone = page.failures = page.not_before = 0
+    page.last_news = at
+
+
+def _note_absence(page: Page, visit: Visit) -> None:
+    """Remember an answer that shows nothing of the page; older news than the latest is ignored."""
+    if visit.at <= page.last_news:
+        return
+    page.last_news = visit.at
+    if visit.news is News.GONE:
+        wait = min(FIRST_WAIT_GONE << min(page.gone, 10), LONGEST_WAIT_GONE)
+        # Both are kept in a byte.
+        page.gone, page.failures = min(page.gone + 1, 255), 0
+        page.not_before = min(visit.at + wait, MAX_SECOND)
+    else:
+        page.failures = min(page.failures + 1, 255)
+
+
+def _merge_links(page: Page, visit: Visit, shown: frozenset[int]) -> frozenset[int]:
+    page.rule_changes = rule_changes.with_visit(
+        page.rule_changes, page.visits, page.links_since, visit.at, visit.link_rules
+    )
+    new = _note_links(page, visit.at, shown)
+    return frozenset() if visit.at in page.baselines else new
+
+
+def _note_links(page: Page, at: int, shown: frozenset[int]) -> frozenset[int]:
+    latest_run = page.runs[-2] if page.runs else 0
+    if not page.links_since:
+        page.links_since = at
+        _append_run(page, at, shown)
+        return frozenset()
+    if at > latest_run and at > page.links_since:
+        new = shown.difference(page.links)
+        _see_again(page, at, shown)
+        _append_run(page, at, new)
+        return new
+    return _merge_late_links(page, at, shown)
+
+
+def _see_again(page: Page, at: int, shown: frozenset[int]) -> None:
+    """Note of links that are known when they were seen last."""
+    if shown.issuperset(page.links) and at > max(page.last_seen, default=0):
+        page.last_seen = array("I", [at]) * len(page.links)
+        return
+    last = zip(page.links, page.last_seen, strict=True)
+    page.last_seen = array(
+        "I", [at if one in shown and before < at else before for one, before in last]
+    )
+
+
+def _merge_late_links(page: Page, at: int, shown: frozenset[int]) -> frozenset[int]:
+    """Merge links shown at or before a time at which links were first seen: rebuild the runs."""
+    seen = page.sightings()
+    earlier = [link for link, one in seen.items() if one.first < at]
+    new = shown.difference(earlier)
+    is_baseline = at <= page.links_since
+    page.links_since = min(page.links_since, at)
+    _join(seen, dict.fromkeys(shown, Sightings(at, at)))
+    _set_sightings(page, seen)
+    return frozenset() if is_baseline else new
+
+
+def _join(seen: dict[int, Sightings], others: Mapping[int, Sightings]) -> None:
+    for link, one in others.items():
+        known = seen.get(link)
+        seen[link] = one if known is None else one.joined(known)
+
+
+def _set_sightings(page: Page, seen: Mapping[int, Sightings]) -> None:
+    # by first sight, and within that by link: the order in which they came makes no difference
+    ordered = sorted((one.first, link, one.last) for link, one in seen.items())
+    page.runs, page.links, page.last_seen = array("I"), array("q"), array("I")
+    page.links.extend(link for _, link, _ in ordered)
+    page.last_seen.extend(last for _, _, last in ordered)
+    for first, group in groupby(ordered, itemgetter(0)):
+        page.runs.extend((first, len(list(group))))
+
+
+def _append_run(page: Page, at: int, links: Iterable[int]) -> None:
+    """Add links that were seen for the first time, after all others."""
+    ordered = sorted(links)
+    if ordered:
+        page.runs.extend((at, len(ordered)))
+        page.links.extend(ordered)
+        page.last_seen.extend([at] * len(ordered))
+
+
+def _insert(times: array[int], at: int) -> None:
+    if not times or at > times[-1]:
+        times.append(at)
+    elif times[bisect_left(times, at)] != at:
+        insort(times, at)
+
+
+def _thin(times: array[int]) -> None:
+    """Drop old times that are not the last of their slot, in place."""
+    old = len(times) - RECENT_VISITS
+    if old <= 0:
+        return
+    # Which times stay depends on times alone, never on what was found then: so the order in which
+    # visits come makes no difference, and what is left is not skewed.
+    kept = [
+        at
+        for at, following in pairwise(times[: old + 1])
+        if at // SLOT_SECONDS != following // SLOT_SECONDS
+    ]
+    if len(kept) < old:
+        times[:old] = array("I", kept)

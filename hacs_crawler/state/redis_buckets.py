@@ -1,0 +1,127 @@
+"""The keys of a state in Redis, and reading what many of them hold.
+
+Pages fall into `BUCKETS` buckets by their id. A bucket has two hashes, `<namespace>:{<bucket>}:pages`
+(id -> page bytes) and `<namespace>:{<bucket>}:rows` (id -> ranking row), and a list,
+`<namespace>:{<bucket>}:outcomes`, of the outcome records of its pages' visits; sites fall into
+buckets, too: `<namespace>:{<bucket>}:site_links` (site -> what is remembered of its links). What else
+is kept of pages and sites has a hash a kind, `<namespace>:{<bucket>}:annotations:<kind>`. The braces
+make them one hash tag: whatever touches a page, or a site, stays on one node. With 65,536 buckets the
+rows of up to 28 million pages stay in Redis's compact encoding (at most 512 fields a hash), see
+benchmarks/README.md.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from functools import cache
+from itertools import islice
+from typing import Any, Final
+
+from redis.crc import key_slot
+
+from hacs_crawler.state.codec import UNKNOWN_ROW
+from hacs_crawler.state.redis_connection import RedisServer
+from hacs_crawler.state.redis_scripts import GATHER_ROWS
+from hacs_crawler.state.store import WHOLE, Part
+
+BUCKETS: Final = 65_536
+_BUCKETS_A_TRIP = 4_096
+_BUCKETS_A_CALL = 64  # a script that joins the rows of thousands takes the server twice as long
+_SLOTS_A_PIPELINE = 1_000
+
+
+class RedisBuckets:
+    """The buckets of a namespace."""
+
+    def __init__(self, server: RedisServer, namespace: str) -> None:
+        self._server = server
+        self._namespace = namespace
+
+    def key(self, page_id: int, kind: str) -> str:
+        """Return the key of that kind of the bucket of a page or site."""
+        return f"{self._namespace}:{{{page_id % BUCKETS:04x}}}:{kind}"
+
+    def fetched(self, kind: str, page_ids: Sequence[int]) -> list[bytes | None]:
+        """Return what the hashes of that kind hold of pages or sites, in one round trip."""
+        with self._server.pipeline("read") as pipe:
+            for page_id in page_ids:
+                pipe.hget(self.key(page_id, kind), field_of(page_id))
+            return list(pipe.execute()) if page_ids else []
+
+    def rows(self, page_ids: Sequence[int]) -> bytes:
+        """Return the ranking rows of pages, joined, in one round trip."""
+        unknown = UNKNOWN_ROW.tobytes()
+        if self._server.is_cluster:  # keys of one script have to be in one slot
+            rows = self.fetched("rows", page_ids)
+            return b"".join(unknown if row is None else row for row in rows)
+        keys = [self.key(page_id, "rows") for page_id in page_ids]
+        fields = [field_of(page_id) for page_id in page_ids]
+        with self._server.naming_errors("read"):
+            return bytes(self._server.client.eval(GATHER_ROWS, len(keys), *keys, *fields, unknown))
+
+    def run_on_all(
+        self,
+        action: str,
+        script: str,
+        kind: str,
+        *args: object,
+        first: int = 0,
+        part: Part = WHOLE,
+    ) -> Iterator[tuple[Sequence[Sequence[int]], list[Any]]]:
+        """Run a script on the keys of that kind of all buckets, many at a time.
+
+        Yields the groups of buckets of one round trip, and what the call for each of them returned,
+        from the round trip of number `first` on, of a part of the buckets.
+        """
+        for groups in islice(self._groups(part), first, None):
+            with self._server.pipeline(action) as pipe:
+                for buckets in groups:
+                    keys = [self.key(bucket, kind) for bucket in buckets]
+                    self._server.add_call(pipe, script, keys, *args)
+                answers = self._server.answers(pipe)
+            yield groups, answers
+
+    def trip_of(self, page_id: int) -> int:
+        """Return in which of the round trips of `run_on_all` the bucket of a page is."""
+        bucket = page_id % BUCKETS
+        trips = enumerate(self._groups())
+        return next(trip for trip, groups in trips if any(bucket in group for group in groups))
+
+    def whole(self, buckets: Sequence[int], kind: str) -> list[Any]:
+        """Return what the keys of that kind hold, one by one: rows as dicts, outcomes as lists."""
+        with self._server.pipeline("read") as pipe:
+            for bucket in buckets:
+                if kind == "rows":
+                    pipe.hgetall(self.key(bucket, kind))
+                else:
+                    pipe.lrange(self.key(bucket, kind), 0, -1)
+            return list(pipe.execute())
+
+    def _groups(self, part: Part = WHOLE) -> Iterator[Sequence[Sequence[int]]]:
+        """Buckets, in groups that a script may be called with, as many as fit a round trip."""
+        groups: Sequence[Sequence[int]]
+        if self._server.is_cluster:
+            groups, a_trip = _buckets_by_slot(), _SLOTS_A_PIPELINE
+        else:
+            starts = range(0, BUCKETS, _BUCKETS_A_CALL)
+            groups = [range(start, start + _BUCKETS_A_CALL) for start in starts]
+            a_trip = _BUCKETS_A_TRIP // _BUCKETS_A_CALL
+        number, parts = part
+        first, end = (len(groups) * one // parts for one in (number, number + 1))
+        for start in range(first, end, a_trip):
+            yield groups[start : min(start + a_trip, end)]
+
+
+def field_of(page_id: int) -> bytes:
+    """Return the field of a page or site in the hashes of its bucket."""
+    return page_id.to_bytes(8, "little", signed=True)
+
+
+@cache
+def _buckets_by_slot() -> list[list[int]]:
+    """All buckets, those in one slot of a cluster together."""
+    slots: dict[int, list[int]] = defaultdict(list)
+    for bucket in range(BUCKETS):
+        slots[key_slot(b"%04x" % bucket)].append(bucket)
+    return list(slots.values())

@@ -1,0 +1,154 @@
+"""The SQLite file of a state: a connection to it that knows it for one, and errors that name it."""
+
+from __future__ import annotations
+
+import random
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from hacs_crawler.exceptions import StateError, StateUnavailableError
+from hacs_crawler.state.schema import SCHEMA, check_schema, refuse_older, refuse_other
+
+BUSY_SECONDS = 10.0
+"""How long a writer waits for another."""
+APPLICATION_ID: Final = int.from_bytes(b"hacs")
+_OLDER_APPLICATION_ID: Final = int.from_bytes(b"HACS")
+_PASSING = ("SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_FULL", "SQLITE_IOERR")
+
+
+class SQLiteFile:
+    """A file that is a state, or that is empty or not there and becomes one (`made`).
+
+    Raises StateError where it is another program's, or of a schema that this version does not know:
+    nothing is written then. With `reads_only` nothing ever is.
+    """
+
+    def __init__(self, path: Path, *, reads_only: bool) -> None:
+        self.path = path
+        with self.naming_errors("open"):
+            if not reads_only:
+                path.parent.mkdir(parents=True, exist_ok=True)
+            # With an isolation level the module begins transactions of its own. The store is
+            # opened in the event loop's thread and then used in another one, never in two at a
+            # time.
+            self.db = sqlite3.connect(
+                path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
+            )
+        try:
+            with self.naming_errors("open"):
+                self.tables = self._checked_tables()
+                if reads_only:
+                    self.db.execute("PRAGMA query_only = ON")
+                else:
+                    self._use_write_ahead_log()
+                    # In WAL mode NORMAL forgets what was committed last when the power fails.
+                    self.db.execute("PRAGMA synchronous = FULL")
+                    # What is written anew, as pages that held a login, leaves no copy behind.
+                    self.db.execute("PRAGMA secure_delete = FAST")
+                self._place = _place_of(path)
+        except BaseException:
+            self.db.close()
+            raise
+
+    def make(self, tables: dict[str, str]) -> None:
+        """Make those of the tables that are not there, given with their columns."""
+        if self.tables.issuperset(tables):
+            return
+        with self.naming_errors("open"), self.transaction():
+            for table, columns in tables.items():
+                self.db.execute(f'CREATE TABLE IF NOT EXISTS "{table}" ({columns})')
+            self.db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+            self.db.execute(f"PRAGMA user_version = {SCHEMA}")
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Begin a transaction that writes to the state as it was opened, and commit it."""
+        with self.naming_errors("write to"), self.transaction():
+            self._check_identity()
+            yield
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Begin a transaction that writes, and commit it, or roll it back at an exception."""
+        # A plain BEGIN takes the lock at the first write; if another process has written since the
+        # first read, SQLite then refuses at once, however long a writer may wait.
+        self.db.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            self.db.execute("COMMIT")
+        except BaseException:
+            # After some errors, such as a full disk, SQLite has rolled back by itself, and ROLLBACK
+            # fails.
+            if self.db.in_transaction:
+                self.db.execute("ROLLBACK")
+            raise
+
+    @contextmanager
+    def naming_errors(self, action: str) -> Iterator[None]:
+        """Turn what SQLite and the file system raise into errors that name the file."""
+        try:
+            yield
+        except sqlite3.OperationalError as error:
+            msg = f"cannot {action} the state in {self.path}: {error}"
+            if getattr(error, "sqlite_errorname", "").startswith(_PASSING):
+                raise StateUnavailableError(msg) from error
+            raise StateError(msg) from error
+        except (sqlite3.Error, OSError, ValueError, TypeError) as error:
+            msg = f"cannot {action} the state in {self.path}: {error}"
+            raise StateError(msg) from error
+
+    def own_path(self) -> Path | None:
+        """Return the path for further connections, None where another file took this one's place."""
+        return self.path if _place_of(self.path) == self._place else None
+
+    def close(self) -> None:
+        """Close the connection."""
+        self.db.close()
+
+    def _checked_tables(self) -> set[str]:
+        # Made in one transaction: tables that are seen first, and then no application, are others'.
+        tables = {name for (name,) in self.db.execute("SELECT name FROM sqlite_master")}
+        application = self._pragma("application_id")
+        if application == _OLDER_APPLICATION_ID:
+            refuse_older(str(self.path))
+        if application != APPLICATION_ID and (tables or application):
+            msg = f"{self.path} is another program's database: use another HACS_STATE"
+            raise StateError(msg)
+        check_schema(self._pragma("user_version"), str(self.path))
+        return tables
+
+    def _check_identity(self) -> None:
+        """Raise StateError where the file that was opened is not, or no longer, the state."""
+        if self.own_path() is None:
+            refuse_other(str(self.path), "was removed or replaced")
+        check_schema(self._pragma("user_version"), str(self.path))
+
+    def _pragma(self, name: str) -> int:
+        return int(self.db.execute(f"PRAGMA {name}").fetchone()[0])
+
+    def _use_write_ahead_log(self) -> None:
+        """Switch the file to WAL mode; SQLite does not wait by itself where another does so, too."""
+        deadline = time.monotonic() + BUSY_SECONDS
+        while True:
+            try:
+                self.db.execute("PRAGMA journal_mode = WAL")
+            except sqlite3.OperationalError as error:
+                is_busy = error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
+                if not is_busy or time.monotonic() > deadline:
+                    raise
+                time.sleep(random.uniform(0.001, 0.02))  # noqa: S311 - no secret: not in step
+            else:
+                return
+
+
+def _place_of(path: Path) -> tuple[int, int] | None:
+    """Return what tells a file from another one under the same name, None where there is none."""
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino
