@@ -22,7 +22,9 @@ from architecture import (
     room,
 )
 
-BEHIND_AN_EXTRA = {"hacs_crawler.state.redis", "hacs_crawler.state.redis_connection"}
+BEHIND_AN_EXTRA = {
+    f"hacs_crawler.state.{name}" for name in ("redis", "redis_buckets", "redis_connection")
+}
 """A face cannot import these: redis-py need not be installed."""
 
 

@@ -64,7 +64,7 @@ def test_importing_twice_changes_nothing(tmp_path: Path) -> None:
     before = known(tmp_path)
     hacs(tmp_path, "import", "captures.cdx")
     after = known(tmp_path)
-    assert (after.visits, after.content_changes) == (before.visits, before.content_changes)
+    assert (after.visits, after.update_times) == (before.visits, before.update_times)
 
 
 def test_of_a_truncated_file_what_could_be_read_is_kept(tmp_path: Path) -> None:

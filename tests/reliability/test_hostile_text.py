@@ -1,4 +1,4 @@
-"""URLs that forge lines, or hold logins: in a state of an older version, and from a redirect."""
+"""URLs that forge lines, or hold logins: in a state, and from a redirect."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ COMMANDS = {
 
 def as_kept(url: str) -> Page:
     page = Page("", version=1)
-    page.url = url  # as versions before kept it
+    page.url = url  # as others may write it
     return page
 
 
