@@ -86,22 +86,6 @@ def test_a_copy_of_a_store_in_memory_shares_none() -> None:
     assert store.annotations("asked", [5]) == {5: b"a"}
 
 
-def test_a_file_of_before_has_none_and_gets_them(tmp_path: Path) -> None:
-    path = tmp_path / "state.db"
-    store = SQLiteStore(path, "hacs")
-    store._db.execute(f"DROP TABLE {store._annotations}")
-    store.close()
-    read_only = SQLiteStore(path, "hacs", reads_only=True)
-    assert read_only.annotations("asked", [5]) == {}
-    assert read_only.annotated("asked").tolist() == []
-    assert list(read_only.all_annotations("asked")) == []
-    read_only.close()
-    again = SQLiteStore(path, "hacs")
-    assert keep(again, "asked", {5: b"a"}) == {}
-    assert again.annotations("asked", [5]) == {5: b"a"}
-    again.close()
-
-
 def test_a_file_reads_what_is_asked_and_not_all_of_its_kind(tmp_path: Path) -> None:
     store = SQLiteStore(tmp_path / "state.db", "hacs")
     keep(store, "asked", dict.fromkeys(range(5000), b"a"))
