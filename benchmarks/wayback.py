@@ -63,10 +63,9 @@ CACHE = ROOT / ".pytest_cache" / "d" / "pywb"
 SETTINGS = {
     "AUTOTHROTTLE_ENABLED": False,
     "DOWNLOAD_DELAY": 0,
-    "HACS_CDX_PER_MINUTE": 0,
-    "HACS_MEMENTOS_PER_MINUTE": 0,
     "LOG_LEVEL": "INFO",
 }
+QUICK = {"cdx_per_minute": 0, "mementos_per_minute": 0}
 FILES = ("versions.jsonl.gz", "captures.csv")
 BATCH = 1_000
 TOLERANCE = 1e-3
@@ -188,8 +187,7 @@ def crawl(state: str, seeds: Path, cdx: str, mementos: str, *arguments: str) -> 
     settings = {
         **SETTINGS,
         "HACS_STATE": state,
-        "HACS_CDX_URL": cdx,
-        "HACS_MEMENTO_URL": mementos,
+        "HACS_ARCHIVES": json.dumps({"cdx_url": cdx, "memento_url": mementos, **QUICK}),
     }
     command = [sys.executable, "-m", "scrapy", "crawl", "wayback", "-a", f"seeds={seeds}"]
     command += ["-a", "level=website", *(part for one in arguments for part in ("-a", one))]

@@ -22,13 +22,13 @@ STOREYS = {
     "who is visited": (("ranking",),),
     "what is known": (("interest",), ("archive", "signals"), ("rendering",), ("state",)),
     "mathematics": (("model", "statistics"),),
-    "tools": (("links",), ("cluster",), ("utils", "exceptions")),
+    "tools": (("links",), ("cluster",), ("utils",), ("exceptions",)),
 }
 """Floors from top to bottom, under the names they have in the picture."""
 FLOORS = tuple(floor for floors in STOREYS.values() for floor in floors)
 """Each the rooms that do not import each other; all of them import lower floors only."""
-PUBLIC = {"settings", "policies", "urls", "scheduler", "__main__"}
-"""`hacs_crawler.settings`, old paths of what users import, and the command; no module imports them."""
+PUBLIC = {"settings", "__main__"}
+"""`hacs_crawler.settings` and the command; no module imports them."""
 
 LEFT, TOP = 142, 12
 STEP = 31

@@ -6,7 +6,6 @@ from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
 from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
 from scrapy.utils.misc import load_object
 
-from hacs_crawler.config import DEFAULTS
 from hacs_crawler.crawl.browser_handler import with_browser
 from hacs_crawler.crawl.prometheus import Metrics
 from hacs_crawler.crawl.scheduler import HacsScheduler
@@ -94,7 +93,7 @@ def _set_robotstxt(settings: BaseSettings) -> None:
 
 def _set_browser(settings: BaseSettings) -> None:
     """Put what can render around the project's own download handlers, where that is asked for."""
-    if settings.get("HACS_RENDER", DEFAULTS["HACS_RENDER"]) == DEFAULTS["HACS_RENDER"]:
+    if settings.get("HACS_RENDER", "never") == "never":
         return
     name = "DOWNLOAD_HANDLERS"
     handlers, known = settings.getdict(name), settings.getwithbase(name)

@@ -42,11 +42,11 @@ class NewPublication:
 class SeedHistory:
     """What an archive has of a seed. Times are in UTC, None where there is no capture.
 
-    `archive` is its name in HACS_ARCHIVES, or the host of HACS_CDX_URL. `status` is "history", "unread"
-    (it has captures, of which not one could be recorded), "none", "blocked" (the archive will not show
-    it), or "unanswered" (the next run goes on with it). The numbers count this run only: `pages` with
-    captures, `captures`, `visits` recorded, `mementos` fetched, `mementos_saved`, and `missed`, captures
-    that the archive failed to show.
+    `archive` is its name in HACS_ARCHIVES, or its host. `status` is "history", "unread" (it has
+    captures, of which not one could be recorded), "none", "blocked" (the archive will not show
+    it), or "unanswered" (the next run goes on with it). The numbers count this run only: `pages`
+    with captures, `captures`, `visits` recorded, `mementos` fetched, `mementos_saved`, and
+    `missed`, captures that the archive failed to show.
     """
 
     url: str

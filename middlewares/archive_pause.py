@@ -20,8 +20,7 @@ from scrapy.http import Response
 from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.error import ConnectionRefusedError as TwistedConnectionRefusedError
 
-from hacs_crawler.archive import ArchiveAddress
-from hacs_crawler.config import DEFAULTS
+from hacs_crawler.archive import PAUSE_SECONDS, ArchiveAddress
 from hacs_crawler.crawl.backoff import HostPausedError, retry_after
 from hacs_crawler.crawl.loop import sleep
 from hacs_crawler.crawl.scrapy_internals import Downloads, is_closing
@@ -83,7 +82,7 @@ class ArchivePauseMiddleware:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> ArchivePauseMiddleware:
-        """Read HACS_ARCHIVES, or HACS_CDX_URL and what belongs to it."""
+        """Read HACS_ARCHIVES."""
         return cls(crawler, Session.of(crawler))
 
     async def process_request(self, request: Request, spider: Spider | None = None) -> None:
@@ -182,13 +181,9 @@ class ArchivePauseMiddleware:
             return
         archive = self._archive(request)
         if host.pauses >= (PAUSES if host.has_answered else PAUSES_WITHOUT_ANSWER):
-            hint = (
-                ""
-                if host.has_answered or archive is None
-                else f" (is {archive.setting_of(request.url)} right?)"
-            )
+            hint = "" if host.has_answered or archive is None else f" (is {archive.setting} right?)"
             self._give_up(request, f"{name} {reason}, also after {host.pauses} pauses{hint}")
-        first = DEFAULTS["HACS_ARCHIVE_PAUSE_SECONDS"] if archive is None else archive.pause_seconds
+        first = PAUSE_SECONDS if archive is None else archive.pause_seconds
         host.last_seconds = max(asked or 0.0, first * 2**host.doublings)
         host.doublings = min(host.doublings + 1, PAUSES)
         host.pauses += 1

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 
 import pytest
 from scrapy.settings import Settings
 
-from hacs_crawler.config import DEFAULTS, Config, unknown_settings
+from hacs_crawler.config import Config, unknown_settings
 from hacs_crawler.exceptions import ConfigError
 from hacs_crawler.ranking import policies
 
@@ -42,6 +41,30 @@ def test_values_from_the_command_line_are_texts() -> None:
     assert found.ranking.random_seed == -3
 
 
+@pytest.mark.parametrize("value", [".5", " 0.5", "5e-1", 0.5])
+def test_numbers_are_written_as_in_python(value: object) -> None:
+    assert config(HACS_THRESHOLD=value).ranking.threshold == 0.5
+
+
+@pytest.mark.parametrize("value", [True, "True", "true", 1, "1"])
+def test_a_switch_has_several_spellings(value: object) -> None:
+    assert config(HACS_RETRY_AFTER=value).retry_after is True
+
+
+def test_a_name_of_digits_is_a_name() -> None:
+    assert config(HACS_NAMESPACE="2026").namespace == "2026"
+
+
+def test_no_page_to_revisit_is_no_revisit() -> None:
+    assert config(HACS_REVISIT="0").revisit is None
+    assert config(HACS_REVISIT="budget", HACS_BUDGET="3").revisit == "budget"
+
+
+def test_pages_are_discovered_only_where_others_than_seeds_are_under_care() -> None:
+    assert config().ranking.discover is None
+    assert config(HACS_PAGES="all").ranking.discover == 0.2
+
+
 def test_an_empty_budget_means_no_limit() -> None:
     assert config(HACS_BUDGET="").ranking.budget is None
 
@@ -58,6 +81,12 @@ def test_an_empty_budget_means_no_limit() -> None:
         ("HACS_POLICY", "no.such.module", "no.such.module"),
         ("HACS_POLICY", "math.pi", "not a function"),
         ("HACS_POLICY", 3, "dotted path"),
+        ("HACS_BUDGET", True, "whole number"),
+        ("HACS_BUDGET", "1.5", "whole number"),
+        ("HACS_INNER_SCHEDULER", "", "a non-empty text"),
+        ("HACS_REVISIT", "budget", "budget with HACS_BUDGET"),
+        ("HACS_REVISIT", "some", "a whole number of at least 0, or budget, or nothing"),
+        ("HACS_PLANNER", "localhost:1", "dask://HOST:PORT"),
         ("HACS_ESTIMATOR", "guess", "bayes"),
         ("HACS_FADE_DAYS", 0, "above 0"),
         ("HACS_FADE_DAYS", "nan", "above 0"),
@@ -71,7 +100,7 @@ def test_an_empty_budget_means_no_limit() -> None:
         ("HACS_LINKS", "some", "all, same-site"),
         ("HACS_LINKS_ALLOW", ["("], "regular expressions"),
         ("HACS_LINKS_DENY", [3], "regular expressions"),
-        ("HACS_CONDITIONAL_REQUESTS", "perhaps", "True, False or 'auto'"),
+        ("HACS_CONDITIONAL_REQUESTS", "perhaps", "True or False, or auto"),
         ("HACS_SIGNALS", -1, "a whole number of at least 0"),
         ("HACS_FLUSH_VISITS", "", "whole number"),
         ("HACS_EXPERIMENT", "hacs", '{"hacs": 0.5, "last-obs": 0.5}'),
@@ -81,8 +110,16 @@ def test_an_empty_budget_means_no_limit() -> None:
         ("HACS_EXPERIMENT", {"hacs": 0.5, "best": 0.5}, "hacs, last-obs, random"),
         ("HACS_EXPERIMENT", {"hacs": 0.5, "last-obs": 0.5, "salt": 3}, "as salt a text"),
         ("HACS_INSTANT", 5, "the file that `hacs interest seeds` wrote"),
-        ("HACS_INSTANT", '{"list": "a.txt", "minutes": 0}', "as minutes a number from 0.001"),
-        ("HACS_INSTANT", {"list": "a", "update_value": 0}, "as update_value a number from 0.001"),
+        (
+            "HACS_INSTANT",
+            '{"list": "a.txt", "minutes": 0}',
+            "as minutes a number of at least 0.001 and at most 1440, not 0",
+        ),
+        (
+            "HACS_INSTANT",
+            {"list": "a", "update_value": 0},
+            "as update_value a number of at least 0.001",
+        ),
         ("HACS_CALIBRATION", "perhaps", "True or False"),
         ("HACS_CLOCK", "no.such.clock", "no.such.clock"),
         ("HACS_METRICS", "localhost", "HOST:PORT"),
@@ -105,25 +142,55 @@ def test_a_wrong_value_is_named_with_what_is_allowed(
 CDX = {"cdx_url": "http://a.org/cdx", "memento_url": "http://a.org/web"}
 
 
-def test_without_other_archives_there_is_that_of_the_single_settings() -> None:
-    (found,) = config(HACS_CDX_URL="http://a.org/cdx", HACS_CDX_PER_MINUTE=3).archives
-    assert (found.index_url, found.cdx_per_minute, found.mementos_per_minute) == (
-        "http://a.org/cdx",
-        3,
-        480,
-    )
+@pytest.mark.parametrize(
+    ("value", "index", "mementos", "paces"),
+    [
+        ("https://web.archive.org", "/cdx/search/cdx", "/web", (24, 480)),
+        ("https://web.archive.org/web/", "/cdx/search/cdx", "/web", (24, 480)),
+        ('{"mementos_per_minute": 5}', "/cdx/search/cdx", "/web", (24, 5)),
+        ("http://a.org/coll", "http://a.org/coll/cdx", "http://a.org/coll", (24, 60)),
+        ("http://a.org/coll/cdx", "http://a.org/coll/cdx", "http://a.org/coll", (24, 60)),
+        (
+            "http://a.org/cdx/search/cdx",
+            "http://a.org/cdx/search/cdx",
+            "http://a.org/web",
+            (24, 60),
+        ),
+        (
+            "http://localhost:8080/c/",
+            "http://localhost:8080/c/cdx",
+            "http://localhost:8080/c",
+            (0, 0),
+        ),
+        ({**CDX, "cdx_per_minute": 3}, "http://a.org/cdx", "http://a.org/web", (3, 60)),
+    ],
+)
+def test_one_archive_needs_no_name(
+    value: object, index: str, mementos: str, paces: tuple[float, float]
+) -> None:
+    (found,) = config(HACS_ARCHIVES=value).archives
+    wayback = "https://web.archive.org"
+    assert found.index_url == (wayback + index if index.startswith("/") else index)
+    assert found.memento_url == (wayback + mementos if mementos.startswith("/") else mementos)
+    assert (found.cdx_per_minute, found.mementos_per_minute) == paces
+    assert (found.name, found.pause_seconds, found.obeys_robots) == ("", 60, True)
+
+
+def test_the_archive_is_the_wayback_machine_unless_another_is_named() -> None:
+    assert config().archives == config(HACS_ARCHIVES="https://web.archive.org").archives
 
 
 def test_archives_are_named_with_their_addresses_and_rates() -> None:
-    one, two = config(
-        HACS_ARCHIVES='{"wayback": {"mementos_per_minute": 5}, "x": {"timemap_url": "http://a.org/t/"}}',
-        HACS_ARCHIVE_PAUSE_SECONDS=7,
-        HACS_CDX_PER_MINUTE=3,
-    ).archives
+    text = """{
+        "wayback": {"mementos_per_minute": 5},
+        "x": {"timemap_url": "http://a.org/t/", "archive_pause_seconds": 7},
+        "mine": "http://127.0.0.1:8080/coll"
+    }"""
+    one, two, three = config(HACS_ARCHIVES=text).archives
     assert (one.name, one.index_url, one.cdx_per_minute, one.mementos_per_minute) == (
         "wayback",
-        DEFAULTS["HACS_CDX_URL"],
-        3,
+        "https://web.archive.org/cdx/search/cdx",
+        24,
         5,
     )
     assert (two.name, two.index_url, two.cdx_per_minute, two.pause_seconds, two.obeys_robots) == (
@@ -133,26 +200,30 @@ def test_archives_are_named_with_their_addresses_and_rates() -> None:
         7,
         True,
     )
+    assert (three.name, three.index_url) == ("mine", "http://127.0.0.1:8080/coll/cdx")
 
 
 @pytest.mark.parametrize(
     ("value", "text"),
     [
-        ("{", "archives by name, as an object in JSON"),
-        ("[1]", "archives by name"),
-        ({"a": 3}, "'a' = 3: allowed is a name, and an object"),
-        ({"a": {**CDX, "timemap_url": "http://a.org/"}}, "one of cdx_url, timemap_url"),
-        ({"a": {"cdx_url": "http://a.org/cdx"}}, "'a', memento_url = None"),
-        ({"a": {"collinfo_url": "http://a.org/c.json"}}, "'a', warc_url = None"),
-        ({"a": {"timemap_url": "a.org"}}, "'a', timemap_url = 'a.org': allowed is the URL"),
-        ({"a": {"timemap_url": "http://u:secret@a.org/"}}, "timemap_url = 'http://a.org/'"),
-        ({"a": {"timemap_url": "http://a.org/", "memento_url": "x"}}, "'a' = 'memento_url'"),
-        ({"a": {"cdx_per_minut": 3}}, "'a' = 'cdx_per_minut': allowed is archive_pause_seconds"),
-        ({"a": {**CDX, "cdx_per_minute": -1}}, "cdx_per_minute = -1: allowed is a number"),
-        ({"a": {**CDX, "cdx_per_minute": True}}, "cdx_per_minute = True: allowed is a number"),
-        ({"a": {**CDX, "archive_pause_seconds": 1e9}}, "at most 86400"),
-        ({"a": {**CDX, "robotstxt_obey": "no"}}, "robotstxt_obey = 'no': allowed is true or false"),
-        ({"a": CDX, "b": CDX}, "'b' = 'http://a.org/cdx': allowed is another archive than 'a'"),
+        ("{", "an object in JSON"),
+        ("[1]", "the URL of a web archive, not '[1]'"),
+        ("", "the URL of an archive, or archives by name"),
+        ("web.archive.org", "the URL of a web archive, not 'web.archive.org'"),
+        ("http://u:secret@a.org/", "the URL of a web archive, not 'http://a.org/'"),
+        ({"a": 3}, "in 'a' a URL, or an object"),
+        ({"a": {**CDX, "timemap_url": "http://a.org/"}}, "in 'a' one of cdx_url, timemap_url"),
+        ({"a": {"cdx_url": "http://a.org/cdx"}}, "missing required field `memento_url`"),
+        ({"a": {"collinfo_url": "http://a.org/c.json"}}, "missing required field `warc_url`"),
+        ({"a": {"timemap_url": "a.org"}}, "in 'a' the URL of a web archive, not 'a.org'"),
+        ({"a": {"timemap_url": "http://u:secret@a.org/"}}, "not 'http://a.org/'"),
+        ({"a": {"timemap_url": "http://a.org/", "memento_url": "x"}}, "field `memento_url`"),
+        ({"a": {"cdx_per_minut": 3}}, "in 'a' an object with other keys"),
+        ({"a": {**CDX, "cdx_per_minute": -1}}, "as cdx_per_minute a number of at least 0"),
+        ({"a": {**CDX, "cdx_per_minute": True}}, "as cdx_per_minute a number"),
+        ({"a": {**CDX, "archive_pause_seconds": 1e9}}, "at most 86400, not 1000000000.0"),
+        ({"a": {**CDX, "robotstxt_obey": "no"}}, "as robotstxt_obey True or False, not 'no'"),
+        ({"a": CDX, "b": CDX}, "in 'b' another archive than 'a'"),
     ],
 )
 def test_a_wrong_archive_is_named(value: object, text: str) -> None:
@@ -199,13 +270,11 @@ def test_a_budget_that_leaves_an_arm_without_a_visit_is_refused() -> None:
 
 
 def test_ones_own_policy_is_taken_by_its_path() -> None:
-    found = config(HACS_POLICY="hacs_crawler.policies.last_obs").ranking.experiment.arms[0].policy
+    found = (
+        config(HACS_POLICY="hacs_crawler.ranking.policies.last_obs")
+        .ranking.experiment.arms[0]
+        .policy
+    )
     assert found.score is policies.last_obs
-    assert found.name == "hacs_crawler.policies.last_obs"
+    assert found.name == "hacs_crawler.ranking.policies.last_obs"
     assert found.grows_with_time
-
-
-def test_every_setting_is_documented_and_every_documented_setting_exists() -> None:
-    text = (Path(__file__).parents[1] / "docs" / "settings.md").read_text()
-    documented = {line[3:].strip() for line in text.splitlines() if line.startswith("## HACS_")}
-    assert documented == set(DEFAULTS)

@@ -15,9 +15,10 @@ from urllib.parse import urlsplit
 import pytest
 from typer.main import get_command
 
+import settings_page
 from architecture import FLOORS
 from hacs_crawler.cli.app import app
-from hacs_crawler.config import DEFAULTS
+from hacs_crawler.config import SETTINGS
 from hacs_crawler.crawl.stats import CrawlStats
 from hacs_crawler.harvest.journal import Journal
 from hacs_crawler.items import NewPublication, PageVisit, SeedHistory
@@ -179,7 +180,9 @@ def test_every_extra_is_documented() -> None:
 
 
 def test_every_policy_is_documented() -> None:
-    assert set(first_column("docs/settings.md", "## HACS_POLICY")) == set(POLICIES)
+    assert set(POLICIES) <= set(
+        re.findall(r"`([a-z-]+)`", section("docs/settings.md", "## HACS_POLICY"))
+    )
     page = (ROOT / "docs" / "policies.md").read_text()
     assert re.findall(r"^\| [^|]+ \| `([a-z-]+)` \|", page, re.MULTILINE) == list(
         dict.fromkeys(
@@ -216,9 +219,9 @@ def test_what_a_simulation_reports_and_simulates_is_documented() -> None:
     assert {*others, *without_cost} == set(BASELINES)
 
 
-def test_every_setting_has_a_section_and_every_section_is_a_setting() -> None:
-    text = (ROOT / "docs" / "settings.md").read_text()
-    assert sorted(re.findall(r"^## (HACS_\w+)$", text, re.M)) == sorted(DEFAULTS)
+def test_the_reference_of_settings_is_that_of_their_declarations() -> None:
+    """If not: `python docs/settings_page.py` writes it anew."""
+    assert settings_page.PAGE.read_text() == settings_page.page()
 
 
 def test_the_readmes_settings_have_their_defaults() -> None:
@@ -228,7 +231,7 @@ def test_the_readmes_settings_have_their_defaults() -> None:
     assert len(rows) == 9
     for names, default in rows:
         for name in re.findall(r"\w+", names):
-            assert DEFAULTS[name] == ast.literal_eval(default)
+            assert SETTINGS[name].default == ast.literal_eval(default)
 
 
 def test_the_navigation_leads_to_every_page_once() -> None:
@@ -238,13 +241,6 @@ def test_the_navigation_leads_to_every_page_once() -> None:
         for page in PAGES
         if page != NAVIGATION and (page.parent.name != "examples" or page.name == "README.md")
     )
-
-
-@pytest.mark.parametrize("name", DEFAULTS)
-def test_a_settings_section_states_its_default(name: str) -> None:
-    found = re.search(r"^Default: `([^`]+)`$", section("docs/settings.md", f"## {name}"), re.M)
-    assert found is not None
-    assert ast.literal_eval(found[1]) == DEFAULTS[name]
 
 
 def test_the_readme_has_the_two_commands_and_ci_runs_that_of_the_tests() -> None:

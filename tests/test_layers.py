@@ -91,7 +91,7 @@ def test_nothing_is_imported_by_its_own_folders_face() -> None:
         ("hacs_crawler.state.page", "def late():\n    from ..ranking.plan import make_plan"),
         ("hacs_crawler.crawl.session", "from hacs_crawler.state.page import Page"),
         ("hacs_crawler.crawl.session", "from ..state.page import Page"),
-        ("hacs_crawler.crawl.session", "from hacs_crawler.scheduler import HacsScheduler"),
+        ("hacs_crawler.crawl.session", "from hacs_crawler.settings import BOT_NAME"),
         ("hacs_crawler.model.bayes", "from hacs_crawler.statistics import scoring"),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from array import array
@@ -24,9 +25,9 @@ from wayback_machine import Asked, WaybackMachine, page
 
 PAUSE_SECONDS = 0.2
 QUICK = {
-    "HACS_CDX_PER_MINUTE": 0,
-    "HACS_MEMENTOS_PER_MINUTE": 0,
-    "HACS_ARCHIVE_PAUSE_SECONDS": PAUSE_SECONDS,
+    "cdx_per_minute": 0,
+    "mementos_per_minute": 0,
+    "archive_pause_seconds": PAUSE_SECONDS,
 }
 
 
@@ -53,15 +54,15 @@ class Bootstrap:
     ) -> Crawl:
         """Run `scrapy crawl wayback` on a seed source, or on a file of these URLs, to its end."""
         options = ("-a", f"seeds={self._source(seeds)}", "-O", "-:json", *_arguments(arguments))
-        settings = {**self._settings(), **settings}
-        return self.project.run("crawl", "wayback", *options, stdin=stdin, **settings)
+        return self.project.run(
+            "crawl", "wayback", *options, stdin=stdin, **self._settings(settings)
+        )
 
     def start(
         self, seeds: str | Sequence[str], *arguments: str, before: str = "", **settings: object
     ) -> subprocess.Popen[str]:
         """Start the spider, after the Python statements `before`; the log is its standard error."""
-        state = {"HACS_STATE": self.project.state}
-        settings = {**state, **self._settings(), **settings}
+        settings = {"HACS_STATE": self.project.state, **self._settings(settings)}
         command = [sys.executable, "-c", f"{before}\nfrom scrapy.cmdline import execute\nexecute()"]
         command += ["crawl", "wayback", "-a", f"seeds={self._source(seeds)}"]
         command += _arguments(arguments)
@@ -97,9 +98,12 @@ class Bootstrap:
         file.write_text("".join(f"{seed}\n" for seed in seeds))
         return str(file)
 
-    def _settings(self) -> dict[str, object]:
-        urls = {"HACS_CDX_URL": self.archive.cdx_url, "HACS_MEMENTO_URL": self.archive.memento_url}
-        return {**QUICK, **urls}
+    def _settings(self, given: Mapping[str, object]) -> dict[str, object]:
+        """Settings of a crawl; keys in lower case are the archive's."""
+        urls = {"cdx_url": self.archive.cdx_url, "memento_url": self.archive.memento_url}
+        of_archive = {name: value for name, value in given.items() if name.islower()}
+        settings = {name: value for name, value in given.items() if not name.islower()}
+        return {"HACS_ARCHIVES": json.dumps({**QUICK, **urls, **of_archive}), **settings}
 
 
 def described(asked: Asked) -> str:

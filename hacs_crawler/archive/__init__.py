@@ -1,6 +1,6 @@
 """Reading what web archives hold: capture indexes, WARC files and TimeMaps."""
 
-from hacs_crawler.archive.address import ArchiveAddress, ArchiveKind, addresses_of
+from hacs_crawler.archive.address import PAUSE_SECONDS, ArchiveAddress, ArchiveKind, ArchiveSettings
 from hacs_crawler.archive.capture import (
     REVISIT,
     ArchiveError,
@@ -39,11 +39,13 @@ from hacs_crawler.archive.warc import is_warc, read_warc
 __all__ = [
     "GZIP_MAGIC",
     "MAX_BODY_BYTES",
+    "PAUSE_SECONDS",
     "REVISIT",
     "ZIP_MAGIC",
     "ArchiveAddress",
     "ArchiveError",
     "ArchiveKind",
+    "ArchiveSettings",
     "Capture",
     "Cleaning",
     "Links",
@@ -53,7 +55,6 @@ __all__ = [
     "TimeMapEntry",
     "TimelineError",
     "Timelines",
-    "addresses_of",
     "decoded",
     "has_digest",
     "headers_parser",

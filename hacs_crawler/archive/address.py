@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Final
+from typing import Annotated, Any, Final
 from urllib.parse import urlsplit
 
-from hacs_crawler.exceptions import ConfigError
+from msgspec import Meta, Struct, field, structs
+
 from hacs_crawler.links import check_url, without_login
+from hacs_crawler.utils.settings import NotAllowedError, Setting, converted_object, parsed_json
 
 SETTING: Final = "HACS_ARCHIVES"
+WAYBACK_MACHINE: Final = "https://web.archive.org"
+PAUSE_SECONDS: Final = 60.0
+_LOCAL: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
 class ArchiveKind(Enum):
@@ -42,7 +46,7 @@ class ArchiveAddress:
     memento_url: str = ""
     cdx_per_minute: float = 24.0
     mementos_per_minute: float = 60.0
-    pause_seconds: float = 60.0
+    pause_seconds: float = PAUSE_SECONDS
     obeys_robots: bool = True
 
     @property
@@ -56,12 +60,10 @@ class ArchiveAddress:
         """Whether its index says where mementos are, which may be in any archive."""
         return self.kind in {ArchiveKind.TIMEMAP, ArchiveKind.TIMEGATE}
 
-    def setting_of(self, url: str) -> str:
-        """Return where a person mends the address of which a URL is."""
-        if self.name:
-            return f"{SETTING}, {self.name!r}"
-        is_index = urlsplit(url).netloc == urlsplit(self.index_url).netloc
-        return "HACS_CDX_URL" if is_index else "HACS_MEMENTO_URL"
+    @property
+    def setting(self) -> str:
+        """Where a person mends its address."""
+        return f"{SETTING}, {self.name!r}" if self.name else SETTING
 
     @property
     def shown_as(self) -> str:
@@ -69,89 +71,164 @@ class ArchiveAddress:
         return self.name or urlsplit(self.index_url).netloc
 
 
-_KINDS: Final = {kind.value: kind for kind in ArchiveKind}
-_MEMENTO_KEYS: Final = {ArchiveKind.CDX: "memento_url", ArchiveKind.COLLINFO: "warc_url"}
-_NUMBERS: Final = {
-    "cdx_per_minute": 1e6,
-    "mementos_per_minute": 1e6,
-    "archive_pause_seconds": 86_400.0,
+Rate = Annotated[float, Meta(ge=0, le=1e6)]
+
+
+class _Entry(Struct, forbid_unknown_fields=True, kw_only=True):
+    """An archive as HACS_ARCHIVES has it: one without an address is the Wayback Machine."""
+
+    cdx_per_minute: Rate = 24.0
+    mementos_per_minute: Rate = 60.0
+    pause_seconds: Annotated[float, Meta(ge=0, le=86_400)] = field(
+        name="archive_pause_seconds", default=PAUSE_SECONDS
+    )
+    obeys_robots: bool = field(name="robotstxt_obey", default=True)
+
+
+class _Wayback(_Entry):
+    index_url: str = field(name="cdx_url", default=f"{WAYBACK_MACHINE}/cdx/search/cdx")
+    memento_url: str = f"{WAYBACK_MACHINE}/web"
+    mementos_per_minute: Rate = 480.0
+
+
+class _Cdx(_Entry):
+    index_url: str = field(name="cdx_url")
+    memento_url: str
+
+
+class _TimeMap(_Entry):
+    index_url: str = field(name="timemap_url")
+
+
+class _TimeGate(_Entry):
+    index_url: str = field(name="timegate_url")
+
+
+class _CommonCrawl(_Entry):
+    index_url: str = field(name="collinfo_url")
+    memento_url: str = field(name="warc_url")
+
+
+_ENTRIES: Final[dict[ArchiveKind, type[_Entry]]] = {
+    ArchiveKind.CDX: _Cdx,
+    ArchiveKind.TIMEMAP: _TimeMap,
+    ArchiveKind.TIMEGATE: _TimeGate,
+    ArchiveKind.COLLINFO: _CommonCrawl,
 }
-"""The keys that are numbers, and the highest that each may be."""
-_ROBOTS: Final = "robotstxt_obey"
+_KEYS: Final = {key for entry in _ENTRIES.values() for key in entry.__struct_encode_fields__}
 
 
-def addresses_of(value: object, one: ArchiveAddress) -> tuple[ArchiveAddress, ...]:
-    """Return the archives that HACS_ARCHIVES names, in its order; `one` is that of HACS_CDX_URL.
+def archives_of(given: Any) -> tuple[ArchiveAddress, ...]:
+    """Return the archives that HACS_ARCHIVES names, in its order.
 
-    An entry without an address is that one. Raises ConfigError that names the first entry that is wrong.
+    Raises NotAllowedError that says what is allowed, and where.
     """
-    if not isinstance(value, Mapping) or not value:
-        allowed = 'archives by name, such as {"wayback": {}, "mine": {"timemap_url": "http://…/"}}'
-        raise ConfigError(f"{SETTING} = {value!r}: allowed is {allowed}")
-    found = tuple(_address(str(name), entry, one) for name, entry in value.items())
+    given = parsed_json(given)
+    if not isinstance(given, str | Mapping) or not given:
+        raise NotAllowedError(
+            'the URL of an archive, or archives by name, such as {"wayback": {}, "mine": '
+            '"http://localhost:8080/coll"}'
+        )
+    if isinstance(given, str) or not _KEYS.isdisjoint(given):
+        return (_address("", given),)
+    found = tuple(_address(str(name), entry) for name, entry in given.items())
     names: dict[str, str] = {}
     for address in found:
         other = names.setdefault(address.index_url, address.name)
         if other != address.name:
-            raise _wrong(address.name, "", address.index_url, f"another archive than {other!r}")
+            raise NotAllowedError(f"in {address.name!r} another archive than {other!r}")
     return found
 
 
-def _address(name: str, entry: object, one: ArchiveAddress) -> ArchiveAddress:
-    if not isinstance(entry, Mapping) or not name:
-        raise _wrong(name, "", entry, "a name, and an object with the archive's address")
-    kinds = [_KINDS[key] for key in entry if key in _KINDS]
-    if len(kinds) > 1:
-        raise _wrong(name, "", dict(entry), f"one of {', '.join(_KINDS)}")
-    base = replace(one, name=name)
-    if kinds:
-        url = _url(name, kinds[0].value, entry)
-        base = ArchiveAddress(name, kinds[0], url, pause_seconds=one.pause_seconds)
-    memento_key = _MEMENTO_KEYS.get(base.kind) if kinds else None
-    known = {*_NUMBERS, _ROBOTS, base.kind.value if kinds else "", memento_key}
-    for key in entry:
-        if key not in known:
-            addresses = set() if kinds else {*_KINDS, *_MEMENTO_KEYS.values()}
-            allowed = ", ".join(sorted(filter(None, known | addresses)))
-            raise _wrong(name, "", key, allowed)
-    if memento_key:
-        base = replace(base, memento_url=_url(name, memento_key, entry))
-    return replace(
-        base,
-        cdx_per_minute=_number(name, "cdx_per_minute", entry, base.cdx_per_minute),
-        mementos_per_minute=_number(name, "mementos_per_minute", entry, base.mementos_per_minute),
-        pause_seconds=_number(name, "archive_pause_seconds", entry, base.pause_seconds),
-        obeys_robots=_switch(name, entry),
-    )
+def _address(name: str, given: object) -> ArchiveAddress:
+    place = f"in {name!r} " if name else ""
+    if isinstance(given, str):
+        kind, entry = ArchiveKind.CDX, _at(_checked(given, place))
+    elif isinstance(given, Mapping):
+        kinds = [kind for kind in ArchiveKind if kind.value in given]
+        if len(kinds) > 1:
+            raise NotAllowedError(f"{place}one of {', '.join(kind.value for kind in ArchiveKind)}")
+        kind = kinds[0] if kinds else ArchiveKind.CDX
+        try:
+            entry = converted_object(given, _ENTRIES[kind] if kinds else _Wayback)
+        except NotAllowedError as error:
+            raise NotAllowedError(f"{place}{error}") from error
+    else:
+        raise NotAllowedError(f"{place}a URL, or an object with the archive's address")
+    address = ArchiveAddress(name, kind, **structs.asdict(entry))
+    for url in filter(None, (address.index_url, address.memento_url)):
+        _checked(url, place)
+    return address
 
 
-def _url(name: str, key: str, entry: Mapping[Any, Any]) -> str:
-    value = entry.get(key)
-    problem = check_url(value) if isinstance(value, str) and value else "there is none"
+def _checked(url: str, place: str) -> str:
+    problem = check_url(url)
     if problem is not None:
-        shown = without_login(value) if isinstance(value, str) else value
-        raise _wrong(name, key, shown, f"the URL of a web archive ({problem})")
-    return str(value)
+        shown = without_login(url)
+        raise NotAllowedError(f"{place}the URL of a web archive, not {shown!r} ({problem})")
+    return url
 
 
-def _number(name: str, key: str, entry: Mapping[Any, Any], default: float) -> float:
-    value, most = entry.get(key, default), _NUMBERS[key]
-    try:
-        number = math.nan if isinstance(value, bool) else float(value)
-    except (TypeError, ValueError):
-        number = math.nan
-    if not 0.0 <= number <= most:
-        raise _wrong(name, key, value, f"a number of at least 0 and at most {most:g}")
-    return number
+def _at(url: str) -> _Entry:
+    """Return the archive at a URL: of the Wayback Machine, a pywb collection, or a CDX server."""
+    parts, base = urlsplit(url), url.rstrip("/")
+    if parts.hostname == urlsplit(WAYBACK_MACHINE).hostname:
+        return _Wayback()
+    if base.endswith("/cdx/search/cdx"):
+        found = _Cdx(index_url=base, memento_url=f"{base.removesuffix('/cdx/search/cdx')}/web")
+    else:
+        root = base.removesuffix("/cdx")
+        found = _Cdx(index_url=f"{root}/cdx", memento_url=root)
+    if parts.hostname in _LOCAL:  # one's own machine needs no pace
+        found.cdx_per_minute = found.mementos_per_minute = 0.0
+    return found
 
 
-def _switch(name: str, entry: Mapping[Any, Any]) -> bool:
-    value = entry.get(_ROBOTS, True)
-    if not isinstance(value, bool):
-        raise _wrong(name, _ROBOTS, value, "true or false")
-    return value
+@dataclass(frozen=True, kw_only=True)
+class ArchiveSettings:
+    """Which archives are asked."""
 
+    archives: Annotated[
+        tuple[ArchiveAddress, ...],
+        Setting(
+            SETTING,
+            """
+            The archives that the spider [`wayback`](archives.md) asks. Allowed: one archive, or an
+            object of archives by [name](archives.md#several-archives), on the command line as
+            JSON. An archive is a URL or an object.
 
-def _wrong(name: str, key: str, value: object, allowed: str) -> ConfigError:
-    place = f"{SETTING}, {name!r}" + (f", {key}" if key else "")
-    return ConfigError(f"{place} = {value!r}: allowed is {allowed}")
+            A URL is that of a pywb collection (`http://localhost:8080/coll`, whose index is at
+            `/cdx` below it), of a CDX server (`…/cdx`, or `…/cdx/search/cdx` with its mementos
+            below `/web`), or of the Wayback Machine. On this machine (localhost, 127.0.0.1, ::1)
+            it is asked without a pace.
+
+            Of an object one key says how the archive is asked, and where:
+
+            - `cdx_url`, and `memento_url` for the replay of its captures: `/{timestamp}id_/{url}`
+              is added, or filled in where the URL has `{timestamp}` and `{url}`
+            - `timemap_url`: this URL followed by the page's gives a Memento TimeMap, in link
+              format, or JSON or CDXJ of MemGator
+            - `timegate_url`: this URL followed by the page's names the TimeMap in its `Link`
+              header
+            - `collinfo_url`, Common Crawl's list of crawls, and `warc_url`, where the WARC files
+              are that its indexes name
+
+            An object without such a key is the Wayback Machine. The other keys:
+
+            - `cdx_per_minute` (24), `mementos_per_minute` (60; of the Wayback Machine 480): at
+              most this many requests a minute to a host for its index, and for mementos, 0 for no
+              limit
+            - `archive_pause_seconds` (60): how long a host is left alone after a 429 or a refused
+              connection; doubled each time in a row, and never shorter than a `Retry-After` asks
+            - `robotstxt_obey` (`true`): `false` for an archive whose operator means its address
+              for programs though its robots.txt forbids it; the hosts that a TimeMap names are not
+              meant
+
+            The Wayback Machine tolerates 30 and 600 requests a minute, and blocks for an hour who
+            does not pause. An archive is known by its index's address: under another one, its
+            whole history is asked for again.
+            """,
+            archives_of,
+            default=WAYBACK_MACHINE,
+        ),
+    ]

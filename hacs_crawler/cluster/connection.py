@@ -6,11 +6,13 @@ import logging
 import re
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 from hacs_crawler.cluster.tasks import Cluster
 from hacs_crawler.exceptions import ClusterError, ConfigError, HacsError
+from hacs_crawler.utils.settings import NotAllowedError, Setting
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -29,6 +31,39 @@ def check_cluster(address: str) -> None:
     if address != LOCAL and not _ADDRESS.fullmatch(address):
         msg = f"Dask cluster {address!r}: allowed is the scheduler's HOST:PORT, or {LOCAL}"
         raise ConfigError(msg)
+
+
+def _planner(given: object) -> str:
+    scheme, _, address = str(given).partition("://")
+    if scheme != "dask" or (address != LOCAL and not _ADDRESS.fullmatch(address)):
+        raise NotAllowedError(
+            "dask://HOST:PORT, dask://local, or nothing for the crawl's own process"
+        )
+    return address
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClusterSettings:
+    """Where plans are made; `planner` is the address that `connected` takes."""
+
+    planner: Annotated[
+        str | None,
+        Setting(
+            "HACS_PLANNER",
+            """
+            The Dask cluster that makes the plan of `-a seeds=state`: `dask://HOST:PORT` of its
+            scheduler, `dask://local` for a process for each core of this machine, or nothing for
+            the crawl's own process. The plan is the same; see
+            [scale.md](scale.md#on-a-dask-cluster) for what its workers need, and when it is worth
+            having. Needs `pip install 'hacs-crawler[dask]'`.
+
+            Where the scheduler is not reached, or is lost meanwhile, a warning says so, and the
+            crawl's own process makes the plan; so it does where the policy compares pages with
+            each other, as one's own may.
+            """,
+            _planner,
+        ),
+    ] = None
 
 
 @contextmanager

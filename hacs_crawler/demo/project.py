@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from hacs_crawler.demo import clock
-from hacs_crawler.demo.server import CDX_PATH, CLOCK_FILE, MEMENTO_PATH, WEB_FILE
+from hacs_crawler.demo.server import CDX_PATH, CLOCK_FILE, WEB_FILE
 from hacs_crawler.demo.web import Web
 
 HOMEPAGES: Final = "homepages.txt"
@@ -35,10 +35,7 @@ os.environ.setdefault("{variable}", str(Path(__file__).with_name("{clock}")))
 HACS_CLOCK = "hacs_crawler.demo.clock.now"
 
 # Everything is on this machine: nobody needs to be spared
-HACS_CDX_URL = "{archive}{cdx}"
-HACS_MEMENTO_URL = "{archive}{memento}"
-HACS_CDX_PER_MINUTE = 0
-HACS_MEMENTOS_PER_MINUTE = 0
+HACS_ARCHIVES = "{archive}{cdx}"
 ROBOTSTXT_OBEY = True
 CONCURRENT_REQUESTS_PER_DOMAIN = 8
 DOWNLOAD_DELAY = 0
@@ -67,7 +64,6 @@ def write_project(folder: Path, web: Web, ports: tuple[int, int], budget: int) -
         clock=CLOCK_FILE,
         archive=archive,
         cdx=CDX_PATH,
-        memento=MEMENTO_PATH,
     )
     for name, text in (
         ("scrapy.cfg", CONFIGURATION),

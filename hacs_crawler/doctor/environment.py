@@ -12,7 +12,7 @@ from typing import Any, Final
 from packaging.requirements import Requirement
 from scrapy.settings import BaseSettings
 
-from hacs_crawler.config import DEFAULTS, Clock
+from hacs_crawler.config import Clock
 from hacs_crawler.crawl.browser import system_browser
 from hacs_crawler.doctor.check import Check, failure, ok, warning
 
@@ -120,7 +120,7 @@ def playwright_checks(settings: BaseSettings) -> Iterator[Check]:
 
 
 def _is_to_render(settings: BaseSettings) -> bool:
-    return bool(settings.get("HACS_RENDER", DEFAULTS["HACS_RENDER"]) != DEFAULTS["HACS_RENDER"])
+    return bool(settings.get("HACS_RENDER", "never") != "never")
 
 
 def _browser_check(settings: BaseSettings) -> Check:

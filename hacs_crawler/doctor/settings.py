@@ -8,7 +8,7 @@ from scrapy.settings import BaseSettings, Settings, default_settings
 from scrapy.utils.misc import load_object
 
 from hacs_crawler.addon import COMPONENTS, HacsAddon
-from hacs_crawler.config import DEFAULTS, unknown_settings
+from hacs_crawler.config import SETTINGS, unknown_settings
 from hacs_crawler.crawl.scheduler import HacsScheduler
 from hacs_crawler.doctor.check import Check, failure, ok, warning
 
@@ -65,7 +65,7 @@ def _wiring_checks(given: Settings) -> Iterator[Check]:
         )
         return
     if _class_of(settings["SCHEDULER"]) is HacsScheduler:
-        inner = settings.get("HACS_INNER_SCHEDULER", DEFAULTS["HACS_INNER_SCHEDULER"])
+        inner = settings.get("HACS_INNER_SCHEDULER", SETTINGS["HACS_INNER_SCHEDULER"].default)
         yield ok("scheduler", f"ranks seeds, around {inner}")
     else:
         yield failure(

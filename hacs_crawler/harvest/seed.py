@@ -290,8 +290,7 @@ class Harvester:
         """Raise HacsError if seeds were asked about and none was answered."""
         if self._unanswered and not self._has_answered:
             address = self._client.address
-            setting = address.setting_of(address.index_url)
-            msg = f"no index at {setting} that answers: {self._last_problem}"
+            msg = f"no index at {address.setting} that answers: {self._last_problem}"
             raise HacsError(msg)
 
     async def _write(self, seed: _Seed) -> None:

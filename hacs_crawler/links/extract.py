@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
-from typing import Final, Literal
+from typing import Annotated, Final, Literal
 
 from lxml import etree
 
@@ -24,6 +24,7 @@ from hacs_crawler.links.markup import MarkupError
 from hacs_crawler.links.sites import domain_of, domain_of_netloc
 from hacs_crawler.links.urls import fingerprint
 from hacs_crawler.links.varying import Varying
+from hacs_crawler.utils.settings import Setting, patterns
 
 # A smart string of lxml knows its element, and keeps the whole document alive. Two expressions, as
 # libxml2 joins two sets by comparing each with each.
@@ -63,9 +64,46 @@ class LinkRules:
     taken as a browser shows it, with links that its scripts have made.
     """
 
-    scope: Literal["all", "same-site"] = "all"
-    allow: tuple[re.Pattern[str], ...] = ()
-    deny: tuple[re.Pattern[str], ...] = ()
+    scope: Annotated[
+        Literal["all", "same-site"],
+        Setting(
+            "HACS_LINKS",
+            """
+            Which links of a page count: all, or those to the page's own registrable domain by the
+            Public Suffix List that `tldextract` ships, its private part included (each
+            `….github.io` is a site of its own). Only http and https links of `a` and `area`
+            elements count in any case, in a [canonical
+            form](how-it-works.md#what-counts-as-a-link).
+
+            This and the next two may be changed at any time: each page's next visit is then a
+            [baseline](how-it-works.md#what-counts-as-a-visit).
+            """,
+        ),
+    ] = "all"
+    allow: Annotated[
+        tuple[re.Pattern[str], ...],
+        Setting(
+            "HACS_LINKS_ALLOW",
+            """
+            Regular expressions; where there are any, a link counts only if one of them is found in
+            its canonical form. On the command line they are separated by commas.
+            """,
+            patterns,
+            default=[],
+        ),
+    ] = ()
+    deny: Annotated[
+        tuple[re.Pattern[str], ...],
+        Setting(
+            "HACS_LINKS_DENY",
+            """
+            Regular expressions; a link in whose canonical form one of them is found does not
+            count. Use it for links that differ at each visit, such as advertisements or calendars.
+            """,
+            patterns,
+            default=[],
+        ),
+    ] = ()
     varying: Varying | None = None
     rendered: bool = False
 

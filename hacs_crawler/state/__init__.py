@@ -1,6 +1,7 @@
 """What is known of each page, kept in SQLite or Redis."""
 
 from hacs_crawler.state.address import (
+    StateSettings,
     check_state,
     describe,
     open_state,
@@ -121,6 +122,7 @@ __all__ = [
     "Source",
     "State",
     "StateArguments",
+    "StateSettings",
     "Store",
     "Updates",
     "Visit",

@@ -3,37 +3,96 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Annotated, Final
 
 from hacs_crawler.exceptions import ConfigError
 from hacs_crawler.state.database import State
 from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.state.sqlite import SQLiteStore
 from hacs_crawler.state.store import Store
+from hacs_crawler.utils.settings import Count, NotAllowedError, Setting
 
 REDIS_SCHEMES: Final = ("redis", "rediss", "unix", "redis+cluster", "rediss+cluster")
 _NAMESPACE = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
 
-def check_state(url: str, namespace: str) -> None:
-    """Raise ConfigError where the address or the namespace is malformed; opens nothing."""
-    scheme, separator, rest = url.partition("://")
+def _state_url(given: object) -> str:
+    """Return the address of a state; raises ConfigError where it is malformed."""
+    if not isinstance(given, str) or not given:
+        shown = type(given).__name__ if given else repr(given)  # it may hold a password
+        raise ConfigError(f"HACS_STATE = {shown}: allowed is a non-empty text")
+    scheme, separator, rest = given.partition("://")
     if scheme == "sqlite":
         if not rest.startswith("/") or not rest.strip("/"):
-            msg = f"HACS_STATE = {url!r}: allowed is sqlite:///PATH (sqlite:////PATH from the root)"
+            msg = (
+                f"HACS_STATE = {given!r}: allowed is sqlite:///PATH (sqlite:////PATH from the root)"
+            )
             raise ConfigError(msg)
     elif scheme not in REDIS_SCHEMES or not separator:
-        shown = f"{scheme}://…" if separator else _without_secret(url)
+        shown = f"{scheme}://…" if separator else _without_secret(given)
         msg = f"HACS_STATE = {shown!r}: allowed are sqlite:///PATH and " + ", ".join(
             f"{name}://…" for name in REDIS_SCHEMES
         )
         raise ConfigError(msg)
-    if not _NAMESPACE.fullmatch(namespace):
-        msg = (
-            f"HACS_NAMESPACE = {namespace!r}: allowed are 1 to 64 letters, digits, '_', '.' and '-'"
-        )
-        raise ConfigError(msg)
+    return given
+
+
+def _namespace(given: object) -> str:
+    if not isinstance(given, str) or not _NAMESPACE.fullmatch(given):
+        raise NotAllowedError("1 to 64 letters, digits, '_', '.' and '-'")
+    return given
+
+
+@dataclass(frozen=True, kw_only=True)
+class StateSettings:
+    """Where the state is, and how it is written."""
+
+    state: Annotated[
+        str,
+        Setting(
+            "HACS_STATE",
+            """
+            Where the [state](state.md) is kept. Allowed: `sqlite:///PATH` (relative to the folder
+            of `scrapy.cfg`, or else to the working folder), `sqlite:////PATH` (from the root),
+            `redis://…`, `rediss://…`, `unix://…`, `redis+cluster://…`, `rediss+cluster://…`.
+            Choose Redis, with the extra `hacs-crawler[redis]`, where crawlers on several machines
+            share what they know.
+            """,
+            _state_url,
+        ),
+    ] = "sqlite:///.hacs/state.db"
+    namespace: Annotated[
+        str,
+        Setting(
+            "HACS_NAMESPACE",
+            """
+            Prefix of every table or key: 1 to 64 letters, digits, `_`, `.`, `-`. Set it where
+            several projects share a file or server but not their pages, or to start afresh.
+            """,
+            _namespace,
+        ),
+    ] = "hacs"
+    flush_visits: Annotated[
+        Count,
+        Setting(
+            "HACS_FLUSH_VISITS",
+            """
+            Visits are written to the state when this many wait, or the oldest has waited for 2 s.
+            What waits is what a killed process loses.
+            """,
+        ),
+    ] = 100
+
+
+def check_state(url: str, namespace: str) -> None:
+    """Raise ConfigError where the address or the namespace is malformed; opens nothing."""
+    _state_url(url)
+    try:
+        _namespace(namespace)
+    except NotAllowedError as error:
+        raise ConfigError(f"HACS_NAMESPACE = {namespace!r}: allowed are {error}") from error
 
 
 def open_state(

@@ -5,9 +5,10 @@ from __future__ import annotations
 from array import array
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
+from msgspec import Meta
 
 from hacs_crawler.model import (
     CHURNING_PAGES,
@@ -22,6 +23,7 @@ from hacs_crawler.model import (
     estimate_with_churn,
 )
 from hacs_crawler.state.page import Page, Updates
+from hacs_crawler.utils.settings import Setting
 from hacs_crawler.utils.times import DAY
 
 
@@ -34,11 +36,51 @@ class Estimation:
     depend on it: two that differ in nothing else are equal.
     """
 
-    estimator: str = "bayes"
-    fade_days: float = 365.0
+    estimator: Annotated[
+        str,
+        Setting(
+            "HACS_ESTIMATOR",
+            """
+            How λ is estimated from a page's visits; the formulas are in
+            [estimation.md](estimation.md). With `mle`, `mle-interpolated`, `cho` and `naive` a
+            page on which no update was ever found has λ = 0, hence p = 0. The last three are
+            [localized](estimation.md#localized-rates); a page with fewer than four updates gets
+            its λ by `bayes`.
+
+            λ is computed when a visit is recorded. The next crawl, or [`hacs
+            estimate`](commands.md#hacs-estimate), brings all pages up to date after a change of
+            this, the next or [HACS_UPDATES](#hacs_updates).
+            """,
+            kind=Literal[tuple(ESTIMATORS)],
+        ),
+    ] = "bayes"
+    fade_days: Annotated[
+        float,
+        Meta(gt=0),
+        Setting(
+            "HACS_FADE_DAYS",
+            """
+            The scale H, in days, of the weight exp(-age/H) that each gap between visits has in
+            `bayes`; age is counted back from the page's last visit. `inf` lets everything count
+            alike. Smaller follows pages whose habits change; larger uses more of a thin history.
+            """,
+        ),
+    ] = 365.0
     prior: LogNormalPrior = DEFAULT_PRIOR
     churning_pages: float = CHURNING_PAGES
-    updates: Updates = "page"
+    updates: Annotated[
+        Updates,
+        Setting(
+            "HACS_UPDATES",
+            """
+            What counts as an update, for λ and thus for p: links that the page had never shown, as
+            in the paper; or such links of which at least one had been on no other page of the
+            [site](updates.md#links-new-to-the-site), so that a link that comes up on several pages
+            at once, in a menu or a box of news, is one event. Items, stats, the report and
+            experiments count both.
+            """,
+        ),
+    ] = "page"
     togetherness: Togetherness = field(default_factory=Togetherness, compare=False)
 
     def note(self) -> dict[str, Any]:

@@ -29,9 +29,9 @@ from wayback_support import (
 )
 
 SITES = [f"http://foo.edu/~{name}/" for name in "abcdef"]
-SLOW = {"HACS_MEMENTOS_PER_MINUTE": 3_000, "HACS_FLUSH_VISITS": 5}
+SLOW = {"mementos_per_minute": 3_000, "HACS_FLUSH_VISITS": 5}
 URL = SITES[0]
-PAUSE = {"HACS_ARCHIVE_PAUSE_SECONDS": 60}
+PAUSE = {"archive_pause_seconds": 60}
 LONGEST_END_SECONDS = 30
 """A loaded machine included; the pause is 60 s, and so is what waits at the archive's pace."""
 
@@ -109,7 +109,7 @@ def test_killed_while_captures_are_thinned_it_ends_with_the_same_ones(
 ) -> None:
     fill(bootstrap.archive, URL, 90)
     # so slow that something is written before it is killed, on a loaded machine, too
-    run_until(bootstrap, 20, "max_captures=40", **{**SLOW, "HACS_MEMENTOS_PER_MINUTE": 600})
+    run_until(bootstrap, 20, "max_captures=40", **{**SLOW, "mementos_per_minute": 600})
     before = bootstrap.pages()[URL].visits
     bootstrap.run(SITES, "max_captures=40")
     captures = [Capture("", URL, second(at), 200, "", "") for at in months(90)]
@@ -153,7 +153,7 @@ def test_told_to_stop_it_does_not_first_ask_for_all_that_waits_at_the_archives_p
 ) -> None:
     pages = [f"{URL}{number}" for number in range(30)]
     visits = [one for url in pages for one in fill(bootstrap.archive, url, 16)]
-    pace = {"HACS_MEMENTOS_PER_MINUTE": 240}
+    pace = {"mementos_per_minute": 240}
     process = bootstrap.start([URL], "level=website", **pace)
     wait_for(lambda: len(bootstrap.archive.asks("memento")) >= 6, process)
     process.send_signal(signal.SIGTERM)

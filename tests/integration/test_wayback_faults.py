@@ -131,7 +131,7 @@ def test_nothing_at_all_is_asked_for_during_a_pause(bootstrap: Bootstrap) -> Non
         "memento", 429, headers={"Retry-After": "3"}, only_if=lambda one: times[3] in one.path
     )
     archive.fail("memento", 429, only_if=lambda one: times[0] in one.path)
-    bootstrap.run([URL, *others], HACS_ARCHIVE_PAUSE_SECONDS=0.2)
+    bootstrap.run([URL, *others], archive_pause_seconds=0.2)
     first = archive.asks("memento")[0].at
     assert not [one for one in archive.asked if IN_FLIGHT_SECONDS < one.at - first < 2.95]
     assert_complete(bootstrap, times)
@@ -215,7 +215,7 @@ def test_mementos_that_the_archive_fails_to_give_are_asked_for_in_the_next_run(
 
 def test_an_address_without_mementos_can_be_corrected_in_the_next_run(bootstrap: Bootstrap) -> None:
     times = fill(bootstrap)
-    bootstrap.run([URL], HACS_MEMENTO_URL=f"{bootstrap.archive.url}/wrong")
+    bootstrap.run([URL], memento_url=f"{bootstrap.archive.url}/wrong")
     assert bootstrap.pages() == {}
     bootstrap.run([URL])
     assert_complete(bootstrap, times)
@@ -245,10 +245,8 @@ def test_robots_txt_of_the_archive_is_obeyed(bootstrap: Bootstrap) -> None:
 
 def test_a_cdx_server_that_is_not_there_is_named_after_two_pauses(bootstrap: Bootstrap) -> None:
     port = free_port()
-    crawl = bootstrap.run(
-        [URL], HACS_CDX_URL=f"http://127.0.0.1:{port}/cdx", HACS_ARCHIVE_PAUSE_SECONDS=0.1
-    )
-    assert_one_clear_error(crawl, f"127.0.0.1:{port}", "HACS_CDX_URL")
+    crawl = bootstrap.run([URL], cdx_url=f"http://127.0.0.1:{port}/cdx", archive_pause_seconds=0.1)
+    assert_one_clear_error(crawl, f"127.0.0.1:{port}", "HACS_ARCHIVES")
     assert crawl.stat("hacs/archive/pauses") == 2
 
 
@@ -259,8 +257,8 @@ def test_an_address_that_is_no_cdx_servers_is_named(
     site.pages["/"] = (200, {}, b"<html>\n<body>Welcome: it works</body>\n\n</html>")
     seeds = [f"http://foo.edu/{one}/" for one in range(number)]
     site_url = f"{site.url}/"
-    crawl = bootstrap.run(seeds, HACS_CDX_URL=site_url, HACS_MEMENTO_URL=site_url)
-    assert_one_clear_error(crawl, site_url, "HACS_CDX_URL")
+    crawl = bootstrap.run(seeds, cdx_url=site_url, memento_url=site_url)
+    assert_one_clear_error(crawl, site_url, "HACS_ARCHIVES")
 
 
 def test_a_wrong_argument_is_named(bootstrap: Bootstrap) -> None:
@@ -270,8 +268,8 @@ def test_a_wrong_argument_is_named(bootstrap: Bootstrap) -> None:
 
 
 def test_a_wrong_setting_is_named(bootstrap: Bootstrap) -> None:
-    crawl = bootstrap.run([URL], HACS_CDX_URL="web.archive.org/cdx", HACS_CDX_PER_MINUTE="many")
-    assert_one_clear_error(crawl, "HACS_CDX_URL = 'web.archive.org/cdx': allowed is")
+    crawl = bootstrap.run([URL], HACS_ARCHIVES="web.archive.org/cdx")
+    assert_one_clear_error(crawl, "HACS_ARCHIVES = 'web.archive.org/cdx': allowed is")
     assert bootstrap.archive.asked == []
 
 
@@ -311,7 +309,7 @@ def test_pauses_for_which_503_asks_grow_and_come_to_an_end(bootstrap: Bootstrap)
     fill(bootstrap)
     wait = {"Retry-After": "1"}
     bootstrap.archive.fail("cdx", 503, times=FOR_EVER, headers=wait)
-    crawl = bootstrap.run([URL], HACS_ARCHIVE_PAUSE_SECONDS=0.05)
+    crawl = bootstrap.run([URL], archive_pause_seconds=0.05)
     assert_one_clear_error(crawl, "answered 503, also after 7 pauses")
     assert crawl.stat("hacs/archive/pauses") == 7
     asked = [one.at for one in bootstrap.archive.asks("cdx")]

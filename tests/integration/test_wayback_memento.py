@@ -7,7 +7,7 @@ is a double (`memgator`).
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import pairwise
 
 import pytest
@@ -73,7 +73,7 @@ def days(numbers: tuple[int, ...]) -> list[int]:
 
 
 def run(
-    project: Project, archives: dict[str, dict[str, object]], *arguments: str, **settings: object
+    project: Project, archives: Mapping[str, object], *arguments: str, **settings: object
 ) -> Crawl:
     file = project.folder / "seeds.txt"
     file.write_text(f"{URL}\n")
@@ -223,12 +223,10 @@ def test_two_archives_make_one_history_and_are_told_apart(
     assert "HACS asked 2 archives about 2 seeds" in crawl.log
 
 
-def test_an_entry_without_an_address_is_the_archive_of_the_other_settings(
+def test_archives_may_be_named_by_a_url_each(
     project: Project, real: PywbArchive, wayback: WaybackMachine
 ) -> None:
-    archives = {**both(real, wayback), "wayback": QUICK}
-    urls = {"HACS_CDX_URL": wayback.cdx_url, "HACS_MEMENTO_URL": wayback.memento_url}
-    run(project, archives, **urls)
+    run(project, {"pywb": real.memento_url, "wayback": wayback.cdx_url})
     assert known_of(project)[0] == [0, 1, 2, 3, 4, 5]
 
 

@@ -281,10 +281,7 @@ class Wayback:
         file.write_text("".join(f"{seed}\n" for seed in seeds))
         settings = {
             "HACS_STATE": state,
-            "HACS_CDX_URL": self.archive.cdx_url,
-            "HACS_MEMENTO_URL": self.archive.memento_url,
-            "HACS_CDX_PER_MINUTE": 0,
-            "HACS_MEMENTOS_PER_MINUTE": 0,
+            "HACS_ARCHIVES": self.archive.memento_url,
             **settings,
         }
         command = [sys.executable, "-c", f"{before}\nfrom scrapy.cmdline import execute\nexecute()"]

@@ -215,16 +215,16 @@ def test_the_list_is_read_only_where_some_arm_goes_by_it(
 @pytest.mark.parametrize(
     ("value", "expected"),
     [
-        ("a.txt", InstantOptions(Path("/base/a.txt"))),
+        ("a.txt", InstantOptions(Path("a.txt"))),
         ({"list": "/b", "update_value": 3}, InstantOptions(Path("/b"), update_value=3.0)),
         (
             '{"list": "a.txt", "minutes": 2}',
-            InstantOptions(Path("/base/a.txt"), minutes=2.0),
+            InstantOptions(Path("a.txt"), minutes=2.0),
         ),
     ],
 )
 def test_the_setting_is_a_file_or_an_object(value: object, expected: InstantOptions) -> None:
-    assert instant_options(value, Path("/base")) == expected
+    assert instant_options(value) == expected
 
 
 @pytest.mark.parametrize(
@@ -233,11 +233,17 @@ def test_the_setting_is_a_file_or_an_object(value: object, expected: InstantOpti
         ("{not json", "an object in JSON"),
         (7, "the file that `hacs interest seeds` wrote"),
         ({"minutes": 5}, "the file that `hacs interest seeds` wrote"),
-        ({"list": "a", "minutes": 0}, "as minutes a number from 0.001 to 1440"),
-        ({"list": "a", "minutes": True}, "as minutes a number from 0.001 to 1440"),
-        ({"list": "a", "hours": 2}, "not 'hours'"),
+        (
+            {"list": "a", "minutes": 0},
+            "as minutes a number of at least 0.001 and at most 1440, not",
+        ),
+        (
+            {"list": "a", "minutes": True},
+            "as minutes a number of at least 0.001 and at most 1440, not",
+        ),
+        ({"list": "a", "hours": 2}, "unknown field `hours`"),
     ],
 )
 def test_a_wrong_setting_is_named(value: object, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        instant_options(value, Path("/base"))
+        instant_options(value)

@@ -1,0 +1,198 @@
+"""A setting is declared once, as a field of a frozen dataclass: name, default, check, documentation.
+
+    @dataclass(frozen=True)
+    class Recording:
+        flush_visits: Annotated[
+            int, Meta(ge=1), Setting("HACS_FLUSH_VISITS", "Visits are written when this many wait.")
+        ] = 100
+
+The type says what is allowed: msgspec checks and converts by it, errors and docs/settings.md put it into
+words (`allowed`), and the command line completes it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, fields, replace
+from functools import cache
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    Literal,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
+
+import msgspec
+from msgspec import Meta
+
+from hacs_crawler.exceptions import ConfigError
+
+if TYPE_CHECKING:  # only a crawl needs Scrapy
+    from scrapy.settings import BaseSettings
+
+T = TypeVar("T")
+Count = Annotated[int, Meta(ge=1)]
+Share = Annotated[float, Meta(ge=0, le=1)]
+Text = Annotated[str, Meta(min_length=1)]
+
+
+class NotAllowedError(ValueError):
+    """A value is wrong; the message says what is allowed instead."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What a field is read from, and what docs/settings.md says of it, in Markdown.
+
+    `read` makes the field's value of a given one where a type cannot tell what is allowed; it raises
+    ValueError that says what is, or ConfigError. `default` and `kind` are of the setting where the field
+    has another default, or a wider type. `field`, its name, is for `declared` to fill in.
+    """
+
+    name: str
+    text: str
+    read: Callable[[Any], Any] | None = None
+    default: Any = msgspec.UNSET
+    field: str = ""
+    kind: Any = None
+
+    @property
+    def allowed(self) -> str:
+        """What is allowed, in words; "" where `text` has to say it."""
+        return "" if self.read is not None else allowed(self.kind)
+
+    def value(self, settings: BaseSettings) -> Any:
+        """Return the field's value; raises ConfigError with setting, value, and what is allowed."""
+        given = settings.get(self.name, self.default)
+        if self.default is None and given in (None, ""):
+            return None
+        try:
+            return converted(given, self.kind) if self.read is None else self.read(given)
+        except NotAllowedError as error:
+            raise ConfigError(f"{self.name} = {_shown(given)}: allowed is {error}") from error
+
+
+@cache
+def declared(group: type) -> tuple[Setting, ...]:
+    """Return the settings that a dataclass declares, in the order of its fields."""
+    hints = get_type_hints(group, include_extras=True)
+    return tuple(
+        replace(
+            setting,
+            default=field.default if setting.default is msgspec.UNSET else setting.default,
+            field=field.name,
+            kind=setting.kind or hints[field.name],
+        )
+        for field in fields(group)
+        for setting in getattr(hints[field.name], "__metadata__", ())
+        if isinstance(setting, Setting)
+    )
+
+
+def read_group(group: type[T], settings: BaseSettings, **others: Any) -> T:
+    """Return a dataclass with its settings read, and its other fields as given."""
+    return group(**{one.field: one.value(settings) for one in declared(group)}, **others)  # type: ignore[arg-type]
+
+
+def converted(given: Any, kind: Any) -> Any:
+    """Return a value as a type has it; raises NotAllowedError that says what is allowed.
+
+    Texts stand for numbers and switches, as on the command line, and an empty one for None.
+    """
+    candidates = [given]
+    if given == "":
+        candidates = [None, given]
+    elif isinstance(given, str):  # what Python takes for a number, and JSON does not: .5
+        for number in (int, float):
+            with suppress(ValueError):
+                candidates.append(number(given))
+    for candidate in candidates:
+        with suppress(msgspec.ValidationError):
+            return msgspec.convert(candidate, kind, strict=False)
+    raise NotAllowedError(allowed(kind))
+
+
+def converted_object(given: Mapping[str, Any], kind: type[T]) -> T:
+    """Return an object in JSON as a struct; raises NotAllowedError that names the key that is wrong."""
+    try:
+        return msgspec.convert(given, kind, dec_hook=_path)
+    except msgspec.ValidationError as error:
+        key = re.search(r"\$\.(\w+)`$", str(error))
+        if key is None:
+            raise NotAllowedError(f"an object with other keys ({error})") from error
+        hints = {one.encode_name: one.type for one in msgspec.structs.fields(kind)}  # type: ignore[arg-type]
+        raise NotAllowedError(
+            f"as {key[1]} {allowed(hints[key[1]])}, not {given[key[1]]!r}"
+        ) from error
+
+
+def parsed_json(given: Any) -> Any:
+    """Return what a text means that begins as an object in JSON does; raises NotAllowedError."""
+    if isinstance(given, str) and given.lstrip().startswith("{"):
+        try:
+            return msgspec.json.decode(given)
+        except msgspec.DecodeError as error:
+            raise NotAllowedError(f"an object in JSON ({error})") from error
+    return given
+
+
+def patterns(given: Any) -> tuple[re.Pattern[str], ...]:
+    """Return regular expressions, of a list or of a text with commas; raises NotAllowedError."""
+    try:
+        return tuple(
+            map(re.compile, given.split(",") if isinstance(given, str) and given else given or ())
+        )
+    except (re.error, TypeError) as error:
+        raise NotAllowedError(f"regular expressions ({error})") from error
+
+
+def loaded(path: str, what: str) -> Any:
+    """Return the object at a dotted path; raises NotAllowedError that says `what` is allowed."""
+    from scrapy.utils.misc import load_object  # noqa: PLC0415 - only a crawl needs Scrapy
+
+    try:
+        return load_object(path)
+    except (ImportError, NameError, ValueError, TypeError) as error:
+        raise NotAllowedError(f"{what} ({error})") from error
+
+
+def allowed(kind: Any) -> str:
+    """Return in words what a type allows."""
+    origin, arguments = get_origin(kind), get_args(kind)
+    if origin is Annotated:
+        limits = [limit for limit in kind.__metadata__ if isinstance(limit, Meta)]
+        if any(limit.min_length for limit in limits):
+            return "a non-empty text"
+        return " ".join([allowed(arguments[0]), *filter(None, map(_limits, limits))])
+    if origin in {Union, UnionType}:
+        words = [allowed(one) for one in arguments if one is not NoneType]
+        return ", or ".join(words + ["nothing"] * (NoneType in arguments))
+    if origin is Literal:
+        return ", ".join(map(str, arguments))
+    names = {bool: "True or False", int: "a whole number", float: "a number", str: "a text"}
+    return names.get(kind, str(kind))
+
+
+def _path(kind: type, given: object) -> Any:
+    if kind is Path and isinstance(given, str) and given:
+        return Path(given)
+    raise ValueError(given)
+
+
+def _shown(given: object) -> str:
+    """Return a value without what may be the login of a URL."""
+    return re.sub(r"//[^\s'\"]*@", "//", repr(given))
+
+
+def _limits(meta: Meta) -> str:
+    words = (("above", meta.gt), ("of at least", meta.ge), ("and at most", meta.le))
+    return " ".join(f"{word} {limit:.15g}" for word, limit in words if limit is not None)
