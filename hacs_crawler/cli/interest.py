@@ -21,6 +21,7 @@ from hacs_crawler.interest import (
     MODELS,
     Judged,
     LogReader,
+    Views,
     ViewsError,
     check_site,
     day_text,
@@ -30,6 +31,7 @@ from hacs_crawler.interest import (
     views_csv,
     window_of,
 )
+from hacs_crawler.utils.progress import Progress
 from hacs_crawler.utils.text import safe_logger
 from hacs_crawler.utils.times import DAY
 
@@ -71,7 +73,8 @@ def import_logs(
         log = LogReader(base, format_, time.time() + DAY)
         for file in files:
             bad_before = log.bad_lines
-            log.read(read_lines(file))
+            with Progress(file):
+                log.read(read_lines(file))
             if log.bad_lines > bad_before:
                 logger.warning(
                     "%s: %d lines are none of this format, or have a wrong date",
@@ -147,7 +150,9 @@ def seeds(
 
 
 def _judged(path: str, days: int, least: float, model: str) -> Judged:
-    window = window_of(read_views(path), days, least)
+    with Progress(path) as progress:
+        views: Views = read_views(path, lambda rows: progress.update(f"{rows} rows"))
+    window = window_of(views, days, least)
     if window.days < LEAST_DAYS:
         logger.warning(
             "the window has %d days: with fewer than %d a page that is new and one that is news look "
@@ -155,7 +160,12 @@ def _judged(path: str, days: int, least: float, model: str) -> Judged:
             window.days,
             LEAST_DAYS,
         )
-    return judge(window, model)
+    with Progress("fit") as progress:
+
+        def on_pages(done: int, total: int) -> None:
+            progress.update(f"{done} pages", done, total)
+
+        return judge(window, model, on_pages)
 
 
 def _summary(judged: Judged) -> list[str]:

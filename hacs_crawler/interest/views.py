@@ -6,7 +6,7 @@ import csv
 import io
 import math
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from functools import lru_cache
@@ -122,11 +122,12 @@ def window_of(views: Views, days: int, least_views: float) -> Window:
     )
 
 
-def read_views(path: str) -> Views:
+def read_views(path: str, on_rows: Callable[[int], None] = lambda _rows: None) -> Views:
     """Read CSV with the columns page, date and views, gzipped or not; "-" is standard input.
 
-    Dates are 2026-01-31, or all of them 2026-01-31T13; rows of one page and time are added up. Raises
-    ViewsError that names the line, and ArchiveError where the file cannot be read to its end.
+    Dates are 2026-01-31, or all of them 2026-01-31T13; rows of one page and time are added up.
+    `on_rows` is told now and then how many rows there were. Raises ViewsError that names the line, and
+    ArchiveError where the file cannot be read to its end.
     """
     lines = (line.decode("utf-8-sig", "replace") for line in read_lines(path))
     rows = csv.reader(lines)
@@ -137,7 +138,9 @@ def read_views(path: str) -> Views:
     try:
         titles = [title.strip().lower() for title in next(rows, [])]
         columns = [titles.index(name) for name in _COLUMNS]
-        for row in rows:
+        for number, row in enumerate(rows):
+            if number % _ROWS_A_STEP == 0:
+                on_rows(number)
             if not row:
                 continue
             name, day, views_text = (row[column] for column in columns)
