@@ -14,7 +14,12 @@ from scrapy.exceptions import NotConfigured
 from scrapy.http import HtmlResponse, Response
 
 from hacs_crawler.crawl.browser import Browser, NoPageError, RenderingError, UnreachableError
-from hacs_crawler.crawl.meta import mark_to_render, page_url
+from hacs_crawler.crawl.meta import (
+    mark_to_render,
+    page_url,
+    remove_conditions,
+    second_request,
+)
 from hacs_crawler.crawl.observation import is_rendered, readable, rules_for, shown_links
 from hacs_crawler.crawl.render_marks import RenderMarks
 from hacs_crawler.crawl.scrapy_internals import download, is_closing
@@ -24,9 +29,6 @@ from hacs_crawler.rendering import Verdict, shows_more, suspicion_of
 from hacs_crawler.utils.text import safe_logger
 
 logger = safe_logger(__name__)
-
-_CONDITIONS = ("If-None-Match", "If-Modified-Since")
-_OF_THE_FIRST = ("depth", "redirect_", "retry_times", "download_latency", "hacs", "is_start")
 
 
 class RenderingMiddleware:
@@ -106,8 +108,7 @@ class RenderingMiddleware:
             return
         mark_to_render(request)
         request.meta["dont_cache"] = True
-        for name in _CONDITIONS:  # a browser would show a 304 as an empty page
-            request.headers.pop(name, None)
+        remove_conditions(request)  # a browser would show a 304 as an empty page
 
     async def _judge(self, request: Request, response: Response, url: str) -> Response:
         rendered, seconds = is_rendered(response), float(request.meta.get("hacs_seconds", 0.0))
@@ -181,7 +182,7 @@ class RenderingMiddleware:
 
     async def _asked(self, request: Request, *, rendered: bool) -> HtmlResponse | None:
         """Ask for a page once more, and return its answer where that is a page."""
-        again = _again(request)
+        again = second_request(request, request.url)
         if rendered:
             mark_to_render(again)
         try:
@@ -225,14 +226,3 @@ def _is_suspicious(response: Response) -> bool:
         return bool(suspicion_of(readable(response).selector.root))
     except UNREADABLE:
         return False
-
-
-def _again(request: Request) -> Request:
-    meta: dict[str, Any] = {
-        key: value for key, value in request.meta.items() if not key.startswith(_OF_THE_FIRST)
-    }
-    meta |= {"hacs": False, "dont_cache": True, "dont_merge_cookies": True}
-    again = request.replace(callback=None, errback=None, cookies=None, dont_filter=True, meta=meta)
-    for name in _CONDITIONS:
-        again.headers.pop(name, None)
-    return again

@@ -11,7 +11,7 @@ from typing import Any
 from scrapy import signals
 from scrapy.crawler import Crawler
 
-from hacs_crawler.crawl import session
+from hacs_crawler.crawl import run_context, session
 from hacs_crawler.state import redis as redis_store
 from hacs_crawler.state.database import Recorded, State
 from hacs_crawler.state.sqlite import SQLiteStore
@@ -48,7 +48,7 @@ class KillAt:
         session.Session._note_recorded = noting  # type: ignore[method-assign]
 
     def _at_opening(self) -> None:
-        _replace(session, "open_state", _after(session.open_state, 1))
+        _replace(run_context, "open_state", _after(run_context.open_state, 1))
 
     def _at_ranking(self) -> None:
         _replace(State, "rows", _after(State.rows, 1))

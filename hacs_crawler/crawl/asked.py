@@ -171,6 +171,8 @@ class AskedPages:
 
     def __init__(self, spider: Spider) -> None:
         self._spider = spider
+        self.spider_name: str = spider.name
+        """By which it is kept how pages were asked for."""
         self._under_way: dict[int, Asked] = {}
         self._waiting: dict[int, Asked] = {}
         self._callbacks: set[str] = set()
@@ -205,13 +207,13 @@ class AskedPages:
                 "%d pages cannot be visited again by themselves: their callback is no public method of "
                 "the spider %s, or their cb_kwargs hold what JSON cannot (docs/every-page.md)",
                 len(self._not_kept),
-                self._spider.name,
+                self.spider_name,
             )
 
     def take(self) -> Callable[[State], None]:
         """Return a function that writes what was gathered into the state; forget it."""
         waiting, self._waiting = self._waiting, {}
-        callbacks, name = set(self._callbacks), self._spider.name
+        callbacks, name = set(self._callbacks), self.spider_name
         return lambda state: _write(state, name, waiting, callbacks)
 
 

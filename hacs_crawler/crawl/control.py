@@ -17,7 +17,7 @@ from scrapy.http import HtmlResponse, Response
 from scrapy.utils.defer import maybe_deferred_to_future
 
 from hacs_crawler.crawl.loop import begin, sleep
-from hacs_crawler.crawl.meta import is_to_be_rendered, mark_to_render
+from hacs_crawler.crawl.meta import is_to_be_rendered, mark_to_render, second_request
 from hacs_crawler.crawl.observation import observe, readable
 from hacs_crawler.crawl.scrapy_internals import download, is_closing
 from hacs_crawler.crawl.session import Session
@@ -30,8 +30,6 @@ logger = safe_logger(__name__)
 
 PAUSE_SECONDS: Final = 1.0
 """Visits have whole seconds; and what a server makes of its clock differs from one to the next."""
-_CONDITIONS: Final = ("If-None-Match", "If-Modified-Since")
-_OF_THE_FIRST: Final = ("depth", "redirect_", "retry_times", "download_latency", "hacs", "is_start")
 
 
 def is_control(request: Request) -> bool:
@@ -153,18 +151,12 @@ def _counted(response: Response, rules: LinkRules) -> frozenset[str]:
 
 
 def _again(first: Request) -> Request:
-    """Return the request for a page once more, as it was before any redirect."""
-    meta: dict[str, Any] = {
-        key: value for key, value in first.meta.items() if not key.startswith(_OF_THE_FIRST)
-    }
-    # Cookies that the first answer set would have the server show again what it showed then.
-    meta |= {"hacs": False, "hacs_control": True, "dont_cache": True, "dont_merge_cookies": True}
-    urls = first.meta.get("redirect_urls") or [first.url]
-    again = first.replace(
-        url=urls[0], callback=None, errback=None, cookies=None, dont_filter=True, meta=meta
-    )
-    for name in _CONDITIONS:
-        again.headers.pop(name, None)
+    """Return the request for a page once more, as it was before any redirect.
+
+    Cookies that the first answer set would have the server show again what it showed then.
+    """
+    url = (first.meta.get("redirect_urls") or [first.url])[0]
+    again = second_request(first, url, hacs_control=True)
     if is_to_be_rendered(first):
         mark_to_render(again)
     return again

@@ -160,11 +160,11 @@ class HeldSeeds:
 
     async def _leads_on(self, page_ids: list[int]) -> NDArray[np.bool_] | None:
         """Return which pages only lead on to others, None where that does not count."""
-        config, spider = self._config, self._session.spider_name
-        if self._session.asked is None or not config.ranking.threshold:
+        recipes = self._session.asked
+        if recipes is None or not self._config.ranking.threshold:
             return None
         try:
-            asked = await self._session.pages.patiently(read_asked, spider, page_ids)
+            asked = await self._session.pages.patiently(read_asked, recipes.spider_name, page_ids)
         except StateError as error:
             self._session.fail(str(error))
             return None

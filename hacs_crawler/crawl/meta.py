@@ -37,6 +37,8 @@ _OF_ITS_OWN: Final = (
     "hacs_needs_browser",
 )
 """What a request whose meta was copied from another one's does not keep."""
+_OF_THE_FIRST: Final = ("depth", "redirect_", "retry_times", "download_latency", "hacs", "is_start")
+"""What begins so is of a request as it was sent or answered, and not of another one for its page."""
 
 
 def page_url(request: Request) -> str | None:
@@ -147,6 +149,26 @@ def take_put_back_mark(request: Request) -> bool:
 def mark_to_render(request: Request) -> None:
     """Have a request go through a browser; one for another URL that its meta is copied to does not."""
     request.meta["hacs_render"] = request.url
+
+
+def second_request(first: Request, url: str, **meta: Any) -> Request:
+    """Return a request for the page of another one, which no callback sees and no cache answers.
+
+    It has no cookies of its own and no conditions: it is to show what anybody would be shown.
+    """
+    kept = {key: value for key, value in first.meta.items() if not key.startswith(_OF_THE_FIRST)}
+    marks = {"hacs": False, "dont_cache": True, "dont_merge_cookies": True, **meta}
+    second = first.replace(
+        url=url, callback=None, errback=None, cookies=None, dont_filter=True, meta=kept | marks
+    )
+    remove_conditions(second)
+    return second
+
+
+def remove_conditions(request: Request) -> None:
+    """Have a request answered with the page, whether it has changed or not."""
+    for name in ("If-None-Match", "If-Modified-Since"):
+        request.headers.pop(name, None)
 
 
 def is_to_be_rendered(request: Request) -> bool:

@@ -161,7 +161,7 @@ class PageCache:
         claim.prediction = claim.prediction or prediction
         if not is_again or not claim.number:
             claim.number += 1
-        if page_id in self._pages or self._is_pending(page_id):
+        if page_id in self._pages or self.is_pending(url):
             return
         self._wanted.append(page_id)
         self._wanted_sites.add(menu_id(url))
@@ -171,19 +171,20 @@ class PageCache:
 
     def is_pending(self, url: str) -> bool:
         """Whether the page is still to be read."""
-        return self._is_pending(page_id_of(url))
+        page_id = page_id_of(url)
+        return page_id in self._reading or page_id in self._wanted
 
     async def ready(self, url: str) -> None:
         """Return when the page has been read, or could not be."""
-        page_id = page_id_of(url)
-        while self._is_pending(page_id):
+        while self.is_pending(url):
             reader: Deferred[None] = Deferred()
             self._readers.append(reader)
             await maybe_deferred_to_future(reader)
 
     def look(self, url: str) -> Page | None:
         """Return the page if it has been read, with the visits that wait to be written."""
-        return self._look(page_id_of(url))
+        page_id = page_id_of(url)
+        return self._latest.get(page_id) or self._pages.get(page_id)
 
     def record(self, visit: Visit) -> Recorded:
         """Take a visit, which ends one claim on its page, and return what it brought.
@@ -191,9 +192,9 @@ class PageCache:
         Where the page could not be read that is told from this visit alone, and `is_known` is False.
         """
         page_id = page_id_of(visit.url)
-        found = self._look(page_id)
+        found = self.look(visit.url)
         is_known = found is not None or page_id in self._pages
-        self._drop(page_id)
+        self.drop(visit.url)
         before = found or Page(visit.url)
         recorded = merged(before, copy_of(before), visit, is_known=is_known)
         if is_known:
@@ -206,7 +207,13 @@ class PageCache:
 
     def drop(self, url: str) -> None:
         """Give up one claim on a page: its response will not be recorded."""
-        self._drop(page_id_of(url))
+        page_id = page_id_of(url)
+        claim = self._claims.get(page_id)
+        if claim is not None:
+            claim.number -= 1
+        if claim is None or claim.number <= 0:
+            self._claims.pop(page_id, None)
+            self._pages.pop(page_id, None)
 
     def unfinished(self) -> list[Claim]:
         """Return the pages that are still claimed; give all claims up.
@@ -247,20 +254,6 @@ class PageCache:
         self._give_up(self._waiting)
         self._waiting = []
         self._is_closed = True
-
-    def _is_pending(self, page_id: int) -> bool:
-        return page_id in self._reading or page_id in self._wanted
-
-    def _look(self, page_id: int) -> Page | None:
-        return self._latest.get(page_id) or self._pages.get(page_id)
-
-    def _drop(self, page_id: int) -> None:
-        claim = self._claims.get(page_id)
-        if claim is not None:
-            claim.number -= 1
-        if claim is None or claim.number <= 0:
-            self._claims.pop(page_id, None)
-            self._pages.pop(page_id, None)
 
     def _read(self) -> None:
         self._is_read_timed = False
@@ -352,11 +345,10 @@ class PageCache:
         self._settled += len(written)
         self.lost += len(written) - len(recorded)
         self._on_recorded(recorded)
-        if self._waiting:
-            if len(self._waiting) >= self._count:
-                self._flush()
-            else:
-                self._cancel_timer = call_later(self._seconds, self._flush)
+        if len(self._waiting) >= self._count:
+            self._flush()
+        elif self._waiting:
+            self._cancel_timer = call_later(self._seconds, self._flush)
 
     def _fail_to_write(self, failure: Failure) -> None:
         error = failure.value

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from scrapy import Request, Spider, signals
 from scrapy.crawler import Crawler
@@ -22,6 +22,7 @@ from hacs_crawler.crawl.instant import InstantTier
 from hacs_crawler.crawl.loop import Worker, begin, shutdown_waits
 from hacs_crawler.crawl.meta import page_url, prediction_of, release_claim
 from hacs_crawler.crawl.page_cache import PageCache
+from hacs_crawler.crawl.run_context import RunContext, learn_from_run, opened, run_context
 from hacs_crawler.crawl.scrapy_internals import mark_as_failed
 from hacs_crawler.crawl.signals import SignalSources
 from hacs_crawler.crawl.start_watch import StartWatch
@@ -29,25 +30,17 @@ from hacs_crawler.crawl.stats import CrawlStats
 from hacs_crawler.crawl.validators import Validators
 from hacs_crawler.exceptions import ConfigError, StateError, StateUnavailableError
 from hacs_crawler.links import LinkRules, Varying, host_of
-from hacs_crawler.ranking.calibration import Drift, drift_of
 from hacs_crawler.ranking.candidates import Correct
-from hacs_crawler.ranking.controls import Allowance, keep_allowance, read_allowance
-from hacs_crawler.ranking.finalists import correction_of
-from hacs_crawler.ranking.instant import read_tier, with_hubs
+from hacs_crawler.ranking.controls import Allowance
 from hacs_crawler.ranking.options import RankingOptions
-from hacs_crawler.rendering import Costs, read_costs
+from hacs_crawler.rendering import Costs
 from hacs_crawler.state import (
     Label,
     News,
     Prediction,
     Recorded,
-    Run,
     State,
     Visit,
-    follow_prior,
-    open_state,
-    read_varying,
-    refit_signals,
 )
 from hacs_crawler.utils.text import counted, safe_logger
 from hacs_crawler.utils.times import MAX_SECOND
@@ -60,18 +53,6 @@ FLUSH_SECONDS = 2.0
 """The longest that a visit waits to be written while the state can be reached."""
 BUFFER_VISITS = 10_000
 """How many visits wait in memory while it cannot; beyond them the oldest are given up."""
-PROGRESS_SECONDS = 10.0
-MANY_PAGES = 20_000  # take some seconds to be estimated anew
-
-
-class Kept(NamedTuple):
-    """What a state keeps for a run beside its pages."""
-
-    correct: Correct | None
-    allowance: Allowance
-    varying: dict[str, Varying]
-    ranking: RankingOptions
-    costs: Costs | None
 
 
 class Ranker(Protocol):
@@ -91,9 +72,6 @@ class Ranker(Protocol):
 
     def begin_round(self) -> None:
         """Let seeds be ranked that were ranked before."""
-
-    def enqueue_request(self, request: Request) -> bool:
-        """Take a request."""
 
     async def make_room(self) -> None:
         """Return when few ranked seeds wait, or the crawl has failed."""
@@ -193,12 +171,6 @@ class Session:
         return self._pages is not None and self.failure is None
 
     @property
-    def spider_name(self) -> str:
-        """The name of the spider, by which it is kept how pages were asked for."""
-        spider = self._crawler.spider
-        return "" if spider is None else spider.name
-
-    @property
     def waiting_visits(self) -> int:
         """How many visits wait in memory to be written."""
         return self._pages.waiting if self._pages is not None else 0
@@ -245,7 +217,7 @@ class Session:
             return
         self.labels = config.ranking.labels(config.estimation)
         try:
-            state, kept = await maybe_deferred_to_future(self._worker.run(_open_state, config))
+            state, context = await maybe_deferred_to_future(self._worker.run(opened, config))
         except (ConfigError, StateError) as error:
             self.fail(str(error))
             return
@@ -253,7 +225,7 @@ class Session:
             self.fail(f"cannot open the state: {type(error).__name__}: {error}")
             return
         self._state = state
-        self._use(kept)
+        self._use(context)
         if config.remembers_requests and self._crawler.spider is not None:
             self.asked = AskedPages(self._crawler.spider)
         self._pages = PageCache(
@@ -279,12 +251,13 @@ class Session:
         rules = self.config.link_rules
         return rules if varying is None else replace(rules, varying=varying)
 
-    def _use(self, kept: Kept) -> None:
-        self.correct, self.allowance, self.varying, self._ranking, self.costs = kept
+    def _use(self, context: RunContext) -> None:
+        self.correct, self.allowance, self.varying, self._ranking, self.costs = context
 
     async def end_round(self) -> None:
         """Have everything written, and say in a sentence what the round did."""
-        await self.give_up()
+        self._note_unfinished()
+        await self.pages.settle()
         await self._look_back()
         if self.failure is None:
             self.log_summary()
@@ -293,7 +266,7 @@ class Session:
         """Read what is to be known for ranking anew, and count what is found from now on."""
         assert self.config is not None  # noqa: S101 - the session is open
         try:
-            self._use(await self.pages.patiently(_renewed, self.config))
+            self._use(await self.pages.patiently(run_context, self.config))
         except ConfigError as error:
             logger.warning("%s; the round goes by what was read before", error)
         except StateError as error:
@@ -306,11 +279,6 @@ class Session:
             self.sources.begin_round()
         self.aliases = Aliases()  # what was shown in the last round is asked for again in this one
         self.stats.begin_round()
-
-    async def give_up(self) -> None:
-        """Record that requests which ended without a word told nothing, and have it written."""
-        self._note_unfinished()
-        await self.pages.settle()
 
     async def close(self, spider: Spider, reason: str) -> None:
         """Write what waits, refit the prior, and say in a sentence what the crawl did."""
@@ -382,24 +350,17 @@ class Session:
         self.pages.record(visit)
 
     async def _look_back(self, is_asked_to_end: Callable[[], bool] = lambda: False) -> None:
-        """Fit the prior anew, bound the record of outcomes, and say whether predictions have drifted."""
-        config = self.config
-        if not self.stats.recorded or config is None:
+        """Have the state learn from the run; that it cannot is no failure of the crawl."""
+        if not self.stats.recorded or self.config is None:
             return
         try:
-            run = await self.pages.once(follow_prior, _log_progress(), is_asked_to_end)
-            if run is not None and is_asked_to_end():
-                pages = counted(run.pages, "page")
-                logger.info("%s estimated again; the next crawl goes on from there", pages)
-            elif run is not None and run.changed:
-                pages = counted(run.pages, "page")
-                logger.info("%s estimated again: the prior or its use has changed", pages)
-            await self.pages.once(keep_allowance, self.allowance)
-            await self.pages.once(lambda state: refit_signals(state.store))
-            if self.stats.predicted:
-                drift = await self.pages.once(_bound_and_judge, config)
-                if drift is not None:
-                    logger.warning("p is off: %s", drift)
+            await self.pages.once(
+                learn_from_run,
+                self.config,
+                self.allowance,
+                is_asked_to_end,
+                is_judged=bool(self.stats.predicted),
+            )
         except StateError as error:
             self._note_state_error(error)
             logger.warning("The prior was not fitted anew, or not all pages follow it: %s", error)
@@ -435,56 +396,3 @@ class Session:
 
     def _report_failure(self) -> None:
         mark_as_failed(self._crawler)
-
-
-def _log_progress() -> Callable[[Run, int], None]:
-    """Return what logs every now and then how far the pages are estimated anew."""
-    next_at = 0.0
-
-    def log(run: Run, total: int) -> None:
-        nonlocal next_at
-        if time.monotonic() < next_at or total < MANY_PAGES:
-            return
-        next_at = time.monotonic() + PROGRESS_SECONDS
-        logger.info(
-            "Estimating pages anew with the prior fitted to them: %d of %d (Ctrl-C ends it; the next "
-            "crawl goes on from there)",
-            run.pages,
-            total,
-        )
-
-    return log
-
-
-def _open_state(config: Config) -> tuple[State, Kept]:
-    """Return the open state, and what it keeps for this run."""
-    state = open_state(*config.state_arguments)
-    try:
-        if config.ranking.instant is not None:
-            read_tier(config.ranking.instant)  # before a request goes out it is said what is wrong
-        for label in config.ranking.labels(config.estimation):
-            state.keep_label(label)
-        return state, _renewed(state, config)
-    except BaseException:
-        state.close()
-        raise
-
-
-def _renewed(state: State, config: Config) -> Kept:
-    """Read anew what the state keeps for a run, and its prior."""
-    state.read_prior()
-    options = with_hubs(config.ranking, state, config.clock())
-    return Kept(
-        correction_of(state, options),
-        read_allowance(state, options.budget, options.control_share),
-        read_varying(state),
-        options,
-        read_costs(state) if options.uses_cost else None,
-    )
-
-
-def _bound_and_judge(state: State, config: Config) -> Drift | None:
-    outcomes = state.bound_outcomes()
-    options = config.ranking
-    model = options.model(state.estimation)
-    return drift_of(state, model, outcomes, is_corrected=options.calibration)

@@ -16,7 +16,7 @@ from scrapy.exceptions import CloseSpider
 from scrapy.utils.defer import maybe_deferred_to_future
 
 from crawl_support import new_crawler, run, settled
-from hacs_crawler.crawl import session as session_module
+from hacs_crawler.crawl import run_context
 from hacs_crawler.crawl.session import CLOSE_REASON, Session
 from hacs_crawler.exceptions import StateError, StateUnavailableError
 from hacs_crawler.links import page_id_of
@@ -52,13 +52,13 @@ def session(new_session: New) -> Session:
 def opened(monkeypatch: pytest.MonkeyPatch) -> list[State]:
     """The states that were opened."""
     states: list[State] = []
-    open_state = session_module.open_state
+    open_state = run_context.open_state
 
     def noted(*arguments: Any) -> State:
         states.append(open_state(*arguments))
         return states[-1]
 
-    monkeypatch.setattr(session_module, "open_state", noted)
+    monkeypatch.setattr(run_context, "open_state", noted)
     return states
 
 
@@ -248,7 +248,7 @@ def test_a_state_that_cannot_be_opened_is_a_failure_and_not_tried_again(
         tries.append(arguments)
         raise error
 
-    monkeypatch.setattr(session_module, "open_state", refuse)
+    monkeypatch.setattr(run_context, "open_state", refuse)
 
     async def scenario() -> None:
         await session.open()
@@ -267,7 +267,7 @@ def test_a_state_that_cannot_be_used_once_it_is_open_is_closed_again(
     def refuse(*_: object) -> None:
         raise StateError("the correction is damaged")
 
-    monkeypatch.setattr(session_module, "correction_of", refuse)
+    monkeypatch.setattr(run_context, "correction_of", refuse)
     run(session.open())
     assert session.failure == "the correction is damaged"
     assert is_closed(opened[0])

@@ -13,8 +13,8 @@ from textwrap import dedent
 import pytest
 
 import forks
+from hacs_crawler.crawl.run_context import MANY_PAGES
 from hacs_crawler.crawl.scheduler import MOST_WAITING
-from hacs_crawler.crawl.session import MANY_PAGES
 from hacs_crawler.state.page import Visit
 from hacs_crawler.utils.times import DAY
 from integration_support import QUICK, Crawl, Project, finish, read_until
@@ -172,6 +172,37 @@ def test_a_start_that_never_ends_gets_on(spider: Callable[[str], Spider], site: 
     crawl = spider(code).run()
     assert "closespider_pagecount" in crawl.log
     assert len(site.visited()) >= 6
+
+
+@pytest.mark.parametrize("budget", [None, 4])
+@pytest.mark.parametrize("names", [("s/", "s/index.html"), ("Item/A", "item/a")])
+def test_two_start_urls_are_asked_for_and_called_back_in_each_run(
+    names: tuple[str, str], budget: int | None, spider: Callable[[str], Spider], site: Site
+) -> None:
+    """The first two are one page to HACS, the others differ in case only."""
+    code = f"""
+        import scrapy
+
+        class Two(scrapy.Spider):
+            name = "two"
+
+            def __init__(self, site, **kwargs):
+                super().__init__(**kwargs)
+                self.start_urls = [f"{{site}}/{{name}}" for name in {names}]
+
+            def parse(self, response):
+                self.logger.info("parsed %s", response.url)
+    """
+    for name in names:
+        site.set(f"/{name}", "/x")
+    two = spider(code)
+    for run in range(3):
+        site.set(f"/{names[0]}", "/x", f"/new-{run}")
+        crawl = two.run(HACS_BUDGET=budget or "")
+        assert crawl.exit_status == 0
+        assert sorted(site.visited()) == sorted(f"/{name}" for name in names)
+        assert [crawl.log.count(f"parsed {site.url}/{name}\n") for name in names] == [1, 1]
+        assert crawl.stat("hacs/visits") == 2
 
 
 def test_a_request_may_opt_out_or_name_its_page(
