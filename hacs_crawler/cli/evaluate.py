@@ -35,11 +35,8 @@ from hacs_crawler.evaluation.localized_tables import (
     localized_text,
 )
 from hacs_crawler.evaluation.paper import Evaluation, choose_period, day_name, evaluate
-from hacs_crawler.evaluation.report import check_jinja, report
 from hacs_crawler.evaluation.tables import (
     as_json,
-    ordering_csv,
-    selection_csv,
     selection_rows,
     table_text,
 )
@@ -97,15 +94,10 @@ def evaluate_command(  # noqa: PLR0913, PLR0917 - one for each option
         str | None,
         typer.Option(help="of a state: what bounds websites: links, or path (the paper)"),
     ] = None,
-    output: Annotated[
-        Path | None, typer.Option(help="a folder for tables (CSV) and figures (SVG, PNG)")
-    ] = None,
+    output: Annotated[Path | None, typer.Option(help="a folder for the figures (SVG, PNG)")] = None,
     json_: Annotated[Path | None, typer.Option("--json", help="a file for all numbers")] = None,
     csv: Csv = None,
     parquet: Parquet = None,
-    report_: Annotated[
-        Path | None, typer.Option("--report", help="a file for all as one HTML page")
-    ] = None,
     synthetic_pages: Annotated[
         int | None,
         typer.Option(help=f"singh, without files: so many  [default: {SYNTHETIC_PAGES}]", min=1),
@@ -138,7 +130,7 @@ def evaluate_command(  # noqa: PLR0913, PLR0917 - one for each option
         if dask is not None:
             check_cluster(dask)
         if paper is Paper.INSTANT:
-            given = pages, updates, captures, since, until, seeds, output, report_, settings
+            given = pages, updates, captures, since, until, seeds, output, settings
             if closed or any(one is not None for one in given):
                 raise HacsError(
                     "--paper instant takes --dask, --json, --csv and --parquet, and no other option"
@@ -146,7 +138,7 @@ def evaluate_command(  # noqa: PLR0913, PLR0917 - one for each option
             _instant(json_, csv, parquet, width, dask)
             return
         if paper is Paper.SINGH:
-            others = since, until, seeds, output, report_, settings
+            others = since, until, seeds, output, settings
             if closed or any(one is not None for one in others):
                 raise HacsError(
                     "--paper singh takes --pages, --updates, --captures, --synthetic-pages, "
@@ -162,7 +154,7 @@ def evaluate_command(  # noqa: PLR0913, PLR0917 - one for each option
         if (synthetic_pages, threshold_days, seed) != (None, None, None):
             raise HacsError("--synthetic-pages, --threshold-days and --seed go with --paper singh")
         bounds = _day(since, "since"), _day(until, "until")
-        _check_outputs(output, report_)
+        _check_output(output)
         if pages or updates or captures:
             if seeds is not None or depth is not None or settings:
                 raise HacsError("--seeds, --depth and --set are about a state, and files are given")
@@ -170,7 +162,7 @@ def evaluate_command(  # noqa: PLR0913, PLR0917 - one for each option
         else:
             levels = _from_state(settings, seeds, _deepest(depth or "links"))
         result = _evaluated(levels, bounds, dask, is_closed=closed)
-        _write(result, output, json_, report_)
+        _write(result, output, json_)
         _tell(list(selection_rows(result)), table_text(result, width), csv, parquet)
 
 
@@ -184,12 +176,10 @@ def _deepest(depth: str) -> int | None:
     return _DEEPEST[depth]
 
 
-def _check_outputs(output: Path | None, report_: Path | None) -> None:
-    """Raise HacsError where something that is asked for cannot be made, before the work is done."""
-    if output is not None or report_ is not None:
+def _check_output(output: Path | None) -> None:
+    """Raise HacsError where figures cannot be drawn, before the work is done."""
+    if output is not None:
         check_matplotlib()
-    if report_ is not None:
-        check_jinja()
 
 
 def _from_files(
@@ -239,20 +229,14 @@ def _evaluated(
         )
 
 
-def _write(
-    result: Evaluation, output: Path | None, json_: Path | None, report_: Path | None
-) -> None:
+def _write(result: Evaluation, output: Path | None, json_: Path | None) -> None:
     """Write what is asked for; each file is whole or not there."""
     if json_ is not None:
         _write_json(json_, as_json(result))
     if output is not None:
-        _replace(output / "table-1.csv", selection_csv(result).encode())
-        _replace(output / "figure-11.csv", ordering_csv(result).encode())
         for plot in plots(result):
             for kind in ("svg", "png"):
                 _replace(output / f"{plot.name}.{kind}", plot.render(kind))
-    if report_ is not None:
-        _replace(report_, report(result).encode())
 
 
 def _localized(

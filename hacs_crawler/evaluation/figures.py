@@ -56,16 +56,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Plot:
-    """A figure to be drawn: `name` is fit for a file, `text` says what it shows."""
+    """A figure to be drawn; `name` is fit for a file."""
 
     name: str
-    level: str
-    title: str
-    text: str
     height_inches: float
     draw: Callable[[Figure], None]
 
-    def render(self, kind: str, *, transparent: bool = False) -> bytes:
+    def render(self, kind: str) -> bytes:
         """Return the figure as "svg" or "png"."""
         import matplotlib as mpl  # noqa: PLC0415 - an extra
         from matplotlib.figure import Figure  # noqa: PLC0415 - an extra
@@ -75,7 +72,7 @@ class Plot:
             self.draw(figure)
             out = io.BytesIO()
             metadata = {"Date": None} if kind == "svg" else {}
-            figure.savefig(out, format=kind, dpi=160, transparent=transparent, metadata=metadata)
+            figure.savefig(out, format=kind, dpi=160, metadata=metadata)
         return out.getvalue()
 
 
@@ -135,14 +132,7 @@ def by_theta(level: str, result: LevelResult) -> Plot:
         add_legend(figure, rows[0])
         rows[-1].set_xlabel("threshold θ on p")
 
-    return Plot(
-        f"evaluation-1-theta-{level}",
-        level,
-        "F1 by threshold (Evaluation 1)",
-        "HACS as lines, Random with as many pages dotted. At θ = 0 both are Brute Force.",
-        6.2,
-        draw,
-    )
+    return Plot(f"evaluation-1-theta-{level}", 6.2, draw)
 
 
 def by_window(level: str, result: LevelResult) -> Plot:
@@ -164,14 +154,7 @@ def by_window(level: str, result: LevelResult) -> Plot:
         add_legend(figure, panels[0])
         _week_ticks(panels[-1], [row.window_weeks for row in rows])
 
-    return Plot(
-        f"evaluation-1-window-{level}",
-        level,
-        "F1 at the best threshold (Evaluation 1)",
-        "By the weeks of captures that rates are estimated from.",
-        6.2,
-        draw,
-    )
+    return Plot(f"evaluation-1-window-{level}", 6.2, draw)
 
 
 def ordering(level: str, result: LevelResult) -> Plot:
@@ -189,14 +172,7 @@ def ordering(level: str, result: LevelResult) -> Plot:
         _week_ticks(axes, weeks)
         add_legend(figure, axes)
 
-    return Plot(
-        f"figure-11-ordering-{level}",
-        level,
-        "Weighted P@K (Figure 11)",
-        "How well each order agrees with the order in which pages were updated after t.",
-        3.0,
-        draw,
-    )
+    return Plot(f"figure-11-ordering-{level}", 3.0, draw)
 
 
 def _week_ticks(axes: Axes, weeks: list[int]) -> None:
@@ -225,14 +201,7 @@ def captures(level: str, result: LevelResult) -> Plot:
         axes.set_ylabel("number in a month")
         add_legend(figure, axes)
 
-    return Plot(
-        f"figure-3-captures-{level}",
-        level,
-        "Captures over time (Figure 3)",
-        "How many captures there are in each month, and of how many units.",
-        2.8,
-        draw,
-    )
+    return Plot(f"figure-3-captures-{level}", 2.8, draw)
 
 
 def rates(level: str, result: LevelResult) -> Plot:
@@ -248,6 +217,7 @@ def rates(level: str, result: LevelResult) -> Plot:
         days = description.mean_days
         edges = np.geomspace(days.min() * 0.99, days.max() * 1.01, 21)
         axes.hist(days, edges.tolist(), color=SERIES[0])
+        axes.set_title(f"{days.size} with an update, {description.quiet} without", loc="left")
         axes.axvline(median, color=SERIES[1], label=f"median {median:.0f} days")
         axes.set_xscale("log")
         plain_numbers(axes, "x")
@@ -255,17 +225,7 @@ def rates(level: str, result: LevelResult) -> Plot:
         axes.set_ylabel(TITLES[level].lower())
         add_legend(figure, axes)
 
-    shown = (
-        f"{description.mean_days.size} with an update; {description.quiet} without are left out."
-    )
-    return Plot(
-        f"figure-4-rates-{level}",
-        level,
-        "Mean update interval 1/λ (Figure 4)",
-        f"The distribution over {TITLES[level].lower()}: {shown}",
-        2.8,
-        draw,
-    )
+    return Plot(f"figure-4-rates-{level}", 2.8, draw)
 
 
 def medians(level: str, result: LevelResult) -> Plot:
@@ -279,6 +239,8 @@ def medians(level: str, result: LevelResult) -> Plot:
         if not known.size:
             say_nothing(axes)
             return
+        if correlation is not None:
+            axes.set_title(f"rank correlation {correlation:.2f}", loc="left")
         places = known[evenly(known.size)]
         x, y = description.median_days[places], description.mean_days[places]
         ends = [min(x.min(), y.min()), max(x.max(), y.max())]
@@ -301,15 +263,7 @@ def medians(level: str, result: LevelResult) -> Plot:
         axes.set_ylabel("1/λ, days")
         add_legend(figure, axes)
 
-    return Plot(
-        f"figure-5-medians-{level}",
-        level,
-        "1/λ against the median interval (Figure 5)",
-        f"{known.size} {TITLES[level].lower()} with two interpolated updates or more"
-        + ("." if correlation is None else f"; rank correlation {correlation:.2f}."),
-        3.4,
-        draw,
-    )
+    return Plot(f"figure-5-medians-{level}", 3.4, draw)
 
 
 def _rank_correlation(description: Description, known: IndexArray) -> float | None:
@@ -333,15 +287,7 @@ def poisson(level: str, result: LevelResult) -> Plot:
         add_legend(figure, rows[0])
         rows[-1].set_xlabel("days between interpolated updates (last bar: or more)")
 
-    return Plot(
-        f"figure-6-poisson-{level}",
-        level,
-        "Are updates a Poisson process? (Figure 6)",
-        f"Intervals between updates of {TITLES[level].lower()} whose 1/λ is in a bin, against the "
-        "exponential distribution with each one's λ.",
-        5.6,
-        draw,
-    )
+    return Plot(f"figure-6-poisson-{level}", 5.6, draw)
 
 
 def _draw_check(axes: Axes, check: PoissonCheck, units: str) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Final
@@ -212,35 +210,6 @@ def shown(value: float | None, digits: int) -> str:
 def selection_rows(result: Evaluation) -> Iterator[dict[str, Any]]:
     """Yield the rows of Table I of all levels; None is undefined."""
     return (asdict(row) for level, one in result.levels.items() for row in table_rows(level, one))
-
-
-def selection_csv(result: Evaluation) -> str:
-    """Return Table I as CSV; a value that is undefined is empty."""
-    names = [field.name for field in fields(Row)]
-    return _csv(names, (list(row.values()) for row in selection_rows(result)))
-
-
-def ordering_csv(result: Evaluation) -> str:
-    """Return Figure 11 as CSV."""
-    rows = (
-        [level, weeks, order.moments, name, order.mean(name)]
-        for level, one in result.levels.items()
-        for weeks, order in one.orderings.items()
-        for name in ORDERS
-    )
-    return _csv(["level", "window_weeks", "weeks", "order", "weighted_precision"], rows)
-
-
-def _csv(names: Sequence[str], rows: Iterator[list[Any]]) -> str:
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(names)
-    writer.writerows([_cell(value) for value in row] for row in rows)
-    return out.getvalue()
-
-
-def _cell(value: object) -> object:
-    return f"{value:.6g}" if isinstance(value, float) else value
 
 
 def as_json(result: Evaluation) -> dict[str, Any]:

@@ -29,23 +29,17 @@ _PLACE: Final = re.compile(r"\{\{ (\w+) \}\}")
 
 def html(data: Mapping[str, Any]) -> str:
     """Return the page. What is in `data` comes into it as JSON, in which no tag can begin or end."""
-    style, style_hash = style_and_hash()
+    style = _read("report.css")
     script = "\n".join(_read(name) for name in SCRIPTS)
     parts = {
         "style": style,
-        "style_hash": style_hash,
+        "style_hash": _hash(style),
         "script": script,
         "script_hash": _hash(script),
         "unscripted": unscripted(data),
         "data": embedded(data),
     }
     return _PLACE.sub(lambda found: parts[found[1]], _read("report.html"))
-
-
-def style_and_hash(more: str = "") -> tuple[str, str]:
-    """Return the reports' style, with `more` behind it, and its hash for a Content-Security-Policy."""
-    style = _read("report.css") + more
-    return style, _hash(style)
 
 
 def embedded(data: Mapping[str, Any]) -> str:

@@ -51,5 +51,4 @@ def draw_curves(standings: Sequence[Standing], kind: str) -> bytes:
         delay.set_xlabel("visits a day")
         figure.legend(loc="outside lower center", ncols=3)
 
-    plot = Plot("curves", "", "Policies by budget", "", _HEIGHT_INCHES, draw)
-    return plot.render(kind)
+    return Plot("curves", _HEIGHT_INCHES, draw).render(kind)

@@ -9,13 +9,8 @@ import pytest
 
 from accessibility import accessibility_faults
 from browser import Browser, Tab, needs_chromium
-from hacs_crawler.archive.timelines import read_timelines
-from hacs_crawler.evaluation.histories import from_timelines
-from hacs_crawler.evaluation.paper import choose_period, evaluate
-from hacs_crawler.evaluation.report import report
 from hacs_crawler.links.keys import page_id_of
 from hacs_crawler.report.html import html
-from made_timelines import write_timelines
 from report_support import ARMS, NOW, busy_state, config_of, report_data
 
 pytestmark = needs_chromium
@@ -28,13 +23,6 @@ UNKNOWN = "#page=1"
 def overview(folder: Path) -> str:
     config = config_of(experiment=ARMS, budget=90)
     return html(report_data(busy_state(config), config, NOW, 200))
-
-
-def evaluation(folder: Path) -> str:
-    write_timelines(folder)
-    timelines = read_timelines(*(folder / f"{one}.csv" for one in ("pages", "updates", "captures")))
-    levels = from_timelines(timelines)
-    return report(evaluate(levels, choose_period(levels, None, None)[0]))
 
 
 @pytest.fixture(scope="module")
@@ -66,9 +54,8 @@ def shown(browser: Browser, target: Path, fragment: str, look: str) -> Tab:
         (overview, ""),
         (overview, PAGE),
         (overview, UNKNOWN),
-        (evaluation, ""),
     ],
-    ids=["overview", "page", "unknown-page", "evaluation"],
+    ids=["overview", "page", "unknown-page"],
 )
 def test_a_page_breaks_no_rule_of_accessibility(
     browser: Browser,
