@@ -23,7 +23,8 @@ from hacs_crawler.exceptions import ConfigError, StateError
 from hacs_crawler.links import site_of
 from hacs_crawler.ranking.bound import may_be_bounded
 from hacs_crawler.ranking.bounded_parts import Shard, bound_part, finalists_by_bounds
-from hacs_crawler.ranking.finalists import merged, most_of
+from hacs_crawler.ranking.choice import quotas_of
+from hacs_crawler.ranking.finalists import merged
 from hacs_crawler.ranking.instant import with_hubs
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.parts import (
@@ -77,7 +78,7 @@ def distributed_plan(
         Aim(with_hubs(options, state, now), now, limit, number)
         for number, state in enumerate(states)
     ]
-    (most, *_) = most_of(options, limit)
+    most = quotas_of(options)[0].within(limit).budget
     given = [
         (arguments, parts_of(cluster, count), aim)
         for (arguments, _), count, aim in zip(shards, counts, aims, strict=True)

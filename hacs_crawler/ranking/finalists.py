@@ -20,9 +20,9 @@ from hacs_crawler.ranking.candidates import (
     nobody,
     taken,
 )
+from hacs_crawler.ranking.choice import NO_ARM, Arms, contenders, judged, quotas_of, scored
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.policies import Candidates, Floats
-from hacs_crawler.ranking.selection import foremost, scored
 from hacs_crawler.ranking.signals import read_signals
 from hacs_crawler.ranking.site_groups import groups_of
 from hacs_crawler.rendering import Costs, read_costs
@@ -35,7 +35,6 @@ BLOCK_PAGES: Final = 50_000
 _MOST_BLOCKS: Final = 2**16  # their numbers are sorted in linear time
 SHARD_BITS: Final = 48
 """Where the numbers of several states stand in `Finalists.places`; below them is the place in each."""
-_NO_ARM: Final = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +78,7 @@ def finalists_of(
     Where bounds can tell, only pages are ranked that may be among the best, see `_by_bounds`.
     """
     correct = correction_of(state, options)
-    most = most_of(options, limit)[0]
+    most = quotas_of(options)[0].within(limit).budget
     if most and may_be_bounded(options, state, len(rows), most):
         bounds = bounds_of(rows, state, options, now, correct)
         found = _by_bounds(page_ids, bounds, state, options, most)
@@ -98,21 +97,21 @@ def _of_all(  # noqa: PLR0917 - what candidates are made of, and which
     limit: int | None,
 ) -> Finalists:
     """Return the finalists after ranking every page."""
-    judged = _judged(page_ids, rows, state, options, now, correct)
-    best = _best(judged.arms, judged.score, options, limit)
+    scores = _scores(page_ids, rows, state, options, now, correct)
+    best = _best(scores.arms, scores.score, options, limit)
     alone, few = replace(options, siblings=False), np.take(rows, best)
     candidates = candidates_from(
-        page_ids[best], few, now, state.estimation, alone, costs=judged.costs
+        page_ids[best], few, now, state.estimation, alone, costs=scores.costs
     )
     return Finalists(
-        candidates=replace(candidates, p=judged.p[best], raw_p=judged.raw_p[best]),
-        arms=judged.arms[best].astype(np.int64),
-        score=judged.score[best],
+        candidates=replace(candidates, p=scores.p[best], raw_p=scores.raw_p[best]),
+        arms=scores.arms[best].astype(np.int64),
+        score=scores.score[best],
         places=best,
         known=len(rows),
-        waiting=judged.waiting,
-        below_threshold=judged.below_threshold,
-        eligible=_eligible(judged, options),
+        waiting=scores.waiting,
+        below_threshold=scores.below_threshold,
+        eligible=_eligible(scores, options),
     )
 
 
@@ -205,11 +204,6 @@ def correction_of(state: State, options: RankingOptions) -> Correct | None:
     return read_correction(state, options.model(state.estimation)) if options.calibration else None
 
 
-def most_of(options: RankingOptions, limit: int | None) -> list[int | None]:
-    """Return how many of each arm's pages may be chosen by their score; None: all."""
-    return [min(budget or limit, limit) if limit else budget for budget in options.budgets()]
-
-
 def _part(candidates: Candidates, score: Floats, places: Places) -> Finalists:
     """Return finalists of the only arm, without numbers of other pages."""
     return Finalists(
@@ -229,10 +223,10 @@ def _nobody() -> Finalists:
 
 
 @dataclass(slots=True)
-class _Judged:
+class _Scores:
     """What is kept of every page while the best are chosen: arrays with one element a page.
 
-    `arms` are places in the experiment's arms, `_NO_ARM` for a page that is not to be visited.
+    `arms` are places in the experiment's arms, `NO_ARM` for a page that is not to be visited.
     """
 
     arms: NDArray[np.int8]
@@ -244,47 +238,42 @@ class _Judged:
     below_threshold: int = 0
 
 
-def _judged(
+def _scores(
     page_ids: Ids,
     rows: Rows,
     state: State,
     options: RankingOptions,
     now: float,
     correct: Correct | None,
-) -> _Judged:
+) -> _Scores:
     """Score all pages, some whole sites at a time."""
-    estimation, number = state.estimation, len(rows)
+    number = len(rows)
     p = np.empty(number)
     raw_p = p if correct is None else np.empty(number)
     costs = read_costs(state) if options.uses_cost else None
-    judged = _Judged(np.full(number, _NO_ARM, np.int8), p, raw_p, np.empty(number), costs)
-    thresholds = np.array(options.thresholds())
+    found = _Scores(np.empty(number, np.int8), p, raw_p, np.empty(number), costs)
     for block in _blocks(rows["site"], options):
         some = np.take(rows, block)
-        signals = read_signals(state.store, some["site"], options.experiment)
         candidates = candidates_from(
             page_ids[block],
             some,
             now,
-            estimation,
+            state.estimation,
             options,
             correct,
-            signals=signals,
+            signals=read_signals(state.store, some["site"], options.experiment),
             costs=costs,
         )
-        arms = options.experiment.assign(some["site"])
+        arms, score, is_low = judged(candidates, some["site"], options)
         is_waiting = some["not_before"] > now
-        is_low = ~is_waiting & (candidates.p < thresholds[arms])
-        arms[is_waiting | is_low] = _NO_ARM
-        judged.raw_p[block] = candidates.raw_p
-        judged.p[block] = candidates.p
-        judged.arms[block] = arms
-        judged.waiting += int(is_waiting.sum())
-        judged.below_threshold += int(is_low.sum())
-        for number, arm in enumerate(options.experiment.arms):
-            mine = np.flatnonzero(arms == number)
-            judged.score[block[mine]] = scored(arm.policy, taken(candidates, mine))
-    return judged
+        is_low &= ~is_waiting
+        found.raw_p[block] = candidates.raw_p
+        found.p[block] = candidates.p
+        found.arms[block] = np.where(is_waiting | is_low, NO_ARM, arms)
+        found.score[block] = score
+        found.waiting += int(is_waiting.sum())
+        found.below_threshold += int(is_low.sum())
+    return found
 
 
 def _blocks(sites: NDArray[np.integer], options: RankingOptions) -> Iterator[Places]:
@@ -303,23 +292,11 @@ def _blocks(sites: NDArray[np.integer], options: RankingOptions) -> Iterator[Pla
     yield from np.split(order, ends[:-1])
 
 
-def _best(
-    arms: NDArray[np.integer],
-    score: Floats,
-    options: RankingOptions,
-    limit: int | None,
-) -> Places:
+def _best(arms: Arms, score: Floats, options: RankingOptions, limit: int | None) -> Places:
     """Return the places of the pages that may be chosen, ascending."""
-    parts = []
-    for arm, most in enumerate(most_of(options, limit)):
-        places = np.flatnonzero(arms == arm)
-        if most is None or most >= len(places):
-            parts.append(places)
-            continue
-        parts.append(places[foremost(-score[places], most)])
-    return np.unique(np.concatenate(parts))
+    return contenders(arms, score, [quota.within(limit) for quota in quotas_of(options)])
 
 
-def _eligible(judged: _Judged, options: RankingOptions) -> Counts:
+def _eligible(scores: _Scores, options: RankingOptions) -> Counts:
     arms = len(options.experiment.arms)
-    return np.bincount(judged.arms[judged.arms != _NO_ARM], minlength=arms).astype(np.int64)
+    return np.bincount(scores.arms[scores.arms != NO_ARM], minlength=arms).astype(np.int64)

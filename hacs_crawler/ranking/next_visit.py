@@ -12,12 +12,12 @@ from typing import Final
 import numpy as np
 
 from hacs_crawler.ranking.candidates import candidates_from
+from hacs_crawler.ranking.choice import scored
 from hacs_crawler.ranking.finalists import correction_of
 from hacs_crawler.ranking.instant import with_hubs
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.plan import Plan, plan_of
 from hacs_crawler.ranking.policies import Candidates
-from hacs_crawler.ranking.selection import scored
 from hacs_crawler.ranking.signals import read_signals
 from hacs_crawler.rendering import read_costs
 from hacs_crawler.state import Ids, Rows, State

@@ -10,12 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hacs_crawler.ranking.candidates import Places, taken
-from hacs_crawler.ranking.controls import control_worth, controlled
+from hacs_crawler.ranking.choice import choose, quotas_of
 from hacs_crawler.ranking.finalists import SHARD_BITS, Counts, Finalists, finalists_of
 from hacs_crawler.ranking.instant import with_hubs
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.policies import Candidates, Floats
-from hacs_crawler.ranking.selection import best_places
 from hacs_crawler.state import (
     ROW,
     Ids,
@@ -205,19 +204,14 @@ def _winners(
 
     Each arm has its own; all are used up at the same pace.
     """
-    parts, paces, twice = [], [], []
-    candidates = finalists.candidates
-    shares = zip(options.budgets(), options.controls(controls), strict=True)
-    for number, (budget, most) in enumerate(shares):
-        places = np.flatnonzero(finalists.arms == number)
-        best = places[best_places(finalists.score[places], budget, limit)]
-        of_best = taken(candidates, best)
-        worth = control_worth(of_best.p, of_best.churning, of_best.visits, of_best.updates)
-        asked_twice, kept = controlled(worth, budget, most)
-        eligible = int(finalists.eligible[number])
-        of_all = eligible if budget is None else min(eligible, budget)
-        parts.append(best[:kept])
-        twice.append(asked_twice)
-        paces.append((np.arange(kept) + 0.5) / max(of_all, 1))
+    quotas = quotas_of(options, controls)
+    found = choose(finalists.candidates, finalists.arms, finalists.score, quotas, limit)
+    paces = []
+    for (places, _), quota, eligible in zip(
+        found, quotas, finalists.eligible.tolist(), strict=True
+    ):
+        of_all = eligible if quota.budget is None else min(eligible, quota.budget)
+        paces.append((np.arange(len(places)) + 0.5) / max(of_all, 1))
     order = np.argsort(np.concatenate(paces), kind="stable")[:limit]
-    return np.concatenate(parts)[order], np.concatenate(twice)[order]
+    winners = np.concatenate([places for places, _ in found])[order]
+    return winners, np.concatenate([asked_twice for _, asked_twice in found])[order]

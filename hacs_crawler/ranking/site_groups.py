@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from hacs_crawler.ranking.bound import Reaching
 from hacs_crawler.ranking.candidates import Places
+from hacs_crawler.ranking.choice import foremost
 from hacs_crawler.ranking.policies import Floats
-from hacs_crawler.ranking.selection import foremost
 from hacs_crawler.state import Rows
 
 SITES_A_GROUP: Final = 1_024

@@ -18,7 +18,7 @@ from hacs_crawler.ranking import finalists as finalists_module
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.plan import Plan, make_plan, plan_of
 from hacs_crawler.ranking.policies import POLICIES, Candidates, Floats
-from hacs_crawler.ranking.selection import Selection, best_places
+from hacs_crawler.ranking.selection import Selection
 from hacs_crawler.state.codec import ROW
 from hacs_crawler.state.database import State
 from hacs_crawler.state.estimation import Estimation
@@ -117,19 +117,6 @@ def test_with_an_experiment_each_arm_has_its_policy_and_its_share(budget: int | 
     assert found.arm_names == ("hacs", "last-obs")
     if budget:
         assert np.bincount(found.arms).tolist() == [21, 20]
-
-
-@given(
-    st.lists(st.integers(0, 5), max_size=50),
-    st.none() | st.integers(1, 60),
-    st.none() | st.integers(1, 60),
-)
-def test_choosing_takes_what_sorting_everything_would(
-    scores: list[int], budget: int | None, limit: int | None
-) -> None:
-    places = best_places(np.array(scores, float), budget, limit)
-    best = sorted(range(len(scores)), key=lambda place: -scores[place])
-    assert places.tolist() == best[:budget][:limit]
 
 
 @pytest.mark.parametrize("experiment", [None, ARMS])

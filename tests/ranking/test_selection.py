@@ -215,7 +215,7 @@ def test_offering_in_chunks_chooses_what_offering_at_once_does(
         for start in range(0, len(table), size):
             ids = np.arange(start, min(start + size, len(table)))
             selection.offer(ids.tolist(), ids, table[ids], NOW, Estimation())
-            assert len(selection._pools[0]._entries) <= 2 * budget
+            assert len(selection._entries) <= budget
         return entries(selection)
 
     assert chosen(size) == chosen(len(rates))
