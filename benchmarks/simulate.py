@@ -17,6 +17,7 @@ from hacs_crawler.simulation.simulation import Scenario
 from hacs_crawler.simulation.tournament import compare
 from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.utils.progress import Progress
+from hacs_crawler.utils.terminal import laid_out
 
 START, END = (parse_day(day, "day") for day in ("2022-01-01", "2026-01-01"))
 BUDGETS = (1, 5, 15)
@@ -44,11 +45,11 @@ def main() -> None:
             budgets,
             on_progress=lambda done, total: progress.update(f"{done} days", done, total),
         )
-    print(table(standings, has_budgets=True))
+    print(laid_out(table(standings, has_budgets=True)))
     for title, estimation in VARIANTS.items():
         variant = Scenario(timelines, START, END, 1, estimation, has_siblings=False)
         print(f"\nWithout siblings: {title}\n")
-        print(table(compare(variant, ["hacs"], budgets), has_budgets=True))
+        print(laid_out(table(compare(variant, ["hacs"], budgets), has_budgets=True)))
 
 
 if __name__ == "__main__":

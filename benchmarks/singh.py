@@ -32,6 +32,7 @@ from hacs_crawler.model import LOCALIZED, MIN_POINTS, consistent_windows
 from hacs_crawler.simulation.simulation import Scenario
 from hacs_crawler.simulation.tournament import compare
 from hacs_crawler.state import Estimation
+from hacs_crawler.utils.terminal import laid_out
 from hacs_crawler.utils.times import DAY
 
 FORMS = ("weibull", "weibull-shape", "weibull-ml")
@@ -99,11 +100,11 @@ def crawls() -> None:
         end = parse_day(last, "end")
         scenario = Scenario(timelines(300, stretch), start, end, 1, Estimation())
         print(f"\n300 pages, 32,327 updates in {200 * stretch} days\n")
-        print(table(compare(scenario, names, budgets), has_budgets=True), flush=True)
+        print(laid_out(table(compare(scenario, names, budgets), has_budgets=True)), flush=True)
         if stretch == 1:
             faded = replace(scenario, estimation=Estimation(fade_days=30.0))
             print("\nHACS_FADE_DAYS 30\n")
-            print(table(compare(faded, ["hacs"], budgets), has_budgets=True), flush=True)
+            print(laid_out(table(compare(faded, ["hacs"], budgets), has_budgets=True)), flush=True)
 
 
 def readings(pages) -> None:

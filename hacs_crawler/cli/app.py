@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from typing import Annotated, Final
 
 import typer
 
 from hacs_crawler.cli.lazy import Entry, lazy_group
-from hacs_crawler.cli.log import log_to_terminal
 
 LOOK: Final = "Look: what is known, and what comes next"
 MOVE: Final = "Move: into a state, and out of it"
@@ -32,7 +32,7 @@ COMMANDS: Final = {
     "doctor": Entry(
         "doctor:doctor",
         LOOK,
-        "Look for what keeps crawls from working, or could lose what is known; say what to do.",
+        "Look for what keeps crawls from working; say what to do.",
     ),
     "demo": Entry(
         "demo:demo",
@@ -114,4 +114,4 @@ def main(
     del version
     if os.environ.get("NO_COLOR"):
         ctx.color = False
-    log_to_terminal()
+    logging.basicConfig(format="%(levelname)s: %(message)s", level=logging.INFO)

@@ -6,16 +6,15 @@ import json
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from typing import Annotated, Any, Final
 
 import typer
+from rich.table import Table as Shown
 
 from hacs_crawler.analysis import Table, table_of_rows
 from hacs_crawler.cli.clusters import Dask, workers_of
-from hacs_crawler.cli.common import Set, opened, say, writing_to_stdout
-from hacs_crawler.cli.rank import Json
-from hacs_crawler.cli.tables import Csv, Parquet, write_rows
+from hacs_crawler.cli.common import Set, opened
+from hacs_crawler.cli.tables import Records, shows_rows
 from hacs_crawler.cluster import check_cluster
 from hacs_crawler.config import Config
 from hacs_crawler.ranking.calibration import (
@@ -34,23 +33,14 @@ from hacs_crawler.ranking.calibration import (
 from hacs_crawler.ranking.policies import Floats
 from hacs_crawler.state import Outcomes, State
 from hacs_crawler.statistics import Expectation, reliability, summary
-from hacs_crawler.utils.columns import Column, lines_of, terminal_width, wrapped
 from hacs_crawler.utils.progress import Progress
+from hacs_crawler.utils.terminal import column_table
 from hacs_crawler.utils.text import counted, safe_logger
 
 logger = safe_logger(__name__)
 
 BINS: Final = 10
-SCORES: Final = {
-    "predicted": 6,
-    "found": 7,
-    "Brier": 2,
-    "Brier skill": 5,
-    "log loss": 1,
-    "log skill": 4,
-}
-"""The columns of scores, with the weight of each where a table is too wide."""
-_ELSEWHERE: Final = "--json has all"
+SCORES: Final = ("predicted", "found", "Brier", "Brier skill", "log loss", "log skill")
 BAR: Final = 30
 """How many characters the longest bar has."""
 
@@ -76,17 +66,15 @@ class Calibrated:
         return summary(_chances(self.outcomes), found_update(self.outcomes))
 
 
-def calibrate(  # noqa: PLR0917 - one for each option
+@shows_rows()
+def calibrate(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="show what a correction would do, keep nothing")
     ] = False,
     remove: Annotated[bool, typer.Option("--remove", help="forget all corrections")] = False,
     dask: Dask = None,
-    json_: Json = False,
-    csv: Csv = None,
-    parquet: Parquet = None,
     settings: Set = None,
-) -> None:
+) -> Records | None:
     """Compare predictions with what visits found, and fit corrections of them.
 
     A correction makes p the share of visits that find an update, without changing the pages' order. It
@@ -96,10 +84,10 @@ def calibrate(  # noqa: PLR0917 - one for each option
     """
     if dry_run and remove:
         raise typer.BadParameter("--dry-run and --remove exclude each other")
-    with opened(settings, writes=not dry_run) as (config, state), writing_to_stdout():
+    with opened(settings, writes=not dry_run) as (config, state):
         if remove:
             _remove_all(state)
-            return
+            return None
         if dask is not None:
             check_cluster(dask)
         with Progress("calibrate") as progress:
@@ -107,19 +95,18 @@ def calibrate(  # noqa: PLR0917 - one for each option
             found = groups(state)
             if not found:
                 logger.info(NOTHING_KNOWN)
-                return
+                return None
             models = by_model(found)
             fits = _fitted(models, dask, progress)
         all_ = [
             _calibrated(config, state, model, outcomes, fits.get(model), keeps=not dry_run)
             for model, outcomes in models.items()
         ]
-        if json_:
-            typer.echo(json.dumps(_as_json(found, all_), indent=1))
-        elif not write_rows(_bin_rows(all_), csv, parquet):
-            width = terminal_width()
-            for line in chain(score_table(found, width), *(_lines(one, width) for one in all_)):
-                say(line)
+    return Records(
+        rows=lambda: _bin_rows(all_),
+        text=lambda: [score_table(found), *(part for one in all_ for part in _parts(one))],
+        json=lambda: [json.dumps(_as_json(found, all_), indent=1)],
+    )
 
 
 def _remove_all(state: State) -> None:
@@ -162,24 +149,22 @@ def _calibrated(
     return Calibrated(model, outcomes, made, None, action)
 
 
-def _lines(one: Calibrated, width: int | None) -> Iterator[str]:
+def _parts(one: Calibrated) -> Iterator[str | Shown]:
     """Yield what there is to say of a model."""
     yield ""
     if one.made is None:
-        yield from wrapped(f"{one.model}: {one.action}", width)
+        yield f"{one.model}: {one.action}"
     else:
-        title = (
+        yield (
             f"{one.model}: without correction, and corrected by the visits of other sites "
             f"({FOLDS} parts)"
         )
-        yield from wrapped(title, width)
-        yield from score_lines(one.made, width)
+        yield score_lines(one.made)
         yield ""
-        yield from bin_table(one.made, one.outcomes, width)
+        yield bin_table(one.made, one.outcomes)
         yield ""
-        yield from wrapped(one.action, width)
-    for sentence in _advice(one):
-        yield from wrapped(sentence, width)
+        yield one.action
+    yield from _advice(one)
 
 
 def _advice(one: Calibrated) -> Iterator[str]:
@@ -259,27 +244,29 @@ def _bin_rows(models: Sequence[Calibrated]) -> Table:
     return table_of_rows(rows, texts=("model",), names=("model", *_BIN))
 
 
-def score_table(found: Sequence[Group], width: int | None = None) -> Iterator[str]:
-    """Yield a table of the predictions as they were made, by policy and model."""
+def score_table(found: Sequence[Group]) -> Shown:
+    """Return a table of the predictions as they were made, by policy and model."""
     scores = [group.score() for group in found]
-    columns = [
-        Column("policy", [group.policy for group in found], 9, is_text=True),
-        Column("model", [group.model for group in found], 3, is_text=True),
-        Column("visits", [str(score.visits) for score in scores], 8),
-        *_score_columns(scores),
-    ]
-    return lines_of(columns, width, _ELSEWHERE)
+    return column_table(
+        {
+            "policy": [group.policy for group in found],
+            "model": [group.model for group in found],
+            "visits": [score.visits for score in scores],
+            **_score_columns(scores),
+        },
+        texts=("policy", "model"),
+    )
 
 
-def score_lines(made: Fit, width: int | None = None) -> Iterator[str]:
-    """Yield the scores before and after."""
-    names = Column("", ["without", "corrected"], 9, is_text=True)
-    return lines_of([names, *_score_columns([made.raw, made.crossed])], width, _ELSEWHERE)
+def score_lines(made: Fit) -> Shown:
+    """Return the scores before and after."""
+    return column_table(
+        {"": ["without", "corrected"], **_score_columns([made.raw, made.crossed])}, texts=("",)
+    )
 
 
-def _score_columns(scores: Sequence[Expectation]) -> list[Column]:
-    by_title = zip(SCORES.items(), zip(*map(_scores, scores), strict=True), strict=True)
-    return [Column(title, cells, weight) for (title, weight), cells in by_title]
+def _score_columns(scores: Sequence[Expectation]) -> dict[str, Sequence[str]]:
+    return dict(zip(SCORES, zip(*map(_scores, scores), strict=True), strict=True))
 
 
 def _scores(score: Expectation) -> list[str]:
@@ -322,27 +309,26 @@ def _bins(made: Fit, outcomes: Outcomes) -> list[dict[str, float]]:
     ]
 
 
-def bin_table(made: Fit, outcomes: Outcomes, width: int | None = None) -> Iterator[str]:
-    """Yield the reliability diagram as a table: predicted, corrected, and found, in per cent.
+def bin_table(made: Fit, outcomes: Outcomes) -> Shown:
+    """Return the reliability diagram as a table: predicted, corrected, and found, in per cent.
 
     A bar is as long as the share found, and has a mark where that predicted without correction is.
     """
     bins = _bins(made, outcomes)
     longest = max(*(one["predicted"] for one in bins), *(one["found"] for one in bins), 1e-9)
-    shares = {
-        name: [_percent(one[name]) for one in bins] for name in ("predicted", "corrected", "found")
-    }
-    intervals = [f"{_percent(one['low'])} to {_percent(one['high'])}" for one in bins]
-    bars = [_bar(one["found"] / longest, one["predicted"] / longest) for one in bins]
-    columns = [
-        Column("visits", [str(one["visits"]) for one in bins], 4),
-        Column("predicted", shares["predicted"], 6),
-        Column("corrected", shares["corrected"], 3),
-        Column("found", shares["found"], 5),
-        Column("95 % interval", intervals, 2),
-        Column("found, and | where predicted", bars, 1, is_text=True),
-    ]
-    return lines_of(columns, width)
+    bars = "found, and | where predicted"
+    return column_table(
+        {
+            "visits": [one["visits"] for one in bins],
+            **{
+                name: [_percent(one[name]) for one in bins]
+                for name in ("predicted", "corrected", "found")
+            },
+            "95 % interval": [f"{_percent(one['low'])} to {_percent(one['high'])}" for one in bins],
+            bars: [_bar(one["found"] / longest, one["predicted"] / longest) for one in bins],
+        },
+        texts=(bars,),
+    )
 
 
 def _bar(share: float, mark: float) -> str:

@@ -23,6 +23,7 @@ from hacs_crawler.demo.rounds import ENDING_SECONDS, play, read_archive, serve_w
 from hacs_crawler.demo.screen import Screen
 from hacs_crawler.demo.web import Web
 from hacs_crawler.exceptions import HacsError
+from hacs_crawler.utils.progress import Progress
 
 AUTHORS: Final = 100
 SEED: Final = 1
@@ -78,11 +79,11 @@ def _play(
 ) -> None:
     write_web(folder, web)
     address = serve_web(processes, folder, web)
-    with screen.console.status("reading the archive"):
+    with Progress("reading the archive"):
         read_archive(processes)
     screen.archive_read(web, address)
     began, most = time.monotonic(), 0.0
-    with screen.console.status("crawling"):
+    with Progress("crawling"):
         for standing in play(processes, folder, web, until, rounds):
             if not most:
                 now = time.monotonic()
@@ -94,11 +95,11 @@ def _play(
 
 def _show(screen: Screen, processes: Processes, report: Path, *, is_opened: bool) -> None:
     """Say what can be concluded, and open the report."""
-    with screen.console.status("hacs experiment status"):
+    with Progress("hacs experiment status"):
         status = processes.run("status", *HACS, "experiment", "status")
     screen.say(f"$ hacs experiment status\n{status}")
     opening = ("--open",) if is_opened and _has_display() else ()
-    with screen.console.status("hacs report"):
+    with Progress("hacs report"):
         processes.run("report", *HACS, "report", "-o", str(report), *opening)
     screen.name("$ hacs report\nThe report:", report)
 

@@ -12,11 +12,11 @@ from typing import Annotated, Any, Final
 import numpy as np
 import typer
 
-from hacs_crawler.analysis import table_of_rows
+from hacs_crawler.analysis import Table, table_of_rows
 from hacs_crawler.archive import parse_day, read_timelines
 from hacs_crawler.cli.clusters import Dask, workers_of
-from hacs_crawler.cli.common import Set, ending_in_a_line, opened, writing_to_stdout
-from hacs_crawler.cli.tables import Csv, Parquet, check_targets, write_rows
+from hacs_crawler.cli.common import Set, opened
+from hacs_crawler.cli.tables import Records, shows_rows
 from hacs_crawler.cluster import check_cluster
 from hacs_crawler.crawl.seeds import read_seeds
 from hacs_crawler.evaluation.figures import check_matplotlib, plots
@@ -24,21 +24,21 @@ from hacs_crawler.evaluation.histories import History, from_pages, from_timeline
 from hacs_crawler.evaluation.instant import (
     evaluate_instant,
     instant_json,
+    instant_parts,
     instant_rows,
-    instant_text,
 )
 from hacs_crawler.evaluation.localized_tables import (
     LocalizedEvaluation,
     evaluate_localized,
     localized_json,
+    localized_parts,
     localized_rows,
-    localized_text,
 )
 from hacs_crawler.evaluation.paper import Evaluation, choose_period, day_name, evaluate
 from hacs_crawler.evaluation.tables import (
     as_json,
     selection_rows,
-    table_text,
+    table_parts,
 )
 from hacs_crawler.evaluation.update_points import (
     Chunk,
@@ -49,7 +49,6 @@ from hacs_crawler.evaluation.update_points import (
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.links import DEEPEST
 from hacs_crawler.model import THRESHOLD_DAYS
-from hacs_crawler.utils.columns import terminal_width
 from hacs_crawler.utils.files import replacing
 from hacs_crawler.utils.progress import Progress
 from hacs_crawler.utils.text import safe_logger
@@ -71,6 +70,7 @@ class Paper(StrEnum):
     INSTANT = "instant"
 
 
+@shows_rows(json="file")
 def evaluate_command(  # noqa: PLR0913, PLR0917 - one for each option
     pages: Annotated[Path | None, _File] = None,
     updates: Annotated[Path | None, _File] = None,
@@ -95,9 +95,6 @@ def evaluate_command(  # noqa: PLR0913, PLR0917 - one for each option
         typer.Option(help="of a state: what bounds websites: links, or path (the paper)"),
     ] = None,
     output: Annotated[Path | None, typer.Option(help="a folder for the figures (SVG, PNG)")] = None,
-    json_: Annotated[Path | None, typer.Option("--json", help="a file for all numbers")] = None,
-    csv: Csv = None,
-    parquet: Parquet = None,
     synthetic_pages: Annotated[
         int | None,
         typer.Option(help=f"singh, without files: so many  [default: {SYNTHETIC_PAGES}]", min=1),
@@ -109,7 +106,7 @@ def evaluate_command(  # noqa: PLR0913, PLR0917 - one for each option
     seed: Annotated[int | None, typer.Option(help="singh: of synthetic pages", min=0)] = None,
     dask: Dask = None,
     settings: Set = None,
-) -> None:
+) -> Records:
     """Evaluate how well rates predict updates, as the paper on HACS does, or that of Singh.
 
     Of the files `--pages`, `--updates` and `--captures`, or else of what the state knows. Prints
@@ -124,46 +121,48 @@ def evaluate_command(  # noqa: PLR0913, PLR0917 - one for each option
     --csv and --parquet have the rows of Table I, of Singh's a row for each number, of the seed lists a
     row for each list.
     """
-    with ending_in_a_line(), writing_to_stdout():
-        check_targets(csv, parquet)
-        width = terminal_width()
-        if dask is not None:
-            check_cluster(dask)
-        if paper is Paper.INSTANT:
-            given = pages, updates, captures, since, until, seeds, output, settings
-            if closed or any(one is not None for one in given):
-                raise HacsError(
-                    "--paper instant takes --dask, --json, --csv and --parquet, and no other option"
-                )
-            _instant(json_, csv, parquet, width, dask)
-            return
-        if paper is Paper.SINGH:
-            others = since, until, seeds, output, settings
-            if closed or any(one is not None for one in others):
-                raise HacsError(
-                    "--paper singh takes --pages, --updates, --captures, --synthetic-pages, "
-                    "--threshold-days, --seed, --dask, --json, --csv and --parquet, and no other "
-                    "option"
-                )
-            files = (pages, updates, captures)
-            localized = _localized(files, synthetic_pages, threshold_days, seed, dask)
-            if json_ is not None:
-                _write_json(json_, localized_json(localized))
-            _tell(localized_rows(localized), localized_text(localized, width), csv, parquet)
-            return
-        if (synthetic_pages, threshold_days, seed) != (None, None, None):
-            raise HacsError("--synthetic-pages, --threshold-days and --seed go with --paper singh")
-        bounds = _day(since, "since"), _day(until, "until")
-        _check_output(output)
-        if pages or updates or captures:
-            if seeds is not None or depth is not None or settings:
-                raise HacsError("--seeds, --depth and --set are about a state, and files are given")
-            levels = _from_files(pages, updates, captures)
-        else:
-            levels = _from_state(settings, seeds, _deepest(depth or "links"))
-        result = _evaluated(levels, bounds, dask, is_closed=closed)
-        _write(result, output, json_)
-        _tell(list(selection_rows(result)), table_text(result, width), csv, parquet)
+    if dask is not None:
+        check_cluster(dask)
+    if paper is Paper.INSTANT:
+        given = pages, updates, captures, since, until, seeds, output, settings
+        if closed or any(one is not None for one in given):
+            raise HacsError(
+                "--paper instant takes --dask, --json, --csv and --parquet, and no other option"
+            )
+        return _instant(dask)
+    if paper is Paper.SINGH:
+        others = since, until, seeds, output, settings
+        if closed or any(one is not None for one in others):
+            raise HacsError(
+                "--paper singh takes --pages, --updates, --captures, --synthetic-pages, "
+                "--threshold-days, --seed, --dask, --json, --csv and --parquet, and no other "
+                "option"
+            )
+        localized = _localized(
+            (pages, updates, captures), synthetic_pages, threshold_days, seed, dask
+        )
+        return Records(
+            rows=lambda: _rows(localized_rows(localized)),
+            text=lambda: localized_parts(localized),
+            json=lambda: _json(localized_json(localized)),
+        )
+    if (synthetic_pages, threshold_days, seed) != (None, None, None):
+        raise HacsError("--synthetic-pages, --threshold-days and --seed go with --paper singh")
+    bounds = _day(since, "since"), _day(until, "until")
+    _check_output(output)
+    if pages or updates or captures:
+        if seeds is not None or depth is not None or settings:
+            raise HacsError("--seeds, --depth and --set are about a state, and files are given")
+        levels = _from_files(pages, updates, captures)
+    else:
+        levels = _from_state(settings, seeds, _deepest(depth or "links"))
+    result = _evaluated(levels, bounds, dask, is_closed=closed)
+    _write(result, output)
+    return Records(
+        rows=lambda: _rows(list(selection_rows(result))),
+        text=lambda: table_parts(result),
+        json=lambda: _json(as_json(result)),
+    )
 
 
 def _day(text: str | None, name: str) -> float | None:
@@ -229,10 +228,8 @@ def _evaluated(
         )
 
 
-def _write(result: Evaluation, output: Path | None, json_: Path | None) -> None:
+def _write(result: Evaluation, output: Path | None) -> None:
     """Write what is asked for; each file is whole or not there."""
-    if json_ is not None:
-        _write_json(json_, as_json(result))
     if output is not None:
         for plot in plots(result):
             for kind in ("svg", "png"):
@@ -275,33 +272,27 @@ def _localized(
         )
 
 
-def _tell(
-    rows: Sequence[Mapping[str, Any]], text: str, csv: Path | None, parquet: Path | None
-) -> None:
-    """Write the rows to the files that were asked for, and print the text."""
+def _rows(rows: Sequence[Mapping[str, Any]]) -> Table:
     texts = {name for row in rows for name, value in row.items() if isinstance(value, str)}
-    write_rows(table_of_rows(rows, texts), csv, parquet)
-    if csv != Path("-"):
-        typer.echo(text)
+    return table_of_rows(rows, texts)
 
 
-def _instant(
-    json_: Path | None, csv: Path | None, parquet: Path | None, width: int | None, dask: str | None
-) -> None:
+def _instant(dask: str | None) -> Records:
     with workers_of(dask) as workers, Progress("evaluate") as progress:
         result = evaluate_instant(
             np.random.default_rng(0),
             lambda done, total: progress.update(f"{done} pages", done, total),
             workers,
         )
-    if json_ is not None:
-        _write_json(json_, instant_json(result))
-    _tell(instant_rows(result), instant_text(result, width), csv, parquet)
+    return Records(
+        rows=lambda: _rows(instant_rows(result)),
+        text=lambda: instant_parts(result),
+        json=lambda: _json(instant_json(result)),
+    )
 
 
-def _write_json(target: Path, body: dict[str, Any]) -> None:
-    text = json.dumps(body, indent=1, allow_nan=False)
-    _replace(target, f"{text}\n".encode())
+def _json(body: dict[str, Any]) -> list[str]:
+    return [json.dumps(body, indent=1, allow_nan=False), "\n"]
 
 
 def _replace(target: Path, body: bytes) -> None:

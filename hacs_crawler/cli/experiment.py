@@ -4,24 +4,25 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.table import Table as Shown
 
 from hacs_crawler.analysis import Table, table_of_rows
 from hacs_crawler.cli.common import Set, opened, writing_to_stdout
-from hacs_crawler.cli.tables import Csv, Parquet, write_rows
+from hacs_crawler.cli.tables import Records, shows_rows
 from hacs_crawler.exceptions import HacsError
-from hacs_crawler.experiment.answer import ArmSummary, Verdict, answer
+from hacs_crawler.experiment.answer import Verdict, answer
 from hacs_crawler.experiment.text import ROWS, paragraphs
 from hacs_crawler.state import export_outcomes
-from hacs_crawler.utils.columns import Column, markdown_lines, side_by_side, terminal_width, wrapped
 from hacs_crawler.utils.files import replacing
 from hacs_crawler.utils.progress import Progress
+from hacs_crawler.utils.terminal import column_table
 from hacs_crawler.utils.text import counted, safe_logger
 
 logger = safe_logger(__name__)
@@ -39,24 +40,23 @@ experiment_app = typer.Typer(
 
 
 @experiment_app.command()
+@shows_rows()
 def status(
-    json_: Annotated[bool, typer.Option("--json", help="all numbers, as JSON")] = False,
-    csv: Csv = None,
-    parquet: Parquet = None,
     settings: Set = None,
-) -> None:
+) -> Records:
     """Say what each arm found, how they differ, and what can be concluded from that.
 
     The intervals hold however often one looks. See docs/experiments.md.
     """
-    with opened(settings) as (config, state), writing_to_stdout():
+    with opened(settings) as (config, state):
         if not config.ranking.experiment.is_on:
             raise HacsError(NOT_SET)
         found = answer(config, state, config.clock())
-        if json_:
-            typer.echo(json.dumps(_as_json(found), indent=1))
-        elif not write_rows(_rows(found), csv, parquet):
-            typer.echo(answer_text(found, terminal_width()))
+    return Records(
+        rows=lambda: _rows(found),
+        text=lambda: answer_parts(found),
+        json=lambda: [json.dumps(_as_json(found), indent=1)],
+    )
 
 
 @experiment_app.command()
@@ -89,18 +89,13 @@ def export(
         logger.info("%s exported", counted(number, "outcome record"))
 
 
-def answer_text(answer: Verdict, width: int | None = None) -> str:
-    """Return the answer as it is printed: a table in Markdown, then a paragraph a comparison."""
-    told = ("\n".join(wrapped(one, width)) for one in paragraphs(answer))
-    return "\n\n".join([*_tables(answer.arms, width), *told])
-
-
-def _tables(arms: Sequence[ArmSummary], width: int | None) -> Iterator[str]:
-    """Yield the arms as tables with a column an arm, in as many tables as the width demands."""
-    titles = Column("arm", list(ROWS), 1, is_text=True)
-    columns = [Column(arm.arm, [cell(arm) for cell in ROWS.values()], 0) for arm in arms]
-    for part in side_by_side(titles, columns, width, gap=3, ends=4):
-        yield "\n".join(markdown_lines(part, None))
+def answer_parts(answer: Verdict) -> Iterator[str | Shown]:
+    """Yield the answer as it is printed: a table in Markdown, then a paragraph a comparison."""
+    arms = {arm.arm: [cell(arm) for cell in ROWS.values()] for arm in answer.arms}
+    yield column_table({"arm": list(ROWS), **arms}, texts=("arm",), is_markdown=True)
+    for paragraph in paragraphs(answer):
+        yield ""
+        yield paragraph
 
 
 def _rows(found: Verdict) -> Table:

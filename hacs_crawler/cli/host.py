@@ -4,33 +4,28 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from hacs_crawler.analysis import Table, table_of_rows
-from hacs_crawler.cli.common import Set, opened, say
-from hacs_crawler.cli.tables import write_rows
+from hacs_crawler.cli.common import Set, opened
+from hacs_crawler.cli.tables import Records
 from hacs_crawler.links import Varying
 from hacs_crawler.state import State, forget_varying, read_varying
-from hacs_crawler.utils.columns import terminal_width, wrapped
 from hacs_crawler.utils.text import safe_logger
 
 logger = safe_logger(__name__)
 
 
-def show_host(
-    state: State, host: str, *, json_: bool, csv: Path | None, parquet: Path | None
-) -> None:
-    """Show which parts of a host's links change with every request, as far as is known."""
+def host_records(state: State, host: str) -> Records:
+    """Return which parts of a host's links change with every request, as far as is known."""
     known = read_varying(state).get(host, Varying(host))
-    if json_:
-        typer.echo(json.dumps({"host": host, **known.to_json()}, indent=2))
-    elif not write_rows(_rows(known), csv, parquet):
-        for line in _lines(known):
-            for part in wrapped(line, terminal_width(), "  "):
-                say(part)
+    return Records(
+        rows=lambda: _rows(known),
+        text=lambda: _lines(known),
+        json=lambda: [json.dumps({"host": host, **known.to_json()}, indent=2)],
+    )
 
 
 def _rows(known: Varying) -> Table:

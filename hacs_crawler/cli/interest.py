@@ -12,7 +12,7 @@ from hacs_crawler.analysis import table_of_rows
 from hacs_crawler.archive import read_lines
 from hacs_crawler.cli.common import ending_in_a_line, say, writing_to_stdout
 from hacs_crawler.cli.files import STDOUT, check_target, write_file
-from hacs_crawler.cli.tables import Csv, Parquet, check_targets, write_rows
+from hacs_crawler.cli.tables import Records, shows_rows
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.interest import (
     FORMATS,
@@ -97,28 +97,25 @@ def import_logs(
 
 
 @interest_app.command()
+@shows_rows(json="")
 def fit(
     views: _ViewsFile,
     model: Annotated[str, typer.Option(help="anchored, or the paper's own fit: paper")] = MODELS[0],
     days: _Days = 60,
     min_views: _LeastViews = 60,
-    csv: Csv = None,
-    parquet: Parquet = None,
-) -> None:
+) -> Records:
     """Fit a log-normal curve to each page's views, and tell the temporal pages: those read as news.
 
     By default the likelihood of a curve whose birth lies near the rise; with `--model paper` the paper's
     own least squares and its Phi(3) > 0.7, which is not identifiable (see docs/interest.md). --csv and
     --parquet have a row for each page.
     """
-    with ending_in_a_line(), writing_to_stdout():
-        check_targets(csv, parquet)
-        if model not in MODELS:
-            raise HacsError(f"--model {model!r}: allowed are {', '.join(MODELS)}")
-        judged = _judged(views, days, min_views, model)
-        write_rows(table_of_rows(list(judged.rows()), ("page",)), csv, parquet)
-        if csv != STDOUT:
-            typer.echo("\n".join(_summary(judged)))
+    if model not in MODELS:
+        raise HacsError(f"--model {model!r}: allowed are {', '.join(MODELS)}")
+    judged = _judged(views, days, min_views, model)
+    return Records(
+        rows=lambda: table_of_rows(list(judged.rows()), ("page",)), text=lambda: _summary(judged)
+    )
 
 
 @interest_app.command()

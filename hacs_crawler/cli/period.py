@@ -111,23 +111,26 @@ def period_json(period: Period) -> dict[str, Any]:
     }
 
 
-def period_text(period: Period, width: int | None = None) -> Iterator[str]:
-    """Yield the lines that show the period: a bar for each part's rate, shorter in a narrow terminal."""
+def period_summary(period: Period) -> str:
+    """Return in a sentence what the period's rate was."""
     start, end = _iso(period.edges[0])[:10], _iso(period.edges[-1])[:10]
     number = counted(sum(period.found), "visit")
+    if period.rates is None:
+        return (
+            f"{start} to {end}: {number} found an update; a rate of a period takes {MIN_POINTS} of "
+            "them among the visits kept"
+        )
+    mean = f"{_mean(period):.4g} a day, by {period.estimator}"
+    return f"{start} to {end}: {mean}; {number} found an update"
+
+
+def period_bars(period: Period, width: int) -> Iterator[str]:
+    """Yield a line with a bar for each part's rate, shorter in a narrow terminal."""
     rates = period.rates
     if rates is None:
-        yield (
-            f"  period       {start} to {end}: {number} found an update; a rate of a period "
-            f"takes {MIN_POINTS} of them among the visits kept"
-        )
         return
-    yield (
-        f"  period       {start} to {end}: {_mean(period):.4g} a day, by {period.estimator}; "
-        f"{number} found an update"
-    )
     highest = float(np.nanmax(rates))
-    longest = BAR if width is None else max(min(BAR, width - _BESIDE_BAR), 1)
+    longest = max(min(BAR, width - _BESIDE_BAR), 1)
     for at, found in enumerate(period.found):
         rate = float(rates[at])
         when = _iso(period.edges[at])[:10]

@@ -9,46 +9,43 @@ from typing import Annotated
 
 import numpy as np
 import typer
+from rich.table import Table as Shown
 
 from hacs_crawler.analysis import Table, plan_table
 from hacs_crawler.cli.clusters import Dask, OpenedShard, Shards, opened_shards
-from hacs_crawler.cli.common import Set, place_of, say, writing_to_stdout
-from hacs_crawler.cli.tables import Csv, Parquet, write_rows
+from hacs_crawler.cli.common import Set, place_of
+from hacs_crawler.cli.tables import Records, shows_rows
 from hacs_crawler.cli.text import days_text, interval_text
 from hacs_crawler.cluster import connected
 from hacs_crawler.config import Config
 from hacs_crawler.ranking.distributed import distributed_plan
 from hacs_crawler.ranking.plan import Plan, make_plan
-from hacs_crawler.utils.columns import Column, lines_of, terminal_width
 from hacs_crawler.utils.progress import Progress
-from hacs_crawler.utils.text import printable, safe_logger
+from hacs_crawler.utils.terminal import column_table
+from hacs_crawler.utils.text import safe_logger
 
 logger = safe_logger(__name__)
 
 ROWS_SHOWN = 20
 """How many pages are shown where neither a limit nor a budget is set."""
 
-Json = Annotated[bool, typer.Option("--json", help="print JSON instead of text")]
 
-
-def rank(  # noqa: PLR0917 - one for each option
+@shows_rows()
+def rank(
     limit: Annotated[
         int | None, typer.Option(min=1, help="show so many pages; else the budget, else 20")
     ] = None,
-    json_: Json = False,
-    csv: Csv = None,
-    parquet: Parquet = None,
     dask: Dask = None,
     shard: Shards = None,
     settings: Set = None,
-) -> None:
+) -> Records | None:
     """Show what a crawl of all known pages would visit now, and why.
 
     It is the order of `scrapy crawl scholar -a seeds=state`. With --json every page is a line of JSON.
     With several shards it is the order of all their pages, and the last lines say how many visits of
     them are each shard's.
     """
-    with opened_shards(settings, shard, dask) as (config, shards), writing_to_stdout():
+    with opened_shards(settings, shard, dask) as (config, shards):
         shown = limit or config.ranking.budget or ROWS_SHOWN
         states = [one.state for one in shards]
         if dask is None:
@@ -58,14 +55,15 @@ def rank(  # noqa: PLR0917 - one for each option
             plan = _distributed(dask, shards, config, shown)
         if not plan.known:
             logger.info(NO_PAGES, place_of(config))
-            return
+            return None
         rows = plan_table(plan, *states)
-        if not write_rows(rows, csv, parquet) or json_:
-            for line in _json_lines(rows) if json_ else _table(rows):
-                say(line)
-        logger.info("%s", summary(plan))
-        for line in shares(plan, shards) if len(shards) > 1 else ():
-            logger.info("%s", line)
+        budgets = shares(plan, shards) if len(shards) > 1 else ()
+        return Records(
+            rows=lambda: rows,
+            text=lambda: [_table(rows)],
+            json=lambda: _json_lines(rows),
+            notes=(summary(plan), *budgets),
+        )
 
 
 def _distributed(address: str, shards: Sequence[OpenedShard], config: Config, limit: int) -> Plan:
@@ -95,34 +93,28 @@ def summary(plan: Plan) -> str:
     )
 
 
-def _table(rows: Table) -> Iterator[str]:
-    is_prior = rows["rate_is_prior"].tolist()
-    intervals = [interval_text(rate) for rate in rows["rate_per_day"].tolist()]
-    arms = [arm or "" for arm in rows["arm"].tolist()]
-    columns = [
-        Column("rank", _texts(rows, "rank"), 9),
-        Column("p", [f"{p:.4f}" for p in rows["p"].tolist()], 8),
-        Column(
-            "update every",
-            [
-                f"{interval} (prior)" if prior else interval
-                for interval, prior in zip(intervals, is_prior, strict=True)
+def _table(rows: Table) -> Shown:
+    rates = zip(rows["rate_per_day"].tolist(), rows["rate_is_prior"].tolist(), strict=True)
+    arms = {"arm": [arm or "" for arm in rows["arm"]]} if any(rows["arm"]) else {}
+    return column_table(
+        {
+            "rank": rows["rank"],
+            "p": [f"{p:.4f}" for p in rows["p"].tolist()],
+            "update every": [
+                f"{interval_text(rate)} (prior)" if is_prior else interval_text(rate)
+                for rate, is_prior in rates
             ],
-            7,
-        ),
-        Column("last visit", [_ago(days) for days in rows["days_since_visit"].tolist()], 6),
-        Column("last update", [_ago(days) for days in rows["days_since_update"].tolist()], 4),
-        Column("visits", _texts(rows, "visits"), 3),
-        Column("updates", _texts(rows, "updates"), 2),
-        Column("failed", _texts(rows, "failures"), 1),
-        *([Column("arm", arms, 5, is_text=True)] if any(arms) else []),
-        Column("URL", list(map(printable, rows["url"])), 10, is_text=True, is_wide=True),
-    ]
-    return lines_of(columns, terminal_width())
-
-
-def _texts(rows: Table, name: str) -> list[str]:
-    return list(map(str, rows[name].tolist()))
+            "last visit": map(_ago, rows["days_since_visit"].tolist()),
+            "last update": map(_ago, rows["days_since_update"].tolist()),
+            "visits": rows["visits"],
+            "updates": rows["updates"],
+            "failed": rows["failures"],
+            **arms,
+            "URL": rows["url"],
+        },
+        texts=("arm",),
+        page="URL",
+    )
 
 
 def _ago(days: float) -> str:
@@ -130,4 +122,4 @@ def _ago(days: float) -> str:
 
 
 def _json_lines(rows: Table) -> Iterator[str]:
-    return (json.dumps(dict(zip(rows.columns, row, strict=True))) for row in rows.rows())
+    return (f"{json.dumps(dict(zip(rows.columns, row, strict=True)))}\n" for row in rows.rows())

@@ -9,10 +9,9 @@ from typing import Annotated
 import typer
 
 from hacs_crawler.cli.common import Set, opened
-from hacs_crawler.exceptions import HacsError
+from hacs_crawler.cli.files import check_target, write_file
 from hacs_crawler.report.data import report_data
 from hacs_crawler.report.html import html
-from hacs_crawler.utils.files import replacing
 from hacs_crawler.utils.text import safe_logger
 
 logger = safe_logger(__name__)
@@ -32,15 +31,9 @@ def report(
     view of each page listed. See docs/report.md.
     """
     with opened(settings) as (config, state):
-        if output.is_dir() or not output.absolute().parent.is_dir():
-            msg = f"-o {str(output)!r}: allowed is a file in a folder that exists"
-            raise HacsError(msg)
+        check_target(output, "-o")
         page = html(report_data(state, config, config.clock(), limit))
-        try:
-            with replacing(output) as file:
-                file.write(page.encode())
-        except OSError as error:
-            raise HacsError(f"cannot write {output}: {error.strerror or error}") from error
+        write_file(output, [page.encode()])
     logger.info("%s written, %.1f MB", output, len(page) / 1e6)
     if open_ and not webbrowser.open(output.absolute().as_uri()):
         logger.warning("there is no browser to open it with")

@@ -11,13 +11,20 @@ from typing import Annotated, Any, Final
 
 import numpy as np
 import typer
+from rich.table import Table
 
 from hacs_crawler.analysis import visits_table
-from hacs_crawler.cli.common import Set, opened, say, writing_to_stdout
-from hacs_crawler.cli.host import show_host
-from hacs_crawler.cli.period import Period, parse_period, period_json, period_of, period_text
-from hacs_crawler.cli.rank import Json
-from hacs_crawler.cli.tables import Csv, Parquet, write_rows
+from hacs_crawler.cli.common import Set, opened
+from hacs_crawler.cli.host import host_records
+from hacs_crawler.cli.period import (
+    Period,
+    parse_period,
+    period_bars,
+    period_json,
+    period_of,
+    period_summary,
+)
+from hacs_crawler.cli.tables import Records, shows_rows
 from hacs_crawler.cli.text import days_text, interval_text
 from hacs_crawler.cli.visit_cost import VisitCost
 from hacs_crawler.config import Config
@@ -47,15 +54,15 @@ from hacs_crawler.state import (
     fates,
     histories,
 )
-from hacs_crawler.utils.columns import terminal_width, wrapped
 from hacs_crawler.utils.progress import Progress
+from hacs_crawler.utils.terminal import facts_table, terminal_width
 from hacs_crawler.utils.text import counted
 from hacs_crawler.utils.times import DAY
 
 _HOST: Final = re.compile(r"(?:localhost|[\w-]+(?:\.[\w-]+)+)(?::\d+)?")
 VISITS_SHOWN: Final = 20
-_INDENT: Final = 15
-"""Where the text of a line begins, behind what it is about."""
+_LABEL: Final = 13
+"""How wide the column is that says what a fact is about."""
 SIMILAR_SHOWN: Final = 5
 LEAST_CHURNING: Final = 0.05
 SURE_CHURNING: Final = 0.95
@@ -99,7 +106,8 @@ class PageReport:
     cost: VisitCost = field(default_factory=VisitCost)
 
 
-def show(  # noqa: PLR0917 - one for each option
+@shows_rows()
+def show(
     url: Annotated[
         str, typer.Argument(help="a page's URL, or a host: what is left out of its links")
     ],
@@ -109,31 +117,24 @@ def show(  # noqa: PLR0917 - one for each option
     until: Annotated[
         str | None, typer.Option("--to", help="the day after the last of the period, UTC")
     ] = None,
-    json_: Json = False,
-    csv: Csv = None,
-    parquet: Parquet = None,
     settings: Set = None,
-) -> None:
+) -> Records:
     """Show the history of one page, its rate, and what would make it be visited next.
 
     With --from or --to the rates of that period too, as they changed, as a plot. Of a host, show which
     parts of its links are left out because they change with every request. --csv and --parquet have a
     row for each visit, of a host one for each such part.
     """
-    with opened(settings) as (config, state), writing_to_stdout():
+    with opened(settings) as (config, state):
         if _HOST.fullmatch(url):
-            show_host(state, url.lower(), json_=json_, csv=csv, parquet=parquet)
-            return
+            return host_records(state, url.lower())
         now = config.clock()
         report = _report_of(url, parse_period(since, until), state, config, now)
-        if json_:
-            typer.echo(json.dumps(_as_json(report, config.estimation.estimator), indent=2))
-        elif not write_rows(visits_table([report.page]), csv, parquet):
-            width = terminal_width()
-            say(report.page.url)
-            for line in _text(report, config, now, width):
-                for part in wrapped(line, width, " " * _INDENT):
-                    say(part)
+    return Records(
+        rows=lambda: visits_table([report.page]),
+        text=lambda: _parts(report, config, now),
+        json=lambda: [json.dumps(_as_json(report, config.estimation.estimator), indent=2)],
+    )
 
 
 def _report_of(
@@ -289,43 +290,51 @@ def _as_json(report: PageReport, estimator: str) -> dict[str, Any]:
     } | ({} if report.period is None else {"period": period_json(report.period)})
 
 
-def _text(report: PageReport, config: Config, now: float, width: int | None) -> Iterator[str]:
+def _parts(report: PageReport, config: Config, now: float) -> Iterator[str | Table]:
+    yield report.page.url
+    facts = (("  " + label, fact) for label, fact in _facts(report, config, now))
+    yield facts_table(facts, _LABEL)
+    if report.period is not None:
+        yield from period_bars(report.period, terminal_width())
+    if report.page.visits:
+        yield ""
+        yield from _visits(report)
+
+
+def _facts(report: PageReport, config: Config, now: float) -> Iterator[tuple[str, str]]:
     page, outlook = report.page, report.outlook
     updates = sum(report.updated)
-    yield f"  seen         {_seen(page, updates, now)}"
+    yield "seen", _seen(page, updates, now)
     if report.set_aside:
-        yield f"  set aside    {counted(report.set_aside, 'visit')} later than now"
+        yield "set aside", f"{counted(report.set_aside, 'visit')} later than now"
     if page.gone:
         times = counted(page.gone, "time")
-        yield f"  gone         404 or 410 answered {times}, last {_date(page.last_news)}"
+        yield "gone", f"404 or 410 answered {times}, last {_date(page.last_news)}"
     if page.failures:
-        yield (
-            f"  failures     {counted(page.failures, 'attempt')} since then failed, the last one "
-            f"{_date(page.last_news)}"
-        )
+        failed = counted(page.failures, "attempt")
+        yield "failures", f"{failed} since then failed, the last one {_date(page.last_news)}"
     yield from _heard(report)
-    yield f"  rate         {_rate(report, config)}"
+    yield "rate", _rate(report, config)
     if report.confirmed[1]:
         seen_again, known = report.confirmed
         share = confirmed_share(seen_again, known)
         yield (
-            f"  confirmed    {seen_again} of {known} updates: a link of theirs was seen again; "
-            f"{100 * share:.0f} % are expected to be"
+            "confirmed",
+            f"{seen_again} of {known} updates: a link of theirs was seen again; "
+            f"{100 * share:.0f} % are expected to be",
         )
     if report.churning > LEAST_CHURNING:
-        yield f"  churn        {_churn(report)}"
+        yield "churn", _churn(report)
     if config.ranking.counts_siblings:
-        yield f"  siblings     {_siblings(report)}"
-    yield from report.cost.lines()
+        yield "siblings", _siblings(report)
+    if words := report.cost.words():
+        yield "a visit", words
     corrected = "" if outlook.p == outlook.raw_p else f" ({outlook.raw_p:.4f} before calibration)"
-    yield f"  p now        {outlook.p:.4f}{corrected}"
-    yield f"  rank         {_rank(outlook)}"
-    yield f"  next visit   {_next(outlook, config, now)}"
+    yield "p now", f"{outlook.p:.4f}{corrected}"
+    yield "rank", _rank(outlook)
+    yield "next visit", _next(outlook, config, now)
     if report.period is not None:
-        yield from period_text(report.period, width)
-    if page.visits:
-        yield ""
-        yield from _visits(report)
+        yield "period", period_summary(report.period)
 
 
 def _seen(page: Page, updates: int, now: float) -> str:
@@ -376,13 +385,13 @@ def _siblings(report: PageReport) -> str:
     return f"{number} of its site; updated together {own:.2f} (all sites: {of_all:.2f})"
 
 
-def _heard(report: PageReport) -> Iterator[str]:
+def _heard(report: PageReport) -> Iterator[tuple[str, str]]:
     """Say what archives and signals told of the page."""
     for harvest in report.page.harvests.values():
         until = _date(harvest.until)
-        yield f"  archive      captures of source {harvest.source:08x} are recorded until {until}"
+        yield "archive", f"captures of source {harvest.source:08x} are recorded until {until}"
     for one in report.signals:
-        yield f"  {one.kind:<12} {_signals(one)}"
+        yield one.kind, _signals(one)
 
 
 def _signals(one: PageSignals) -> str:

@@ -13,24 +13,25 @@ from types import MappingProxyType
 from typing import Annotated, Final
 
 import typer
+from rich.table import Table as Shown
 
 from hacs_crawler.analysis import standings_table, write_whole
 from hacs_crawler.archive import Timelines, parse_day, read_timelines, read_versions
 from hacs_crawler.cli.clusters import Dask
-from hacs_crawler.cli.common import ending_in_a_line, writing_to_stdout
-from hacs_crawler.cli.tables import Csv, Parquet, write_rows
+from hacs_crawler.cli.files import check_target
+from hacs_crawler.cli.tables import Records, shows_rows
 from hacs_crawler.cluster import connected
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.model import ESTIMATORS
 from hacs_crawler.simulation import shipped
 from hacs_crawler.simulation.baselines import BASELINES, find_baseline
-from hacs_crawler.simulation.curves import check_target, draw_curves
+from hacs_crawler.simulation.curves import check_curves, draw_curves
 from hacs_crawler.simulation.signals import SignalHabits
 from hacs_crawler.simulation.simulation import Scenario
 from hacs_crawler.simulation.tournament import Standing, compare
 from hacs_crawler.state import UPDATES, Estimation
-from hacs_crawler.utils.columns import Column, markdown_lines, terminal_width
 from hacs_crawler.utils.progress import Progress
+from hacs_crawler.utils.terminal import column_table
 from hacs_crawler.utils.text import safe_logger
 from hacs_crawler.utils.times import DAY
 
@@ -40,6 +41,7 @@ DEFAULT: Final = Estimation()
 DEFAULT_PLOT: Final = Path("curves.svg")
 
 
+@shows_rows(json="file")
 def simulate(  # noqa: PLR0913, PLR0917 - one for each option
     pages: Annotated[
         Path | None, typer.Option(help="CSV: url, site, level, first_seen; else made-up pages")
@@ -82,56 +84,51 @@ def simulate(  # noqa: PLR0913, PLR0917 - one for each option
     ] = None,
     seed: Annotated[int, typer.Option(help="of what is random")] = 0,
     dask: Dask = None,
-    json_: Annotated[Path | None, typer.Option("--json", help="a file for all numbers")] = None,
-    csv: Csv = None,
-    parquet: Parquet = None,
     plot: Annotated[
         Path | None,
         typer.Option(help=f"a file for the curves, .svg or .png  [default: {DEFAULT_PLOT}]"),
     ] = None,
-) -> None:
+) -> Records:
     """Simulate recrawling pages whose updates are known, under a budget, by one policy or several.
 
     Without files it is of 120 made-up pages in 2024, 2 visits a day. The estimators, the ranking and the
     state's logic are those of a crawl. See docs/simulation.md.
     """
-    with ending_in_a_line(), writing_to_stdout():
-        sys.path.append(str(Path.cwd()))  # where a policy of one's own is looked for
-        files = pages, updates, captures
-        is_own = any(file is not None for file in (*files, versions))
-        of_all = BASELINES if is_own else shipped.POLICIES
-        names = _names(",".join(of_all) if policy is None else policy)
-        if not is_own and budget is None and budgets is None:
-            budget = shipped.BUDGET
-        visits_a_day = _budgets(budget, budgets)
-        target = _plot_target(plot, is_wanted=budgets is not None)
-        _check_file(json_, "--json")
-        estimation = _estimation(estimator, fade_days, new_to)
-        if estimation.updates == "site" and versions is None:
-            raise HacsError("--new-to site needs --versions: which links are new to a site")
-        timelines, period = _histories(files, start, end) if is_own else _made_up(start, end)
-        scenario = Scenario(
-            timelines,
-            *period,
-            min(visits_a_day),
-            estimation,
-            seed,
-            siblings,
-            links=None
-            if versions is None
-            else read_versions(versions, timelines.urls, timelines.updates),
-            rounds=rounds,
-            every=every,
-            signals=None if signals is None else SignalHabits.parse(signals),
-        )
-        standings = _compared(scenario, names, visits_a_day, dask)
-        if json_ is not None:
-            write_whole(json_, _as_json(scenario, standings, has_budgets=budgets is not None))
-        if target is not None:
-            write_whole(target, draw_curves(standings, target.suffix[1:]))
-        write_rows(standings_table(standings), csv, parquet)
-        if csv != Path("-"):
-            typer.echo(table(standings, has_budgets=budgets is not None, width=terminal_width()))
+    sys.path.append(str(Path.cwd()))  # where a policy of one's own is looked for
+    files = pages, updates, captures
+    is_own = any(file is not None for file in (*files, versions))
+    of_all = BASELINES if is_own else shipped.POLICIES
+    names = _names(",".join(of_all) if policy is None else policy)
+    if not is_own and budget is None and budgets is None:
+        budget = shipped.BUDGET
+    visits_a_day = _budgets(budget, budgets)
+    target = _plot_target(plot, is_wanted=budgets is not None)
+    estimation = _estimation(estimator, fade_days, new_to)
+    if estimation.updates == "site" and versions is None:
+        raise HacsError("--new-to site needs --versions: which links are new to a site")
+    timelines, period = _histories(files, start, end) if is_own else _made_up(start, end)
+    scenario = Scenario(
+        timelines,
+        *period,
+        min(visits_a_day),
+        estimation,
+        seed,
+        siblings,
+        links=None
+        if versions is None
+        else read_versions(versions, timelines.urls, timelines.updates),
+        rounds=rounds,
+        every=every,
+        signals=None if signals is None else SignalHabits.parse(signals),
+    )
+    standings = _compared(scenario, names, visits_a_day, dask)
+    if target is not None:
+        write_whole(target, draw_curves(standings, target.suffix[1:]))
+    return Records(
+        rows=lambda: standings_table(standings),
+        text=lambda: [table(standings, has_budgets=budgets is not None)],
+        json=lambda: [_as_json(scenario, standings, has_budgets=budgets is not None)],
+    )
 
 
 def _histories(
@@ -181,41 +178,15 @@ SITE_COLUMNS: Final[Mapping[str, Callable[[Standing], str]]] = MappingProxyType(
 """Where it is known which links are new to a site."""
 
 
-WEIGHTS: Final = MappingProxyType(
-    {
-        "policy": 99,
-        "visits a day": 98,
-        "hits": 97,
-        "hits / last-obs": 96,
-        "precision": 95,
-        "mean delay, days": 94,
-        "hits / oracle": 93,
-        "visits": 92,
-        "mean freshness": 91,
-        "updates found": 90,
-        "of": 89,
-    }
-)
-"""What is left out last where a table is too wide; others have none."""
-
-
-def table(standings: Sequence[Standing], *, has_budgets: bool, width: int | None = None) -> str:
-    """Return the standings as a table in Markdown, with what fits into a width if there is one."""
+def table(standings: Sequence[Standing], *, has_budgets: bool) -> Shown:
+    """Return the standings as a table in Markdown."""
     has_sites = any(standing.score.site_hits is not None for standing in standings)
     cells_of = {**COLUMNS, **SITE_COLUMNS} if has_sites else dict(COLUMNS)
     if has_budgets:
         budget = {"visits a day": lambda one: str(one.budget)}
         cells_of = {"policy": COLUMNS["policy"], **budget, **cells_of}
-    columns = [
-        Column(
-            title,
-            [cell(standing) for standing in standings],
-            WEIGHTS.get(title, 0),
-            is_text=title == "policy",
-        )
-        for title, cell in cells_of.items()
-    ]
-    return "\n".join(markdown_lines(columns, width))
+    columns = {title: map(cell, standings) for title, cell in cells_of.items()}
+    return column_table(columns, texts=("policy",), is_markdown=True)
 
 
 def _shown(value: float | None, digits: int) -> str:
@@ -257,20 +228,15 @@ def _plot_target(plot: Path | None, *, is_wanted: bool) -> Path | None:
         return None
     if not is_wanted:
         raise HacsError("--plot draws curves over several budgets: it needs --budgets")
-    _check_file(plot, "--plot")
+    check_target(plot, "--plot")
     try:
-        check_target(plot or DEFAULT_PLOT)
+        check_curves(plot or DEFAULT_PLOT)
     except HacsError as error:
         if plot is not None:
             raise
         logger.warning("no curves are drawn: %s", error)
         return None
     return plot or DEFAULT_PLOT
-
-
-def _check_file(target: Path | None, option: str) -> None:
-    if target is not None and (target.is_dir() or not target.parent.is_dir()):
-        raise HacsError(f"{option} = {str(target)!r}: allowed is a file in a folder that exists")
 
 
 def _compared(
@@ -288,7 +254,7 @@ def _compared(
         )
 
 
-def _as_json(scenario: Scenario, standings: Sequence[Standing], *, has_budgets: bool) -> bytes:
+def _as_json(scenario: Scenario, standings: Sequence[Standing], *, has_budgets: bool) -> str:
     policies = [
         ({"budget": standing.budget} if has_budgets else {}) | standing.as_json()
         for standing in standings
@@ -306,7 +272,7 @@ def _as_json(scenario: Scenario, standings: Sequence[Standing], *, has_budgets: 
         "signals": None if scenario.signals is None else asdict(scenario.signals),
         "policies": policies,
     }
-    return f"{json.dumps(body, indent=1, allow_nan=False)}\n".encode()
+    return f"{json.dumps(body, indent=1, allow_nan=False)}\n"
 
 
 def _finite(number: float) -> float | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from hacs_crawler.links import menu_id, page_id_of
@@ -32,8 +31,8 @@ class VisitCost:
         """Whether the page goes through a browser where HACS_RENDER lets it."""
         return advice(self.page, self.site).rendered
 
-    def lines(self) -> Iterator[str]:
-        """Yield it in words; nothing where nothing is known."""
+    def words(self) -> str:
+        """Return it in words; none where nothing is known."""
         page = self.page
         parts = []
         if page.seconds:
@@ -46,5 +45,4 @@ class VisitCost:
             parts.append("a browser shows no more links than the plain answer")
         elif self.is_rendered:
             parts.append("a browser is needed for the site's other pages")
-        if parts:
-            yield f"  a visit      {'; '.join(parts)}"
+        return "; ".join(parts)

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any, Final
 
 import numpy as np
+from rich.table import Table
 
 from hacs_crawler.cluster import HERE, Workers, in_order
 from hacs_crawler.evaluation.instant_web import KINDS, Web, make_web
@@ -18,7 +19,7 @@ from hacs_crawler.model import (
     temporal_by_days,
 )
 from hacs_crawler.utils.arrays import BoolArray, FloatArray, IndexArray
-from hacs_crawler.utils.columns import Column, lines_of, wrapped
+from hacs_crawler.utils.terminal import column_table
 
 WEBS: Final = 4
 """What comes out is the mean over so many webs."""
@@ -202,8 +203,8 @@ def instant_rows(result: InstantEvaluation) -> list[dict[str, Any]]:
     ]
 
 
-def instant_text(result: InstantEvaluation, width: int | None = None) -> str:
-    """Return the tables as text, in lines of a width if there is one."""
+def instant_parts(result: InstantEvaluation) -> list[str | Table]:
+    """Return the tables and sentences as they are printed."""
     lists = {TITLES[name]: _cells(one) for name, one in result.table1.items()}
     published = {
         f"published: {TITLES[name]}": [*(f"{number:.3f}" for number in numbers), "-"]
@@ -214,25 +215,20 @@ def instant_text(result: InstantEvaluation, width: int | None = None) -> str:
         f"{WEBS} synthetic webs of about {PAGES} pages; means, lists of {LISTED} sites, and folders of "
         "as many pages as the sites have"
     )
-    parts = [
-        wrapped(head, width),
-        _table("Table 1", lists | published, width),
-        _table("Pages told to be temporal by", pages, width),
+    return [
+        head,
+        "",
+        _table("Table 1", lists | published),
+        "",
+        _table("Pages told to be temporal by", pages),
     ]
-    return "\n\n".join("\n".join(part) for part in parts)
 
 
 def _cells(one: Found) -> list[str]:
     return [f"{one.precision:.3f}", f"{one.recall:.3f}", f"{one.f:.3f}", f"{one.pages:.0f}"]
 
 
-def _table(title: str, rows: Mapping[str, Sequence[str]], width: int | None) -> list[str]:
-    numbers = (("precision", 7), ("recall", 6), ("F", 8), ("pages", 5))
-    columns = [
-        Column(title, list(rows), 9, is_text=True, is_wide=True),
-        *(
-            Column(name, [row[place] for row in rows.values()], weight)
-            for place, (name, weight) in enumerate(numbers)
-        ),
-    ]
-    return list(lines_of(columns, width))
+def _table(title: str, rows: Mapping[str, Sequence[str]]) -> Table:
+    numbers = zip(*rows.values(), strict=True)
+    columns = dict(zip(("precision", "recall", "F", "pages"), numbers, strict=True))
+    return column_table({title: list(rows), **columns}, texts=(title,))

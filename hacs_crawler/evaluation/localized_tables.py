@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final
 
 import numpy as np
+from rich.table import Table
 
 from hacs_crawler.cluster import HERE, Workers, in_order
 from hacs_crawler.evaluation.localized_error import (
@@ -19,7 +20,7 @@ from hacs_crawler.evaluation.localized_error import (
 from hacs_crawler.evaluation.localized_visits import LocalizedVisits
 from hacs_crawler.evaluation.update_points import Chunk
 from hacs_crawler.model import MIN_POINTS, Kind
-from hacs_crawler.utils.columns import Column, laid_out, side_by_side, wrapped
+from hacs_crawler.utils.terminal import column_table, facts_table
 
 KINDS: Final = tuple(kind.name.lower() for kind in Kind)
 REFERENCE: Final = "weibull"
@@ -168,40 +169,34 @@ def localized_rows(result: LocalizedEvaluation) -> list[dict[str, Any]]:
     return rows
 
 
-def localized_text(result: LocalizedEvaluation, width: int | None = None) -> str:
-    """Return the tables as they are printed, in lines of a width if there is one."""
+def localized_parts(result: LocalizedEvaluation) -> Iterator[str | Table]:
+    """Yield the tables and sentences as they are printed."""
     found = localized_json(result)
-    parts = [
-        wrapped(_conclusion(found), width),
-        wrapped(f"Table 1: the data ({result.data}); updates of a page count t(0)", width),
-        _facts(found["table1"], width),
-    ]
+    yield _conclusion(found)
+    yield from ("", f"Table 1: the data ({result.data}); updates of a page count t(0)")
+    yield facts_table((name, _shown(value, 1)) for name, value in found["table1"].items())
     for name, title in READING_TITLES.items():
         tables = found if name == "next" else found["readings"][name]
-        parts += [
-            wrapped(f"Table 2, {name}: average squared error in days², {title}", width),
-            _by_estimator(tables["table2"], 2, width),
-            wrapped(
-                f"Table 3, {name}: windows, in %, in which the row's error is below the column's",
-                width,
-            ),
-            _by_estimator(tables["table3"], 1, width),
-        ]
+        yield from ("", f"Table 2, {name}: average squared error in days², {title}")
+        yield _by_estimator(tables["table2"], 2)
+        yield ""
+        yield f"Table 3, {name}: windows, in %, in which the row's error is below the column's"
+        yield _by_estimator(tables["table3"], 1)
+    yield ""
+    yield (
+        f"Table 4: visits of the second half of {result.visits.pages} pages' time, at the rate of "
+        "the last window of the first; visits beside Weibull's"
+    )
+    yield _by_estimator(found["table4"], 3)
+    yield from ("", "Figure 1: average squared error in days² (next) by updates in the window")
     shown = [title for title, size in _SIZES.items() if size <= 10 or size % 5 == 0 or "+" in title]
-    figure = {
-        name: {title: errors[title] for title in shown} for name, errors in found["figure1"].items()
-    }
-    parts += [
-        wrapped(
-            f"Table 4: visits of the second half of {result.visits.pages} pages' time, at the rate of "
-            "the last window of the first; visits beside Weibull's",
-            width,
-        ),
-        _by_estimator(found["table4"], 3, width),
-        wrapped("Figure 1: average squared error in days² (next) by updates in the window", width),
-        _by_estimator(figure, 2, width),
-    ]
-    return "\n\n".join("\n".join(part) for part in parts)
+    yield _by_estimator(
+        {
+            name: {title: errors[title] for title in shown}
+            for name, errors in found["figure1"].items()
+        },
+        2,
+    )
 
 
 def _conclusion(found: Mapping[str, Any]) -> str:
@@ -217,26 +212,13 @@ def _conclusion(found: Mapping[str, Any]) -> str:
     )
 
 
-def _facts(facts: Mapping[str, float | None], width: int | None) -> list[str]:
-    columns = [
-        Column("", list(facts), 1, is_text=True),
-        Column("", [_shown(value, 1) for value in facts.values()], 1),
-    ]
-    return laid_out(columns, width)[0][1:]
-
-
-def _by_estimator(
-    table: Mapping[str, Mapping[str, float | None]], digits: int, width: int | None
-) -> list[str]:
-    """Return a row an estimator, in as many tables as the width demands."""
-    names = Column("estimator", list(table), 1, is_text=True)
+def _by_estimator(table: Mapping[str, Mapping[str, float | None]], digits: int) -> Table:
+    """Return a row an estimator."""
     titles = dict.fromkeys(name for row in table.values() for name in row)
-    columns = [
-        Column(title, [_shown(row.get(title), digits) for row in table.values()], 0)
-        for title in titles
-    ]
-    parts = (laid_out(part, None)[0] for part in side_by_side(names, columns, width))
-    return [line for number, part in enumerate(parts) for line in ([""] if number else []) + part]
+    columns = {
+        title: [_shown(row.get(title), digits) for row in table.values()] for title in titles
+    }
+    return column_table({"estimator": list(table), **columns}, texts=("estimator",))
 
 
 def _shown(value: float | None, digits: int) -> str:

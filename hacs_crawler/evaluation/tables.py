@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any, Final
 
 import numpy as np
+from rich.table import Table
 
 from hacs_crawler.evaluation.descriptive import Description
 from hacs_crawler.evaluation.paper import (
@@ -26,7 +27,7 @@ from hacs_crawler.evaluation.selection import (
     Tally,
     curve,
 )
-from hacs_crawler.utils.columns import Column, fitting, laid_out, left_out, lines_of, wrapped
+from hacs_crawler.utils.terminal import column_table
 from hacs_crawler.utils.text import counted
 
 UNDEFINED: Final = "-"
@@ -39,6 +40,10 @@ TITLES: Final = {"homepage": "Homepages", "website": "Websites"}
 MOST_POINTS: Final = 2_000
 """Of more units than this, so many are drawn and written in full, evenly spaced."""
 _MEASURES: Final = ("precision", "recall", "f1")
+SELECTION_TITLES: Final = (
+    *("w", "weeks", "theta"),
+    *(f"{model} {measure}" for model in MODELS for measure in ("P", "R", "F1")),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,36 +88,28 @@ def _at(measured: Curve, place: int | None) -> list[float | None]:
     return [None] * len(columns) if place is None else defined([x[place] for x in columns])
 
 
-def table_text(result: Evaluation, width: int | None = None) -> str:
-    """Return the tables as they are printed, in lines of a width if there is one."""
+def table_parts(result: Evaluation) -> Iterator[str | Table]:
+    """Yield the tables and sentences as they are printed."""
     dates = f"t = {day_name(result.period.since)} to {day_name(result.period.until)}, weekly"
     dates += ", closed windows" if result.period.is_closed else ""
-    all_rows = {level: list(table_rows(level, one)) for level, one in result.levels.items()}
-    tables = {
-        (level, average): selection_columns(average, rows)
-        for level, rows in all_rows.items()
-        for average in AVERAGES
-    }
-    dropped = next((fitting(columns, width)[1] for columns in tables.values()), [])
-    parts = [
-        *(wrapped(conclusion(level, one), width) for level, one in result.levels.items()),
-        wrapped(
-            f"Evaluation 1: pages selected at theta, the best threshold of each window. {dates}",
-            width,
-        ),
-        *(
-            [f"{TITLES[level]}, {AVERAGE_TITLES[average]}", *laid_out(columns, width)[0]]
-            for (level, average), columns in tables.items()
-        ),
-        *([left_out(dropped, width)] if dropped else []),
-        wrapped(f"Evaluation 2: weighted P@K, mean over t. {dates}", width),
-        *(
-            [TITLES[level], *lines_of(ordering_columns(one), width)]
-            for level, one in result.levels.items()
-        ),
-        wrapped(FOOTNOTE, width),
-    ]
-    return "\n\n".join("\n".join(part) for part in parts)
+    for level, one in result.levels.items():
+        yield from (conclusion(level, one), "")
+    yield f"Evaluation 1: pages selected at theta, the best threshold of each window. {dates}"
+    for level, one in result.levels.items():
+        rows = list(table_rows(level, one))
+        for average in AVERAGES:
+            yield from ("", f"{TITLES[level]}, {AVERAGE_TITLES[average]}")
+            yield _table(SELECTION_TITLES, selection_cells(average, rows))
+    yield from ("", f"Evaluation 2: weighted P@K, mean over t. {dates}")
+    for level, one in result.levels.items():
+        yield from ("", TITLES[level])
+        yield _table(("w", "weeks", *ORDERS), ordering_cells(one))
+    yield from ("", FOOTNOTE)
+
+
+def _table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
+    cells = zip(*rows, strict=True) if rows else ([] for _ in titles)
+    return column_table(dict(zip(titles, cells, strict=True)))
 
 
 def conclusion(level: str, result: LevelResult) -> str:
@@ -169,36 +166,6 @@ def ordering_cells(result: LevelResult) -> list[list[str]]:
     return [
         [str(weeks), str(order.moments), *(shown(order.mean(name), 3) for name in ORDERS)]
         for weeks, order in result.orderings.items()
-    ]
-
-
-def selection_columns(average: str, rows: Sequence[Row]) -> list[Column]:
-    """Return the same as columns; F1 is what is kept longest of a model."""
-    cells = selection_cells(average, rows)
-    titles = [
-        ("w", 9.0, ""),
-        ("weeks", 1.0, ""),
-        ("theta", 8.0, ""),
-        *(
-            (title, weight - place / 10, model)
-            for place, model in enumerate(MODELS)
-            for title, weight in (("P", 5.0), ("R", 4.0), ("F1", 7.0))
-        ),
-    ]
-    return [
-        Column(title, [row[place] for row in cells], weight, group=group)
-        for place, (title, weight, group) in enumerate(titles)
-    ]
-
-
-def ordering_columns(result: LevelResult) -> list[Column]:
-    """Return the same as columns."""
-    titles = ("w", "weeks", *ORDERS)
-    weights = (9, 1, *range(8, 8 - len(ORDERS), -1))
-    cells = ordering_cells(result)
-    return [
-        Column(title, [row[place] for row in cells], weight)
-        for place, (title, weight) in enumerate(zip(titles, weights, strict=True))
     ]
 
 

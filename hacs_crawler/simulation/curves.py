@@ -18,7 +18,7 @@ _MARKS: Final = "os^vD"
 _HEIGHT_INCHES: Final = 7.5
 
 
-def check_target(target: Path) -> None:
+def check_curves(target: Path) -> None:
     """Raise HacsError where curves cannot be drawn to a file of that name."""
     if target.suffix not in KINDS:
         raise HacsError(f"--plot = {str(target)!r}: allowed is a name that ends in .svg or .png")

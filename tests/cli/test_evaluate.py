@@ -24,12 +24,13 @@ from hacs_crawler.cli.app import app
 from hacs_crawler.evaluation.figures import WIDTH_INCHES, check_matplotlib, plots
 from hacs_crawler.evaluation.histories import from_timelines
 from hacs_crawler.evaluation.paper import Evaluation, choose_period, evaluate
-from hacs_crawler.evaluation.tables import Row, as_json, table_text
+from hacs_crawler.evaluation.tables import Row, as_json, table_parts
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.state.address import open_store
 from hacs_crawler.state.database import State
 from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.state.page import Visit
+from hacs_crawler.utils.terminal import laid_out
 from made_timelines import write_timelines
 
 FILES = ("--pages", "pages.csv", "--updates", "updates.csv", "--captures", "captures.csv")
@@ -144,7 +145,7 @@ def test_a_truth_of_one_class_leaves_no_number_undefined_without_a_word(
 ) -> None:
     write_timelines(tmp_path, updates_a_year=updates_a_year, sites=2)
     found = evaluation(tmp_path)
-    text = table_text(found)
+    text = laid_out(*table_parts(found))
     assert "nan" not in text.lower()
     assert "- is undefined" in text
     numbers = json.dumps(as_json(found), allow_nan=False)
@@ -209,7 +210,7 @@ def test_windows_can_be_closed(
     monkeypatch.chdir(folder)
     done = CliRunner().invoke(app, ["evaluate", *FILES, "--closed-windows"])
     assert "closed windows" in done.output
-    assert done.output.splitlines()[1:] != table_text(result).splitlines()[1:]
+    assert done.output.splitlines()[1:] != laid_out(*table_parts(result)).splitlines()[1:]
 
 
 def test_weeks_of_which_the_truth_is_not_known_are_left_out(

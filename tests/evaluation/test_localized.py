@@ -16,7 +16,7 @@ from hacs_crawler.evaluation.localized_tables import (
     LocalizedEvaluation,
     evaluate_localized,
     localized_json,
-    localized_text,
+    localized_parts,
 )
 from hacs_crawler.evaluation.localized_visits import LocalizedVisits
 from hacs_crawler.evaluation.update_points import (
@@ -27,6 +27,7 @@ from hacs_crawler.evaluation.update_points import (
     synthetic,
     synthetic_chunks,
 )
+from hacs_crawler.utils.terminal import laid_out
 
 
 def points_of(*pages: list[float], until: float = 100.0) -> Points:
@@ -247,7 +248,8 @@ def test_pages_without_any_update_have_tables_without_numbers() -> None:
         "precision": None,
         "visits": None,
     }
-    assert "-" in localized_text(evaluate_localized(in_chunks(points_of([], [])), "none", 3.0))
+    parts = localized_parts(evaluate_localized(in_chunks(points_of([], [])), "none", 3.0))
+    assert "-" in laid_out(*parts)
 
 
 def test_a_page_of_thousands_of_updates_is_evaluated() -> None:
@@ -263,6 +265,6 @@ def test_all_estimators_stand_in_every_table(result: LocalizedEvaluation) -> Non
         for name in ("table2", "table3", "figure1"):
             assert list(tables[name]) == list(CONTESTANTS)
     assert list(found["table4"]) == list(CONTESTANTS)
-    text = localized_text(result)
+    text = laid_out(*localized_parts(result))
     assert all(f"Table {number}" in text for number in (1, 2, 3, 4))
     assert "Figure 1" in text

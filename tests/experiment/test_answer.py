@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import quad
 
-from hacs_crawler.cli.experiment import answer_text
+from hacs_crawler.cli.experiment import answer_parts
 from hacs_crawler.experiment.answer import KnownPages, Verdict, answer_of, delays_days
 from hacs_crawler.experiment.comparison import MIN_UPDATED_SITES, Comparison
 from hacs_crawler.experiment.data import (
@@ -32,6 +32,7 @@ from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.state.memory import MemoryStore
 from hacs_crawler.state.outcome_log import OUTCOME, SEEN, UPDATED, Label, Outcomes
 from hacs_crawler.state.page import Visit
+from hacs_crawler.utils.terminal import laid_out
 from hacs_crawler.utils.times import DAY
 
 START = 1_700_000_000 // DAY * DAY
@@ -86,7 +87,7 @@ def compared(
 ) -> tuple[Comparison, str]:
     found = outcomes(HALVES, {"hacs": [arm] * sites, "last-obs": [control] * sites}, days)
     one = answered(found)
-    return one.comparisons[0], answer_text(one)
+    return one.comparisons[0], laid_out(*answer_parts(one))
 
 
 def test_an_arm_is_summed_up_by_its_own_visits() -> None:
@@ -177,8 +178,8 @@ def test_too_few_sites_with_an_update_are_too_few_whatever_the_number_of_visits(
     one = answered(found)
     assert one.comparisons[0].verdict == "too early"
     assert not one.comparisons[0].looks
-    assert "Too early to compare hacs with last-obs" in answer_text(one)
-    assert "update on 9 of them" in answer_text(one)
+    assert "Too early to compare hacs with last-obs" in laid_out(*answer_parts(one))
+    assert "update on 9 of them" in laid_out(*answer_parts(one))
 
 
 def test_the_same_visits_to_fewer_sites_tell_less() -> None:
@@ -221,7 +222,7 @@ def test_more_sites_are_asked_for_where_they_differ() -> None:
     assert needed is not None
     assert needed.more_visits is None
     assert needed.times_sites > 10
-    assert "no number of visits to these sites would do" in answer_text(one)
+    assert "no number of visits to these sites would do" in laid_out(*answer_parts(one))
 
 
 def test_every_arm_is_compared_with_last_obs_and_they_share_the_false_alarms() -> None:
@@ -274,7 +275,7 @@ def test_at_no_look_are_a_few_large_sites_often_taken_for_a_difference() -> None
 def test_where_few_sites_carry_an_arm_it_says_so_and_does_not_lean_on_their_past() -> None:
     found, past = unequal(300, np.random.default_rng(1))
     one = answered(found, baseline=past)
-    comparison, text = one.comparisons[0], answer_text(one)
+    comparison, text = one.comparisons[0], laid_out(*answer_parts(one))
     assert comparison.effective_sites[0] < 4
     assert comparison.largest_share[0] > 0.7
     assert comparison.carried_by_few == (True, False)
@@ -288,7 +289,7 @@ def test_sites_that_are_alike_are_not_said_to_be_few() -> None:
     one = answered(found, baseline=past)
     assert one.comparisons[0].is_adjusted
     assert one.comparisons[0].carried_by_few == (False, False)
-    assert "Few sites" not in answer_text(one)
+    assert "Few sites" not in laid_out(*answer_parts(one))
 
 
 def test_what_was_known_of_the_sites_before_makes_the_answer_sharper() -> None:

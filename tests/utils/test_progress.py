@@ -2,51 +2,23 @@
 
 from __future__ import annotations
 
-import io
-import logging
 import os
 import pty
 import subprocess
 import sys
-from itertools import count
-from types import SimpleNamespace
 
 import pytest
 
-from hacs_crawler.utils import progress
 from hacs_crawler.utils.progress import Progress
 
 
-@pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A clock that goes on by 4 seconds whenever it is looked at."""
-    seconds = count(0, 4)
-    monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: next(seconds)))
-
-
-@pytest.mark.usefixtures("clock")
-def test_without_a_terminal_a_line_is_logged_every_ten_seconds(
-    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+def test_without_a_terminal_nothing_is_shown(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(sys, "stderr", io.StringIO())
-    with caplog.at_level(logging.INFO), Progress("harvest") as shown:
-        for done in range(7):
-            shown.update(f"{done} seeds", completed=done, total=10)
-    assert [record.getMessage() for record in caplog.records] == [
-        "harvest: 2 seeds (20 %, 0:00:48 left)",
-        "harvest: 5 seeds (50 %, 0:00:24 left)",
-    ]
-
-
-@pytest.mark.usefixtures("clock")
-def test_without_a_total_only_the_text_is_logged(
-    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sys, "stderr", io.StringIO())
-    with caplog.at_level(logging.INFO), Progress("file.cdx") as shown:
-        for done in range(3):
-            shown.update(f"{done} visits")
-    assert [record.getMessage() for record in caplog.records] == ["file.cdx: 2 visits"]
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    with Progress("harvest") as shown:
+        shown.update("1 seed", completed=1, total=10)
+    assert capsys.readouterr() == ("", "")
 
 
 SCRIPT = """
@@ -58,7 +30,6 @@ with Progress("harvest [odd]") as shown:
     logging.warning("slow down")
     print("an item")
     time.sleep(0.3)
-shown.stop()
 logging.warning("the end")
 """
 

@@ -1,0 +1,167 @@
+"""What `hacs doctor` looks at: versions, settings, the add-on, the state, browser and archives."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Iterator
+from importlib import metadata
+from typing import Any, Final, NamedTuple
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
+
+from packaging.requirements import Requirement
+from scrapy.settings import BaseSettings, Settings
+from scrapy.utils.misc import load_object
+
+from hacs_crawler.addon import COMPONENTS, HacsAddon
+from hacs_crawler.config import Config, unknown_settings
+from hacs_crawler.crawl.browser import system_browser
+from hacs_crawler.crawl.scheduler import HacsScheduler
+from hacs_crawler.exceptions import ConfigError, StateError
+from hacs_crawler.state import SCHEMA, Estimation, State, describe, open_store
+
+PACKAGE: Final = "hacs-crawler"
+ADDON: Final = "hacs_crawler.addon.HacsAddon"
+NOTE: Final = "doctor"
+ANSWER_SECONDS: Final = 10.0
+
+
+class Check(NamedTuple):
+    """What was looked at, how it is (ok, warning, failure), what was found, and what to do."""
+
+    name: str
+    status: str
+    found: str
+    advice: str = ""
+
+
+def all_checks(settings: Settings, *, has_project: bool) -> Iterator[Check]:
+    """Look at everything that the settings name."""
+    yield _versions()
+    if not has_project:
+        yield Check("project", "warning", "no scrapy.cfg here or above", "run it in the project")
+    for name, similar in unknown_settings(settings).items():
+        advice = f"did you mean {similar}?" if similar else "remove it"
+        yield Check("settings", "warning", f"{name} is not a setting of {PACKAGE}", advice)
+    if has_project:
+        yield _wiring(settings)
+    try:
+        config = Config.from_settings(settings)
+    except ConfigError as error:
+        yield Check("settings", "failure", str(error), "see docs/settings.md")
+        return
+    yield Check("settings", "ok", "every HACS_ setting has a usable value")
+    yield _state(config)
+    if settings.get("HACS_RENDER", "never") != "never":
+        yield _browser(settings)
+    if settings.get("HACS_ARCHIVES"):
+        for archive in config.archives:
+            yield _archive(archive.name, archive.index_url, settings)
+
+
+def _versions() -> Check:
+    wrong = []
+    for one in map(Requirement, metadata.requires(PACKAGE) or ()):
+        if one.marker is not None and not one.marker.evaluate({"extra": ""}):
+            continue
+        try:
+            is_wrong = not one.specifier.contains(metadata.version(one.name), prereleases=True)
+        except metadata.PackageNotFoundError:
+            is_wrong = True
+        if is_wrong:
+            wrong.append(f"'{one.name}{one.specifier}'")
+    if wrong:
+        found = f"missing, or of another version: {', '.join(wrong)}"
+        return Check("versions", "failure", found, f"pip install {' '.join(wrong)}")
+    shown = ", ".join(f"{name} {metadata.version(name)}" for name in (PACKAGE, "scrapy", "numpy"))
+    return Check("versions", "ok", f"Python {platform.python_version()}, {shown}")
+
+
+def _wiring(given: Settings) -> Check:
+    """Say whether the add-on is on, and whether what the project set leaves it in place."""
+    settings = given.copy()
+    addons = settings.getdict("ADDONS").items()
+    if any(order is not None and _loaded(key) is HacsAddon for key, order in addons):
+        HacsAddon().update_settings(settings)
+    elif _loaded(settings["SCHEDULER"]) is not HacsScheduler:
+        found = f"ADDONS does not have {ADDON}: nothing is ranked, nothing recorded"
+        return Check("add-on", "failure", found, f'set ADDONS = {{"{ADDON}": 500}}')
+    if _loaded(settings["SCHEDULER"]) is not HacsScheduler:
+        found = f"SCHEDULER is {settings['SCHEDULER']}: seeds are recorded, but not ranked"
+        advice = "remove SCHEDULER, and set HACS_INNER_SCHEDULER to it"
+        return Check("add-on", "failure", found, advice)
+    for name, component, _ in COMPONENTS:
+        on = [key for key, order in settings.getdict(name).items() if order is not None]
+        if component not in map(_loaded, on):
+            title = component.__name__
+            found = f"{name} switches {title} off: HACS works without it only in part"
+            return Check("add-on", "failure", found, f"take {title} out of {name}")
+    return Check("add-on", "ok", "scheduler and middlewares are in place")
+
+
+def _loaded(path: Any) -> object:
+    """Return the object at a dotted path, None where there is none."""
+    try:
+        return load_object(path)
+    except (ImportError, NameError, ValueError, TypeError):
+        return None
+
+
+def _state(config: Config) -> Check:
+    """Open the state, read its settings, and write a note: a full disk or a replica shows there."""
+    shown = f"{describe(config.state)}, namespace {config.namespace}"
+    try:
+        store = open_store(config.state, config.namespace, config.base)
+        try:
+            State(store, Estimation())
+            note = {"at": config.clock()}
+            store.write_meta(NOTE, note)
+            if store.read_meta(NOTE) != note:
+                found = f"{shown}: what was written is not what is read"
+                return Check("state", "failure", found, "is this a replica?")
+            found = f"{shown}: schema {SCHEMA}, {store.count()} pages, readable and writable"
+        finally:
+            store.close()
+    except (ConfigError, StateError) as error:
+        advice = "docs/state.md says what HACS_STATE may be, docs/reliability.md what else"
+        return Check("state", "failure", str(error), advice)
+    return Check("state", "ok", found)
+
+
+def _browser(settings: BaseSettings) -> Check:
+    """Start the browser as a crawl would."""
+    try:
+        from playwright.sync_api import Error, sync_playwright  # noqa: PLC0415 - an extra
+    except ImportError as error:
+        install = f"pip install '{PACKAGE}[playwright]'"
+        return Check("browser", "failure", f"scrapy-playwright is missing: {error}", install)
+    kind = str(settings.get("PLAYWRIGHT_BROWSER_TYPE", "chromium"))
+    try:
+        with sync_playwright() as playwright:
+            browser_type = getattr(playwright, kind)
+            options: dict[str, Any] = settings.getdict("PLAYWRIGHT_LAUNCH_OPTIONS")
+            options |= system_browser(settings, browser_type.executable_path)
+            browser = browser_type.launch(**options)
+            found = f"{kind} {browser.version} starts"
+            browser.close()
+    except (Error, AttributeError, TypeError, OSError) as error:
+        found = f"{kind} does not start: {str(error).strip().splitlines()[0]}"
+        return Check("browser", "failure", found, f"playwright install {kind}")
+    return Check("browser", "ok", found)
+
+
+def _archive(name: str, url: str, settings: BaseSettings) -> Check:
+    """Ask an archive's index for nothing: whatever it answers below 500 shows that it is there."""
+    request = Request(url, headers={"User-Agent": str(settings["USER_AGENT"])})  # noqa: S310 - http(s)
+    try:
+        with urlopen(request, timeout=ANSWER_SECONDS) as answer:  # noqa: S310 - checked by Config
+            status = answer.status
+    except HTTPError as error:
+        status = error.code
+    except OSError as error:
+        reason = getattr(error, "reason", None) or error
+        advice = f"see whether {url} opens in a browser"
+        return Check("archive", "warning", f"{name} does not answer: {reason}", advice)
+    if status >= 500:
+        return Check("archive", "warning", f"{name} answers {status}", "try again later")
+    return Check("archive", "ok", f"{name} answers")

@@ -1,1 +1,0 @@
-"""What `hacs doctor` looks at."""

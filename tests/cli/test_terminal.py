@@ -1,0 +1,171 @@
+"""Tables and sentences in terminals, files and pipes; rows as JSON, CSV and Parquet."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from rich.cells import cell_len
+from typer.testing import CliRunner, Result
+
+from calibration_support import drawn, keep
+from hacs_crawler.cli.app import app
+from hacs_crawler.links import Varying
+from hacs_crawler.links.varying import Part
+from hacs_crawler.state.address import open_store
+from hacs_crawler.state.database import State
+from hacs_crawler.state.estimation import Estimation
+from hacs_crawler.state.page import Visit
+from hacs_crawler.state.varying import NOTE
+from hacs_crawler.utils.terminal import column_table, facts_table, laid_out
+from hacs_crawler.utils.times import DAY
+from made_timelines import write_timelines
+
+START = 1_600_000_000
+FOLDER = "department-of-comparative-linguistics/" * 3
+URLS = [
+    *(f"https://www.example.edu/{FOLDER}~author-{n}/publications.html" for n in range(3)),
+    "https://www.example.edu/~ひらがな/",
+]
+ARMS = "HACS_EXPERIMENT=" + json.dumps(dict.fromkeys(("hacs", "last-obs", "random"), 1 / 3))
+STATE = ("-s", "HACS_STATE=sqlite:///s.db", "-s", "HACS_RENDER=never")
+FILES = ("--pages", "pages.csv", "--updates", "updates.csv", "--captures", "captures.csv")
+COMMANDS = {
+    "rank": ("rank", *STATE),
+    "rank with arms": ("rank", *STATE, "-s", ARMS),
+    "a page": ("show", URLS[0], "--from", "2020-09-20", *STATE),
+    "a host": ("show", "www.example.org", *STATE),
+    "calibrate": ("calibrate", "--dry-run", *STATE),
+    "doctor": ("doctor", *STATE),
+    "experiment": ("experiment", "status", *STATE, "-s", ARMS),
+    "interest": ("interest", "fit", "views.csv"),
+    "simulate": ("simulate", "--end", "2024-01-03", "--policy", "last-obs"),
+    "evaluate": ("evaluate", *FILES),
+    "evaluate singh": ("evaluate", "--paper", "singh", "--synthetic-pages", "300"),
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("t")
+    write_timelines(made)
+    store = open_store("sqlite:///s.db", "hacs", made)
+    state = State(store, Estimation())
+    keep(state, drawn(1_000, lambda p: p**2))
+    for url in URLS:
+        state.record(
+            [
+                Visit(url, START + days * DAY, links=frozenset(range(days)))
+                for days in range(1, 90, 9)
+            ]
+        )
+    varying = Varying("www.example.org", frozenset({Part("", "sid"), Part("/s/", "")}))
+    store.write_meta(NOTE, {varying.host: varying.to_json()})
+    store.close()
+    lines = ["page,date,views"]
+    for day in range(1, 31):
+        lines += [f"https://s{n}.example/news/a.html,2026-06-{day:02},{20 + n}" for n in range(5)]
+        lines.append(f"https://n.example/news/b.html,2026-06-{day:02},{999 * (day in {9, 10})}")
+    (made / "views.csv").write_text("\n".join(lines))
+    return made
+
+
+@pytest.fixture
+def hacs(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
+    monkeypatch.chdir(folder)
+    monkeypatch.delenv("SCRAPY_SETTINGS_MODULE", raising=False)
+    monkeypatch.setattr(os, "cpu_count", lambda: 1)
+
+    def run(*arguments: str, width: int | None = None) -> Result:
+        environment = {"COLUMNS": None if width is None else str(width)}
+        return CliRunner().invoke(app, list(arguments), env=environment)
+
+    return run
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_lines_are_as_wide_as_the_terminal_and_whole_in_a_pipe(
+    name: str, hacs: Callable[..., Result]
+) -> None:
+    narrow, piped = hacs(*COMMANDS[name], width=80), hacs(*COMMANDS[name])
+    assert (narrow.exit_code, piped.exit_code) == (0, 0), narrow.output
+    # one word, such as the URL that is shown, is left whole to be copied
+    lines = [line for line in narrow.stdout.splitlines() if " " in line.strip()]
+    assert [line for line in lines if cell_len(line) > 80] == []
+    assert len(lines) >= len(piped.stdout.split("\n\n"))
+    assert "…" not in narrow.stdout + piped.stdout
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_rows_are_written_as_csv_and_parquet(
+    name: str, hacs: Callable[..., Result], folder: Path
+) -> None:
+    polars = pytest.importorskip("polars")
+    csv, parquet = folder / "rows.csv", folder / "rows.parquet"
+    found = hacs(*COMMANDS[name], "--csv", str(csv), "--parquet", str(parquet))
+    assert found.exit_code == 0, found.output
+    frame = polars.read_parquet(parquet)
+    head, *rows = csv.read_text().splitlines()
+    assert head.split(",") == frame.columns
+    assert len(rows) == len(frame)
+    assert rows
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_csv_on_standard_output_is_all_there_is_on_it(
+    name: str, hacs: Callable[..., Result]
+) -> None:
+    head, *rows = hacs(*COMMANDS[name], "--csv", "-", width=60).stdout.splitlines()
+    assert "," in head
+    assert all("," in row for row in rows)
+
+
+@pytest.mark.parametrize("name", [name for name in COMMANDS if name != "interest"])
+def test_json_is_all_there_is_on_standard_output(name: str, hacs: Callable[..., Result]) -> None:
+    to_a_file = name == "simulate" or name.startswith("evaluate")
+    printed = hacs(*COMMANDS[name], "--json", *(["-"] if to_a_file else [])).stdout
+    if name.startswith("rank"):
+        printed = printed.splitlines()[0]
+    assert json.loads(printed)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_folder_that_is_not_there_is_named(
+    name: str, hacs: Callable[..., Result], caplog: pytest.LogCaptureFixture
+) -> None:
+    assert hacs(*COMMANDS[name], "--csv", "no/rows.csv").exit_code == 1
+    assert "--csv 'no/rows.csv': allowed is a file in a folder that exists" in caplog.text
+
+
+def test_urls_are_whole_in_a_pipe_and_broken_into_lines_in_a_terminal(
+    hacs: Callable[..., Result],
+) -> None:
+    piped = hacs(*COMMANDS["rank"]).stdout
+    assert all(url in piped for url in URLS)
+    narrow = hacs(*COMMANDS["rank"], width=80).stdout.splitlines()
+    shown = "".join(line[57:].strip() for line in narrow)
+    assert all(url in shown for url in URLS)
+
+
+def test_a_column_keeps_its_place_whatever_script_its_cells_are_in() -> None:
+    table = column_table({"name": ["ひらがな", "abc"], "n": [1, 2]}, texts=("name",))
+    assert {cell_len(line) for line in laid_out(table).splitlines()} == {11}
+
+
+def test_a_fact_is_broken_into_lines_behind_what_it_is_about() -> None:
+    first, *rest = laid_out(facts_table([("rate", "word " * 20)], 10), width=40).splitlines()
+    assert first.startswith("rate" + " " * 7 + "word")
+    assert rest
+    assert all(line.startswith(" " * 11 + "word") for line in rest)
+
+
+def test_no_cell_and_no_sentence_writes_to_the_terminal() -> None:
+    evil = "a\x1b[31m\x07\u202e[bold]b"
+    table = column_table({"URL": [evil]}, page="URL")
+    for width in (60, 100_000):
+        shown = laid_out(table, facts_table([("x", evil)]), f"{evil} c", width=width)
+        assert shown.replace("\n", "").isprintable()
+        assert "[bold]" in shown.replace("\n", "")

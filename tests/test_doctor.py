@@ -1,0 +1,170 @@
+"""`hacs doctor`, on real states, servers and projects."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pytest
+from scrapy.settings import Settings
+from typer.testing import CliRunner, Result
+
+from hacs_crawler import doctor
+from hacs_crawler.cli.app import app
+from hacs_crawler.doctor import Check, all_checks
+from servers import free_port, redis_server
+
+ADDON = {"hacs_crawler.addon.HacsAddon": 500}
+LINK_ADDITIONS = "hacs_crawler.middlewares.link_additions.LinkAdditionsMiddleware"
+
+
+@pytest.fixture(autouse=True)
+def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "scrapy.cfg").write_text("[settings]\n")
+    monkeypatch.chdir(tmp_path)
+
+
+def checks(has_project: bool = True, **settings: Any) -> list[Check]:
+    given = Settings({"ADDONS": ADDON, **settings})
+    return list(all_checks(given, has_project=has_project))
+
+
+def fault(found: list[Check]) -> tuple[str, str, str]:
+    """The only thing that is not as it should be."""
+    (one,) = (check for check in found if check.status != "ok")
+    assert one.advice
+    return one.name, one.status, one.found
+
+
+def test_nothing_is_wrong_with_a_good_project() -> None:
+    assert [(one.name, one.status) for one in checks()] == [
+        ("versions", "ok"),
+        ("add-on", "ok"),
+        ("settings", "ok"),
+        ("state", "ok"),
+    ]
+
+
+def test_a_wrong_setting_is_named() -> None:
+    name, status, found = fault(checks(HACS_BUDGET=-1))
+    assert (name, status) == ("settings", "failure")
+    assert "HACS_BUDGET = -1" in found
+
+
+def test_an_unknown_setting_is_named_with_the_one_it_looks_like() -> None:
+    found = checks(HACS_BUDGTE=5)
+    assert "HACS_BUDGTE" in fault(found)[2]
+    assert "did you mean HACS_BUDGET?" in {one.advice for one in found}
+
+
+def test_outside_of_a_project_it_says_so() -> None:
+    assert fault(checks(has_project=False, ADDONS={}))[:2] == ("project", "warning")
+
+
+@pytest.mark.parametrize(
+    ("settings", "text"),
+    [
+        ({"ADDONS": {}}, "nothing is ranked"),
+        ({"SCHEDULER": "scrapy.core.scheduler.Scheduler"}, "not ranked"),
+        ({"SPIDER_MIDDLEWARES": {LINK_ADDITIONS: None}}, "switches LinkAdditionsMiddleware off"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_what_keeps_the_add_on_from_working_is_named(settings: dict[str, Any], text: str) -> None:
+    name, status, found = fault(checks(**settings))
+    assert (name, status) == ("add-on", "failure")
+    assert text in found
+
+
+def test_a_state_that_does_not_open_is_named(tmp_path: Path) -> None:
+    (tmp_path / "other.db").write_bytes(b"no database at all, but long enough to look like one" * 9)
+    name, status, found = fault(checks(HACS_STATE="sqlite:///other.db"))
+    assert (name, status) == ("state", "failure")
+    assert "other.db" in found
+
+
+def test_a_replica_takes_no_writes(tmp_path: Path) -> None:
+    with redis_server(tmp_path, "--replicaof", "127.0.0.1", str(free_port())) as port:
+        assert "read only replica" in fault(checks(HACS_STATE=f"redis://127.0.0.1:{port}/0"))[2]
+
+
+def test_a_password_is_never_shown(tmp_path: Path) -> None:
+    with redis_server(tmp_path, "--requirepass", "s3cr3t") as port:
+        right, wrong = (
+            checks(HACS_STATE=f"redis://:{word}@127.0.0.1:{port}/0")
+            for word in ("s3cr3t", "s3cr4t")
+        )
+    assert all(one.status == "ok" for one in right)
+    assert fault(wrong)[:2] == ("state", "failure")
+    assert "s3cr" not in str(right) + str(wrong)
+
+
+def test_a_browser_is_started_only_where_pages_are_rendered(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "playwright.sync_api", None)
+    name, status, found = fault(checks(HACS_RENDER="auto"))
+    assert (name, status) == ("browser", "failure")
+    assert "scrapy-playwright is missing" in found
+
+
+@pytest.fixture
+def archive() -> Callable[[int], str]:
+    """Starts an archive that answers every request with one status."""
+
+    def started(status: int) -> str:
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                self.send_response(status)
+                self.end_headers()
+                self.server.server_close()
+
+        server = HTTPServer(("127.0.0.1", 0), Handler)
+        Thread(target=server.handle_request, daemon=True).start()
+        return f"http://127.0.0.1:{server.server_port}/cdx"
+
+    return started
+
+
+@pytest.mark.parametrize(("status", "text"), [(400, "mine answers"), (503, "mine answers 503")])
+def test_an_archive_that_the_settings_name_is_asked(
+    status: int, text: str, archive: Callable[[int], str]
+) -> None:
+    found = checks(HACS_ARCHIVES={"mine": {"timemap_url": archive(status)}})[-1]
+    assert (found.name, found.found) == ("archive", text)
+    assert (found.status == "ok") == (status < 500)
+
+
+def test_an_archive_that_is_away_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor, "ANSWER_SECONDS", 1.0)
+    address = f"http://127.0.0.1:{free_port()}/"
+    found = fault(checks(HACS_ARCHIVES={"mine": {"timemap_url": address}}))
+    assert found[:2] == ("archive", "warning")
+    assert "mine does not answer" in found[2]
+
+
+def hacs_doctor(*arguments: str) -> Result:
+    environment = {"SCRAPY_SETTINGS_MODULE": "hacs_crawler.settings"}
+    return CliRunner().invoke(
+        app, ["doctor", "-s", "HACS_RENDER=never", *arguments], env=environment
+    )
+
+
+def test_a_failure_makes_the_exit_status_1_and_its_line_says_what_to_do() -> None:
+    good = hacs_doctor()
+    assert good.exit_code == 0, good.output
+    bad = hacs_doctor("-s", "HACS_POLICY=best")
+    assert bad.exit_code == 1
+    (line,) = (line for line in bad.stdout.splitlines() if line.startswith("failure"))
+    assert "HACS_POLICY = 'best'" in line
+    assert line.endswith(" -> see docs/settings.md")
+
+
+def test_json_is_an_array_of_all_checks() -> None:
+    found = json.loads(hacs_doctor("--json").stdout)
+    assert {tuple(one) for one in found} == {("name", "status", "found", "advice")}
