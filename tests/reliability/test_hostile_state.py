@@ -278,7 +278,7 @@ def hostile_project(project: Project, site: Site) -> HostileState:
     [
         (["rank", "--limit", "50"], 0),
         (["show", "http://127.0.0.1:1/sound/1"], 0),
-        (["doctor"], 1),
+        (["doctor"], 0),
         (["export", "-o", "pages.jsonl"], 1),
         (["report", "-o", "report.html"], 0),
         (["calibrate"], 0),
