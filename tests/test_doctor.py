@@ -88,11 +88,13 @@ def test_a_state_that_does_not_open_is_named(tmp_path: Path) -> None:
     assert "other.db" in found
 
 
+@pytest.mark.slow
 def test_a_replica_takes_no_writes(tmp_path: Path) -> None:
     with redis_server(tmp_path, "--replicaof", "127.0.0.1", str(free_port())) as port:
         assert "read only replica" in fault(checks(HACS_STATE=f"redis://127.0.0.1:{port}/0"))[2]
 
 
+@pytest.mark.slow
 def test_a_password_is_never_shown(tmp_path: Path) -> None:
     with redis_server(tmp_path, "--requirepass", "s3cr3t") as port:
         right, wrong = (
