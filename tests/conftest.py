@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import subprocess
+import sys
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -19,8 +21,9 @@ from browser import CHROMIUM, Browser, running_browser
 from hacs_crawler.state.address import open_store
 from hacs_crawler.state.memory import MemoryStore
 from hacs_crawler.state.store import Store
-from integration_support import Project
+from integration_support import ROOT, Project
 from servers import Site, redis_cluster, redis_server
+from workers import locked, shared_folder
 
 # How long an example takes says how busy the machine is.
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -73,6 +76,18 @@ def cluster_port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
     """A node of a Redis Cluster of three."""
     with redis_cluster(tmp_path_factory.mktemp("cluster")) as cluster:
         yield cluster.ports[0]
+
+
+@pytest.fixture(scope="session")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What is published, built once for all workers."""
+    folder = shared_folder(tmp_path_factory, "wheel")
+    with locked(folder / "lock"):
+        if not any(folder.glob("*.whl")):
+            build = [sys.executable, "-m", "build", "--wheel", "--outdir", str(folder)]
+            subprocess.run([*build, str(ROOT)], check=True, capture_output=True)
+    (built,) = folder.glob("*.whl")
+    return built
 
 
 @pytest.fixture(scope="session")

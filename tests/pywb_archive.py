@@ -21,7 +21,7 @@ import sys
 import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from http import HTTPStatus
@@ -31,6 +31,7 @@ from typing import Any
 import pytest
 
 from servers import free_port
+from workers import locked, shared_folder
 
 VERSION = "2.10.0"
 _START = """
@@ -161,28 +162,20 @@ def pywb(
     """
     cache = getattr(request.config, "cache", None)  # none with -p no:cacheprovider
     python = pywb_python(cache.mkdir("pywb") if cache else tmp_path_factory.mktemp("pywb"))
-    folder = tmp_path_factory.getbasetemp()
-    folder = (folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder) / "one-pywb"
-    (folder / "collections").mkdir(parents=True, exist_ok=True)
+    folder = shared_folder(tmp_path_factory, "one-pywb")
+    (folder / "collections").mkdir(exist_ok=True)
     running = folder / "running.json"
     with (folder / "users").open("w") as users:
-        with _locked(folder / "lock"):
+        with locked(folder / "lock"):
             fcntl.flock(users, fcntl.LOCK_SH)  # released by the kernel if this process dies
             if not running.exists():
                 running.write_text(json.dumps(_start(python, folder)))
             url, pid = json.loads(running.read_text())
         yield PywbServer(python, folder, url)
-        with _locked(folder / "lock"), suppress(BlockingIOError):
+        with locked(folder / "lock"), suppress(BlockingIOError):
             fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)
             running.unlink()
             os.killpg(pid, signal.SIGKILL)
-
-
-@contextmanager
-def _locked(file: Path) -> Iterator[None]:
-    with file.open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # released by the kernel if this process dies
-        yield
 
 
 def pywb_python(cache: Path) -> Path:
@@ -195,7 +188,7 @@ def pywb_python(cache: Path) -> Path:
         return python
     folder = cache / f"pywb-{VERSION}-{sys.implementation.cache_tag}"
     python, mark = folder / "bin" / "python", folder / "complete"
-    with _locked(cache / "lock"):
+    with locked(cache / "lock"):
         if not (mark.exists() and python.exists()):
             shutil.rmtree(folder, ignore_errors=True)
             _run(sys.executable, "-m", "venv", str(folder))

@@ -1,14 +1,19 @@
-"""Runs the same commands in the same project with and without the add-on, and compares what is seen."""
+"""Runs the same commands in the same project with and without the add-on, and compares what is seen.
+
+All of it runs three times in one folder, and so on one state: what the add-on has learned in one run
+must not show in the next. What is seen without the add-on is recorded (`record.py`).
+"""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
 import shutil
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +22,11 @@ from dropin.site import Asked, JudgedSite
 
 PROJECT = Path(__file__).parent / "project"
 ONE_LINE = 'ADDONS["hacs_crawler.addon.HacsAddon"] = 500\n'
+ROUNDS = 3
+JOB = "job"
+"""The JOBDIR of the spiders that have one: each round is a job of its own."""
+BATCH = Path(__file__).parent / "batch.py"
+TOLD = "judged.jsonl"
 KILLED = -9
 LOGGED = re.compile(r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d \[(.+?)\] (WARNING|ERROR|CRITICAL):", re.M)
 DOWNLOADS = "tldextract"
@@ -34,7 +44,7 @@ Command = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Case:
-    """What is run, one command after the other in one folder, and how it is compared."""
+    """What is run in each round, one command after the other, and how it is compared."""
 
     commands: tuple[Command, ...]
     may_not_crawl: bool = False
@@ -78,31 +88,107 @@ class Ran:
 
 
 def run_all(case: Case, site: JudgedSite, folder: Path, timeout: float, settings: str) -> list[Ran]:
-    """Run the commands in a new copy of the project, to whose settings these lines are added."""
+    """Run all rounds, each command as a process; these lines are added to the project's settings."""
+    _make(folder, settings)
+    ran = []
+    for _ in range(ROUNDS):
+        shutil.rmtree(folder / JOB, ignore_errors=True)
+        ran += [_run(command, site, folder, timeout) for command in case.commands]
+    return ran
+
+
+def run_together(
+    cases: Mapping[str, Case], site: JudgedSite, folder: Path, timeout: float, settings: str
+) -> dict[str, list[Ran]]:
+    """Run all rounds of many spiders: one process runs each of them once, the next once more."""
+    ran: dict[str, list[Ran]] = {name: [] for name in cases}
+    for name in cases:
+        _make(folder / name, settings)
+    for _ in range(ROUNDS):
+        for name in cases:
+            shutil.rmtree(folder / name / JOB, ignore_errors=True)
+        for number in range(max(len(case.commands) for case in cases.values())):
+            waiting = {
+                name: case.commands[number][2:]  # behind `scrapy crawl`
+                for name, case in cases.items()
+                if number < len(case.commands)
+            }
+            while waiting:  # again where one hangs
+                ended = _run_batch(waiting, site, folder, timeout)
+                for name, one in ended.items():
+                    ran[name].append(one)
+                    del waiting[name]
+    return ran
+
+
+def _make(folder: Path, settings: str) -> None:
     shutil.copytree(PROJECT, folder)
     with (folder / "judged" / "settings.py").open("a") as file:
         file.write(settings)
-    return [_run(command, site, folder, timeout) for command in case.commands]
 
 
 def _run(command: Command, site: JudgedSite, folder: Path, timeout: float) -> Ran:
-    told = folder / "judged.jsonl"
-    told.unlink(missing_ok=True)
-    site.forget()
+    (folder / TOLD).unlink(missing_ok=True)
+    site.take_asked()
     program, *arguments = (part.replace("SITE", site.url) for part in command)
-    own = {"SITE": site.url, "JUDGED_FILE": str(told)}
-    # what a command that was tested in this process has set is not for the judged project
-    environment = {key: value for key, value in os.environ.items() if "SCRAPY" not in key} | own
+    environment = _environment(site) | {"JUDGED_FILE": str(folder / TOLD)}
     done = forks.run(program, arguments, folder, environment=environment, timeout=timeout)
-    crawls = [json.loads(line) for line in told.read_text().splitlines()] if told.exists() else []
-    crawls.sort(key=lambda crawl: str(crawl["spider"]))
     log = done.stderr.decode()
     if done.returncode == KILLED:
         log += f"\nkilled after {timeout:g} s\n"
+    output = done.stdout.decode()
+    return _ran(site, folder, done.returncode, log, output, site.take_asked())
+
+
+def _run_batch(
+    arguments: Mapping[str, Command], site: JudgedSite, folder: Path, timeout: float
+) -> dict[str, Ran]:
+    """Run spiders until one hangs; return those that ended, and it."""
+    for name in arguments:
+        for file in (TOLD, "asked", "log", "output", "status"):
+            (folder / name / file).unlink(missing_ok=True)
+    jobs = folder / "jobs"
+    jobs.write_text(
+        "".join(f"{json.dumps([str(folder / name), *arguments[name]])}\n" for name in arguments)
+    )
+    site.take_asked()
+    command = [str(BATCH), str(jobs), str(round(timeout))]
+    first, environment = folder / next(iter(arguments)), _environment(site)
+    done = forks.run("python", command, first, environment=environment, timeout=3600)
+    ended = {}
+    for name in arguments:
+        own = folder / name
+        log = (own / "log").read_text() if (own / "log").exists() else ""
+        if not (own / "status").exists():
+            log += f"\nended with {done.returncode}: {done.stderr.decode()}"
+            ended[name] = _ran(site, own, KILLED, log, "", [])
+            break
+        asked = [
+            Asked(method, url, tuple((key, value) for key, value in headers), body)
+            for method, url, headers, body in json.loads((own / "asked").read_text())
+        ]
+        status, output = int((own / "status").read_text()), (own / "output").read_text()
+        ended[name] = _ran(site, own, status, log, output, asked)
+    return ended
+
+
+def _environment(site: JudgedSite) -> dict[str, str]:
+    # what a command that was tested in this process has set is not for the judged project
+    return {key: value for key, value in os.environ.items() if "SCRAPY" not in key} | {
+        "SITE": site.url
+    }
+
+
+def _ran(
+    site: JudgedSite, folder: Path, status: int, log: str, output: str, asked: Iterable[Asked]
+) -> Ran:
+    told = folder / TOLD
+    crawls = [json.loads(line) for line in told.read_text().splitlines()] if told.exists() else []
+    crawls.sort(key=lambda crawl: str(crawl["spider"]))
     without_site = _Without(site, folder)
     seen = Seen(
-        exit_statuses=[done.returncode],
-        requests=[_request(asked) for asked in site.take_asked()],
+        exit_statuses=[status],
+        requests=[_request(one) for one in asked],
         items=without_site(_item(item) for crawl in crawls for item in crawl["items"]),
         reasons=[str(crawl["reason"]) for crawl in crawls],
         logged=[_logged(*found) for found in LOGGED.findall(log) if found[0] != DOWNLOADS],
@@ -112,7 +198,7 @@ def _run(command: Command, site: JudgedSite, folder: Path, timeout: float) -> Ra
             for name, value in crawl["stats"].items()
             if not NOT_COMPARED.match(name)
         ),
-        output=without_site(done.stdout.decode().splitlines()),
+        output=without_site(output.splitlines()),
     )
     return Ran(seen, [crawl["stats"] for crawl in crawls], log)
 
@@ -151,23 +237,36 @@ def _without_hacs(item: Any) -> Any:
     return item
 
 
-def differences(plain: Seen, addon: Seen, case: Case) -> list[str]:
-    """Say in a line each what the add-on changed."""
-    compared: list[tuple[str, Sequence[str], Sequence[str]]] = [
-        ("exit status", [*map(str, plain.exit_statuses)], [*map(str, addon.exit_statuses)]),
-        ("finish reason", plain.reasons, addon.reasons),
-        ("log", plain.logged + [OUR_WARNING] * case.warnings_of_ours, addon.logged),
+def _compared(seen: Seen, case: Case) -> list[tuple[str, list[str]]]:
+    """What has to be the same, by its name."""
+    compared = [
+        ("exit status", [*map(str, seen.exit_statuses)]),
+        ("finish reason", seen.reasons),
+        ("log", seen.logged),
     ]
     if not case.is_endless:
-        compared.append(("request", plain.requests, addon.requests))
-        compared.append(("item", plain.items, addon.items))
-        compared.append(("output", plain.output, addon.output))
-    found = [line for name, *both in compared for line in _difference(name, *both)]
-    if not found and not case.is_endless and not case.adds_up:
-        found = _difference("stat", plain.stats, addon.stats)
-    if not found and case.in_order and plain.requests != addon.requests:
-        found.append(f"order of requests: {plain.requests} without, {addon.requests} with")
-    return found
+        compared += [("request", seen.requests), ("item", seen.items), ("output", seen.output)]
+        if not case.adds_up:
+            compared.append(("stat", seen.stats))
+    return compared
+
+
+def fingerprint(seen: Seen, case: Case) -> str:
+    """The same for what has to be the same."""
+    compared = [sorted(texts) for _, texts in _compared(seen, case)]
+    compared += [seen.requests] if case.in_order else []
+    return hashlib.sha256(json.dumps(compared).encode()).hexdigest()[:16]
+
+
+def differences(plain: Seen, addon: Seen, case: Case) -> list[str]:
+    """Say in a line each what the add-on changed; stats only where nothing else shows it."""
+    both = zip(_compared(plain, case), _compared(addon, case), strict=True)
+    found = [(name, _difference(name, one, other)) for (name, one), (_, other) in both]
+    lines = [line for name, lines in found for line in lines if name != "stat"]
+    lines = lines or [line for _, lines in found for line in lines]
+    if not lines and case.in_order and plain.requests != addon.requests:
+        lines.append(f"order of requests: {plain.requests} without, {addon.requests} with")
+    return lines
 
 
 def _difference(name: str, plain: Sequence[str], addon: Sequence[str]) -> list[str]:
@@ -176,27 +275,56 @@ def _difference(name: str, plain: Sequence[str], addon: Sequence[str]) -> list[s
     return lost + [f"{name} added: {text}" for text in (with_ - without).elements()]
 
 
-def judge(case: Case, site: JudgedSite, folder: Path, timeout: float) -> None:
-    """Fail where the add-on changes anything, or where either run hangs."""
-    without, with_ = case.settings + case.settings_without, case.settings + case.settings_with
-    plain = run_all(case, site, folder / "plain", timeout, without)
+def plainly_seen(ran: Sequence[Ran], case: Case) -> list[Seen]:
+    """What is to be seen with the add-on, after what was seen without."""
     # without the add-on a spider that hangs shows nothing: then the row is at fault
-    assert not any(KILLED in ran.seen.exit_statuses for ran in plain), plain[-1].log
-    assert case.may_not_crawl or all(ran.seen.reasons for ran in plain), plain[-1].log
-    addon = run_all(case, site, folder / "addon", timeout, with_ + ONE_LINE)
-    pairs = [(one.seen, other.seen) for one, other in zip(plain, addon, strict=True)]
-    if case.adds_up:
-        pairs = [
-            (sum(one, Seen()), sum(other, Seen())) for one, other in [zip(*pairs, strict=True)]
-        ]
-    found = [
-        f"run {number}: {line}"
-        for number, pair in enumerate(pairs, 1)
-        for line in differences(*pair, case)
+    assert not any(KILLED in one.seen.exit_statuses for one in ran), ran[-1].log
+    assert case.may_not_crawl or all(one.seen.reasons for one in ran), ran[-1].log
+    return [
+        replace(one, logged=one.logged + [OUR_WARNING] * case.warnings_of_ours)
+        for one in added_up(ran, case)
     ]
-    for ran in addon if case.visits is not None else ():
+
+
+def added_up(ran: Sequence[Ran], case: Case) -> list[Seen]:
+    """What was seen of each command, or of each round."""
+    length = len(case.commands) if case.adds_up else 1
+    seen = [one.seen for one in ran]
+    return [sum(seen[at : at + length], Seen()) for at in range(0, len(seen), length)]
+
+
+def judge(
+    case: Case, site: JudgedSite, folder: Path, timeout: float, recorded: Sequence[str] = ()
+) -> None:
+    """Fail where the add-on changes anything, or where either run hangs."""
+    settings = case.settings + case.settings_with + ONE_LINE
+    ran = run_all(case, site, folder / "addon", timeout, settings)
+    compare(ran, lambda: _run_plain(case, site, folder / "plain", timeout), case, recorded)
+
+
+def _run_plain(case: Case, site: JudgedSite, folder: Path, timeout: float) -> list[Ran]:
+    return run_all(case, site, folder, timeout, case.settings + case.settings_without)
+
+
+def compare(
+    ran: Sequence[Ran], run_plain: Callable[[], Sequence[Ran]], case: Case, recorded: Sequence[str]
+) -> None:
+    """Fail where runs with the add-on differ from those without.
+
+    The latter run only where not all is as the recorded fingerprints say.
+    """
+    addon = added_up(ran, case)
+    found = []
+    if [fingerprint(seen, case) for seen in addon] != list(recorded):
+        plain = plainly_seen(run_plain(), case)
+        found = [
+            f"run {number}: {line}"
+            for number, pair in enumerate(zip(plain, addon, strict=True), 1)
+            for line in differences(*pair, case)
+        ]
+    for one in ran if case.visits is not None else ():
         for name, wanted in (("hacs/visits", case.visits), ("hacs/not_observed", 0)):
-            counted = sum(stats.get(name, 0) for stats in ran.stats)
+            counted = sum(stats.get(name, 0) for stats in one.stats)
             if counted != wanted:
                 found.append(f"{name}: {counted} instead of {wanted}")
-    assert not found, "\n".join([*found, "", "log with the add-on:", *(ran.log for ran in addon)])
+    assert not found, "\n".join([*found, "", "log with the add-on:", *(one.log for one in ran)])

@@ -15,6 +15,7 @@
 | `/file/a.txt`               | a text file                                                     |
 | `/api/extract`              | a page as Zyte API answers it                                    |
 | `/robots.txt`               | disallows `/private`                                            |
+| `/-/asked`                  | what was asked for since the last time, as JSON                 |
 | anything else               | a page without links                                            |
 """
 
@@ -65,12 +66,17 @@ class JudgedSite:
             disable_nagle_algorithm = True
 
             def do_GET(self) -> None:
+                if self.path == "/-/asked":
+                    self._send(_json(site.take_asked()))
+                    return
                 body = self.rfile.read(int(self.headers.get("Content-Length", 0))).decode()
                 site._note(self.command, self.path, dict(self.headers), body)
                 if urlsplit(self.path).path == "/broken":
                     self.close_connection = True
                     return
-                answer = site._answer(self.command, self.path, dict(self.headers), body)
+                self._send(site._answer(self.command, self.path, dict(self.headers), body))
+
+            def _send(self, answer: Answer) -> None:
                 self.send_response(answer.status)
                 self.send_header("Content-Type", answer.content_type)
                 self.send_header("Content-Length", str(len(answer.body.encode())))
@@ -103,16 +109,12 @@ class JudgedSite:
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}"
 
-    def forget(self) -> None:
-        """Begin anew, as for one who never asked anything."""
-        with self._lock:
-            self._asked.clear()
-            self._times.clear()
-
     def take_asked(self) -> list[Asked]:
-        """What was asked for since `forget`, in order."""
+        """What was asked for, in order; begin anew, as for one who never asked anything."""
         with self._lock:
-            return list(self._asked)
+            asked, self._asked = self._asked, []
+            self._times.clear()
+            return asked
 
     def __enter__(self) -> Self:
         self._thread.start()

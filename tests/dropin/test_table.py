@@ -5,7 +5,9 @@ A row is a spider of `project/judged/spiders`, or one of the commands below.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import pickle
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
@@ -14,13 +16,14 @@ import pytest
 import scrapy
 from scrapy.utils.spider import iter_spider_classes
 
-from dropin.judge import Case, Command, judge
+from dropin.judge import ONE_LINE, Case, Command, Ran, compare, run_all, run_together
 from dropin.project.judged import spiders
 from dropin.project.judged.base import Judged
+from dropin.record import recorded
 from dropin.site import JudgedSite
+from workers import locked, shared_folder
 
 LONGEST_SECONDS = 90.0
-LONGEST_SECONDS_OF_A_FAULT = 10.0
 
 IN_ORDER = ("-s", "CONCURRENT_REQUESTS=1")
 """Else what two answers bring is printed in the order in which they happen to come."""
@@ -82,27 +85,27 @@ COMMANDS: dict[str, tuple[Command, ...]] = {
 }
 
 
-def spider_cases() -> Iterator[tuple[str, Case]]:
+def spider_cases() -> Iterator[tuple[str, str, Case]]:
+    """Module, or nothing where it needs a process of its own, name and case of each spider."""
     for module in iter_modules(spiders.__path__, f"{spiders.__name__}."):
         for spider in iter_spider_classes(import_module(module.name)):
             assert issubclass(spider, Judged)
             if scrapy.version_info < spider.since:
                 continue
             commands = tuple(("scrapy", "crawl", spider.name, *run) for run in spider.runs)
-            yield (
-                spider.name,
-                Case(
-                    commands,
-                    in_order=spider.in_order,
-                    is_endless=spider.is_endless,
-                    adds_up=spider.adds_up,
-                    visits=spider.visits,
-                ),
+            case = Case(
+                commands,
+                in_order=spider.in_order,
+                is_endless=spider.is_endless,
+                adds_up=spider.adds_up,
+                visits=spider.visits,
             )
+            yield "" if spider.is_alone else module.name.rpartition(".")[2], spider.name, case
 
 
+MODULES = {name: module for module, name, _ in spider_cases() if module}
 CASES = {
-    **dict(spider_cases()),
+    **{name: case for _, name, case in spider_cases()},
     **{name: Case(commands, may_not_crawl=True) for name, commands in COMMANDS.items()},
 }
 
@@ -113,8 +116,58 @@ def judged_site() -> Iterator[JudgedSite]:
         yield site
 
 
-@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+RECORDED = recorded()
+
+
+def slug(name: str) -> str:
+    return re.sub(r"\W+", "-", name)
+
+
+def names_beside(name: str, names: Iterable[str]) -> list[str]:
+    """Those of the names whose spiders run in one process with this one, which is among them."""
+    module = MODULES.get(name)
+    return [one for one in names if MODULES.get(one) == module] if module else [name]
+
+
+def run(
+    names: Sequence[str], site: JudgedSite, folder: Path, settings: str
+) -> dict[str, list[Ran]]:
+    """Run rows, and so many in one process as can."""
+    if MODULES.get(names[0]):
+        cases = {name: CASES[name] for name in names}
+        return run_together(cases, site, folder, LONGEST_SECONDS, settings)
+    return {
+        name: run_all(CASES[name], site, folder / name, LONGEST_SECONDS, settings) for name in names
+    }
+
+
+@pytest.fixture
+def ran(
+    name: str,
+    request: pytest.FixtureRequest,
+    judged_site: JudgedSite,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> list[Ran]:
+    """What a row did with the add-on: rows of one module run together, once in all workers."""
+    asked_for = [
+        item.callspec.params["name"]
+        for item in request.session.items
+        if isinstance(item, pytest.Function) and item.function is request.function
+    ]
+    folder = shared_folder(tmp_path_factory, f"dropin-{MODULES.get(name) or slug(name)}")
+    with locked(folder / "lock"):
+        found = folder / "ran"
+        if not found.exists():
+            names = names_beside(name, asked_for)
+            found.write_bytes(pickle.dumps(run(names, judged_site, folder / "addon", ONE_LINE)))
+        return pickle.loads(found.read_bytes())[name]
+
+
+@pytest.mark.parametrize("name", CASES)
 def test_the_add_on_changes_nothing_but_the_order_of(
-    case: Case, judged_site: JudgedSite, tmp_path: Path
+    name: str, ran: list[Ran], judged_site: JudgedSite, tmp_path: Path
 ) -> None:
-    judge(case, judged_site, tmp_path, LONGEST_SECONDS)
+    def run_plain() -> list[Ran]:
+        return run([name], judged_site, tmp_path / "plain", "")[name]
+
+    compare(ran, run_plain, CASES[name], RECORDED.get(name, ()))

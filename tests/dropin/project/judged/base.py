@@ -50,6 +50,8 @@ class Judged:
     """Whether the number of requests depends on how fast the machine is."""
     adds_up: ClassVar[bool] = False
     """Whether only all runs together do the same: where one is paused differs."""
+    is_alone: ClassVar[bool] = False
+    """Whether it needs a process of its own: else spiders of a module run in one."""
     since: ClassVar[tuple[int, int]] = (2, 13)
     """With which Scrapy it makes sense."""
     visits: ClassVar[int | None] = None

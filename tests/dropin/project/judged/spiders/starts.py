@@ -504,6 +504,7 @@ class SlowToTakeIn(Row):
 class WithoutAsyncio(Row):
     """Twisted's own reactor: start() waits for a Deferred."""
 
+    is_alone = True
     runs = (("-s", "TWISTED_REACTOR=twisted.internet.selectreactor.SelectReactor"),)
 
     async def start(self) -> Any:

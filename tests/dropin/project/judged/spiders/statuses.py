@@ -135,6 +135,7 @@ class ClosedByPageCount(Row):
 class Interrupted(Row):
     """As by Ctrl-C: the second kills, the first lets it end."""
 
+    is_alone = True
     custom_settings = {"CONCURRENT_REQUESTS": 1}
     start_urls = urls(*FIVE)
     is_endless = True
