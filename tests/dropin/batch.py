@@ -51,10 +51,14 @@ async def crawl_one_after_the_other(jobs: Sequence[str], seconds: int) -> None:
         os.chdir(folder)
         os.environ["JUDGED_FILE"] = f"{folder}/judged.jsonl"
         signal.alarm(seconds)
-        with Path("output").open("w") as output, Path("log").open("w") as log:
-            with redirect_stdout(output), redirect_stderr(log):
-                status = await crawl(arguments)
-                gc.collect()  # an error that nobody looked at is logged now
+        with (
+            Path("output").open("w") as output,
+            Path("log").open("w") as log,
+            redirect_stdout(output),
+            redirect_stderr(log),
+        ):
+            status = await crawl(arguments)
+            gc.collect()  # an error that nobody looked at is logged now
         signal.alarm(0)
         with urlopen(f"{os.environ['SITE']}/-/asked") as answer:
             Path("asked").write_bytes(answer.read())
