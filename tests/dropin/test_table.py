@@ -6,7 +6,6 @@ A row is a spider of `project/judged/spiders`, or one of the commands below.
 from __future__ import annotations
 
 import pickle
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
@@ -119,10 +118,6 @@ def judged_site() -> Iterator[JudgedSite]:
 RECORDED = recorded()
 
 
-def slug(name: str) -> str:
-    return re.sub(r"\W+", "-", name)
-
-
 def names_beside(name: str, names: Iterable[str]) -> list[str]:
     """Those of the names whose spiders run in one process with this one, which is among them."""
     module = MODULES.get(name)
@@ -154,7 +149,9 @@ def ran(
         for item in request.session.items
         if isinstance(item, pytest.Function) and item.function is request.function
     ]
-    folder = shared_folder(tmp_path_factory, f"dropin-{MODULES.get(name) or slug(name)}")
+    folder = shared_folder(
+        tmp_path_factory, f"dropin-{MODULES.get(name) or list(CASES).index(name)}"
+    )
     with locked(folder / "lock"):
         found = folder / "ran"
         if not found.exists():

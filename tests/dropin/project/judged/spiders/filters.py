@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
 from typing import Any
 
 from scrapy import FormRequest, Request
@@ -30,8 +29,8 @@ class NotWebPages(Row):
     start_urls = [
         "data:text/plain,hello",
         "data:text/html,<a href='/x'>x</a>",
-        Path(__file__).as_uri(),
-        Path(__file__).with_name("__init__.py").as_uri(),
+        "file:///dev/null",
+        "file:///proc/sys/kernel/ostype",  # wherever the project is, as many bytes
         url("/1"),
     ]
 
