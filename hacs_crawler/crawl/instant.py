@@ -8,15 +8,14 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-import numpy as np
 from scrapy.utils.defer import maybe_deferred_to_future
 
 from hacs_crawler.crawl.loop import begin, wait_for
 from hacs_crawler.exceptions import ConfigError, StateError
-from hacs_crawler.ranking.instant import Hubs, due, hubs_now, price_of, read_tier
+from hacs_crawler.model import update_index
+from hacs_crawler.ranking.instant import Hubs, due, hubs_now
 from hacs_crawler.ranking.options import InstantOptions, RankingOptions
 from hacs_crawler.ranking.policies import Floats
-from hacs_crawler.state import State
 from hacs_crawler.utils.text import safe_logger
 
 if TYPE_CHECKING:
@@ -55,8 +54,7 @@ class InstantTier:
         self._next_at = self._explore_owed = 0.0
         self._sent: dict[str, float] = {}
         self._taken, self._made = math.floor(FIRST_SHARE * (ranking.budget or 0)), 0
-        self._chosen: list[Floats] = []
-        self._spent = 0
+        self._least_p, self._spent = 1.0, 0
         self.price = 0.0
         """What a visit costs, in links."""
         self.is_running = False
@@ -74,12 +72,11 @@ class InstantTier:
 
         Where they use up the budget, they tell the price of a visit.
         """
-        self._chosen.append(p)
+        self._least_p = min(self._least_p, float(p.min(initial=1.0)))
         self._spent += len(p) + controls
         budget = self.main_round(self._ranking).budget
         if budget is not None and self._spent >= budget and self._spent > controls:
-            together = np.concatenate(self._chosen)
-            self.price = price_of(together, self._options.update_value)
+            self.price = self._options.update_value * float(update_index(self._least_p))
 
     def begin_round(self) -> None:
         """Begin a round of all pages: what the tier has visited is missing in its budget."""
@@ -87,7 +84,7 @@ class InstantTier:
         if budget is None or self._spent < budget:
             self.price = 0.0  # the budget is not used up: visits cost nothing
         self._taken, self._made = self._made, 0
-        self._chosen, self._spent = [], 0
+        self._least_p, self._spent = 1.0, 0
 
     def due_in(self) -> float:
         """Return in how many seconds the next round of the tier begins."""
@@ -141,7 +138,7 @@ async def hubs_of(session: Session) -> list[str]:
     if not session.is_open:
         return []
     try:
-        hubs = await session.pages.once(_hubs_now, session.config.ranking, session.clock())
+        hubs = await session.pages.once(hubs_now, session.config.ranking, session.clock())
     except (ConfigError, StateError) as error:
         tier.postpone()
         logger.warning("No round of the instant tier: %s", error)
@@ -159,11 +156,6 @@ async def hubs_of(session: Session) -> list[str]:
         tier.price,
     )
     return urls
-
-
-def _hubs_now(state: State, options: RankingOptions, now: float) -> Hubs:
-    assert options.instant is not None  # noqa: S101 - there is a tier
-    return hubs_now(read_tier(options.instant), state, options, now)
 
 
 async def with_tier(

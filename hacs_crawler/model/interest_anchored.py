@@ -19,7 +19,7 @@ from hacs_crawler.model.interest_curves import (
     rise_of,
 )
 from hacs_crawler.model.levenberg_marquardt import Quadratic
-from hacs_crawler.model.lognormal import log_days
+from hacs_crawler.model.lognormal import lognormal_cumulative
 from hacs_crawler.utils.arrays import FloatArray, IndexArray
 
 ANCHOR_BINS: Final = 2.0
@@ -63,13 +63,6 @@ class _Loss:
     def __init__(self, y: FloatArray, edges: FloatArray) -> None:
         self._y = y
         self._edges = edges
-
-    def shares(self, parameters: FloatArray) -> FloatArray:
-        """Share of the whole curve in each bin, (n, bins)."""
-        b, mu, log_sigma = (column[:, None] for column in parameters.T)
-        return np.diff(
-            scipy.special.ndtr((log_days(self._edges - b) - mu) / np.exp(log_sigma)), axis=1
-        )
 
     def __call__(self, parameters: FloatArray, rows: IndexArray) -> Quadratic:
         b, mu, log_sigma = parameters.T
@@ -135,5 +128,7 @@ def _fit(views: FloatArray, rise: IndexArray, bins_a_day: int) -> Curves:
     upper = np.array([0.0, MU_RANGE[1], LOG_SIGMA_RANGE[1]])
     found = best_of_starts(loss, starts, lower, upper)
     after_rise, mu, log_sigma = found.parameters.T
-    scale = total / np.maximum(loss.shares(found.parameters).sum(axis=1), _FLOOR)
-    return Curves(mu, np.exp(log_sigma), rise / bins_a_day + after_rise, scale)
+    sigma = np.exp(log_sigma)
+    ends_since_birth = edges[:, [0, -1]] - after_rise[:, None]
+    seen = np.diff(lognormal_cumulative(ends_since_birth, mu[:, None], sigma[:, None]))[:, 0]
+    return Curves(mu, sigma, rise / bins_a_day + after_rise, total / np.maximum(seen, _FLOOR))

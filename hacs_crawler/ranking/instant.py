@@ -131,13 +131,13 @@ def links_gained(page: Page, now: float) -> tuple[float, float]:
     return gained, (end - start) / DAY
 
 
-def hubs_now(tier: Tier, state: State, options: RankingOptions, now: float) -> Hubs:
-    """Return what a visit of each hub is worth now; reads the tier's own pages only.
+def hubs_now(state: State, options: RankingOptions, now: float) -> Hubs:
+    """Read the list; return what a visit of each hub is worth now; reads the hubs' own pages only.
 
-    `now` is in seconds since 1970 UTC. Raises StateError.
+    `now` is in seconds since 1970 UTC. Raises ConfigError, StateError.
     """
     assert options.instant is not None  # noqa: S101 - there is a tier
-    tier = learned(tier, state, now)
+    tier = learned(read_tier(options.instant), state, now)
     rows, _ = without_future(state, tier.page_ids, state.rows(tier.page_ids), now)
     alone = replace(options, siblings=False)
     candidates = candidates_from(tier.page_ids, rows, now, state.estimation, alone)
@@ -160,14 +160,6 @@ def due(hubs: Hubs, price: float, most: int, explore: int) -> Places:
     others = others[hubs.value[others] > 0.0]
     longest = others[np.argsort(-hubs.days_since_visit[others], kind="stable")]
     return np.concatenate([chosen, longest[:explore]])
-
-
-def price_of(p: Floats, update_value: float) -> float:
-    """Return what the last visit of a round was worth, in links: the price of a visit.
-
-    `p` are those of the pages chosen, one at least.
-    """
-    return update_value * float(update_index(p.min()))
 
 
 def with_hubs(options: RankingOptions, state: State, now: float) -> RankingOptions:

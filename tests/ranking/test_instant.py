@@ -13,7 +13,7 @@ import pytest
 
 from hacs_crawler.exceptions import ConfigError
 from hacs_crawler.links import page_id_of
-from hacs_crawler.model import instant_index, update_index
+from hacs_crawler.model import instant_index
 from hacs_crawler.ranking.arms import without_experiment
 from hacs_crawler.ranking.instant import (
     Hubs,
@@ -23,7 +23,6 @@ from hacs_crawler.ranking.instant import (
     hubs_now,
     learned,
     links_gained,
-    price_of,
     read_tier,
     with_hubs,
 )
@@ -117,7 +116,7 @@ def test_a_visit_of_a_hub_is_worth_its_index_and_of_a_hub_that_is_gone_nothing(
     state: State, options: RankingOptions
 ) -> None:
     state.record([*visits(NEWS, (9 * DAY, 10), (HOUR, 910)), Visit(BLOG, NOW - 60, News.GONE)])
-    hubs = hubs_now(a_tier(options), state, options, NOW)
+    hubs = hubs_now(state, options, NOW)
     news, blog = (place_of(hubs.tier, url) for url in (NEWS, BLOG))
     rate = hubs.tier.links_per_day[news]
     assert hubs.value[news] == pytest.approx(float(instant_index(1 / 24, rate, -1, 0.8, 2)))
@@ -143,7 +142,7 @@ def test_a_round_of_the_tier_reads_its_own_pages_only(options: RankingOptions) -
         return load(page_ids)
 
     state.store.load = noted  # type: ignore[method-assign]
-    hubs = hubs_now(a_tier(options), state, options, NOW)
+    hubs = hubs_now(state, options, NOW)
     assert hubs.value[place_of(hubs.tier, NEWS)] > 0
     assert set(loaded) == {page_id_of(NEWS), page_id_of(BLOG)}
 
@@ -167,11 +166,6 @@ def test_exploration_takes_the_hub_not_visited_for_longest_of_those_not_due() ->
     hubs = hubs_of([1.0, 3.0, 0.5, 0.6, 0.0], [1.0, 9.0, 2.0, 5.0, math.inf])
     assert due(hubs, 0.8, most=10, explore=1).tolist() == [1, 0, 3]
     assert due(hubs, 0.8, most=2, explore=1).tolist() == [1, 3]
-
-
-def test_the_price_is_what_the_last_page_of_the_budget_was_worth() -> None:
-    p = np.array([0.9, 0.2, 0.5, 0.4])
-    assert price_of(p, 3.0) == pytest.approx(3.0 * float(update_index(0.2)))
 
 
 def test_hubs_and_pages_are_ranked_by_what_a_visit_is_worth(
