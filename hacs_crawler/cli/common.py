@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from textwrap import shorten
 from typing import Annotated
 
 import typer
@@ -14,9 +15,10 @@ from scrapy.utils.conf import arglist_to_dict
 from scrapy.utils.project import get_project_settings
 
 from hacs_crawler.analysis import open_existing
-from hacs_crawler.config import Config, unknown_settings
+from hacs_crawler.config import SETTINGS, Config, unknown_settings
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.state import State, describe, sqlite_path
+from hacs_crawler.utils.settings import choices
 from hacs_crawler.utils.text import printable, safe_logger
 
 logger = safe_logger(__name__)
@@ -24,7 +26,24 @@ logger = safe_logger(__name__)
 BROKEN_PIPE_STATUS = 141
 """What a shell reports of a command that was ended by SIGPIPE."""
 
-Set = Annotated[list[str] | None, typer.Option("-s", "--set", help="a setting: NAME=VALUE")]
+
+def complete_setting(incomplete: str) -> list[tuple[str, str]]:
+    """Return how NAME=VALUE may go on: names with what they are for, or the values of one."""
+    name, separator, _ = incomplete.partition("=")
+    if not separator:
+        found = [
+            (f"{one.name}=", shorten(one.summary, 70, placeholder="…")) for one in SETTINGS.values()
+        ]
+    else:
+        kind = SETTINGS[name].kind if name in SETTINGS else None
+        found = [(f"{name}={choice}", "") for choice in choices(kind)]
+    return [one for one in found if one[0].startswith(incomplete)]
+
+
+Set = Annotated[
+    list[str] | None,
+    typer.Option("-s", "--set", help="a setting: NAME=VALUE", autocompletion=complete_setting),
+]
 
 
 @contextmanager

@@ -123,6 +123,7 @@ class PolicySettings:
             """,
             policy_named,
             default="hacs",
+            kind=Literal[tuple(POLICIES)],
         ),
     ]
     experiment: Annotated[

@@ -70,6 +70,12 @@ class Setting:
         """What is allowed, in words; "" where `text` has to say it."""
         return "" if self.read is not None else allowed(self.kind)
 
+    @property
+    def summary(self) -> str:
+        """The first sentence of `text`, on one line and without links."""
+        sentence = " ".join(self.text.split()).partition(". ")[0]
+        return re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", sentence)
+
     def value(self, settings: BaseSettings) -> Any:
         """Return the field's value; raises ConfigError with setting, value, and what is allowed."""
         given = settings.get(self.name, self.default)
@@ -191,6 +197,15 @@ def _path(kind: type, given: object) -> Any:
 def _shown(given: object) -> str:
     """Return a value without what may be the login of a URL."""
     return re.sub(r"//[^\s'\"]*@", "//", repr(given))
+
+
+def choices(kind: Any) -> list[str]:
+    """Return the values of a type that can be listed."""
+    if kind is bool:
+        return ["True", "False"]
+    if get_origin(kind) is Literal:
+        return [str(value) for value in get_args(kind)]
+    return [choice for part in get_args(kind) for choice in choices(part)]
 
 
 def _limits(meta: Meta) -> str:

@@ -10,11 +10,13 @@ import typer
 
 from hacs_crawler.cli.common import (
     BROKEN_PIPE_STATUS,
+    complete_setting,
     ending_in_a_line,
     opened,
     project_settings,
     writing_to_stdout,
 )
+from hacs_crawler.config import SETTINGS
 from hacs_crawler.exceptions import HacsError, StateError
 from hacs_crawler.state import State
 
@@ -106,3 +108,30 @@ def test_a_closed_standard_output_is_named(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr("sys.stdout", None)
     with pytest.raises(HacsError, match="standard output: it is closed"), writing_to_stdout():
         pytest.fail("begun")
+
+
+def test_names_of_settings_are_completed_with_what_they_are_for() -> None:
+    found = dict(complete_setting("HACS_FL"))
+    assert found == {
+        "HACS_FLUSH_VISITS=": "Visits are written to the state when this many wait, or the oldest…"
+    }
+    assert len(complete_setting("")) == len(SETTINGS)
+
+
+@pytest.mark.parametrize(
+    ("given", "values"),
+    [
+        ("HACS_RENDER=a", ["auto", "always"]),
+        ("HACS_SIBLINGS=", ["True", "False"]),
+        ("HACS_CONDITIONAL_REQUESTS=a", ["auto"]),
+        ("HACS_POLICY=last", ["last-obs"]),
+        ("HACS_PAGES=", ["start", "all"]),
+        ("HACS_BUDGET=", []),
+        ("BOT_NAME=", []),
+    ],
+)
+def test_values_of_settings_are_completed_where_they_can_be_listed(
+    given: str, values: list[str]
+) -> None:
+    name = given.partition("=")[0]
+    assert complete_setting(given) == [(f"{name}={value}", "") for value in values]
