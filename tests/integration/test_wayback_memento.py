@@ -249,7 +249,9 @@ def test_each_archive_is_asked_at_its_own_rate(
         wayback.capture(URL, timestamp(T + day * DAY), *THREE, f"http://a.org/{day}")
     run(project, archives)
     times = [one.at for one in wayback.asks("memento")]
-    assert min(later - earlier for earlier, later in pairwise(times)) > 0.4
+    # they are noted when they come, which on a busy machine is some time after they were sent
+    assert min(later - earlier for earlier, later in pairwise(times)) > 0.1
+    assert times[-1] - times[0] > 0.5 * (len(times) - 1) - 0.4
 
 
 def test_digests_of_two_archives_are_not_compared(
