@@ -46,14 +46,12 @@ _PASSING_KINDS = (
 class RedisServer:
     """A server (`redis://`, `rediss://`, `unix://`) or cluster (`redis+cluster://`).
 
-    `what` is what errors call that which is kept there. Raises StateUnavailableError where a cluster
-    cannot be reached; one server is asked only when it is used. Raises ConfigError where the
-    address is malformed.
+    Raises StateUnavailableError where a cluster cannot be reached; one server is asked only when it is
+    used. Raises ConfigError where the address is malformed.
     """
 
-    def __init__(self, url: str, what: str = "state") -> None:
+    def __init__(self, url: str) -> None:
         check_address(url)
-        self._what = what
         self.shown = describe(url)
         url, self.replicas = split_replicas(url)
         self.is_cluster = url.startswith(("redis+cluster://", "rediss+cluster://"))
@@ -90,12 +88,6 @@ class RedisServer:
         # Not EVALSHA: a server that was restarted, or a replica that took over, has no scripts.
         pipe.execute_command("EVAL", script, len(keys), *keys, *args, **self._node(keys[0]))
 
-    def call(self, script: str, keys: Sequence[str], *args: object) -> Any:
-        """Run a script on keys of one slot; to be used within `naming_errors`."""
-        return self.client.execute_command(
-            "EVAL", script, len(keys), *keys, *args, **self._node(keys[0])
-        )
-
     def add_waits(self, pipe: Any, keys: Sequence[str]) -> int:
         """Have a pipeline end only when so many replicas as the address asks for have its writes.
 
@@ -119,7 +111,7 @@ class RedisServer:
         try:
             yield
         except redis.exceptions.AuthenticationError as error:
-            msg = f"cannot {action} the {self._what} in {self.shown}: {error}"
+            msg = f"cannot {action} the state in {self.shown}: {error}"
             raise StateError(msg) from error
         except (
             redis.exceptions.RedisError,
@@ -128,7 +120,7 @@ class RedisServer:
             ValueError,
             TypeError,
         ) as error:
-            msg = f"cannot {action} the {self._what} in {self.shown}: {error}"
+            msg = f"cannot {action} the state in {self.shown}: {error}"
             if may_pass(error):
                 self._look_up_anew()
                 raise StateUnavailableError(msg) from error
@@ -141,7 +133,7 @@ class RedisServer:
             client.connection_pool.disconnect()
 
     def _node(self, key: str) -> dict[str, Any]:
-        # not told the node, redis-py asks the server for each call which of its arguments are keys
+        # Not told the node, redis-py asks the server for each call which of its arguments are keys
         return {"target_nodes": self.client.get_node_from_key(key)} if self.is_cluster else {}
 
 
