@@ -12,7 +12,7 @@ from hacs_crawler.model import SHARED_UPDATES, is_trend
 from hacs_crawler.ranking.candidates import Correct, Places
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.policies import Floats
-from hacs_crawler.state import VISITS_OF_A_RATE, Estimation, Rows, State, heard_kinds
+from hacs_crawler.state import VISITS_OF_A_RATE, Estimation, Rows, State, signal_kinds
 from hacs_crawler.utils.arrays import BoolArray
 from hacs_crawler.utils.times import DAY
 
@@ -164,7 +164,7 @@ def may_be_bounded(options: RankingOptions, state: State, known: int, most: int)
         and arm.policy.is_by_p
         and not (arm.policy.uses_threshold and options.threshold)
         and options.elapsed_from == "visit"
-        and not (arm.policy.uses_signals and heard_kinds(state.store))
+        and not (arm.policy.uses_signals and signal_kinds(state.store))
     )
 
 

@@ -19,7 +19,7 @@ from hacs_crawler.state import (
     Store,
     heard_of,
     rates_of,
-    read_hearings,
+    read_known_signals,
     settled,
 )
 from hacs_crawler.utils.arrays import IndexArray
@@ -51,7 +51,7 @@ def read_signals(store: Store, sites: NDArray[np.integer], experiment: Experimen
         return []
     return [
         Signals(one.kind, one.records, one.source, beliefs_of(one.weights, one.prior))
-        for one in read_hearings(store, sites)
+        for one in read_known_signals(store, sites)
         if len(one.records)
     ]
 
@@ -123,26 +123,26 @@ def signals_of_page(
 ) -> list[PageSignals]:
     """Return what was heard of one page, by kind; `row` is its ranking row, alone in an array."""
     found = []
-    for hearing in read_hearings(store, row["site"]):
-        _, mine = _join(hearing.records, np.array([page_id], np.int64))
+    for known in read_known_signals(store, row["site"]):
+        _, mine = _join(known.records, np.array([page_id], np.int64))
         if not len(mine):
             continue
-        records, _ = settled(hearing.records[mine], row, estimation)
-        source, one = hearing.source[mine], records[0]
-        heard, beliefs = heard_of(records), beliefs_of(hearing.weights, hearing.prior)
+        records, _ = settled(known.records[mine], row, estimation)
+        source, one = known.source[mine], records[0]
+        heard, beliefs = heard_of(records), beliefs_of(known.weights, known.prior)
         rates = rates_of(row, estimation)
         factor = 0.0
         if row["last_visit"][0]:
             factor = float(log_quiet_factor(heard, beliefs, source, *rates, np.ones(1))[0])
         found.append(
             PageSignals(
-                hearing.kind,
+                known.kind,
                 int(min(one["latest"], one["read"])),
                 int(one["read"]),
                 int(one["count"]),
                 float(one["watched"]),
                 float(np.exp(factor)),
-                trust_of(hearing.weights[source[0]]),
+                trust_of(known.weights[source[0]]),
             )
         )
     return found

@@ -15,19 +15,6 @@ from hacs_crawler.state.digests import digest_number
 from hacs_crawler.state.distributed import StateArguments, estimated_on, open_there
 from hacs_crawler.state.estimation import Estimation, baselines_of, fates, histories
 from hacs_crawler.state.future import Future, as_of, shows_future, without_future
-from hacs_crawler.state.heard import (
-    RECORD,
-    VISITS_OF_A_RATE,
-    Records,
-    heard_of,
-    joined_ids,
-    open_likelihood,
-    rates_of,
-    read_again,
-    read_before_visits,
-    settled,
-    signals_looked_for,
-)
 from hacs_crawler.state.jsonl import (
     LONGEST_LINE_BYTES,
     ExportError,
@@ -63,6 +50,18 @@ from hacs_crawler.state.recorded import Recorded, merged, on_their_sites
 from hacs_crawler.state.reestimation import Run, advanced, follow_prior, new_run, stopped_run
 from hacs_crawler.state.reputation import Reputations
 from hacs_crawler.state.schema import SCHEMA
+from hacs_crawler.state.signal_records import (
+    RECORD,
+    VISITS_OF_A_RATE,
+    Records,
+    heard_of,
+    joined_ids,
+    open_likelihood,
+    rates_of,
+    read_again,
+    settled,
+    signals_looked_for,
+)
 from hacs_crawler.state.signal_sources import (
     Source,
     change_sources,
@@ -73,16 +72,15 @@ from hacs_crawler.state.signal_sources import (
     write_sources,
 )
 from hacs_crawler.state.signals import (
-    Hearing,
     Others,
     hear,
-    heard_kinds,
-    read_hearings,
+    read_known_signals,
     refit_signals,
+    signal_kinds,
     trusted_sources,
 )
 from hacs_crawler.state.site_links import LinkClaim, claimed_of
-from hacs_crawler.state.store import WHOLE, Annotation, Ids, Part, Rows, Store
+from hacs_crawler.state.store import Annotation, Ids, Part, Rows, Store
 from hacs_crawler.state.varying import forget_varying, learn_varying, read_varying
 
 __all__ = [
@@ -96,13 +94,11 @@ __all__ = [
     "UPDATED",
     "UPDATES",
     "VISITS_OF_A_RATE",
-    "WHOLE",
     "Annotation",
     "Estimation",
     "ExportError",
     "Future",
     "Harvest",
-    "Hearing",
     "Ids",
     "Label",
     "LinkClaim",
@@ -146,7 +142,6 @@ __all__ = [
     "forget_varying",
     "has_new_links",
     "hear",
-    "heard_kinds",
     "heard_of",
     "histories",
     "is_export",
@@ -165,9 +160,8 @@ __all__ = [
     "predictions",
     "rates_of",
     "read_again",
-    "read_before_visits",
     "read_export",
-    "read_hearings",
+    "read_known_signals",
     "read_outcomes",
     "read_sources",
     "read_varying",
@@ -175,6 +169,7 @@ __all__ = [
     "settled",
     "share_of_time",
     "shows_future",
+    "signal_kinds",
     "signals_looked_for",
     "sorted_outcomes",
     "source_id",

@@ -27,7 +27,8 @@ from hacs_crawler.model import (
     trust_of,
 )
 from hacs_crawler.state.database import State
-from hacs_crawler.state.heard import (
+from hacs_crawler.state.reputation import Reputations
+from hacs_crawler.state.signal_records import (
     RECORD,
     Records,
     joined_ids,
@@ -37,7 +38,6 @@ from hacs_crawler.state.heard import (
     settled,
     signals_looked_for,
 )
-from hacs_crawler.state.reputation import Reputations
 from hacs_crawler.state.signal_sources import source_id, sources_by_id
 from hacs_crawler.state.store import Annotation, Ids, Store
 from hacs_crawler.utils.arrays import FloatArray, IndexArray
@@ -60,7 +60,7 @@ _TRIES: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Hearing:
+class KnownSignals:
     """Records of one kind, by ascending page id, and what is known of their sources.
 
     `source` are places in `sources` (numbers of sources) and in the rows of `weights`, the probabilities
@@ -75,7 +75,7 @@ class Hearing:
     prior: FloatArray
 
 
-def heard_kinds(store: Store) -> dict[str, FloatArray]:
+def signal_kinds(store: Store) -> dict[str, FloatArray]:
     """Return of which kinds there are signals, with the prior of each; takes one round trip."""
     note = store.read_meta(NOTE)
     if note is None:
@@ -90,17 +90,17 @@ def heard_kinds(store: Store) -> dict[str, FloatArray]:
     return found
 
 
-def read_hearings(store: Store, sites: NDArray[np.integer]) -> list[Hearing]:
+def read_known_signals(store: Store, sites: NDArray[np.integer]) -> list[KnownSignals]:
     """Return what was heard of the pages of these sites (0: none), by kind.
 
     Where the state holds no signal, that takes one round trip; else two more for each kind.
     """
-    kinds = heard_kinds(store)
+    kinds = signal_kinds(store)
     wanted = [site for site in np.unique(sites).tolist() if site] if kinds else []
-    return [_hearing(store, kind, prior, wanted) for kind, prior in kinds.items()]
+    return [_of_kind(store, kind, prior, wanted) for kind, prior in kinds.items()]
 
 
-def _hearing(store: Store, kind: str, prior: FloatArray, sites: Sequence[int]) -> Hearing:
+def _of_kind(store: Store, kind: str, prior: FloatArray, sites: Sequence[int]) -> KnownSignals:
     bodies = [
         body
         for start in range(0, len(sites), SITES_A_CALL)
@@ -114,7 +114,7 @@ def _hearing(store: Store, kind: str, prior: FloatArray, sites: Sequence[int]) -
     source = np.repeat(of_parts, [len(records) for _, records in parts])
     order = np.argsort(records["page_id"], kind="stable")
     seen = read_reputations(store, kind, sources).log_likelihood()
-    return Hearing(kind, records[order], source[order], sources, posterior(seen, prior), prior)
+    return KnownSignals(kind, records[order], source[order], sources, posterior(seen, prior), prior)
 
 
 def read_reputations(store: Store, kind: str, sources: Sequence[int]) -> Reputations:
@@ -199,7 +199,7 @@ class SourceTrust:
 def trusted_sources(store: Store, most: int) -> list[SourceTrust]:
     """Return the sources of which most is known, of each kind that many; raises StateError."""
     found = []
-    for kind, prior in heard_kinds(store).items():
+    for kind, prior in signal_kinds(store).items():
         known: list[tuple[float, int, int]] = []
         for batch in store.all_annotations(_worth(kind)):
             seen = ((_worth_of(body), key) for key, body in batch.items())
@@ -217,7 +217,7 @@ def trusted_sources(store: Store, most: int) -> list[SourceTrust]:
 
 def refit_signals(store: Store) -> None:
     """Fit to the sources known what is expected of a new one, for the next run."""
-    kinds = heard_kinds(store)
+    kinds = signal_kinds(store)
     if not kinds:
         return
     priors = {}
@@ -230,7 +230,7 @@ def refit_signals(store: Store) -> None:
 
 
 def _note_kind(store: Store, kind: str) -> None:
-    kinds = heard_kinds(store)
+    kinds = signal_kinds(store)
     if kind not in kinds:
         priors = {name: _short(prior) for name, prior in kinds.items()}
         store.write_meta(NOTE, {"priors": {**priors, kind: _short(_usual(kind))}})

@@ -18,7 +18,7 @@ import pytest
 
 from hacs_crawler.links import site_id
 from hacs_crawler.model import trust_of
-from hacs_crawler.state import read_hearings, source_id
+from hacs_crawler.state import read_known_signals, source_id
 from hacs_crawler.state.address import open_store
 from integration_support import Crawl, Project
 
@@ -241,12 +241,12 @@ def test_honest_sitemaps_say_where_to_look_and_no_other_does_harm(
     store = open_store(project.state, "hacs", Path())
     try:
         sites = np.array([site_id(url) for url in web.pages()])
-        (hearing,) = read_hearings(store, sites)
+        (known,) = read_known_signals(store, sites)
         recall: dict[str, list[float]] = {}
         for number in range(SITES):
             key = source_id(web.url(number, "").rstrip("/"))
-            if key in hearing.sources:
-                weights = hearing.weights[hearing.sources.index(key)]
+            if key in known.sources:
+                weights = known.weights[known.sources.index(key)]
                 recall.setdefault(KINDS[number % 5], []).append(trust_of(weights).recall)
     finally:
         store.close()
@@ -288,7 +288,7 @@ def test_a_feed_that_a_page_announces_is_read_from_the_next_run_on(
     assert "/feed.xml" in {path for _, path in web.asked}
     store = open_store(project.state, "hacs", Path())
     try:
-        (hearing,) = read_hearings(store, np.array([site_id(url) for url in urls]))
+        (known,) = read_known_signals(store, np.array([site_id(url) for url in urls]))
     finally:
         store.close()
-    assert (hearing.kind, len(hearing.records)) == ("feed", PAGES)
+    assert (known.kind, len(known.records)) == ("feed", PAGES)

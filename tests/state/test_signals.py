@@ -13,7 +13,6 @@ from hacs_crawler.model import trust_of
 from hacs_crawler.state import (
     Annotation,
     Estimation,
-    Hearing,
     MemoryStore,
     Others,
     Source,
@@ -24,13 +23,14 @@ from hacs_crawler.state import (
     claim_source,
     hear,
     known_sources,
-    read_hearings,
+    read_known_signals,
     read_sources,
     refit_signals,
     source_id,
     trusted_sources,
     write_sources,
 )
+from hacs_crawler.state.signals import KnownSignals
 from hacs_crawler.utils.times import DAY
 
 START = 20_000 * DAY
@@ -60,19 +60,19 @@ def listen(
 
 
 def heard(store: Store, url: str = URLS[0]) -> dict[str, float]:
-    (hearing,) = read_hearings(store, np.array([site_id(url)]))
-    (place,) = np.flatnonzero(hearing.records["page_id"] == page_id_of(url))
-    record = hearing.records[place]
+    (known,) = read_known_signals(store, np.array([site_id(url)]))
+    (place,) = np.flatnonzero(known.records["page_id"] == page_id_of(url))
+    record = known.records[place]
     return {name: record[name].item() for name in record.dtype.names or ()}
 
 
-def hearing(store: Store) -> Hearing:
-    (found,) = read_hearings(store, np.array([site_id(URLS[0])]))
+def known(store: Store) -> KnownSignals:
+    (found,) = read_known_signals(store, np.array([site_id(URLS[0])]))
     return found
 
 
 def test_nothing_is_heard_where_the_state_holds_no_signal(store: Store) -> None:
-    assert read_hearings(store, np.array([1, 2, 3])) == []
+    assert read_known_signals(store, np.array([1, 2, 3])) == []
 
 
 def test_signals_since_the_last_visit_are_counted_and_the_time_watched(store: Store) -> None:
@@ -96,7 +96,7 @@ def test_a_visit_begins_anew_and_what_it_found_is_learned(store: Store) -> None:
         visited(store, 10 * turn, URLS[1::2])
     listen(state, 121, dict.fromkeys(URLS, 117.0))
     assert heard(store)["count"] == 0
-    trust = trust_of(hearing(store).weights[0])
+    trust = trust_of(known(store).weights[0])
     assert trust.recall > 0.8
     assert trust.false_per_day < 0.01
 
@@ -108,7 +108,7 @@ def test_a_source_that_is_read_after_the_visit_still_tells_of_the_time_before_it
     for turn in range(1, 9):
         listen(state, 10 * turn - 9.9, dict.fromkeys(URLS, 10.0 * turn - 11))
         visited(store, 10 * turn, links=1 + turn)
-    assert trust_of(hearing(store).weights[0]).recall > 0.7
+    assert trust_of(known(store).weights[0]).recall > 0.7
 
 
 def test_a_day_that_a_visit_lies_in_is_not_counted_again_after_it(store: Store) -> None:
@@ -126,7 +126,7 @@ def test_unknown_pages_are_passed_over_until_they_are_visited(store: Store) -> N
     assert listen(state, 0, dict.fromkeys(URLS, -1.0)) == ()
     visited(store, 1, URLS[:1])
     assert len(listen(state, 2, dict.fromkeys(URLS, -1.0))) == 1
-    assert len(hearing(store).records) == 1
+    assert len(known(store).records) == 1
 
 
 @pytest.mark.parametrize(
@@ -139,7 +139,7 @@ def test_what_becomes_of_pages_that_are_not_listed_now_is_said(
     state = visited(store)
     sites = listen(state, 5, dict.fromkeys(URLS[:2], -1.0))
     listen(state, 9, {URLS[1]: -1.0}, others, sites)
-    ids = hearing(store).records["page_id"].tolist()
+    ids = known(store).records["page_id"].tolist()
     if count is None:
         assert page_id_of(URLS[0]) not in ids
     else:
@@ -190,14 +190,14 @@ def test_of_two_that_change_a_source_at_once_the_second_sees_what_the_first_wrot
 
 def test_what_is_expected_of_a_new_source_is_fitted_to_those_known(store: Store) -> None:
     refit_signals(store)
-    assert read_hearings(store, np.array([1])) == []
+    assert read_known_signals(store, np.array([1])) == []
     state = visited(store)
     for turn in range(1, 10):
         listen(state, 10 * turn - 1, dict.fromkeys(URLS, 10.0 * turn - 3))
         visited(store, 10 * turn, links=1 + turn)
-    before = trust_of(hearing(store).prior).recall
+    before = trust_of(known(store).prior).recall
     refit_signals(store)
-    assert trust_of(hearing(store).prior).recall > before
+    assert trust_of(known(store).prior).recall > before
 
 
 def test_how_far_sources_are_trusted_is_told_for_those_of_which_most_is_known(store: Store) -> None:
@@ -223,10 +223,12 @@ def test_damaged_annotations_are_as_none(body: bytes) -> None:
         for key in store.annotated(kind).tolist():
             seen = store.annotations(kind, [key])[key]
             store.annotate(kind, [Annotation(key, seen, body)])
-    assert all(len(one.records) == 0 for one in read_hearings(store, np.array([site_id(URLS[0])])))
+    assert all(
+        len(one.records) == 0 for one in read_known_signals(store, np.array([site_id(URLS[0])]))
+    )
     assert known_sources(store, "sitemap", 10) == []
     listen(state, 2, dict.fromkeys(URLS, -1.0))
-    assert len(hearing(store).records) == len(URLS)
+    assert len(known(store).records) == len(URLS)
 
 
 @pytest.mark.parametrize("note", [[], {"priors": {"sitemap": [1.0]}}, {"priors": 3}, {}])
@@ -234,4 +236,4 @@ def test_a_damaged_note_is_named(note: object) -> None:
     store = MemoryStore()
     store.write_meta("signals", note)
     with pytest.raises(StateError, match="'signals'"):
-        read_hearings(store, np.array([1]))
+        read_known_signals(store, np.array([1]))
