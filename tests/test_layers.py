@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
 from itertools import chain
@@ -121,3 +122,12 @@ def test_a_circle_would_be_found() -> None:
 def test_the_picture_of_the_house_is_up_to_date() -> None:
     """If not: `python docs/architecture.py` draws it anew."""
     assert PICTURE.read_text() == drawing(arrows(all_imports()))
+
+
+def test_no_two_classes_bear_one_name() -> None:
+    places: dict[str, list[str]] = {}
+    for module, path in SOURCES.items():
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef):
+                places.setdefault(node.name, []).append(module)
+    assert {name: modules for name, modules in places.items() if len(modules) > 1} == {}

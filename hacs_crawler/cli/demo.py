@@ -17,7 +17,7 @@ from rich.console import Console
 
 from hacs_crawler.cli.common import ending_in_a_line
 from hacs_crawler.demo.histories import from_timelines, generated
-from hacs_crawler.demo.processes import HACS, Interruption, Processes, Signals
+from hacs_crawler.demo.processes import HACS, EndSignals, Interruption, Processes
 from hacs_crawler.demo.project import REPORT, write_web
 from hacs_crawler.demo.rounds import ENDING_SECONDS, play, read_archive, serve_web, to_be_found
 from hacs_crawler.demo.screen import Screen
@@ -61,7 +61,7 @@ def demo(  # noqa: PLR0917 - one for each option
             )
             screen.welcome(web, source)
             with (
-                Signals() as signals,
+                EndSignals() as signals,
                 _folders(keep) as (folder, report),
                 Processes(folder, signals) as processes,
             ):

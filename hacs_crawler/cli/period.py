@@ -26,7 +26,7 @@ _BESIDE_BAR: Final = 38
 
 
 @dataclass(frozen=True, slots=True)
-class Period:
+class PeriodRates:
     """The rates of a page from day `edges[0]` to `edges[-1]` (days since 1970 UTC), in equal parts.
 
     `expected` are the updates expected in each part, nan where the page was not watched through it; None
@@ -60,7 +60,9 @@ def parse_period(since: str | None, until: str | None) -> tuple[int | None, int 
     return begin, end
 
 
-def period_of(page: Page, bounds: tuple[int | None, int | None], estimator: str) -> Period | None:
+def period_of(
+    page: Page, bounds: tuple[int | None, int | None], estimator: str
+) -> PeriodRates | None:
     """Return the rates of a page between two seconds, by default its first visit and its last.
 
     None where the page was visited less than twice, or all of its visits lie outside.
@@ -83,10 +85,10 @@ def period_of(page: Page, bounds: tuple[int | None, int | None], estimator: str)
         whole = np.diff(inside) / np.diff(edges)
         expected = np.divide(np.diff(up_to), whole, out=np.full(parts, np.nan), where=whole > 0)
     found = np.histogram(days[updated], edges)[0].tolist()
-    return Period(name, edges, expected, found)
+    return PeriodRates(name, edges, expected, found)
 
 
-def period_json(period: Period) -> dict[str, Any]:
+def period_json(period: PeriodRates) -> dict[str, Any]:
     """Return the period as JSON; what is not known is None."""
     rates = period.rates
     return {
@@ -111,7 +113,7 @@ def period_json(period: Period) -> dict[str, Any]:
     }
 
 
-def period_summary(period: Period) -> str:
+def period_summary(period: PeriodRates) -> str:
     """Return in a sentence what the period's rate was."""
     start, end = _iso(period.edges[0])[:10], _iso(period.edges[-1])[:10]
     number = counted(sum(period.found), "visit")
@@ -124,7 +126,7 @@ def period_summary(period: Period) -> str:
     return f"{start} to {end}: {mean}; {number} found an update"
 
 
-def period_bars(period: Period, width: int) -> Iterator[str]:
+def period_bars(period: PeriodRates, width: int) -> Iterator[str]:
     """Yield a line with a bar for each part's rate, shorter in a narrow terminal."""
     rates = period.rates
     if rates is None:
@@ -141,7 +143,7 @@ def period_bars(period: Period, width: int) -> Iterator[str]:
         yield f"    {when}  {rate:8.3g} a day  {bar}{f'  {found}' if found else ''}".rstrip()
 
 
-def _mean(period: Period) -> float | None:
+def _mean(period: PeriodRates) -> float | None:
     if period.expected is None or period.watched_days == 0:
         return None
     return float(np.nansum(period.expected) / period.watched_days)

@@ -17,7 +17,7 @@ from hacs_crawler.analysis import visits_table
 from hacs_crawler.cli.common import Set, opened
 from hacs_crawler.cli.host import host_records
 from hacs_crawler.cli.period import (
-    Period,
+    PeriodRates,
     parse_period,
     period_bars,
     period_json,
@@ -100,7 +100,7 @@ class PageReport:
     siblings: int
     togetherness: tuple[float, float]
     signals: list[PageSignals] = field(default_factory=list)
-    period: Period | None = None
+    period: PeriodRates | None = None
     set_aside: int = 0
     """How many visits are later than now, and not in `page`."""
     cost: VisitCost = field(default_factory=VisitCost)

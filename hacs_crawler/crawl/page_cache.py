@@ -267,7 +267,7 @@ class PageCache:
         reading = self._worker.run(_load, self._state, page_ids, sites)
         reading.addCallbacks(self._keep, self._fail_to_read)
 
-    def _keep(self, read: _Read) -> None:
+    def _keep(self, read: _ReadAhead) -> None:
         pages = read.pages
         self._sites.keep(read.sites, read.memories)
         for page_id in self._reading:
@@ -384,7 +384,7 @@ class PageCache:
             self._known.pop(page_id, None)
 
 
-class _Read(NamedTuple):
+class _ReadAhead(NamedTuple):
     """What was read ahead: the pages that are known, and what sites remember of their links."""
 
     pages: dict[int, Page]
@@ -392,8 +392,8 @@ class _Read(NamedTuple):
     memories: dict[int, bytes]
 
 
-def _load(state: State, page_ids: Sequence[int], sites: Sequence[int]) -> _Read:
-    return _Read(state.load(page_ids), sites, state.site_links(sites) if sites else {})
+def _load(state: State, page_ids: Sequence[int], sites: Sequence[int]) -> _ReadAhead:
+    return _ReadAhead(state.load(page_ids), sites, state.site_links(sites) if sites else {})
 
 
 def _rows(state: State, page_ids: Ids, now: float) -> tuple[Rows, Future | None]:

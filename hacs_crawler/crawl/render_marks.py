@@ -97,7 +97,7 @@ class _Marks(Generic[M]):
             self.kept[key] = _Kept(self.decoded(value), value)
 
 
-class _Read(NamedTuple):
+class _MarksRead(NamedTuple):
     pages: dict[int, bytes]
     sites: dict[int, bytes]
 
@@ -208,8 +208,8 @@ class RenderMarks:
                 reader.callback(None)
 
 
-def _read(state: State, pages: Sequence[int], sites: Sequence[int]) -> _Read:
-    return _Read(
+def _read(state: State, pages: Sequence[int], sites: Sequence[int]) -> _MarksRead:
+    return _MarksRead(
         state.store.annotations(PageMark.KIND, pages),
         state.store.annotations(SiteMark.KIND, sites),
     )

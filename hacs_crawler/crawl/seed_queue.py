@@ -17,7 +17,7 @@ Key = tuple[int, float, int]
 
 
 @dataclass(slots=True)
-class _Line:
+class _SlotQueue:
     """The seeds that wait for one slot, the best last.
 
     Two lists: a tuple a seed would have Python's garbage collector look at each again and again.
@@ -48,7 +48,7 @@ class SeedQueue:
         self._downloads = downloads
         self._arrivals = count()
         self._number = 0
-        self._lines: dict[str, _Line] = {}
+        self._lines: dict[str, _SlotQueue] = {}
         # the best of each slot in which nothing is under way; entries may be outdated
         self._idle: list[tuple[Key, str]] = []
         self._under_way: dict[str, list[Request]] = {}
@@ -58,13 +58,13 @@ class SeedQueue:
 
     def add(self, seeds: Sequence[Request], orders: Sequence[float]) -> None:
         """Take seeds with their places in the ranking: the lower, the sooner."""
-        changed: dict[str, _Line] = {}
+        changed: dict[str, _SlotQueue] = {}
         slot_of, arrivals = self._downloads.slot_of, self._arrivals
         for seed, order in zip(seeds, orders, strict=True):
             slot = slot_of(seed)
             line = changed.get(slot)
             if line is None:
-                line = changed[slot] = self._lines.setdefault(slot, _Line())
+                line = changed[slot] = self._lines.setdefault(slot, _SlotQueue())
             line.keys.append((-seed.priority, order, next(arrivals)))
             line.seeds.append(seed)
         self._number += len(seeds)
@@ -75,7 +75,7 @@ class SeedQueue:
     def add_one(self, seed: Request, order: float) -> None:
         """Take one seed."""
         slot = self._downloads.slot_of(seed)
-        line = self._lines.setdefault(slot, _Line())
+        line = self._lines.setdefault(slot, _SlotQueue())
         line.insert((-seed.priority, order, next(self._arrivals)), seed)
         self._number += 1
         self._offer(slot)
@@ -146,7 +146,7 @@ class SeedQueue:
 
     def all(self) -> list[Request]:
         """Return the seeds that wait, best first."""
-        everything = _Line()
+        everything = _SlotQueue()
         for line in self._lines.values():
             everything.keys += line.keys
             everything.seeds += line.seeds

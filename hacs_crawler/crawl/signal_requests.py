@@ -27,7 +27,7 @@ from hacs_crawler.signals import (
     read_sitemap,
     sitemaps_of_robots,
 )
-from hacs_crawler.state import Source
+from hacs_crawler.state import SignalSource
 from hacs_crawler.utils.text import safe_logger
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def is_for_signals(request: Request) -> bool:
 
 
 @dataclass(slots=True)
-class Found:
+class SourceReading:
     """What the files of one source showed together."""
 
     pages: dict[str, int] = field(default_factory=dict)
@@ -108,9 +108,9 @@ class SignalRequests:
         is_over = self._session.failure is not None or is_closing(self._crawler)
         return self.left > 0 and not is_over
 
-    async def files(self, kind: str, source: Source, at: int) -> Found:
+    async def files(self, kind: str, source: SignalSource, at: int) -> SourceReading:
         """Return what the files of a source show at second `at`, as far as requests last."""
-        found = Found()
+        found = SourceReading()
         waiting = list(source.files) or await self._guess(source.origin)
         seen: set[str] = set()
         while waiting and len(seen) < FILES_A_HOST:

@@ -31,7 +31,7 @@ from hacs_crawler.links import page_id_of, site_id
 from hacs_crawler.signals import announced_feeds
 from hacs_crawler.state import (
     Others,
-    Source,
+    SignalSource,
     State,
     change_sources,
     claim_source,
@@ -151,7 +151,7 @@ class SignalSources:
             self._asked.update(source.origin for source in known)
             await self._read(kind, known)
 
-    async def _read(self, kind: str, sources: Sequence[Source]) -> None:
+    async def _read(self, kind: str, sources: Sequence[SignalSource]) -> None:
         started, now = time.monotonic(), int(self._session.clock())
         due = [
             one for one in sources if _is_due(one, now) and (one.files or READINGS[kind].is_guessed)
@@ -161,7 +161,7 @@ class SignalSources:
         due.sort(key=lambda one: one.tried)  # else those at the end would never have their turn
         read = 0
 
-        async def one(source: Source) -> bool:
+        async def one(source: SignalSource) -> bool:
             return await self._read_one(kind, source)
 
         async for was_read in at_once(one, each(due), HOSTS_AT_ONCE):
@@ -174,7 +174,7 @@ class SignalSources:
             counted(self._requests.left, "request"),
         )
 
-    async def _read_one(self, kind: str, source: Source) -> bool:
+    async def _read_one(self, kind: str, source: SignalSource) -> bool:
         """Read one source, and take in what it shows; returns whether anything answered."""
         session = self._session
         at = int(session.clock())
@@ -192,27 +192,27 @@ class SignalSources:
             sites = await session.pages.once(_hear, kind, source, at, found.pages, others)
             # what was read when no page of it was known is to be read again
             files = found.files if sites else dict.fromkeys(found.files, ("", ""))
-            after = Source(source.origin, at, at, files=files, sites=tuple(sites))
+            after = SignalSource(source.origin, at, at, files=files, sites=tuple(sites))
         await session.pages.once(_write, kind, source, after)
         return bool(found.answers)
 
 
-def _read_sources(state: State, kind: str, origins: Sequence[str]) -> dict[str, Source]:
+def _read_sources(state: State, kind: str, origins: Sequence[str]) -> dict[str, SignalSource]:
     return read_sources(state.store, kind, origins)
 
 
-def _known_sources(state: State, kind: str, most: int) -> list[Source]:
+def _known_sources(state: State, kind: str, most: int) -> list[SignalSource]:
     return known_sources(state.store, kind, most)
 
 
-def _claim(state: State, kind: str, source: Source, at: int) -> bool:
+def _claim(state: State, kind: str, source: SignalSource, at: int) -> bool:
     return claim_source(state.store, kind, source, at)
 
 
-def _write(state: State, kind: str, before: Source, after: Source) -> None:
+def _write(state: State, kind: str, before: SignalSource, after: SignalSource) -> None:
     """Keep how a source was read, and the files that others have found of it meanwhile."""
 
-    def written(_: int, now: Source | None) -> Source:
+    def written(_: int, now: SignalSource | None) -> SignalSource:
         known = {} if now is None else now.files
         new = {url: seen for url, seen in known.items() if url not in before.files}
         return replace(after, files=_first({**after.files, **new}))
@@ -221,7 +221,7 @@ def _write(state: State, kind: str, before: Source, after: Source) -> None:
 
 
 def _hear(
-    state: State, kind: str, source: Source, at: int, pages: dict[str, int], others: Others
+    state: State, kind: str, source: SignalSource, at: int, pages: dict[str, int], others: Others
 ) -> tuple[int, ...]:
     ids, times = [], []
     for url, second in pages.items():
@@ -245,9 +245,9 @@ def _hear(
 def _keep_met(state: State, kind: str, met: Mapping[str, _Met]) -> None:
     own = {source_id(origin): (origin, one) for origin, one in met.items()}
 
-    def changed(key: int, now: Source | None) -> Source | None:
+    def changed(key: int, now: SignalSource | None) -> SignalSource | None:
         origin, one = own[key]
-        source = now or Source(origin)
+        source = now or SignalSource(origin)
         files = {**dict.fromkeys(one.feeds if kind == "feed" else (), ("", "")), **source.files}
         if one.is_new:
             files = dict.fromkeys(files, ("", ""))
@@ -261,7 +261,7 @@ def _first(files: Mapping[str, tuple[str, str]]) -> dict[str, tuple[str, str]]:
     return dict(islice(files.items(), FILES_A_HOST))
 
 
-def _is_due(source: Source, now: int) -> bool:
+def _is_due(source: SignalSource, now: int) -> bool:
     wait = AGAIN_SECONDS
     if source.failures:
         wait = min(FIRST_WAIT_SECONDS * 2 ** (source.failures - 1), LONGEST_WAIT_SECONDS)

@@ -36,7 +36,7 @@ class Interruption(BaseException):
         self.exit_status = 128 + number
 
 
-class Signals:
+class EndSignals:
     """Signals that ask for an end, noted during a `with` block.
 
     They raise `Interruption` where `check` is called, and not in the middle of starting a process, which
@@ -77,7 +77,7 @@ class Processes:
     Each is in a session of its own, so that Ctrl-C in a terminal reaches the block alone.
     """
 
-    def __init__(self, folder: Path, signals: Signals) -> None:
+    def __init__(self, folder: Path, signals: EndSignals) -> None:
         self._folder = folder
         self._signals = signals
         self._running: dict[str, subprocess.Popen[str]] = {}

@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 
 from hacs_crawler.evaluation.histories import History, Units
-from hacs_crawler.evaluation.windows import Rates, estimated
+from hacs_crawler.evaluation.windows import UnitRates, estimated
 from hacs_crawler.utils.arrays import FloatArray, IndexArray, offsets_of
 
 POISSON_BINS: Final = ((20.0, 50.0), (50.0, 100.0), (100.0, 200.0))
@@ -84,7 +84,7 @@ def describe(history: History, bins: Sequence[tuple[float, float]] = POISSON_BIN
     )
 
 
-def _intervals(history: History, rates: Rates) -> Intervals:
+def _intervals(history: History, rates: UnitRates) -> Intervals:
     updates = np.flatnonzero(history.gap_updated)
     place = np.searchsorted(rates.units, history.gap_unit[updates])
     days = history.gap_events[updates]
@@ -107,7 +107,7 @@ def _medians(found: Intervals, units: int) -> FloatArray:
     return out
 
 
-def _check(found: Intervals, rates: Rates, low: float, high: float) -> PoissonCheck:
+def _check(found: Intervals, rates: UnitRates, low: float, high: float) -> PoissonCheck:
     mean_days = np.full(rates.units.size, np.inf)
     np.divide(1.0, rates.per_day, out=mean_days, where=rates.per_day > 0)
     chosen = (mean_days >= low) & (mean_days < high)

@@ -10,7 +10,7 @@ import numpy as np
 from rich.table import Table
 
 from hacs_crawler.cluster import HERE, Workers, in_order
-from hacs_crawler.evaluation.instant_web import KINDS, Web, make_web
+from hacs_crawler.evaluation.instant_web import KINDS, InstantWeb, make_web
 from hacs_crawler.model import (
     fit_anchored,
     fit_paper,
@@ -108,7 +108,7 @@ def _means(found: Sequence[Mapping[str, Found]]) -> dict[str, Found]:
     }
 
 
-def _evaluated(web: Web, random: np.random.Generator, judged: Judged) -> InstantEvaluation:
+def _evaluated(web: InstantWeb, random: np.random.Generator, judged: Judged) -> InstantEvaluation:
     ours, paper, anchored = judged
     totals = web.views.sum(axis=1)
     n_sites = web.kind_of.size
@@ -158,7 +158,7 @@ def _judged_block(views: FloatArray) -> Judged:
     )
 
 
-def _manual(web: Web, totals: FloatArray, random: np.random.Generator) -> IndexArray:
+def _manual(web: InstantWeb, totals: FloatArray, random: np.random.Generator) -> IndexArray:
     """Return the most viewed sites of those that an editor takes for news: an assumption.
 
     Sites of news and portals are known for it with nine chances in ten, others with one in a hundred.
@@ -170,7 +170,7 @@ def _manual(web: Web, totals: FloatArray, random: np.random.Generator) -> IndexA
     return np.argsort(np.where(taken, -fame, 0.0), kind="stable")[: min(LISTED, int(taken.sum()))]
 
 
-def _of(web: Web, chosen: BoolArray) -> Found:
+def _of(web: InstantWeb, chosen: BoolArray) -> Found:
     hits = int((chosen & web.is_temporal).sum())
     return Found(
         hits / max(int(chosen.sum()), 1),

@@ -34,7 +34,7 @@ _SHORT: Final = 0.7
 
 
 @dataclass(frozen=True, slots=True)
-class Web:
+class InstantWeb:
     """Pages of sites and their folders; arrays have an element a page, or, of `kind_of`, a site.
 
     `views` is of shape (n, DAYS), `is_temporal` the truth, `folder` and `site` are numbers.
@@ -48,7 +48,7 @@ class Web:
     folders: int
 
 
-def make_web(n_sites: int, n_pages: int, random: np.random.Generator) -> Web:
+def make_web(n_sites: int, n_pages: int, random: np.random.Generator) -> InstantWeb:
     """Draw a web of about `n_pages` pages with 60 views or more.
 
     Sizes of sites and views of pages follow Zipf's law. Sites are news, portals (which have folders of
@@ -71,7 +71,7 @@ def make_web(n_sites: int, n_pages: int, random: np.random.Generator) -> Web:
     spread = np.where(is_temporal[:, None], _news(n_pages, random), _no_news(n_pages, random))
     views = random.poisson(spread * total[:, None]).astype(np.float64)
     kept = views.sum(axis=1) >= LEAST_VIEWS
-    return Web(
+    return InstantWeb(
         views[kept], is_temporal[kept], site[kept], folder[kept], kind_of, int(n_folders.sum())
     )
 

@@ -12,7 +12,7 @@ from hacs_crawler.utils.arrays import BoolArray, FloatArray, offsets_of
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class PaperWindow:
     """The units with a capture in a window, one element each.
 
     `p` is the probability of an update between tau, the last interpolated update, and the moment
@@ -25,7 +25,7 @@ class Window:
 
 
 @dataclass(frozen=True, slots=True)
-class Rates:
+class UnitRates:
     """Of units with a gap: lambda in 1/day (0 without update), and tau (nan without update)."""
 
     units: Units
@@ -35,7 +35,7 @@ class Rates:
 
 def window(
     history: History, day: float, days: float, horizon_days: float, *, is_closed: bool = False
-) -> Window:
+) -> PaperWindow:
     """Return what captures within [day - days, day], both included, tell of day + horizon_days.
 
     Each tells whether it found an update since its page's capture before, which may lie before the
@@ -58,10 +58,10 @@ def window(
     p[np.searchsorted(units, rates.units[moving])] = update_probability(
         rates.per_day[moving], elapsed_days(day + horizon_days, rates.tau[moving])
     )
-    return Window(units, p, history.capture_days[first:last][::-1][latest])
+    return PaperWindow(units, p, history.capture_days[first:last][::-1][latest])
 
 
-def estimated(history: History, gaps: Units) -> Rates:
+def estimated(history: History, gaps: Units) -> UnitRates:
     """Estimate lambda of each unit from these of its gaps: Eq. 5 on interpolated updates.
 
     Where every interval ends in an update Eq. 5 has no root, and Eq. 4 is used on the accesses. For a
@@ -77,7 +77,7 @@ def estimated(history: History, gaps: Units) -> Rates:
     np.maximum.at(tau, unit[updated], history.gap_events[gaps][updated])
     intervals = _intervals(unit, since, history.gap_events[gaps], updated)
     accesses = _intervals(unit, since, history.gap_ends[gaps], updated)
-    return Rates(units, mle(intervals, accesses), np.where(np.isinf(tau), np.nan, tau))
+    return UnitRates(units, mle(intervals, accesses), np.where(np.isinf(tau), np.nan, tau))
 
 
 def _intervals(unit: Units, since: FloatArray, events: FloatArray, updated: BoolArray) -> Gaps:

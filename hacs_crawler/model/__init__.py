@@ -61,7 +61,7 @@ from hacs_crawler.model.probability import elapsed_days, update_probability
 from hacs_crawler.model.siblings import (
     SHARED_UPDATES,
     USUAL_TOGETHERNESS,
-    Sightings,
+    SiblingVisits,
     Togetherness,
     sibling_evidence,
 )
@@ -123,7 +123,7 @@ __all__ = [
     "LogNormalPrior",
     "PowerLaw",
     "Rates",
-    "Sightings",
+    "SiblingVisits",
     "SiteScores",
     "Togetherness",
     "Trust",

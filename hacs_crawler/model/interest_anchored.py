@@ -53,7 +53,7 @@ def fit_anchored(views: FloatArray, bins_a_day: int = 1) -> Curves:
     return by_block(views, lambda rows: _fit(views[rows], rise[rows], bins_a_day))
 
 
-class _Loss:
+class _LogLoss:
     """Minus the log-likelihood of a view's bin, for each view; parameters b - rise, mu, ln sigma.
 
     `y` (n, bins) are the shares of each page's views in its bins, `edges` (n, bins + 1) the bins' ends
@@ -123,7 +123,7 @@ def _fit(views: FloatArray, rise: IndexArray, bins_a_day: int) -> Curves:
         )
         for b, more, sigma in _STARTS
     ]
-    loss = _Loss(since / total[:, None], edges)
+    loss = _LogLoss(since / total[:, None], edges)
     lower = np.array([-ANCHOR_BINS / bins_a_day, MU_RANGE[0], LOG_SIGMA_RANGE[0]])
     upper = np.array([0.0, MU_RANGE[1], LOG_SIGMA_RANGE[1]])
     found = best_of_starts(loss, starts, lower, upper)

@@ -23,7 +23,7 @@ _MASK: Final = np.uint64(2**32 - 1)
 
 
 @dataclass(frozen=True, slots=True)
-class Sightings:
+class SiblingVisits:
     """When pages were last seen; arrays with one element a page, times in days, nan for never.
 
     `sites` are numbers, 0 for none. `last_update` is the last visit that found an update, `before` the
@@ -65,7 +65,7 @@ USUALLY: Final = Togetherness()
 
 
 def sibling_evidence(
-    pages: Sightings, togetherness: Togetherness = USUALLY, wanted: Ints | None = None
+    pages: SiblingVisits, togetherness: Togetherness = USUALLY, wanted: Ints | None = None
 ) -> tuple[FloatArray, FloatArray]:
     """Return for each page what its siblings tell of the time since its last visit.
 
@@ -83,7 +83,7 @@ def sibling_evidence(
     shared = np.zeros(len(pages.sites))
     members, starts = _with_siblings(pages)
     if len(members):
-        few = Sightings(*(getattr(pages, name)[members] for name in Sightings.__slots__))
+        few = SiblingVisits(*(getattr(pages, name)[members] for name in SiblingVisits.__slots__))
         sizes = np.diff(np.append(starts, len(members)))
         own = np.repeat(np.arange(len(starts)), sizes)
         of_site = togetherness.of(few.sites[starts])
@@ -106,7 +106,7 @@ def _asked(members: Ints, wanted: Ints | None, number: int) -> Ints:
     return np.flatnonzero(is_wanted[members])
 
 
-def _with_siblings(pages: Sightings) -> tuple[Ints, Ints]:
+def _with_siblings(pages: SiblingVisits) -> tuple[Ints, Ints]:
     """Return the places of the pages seen that have a sibling among them, and where sites start there.
 
     Pages of one site follow each other, in the order in which they came.
@@ -120,7 +120,7 @@ def _with_siblings(pages: Sightings) -> tuple[Ints, Ints]:
     return (key[has_sibling] & _MASK).astype(np.int64), np.flatnonzero(is_first[has_sibling])
 
 
-def _together(pages: Sightings, own: Ints, starts: Ints, asked: Ints) -> FloatArray:
+def _together(pages: SiblingVisits, own: Ints, starts: Ints, asked: Ints) -> FloatArray:
     """Return how much of the site's latest updates counts for each page asked for, 0 to 1.
 
     Of an update found after a gap only the share of the gap counts that lies after the page's own last
@@ -138,7 +138,7 @@ def _together(pages: Sightings, own: Ints, starts: Ints, asked: Ints) -> FloatAr
     return np.minimum(together, 1.0)
 
 
-def _latest_updated(pages: Sightings, own: Ints, starts: Ints) -> list[Ints]:
+def _latest_updated(pages: SiblingVisits, own: Ints, starts: Ints) -> list[Ints]:
     """Return, for each site, its page with the latest update, then that with the second latest.
 
     Of several the first. Where there is none, any page of the site.

@@ -8,7 +8,7 @@ from dataclasses import fields
 import numpy as np
 from numpy.typing import NDArray
 
-from hacs_crawler.model import Sightings, chance_of_update, elapsed_days, sibling_evidence
+from hacs_crawler.model import SiblingVisits, chance_of_update, elapsed_days, sibling_evidence
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.policies import Candidates, Floats
 from hacs_crawler.ranking.signals import Signals, with_signals
@@ -94,7 +94,7 @@ def evidence_of(
     is_visited, has_update = rows["visits"] > 0, rows["updates"] > 0
     last_visit = np.where(is_visited, rows["last_visit"] / DAY, np.nan)
     last_update = np.where(is_visited, rows["last_update"] / DAY, np.nan)
-    sightings = Sightings(
+    sightings = SiblingVisits(
         rows["site"].astype(np.int64),
         rates_of(rows, estimation)[0],
         last_visit,

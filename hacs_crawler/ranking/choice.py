@@ -26,7 +26,7 @@ NO_ARM: Final = -1
 """In the place of an arm's number: the page is not to be visited."""
 
 
-class Judged(NamedTuple):
+class ArmScores(NamedTuple):
     """What decides about pages: their arms, by number, their scores, and which p is too low."""
 
     arms: NDArray[np.int64]
@@ -101,9 +101,9 @@ def scored(policy: Policy, candidates: Candidates) -> Floats:
     return np.nan_to_num(score.astype(np.float64), nan=-np.inf, posinf=np.inf, neginf=-np.inf)
 
 
-def judged(
+def arm_scores(
     candidates: Candidates, sites: NDArray[np.integer] | None, options: RankingOptions
-) -> Judged:
+) -> ArmScores:
     """Return arms and scores of pages of those sites, and which have a p below their arm's threshold.
 
     No sites are needed where no experiment is on. Raises as `scored`.
@@ -112,13 +112,13 @@ def judged(
     if sites is None or not experiment.is_on:
         score = scored(arms[0].policy, candidates)
         is_low: BoolArray = candidates.p < options.thresholds()[0]
-        return Judged(np.zeros(len(score), np.int64), score, is_low)
+        return ArmScores(np.zeros(len(score), np.int64), score, is_low)
     arm_of, score = experiment.assign(sites), np.empty(len(sites))
     for number, arm in enumerate(arms):
         places = np.flatnonzero(arm_of == number)
         score[places] = scored(arm.policy, taken(candidates, places))
     is_low = candidates.p < np.array(options.thresholds())[arm_of]
-    return Judged(arm_of, score, is_low)
+    return ArmScores(arm_of, score, is_low)
 
 
 def foremost(key: Floats, count: int) -> Places:

@@ -20,7 +20,7 @@ from hacs_crawler.ranking.candidates import (
     nobody,
     taken,
 )
-from hacs_crawler.ranking.choice import NO_ARM, Arms, contenders, judged, quotas_of, scored
+from hacs_crawler.ranking.choice import NO_ARM, Arms, arm_scores, contenders, quotas_of, scored
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.policies import Candidates, Floats
 from hacs_crawler.ranking.signals import read_signals
@@ -264,7 +264,7 @@ def _scores(
             signals=read_signals(state.store, some["site"], options.experiment),
             costs=costs,
         )
-        arms, score, is_low = judged(candidates, some["site"], options)
+        arms, score, is_low = arm_scores(candidates, some["site"], options)
         is_waiting = some["not_before"] > now
         is_low &= ~is_waiting
         found.raw_p[block] = candidates.raw_p

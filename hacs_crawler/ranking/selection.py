@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from hacs_crawler.links import site_id
 from hacs_crawler.ranking.candidates import Correct, candidates_from, joined, nobody, taken
-from hacs_crawler.ranking.choice import Arms, choose, contenders, judged, quotas_of
+from hacs_crawler.ranking.choice import Arms, arm_scores, choose, contenders, quotas_of
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.policies import Candidates, Floats
 from hacs_crawler.ranking.signals import Signals
@@ -125,7 +125,7 @@ class Selection(Generic[T]):
             signals=signals,
             costs=self._costs,
         )
-        arms, score, is_low = judged(candidates, self._sites(entries, rows), self._options)
+        arms, score, is_low = arm_scores(candidates, self._sites(entries, rows), self._options)
         is_gone = rows["not_before"] > now
         if not self._options.leaves_out:
             self._add(entries, candidates, arms, np.where(is_gone, -np.inf, score))

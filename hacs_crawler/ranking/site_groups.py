@@ -23,7 +23,7 @@ _NUMBERS: Final = 2**22
 _NONE: Final = -1
 
 
-class Group(NamedTuple):
+class SiteGroup(NamedTuple):
     """Pages that may be among the best, their bounds, and all pages of their sites, by place, ascending.
 
     Of pages never seen siblings tell nothing: then `members` are the pages themselves.
@@ -34,7 +34,7 @@ class Group(NamedTuple):
     members: Places
 
 
-def groups_of(found: Reaching, rows: Rows, most: int) -> Iterator[Group]:
+def groups_of(found: Reaching, rows: Rows, most: int) -> Iterator[SiteGroup]:
     """Yield the pages found, of which `most` may be chosen, in groups of whole sites.
 
     Pages never seen come first, as their bound is their score; sites follow by their highest bound.
@@ -44,7 +44,7 @@ def groups_of(found: Reaching, rows: Rows, most: int) -> Iterator[Group]:
     # only the best of them can be chosen
     unseen = np.sort(unseen[foremost(-found.bound[unseen], most)])
     if len(unseen):
-        yield Group(found.places[unseen], found.bound[unseen], found.places[unseen])
+        yield SiteGroup(found.places[unseen], found.bound[unseen], found.places[unseen])
     if not len(seen):
         return
     places, bound = found.places[seen], found.bound[seen]
@@ -55,7 +55,7 @@ def groups_of(found: Reaching, rows: Rows, most: int) -> Iterator[Group]:
     order = np.argsort(of_wanted, kind="stable")
     wanted = np.split(order, np.searchsorted(of_wanted[order], np.arange(1, len(ends))))
     for some, all_of_them in zip(wanted, np.split(members, ends[:-1]), strict=True):
-        yield Group(places[some], bound[some], all_of_them)
+        yield SiteGroup(places[some], bound[some], all_of_them)
 
 
 def _groups(numbers: Places, bound: Floats) -> NDArray[np.int16]:

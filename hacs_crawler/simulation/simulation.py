@@ -323,13 +323,13 @@ def simulate(
             everything = np.arange(len(world.page_ids))
             contender.note(everything, now, world.visit(everything, now))
         else:
-            _Run(contender, world, state, listener, number, allowance).visit()
+            _BudgetRun(contender, world, state, listener, number, allowance).visit()
         on_day()
     return world.score(name)
 
 
 @dataclass(frozen=True, slots=True)
-class _Run:
+class _BudgetRun:
     """One run of a contender that has a budget."""
 
     contender: Contender

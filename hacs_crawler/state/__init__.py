@@ -63,7 +63,7 @@ from hacs_crawler.state.signal_records import (
     signals_looked_for,
 )
 from hacs_crawler.state.signal_sources import (
-    Source,
+    SignalSource,
     change_sources,
     claim_source,
     known_sources,
@@ -115,7 +115,7 @@ __all__ = [
     "Reputations",
     "Rows",
     "Run",
-    "Source",
+    "SignalSource",
     "State",
     "StateArguments",
     "StateSettings",

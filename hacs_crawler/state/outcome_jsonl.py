@@ -53,7 +53,7 @@ _Text = Annotated[str, Meta(max_length=1_000)]
 _Probability = Annotated[float, Meta(ge=0, le=1)]
 
 
-class _Line(Struct):
+class _OutcomeLine(Struct):
     hacs_outcome: Annotated[int, Meta(ge=LAYOUT, le=LAYOUT)]
     url: str | None
     page: str
@@ -79,7 +79,7 @@ class _Line(Struct):
     updates: _Text
 
 
-_LINES: Final = msgspec.json.Decoder(_Line)
+_LINES: Final = msgspec.json.Decoder(_OutcomeLine)
 _LABEL: Final = tuple(field.name for field in fields(Label))
 
 

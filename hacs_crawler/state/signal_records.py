@@ -49,7 +49,7 @@ QUIET_FADE_DAYS: Final = 365.0
 _MOST_COUNT: Final = 60_000
 
 
-class Gaps(NamedTuple):
+class HeardGaps(NamedTuple):
     """Times between two visits of pages, with the signals in them; one element a page."""
 
     places: IndexArray
@@ -85,7 +85,7 @@ def heard_of(records: Records) -> Heard:
     )
 
 
-def settled(records: Records, rows: Rows, estimation: Estimation) -> tuple[Records, Gaps]:
+def settled(records: Records, rows: Rows, estimation: Estimation) -> tuple[Records, HeardGaps]:
     """Return records that begin at their pages' last visits, and the gaps that ended with these.
 
     `rows` are the pages' ranking rows. Gaps that end with a baseline tell nothing, and are left out.
@@ -98,7 +98,7 @@ def settled(records: Records, rows: Rows, estimation: Estimation) -> tuple[Recor
     days = (their["last_visit"] - some["visit"]) / DAY
     # as it was before the gap: what that brought would else count twice
     rates = some["rate"].astype(np.float64), some["log_sd"].astype(np.float64)
-    gaps = Gaps(places, heard_of(some), *rates, days, updated)
+    gaps = HeardGaps(places, heard_of(some), *rates, days, updated)
 
     after = records.copy()
     quiet = places[~updated]

@@ -22,7 +22,7 @@ def source_id(origin: str) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class SignalSource:
     """How a host's source of one kind is read: where it is, and when that was done; seconds, 0 never.
 
     `origin` is scheme and host. `files` are what it was last found in, each with its ETag and its
@@ -38,21 +38,21 @@ class Source:
     sites: tuple[int, ...] = ()
 
 
-def read_sources(store: Store, kind: str, origins: Sequence[str]) -> dict[str, Source]:
+def read_sources(store: Store, kind: str, origins: Sequence[str]) -> dict[str, SignalSource]:
     """Return how the sources of hosts are read, by the origins asked for; new ones for the others."""
     found = store.annotations(_source(kind), [source_id(origin) for origin in origins])
     sources = {origin: _source_of(found.get(source_id(origin), b"")) for origin in origins}
-    return {origin: source or Source(origin) for origin, source in sources.items()}
+    return {origin: source or SignalSource(origin) for origin, source in sources.items()}
 
 
-def sources_by_id(store: Store, kind: str, keys: Sequence[int]) -> dict[int, Source]:
+def sources_by_id(store: Store, kind: str, keys: Sequence[int]) -> dict[int, SignalSource]:
     """Return sources by their numbers, of those that are known."""
     found = store.annotations(_source(kind), keys)
     sources = {key: _source_of(body) for key, body in found.items()}
     return {key: source for key, source in sources.items() if source is not None}
 
 
-def known_sources(store: Store, kind: str, most: int) -> list[Source]:
+def known_sources(store: Store, kind: str, most: int) -> list[SignalSource]:
     """Return sources that are known, those tried longest ago first."""
     found = []
     for batch in store.all_annotations(_source(kind)):
@@ -61,7 +61,7 @@ def known_sources(store: Store, kind: str, most: int) -> list[Source]:
     return found
 
 
-def write_sources(store: Store, kind: str, sources: Sequence[Source]) -> None:
+def write_sources(store: Store, kind: str, sources: Sequence[SignalSource]) -> None:
     """Keep how sources are read, whatever was kept of them before."""
     given = {source_id(source.origin): source for source in sources}
     change_sources(store, kind, list(given), lambda key, _: given[key])
@@ -71,14 +71,14 @@ def change_sources(
     store: Store,
     kind: str,
     keys: Sequence[int],
-    change: Callable[[int, Source | None], Source | None],
-) -> list[Source]:
+    change: Callable[[int, SignalSource | None], SignalSource | None],
+) -> list[SignalSource]:
     """Change how sources are read, each as it is at that moment; returns those that were changed.
 
     `change` is given a source's number and what is known of it; it returns None for one that stays. Of
     two crawlers that change a source at once, one is given what the other wrote.
     """
-    written: dict[int, Source] = {}
+    written: dict[int, SignalSource] = {}
     left = list(keys)
     for _ in range(_TRIES):
         seen = store.annotations(_source(kind), left) if left else {}
@@ -99,28 +99,28 @@ def change_sources(
     return list(written.values())
 
 
-def claim_source(store: Store, kind: str, source: Source, at: int) -> bool:
+def claim_source(store: Store, kind: str, source: SignalSource, at: int) -> bool:
     """Say that a source is about to be read; returns whether no other crawler said so since it was due.
 
     `source` is what was known when that was found, `at` in seconds since 1970 UTC.
     """
 
-    def claimed(_: int, now: Source | None) -> Source | None:
-        now = now or Source(source.origin)
+    def claimed(_: int, now: SignalSource | None) -> SignalSource | None:
+        now = now or SignalSource(source.origin)
         return replace(now, tried=at) if now.tried == source.tried else None
 
     return bool(change_sources(store, kind, [source_id(source.origin)], claimed))
 
 
-def _source_bytes(source: Source) -> bytes:
+def _source_bytes(source: SignalSource) -> bytes:
     value = {"version": 1, **asdict(replace(source, sites=source.sites[:MOST_SITES]))}
     return json.dumps(value, separators=(",", ":")).encode()
 
 
-def _source_of(body: bytes) -> Source | None:
+def _source_of(body: bytes) -> SignalSource | None:
     try:
         value = json.loads(body)
-        return Source(
+        return SignalSource(
             str(value["origin"]),
             tried=int(value["tried"]),
             read=int(value["read"]),

@@ -57,7 +57,7 @@ def rate_of(updates: FloatArray, visits: FloatArray, excess: FloatArray | None =
     value = _ratio(all_updates, all_visits)
     without = _ratio(all_updates - updates, all_visits - visits)
     if excess is not None:
-        adjusted = _Line.through(updates, visits, excess)
+        adjusted = _LineSums.through(updates, visits, excess)
         value = value - adjusted.shift(value, all_visits)
         without = without - adjusted.without_each(updates, visits, excess).shift(
             without, all_visits - visits
@@ -187,7 +187,7 @@ def _resampled(
 
 
 @dataclass(frozen=True, slots=True)
-class _Line:
+class _LineSums:
     """Sums of which the line of u - R v on the excess is made, with a last axis to broadcast over."""
 
     updates: FloatArray
@@ -197,7 +197,7 @@ class _Line:
     least: FloatArray
 
     @classmethod
-    def through(cls, updates: FloatArray, visits: FloatArray, excess: FloatArray) -> _Line:
+    def through(cls, updates: FloatArray, visits: FloatArray, excess: FloatArray) -> _LineSums:
         squares = _total(excess**2)
         return cls(
             _total(updates * excess),
@@ -207,8 +207,10 @@ class _Line:
             _ROUNDING * squares,
         )
 
-    def without_each(self, updates: FloatArray, visits: FloatArray, excess: FloatArray) -> _Line:
-        return _Line(
+    def without_each(
+        self, updates: FloatArray, visits: FloatArray, excess: FloatArray
+    ) -> _LineSums:
+        return _LineSums(
             self.updates - updates * excess,
             self.visits - visits * excess,
             self.squares - excess**2,

@@ -240,8 +240,8 @@ def test_a_demonstrations_processes_end_where_signals_are_those_of_windows(tmp_p
     code = (
         f"{ON_WINDOWS}\n"
         "import sys; from pathlib import Path\n"
-        "from hacs_crawler.demo.processes import Processes, Signals\n"
-        "with Signals() as signals, Processes(Path(sys.argv[1]), signals) as processes:\n"
+        "from hacs_crawler.demo.processes import Processes, EndSignals\n"
+        "with EndSignals() as signals, Processes(Path(sys.argv[1]), signals) as processes:\n"
         "    processes.serve('job', '-c', 'print(1, flush=True); import time; time.sleep(600)')\n"
         "    (job,) = processes._running.values()\n"
         "print(job.returncode is not None)"

@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from hacs_crawler.demo.processes import SIGNALS, Interruption, Processes, Signals
+from hacs_crawler.demo.processes import SIGNALS, EndSignals, Interruption, Processes
 from hacs_crawler.exceptions import HacsError
 
 WAITING = "import os, sys; print(os.getpid(), flush=True); sys.stdin.read()"
@@ -24,17 +24,17 @@ STUBBORN = (
 
 
 @pytest.fixture
-def signals() -> Iterator[Signals]:
+def signals() -> Iterator[EndSignals]:
     """Signals of which none is ignored, as SIGHUP would be under nohup."""
     before = {number: signal.signal(number, signal.SIG_DFL) for number in SIGNALS}
-    with Signals() as noted:
+    with EndSignals() as noted:
         yield noted
     for number, handler in before.items():
         signal.signal(number, handler)
 
 
 @pytest.fixture
-def processes(tmp_path: Path, signals: Signals) -> Iterator[Processes]:
+def processes(tmp_path: Path, signals: EndSignals) -> Iterator[Processes]:
     with Processes(tmp_path, signals) as started:
         yield started
 
@@ -72,14 +72,14 @@ def test_a_server_that_ends_while_it_is_needed_is_an_error(processes: Processes)
         processes.run("job", "-c", code)
 
 
-def test_what_runs_at_the_end_of_the_block_is_ended(tmp_path: Path, signals: Signals) -> None:
+def test_what_runs_at_the_end_of_the_block_is_ended(tmp_path: Path, signals: EndSignals) -> None:
     with Processes(tmp_path, signals) as processes:
         pid = int(processes.serve("server", "-c", WAITING))
     assert not psutil.pid_exists(pid)
 
 
 def test_what_will_not_end_is_killed_with_all_that_it_started(
-    tmp_path: Path, signals: Signals, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, signals: EndSignals, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("hacs_crawler.demo.processes.PATIENCE_SECONDS", 0.2)
     with Processes(tmp_path, signals) as processes:
@@ -89,7 +89,7 @@ def test_what_will_not_end_is_killed_with_all_that_it_started(
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_ends_the_waiting_for_a_process(
-    tmp_path: Path, signals: Signals, number: signal.Signals
+    tmp_path: Path, signals: EndSignals, number: signal.Signals
 ) -> None:
     before = psutil.Process().children()  # servers of other tests
     code = f"import os, time; os.kill({os.getpid()}, {int(number)}); time.sleep(600)"
@@ -101,7 +101,7 @@ def test_a_signal_ends_the_waiting_for_a_process(
 
 def test_signals_do_again_what_they_did_when_the_block_is_over() -> None:
     before = signal.getsignal(signal.SIGINT)
-    with Signals():
+    with EndSignals():
         assert signal.getsignal(signal.SIGINT) is not before
     assert signal.getsignal(signal.SIGINT) is before
 
@@ -109,7 +109,7 @@ def test_signals_do_again_what_they_did_when_the_block_is_over() -> None:
 def test_a_signal_that_was_ignored_stays_so() -> None:
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
-        with Signals() as signals:
+        with EndSignals() as signals:
             os.kill(os.getpid(), signal.SIGHUP)
             signals.check()
     finally:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from hacs_crawler.demo import clock
-from hacs_crawler.demo.processes import Processes, Signals
+from hacs_crawler.demo.processes import EndSignals, Processes
 from hacs_crawler.demo.project import write_web
 from hacs_crawler.demo.web import Web, WebPage
 from hacs_crawler.harvest.query import Span, memento_url, query_url, read_answer
@@ -66,7 +66,7 @@ class Served:
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     folder = tmp_path_factory.mktemp("served")
     write_web(folder, Web(PAGES, START, START + 100 * DAY))
-    with Processes(folder, Signals()) as processes:
+    with Processes(folder, EndSignals()) as processes:
         line = processes.serve("server", "-m", "hacs_crawler.demo.server", str(folder))
         web, archive = (f"http://127.0.0.1:{port}" for port in json.loads(line))
         yield Served(web, archive, folder / "clock")

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 
 from hacs_crawler.cli.experiment import answer_parts
-from hacs_crawler.experiment.answer import KnownPages, Verdict, answer_of, delays_days
+from hacs_crawler.experiment.answer import Answer, KnownPages, answer_of, delays_days
 from hacs_crawler.experiment.comparison import MIN_UPDATED_SITES, Comparison
 from hacs_crawler.experiment.data import (
     NO_BASELINE,
@@ -76,7 +76,7 @@ def outcomes(experiment: Experiment, p: dict[str, Any], days: int = 60, seed: in
 
 def answered(
     found: Outcomes, experiment: Experiment = HALVES, baseline: Past = NO_BASELINE
-) -> Verdict:
+) -> Answer:
     return answer_of(
         experiment, record_of(experiment, found, labels(experiment)), NO_PAGES, baseline
     )

@@ -12,7 +12,7 @@ from hacs_crawler.model.siblings import (
     MOST_UPDATES,
     SHARED_UPDATES,
     USUAL_TOGETHERNESS,
-    Sightings,
+    SiblingVisits,
     Togetherness,
     sibling_evidence,
 )
@@ -36,7 +36,7 @@ def evidence(
     columns = np.array(pages, np.float64).reshape(-1, 5).T
     quiet_since = np.where(np.isnan(columns[3]), first_visit, columns[3])
     quiet, shared = sibling_evidence(
-        Sightings(columns[0].astype(np.int64), *columns[1:], quiet_since),
+        SiblingVisits(columns[0].astype(np.int64), *columns[1:], quiet_since),
         learned(togetherness, of_sites or {}),
     )
     return list(zip(quiet.tolist(), shared.tolist(), strict=True))
@@ -224,7 +224,7 @@ def test_what_some_pages_are_told_is_what_they_are_told_among_all(seed: int, sit
     rng = np.random.default_rng(seed)
     visits = np.where(rng.random(30) < 0.1, np.nan, rng.integers(20, 40, 30))
     updates = np.where(rng.random(30) < 0.4, np.nan, visits - rng.integers(0, 9, 30))
-    pages = Sightings(
+    pages = SiblingVisits(
         rng.integers(0, sites + 1, 30),
         rng.random(30),
         visits,

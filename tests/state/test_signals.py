@@ -15,7 +15,7 @@ from hacs_crawler.state import (
     Estimation,
     MemoryStore,
     Others,
-    Source,
+    SignalSource,
     State,
     Store,
     Visit,
@@ -148,11 +148,11 @@ def test_what_becomes_of_pages_that_are_not_listed_now_is_said(
 
 
 def test_how_sources_are_read_is_kept(store: Store) -> None:
-    source = Source(HOST, 5, 4, 3, {f"{HOST}/s.xml": ('"e"', "")}, (1, 2))
-    write_sources(store, "sitemap", [source, Source("https://b.example", tried=1)])
+    source = SignalSource(HOST, 5, 4, 3, {f"{HOST}/s.xml": ('"e"', "")}, (1, 2))
+    write_sources(store, "sitemap", [source, SignalSource("https://b.example", tried=1)])
     assert read_sources(store, "sitemap", [HOST, "http://c.example"]) == {
         HOST: source,
-        "http://c.example": Source("http://c.example"),
+        "http://c.example": SignalSource("http://c.example"),
     }
     write_sources(store, "sitemap", [replace(source, tried=9)])
     assert [one.tried for one in known_sources(store, "sitemap", 10)] == [1, 9]
@@ -161,7 +161,10 @@ def test_how_sources_are_read_is_kept(store: Store) -> None:
 
 @pytest.mark.cluster
 def test_a_source_that_is_due_is_claimed_by_one_crawler(store: Store) -> None:
-    for known in (Source(HOST), Source("https://b.example", tried=1, files={"/s": ("", "")})):
+    for known in (
+        SignalSource(HOST),
+        SignalSource("https://b.example", tried=1, files={"/s": ("", "")}),
+    ):
         if known.tried:
             write_sources(store, "sitemap", [known])
         assert claim_source(store, "sitemap", known, 7)
@@ -175,16 +178,16 @@ def test_a_source_that_is_due_is_claimed_by_one_crawler(store: Store) -> None:
 def test_of_two_that_change_a_source_at_once_the_second_sees_what_the_first_wrote(
     store: Store,
 ) -> None:
-    before: list[Source | None] = []
+    before: list[SignalSource | None] = []
 
-    def late(_: int, now: Source | None) -> Source:
+    def late(_: int, now: SignalSource | None) -> SignalSource:
         before.append(now)
         if len(before) == 1:
-            write_sources(store, "feed", [Source(HOST, tried=3)])
-        return replace(now or Source(HOST), read=4)
+            write_sources(store, "feed", [SignalSource(HOST, tried=3)])
+        return replace(now or SignalSource(HOST), read=4)
 
-    assert change_sources(store, "feed", [source_id(HOST)], late) == [Source(HOST, 3, 4)]
-    assert before == [None, Source(HOST, 3)]
+    assert change_sources(store, "feed", [source_id(HOST)], late) == [SignalSource(HOST, 3, 4)]
+    assert before == [None, SignalSource(HOST, 3)]
     assert change_sources(store, "feed", [source_id(HOST)], lambda *_: None) == []
 
 
@@ -206,7 +209,7 @@ def test_how_far_sources_are_trusted_is_told_for_those_of_which_most_is_known(st
     for turn in range(1, 10):
         listen(state, 10 * turn - 1, dict.fromkeys(URLS, 10.0 * turn - 3))
         visited(store, 10 * turn, links=1 + turn)
-    write_sources(store, "sitemap", [Source(HOST, read=7)])
+    write_sources(store, "sitemap", [SignalSource(HOST, read=7)])
     (found,) = trusted_sources(store, 10)
     assert (found.kind, found.origin, found.read, found.pages) == ("sitemap", HOST, 7, len(URLS))
     assert found.gaps == 8 * len(URLS)
