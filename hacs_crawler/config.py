@@ -34,6 +34,9 @@ from hacs_crawler.utils.settings import (
     patterns,
     read_group,
 )
+from hacs_crawler.utils.text import safe_logger
+
+logger = safe_logger(__name__)
 
 Pages = Literal["start", "all"] | tuple[re.Pattern[str], ...]
 """Which requests are pages under care: start requests, all, or those whose URL one of these finds."""
@@ -278,6 +281,13 @@ SETTINGS: Final = {
     for setting in declared(group)
 }
 """All settings by name, in the order of the reference."""
+
+
+def warn_of_unknown(settings: BaseSettings) -> None:
+    """Log a warning for each HACS_ setting that nothing reads."""
+    for name, similar in unknown_settings(settings).items():
+        hint = f"; did you mean {similar}?" if similar else ""
+        logger.warning("%s is not a setting of hacs-crawler%s", name, hint)
 
 
 def unknown_settings(settings: BaseSettings) -> dict[str, str]:

@@ -15,7 +15,7 @@ from scrapy.utils.conf import arglist_to_dict
 from scrapy.utils.project import get_project_settings
 
 from hacs_crawler.analysis import open_existing
-from hacs_crawler.config import SETTINGS, Config, unknown_settings
+from hacs_crawler.config import SETTINGS, Config, warn_of_unknown
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.state import State, describe, sqlite_path
 from hacs_crawler.utils.settings import choices
@@ -69,9 +69,7 @@ def opened_config(pairs: list[str] | None) -> Iterator[Config]:
     with ending_in_a_line():
         settings = project_settings(pairs)
         config = Config.from_settings(settings)
-        for name, similar in unknown_settings(settings).items():
-            hint = f"; did you mean {similar}?" if similar else ""
-            logger.warning("%s is not a setting of hacs-crawler%s", name, hint)
+        warn_of_unknown(settings)
         yield config
 
 

@@ -13,7 +13,7 @@ from scrapy.exceptions import CloseSpider
 from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
-from hacs_crawler.config import Clock, Config, unknown_settings
+from hacs_crawler.config import Clock, Config, warn_of_unknown
 from hacs_crawler.crawl.aliases import Alias, Aliases
 from hacs_crawler.crawl.asked import AskedPages
 from hacs_crawler.crawl.backoff import HostPauses
@@ -142,9 +142,7 @@ class Session:
             self._read_settings(crawler)
         except ConfigError as error:
             self.fail(str(error))
-        for name, similar in unknown_settings(crawler.settings).items():
-            hint = f"; did you mean {similar}?" if similar else ""
-            logger.warning("%s is not a setting of hacs-crawler%s", name, hint)
+        warn_of_unknown(crawler.settings)
         crawler.signals.connect(self.close, signals.spider_closed)
 
     def _read_settings(self, crawler: Crawler) -> None:

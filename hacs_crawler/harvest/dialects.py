@@ -31,7 +31,7 @@ from hacs_crawler.exceptions import HacsError
 from hacs_crawler.harvest.asking import Asker, StoppedError, UnansweredError, said
 from hacs_crawler.harvest.memento import BlockedError, first_line, is_blocked
 from hacs_crawler.harvest.pace import CDX_SLOT
-from hacs_crawler.harvest.query import Answer, Span, query_url, read_answer
+from hacs_crawler.harvest.query import Answer, Span, pages_within, query_url, read_answer
 from hacs_crawler.harvest.site import Site
 from hacs_crawler.links import check_url
 from hacs_crawler.utils.text import safe_logger
@@ -222,11 +222,7 @@ def _captures(timemap: bytes, name: str, dropped: Cleaning) -> list[Capture]:
 
 
 def _answer(found: list[Capture], site: Site, span: Span, dropped: Cleaning) -> Answer:
-    inside = [one for one in found if span.since <= one.at <= span.until]
-    if len(inside) < len(found):
-        dropped["out_of_range"] += len(found) - len(inside)
-    pages = list(site.pages(inside, dropped))
-    return Answer(pages, len(found), "", dropped)
+    return Answer(pages_within(found, site, span, dropped), len(found), "", dropped)
 
 
 def _crawl_index(entry: Mapping[str, str]) -> CrawlIndex:

@@ -101,11 +101,17 @@ def read_answer(body: bytes, name: str, site: Site, span: Span, warc_url: str = 
     dropped = Cleaning()
     captures = list(read_cdx(body.splitlines(), name, dropped, warc_url=warc_url))
     rows = len(captures) + dropped.total()
+    return Answer(pages_within(captures, site, span, dropped), rows, resume_key, dropped)
+
+
+def pages_within(
+    captures: Sequence[Capture], site: Site, span: Span, dropped: Cleaning
+) -> list[tuple[str, list[Capture]]]:
+    """Return the captures of a span by page; those outside are counted as ``out_of_range``."""
     inside = [one for one in captures if span.since <= one.at <= span.until]
     if len(inside) < len(captures):
         dropped["out_of_range"] += len(captures) - len(inside)
-    pages = list(site.pages(inside, dropped))
-    return Answer(pages, rows, resume_key, dropped)
+    return list(site.pages(inside, dropped))
 
 
 def _cut_key(body: bytes) -> tuple[bytes, str]:
