@@ -124,12 +124,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _is_on_a_cluster(item: pytest.Item) -> bool:
-    parameters = (
-        item.callspec.params
-        if isinstance(item, pytest.Function) and hasattr(item, "callspec")
-        else {}
-    )
-    return any(parameters.get(name) == "cluster" for name in ("new_store", "state_url"))
+    parameters = item.callspec.params if hasattr(item, "callspec") else {}
+    kinds = {parameters.get(name) for name in ("new_store", "state_url")}
+    return "cluster" in kinds or item.path.name == "test_cluster.py"
 
 
 def address(request: pytest.FixtureRequest) -> str:

@@ -12,8 +12,8 @@ from scrapy import signals
 from scrapy.crawler import Crawler
 
 from hacs_crawler.crawl import run_context, session
-from hacs_crawler.state import redis as redis_store
 from hacs_crawler.state.database import Recorded, State
+from hacs_crawler.state.redis_connection import RedisServer
 from hacs_crawler.state.sqlite import SQLiteStore
 
 TIMES = 3
@@ -71,12 +71,12 @@ class KillAt:
             raise AssertionError
 
         count = iter(range(TIMES))
-        real = redis_store._answers
+        real = RedisServer.answers
 
-        def at_last(pipe: Any) -> list[Any]:
-            return real(pipe) if next(count, None) is not None else answers(pipe)
+        def at_last(server: RedisServer, pipe: Any) -> list[Any]:
+            return real(server, pipe) if next(count, None) is not None else answers(pipe)
 
-        _replace(redis_store, "_answers", at_last)
+        _replace(RedisServer, "answers", at_last)
 
     def _at_acknowledging(self) -> None:
         """Between the write and the moment at which the crawl learns of it."""

@@ -33,6 +33,7 @@ URLS = [f"http://example.edu/~{number}/" for number in range(40)]
 LATER = 1_700_086_400
 
 
+@pytest.mark.cluster
 def test_visits_wait_while_a_node_is_dead_and_nothing_is_lost(
     site: Site, project: Project, tmp_path: Path
 ) -> None:
@@ -65,6 +66,7 @@ def test_a_replica_takes_over_for_a_dead_node_and_the_crawl_goes_on(
     assert "The state is back" in crawl.log
 
 
+@pytest.mark.cluster
 def test_a_write_to_a_cluster_waits_for_the_replicas_of_each_node(tmp_path: Path) -> None:
     with (
         redis_cluster(tmp_path, replicas=3) as cluster,
@@ -90,6 +92,7 @@ def migrated(tmp_path_factory: pytest.TempPathFactory):  # type: ignore[no-untyp
             yield cluster.url, store
 
 
+@pytest.mark.cluster
 @pytest.mark.parametrize("is_open", [True, False])
 def test_every_operation_follows_a_slot_to_its_new_node(
     is_open: bool, migrated: tuple[str, object]
