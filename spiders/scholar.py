@@ -8,7 +8,6 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from scrapy import Request, Spider
-from scrapy.crawler import Crawler
 from scrapy.http import HtmlResponse, Response
 from scrapy.linkextractors import IGNORED_EXTENSIONS
 from twisted.python.failure import Failure
@@ -65,13 +64,6 @@ class ScholarSpider(Spider):
         self.level = level
         self.depth = depth
         self.forever = forever
-
-    @classmethod
-    def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> ScholarSpider:
-        """Make the spider of its `-a` arguments."""
-        spider = super().from_crawler(crawler, *args, **kwargs)
-        assert isinstance(spider, cls)  # noqa: S101 - for the type checker
-        return spider
 
     async def start(self) -> AsyncIterator[Request]:
         """Yield a request for each seed."""

@@ -10,7 +10,6 @@ from datetime import UTC, datetime
 from typing import Any
 
 from scrapy import Spider
-from scrapy.crawler import Crawler
 from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
 
 from hacs_crawler.archive import ArchiveAddress, parse_timestamp
@@ -99,13 +98,6 @@ class WaybackSpider(Spider):
         priority = max(settings.getpriority(name) or 0, SETTINGS_PRIORITIES["spider"])
         entries = {ArchivePauseMiddleware: PAUSE_ORDER, **settings.getdict(name)}
         settings.set(name, entries, priority)
-
-    @classmethod
-    def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> WaybackSpider:
-        """Make the spider of its `-a` arguments."""
-        spider = super().from_crawler(crawler, *args, **kwargs)
-        assert isinstance(spider, cls)  # noqa: S101 - for the type checker
-        return spider
 
     async def start(self) -> AsyncIterator[SeedHistory]:
         """Harvest the seeds and yield what each of them has; asks the archive for nothing else."""
