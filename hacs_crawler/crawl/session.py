@@ -137,6 +137,7 @@ class Session:
         self._worker = Worker()
         self._state: State | None = None
         self._pages: PageCache | None = None
+        self._is_closed = False
         self.ranker: Ranker | None = None
         try:
             self._read_settings(crawler)
@@ -186,8 +187,8 @@ class Session:
         return self._pages
 
     def fail(self, message: str) -> None:
-        """Say once, in one line, why this crawl cannot go on, and have it closed."""
-        if self.failure is not None:
+        """Say once, in one line, why this crawl cannot go on, and have it closed, if it is not over."""
+        if self.failure is not None or self._is_closed:  # such as a ranking that comes too late
             return
         self.failure = message
         logger.error("%s", message)
@@ -309,8 +310,8 @@ class Session:
                 self.log_summary()
                 if self.config is not None and self.config.pages == "start":
                     self.stats.log_if_few_were_under_care()
-            await self._pages.once(State.close)
-            self._pages = None
+            pages, self._pages, self._is_closed = self._pages, None, True
+            await pages.once(State.close)
             logger.debug("The state was closed in %.2f s", time.monotonic() - started)
         self._worker.close()
 

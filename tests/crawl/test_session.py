@@ -136,6 +136,21 @@ def test_closing_writes_what_waits_and_closes_the_state(
     assert summary.startswith("HACS visited 1 page ")
 
 
+def test_a_ranking_that_comes_after_the_state_was_closed_is_no_failure(
+    session: Session, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its read was on its way when the crawl closed."""
+
+    async def scenario() -> None:
+        await session.open()
+        await close(session)
+        session.fail("cannot read the state: it is closed")
+
+    run(scenario())
+    assert session.failure is None
+    assert errors_of(caplog) == []
+
+
 def test_a_session_that_was_never_opened_closes_without_a_word(
     session: Session, caplog: pytest.LogCaptureFixture
 ) -> None:
