@@ -20,7 +20,7 @@ import numpy as np
 
 from hacs_crawler.archive.timelines import Events, parse_day, read_timelines
 from hacs_crawler.links import page_id_of
-from hacs_crawler.model import Togetherness
+from hacs_crawler.model import SiblingCorrelation
 from hacs_crawler.simulation.baselines import Stateless
 from hacs_crawler.simulation.simulation import Scenario, simulate
 from hacs_crawler.state.estimation import Estimation
@@ -37,7 +37,7 @@ TOGETHER_DAYS = 1
 
 
 def one_number(store):
-    return Togetherness(read_togetherness(store).overall)
+    return SiblingCorrelation(read_togetherness(store).overall)
 
 
 PATCHES = {

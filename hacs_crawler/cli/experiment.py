@@ -17,7 +17,7 @@ from hacs_crawler.analysis import Table, table_of_rows
 from hacs_crawler.cli.common import Set, opened, writing_to_stdout
 from hacs_crawler.cli.tables import Records, shows_rows
 from hacs_crawler.exceptions import HacsError
-from hacs_crawler.experiment.answer import Answer, answer
+from hacs_crawler.experiment.answer import ExperimentAnswer, answer
 from hacs_crawler.experiment.text import ROWS, paragraphs
 from hacs_crawler.state import export_outcomes
 from hacs_crawler.utils.files import replacing
@@ -89,7 +89,7 @@ def export(
         logger.info("%s exported", counted(number, "outcome record"))
 
 
-def answer_parts(answer: Answer) -> Iterator[str | Shown]:
+def answer_parts(answer: ExperimentAnswer) -> Iterator[str | Shown]:
     """Yield the answer as it is printed: a table in Markdown, then a paragraph a comparison."""
     arms = {arm.arm: [cell(arm) for cell in ROWS.values()] for arm in answer.arms}
     yield column_table({"arm": list(ROWS), **arms}, texts=("arm",), is_markdown=True)
@@ -98,10 +98,10 @@ def answer_parts(answer: Answer) -> Iterator[str | Shown]:
         yield paragraph
 
 
-def _rows(found: Answer) -> Table:
+def _rows(found: ExperimentAnswer) -> Table:
     """Return a row for each arm."""
     return table_of_rows([asdict(arm) for arm in found.arms], texts=("arm",))
 
 
-def _as_json(found: Answer) -> dict[str, Any]:
+def _as_json(found: ExperimentAnswer) -> dict[str, Any]:
     return {**found.as_json(), "words": paragraphs(found)}

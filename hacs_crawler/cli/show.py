@@ -33,14 +33,14 @@ from hacs_crawler.links import check_url, page_id_of, site_id, without_login
 from hacs_crawler.model import (
     LOCALIZED,
     MIN_POINTS,
-    Fate,
+    LinkLifetime,
     bayes_quantiles,
     confirmed_share,
     gaps_between,
     is_trend,
     unpacked_trend,
 )
-from hacs_crawler.ranking.next_visit import Hold, Outlook, outlook_of
+from hacs_crawler.ranking.next_visit import BlockReason, Forecast, outlook_of
 from hacs_crawler.ranking.plan import read_rows
 from hacs_crawler.ranking.signals import PageSignals, signals_of_page
 from hacs_crawler.state import (
@@ -85,7 +85,7 @@ class PageReport:
     the rate's log_sd, or how it goes on (`model.packed_trend`). `churn` and `churning` are as in
     `model.Rates`, `confirmed` counts the updates of which a link was seen again, and those of which that
     can be told. `siblings` are the other pages known of its site, `togetherness` how often they are
-    updated together, and those of all sites (see `model.Togetherness`).
+    updated together, and those of all sites (see `model.SiblingCorrelation`).
     """
 
     page: Page
@@ -96,7 +96,7 @@ class PageReport:
     churn: float
     churning: float
     confirmed: tuple[int, int]
-    outlook: Outlook
+    outlook: Forecast
     siblings: int
     togetherness: tuple[float, float]
     signals: list[PageSignals] = field(default_factory=list)
@@ -173,7 +173,7 @@ def report_of(
     _, updated, _ = histories([page])
     visit_days, counted, offsets = histories([page], estimation.updates)
     rates, found = estimation.rates([page]), fates([page])
-    is_again = (found == Fate.LASTING) | (found == Fate.PASSING)
+    is_again = (found == LinkLifetime.LASTING) | (found == LinkLifetime.PASSING)
     spread, interval = float(rates.log_sd[0]), None
     # the quantiles are those of a page whose every update is time's
     is_time_s = not rates.churning[0]
@@ -194,7 +194,7 @@ def report_of(
         interval=interval,
         churn=float(rates.churn[0]),
         churning=float(rates.churning[0]),
-        confirmed=(int(is_again.sum()), int((found != Fate.UNKNOWN).sum())),
+        confirmed=(int(is_again.sum()), int((found != LinkLifetime.UNKNOWN).sum())),
         outlook=outlook_of(page_id_of(page.url), page_ids, rows, state, config.ranking, now),
         siblings=int(np.count_nonzero(rows["site"] == site)) - 1,
         signals=signals_of_page(
@@ -427,23 +427,23 @@ def _is_of_prior(page: Page) -> bool:
     return len(page.visits) < VISITS_OF_A_RATE
 
 
-def _rank(outlook: Outlook) -> str:
+def _rank(outlook: Forecast) -> str:
     of_arm = f" of the arm {outlook.arm}" if outlook.arm else ""
     if outlook.rank is None:
         return f"none among the {outlook.ranked} pages{of_arm} that may be visited"
     return f"{ordinal(outlook.rank)} of {outlook.ranked} pages{of_arm}"
 
 
-def _next(outlook: Outlook, config: Config, now: float) -> str:
-    if outlook.hold is Hold.NOTHING:
+def _next(outlook: Forecast, config: Config, now: float) -> str:
+    if outlook.hold is BlockReason.NOTHING:
         return "now, within the budget" if config.ranking.budget else "now"
-    if outlook.hold is Hold.GONE:
+    if outlook.hold is BlockReason.GONE:
         assert outlook.at is not None  # noqa: S101 - a gone page has a time to wait for
         return f"waits until {_date(outlook.at)}: gone"
     threshold = f"the threshold of {config.ranking.threshold:g}"
     bar = (
         threshold
-        if outlook.hold is Hold.THRESHOLD
+        if outlook.hold is BlockReason.THRESHOLD
         else f"the last page within the budget (p = {outlook.p_to_pass:.4f})"
         if outlook.p_to_pass is not None
         else "the pages within the budget"

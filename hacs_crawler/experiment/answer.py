@@ -13,7 +13,7 @@ from hacs_crawler.experiment.comparison import ALPHA, Comparison, compare
 from hacs_crawler.experiment.data import (
     ArmVisits,
     Counts,
-    Past,
+    PriorRate,
     baseline_of,
     record_of,
     sites_of,
@@ -63,7 +63,7 @@ class ArmSummary:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ExperimentAnswer:
     """What can be said of an experiment; times in seconds since 1970 UTC, None without visits."""
 
     experiment: int
@@ -87,7 +87,7 @@ class KnownPages:
     p: FloatArray
 
 
-def answer(config: Config, state: State, now: float) -> Answer:
+def answer(config: Config, state: State, now: float) -> ExperimentAnswer:
     """Return what the state tells of the experiment that is on; `now` is in seconds since 1970 UTC.
 
     Loads every page known, for what the sites were like before. Raises StateError.
@@ -120,15 +120,15 @@ def known_pages(config: Config, state: State, now: float) -> KnownPages:
 
 
 def answer_of(
-    experiment: Experiment, record: ArmVisits, pages: KnownPages, baseline: Past
-) -> Answer:
+    experiment: Experiment, record: ArmVisits, pages: KnownPages, baseline: PriorRate
+) -> ExperimentAnswer:
     """Return the answer from what was read."""
     names = [arm.name for arm in experiment.arms]
     control = names.index(CONTROL) if CONTROL in names else 0
     others = [place for place in range(len(names)) if place != control]
     sites = sites_of(experiment, record, baseline)
     seconds = record.outcomes["at"]
-    return Answer(
+    return ExperimentAnswer(
         experiment=experiment.number,
         control=names[control],
         first_visit=int(seconds[0]) if len(seconds) else None,

@@ -50,7 +50,7 @@ Interval = tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True)
-class Needed:
+class SampleSize:
     """What it would take to tell a 10 % difference, with a probability of 80 %.
 
     `more_visits` is None where no number of visits to these sites would do; `times_sites` says how many
@@ -62,7 +62,7 @@ class Needed:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class InterimLook:
     """What could have been seen at the end of a day: `at` is its last visit, in seconds since 1970 UTC.
 
     `ratio` is arm / control, `low` and `high` its anytime-valid interval.
@@ -107,9 +107,9 @@ class Comparison:
     updated_sites: tuple[int, int]
     effective_sites: tuple[float, float]
     largest_share: tuple[float, float]
-    needed: Needed | None
+    needed: SampleSize | None
     decided_at: int | None
-    looks: tuple[Look, ...]
+    looks: tuple[InterimLook, ...]
 
     @property
     def carried_by_few(self) -> tuple[bool, bool]:
@@ -236,13 +236,13 @@ def compare(
 
 def _looked(
     arms: tuple[int, int], record: ArmVisits, sites: Sites, alpha: float
-) -> tuple[_Pair, tuple[Look, ...], int | None]:
+) -> tuple[_Pair, tuple[InterimLook, ...], int | None]:
     """Return what is seen now, what each day showed, and since which day the verdict stands."""
     places, found = sites.places(record), record.updates_by_time
     seconds = record.outcomes["at"]
     halves = [np.flatnonzero(sites.arms == arm) for arm in arms]
     updates, visits = np.zeros(len(sites.sites)), np.zeros(len(sites.sites))
-    looks: list[Look] = []
+    looks: list[InterimLook] = []
     decided_at, standing, start = None, "", 0
     pair = _pair(halves, updates, visits, sites)
     for end in _ends_of_days(seconds):
@@ -279,13 +279,13 @@ def _pair(
     return _Pair(arm, control)
 
 
-def _look(at: int, visits: int, pair: _Pair, alpha: float) -> Look:
+def _look(at: int, visits: int, pair: _Pair, alpha: float) -> InterimLook:
     arm, control = pair.rates
     low, high = ratio_interval(arm, control, anytime_multiplier(pair.difference, alpha))
-    return Look(at, visits, _ratio(arm, control), float(low), float(high))
+    return InterimLook(at, visits, _ratio(arm, control), float(low), float(high))
 
 
-def _needed(arms: tuple[int, int], record: ArmVisits, pair: _Pair, alpha: float) -> Needed:
+def _needed(arms: tuple[int, int], record: ArmVisits, pair: _Pair, alpha: float) -> SampleSize:
     """Split the variance into what more visits would reduce and what only more sites would."""
     difference = pair.difference
     sought = detecting_error(SOUGHT_RATIO, alpha, float(difference.freedom)) ** 2
@@ -301,11 +301,11 @@ def _needed(arms: tuple[int, int], record: ArmVisits, pair: _Pair, alpha: float)
     between = total - within
     times_sites = max(1.0, total / sought)
     if total <= sought:
-        return Needed(0, 1.0)
+        return SampleSize(0, 1.0)
     if between >= sought:
-        return Needed(None, times_sites)
+        return SampleSize(None, times_sites)
     visits_now = float(pair.arm.visits.sum() + pair.control.visits.sum())
-    return Needed(math.ceil(visits_now * (within / (sought - between) - 1.0)), times_sites)
+    return SampleSize(math.ceil(visits_now * (within / (sought - between) - 1.0)), times_sites)
 
 
 def _replicates(pair: _Pair) -> tuple[FloatArray, FloatArray]:

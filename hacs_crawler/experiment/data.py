@@ -92,7 +92,7 @@ def record_of(experiment: Experiment, outcomes: Outcomes, labels: dict[int, Labe
 
 
 @dataclass(frozen=True, slots=True)
-class Past:
+class PriorRate:
     """What was known of sites before the first visit of an experiment, one element a site.
 
     `pages` counts a site's pages known then, `expected` the updates that a visit to each of them is
@@ -105,10 +105,10 @@ class Past:
     days: float
 
 
-NO_BASELINE: Final = Past(np.zeros(0, np.int64), np.zeros(0), np.zeros(0), 0.0)
+NO_BASELINE: Final = PriorRate(np.zeros(0, np.int64), np.zeros(0), np.zeros(0), 0.0)
 
 
-def baseline_of(state: State, record: ArmVisits) -> Past:
+def baseline_of(state: State, record: ArmVisits) -> PriorRate:
     """Return what the state's pages tell of the time before the first visit of the record.
 
     Only visits before it count, so that nothing depends on an arm. Loads every page known: some seconds
@@ -132,7 +132,7 @@ def baseline_of(state: State, record: ArmVisits) -> Past:
                 progress.update(f"{done} pages", done, total)
     _add(batch, state, start_day, days, sites, expected)
     numbers, place = np.unique(np.concatenate(sites), return_inverse=True)
-    return Past(
+    return PriorRate(
         numbers,
         np.bincount(place, minlength=len(numbers)).astype(np.float64),
         np.bincount(place, np.concatenate(expected), len(numbers)).astype(np.float64),
@@ -180,7 +180,7 @@ class Sites:
         return np.searchsorted(_keys(self.arms, self.sites), visited)
 
 
-def sites_of(experiment: Experiment, record: ArmVisits, baseline: Past) -> Sites:
+def sites_of(experiment: Experiment, record: ArmVisits, baseline: PriorRate) -> Sites:
     """Return the sites visited by each arm, and those known before that it might have visited."""
     visited = np.unique(_keys(record.arms, record.outcomes["site"]))
     known = _keys(experiment.assign(baseline.sites), baseline.sites)

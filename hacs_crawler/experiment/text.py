@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Final
 
-from hacs_crawler.experiment.answer import Answer, ArmSummary
+from hacs_crawler.experiment.answer import ArmSummary, ExperimentAnswer
 from hacs_crawler.experiment.comparison import (
     LARGEST,
     MIN_EFFECTIVE_SITES,
@@ -52,7 +52,7 @@ ROWS: Final[Mapping[str, Callable[[ArmSummary], str]]] = MappingProxyType(
 )
 
 
-def paragraphs(answer: Answer) -> list[str]:
+def paragraphs(answer: ExperimentAnswer) -> list[str]:
     """Return what can and cannot be concluded, one paragraph a comparison, and how visits count."""
     if answer.first_visit is None or answer.last_visit is None:
         return ["No visit of this experiment is recorded yet: crawl with its settings first."]

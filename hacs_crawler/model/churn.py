@@ -25,10 +25,10 @@ from hacs_crawler.model.prior import LogNormalPrior
 from hacs_crawler.utils.arrays import BoolArray, FloatArray, blocks, sum_by_page
 
 Fates = NDArray[np.uint8]
-"""Of each gap the `Fate` of what its visit brought."""
+"""Of each gap the `LinkLifetime` of what its visit brought."""
 
 
-class Fate(IntEnum):
+class LinkLifetime(IntEnum):
     """What became of the new links of a visit."""
 
     UNKNOWN = 0
@@ -156,8 +156,8 @@ def _suspicious(gaps: Gaps, fates: Fates, rate: FloatArray, prior: LogNormalPrio
     slope = sum_by_page(gaps.weight * np.where(gaps.updated, odds, -1.0), gaps.offsets)
     variance = sum_by_page(gaps.weight * odds, gaps.offsets)
     is_steep = slope > SUSPICIOUS_SCORE * np.sqrt(np.maximum(variance, 1e-12))
-    lasting = sum_by_page(gaps.weight * (fates == Fate.LASTING), gaps.offsets)
-    fleeting = sum_by_page(gaps.weight * (fates == Fate.FLEETING), gaps.offsets)
+    lasting = sum_by_page(gaps.weight * (fates == LinkLifetime.LASTING), gaps.offsets)
+    fleeting = sum_by_page(gaps.weight * (fates == LinkLifetime.FLEETING), gaps.offsets)
     is_lasting = (lasting > 2.5) & (lasting > 0.7 * updates)
     looks_fast = (updates > 1.0) & (is_fast | is_steep) & ~is_lasting
     found: BoolArray = looks_fast | ((fleeting > 0.5) & (fleeting > lasting))

@@ -41,7 +41,7 @@ class SiblingVisits:
 
 
 @dataclass(frozen=True, slots=True)
-class Togetherness:
+class SiblingCorrelation:
     """How often the pages of a site are updated together (see `model.togetherness`).
 
     That is `overall`, but `values` at the `sites` (ascending numbers) of which something else is known.
@@ -61,11 +61,11 @@ class Togetherness:
         return found
 
 
-USUALLY: Final = Togetherness()
+USUALLY: Final = SiblingCorrelation()
 
 
 def sibling_evidence(
-    pages: SiblingVisits, togetherness: Togetherness = USUALLY, wanted: Ints | None = None
+    pages: SiblingVisits, togetherness: SiblingCorrelation = USUALLY, wanted: Ints | None = None
 ) -> tuple[FloatArray, FloatArray]:
     """Return for each page what its siblings tell of the time since its last visit.
 

@@ -79,7 +79,7 @@ _FEW_Z_WEIGHT /= _FEW_Z_WEIGHT.sum()
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class SignalRecords:
     """What was heard of pages since they were last visited; arrays with one element a page.
 
     Times in days, all on one axis. `visit` is the last visit, `update` the last one that found an update
@@ -101,9 +101,9 @@ class Heard:
     def __len__(self) -> int:
         return len(self.visit)
 
-    def take(self, places: IndexArray | slice) -> Heard:
+    def take(self, places: IndexArray | slice) -> SignalRecords:
         """Return some of the pages."""
-        return Heard(*(getattr(self, field.name)[places] for field in fields(self)))
+        return SignalRecords(*(getattr(self, field.name)[places] for field in fields(self)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +118,7 @@ class Trust:
 
 
 def gap_log_likelihood(
-    heard: Heard,
+    heard: SignalRecords,
     rate_per_day: FloatArray,
     log_sd: FloatArray,
     gap_days: FloatArray,
@@ -140,7 +140,9 @@ def gap_log_likelihood(
     return found
 
 
-def open_log_likelihood(heard: Heard, rate_per_day: FloatArray, log_sd: FloatArray) -> FloatArray:
+def open_log_likelihood(
+    heard: SignalRecords, rate_per_day: FloatArray, log_sd: FloatArray
+) -> FloatArray:
     """Return how likely the signals since the last visits are at each point; (n_pages, `POINTS`)."""
     found = np.empty((len(heard), POINTS))
     for part in _parts(len(heard)):
@@ -206,7 +208,7 @@ def beliefs_of(weights: FloatArray, prior: FloatArray) -> Beliefs:
 
 
 def log_quiet_factor(
-    heard: Heard,
+    heard: SignalRecords,
     beliefs: Beliefs,
     site: IndexArray,
     rate_per_day: FloatArray,
@@ -250,7 +252,9 @@ def _log_sum(logs: FloatArray) -> FloatArray:
     return found
 
 
-def _logs(heard: Heard, rate: FloatArray, log_sd: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _logs(
+    heard: SignalRecords, rate: FloatArray, log_sd: FloatArray
+) -> tuple[FloatArray, FloatArray]:
     return _logs_at(
         heard,
         rate,
@@ -262,7 +266,7 @@ def _logs(heard: Heard, rate: FloatArray, log_sd: FloatArray) -> tuple[FloatArra
 
 
 def _logs_at(
-    heard: Heard,
+    heard: SignalRecords,
     rate: FloatArray,
     log_sd: FloatArray,
     habits: tuple[FloatArray, FloatArray, FloatArray],
@@ -315,7 +319,7 @@ def _logs_at(
 
 
 def _residual_strength(
-    heard: Heard, recall: FloatArray, delay: FloatArray
+    heard: SignalRecords, recall: FloatArray, delay: FloatArray
 ) -> Callable[[FloatArray, FloatArray], FloatArray]:
     """Return the rate, between two times, of late signals of the last update found; 0 without one."""
     is_found = ~np.isnan(heard.update)

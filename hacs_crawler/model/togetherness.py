@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from hacs_crawler.model.estimators import mle
 from hacs_crawler.model.gaps import gaps_between
-from hacs_crawler.model.siblings import USUAL_TOGETHERNESS, Togetherness
+from hacs_crawler.model.siblings import USUAL_TOGETHERNESS, SiblingCorrelation
 from hacs_crawler.utils.arrays import BoolArray, FloatArray, IndexArray, page_of_value
 
 Ints = NDArray[np.int64]
@@ -39,7 +39,7 @@ def fit_togetherness(
     updated: BoolArray,
     offsets: IndexArray,
     baselines: BoolArray | None = None,
-) -> Togetherness:
+) -> SiblingCorrelation:
     """Return the probability that an update of a page came with one of a sibling's, 0 to 1.
 
     That of a sibling of at least the page's rate; of a slower one it is in proportion to the rates.
@@ -67,7 +67,7 @@ def fit_togetherness(
     """
     pairs = _pairs(sites, visit_days, updated, offsets, baselines)
     if not len(pairs.excess):
-        return Togetherness()
+        return SiblingCorrelation()
     numbers, site = np.unique(pairs.site, return_inverse=True)
     first = np.unique(pairs.update, return_index=True)[1]
     power = np.bincount(site[first]) / np.bincount(site) / 2
@@ -89,7 +89,7 @@ def fit_togetherness(
     weight = np.exp(evidence - evidence.max())
     weight /= weight.sum()
     overall = float(r @ priors @ weight)
-    return Togetherness(overall, numbers, (likelihood * r) @ priors / of_pairs @ weight)
+    return SiblingCorrelation(overall, numbers, (likelihood * r) @ priors / of_pairs @ weight)
 
 
 def _pairs(

@@ -26,7 +26,7 @@ from hacs_crawler.utils.times import DAY
 FARTHEST_DAYS: Final = 36_525.0
 
 
-class Hold(Enum):
+class BlockReason(Enum):
     """What keeps a page from being visited now."""
 
     NOTHING = "nothing"
@@ -37,7 +37,7 @@ class Hold(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Outlook:
+class Forecast:
     """What a plan holds for one page.
 
     `rank` (from 1) is its place among the `ranked` pages of its arm, whatever the budget; None where it
@@ -46,7 +46,7 @@ class Outlook:
     of the last page within the budget; None where the policy does not go by p.
     """
 
-    hold: Hold
+    hold: BlockReason
     arm: str
     p: float
     raw_p: float
@@ -59,7 +59,7 @@ class Outlook:
 
 def outlook_of(
     page_id: int, page_ids: Ids, rows: Rows, state: State, options: RankingOptions, now: float
-) -> Outlook:
+) -> Forecast:
     """Return the outlook of a page that is among `page_ids`; these are all pages known.
 
     `now` is in seconds since 1970 UTC. Raises as `make_plan`.
@@ -92,15 +92,19 @@ def outlook_of(
 
     own = int(np.flatnonzero(siblings[0] == page_id)[0])
     present = at_age(0.0)
-    hold, at, p_to_pass = Hold.NOTHING, now, None
+    hold, at, p_to_pass = BlockReason.NOTHING, now, None
     if row["not_before"] > now:
-        hold, at = Hold.GONE, float(row["not_before"])
+        hold, at = BlockReason.GONE, float(row["not_before"])
     elif page_id not in plan.page_ids:
-        hold = Hold.BUDGET if len(found) else Hold.THRESHOLD
+        hold = BlockReason.BUDGET if len(found) else BlockReason.THRESHOLD
         least, last_p = _last_within(plan, number, options)
         policy = options.experiment.arms[number].policy
         p_to_pass = (
-            options.threshold if hold is Hold.THRESHOLD else last_p if policy.is_by_p else None
+            options.threshold
+            if hold is BlockReason.THRESHOLD
+            else last_p
+            if policy.is_by_p
+            else None
         )
 
         def is_due(days: float) -> bool:
@@ -109,7 +113,7 @@ def outlook_of(
             return bool(is_high and scored(policy, siblings_then)[own] > least)
 
         at = now + _first_days(is_due) * DAY if policy.grows_with_time else math.inf
-    return Outlook(
+    return Forecast(
         hold=hold,
         arm=options.experiment.arms[number].name,
         p=float(present.p[own]),

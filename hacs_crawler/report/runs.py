@@ -16,7 +16,7 @@ UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True, slots=True)
-class Yields:
+class RunResults:
     """What runs found: arrays with one element for each run and series, in the order of the runs.
 
     `names` are those of the series: arms of an experiment, else policies. `run` is the start of the
@@ -39,7 +39,7 @@ class Yields:
     bytes: IndexArray
 
 
-def yields(outcomes: Outcomes, label_of: Callable[[int], Label | None], limit: int) -> Yields:
+def yields(outcomes: Outcomes, label_of: Callable[[int], Label | None], limit: int) -> RunResults:
     """Return what each of the latest `limit` runs found; `outcomes` are in any order."""
     starts = np.unique(outcomes["run"])[-limit:]
     outcomes = outcomes[np.isin(outcomes["run"], starts)]
@@ -58,7 +58,7 @@ def yields(outcomes: Outcomes, label_of: Callable[[int], Label | None], limit: i
     def count(values: NDArray[np.generic]) -> IndexArray:
         return total(values).round().astype(np.int64)
 
-    return Yields(
+    return RunResults(
         names=names,
         run=starts[groups // max(len(names), 1)].astype(np.int64),
         series=groups % max(len(names), 1),

@@ -14,11 +14,11 @@ from hacs_crawler.model import (
     CHURNING_PAGES,
     DEFAULT_PRIOR,
     ESTIMATORS,
-    Fate,
     Fates,
+    LinkLifetime,
     LogNormalPrior,
     Rates,
-    Togetherness,
+    SiblingCorrelation,
     Visits,
     estimate_with_churn,
 )
@@ -81,7 +81,7 @@ class Estimation:
             """,
         ),
     ] = "page"
-    togetherness: Togetherness = field(default_factory=Togetherness, compare=False)
+    togetherness: SiblingCorrelation = field(default_factory=SiblingCorrelation, compare=False)
 
     def note(self) -> dict[str, Any]:
         """Return what rates are estimated with, as JSON."""
@@ -159,8 +159,8 @@ def fates(pages: Sequence[Page]) -> Fates:
     is_known &= first >= np.repeat(np.array(last_baseline, np.uint32), np.diff(run_offsets))
     of_runs = np.select(
         [~is_known, latest_of_run == latest_of_page, latest_of_run > first],
-        [Fate.UNKNOWN, Fate.LASTING, Fate.PASSING],
-        Fate.FLEETING,
+        [LinkLifetime.UNKNOWN, LinkLifetime.LASTING, LinkLifetime.PASSING],
+        LinkLifetime.FLEETING,
     )
     places = np.searchsorted(_of_pages(visits, offsets), _of_pages(first, run_offsets))
     is_kept = places < np.repeat(offsets[1:], np.diff(run_offsets))

@@ -9,7 +9,7 @@ import numpy as np
 
 from hacs_crawler.exceptions import StateError
 from hacs_crawler.links import page_id_of, site_id
-from hacs_crawler.model import Togetherness, fit_togetherness
+from hacs_crawler.model import SiblingCorrelation, fit_togetherness
 from hacs_crawler.state.estimation import baselines_of, histories
 from hacs_crawler.state.page import Page, Updates
 from hacs_crawler.state.samples import sample_of_siblings
@@ -23,16 +23,16 @@ LEAST_DIFFERENCE: Final = 0.02
 """By how much a site differs from all others together, for its own to be kept."""
 
 
-def read_togetherness(store: Store) -> Togetherness:
+def read_togetherness(store: Store) -> SiblingCorrelation:
     """Return the togetherness that the store keeps, the usual one if none; takes one round trip.
 
     Raises StateError where the note is damaged.
     """
     note = store.read_meta(NOTE)
-    return Togetherness() if note is None else _read(note)[0]
+    return SiblingCorrelation() if note is None else _read(note)[0]
 
 
-def _read(note: Any) -> tuple[Togetherness, int]:
+def _read(note: Any) -> tuple[SiblingCorrelation, int]:
     """Return what a note says, and from which site on to look at more."""
     try:
         own = {int(site): float(value) for site, value in note.get("sites", {}).items()}
@@ -50,7 +50,7 @@ def _read(note: Any) -> tuple[Togetherness, int]:
     if not is_sound:
         msg = f"the note {NOTE!r} in the state is damaged, remove it: {str(note)[:200]}"
         raise StateError(msg)
-    return Togetherness(overall, sites, values), following
+    return SiblingCorrelation(overall, sites, values), following
 
 
 def refit_togetherness(
@@ -62,7 +62,7 @@ def refit_togetherness(
     others stays.
     """
     note = store.read_meta(NOTE)
-    known, first = (Togetherness(), 0) if note is None else _read(note)
+    known, first = (SiblingCorrelation(), 0) if note is None else _read(note)
     ids, following = sample_of_siblings(store, first)
     pages = list(load(ids.tolist()).values())
     pages.sort(key=lambda page: page_id_of(page.url))  # in whatever order the store has them

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hacs_crawler.model import POINTS, Heard, gap_log_likelihood, open_log_likelihood
+from hacs_crawler.model import POINTS, SignalRecords, gap_log_likelihood, open_log_likelihood
 from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.state.store import Ids, Rows
 from hacs_crawler.utils.arrays import FloatArray, IndexArray
@@ -36,7 +36,7 @@ RECORD: Final = np.dtype(
         ("log_sd", "<f4"),
     ]
 )
-"""What was heard of a page; see `model.Heard`. Times in seconds since 1970 UTC, 0 for none.
+"""What was heard of a page; see `model.SignalRecords`. Times in seconds since 1970 UTC, 0 for none.
 
 `rate` and `log_sd` are as in the page's row at its last `visit`. `latest` is what the source said of the
 page when it was last `read`: that may be before `visit`, or, where it named a day, after it was read.
@@ -54,7 +54,7 @@ class HeardGaps(NamedTuple):
 
     places: IndexArray
     """Of which record each is."""
-    heard: Heard
+    heard: SignalRecords
     rate_per_day: FloatArray
     log_sd: FloatArray
     days: FloatArray
@@ -67,12 +67,12 @@ class HeardGaps(NamedTuple):
         )
 
 
-def heard_of(records: Records) -> Heard:
+def heard_of(records: Records) -> SignalRecords:
     """Return what was heard, as the model looks at it: in days, of signals since the last visit."""
     is_heard = records["count"] > 0
     is_found = (records["update"] > 0) & (records["before"] > 0)
     nan = np.nan
-    return Heard(
+    return SignalRecords(
         visit=records["visit"] / DAY,
         update=np.where(is_found, records["update"] / DAY, nan),
         before=np.where(is_found, records["before"] / DAY, nan),

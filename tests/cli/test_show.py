@@ -16,7 +16,7 @@ from hacs_crawler.cli.show import ordinal
 from hacs_crawler.config import Config
 from hacs_crawler.links import site_id
 from hacs_crawler.links.keys import page_id_of
-from hacs_crawler.ranking.next_visit import Hold, Outlook, outlook_of
+from hacs_crawler.ranking.next_visit import BlockReason, Forecast, outlook_of
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.plan import make_plan, read_rows
 from hacs_crawler.ranking.policies import POLICIES
@@ -70,26 +70,26 @@ def options(**settings: object) -> RankingOptions:
     return Config.from_settings(chosen).ranking
 
 
-def outlook(state: State, address: str, now: float = NOW, **settings: object) -> Outlook:
+def outlook(state: State, address: str, now: float = NOW, **settings: object) -> Forecast:
     return outlook_of(page_id_of(address), *read_rows(state), state, options(**settings), now)
 
 
 def test_a_page_within_the_budget_is_visited_now() -> None:
     found = outlook(state_of(*HISTORY), url(8), budget=3)
-    assert (found.hold, found.at, found.rank, found.ranked) == (Hold.NOTHING, NOW, 2, 10)
+    assert (found.hold, found.at, found.rank, found.ranked) == (BlockReason.NOTHING, NOW, 2, 10)
 
 
 def test_a_gone_page_waits_until_its_time_is_over() -> None:
     gone = Visit(url(3), NOW - DAY, News.GONE)
     found = outlook(state_of(*HISTORY, gone), url(3), budget=3)
-    assert (found.hold, found.at, found.rank) == (Hold.GONE, NOW + 6 * DAY, None)
+    assert (found.hold, found.at, found.rank) == (BlockReason.GONE, NOW + 6 * DAY, None)
 
 
 @pytest.mark.parametrize("policy", ["hacs", "freshness", "staleness", "unseen-links"])
 def test_a_page_behind_the_budget_passes_its_last_page_at_the_time_foretold(policy: str) -> None:
     state = state_of(*HISTORY)
     found = outlook(state, url(5), budget=3, policy=policy)
-    assert (found.hold, found.rank) == (Hold.BUDGET, 5)
+    assert (found.hold, found.rank) == (BlockReason.BUDGET, 5)
     assert found.at is not None
 
     score = POLICIES[policy]
@@ -108,7 +108,7 @@ def test_a_page_behind_the_budget_passes_its_last_page_at_the_time_foretold(poli
 def test_p_reaches_the_threshold_at_the_time_foretold() -> None:
     state = state_of(*HISTORY)
     found = outlook(state, url(1), threshold=0.5)
-    assert (found.hold, found.rank, found.p_to_pass) == (Hold.THRESHOLD, None, 0.5)
+    assert (found.hold, found.rank, found.p_to_pass) == (BlockReason.THRESHOLD, None, 0.5)
     assert found.at is not None
     assert outlook(state, url(1), found.at).p == pytest.approx(0.5)
 
@@ -126,7 +126,7 @@ def test_with_last_obs_the_oldest_visit_in_the_budget_is_to_be_passed() -> None:
 def test_where_time_alone_changes_nothing_no_time_is_foretold(settings: dict[str, Any]) -> None:
     state = state_of(*HISTORY, estimator="mle")
     held = [outlook(state, url(number), random_seed=1, **settings) for number in range(2)]
-    behind = next(one for one in held if one.hold is Hold.BUDGET)
+    behind = next(one for one in held if one.hold is BlockReason.BUDGET)
     assert behind.at is None
     assert behind.ranked == 10
 

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 
 from hacs_crawler.cli.experiment import answer_parts
-from hacs_crawler.experiment.answer import Answer, KnownPages, answer_of, delays_days
+from hacs_crawler.experiment.answer import ExperimentAnswer, KnownPages, answer_of, delays_days
 from hacs_crawler.experiment.comparison import MIN_UPDATED_SITES, Comparison
 from hacs_crawler.experiment.data import (
     NO_BASELINE,
-    Past,
+    PriorRate,
     baseline_of,
     record_of,
     sites_of,
@@ -75,8 +75,8 @@ def outcomes(experiment: Experiment, p: dict[str, Any], days: int = 60, seed: in
 
 
 def answered(
-    found: Outcomes, experiment: Experiment = HALVES, baseline: Past = NO_BASELINE
-) -> Answer:
+    found: Outcomes, experiment: Experiment = HALVES, baseline: PriorRate = NO_BASELINE
+) -> ExperimentAnswer:
     return answer_of(
         experiment, record_of(experiment, found, labels(experiment)), NO_PAGES, baseline
     )
@@ -238,7 +238,7 @@ def test_without_last_obs_the_first_arm_is_the_control() -> None:
     assert answered(outcomes(two, {"hacs": [0.2], "random": [0.2]}), two).control == "hacs"
 
 
-def unequal(giant_pages: int, random: np.random.Generator) -> tuple[Outcomes, Past]:
+def unequal(giant_pages: int, random: np.random.Generator) -> tuple[Outcomes, PriorRate]:
     """Twenty rounds of visits to 160 sites, two giants in one arm; no difference but by chance.
 
     All pages of a site are updated together. How often was estimated before, to 20 % or so.
@@ -259,7 +259,7 @@ def unequal(giant_pages: int, random: np.random.Generator) -> tuple[Outcomes, Pa
     part["days_since_visit"] = 10.0
     part["flags"] = SEEN | UPDATED * (random.random((rounds, 160)) < p)[day, site]
     expected = pages * p * random.lognormal(0.0, 0.2, 160)
-    return part, Past(known, pages.astype(np.float64), expected, 10.0)
+    return part, PriorRate(known, pages.astype(np.float64), expected, 10.0)
 
 
 def test_at_no_look_are_a_few_large_sites_often_taken_for_a_difference() -> None:
@@ -307,7 +307,7 @@ def test_what_was_known_of_the_sites_before_makes_the_answer_sharper() -> None:
         mine = found["label"] == label(HALVES, name).number
         found["site"][mine] = known[arms == arm][found["site"][mine] - 1000]
     found = found[np.argsort(found["at"], kind="stable")]
-    baseline = Past(known, np.full(200, 2.0), 2.0 * p, 1.0)
+    baseline = PriorRate(known, np.full(200, 2.0), 2.0 * p, 1.0)
     plain, sharp = (answered(found, baseline=one).comparisons[0] for one in (NO_BASELINE, baseline))
     assert (plain.is_adjusted, sharp.is_adjusted) == (False, True)
     assert sharp.relative_error < plain.relative_error / 2
@@ -347,7 +347,7 @@ def test_what_was_known_before_is_that_before_the_first_visit_of_the_experiment(
 def test_sites_known_before_belong_to_the_arm_that_would_visit_them() -> None:
     known = np.arange(1, 101)
     record = record_of(HALVES, outcomes(HALVES, {"hacs": [0.1], "last-obs": [0.1]}), labels(HALVES))
-    sites = sites_of(HALVES, record, Past(known, np.ones(100), known / 100, 1.0))
+    sites = sites_of(HALVES, record, PriorRate(known, np.ones(100), known / 100, 1.0))
     assert len(sites.sites) == 102
     unvisited = sites.sites <= 100
     assert (sites.arms[unvisited] == HALVES.assign(sites.sites[unvisited])).all()

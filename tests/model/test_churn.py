@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import norm
 
-from hacs_crawler.model import DEFAULT_PRIOR, Fate, Gaps, Rates
+from hacs_crawler.model import DEFAULT_PRIOR, Gaps, LinkLifetime, Rates
 from hacs_crawler.model.bayes import bayes_with_spread
 from hacs_crawler.model.churn import (
     CHURNING_PAGES,
@@ -30,7 +30,7 @@ TIMES = (
 REQUESTS = ((0.5, 0.02, 0.03, 0.95), (0.5, 0.3, 0.4, 0.3))
 """The share of pages of a kind, and of their updates that last, pass, and are fleeting."""
 
-Page = list[tuple[float, bool, Fate]]
+Page = list[tuple[float, bool, LinkLifetime]]
 """Gaps: days, whether there was an update, and what became of it."""
 
 
@@ -51,13 +51,18 @@ def rates_of(*pages: Page) -> Rates:
 
 
 def changing(
-    number: int, fate: Fate = Fate.UNKNOWN, days: float = 1.0, *, failed: int = 0, passed: int = 0
+    number: int,
+    fate: LinkLifetime = LinkLifetime.UNKNOWN,
+    days: float = 1.0,
+    *,
+    failed: int = 0,
+    passed: int = 0,
 ) -> Page:
     """A page that showed something new after each of so many gaps, then control visits."""
     return [
         *[(days, True, fate)] * number,
         *[(CONTROL, True, fate)] * failed,
-        *[(CONTROL, False, Fate.UNKNOWN)] * passed,
+        *[(CONTROL, False, LinkLifetime.UNKNOWN)] * passed,
     ]
 
 
@@ -99,22 +104,22 @@ def by_quadrature(page: Page, weights: list[float] | None = None) -> tuple[float
 # passed or failed -> E[c] and P(churns).
 TABLE = [
     # A trap of session links: none of them is ever seen again.
-    (changing(3, Fate.FLEETING), 0.96, 0.99),
-    (changing(3, Fate.FLEETING, failed=1), 0.97, 1.00),
-    (changing(3, Fate.FLEETING, failed=2), 0.98, 1.00),
-    (changing(10, Fate.FLEETING), 0.98, 1.00),
-    (changing(10, Fate.FLEETING, failed=1), 0.99, 1.00),
-    (changing(10, Fate.FLEETING, failed=2), 0.99, 1.00),
-    (changing(40, Fate.FLEETING), 0.99, 1.00),
-    (changing(40, Fate.FLEETING, failed=1), 0.99, 1.00),
-    (changing(40, Fate.FLEETING, failed=2), 0.99, 1.00),
+    (changing(3, LinkLifetime.FLEETING), 0.96, 0.99),
+    (changing(3, LinkLifetime.FLEETING, failed=1), 0.97, 1.00),
+    (changing(3, LinkLifetime.FLEETING, failed=2), 0.98, 1.00),
+    (changing(10, LinkLifetime.FLEETING), 0.98, 1.00),
+    (changing(10, LinkLifetime.FLEETING, failed=1), 0.99, 1.00),
+    (changing(10, LinkLifetime.FLEETING, failed=2), 0.99, 1.00),
+    (changing(40, LinkLifetime.FLEETING), 0.99, 1.00),
+    (changing(40, LinkLifetime.FLEETING, failed=1), 0.99, 1.00),
+    (changing(40, LinkLifetime.FLEETING, failed=2), 0.99, 1.00),
     # A news page: its links are gone by the next day, too, but not within seconds.
-    (changing(3, Fate.FLEETING, passed=1), 0.63, 0.85),
-    (changing(3, Fate.FLEETING, passed=2), 0.35, 0.60),
-    (changing(10, Fate.FLEETING, passed=1), 0.77, 0.82),
-    (changing(10, Fate.FLEETING, passed=2), 0.18, 0.23),
-    (changing(40, Fate.FLEETING, passed=1), 0.71, 0.72),
-    (changing(40, Fate.FLEETING, passed=2), 0.03, 0.04),
+    (changing(3, LinkLifetime.FLEETING, passed=1), 0.63, 0.85),
+    (changing(3, LinkLifetime.FLEETING, passed=2), 0.35, 0.60),
+    (changing(10, LinkLifetime.FLEETING, passed=1), 0.77, 0.82),
+    (changing(10, LinkLifetime.FLEETING, passed=2), 0.18, 0.23),
+    (changing(40, LinkLifetime.FLEETING, passed=1), 0.71, 0.72),
+    (changing(40, LinkLifetime.FLEETING, passed=2), 0.03, 0.04),
     # A page of which it is not known what became of its links.
     (changing(3), 0.91, 0.95),
     (changing(3, failed=1), 0.97, 1.00),
@@ -137,13 +142,13 @@ def test_traps_and_news_pages_are_told_apart_by_control_visits(
     assert found.churning[0] == pytest.approx(churning, abs=0.01)
 
 
-fates = st.sampled_from(Fate)
+fates = st.sampled_from(LinkLifetime)
 page_gaps = st.lists(
     st.tuples(
         st.sampled_from([CONTROL, 0.01, 0.3, 1.0, 1.0, 1.0, 7.0, 30.0]),
         st.booleans(),
         fates,
-    ).map(lambda gap: (gap[0], gap[1], gap[2] if gap[1] else Fate.UNKNOWN)),
+    ).map(lambda gap: (gap[0], gap[1], gap[2] if gap[1] else LinkLifetime.UNKNOWN)),
     min_size=2,
     max_size=15,
 )
@@ -184,7 +189,7 @@ def test_gaps_count_by_their_weight(page: Page, seed: int) -> None:
 
 
 def test_gaps_of_no_weight_tell_nothing() -> None:
-    gaps, fates = gaps_of(changing(10, Fate.FLEETING, failed=2))
+    gaps, fates = gaps_of(changing(10, LinkLifetime.FLEETING, failed=2))
     faded = Gaps(gaps.days, gaps.updated, np.zeros(len(gaps.days)), gaps.offsets)
     found = rates_with_churn(faded, DEFAULT_PRIOR, fates)
     assert found.rate_per_day[0] == pytest.approx(DEFAULT_PRIOR.mean_rate)
@@ -192,10 +197,10 @@ def test_gaps_of_no_weight_tell_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    "page", [[], [(1.0, False, Fate.UNKNOWN)] * 5, [(1.0, True, Fate.UNKNOWN)]]
+    "page", [[], [(1.0, False, LinkLifetime.UNKNOWN)] * 5, [(1.0, True, LinkLifetime.UNKNOWN)]]
 )
 def test_a_page_without_two_updates_has_the_rate_that_it_had_before(page: Page) -> None:
-    found = rates_of(page, changing(10, Fate.FLEETING), page)
+    found = rates_of(page, changing(10, LinkLifetime.FLEETING), page)
     rate, log_sd = bayes_with_spread(gaps_of(page)[0], DEFAULT_PRIOR)
     for place in (0, 2):
         assert found.rate_per_day[place] == pytest.approx(rate[0], rel=1e-9)
@@ -222,7 +227,7 @@ def test_many_pages_at_once_are_what_each_is_alone(pages: list[Page]) -> None:
 @settings(max_examples=40, deadline=None)
 @given(st.integers(3, 40), st.sampled_from([0.5, 1.0, 7.0]), fates, st.integers(0, 3))
 def test_a_failed_control_never_lowers_c_and_a_passed_one_never_raises_it(
-    number: int, days: float, fate: Fate, controls: int
+    number: int, days: float, fate: LinkLifetime, controls: int
 ) -> None:
     found = rates_of(
         changing(number, fate, days, failed=controls),
@@ -241,7 +246,7 @@ def test_pages_whose_updates_last_are_never_suspicious(rate: float, days: float)
     random = np.random.default_rng(1)
     pages = [
         [
-            (days, updated, Fate.LASTING if updated else Fate.UNKNOWN)
+            (days, updated, LinkLifetime.LASTING if updated else LinkLifetime.UNKNOWN)
             for updated in (random.random(50) < -np.expm1(-rate * days)).tolist()
         ]
         for _ in range(50)
@@ -256,10 +261,10 @@ def test_pages_whose_updates_last_are_never_suspicious(rate: float, days: float)
 def test_of_a_page_that_changes_slowly_short_gaps_raise_suspicion_and_links_never_seen_again() -> (
     None
 ):
-    quiet: Page = [(30.0, False, Fate.UNKNOWN)] * 10
-    slow: Page = [*quiet, *[(30.0, True, Fate.PASSING)] * 2]
-    fleeting: Page = [*quiet, *[(30.0, True, Fate.FLEETING)] * 2]
-    churning: Page = [*quiet, *[(CONTROL, True, Fate.FLEETING)] * 2]
+    quiet: Page = [(30.0, False, LinkLifetime.UNKNOWN)] * 10
+    slow: Page = [*quiet, *[(30.0, True, LinkLifetime.PASSING)] * 2]
+    fleeting: Page = [*quiet, *[(30.0, True, LinkLifetime.FLEETING)] * 2]
+    churning: Page = [*quiet, *[(CONTROL, True, LinkLifetime.FLEETING)] * 2]
     found = rates_of(slow, fleeting, churning)
     fast = DEFAULT_PRIOR.log_median + SUSPICIOUS_RATE * DEFAULT_PRIOR.log_sd
     assert np.log(found.rate_per_day[0]) < fast
@@ -272,8 +277,10 @@ def test_of_a_page_that_changes_slowly_short_gaps_raise_suspicion_and_links_neve
 @pytest.mark.parametrize("updated", [True, False])
 @pytest.mark.parametrize("number", [2, 5_000])
 def test_extreme_gaps_give_finite_rates(days: float, updated: bool, number: int) -> None:
-    page: Page = [(days, updated, Fate.FLEETING if updated else Fate.UNKNOWN)] * number
-    page += [(1.0, True, Fate.LASTING)] * 2
+    page: Page = [
+        (days, updated, LinkLifetime.FLEETING if updated else LinkLifetime.UNKNOWN)
+    ] * number
+    page += [(1.0, True, LinkLifetime.LASTING)] * 2
     found = rates_of(page)
     assert 0.0 < found.rate_per_day[0] < 3_001
     assert np.isfinite(found.log_sd[0])
@@ -283,10 +290,10 @@ def test_extreme_gaps_give_finite_rates(days: float, updated: bool, number: int)
 def test_thousands_of_gaps_are_estimated_as_few_are() -> None:
     random = np.random.default_rng(3)
     page: Page = [
-        (1.0, updated, Fate.FLEETING if updated else Fate.UNKNOWN)
+        (1.0, updated, LinkLifetime.FLEETING if updated else LinkLifetime.UNKNOWN)
         for updated in (random.random(5_000) < 0.6).tolist()
     ]
-    found = rates_of([*page, *[(CONTROL, True, Fate.FLEETING)] * 6])
+    found = rates_of([*page, *[(CONTROL, True, LinkLifetime.FLEETING)] * 6])
     assert found.churn[0] == pytest.approx(0.6, abs=0.03)
     assert found.churning[0] == pytest.approx(1.0)
 

@@ -12,18 +12,18 @@ from hacs_crawler.model.siblings import (
     MOST_UPDATES,
     SHARED_UPDATES,
     USUAL_TOGETHERNESS,
+    SiblingCorrelation,
     SiblingVisits,
-    Togetherness,
     sibling_evidence,
 )
 
 NEVER = np.nan
 
 
-def learned(overall: float, of_sites: dict[int, float]) -> Togetherness:
+def learned(overall: float, of_sites: dict[int, float]) -> SiblingCorrelation:
     numbers = sorted(of_sites)
     values = np.array([of_sites[number] for number in numbers])
-    return Togetherness(overall, np.array(numbers, np.int64), values)
+    return SiblingCorrelation(overall, np.array(numbers, np.int64), values)
 
 
 def evidence(

@@ -16,7 +16,7 @@ from hacs_crawler.model.signals import (
     SHAPE,
     USUAL_SIGNALS,
     Beliefs,
-    Heard,
+    SignalRecords,
     beliefs_of,
     fit_prior_of_signals,
     gap_log_likelihood,
@@ -31,7 +31,7 @@ NAN = float("nan")
 PROMPT = 0.05
 
 
-def heard(pages: int = 1, **columns: float | FloatArray) -> Heard:
+def heard(pages: int = 1, **columns: float | FloatArray) -> SignalRecords:
     """Pages last visited on day 0, with nothing heard of them but what is told."""
     usual = {
         "visit": 0.0,
@@ -44,7 +44,7 @@ def heard(pages: int = 1, **columns: float | FloatArray) -> Heard:
         "quiet_count": 0.0,
         "quiet_days": 0.0,
     }
-    return Heard(
+    return SignalRecords(
         **{
             name: np.broadcast_to(np.asarray(value, np.float64), pages).copy()
             for name, value in {**usual, **columns}.items()
@@ -61,7 +61,9 @@ def sure(recall: float, false: float, delay: float = PROMPT) -> Beliefs:
     return Beliefs(by_delay, np.array([delay]), np.array([recall]))
 
 
-def no_update(one: Heard, beliefs: Beliefs, rate: float, days: float, log_sd: float = 0.0) -> float:
+def no_update(
+    one: SignalRecords, beliefs: Beliefs, rate: float, days: float, log_sd: float = 0.0
+) -> float:
     """The probability of no update since the visit, `days` ago, of a page of that rate."""
     numbers = (np.array([rate]), np.array([log_sd]), np.ones(1))
     factor = log_quiet_factor(one, beliefs, np.zeros(1, np.int64), *numbers)
@@ -142,7 +144,9 @@ def test_a_late_signal_of_an_update_that_was_found_is_no_false_one() -> None:
 
 def drawn(
     recall: float, false: float, delay: float, gaps: int, seed: int = 0
-) -> tuple[Heard, FloatArray, FloatArray, FloatArray, np.ndarray[tuple[int], np.dtype[np.bool_]]]:
+) -> tuple[
+    SignalRecords, FloatArray, FloatArray, FloatArray, np.ndarray[tuple[int], np.dtype[np.bool_]]
+]:
     """Gaps of a site with these habits, and what their visits found."""
     rng = np.random.default_rng(seed)
     rate = 0.02 * np.exp(rng.standard_normal(gaps))

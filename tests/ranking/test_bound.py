@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scrapy.settings import Settings
 
 from hacs_crawler.config import Config
-from hacs_crawler.model import POINTS, Togetherness
+from hacs_crawler.model import POINTS, SiblingCorrelation
 from hacs_crawler.model.trend import packed_trend
 from hacs_crawler.ranking import bound, finalists, site_groups
 from hacs_crawler.ranking.bound import Bounds, bounds_of, may_be_bounded, reach_of
@@ -41,7 +41,7 @@ def options(**chosen: object) -> RankingOptions:
 
 def state(correction: Correction | None = None, of_sites: bool = False) -> State:
     own = np.arange(3, 40, 3), np.linspace(0.0, 1.0, 13)
-    together = Togetherness(0.5, *own) if of_sites else Togetherness()
+    together = SiblingCorrelation(0.5, *own) if of_sites else SiblingCorrelation()
     found = State(MemoryStore(), Estimation(togetherness=together))
     if correction is not None:
         write_correction(found, options().model(found.estimation), correction)

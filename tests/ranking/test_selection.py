@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hacs_crawler.exceptions import ConfigError
-from hacs_crawler.model import DEFAULT_PRIOR, USUAL_TOGETHERNESS, Togetherness
+from hacs_crawler.model import DEFAULT_PRIOR, USUAL_TOGETHERNESS, SiblingCorrelation
 from hacs_crawler.ranking.arms import without_experiment
 from hacs_crawler.ranking.candidates import candidates_from
 from hacs_crawler.ranking.options import RankingOptions
@@ -127,10 +127,10 @@ def test_siblings_tell_as_much_as_the_state_has_learned() -> None:
     table = rows(seen, updated | {"before_update": 970 * DAY})
     alone, little, usual = (
         candidates_from(np.arange(2), table, NOW, Estimation(togetherness=one), options()).p[0]
-        for one in map(Togetherness, (0.0, 0.1, USUAL_TOGETHERNESS))
+        for one in map(SiblingCorrelation, (0.0, 0.1, USUAL_TOGETHERNESS))
     )
     assert alone < little < usual
-    of_site = Togetherness(0.0, np.array([1]), np.array([0.1]))
+    of_site = SiblingCorrelation(0.0, np.array([1]), np.array([0.1]))
     estimation = Estimation(togetherness=of_site)
     assert candidates_from(np.arange(2), table, NOW, estimation, options()).p[0] == little
 

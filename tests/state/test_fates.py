@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from hacs_crawler.model import Fate
+from hacs_crawler.model import LinkLifetime
 from hacs_crawler.state.estimation import fates, histories
 from hacs_crawler.state.merging import RECENT_VISITS, merge
 from hacs_crawler.state.page import Page, Visit, copy_of
 from hacs_crawler.utils.times import DAY
 
 URL = "http://example.edu/~a/"
-UNKNOWN, LASTING, PASSING, FLEETING = Fate
+UNKNOWN, LASTING, PASSING, FLEETING = LinkLifetime
 
 
 def page_of(*shown: set[int] | None) -> Page:
@@ -41,7 +41,7 @@ def page_of(*shown: set[int] | None) -> Page:
     ],
 )
 def test_an_update_lasts_passes_or_is_fleeting(
-    shown: list[set[int] | None], expected: list[Fate]
+    shown: list[set[int] | None], expected: list[LinkLifetime]
 ) -> None:
     assert fates([page_of(*shown)]).tolist() == expected
 
