@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterator
-from contextlib import nullcontext
 from dataclasses import asdict
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 from rich.table import Table as Shown
 
 from hacs_crawler.analysis import Table, table_of_rows
-from hacs_crawler.cli.common import Set, opened, writing_to_stdout
+from hacs_crawler.cli.common import Set, opened
+from hacs_crawler.cli.files import STDOUT, Output, export_progress, output_file
 from hacs_crawler.cli.tables import Records, shows_rows
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.experiment.answer import ExperimentAnswer, answer
 from hacs_crawler.experiment.text import ROWS, paragraphs
 from hacs_crawler.state import export_outcomes
-from hacs_crawler.utils.files import replacing
-from hacs_crawler.utils.progress import Progress
 from hacs_crawler.utils.terminal import column_table
 from hacs_crawler.utils.text import counted, safe_logger
 
@@ -60,33 +56,18 @@ def status(
 
 
 @experiment_app.command()
-def export(
-    output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="a file, gzipped if named .gz")
-    ] = None,
-    settings: Set = None,
-) -> None:
+def export(output: Output = STDOUT, settings: Set = None) -> None:
     """Write the record of every ranked visit as JSON Lines, with or without an experiment.
 
     `hacs import` reads them back. A file appears under its name when it is whole.
     """
-    target = None if output == Path("-") else output
-    with opened(settings) as (_, state), nullcontext() if target else writing_to_stdout():
-        progress = Progress("export")
-        is_shown = target is None and sys.stdout.isatty()
-        with nullcontext() if is_shown else progress:  # no bar amid the lines
-            try:
-                if target is None:
-                    number = export_outcomes(state, sys.stdout.buffer, progress)
-                    sys.stdout.buffer.flush()
-                else:
-                    with replacing(target) as file:
-                        number = export_outcomes(state, file, progress)
-            except OSError as error:
-                if target is None:
-                    raise
-                raise HacsError(f"cannot write {target}: {error.strerror or error}") from error
-        logger.info("%s exported", counted(number, "outcome record"))
+    with (
+        opened(settings) as (_, state),
+        output_file(output) as file,
+        export_progress(output) as progress,
+    ):
+        number = export_outcomes(state, file, progress)
+    logger.info("%s exported", counted(number, "outcome record"))
 
 
 def answer_parts(answer: ExperimentAnswer) -> Iterator[str | Shown]:

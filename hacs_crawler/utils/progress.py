@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import sys
-from types import TracebackType
 from typing import TYPE_CHECKING, Self, TextIO
 
 if TYPE_CHECKING:
@@ -18,14 +17,14 @@ class Progress:
     appear above it. Used from one thread at a time.
     """
 
-    def __init__(self, title: str) -> None:
+    def __init__(self, title: str, *, is_shown: bool = True) -> None:
+        self._is_shown = is_shown and sys.stderr is not None and sys.stderr.isatty()
         self._title = title
         self._bar: bars.Progress | None = None
         self._stderr: TextIO = sys.stderr
 
     def __enter__(self) -> Self:
-        # not console.is_terminal alone: the variable FORCE_COLOR makes that true of files
-        if sys.stderr is None or not sys.stderr.isatty():
+        if not self._is_shown:  # not console.is_terminal: FORCE_COLOR makes that true of files
             return self
         from rich import progress as bars  # noqa: PLC0415 - large, and crawls show no bar
         from rich.console import Console  # noqa: PLC0415 - as above
@@ -50,12 +49,7 @@ class Progress:
         _redirect_logging(self._stderr, sys.stderr)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._bar is not None:
             _redirect_logging(sys.stderr, self._stderr)
             self._bar.stop()

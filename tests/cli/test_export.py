@@ -20,7 +20,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import forks
-from hacs_crawler.cli.export import export_pages
+from hacs_crawler.cli.export import write_pages
 from hacs_crawler.cli.import_ import Importer
 from hacs_crawler.links.extract import LinkRules
 from hacs_crawler.links.keys import page_id_of
@@ -30,6 +30,7 @@ from hacs_crawler.state.database import State
 from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.state.page import Harvest, News, Visit
 from hacs_crawler.state.store import Change, Store
+from hacs_crawler.utils.progress import Progress
 from hacs_crawler.utils.times import DAY
 
 pytestmark = pytest.mark.slow  # `hacs` as a process
@@ -209,7 +210,8 @@ def test_nothing_is_lost_from_sqlite_to_another_store_and_back(
     State(first, Estimation()).record(history)
     between = new_store()
     for source, target in ((first, between), (between, last), (first, last)):
-        export_pages(State(source, Estimation()), folder / "pages.jsonl")
+        with (folder / "pages.jsonl").open("wb") as file:
+            write_pages(State(source, Estimation()), file, Progress("export"))
         importer = Importer(State(target, Estimation()), LinkRules(), Counter())
         importer.import_file(str(folder / "pages.jsonl"))
     assert contents(between) == contents(first)
