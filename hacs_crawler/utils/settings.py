@@ -137,7 +137,7 @@ def converted_object(given: Mapping[str, Any], kind: type[T]) -> T:
             raise NotAllowedError(f"an object with other keys ({error})") from error
         hints = {one.encode_name: one.type for one in msgspec.structs.fields(kind)}  # type: ignore[arg-type]
         raise NotAllowedError(
-            f"as {key[1]} {allowed(hints[key[1]])}, not {given[key[1]]!r}"
+            f"as {key[1]} {allowed(hints[key[1]])}, not {_shown(given[key[1]])}"
         ) from error
 
 
@@ -184,7 +184,13 @@ def allowed(kind: Any) -> str:
         return ", or ".join(words + ["nothing"] * (NoneType in arguments))
     if origin is Literal:
         return ", ".join(map(str, arguments))
-    names = {bool: "True or False", int: "a whole number", float: "a number", str: "a text"}
+    names = {
+        bool: "True or False",
+        int: "a whole number",
+        float: "a number",
+        str: "a text",
+        Path: "a file",
+    }
     return names.get(kind, str(kind))
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 import signal
 import subprocess
 import time
@@ -187,15 +186,3 @@ def test_nothing_is_lost_while_redis_is_away(bootstrap: Bootstrap, tmp_path: Pat
         assert bootstrap.state() == known(recorded_directly(tmp_path, visits))
     most = Counter(one.memento for one in bootstrap.archive.asks("memento")).most_common(1)
     assert most[0][1] == 1
-
-
-def test_without_a_terminal_the_log_says_how_far_it_is(bootstrap: Bootstrap) -> None:
-    for url in SITES:
-        fill(bootstrap.archive, url, 4)
-    often = "import hacs_crawler.utils.progress as progress\nprogress.LOG_SECONDS = 0.0"
-    crawl = finish(bootstrap.start(SITES, before=often))
-    lines = [line for line in crawl.log.splitlines() if "INFO: wayback: " in line]
-    assert re.search(
-        r"6 of 6 seeds, 24 captures, 12 mementos fetched, 12 not needed \(100 %", lines[-1]
-    )
-    assert any(re.search(r"[1-5] of 6 seeds, .* %, 0:00:\d\d left\)", line) for line in lines)
