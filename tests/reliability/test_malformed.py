@@ -14,7 +14,7 @@ from reliability_support import whole_pages
 NUMBER = 300
 PATIENCE = {
     "CONCURRENT_REQUESTS_PER_DOMAIN": 16,
-    "DOWNLOAD_TIMEOUT": 1,
+    "DOWNLOAD_TIMEOUT": 5,  # for what never ends; the rest is there sooner, also on a busy machine
     "DOWNLOAD_MAXSIZE": 4_000_000,
     "REDIRECT_MAX_TIMES": 3,
     "RETRY_ENABLED": False,
