@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass
 from functools import cache
 from typing import Final, TypedDict
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -53,17 +54,6 @@ _CHURN_STEPS: Final = 63
 _OUTCOME: Final = struct.Struct("<qIIIIfffHHIB")
 _MOST: Final = 2**32 - 1
 _MOST_LINKS: Final = 2**16 - 1
-
-_LABEL_KINDS: Final[dict[str, type | tuple[type, ...]]] = {
-    "experiment": int,
-    "arm": str,
-    "policy": str,
-    "estimator": str,
-    "fade_days": (float, int),
-    "elapsed_from": str,
-    "siblings": bool,
-    "updates": str,
-}
 
 Floats = NDArray[np.float64]
 Outcomes = NDArray[np.void]
@@ -110,10 +100,11 @@ def _number_of(label: Label) -> int:
 
 def label_of(fields: object) -> Label | None:
     """Return the label that a note holds, None where it is damaged or has parts not known here."""
-    if not isinstance(fields, dict) or fields.keys() != _LABEL_KINDS.keys():
+    try:
+        label = msgspec.convert(fields, Label)
+    except msgspec.ValidationError:
         return None
-    are_of_kind = (isinstance(fields[name], kind) for name, kind in _LABEL_KINDS.items())
-    return Label(**fields) if all(are_of_kind) else None
+    return label if isinstance(fields, dict) and fields.keys() == asdict(label).keys() else None
 
 
 class Prediction(TypedDict):

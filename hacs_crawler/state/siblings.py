@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
+import msgspec
 import numpy as np
+from msgspec import Meta, Struct
 
 from hacs_crawler.exceptions import StateError
 from hacs_crawler.links import page_id_of, site_id
@@ -23,6 +25,16 @@ LEAST_DIFFERENCE: Final = 0.02
 """By how much a site differs from all others together, for its own to be kept."""
 
 
+_Share = Annotated[float, Meta(ge=0, le=1)]
+_Site = Annotated[int, Meta(ge=0, le=2**32 - 1)]
+
+
+class _Note(Struct):
+    togetherness: _Share
+    sites: dict[_Site, _Share] = {}
+    next: _Site = 0
+
+
 def read_togetherness(store: Store) -> SiblingCorrelation:
     """Return the togetherness that the store keeps, the usual one if none; takes one round trip.
 
@@ -35,22 +47,13 @@ def read_togetherness(store: Store) -> SiblingCorrelation:
 def _read(note: Any) -> tuple[SiblingCorrelation, int]:
     """Return what a note says, and from which site on to look at more."""
     try:
-        own = {int(site): float(value) for site, value in note.get("sites", {}).items()}
-        sites = np.array(sorted(own), np.int64)
-        values = np.array([own[site] for site in sites.tolist()])
-        overall, following = note["togetherness"], note.get("next", 0)
-        is_sound = (
-            isinstance(overall, float)
-            and isinstance(following, int)
-            and bool(np.all((values >= 0.0) & (values <= 1.0)))
-            and 0.0 <= overall <= 1.0
-        )
-    except (AttributeError, KeyError, OverflowError, TypeError, ValueError):
-        is_sound = False
-    if not is_sound:
-        msg = f"the note {NOTE!r} in the state is damaged, remove it: {str(note)[:200]}"
-        raise StateError(msg)
-    return SiblingCorrelation(overall, sites, values), following
+        found = msgspec.convert(note, _Note, str_keys=True)
+    except msgspec.ValidationError as error:
+        msg = f"the note {NOTE!r} in the state is damaged, remove it: {error}"
+        raise StateError(msg) from error
+    sites = sorted(found.sites)
+    values = np.array([found.sites[site] for site in sites])
+    return SiblingCorrelation(found.togetherness, np.array(sites, np.int64), values), found.next
 
 
 def refit_togetherness(

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
+
+import msgspec
 
 from hacs_crawler.links import fingerprint
 from hacs_crawler.state.store import Annotation, Store
@@ -36,6 +37,9 @@ class SignalSource:
     failures: int = 0
     files: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     sites: tuple[int, ...] = ()
+
+
+_SOURCES: Final = msgspec.json.Decoder(SignalSource)
 
 
 def read_sources(store: Store, kind: str, origins: Sequence[str]) -> dict[str, SignalSource]:
@@ -113,22 +117,13 @@ def claim_source(store: Store, kind: str, source: SignalSource, at: int) -> bool
 
 
 def _source_bytes(source: SignalSource) -> bytes:
-    value = {"version": 1, **asdict(replace(source, sites=source.sites[:MOST_SITES]))}
-    return json.dumps(value, separators=(",", ":")).encode()
+    return msgspec.json.encode(replace(source, sites=source.sites[:MOST_SITES]))
 
 
 def _source_of(body: bytes) -> SignalSource | None:
     try:
-        value = json.loads(body)
-        return SignalSource(
-            str(value["origin"]),
-            tried=int(value["tried"]),
-            read=int(value["read"]),
-            failures=int(value["failures"]),
-            files={str(url): (str(one[0]), str(one[1])) for url, one in value["files"].items()},
-            sites=tuple(map(int, value["sites"])),
-        )
-    except (AttributeError, IndexError, KeyError, TypeError, ValueError):
+        return _SOURCES.decode(body)
+    except (ValueError, RecursionError):
         return None  # it is found anew
 
 
