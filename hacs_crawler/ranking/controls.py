@@ -50,8 +50,12 @@ class Allowance:
         return min(int(self.left + self.of_budget + 1e-9), at_once) - self.made
 
     def rest(self) -> float:
-        """Return what the next run has beside its own share, at most `MOST_KEPT` times that."""
-        return min(self.left + self.of_budget - self.made, MOST_KEPT * self.of_budget)
+        """Return what the next run has beside its own share, at most `MOST_KEPT` times that.
+
+        Checks that were under way together may have made more than there were.
+        """
+        rest = min(self.left + self.of_budget - self.made, MOST_KEPT * self.of_budget)
+        return max(rest, 0.0)
 
 
 def read_allowance(state: State, budget: int | None, share: float) -> Allowance:

@@ -145,3 +145,11 @@ def test_what_was_made_already_is_left_of_the_allowance() -> None:
     allowance.made = 2
     assert allowance.most == 1
     assert allowance.rest() == pytest.approx(1.5)
+
+
+def test_a_run_that_made_more_than_there_were_leaves_none_and_the_next_one_begins(
+    state: State,
+) -> None:
+    overdrawn = Allowance(0.0, 2.0, made=5)
+    keep_allowance(state, overdrawn)
+    assert read_allowance(state, 100, 0.02) == Allowance(0.0, 2.0)
