@@ -26,7 +26,6 @@ from hacs_crawler.model import (
     concentration_of,
     fit_anchored,
     fit_paper,
-    lognormal_density,
     temporal_by_days,
 )
 from hacs_crawler.model.interest_temporal import PAPER_SHARE
@@ -65,7 +64,7 @@ def speed(random: np.random.Generator) -> None:
     x = np.arange(1.0, DAYS + 1)
 
     def curve(x: FloatArray, a: float, b: float, mu: float, sigma: float) -> FloatArray:
-        return a * lognormal_density(x - b, np.array(mu), np.array(abs(sigma) + 1e-9))
+        return a * lognorm.pdf(x - b, abs(sigma) + 1e-9, scale=np.exp(mu))
 
     chosen = np.concatenate([views[: LOOPED // 2], views[half : half + LOOPED // 2]])
     batch = fit_paper(chosen)

@@ -45,7 +45,7 @@ from hacs_crawler.model.interest_temporal import (
     temporal_by_days,
 )
 from hacs_crawler.model.localized import LOCALIZED, expected_up_to
-from hacs_crawler.model.lognormal import lognormal_cumulative, lognormal_density
+from hacs_crawler.model.lognormal import lognormal_cumulative
 from hacs_crawler.model.power_law import (
     PowerLaw,
     cho_law,
@@ -159,7 +159,6 @@ __all__ = [
     "is_trend",
     "log_quiet_factor",
     "lognormal_cumulative",
-    "lognormal_density",
     "matloff_law",
     "mean_days",
     "mle",

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import math
-from typing import Final
-
 import numpy as np
 import scipy
 
 from hacs_crawler.utils.arrays import FloatArray
-
-_ROOT_TWO_PI: Final = math.sqrt(2 * math.pi)
 
 
 def lognormal_cumulative(days: FloatArray | float, mu: FloatArray, sigma: FloatArray) -> FloatArray:
@@ -21,15 +16,6 @@ def lognormal_cumulative(days: FloatArray | float, mu: FloatArray, sigma: FloatA
     User Behavior Analysis", IJCNLP 2008), with its A = 1 and b = 0.
     """
     return np.asarray(scipy.special.ndtr((log_days(days) - mu) / sigma))
-
-
-def lognormal_density(days: FloatArray, mu: FloatArray, sigma: FloatArray) -> FloatArray:
-    """Density a day of a page's interest after so many days; 0 at or before day 0. Broadcasts."""
-    logs = log_days(days)
-    z = (logs - mu) / sigma
-    return np.asarray(np.exp(-0.5 * z * z - np.where(np.isinf(logs), 0.0, logs))) / (
-        sigma * _ROOT_TWO_PI
-    )
 
 
 def log_days(days: FloatArray | float) -> FloatArray:

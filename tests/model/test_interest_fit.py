@@ -13,7 +13,6 @@ from hacs_crawler.model import (
     fit_anchored,
     fit_paper,
     lognormal_cumulative,
-    lognormal_density,
     rise_of,
 )
 from hacs_crawler.utils.arrays import FloatArray
@@ -37,14 +36,11 @@ def drawn(n: int, seed: int = 0) -> tuple[FloatArray, FloatArray, FloatArray, Fl
     return np.array(views, dtype=np.float64), mu, sigma, b
 
 
-def test_the_density_is_the_slope_of_the_share() -> None:
+def test_the_share_that_has_come_is_the_log_normal_distribution_and_nothing_before_day_0() -> None:
     t, mu, sigma = np.array([0.2, 1.0, 7.0]), np.array(0.5), np.array(0.8)
-    slope = (
-        lognormal_cumulative(t + 1e-6, mu, sigma) - lognormal_cumulative(t - 1e-6, mu, sigma)
-    ) / 2e-6
-    assert lognormal_density(t, mu, sigma) == pytest.approx(slope, rel=1e-6)
+    known = lognorm.cdf(t, sigma, scale=np.exp(mu))
+    assert lognormal_cumulative(t, mu, sigma) == pytest.approx(known, rel=1e-12)
     assert lognormal_cumulative(np.array([-1.0, 0.0]), mu, sigma).tolist() == [0.0, 0.0]
-    assert lognormal_density(np.array([-1.0, 0.0]), mu, sigma).tolist() == [0.0, 0.0]
 
 
 def test_the_anchored_fit_recovers_the_curve_that_made_the_views() -> None:
@@ -60,7 +56,7 @@ def test_the_anchored_fit_recovers_the_curve_that_made_the_views() -> None:
 def test_the_paper_fit_recovers_a_curve_that_is_sampled_once_a_day() -> None:
     x = np.arange(1.0, DAYS + 1)
     mu, sigma, b = np.array([1.5, 2.0, 1.0]), np.array([0.6, 0.4, 0.8]), np.array([3.5, 10.2, 20.7])
-    views = 900 * lognormal_density(x - b[:, None], mu[:, None], sigma[:, None])
+    views = 900 * lognorm.pdf(x - b[:, None], sigma[:, None], scale=np.exp(mu[:, None]))
     found = fit_paper(views)
     assert found.mu == pytest.approx(mu, abs=1e-3)
     assert found.sigma == pytest.approx(sigma, abs=1e-3)
@@ -74,7 +70,7 @@ def test_of_single_pages_curve_fit_finds_what_the_batch_of_the_paper_fit_found()
     x = np.arange(1.0, DAYS + 1)
 
     def curve(x: FloatArray, a: float, b: float, mu: float, sigma: float) -> FloatArray:
-        return a * lognormal_density(x - b, np.array(mu), np.array(abs(sigma)))
+        return a * lognorm.pdf(x - b, abs(sigma), scale=np.exp(mu))
 
     for page, y in enumerate(views):
         start = [batch.scale[page] * 1.02, batch.b[page] - 0.05, batch.mu[page] + 0.05, 0.6]
