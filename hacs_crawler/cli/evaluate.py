@@ -16,17 +16,13 @@ from hacs_crawler.analysis import Table, table_of_rows
 from hacs_crawler.archive import parse_day, read_timelines
 from hacs_crawler.cli.clusters import Dask, workers_of
 from hacs_crawler.cli.common import Set, opened
+from hacs_crawler.cli.files import write_file
 from hacs_crawler.cli.tables import Records, shows_rows
 from hacs_crawler.cluster import check_cluster
 from hacs_crawler.crawl.seeds import read_seeds
 from hacs_crawler.evaluation.figures import check_matplotlib, plots
 from hacs_crawler.evaluation.histories import History, from_pages, from_timelines
-from hacs_crawler.evaluation.instant import (
-    evaluate_instant,
-    instant_json,
-    instant_parts,
-    instant_rows,
-)
+from hacs_crawler.evaluation.instant import evaluate_instant, instant_parts
 from hacs_crawler.evaluation.localized_tables import (
     LocalizedEvaluation,
     evaluate_localized,
@@ -49,7 +45,6 @@ from hacs_crawler.evaluation.update_points import (
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.links import DEEPEST
 from hacs_crawler.model import THRESHOLD_DAYS
-from hacs_crawler.utils.files import replacing
 from hacs_crawler.utils.progress import Progress
 from hacs_crawler.utils.text import safe_logger
 from hacs_crawler.utils.times import DAY
@@ -176,9 +171,13 @@ def _deepest(depth: str) -> int | None:
 
 
 def _check_output(output: Path | None) -> None:
-    """Raise HacsError where figures cannot be drawn, before the work is done."""
+    """Make the folder; raise HacsError where figures cannot be drawn, before the work is done."""
     if output is not None:
         check_matplotlib()
+        try:
+            output.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise HacsError(f"{output}: cannot write: {error.strerror or error}") from error
 
 
 def _from_files(
@@ -233,7 +232,7 @@ def _write(result: Evaluation, output: Path | None) -> None:
     if output is not None:
         for plot in plots(result):
             for kind in ("svg", "png"):
-                _replace(output / f"{plot.name}.{kind}", plot.render(kind))
+                write_file(output / f"{plot.name}.{kind}", [plot.render(kind)])
 
 
 def _localized(
@@ -279,26 +278,17 @@ def _rows(rows: Sequence[Mapping[str, Any]]) -> Table:
 
 def _instant(dask: str | None) -> Records:
     with workers_of(dask) as workers, Progress("evaluate") as progress:
-        result = evaluate_instant(
+        found = evaluate_instant(
             np.random.default_rng(0),
             lambda done, total: progress.update(f"{done} pages", done, total),
             workers,
         )
     return Records(
-        rows=lambda: _rows(instant_rows(result)),
-        text=lambda: instant_parts(result),
-        json=lambda: _json(instant_json(result)),
+        rows=lambda: _rows(found),
+        text=lambda: instant_parts(found),
+        json=lambda: _json(found),
     )
 
 
-def _json(body: dict[str, Any]) -> list[str]:
+def _json(body: object) -> list[str]:
     return [json.dumps(body, indent=1, allow_nan=False), "\n"]
-
-
-def _replace(target: Path, body: bytes) -> None:
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with replacing(target) as file:
-            file.write(body)
-    except OSError as error:
-        raise HacsError(f"{target}: cannot write: {error.strerror or error}") from error

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
 from typing import Any, Final
 
 import numpy as np
@@ -26,8 +25,8 @@ WEBS: Final = 4
 SITES: Final = 1000
 PAGES: Final = 15_000
 LISTED: Final = 100
-PAPER: Final = {"paper_fit": (0.762, 0.516, 0.615), "manual": (0.546, 0.435, 0.484)}
-"""Precision, recall and F of Table 1."""
+PAPER: Final = {"paper_fit": (0.762, 0.516), "manual": (0.546, 0.435)}
+"""Precision and recall of Table 1."""
 TITLES: Final[Mapping[str, str]] = {
     "paper_fit": "the paper's: score of its own fit",
     "not_shrunk": "score by concentration, not shrunk",
@@ -39,104 +38,91 @@ TITLES: Final[Mapping[str, str]] = {
     "curve": "the anchored curve",
     "days": "concentration of the days",
 }
+TABLES: Final = {
+    "table1": "Table 1",
+    "published": "Table 1 as published",
+    "pages": "Pages told to be temporal by",
+}
 _KNOWN_BY_NAME: Final = 0.9
 _MISTAKEN: Final = 0.01
 _BLOCK: Final = 8192
 Judged = tuple[BoolArray, BoolArray, BoolArray]
 """Which pages are temporal by their days, by the paper's fit, and by the anchored curve."""
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """How well a choice of pages hits those that are temporal; `pages` is how many it has."""
-
-    precision: float
-    recall: float
-    pages: float
-
-    @property
-    def f(self) -> float:
-        """Harmonic mean of precision and recall."""
-        whole = self.precision + self.recall
-        return 2 * self.precision * self.recall / whole if whole else 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class InstantEvaluation:
-    """Table 1 by list, and how well single pages are told to be temporal, by rule."""
-
-    table1: Mapping[str, Found]
-    pages: Mapping[str, Found]
+Row = dict[str, Any]
+"""table (of `TABLES`), name (of `TITLES`), precision, recall, f, and how many pages are chosen."""
 
 
 def evaluate_instant(
     random: np.random.Generator,
     on_pages: Callable[[int, int], None] = lambda _done, _total: None,
     workers: Workers = HERE,
-) -> InstantEvaluation:
+) -> list[Row]:
     """Judge the pages of synthetic webs, list sites and folders, and compare with the truth.
 
     Precision is the share of the listed places' pages that are temporal, recall the share of all
-    temporal pages that lie there; both are means over `WEBS` webs. Workers judge some pages at a time.
+    temporal pages that lie there; both are means over `WEBS` webs, and f is of the means. `pages` has
+    the same of single pages, by rule. Workers judge some pages at a time.
     """
-    found = []
+    webs = []
     for number in range(WEBS):
 
         def on_more(pages: int, done: int = number * PAGES) -> None:
             on_pages(done + pages, WEBS * PAGES)
 
         web = make_web(SITES, PAGES, random)
-        found.append(_evaluated(web, random, _judged(web.views, on_more, workers)))
-    return InstantEvaluation(
-        *(
-            _means([getattr(one, field.name) for one in found])
-            for field in fields(InstantEvaluation)
-        )
-    )
+        webs.append(_evaluated(web, random, _judged(web.views, on_more, workers)))
+    means = {key: np.mean([found[key] for found in webs], axis=0).tolist() for key in webs[0]}
+    published = {("published", name): [*numbers, None] for name, numbers in PAPER.items()}
+    return [
+        {
+            "table": table,
+            "name": name,
+            "precision": precision,
+            "recall": recall,
+            "f": 2 * precision * recall / ((precision + recall) or 1.0),
+            "pages": pages,
+        }
+        for (table, name), (precision, recall, pages) in (means | published).items()
+    ]
 
 
-def _means(found: Sequence[Mapping[str, Found]]) -> dict[str, Found]:
-    """Return the means over webs of each list's numbers."""
-    return {
-        name: Found(
-            *(
-                float(np.mean([getattr(one[name], field.name) for one in found]))
-                for field in fields(Found)
-            )
-        )
-        for name in found[0]
-    }
-
-
-def _evaluated(web: InstantWeb, random: np.random.Generator, judged: Judged) -> InstantEvaluation:
+def _evaluated(
+    web: InstantWeb, random: np.random.Generator, judged: Judged
+) -> dict[tuple[str, str], tuple[float, float, float]]:
+    """Return precision, recall and the number of pages, by table and name."""
     ours, paper, anchored = judged
     totals = web.views.sum(axis=1)
     n_sites = web.kind_of.size
 
-    def of_sites(sites: IndexArray) -> Found:
-        return _of(web, np.isin(web.site, sites))
+    def of(chosen: BoolArray) -> tuple[float, float, float]:
+        hits = int((chosen & web.is_temporal).sum())
+        number = int(chosen.sum())
+        return hits / max(number, 1), hits / max(int(web.is_temporal.sum()), 1), number
 
-    def raw(is_temporal: BoolArray) -> Found:
+    def raw(is_temporal: BoolArray) -> BoolArray:
         scores = score_sites(web.site, is_temporal, totals, n_sites)
-        return of_sites(np.lexsort((-scores.pages, -np.nan_to_num(scores.raw_score)))[:LISTED])
+        best = np.lexsort((-scores.pages, -np.nan_to_num(scores.raw_score)))
+        return np.isin(web.site, best[:LISTED])
 
-    def shrunk(is_temporal: BoolArray) -> Found:
-        return of_sites(score_sites(web.site, is_temporal, totals, n_sites).best(LISTED))
+    def shrunk(is_temporal: BoolArray) -> BoolArray:
+        best = score_sites(web.site, is_temporal, totals, n_sites).best(LISTED)
+        return np.isin(web.site, best)
 
     sites = shrunk(ours)
     folders = score_sites(web.folder, ours, totals, web.folders)
     best = folders.best()
-    as_many = best[np.cumsum(folders.pages[best]) <= sites.pages]
-    lists = {
-        "paper_fit": raw(paper),
-        "not_shrunk": raw(ours),
-        "sites": sites,
-        "folders": _of(web, np.isin(web.folder, as_many)),
-        "manual": of_sites(_manual(web, totals, random)),
-        "known": shrunk(web.is_temporal),
+    as_many = best[np.cumsum(folders.pages[best]) <= sites.sum()]
+    return {
+        ("table1", "paper_fit"): of(raw(paper)),
+        ("table1", "not_shrunk"): of(raw(ours)),
+        ("table1", "sites"): of(sites),
+        ("table1", "folders"): of(np.isin(web.folder, as_many)),
+        ("table1", "manual"): of(np.isin(web.site, _manual(web, totals, random))),
+        ("table1", "known"): of(shrunk(web.is_temporal)),
+        ("pages", "paper"): of(paper),
+        ("pages", "curve"): of(anchored),
+        ("pages", "days"): of(ours),
     }
-    pages = {"paper": _of(web, paper), "curve": _of(web, anchored), "days": _of(web, ours)}
-    return InstantEvaluation(lists, pages)
 
 
 def _judged(views: FloatArray, on_pages: Callable[[int], None], workers: Workers) -> Judged:
@@ -170,65 +156,17 @@ def _manual(web: InstantWeb, totals: FloatArray, random: np.random.Generator) ->
     return np.argsort(np.where(taken, -fame, 0.0), kind="stable")[: min(LISTED, int(taken.sum()))]
 
 
-def _of(web: InstantWeb, chosen: BoolArray) -> Found:
-    hits = int((chosen & web.is_temporal).sum())
-    return Found(
-        hits / max(int(chosen.sum()), 1),
-        hits / max(int(web.is_temporal.sum()), 1),
-        float(chosen.sum()),
-    )
-
-
-def instant_json(result: InstantEvaluation) -> dict[str, Any]:
-    """Return all numbers: `table1` by list, `pages` by rule, `published` as the paper has them."""
-    return {
-        **{
-            table: {name: {**asdict(one), "f": one.f} for name, one in found.items()}
-            for table, found in (("table1", result.table1), ("pages", result.pages))
-        },
-        "published": {
-            name: dict(zip(("precision", "recall", "f"), numbers, strict=True))
-            for name, numbers in PAPER.items()
-        },
-    }
-
-
-def instant_rows(result: InstantEvaluation) -> list[dict[str, Any]]:
-    """Return a row for each list, each list that was published, and each rule."""
-    columns = ("precision", "recall", "f", "pages")
-    return [
-        {"table": table, "name": name} | {column: row.get(column) for column in columns}
-        for table, found in instant_json(result).items()
-        for name, row in found.items()
-    ]
-
-
-def instant_parts(result: InstantEvaluation) -> list[str | Table]:
+def instant_parts(rows: Sequence[Row]) -> list[str | Table]:
     """Return the tables and sentences as they are printed."""
-    lists = {TITLES[name]: _cells(one) for name, one in result.table1.items()}
-    published = {
-        f"published: {TITLES[name]}": [*(f"{number:.3f}" for number in numbers), "-"]
-        for name, numbers in PAPER.items()
-    }
-    pages = {TITLES[name]: _cells(one) for name, one in result.pages.items()}
-    head = (
+    parts: list[str | Table] = [
         f"{WEBS} synthetic webs of about {PAGES} pages; means, lists of {LISTED} sites, and folders of "
         "as many pages as the sites have"
-    )
-    return [
-        head,
-        "",
-        _table("Table 1", lists | published),
-        "",
-        _table("Pages told to be temporal by", pages),
     ]
-
-
-def _cells(one: Found) -> list[str]:
-    return [f"{one.precision:.3f}", f"{one.recall:.3f}", f"{one.f:.3f}", f"{one.pages:.0f}"]
-
-
-def _table(title: str, rows: Mapping[str, Sequence[str]]) -> Table:
-    numbers = zip(*rows.values(), strict=True)
-    columns = dict(zip(("precision", "recall", "F", "pages"), numbers, strict=True))
-    return column_table({title: list(rows), **columns}, texts=(title,))
+    for table, title in TABLES.items():
+        mine = [row for row in rows if row["table"] == table]
+        columns: dict[str, list[Any]] = {title: [TITLES[row["name"]] for row in mine]}
+        for name in ("precision", "recall", "f"):
+            columns[name] = [f"{row[name]:.3f}" for row in mine]
+        columns["pages"] = ["-" if row["pages"] is None else f"{row['pages']:.0f}" for row in mine]
+        parts += ["", column_table(columns, texts=(title,))]
+    return parts
