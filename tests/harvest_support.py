@@ -14,7 +14,7 @@ from hacs_crawler.crawl.loop import Worker
 from hacs_crawler.crawl.page_cache import PageCache
 from hacs_crawler.harvest.memento import Memento
 from hacs_crawler.harvest.page import HarvestOptions
-from hacs_crawler.harvest.query import Answer, Span
+from hacs_crawler.harvest.query import IndexAnswer, Span
 from hacs_crawler.harvest.site import Site
 from hacs_crawler.links import fingerprint
 from hacs_crawler.state import Estimation, Page, State
@@ -53,12 +53,12 @@ class Archive:
     async def spread(self, todo: Sequence[Span]) -> list[Span]:
         return list(todo)
 
-    async def captures(self, site: Site, span: Span, limit: int) -> Answer:
+    async def captures(self, site: Site, span: Span, limit: int) -> IndexAnswer:
         self.queries.append(span)
         if self.refusal is not None:
             raise self.refusal
         rows = [one for one in self.rows if span.since <= one.at <= span.until]
-        return Answer([(SURT, rows)] if rows else [], len(rows), "", Cleaning())
+        return IndexAnswer([(SURT, rows)] if rows else [], len(rows), "", Cleaning())
 
     async def memento(self, wanted: Capture) -> Memento:
         day = wanted.at // DAY

@@ -28,7 +28,7 @@ from hacs_crawler.harvest.dialects import (
 )
 from hacs_crawler.harvest.memento import Memento, other_capture, read_memento, read_range
 from hacs_crawler.harvest.pace import MEMENTO_SLOT
-from hacs_crawler.harvest.query import Answer, Span, memento_url
+from hacs_crawler.harvest.query import IndexAnswer, Span, memento_url
 from hacs_crawler.harvest.site import Site
 from hacs_crawler.utils.text import safe_logger
 
@@ -85,7 +85,7 @@ class ArchiveClient:
             self._listing.release()
         return spread(todo, self._crawls)
 
-    async def captures(self, site: Site, span: Span, limit: int) -> Answer:
+    async def captures(self, site: Site, span: Span, limit: int) -> IndexAnswer:
         """Ask which captures there are of a site; a CDX server for up to `limit` rows.
 
         Raises BlockedError, UnansweredError, RefusedError, HostLeftError, StoppedError.

@@ -31,7 +31,7 @@ from hacs_crawler.exceptions import HacsError
 from hacs_crawler.harvest.asking import Asker, StoppedError, UnansweredError, said
 from hacs_crawler.harvest.memento import BlockedError, first_line, is_blocked
 from hacs_crawler.harvest.pace import CDX_SLOT
-from hacs_crawler.harvest.query import Answer, Span, pages_within, query_url, read_answer
+from hacs_crawler.harvest.query import IndexAnswer, Span, pages_within, query_url, read_answer
 from hacs_crawler.harvest.site import Site
 from hacs_crawler.links import check_url
 from hacs_crawler.utils.text import safe_logger
@@ -55,7 +55,7 @@ class CrawlIndex:
     until: int
 
 
-async def cdx_answer(asker: Asker, site: Site, span: Span, limit: int) -> Answer:
+async def cdx_answer(asker: Asker, site: Site, span: Span, limit: int) -> IndexAnswer:
     """Ask a CDX server for up to `limit` rows; raises BlockedError, UnansweredError, as `Asker.get`."""
     address = asker.address
     url = query_url(span.index or address.index_url, site, span, limit)
@@ -101,7 +101,7 @@ def spread(todo: Sequence[Span], indexes: Sequence[CrawlIndex]) -> list[Span]:
     return spans
 
 
-async def timemap_answer(asker: Asker, url: str, site: Site, span: Span) -> Answer:
+async def timemap_answer(asker: Asker, url: str, site: Site, span: Span) -> IndexAnswer:
     """Ask for a TimeMap, and for the other parts of one that comes in parts.
 
     Raises BlockedError, UnansweredError, and as `Asker.get`.
@@ -125,7 +125,7 @@ async def timemap_answer(asker: Asker, url: str, site: Site, span: Span) -> Answ
     return await asker.beside(_answer, found, site, span, dropped)
 
 
-async def timegate_answer(asker: Asker, site: Site, span: Span) -> Answer:
+async def timegate_answer(asker: Asker, site: Site, span: Span) -> IndexAnswer:
     """Ask a TimeGate where the page's TimeMap is, and then for that.
 
     One that names none still names some mementos. Raises as `timemap_answer`.
@@ -221,8 +221,8 @@ def _captures(timemap: bytes, name: str, dropped: Cleaning) -> list[Capture]:
     return found
 
 
-def _answer(found: list[Capture], site: Site, span: Span, dropped: Cleaning) -> Answer:
-    return Answer(pages_within(found, site, span, dropped), len(found), "", dropped)
+def _answer(found: list[Capture], site: Site, span: Span, dropped: Cleaning) -> IndexAnswer:
+    return IndexAnswer(pages_within(found, site, span, dropped), len(found), "", dropped)
 
 
 def _crawl_index(entry: Mapping[str, str]) -> CrawlIndex:

@@ -8,7 +8,7 @@ from typing import Final
 
 from hacs_crawler.harvest.asking import UnansweredError
 from hacs_crawler.harvest.client import ArchiveClient
-from hacs_crawler.harvest.query import Answer, Span
+from hacs_crawler.harvest.query import IndexAnswer, Span
 from hacs_crawler.harvest.site import Site
 from hacs_crawler.links import fingerprint
 from hacs_crawler.utils.text import safe_logger
@@ -33,7 +33,7 @@ class IndexReader:
         self._limit = LIMIT
         self._keys: set[int] = set()
 
-    async def read(self, todo: Sequence[Span]) -> tuple[Answer, list[Span]]:
+    async def read(self, todo: Sequence[Span]) -> tuple[IndexAnswer, list[Span]]:
         """Return the next rows of the spans left to do, and what is left to do after them.
 
         Raises what `ArchiveClient.captures` raises, an UnansweredError after having asked for less and
@@ -72,7 +72,7 @@ class IndexReader:
             return left
         return _halved(left)
 
-    def _rest(self, left: list[Span], answer: Answer) -> list[Span] | None:
+    def _rest(self, left: list[Span], answer: IndexAnswer) -> list[Span] | None:
         """Return what is left after an answer; None if the answer was cut off without a resume key."""
         if answer.resume_key:
             self._client.is_keyless = False

@@ -52,7 +52,7 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class IndexAnswer:
     """A chunk of an index, and how to go on behind it.
 
     `pages` are keys of pages, each with the page's captures in time order. `rows` counts all rows, also
@@ -90,7 +90,7 @@ def query_url(server: str, site: Site, span: Span, limit: int) -> str:
     return f"{server}{'&' if '?' in server else '?'}{urlencode(parameters)}"
 
 
-def read_answer(body: bytes, name: str, site: Site, span: Span, warc_url: str = "") -> Answer:
+def read_answer(body: bytes, name: str, site: Site, span: Span, warc_url: str = "") -> IndexAnswer:
     """Read what a CDX server answered about a site, in any of its dialects.
 
     Where WARC files lie below `warc_url`, captures have a place there. Those outside the span are left
@@ -101,7 +101,7 @@ def read_answer(body: bytes, name: str, site: Site, span: Span, warc_url: str = 
     dropped = Cleaning()
     captures = list(read_cdx(body.splitlines(), name, dropped, warc_url=warc_url))
     rows = len(captures) + dropped.total()
-    return Answer(pages_within(captures, site, span, dropped), rows, resume_key, dropped)
+    return IndexAnswer(pages_within(captures, site, span, dropped), rows, resume_key, dropped)
 
 
 def pages_within(

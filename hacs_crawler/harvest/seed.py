@@ -23,7 +23,7 @@ from hacs_crawler.harvest.index import IndexReader
 from hacs_crawler.harvest.journal import MOST_TRIES, Journal, Missed
 from hacs_crawler.harvest.memento import BlockedError
 from hacs_crawler.harvest.page import HarvestOptions, PageHarvest, source_of
-from hacs_crawler.harvest.query import Answer, Span
+from hacs_crawler.harvest.query import IndexAnswer, Span
 from hacs_crawler.harvest.site import Site
 from hacs_crawler.items import SeedHistory
 from hacs_crawler.links import fingerprint
@@ -68,7 +68,7 @@ class _Seed:
         self.reasons.update(harvest.reasons)
         self.journal.has_visits |= harvest.counts["visits"] > 0
 
-    def whole_pages(self, answer: Answer, left: Sequence[Span]) -> _Pages:
+    def whole_pages(self, answer: IndexAnswer, left: Sequence[Span]) -> _Pages:
         """Return the pages whose captures are all there; hold the rest."""
         self.is_split = self.is_split or len(left) > bool(answer.resume_key)
         for key, captures in answer.pages:
@@ -182,7 +182,9 @@ class Harvester:
             )
         await self._write(seed)
 
-    async def _take(self, seed: _Seed, answer: Answer, todo: list[Span], left: list[Span]) -> None:
+    async def _take(
+        self, seed: _Seed, answer: IndexAnswer, todo: list[Span], left: list[Span]
+    ) -> None:
         """Record what an answer tells, and then note from where to go on after a break."""
         held_before = set(seed.held)
         is_thinned = self._options.max_captures is not None
@@ -265,7 +267,7 @@ class Harvester:
         """Return where a capture is, "" where all of the archive's are in one place."""
         return urlsplit(capture.place).netloc if self._client.address.names_mementos else ""
 
-    def _note_answer(self, seed: _Seed, answer: Answer) -> None:
+    def _note_answer(self, seed: _Seed, answer: IndexAnswer) -> None:
         self._unanswered, self._has_answered = 0, True
         captures = sum(len(found) for _, found in answer.pages)
         seed.counts["captures"] += captures
@@ -337,7 +339,7 @@ class Harvester:
         )
 
 
-def _kinds(answer: Answer) -> dict[str, int]:
+def _kinds(answer: IndexAnswer) -> dict[str, int]:
     return {f"dropped/{kind}": number for kind, number in answer.dropped.items()}
 
 

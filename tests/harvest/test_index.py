@@ -21,7 +21,7 @@ from hacs_crawler.harvest.index import (
     TRIES,
     IndexReader,
 )
-from hacs_crawler.harvest.query import Answer, Span
+from hacs_crawler.harvest.query import IndexAnswer, Span
 from hacs_crawler.harvest.site import Site
 
 URL = "http://foo.edu/"
@@ -40,7 +40,7 @@ class Server:
     asked: list[Asked] = field(default_factory=list)
     is_keyless: bool | None = None
 
-    async def captures(self, site: Site, span: Span, limit: int) -> Answer:
+    async def captures(self, site: Site, span: Span, limit: int) -> IndexAnswer:
         self.asked.append((span, limit))
         if self.refuses(span, limit):
             raise UnansweredError("too much", is_narrowable=True)
@@ -49,7 +49,7 @@ class Server:
         found = times[: min(limit, self.most)]
         key = str(found[-1]) if self.has_keys and len(found) == limit else ""
         rows = [Capture("edu,foo)/", URL, at, 200, "text/html", "A") for at in found]
-        return Answer([("edu,foo)/", rows)], len(rows), key, Cleaning())
+        return IndexAnswer([("edu,foo)/", rows)], len(rows), key, Cleaning())
 
 
 def read_all(server: Server, todo: list[Span] | None = None, **facts: bool) -> list[int]:
@@ -143,7 +143,7 @@ def test_a_query_is_given_up_when_it_cannot_be_made_smaller() -> None:
 
 def test_what_cannot_be_helped_by_asking_for_less_is_given_up_at_once() -> None:
     class Odd(Server):
-        async def captures(self, *asked: Any) -> Answer:
+        async def captures(self, *asked: Any) -> IndexAnswer:
             self.asked.append(asked[1:])
             raise UnansweredError("no index", is_narrowable=False)
 
@@ -158,9 +158,9 @@ def test_a_key_that_comes_again_is_the_end(keys: list[str]) -> None:
     left = iter([*keys, *keys])
 
     class Round(Server):
-        async def captures(self, site: Site, span: Span, limit: int) -> Answer:
+        async def captures(self, site: Site, span: Span, limit: int) -> IndexAnswer:
             self.asked.append((span, limit))
-            return Answer([], 0, next(left), Cleaning())
+            return IndexAnswer([], 0, next(left), Cleaning())
 
     server = Round([])
     read_all(server)
