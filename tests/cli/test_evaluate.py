@@ -170,7 +170,10 @@ def test_a_truth_of_one_class_leaves_no_number_undefined_without_a_word(
         (("--pages", "none.csv", *FILES[2:]), "none.csv: cannot read"),
         (("-s", "HACS_STATE=mysql://x"), "HACS_STATE"),
         (("-s", "HACS_STATE=sqlite:///empty.db"), "there is no state at"),
-        ((*FILES, "--json", "pages.csv/all.json"), "pages.csv/all.json: cannot write"),
+        (
+            (*FILES, "--json", "pages.csv/all.json"),
+            "--json 'pages.csv/all.json': allowed is a file",
+        ),
     ],
 )
 def test_what_is_wrong_is_said_in_one_line(
