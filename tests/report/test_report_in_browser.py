@@ -10,7 +10,7 @@ import pytest
 
 from browser import Tab, needs_chromium
 from hacs_crawler.links.keys import page_id_of
-from hacs_crawler.state import Source, hear, write_sources
+from hacs_crawler.state import SignalSource, hear, write_sources
 from hacs_crawler.state.database import State
 from hacs_crawler.state.page import News, Visit
 from hacs_crawler.utils.times import DAY
@@ -372,7 +372,7 @@ def test_how_far_signals_are_trusted_is_a_table(opened: Callable[..., Tab], tmp_
         state.record([Visit(url, at, links=frozenset(range(day // 10 + 1)))])
         ids, times = np.array([page_id_of(url)]), np.array([at + DAY])
         hear(state, "sitemap", "http://a.example", at + 2 * DAY, ids, times)
-    write_sources(state.store, "sitemap", [Source("http://a.example", read=NOW)])
+    write_sources(state.store, "sitemap", [SignalSource("http://a.example", read=NOW)])
     tab = opened(write_report(tmp_path / "report.html", state, config_of()))
     cells = tab.run(
         "[...document.querySelectorAll('[data-table=signals] td')].map(one => one.innerText)"
