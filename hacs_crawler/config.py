@@ -88,9 +88,9 @@ class Config(StateSettings, ClusterSettings, ArchiveSettings):
         Setting(
             "HACS_PAGES",
             """
-            Which requests are for pages under care: `"start"` (start requests), `"all"`, or
-            regular expressions, of which one has to be found in the URL. `meta["hacs"]` of a
-            request goes first. See [every-page.md](every-page.md).
+            [Which requests are for pages](every-page.md): `"start"` (start requests), `"all"`, or
+            regular expressions, one of which is found in the URL. `meta["hacs"]` of a request goes
+            first.
             """,
             _pages,
         ),
@@ -112,9 +112,8 @@ class Config(StateSettings, ClusterSettings, ArchiveSettings):
         Setting(
             "HACS_ROUND_MINUTES",
             """
-            In a crawl that goes on (`scrapy crawl scholar -a forever=1`), the next round begins
-            this many minutes after the last one began, or as soon as that is over. See
-            [recipes.md](recipes.md#a-crawl-that-goes-on).
+            In a [crawl that goes on](recipes.md#a-crawl-that-goes-on), the next round begins this
+            many minutes after the last one began, or as soon as that is over.
             """,
         ),
     ] = 60.0
@@ -123,11 +122,9 @@ class Config(StateSettings, ClusterSettings, ArchiveSettings):
         Setting(
             "HACS_INNER_SCHEDULER",
             """
-            Path of the scheduler that HACS wraps: what you would otherwise put into `SCHEDULER`.
-            It gets all requests that callbacks yield, and still sees to duplicates, JOBDIR and
-            priorities. Start requests pass its filter (the attribute `df`) when they come, and
-            wait in HACS; those that are not sent when the crawl is stopped are given to it if it
-            keeps requests. See [recipes.md](recipes.md#another-scheduler-inside).
+            Path of the [scheduler that HACS wraps](recipes.md#another-scheduler-inside): what you
+            would otherwise put into `SCHEDULER`. It still sees to duplicates, JOBDIR and the
+            priorities of what callbacks yield.
             """,
         ),
     ] = "scrapy.core.scheduler.Scheduler"
@@ -136,12 +133,9 @@ class Config(StateSettings, ClusterSettings, ArchiveSettings):
         Setting(
             "HACS_RENDER",
             """
-            Which pages a browser renders: none; those that show links only so, which HACS [finds
-            out](javascript.md); or all under its care. Needs the extra `playwright`; where there
-            is no browser, a line of the log says so. A page that takes longer than
-            `PLAYWRIGHT_DEFAULT_NAVIGATION_TIMEOUT`, or else 30 s, costs its visit: the errback
-            gets a `RenderingError`. This repository's own project has `auto` where the extra is
-            installed.
+            Which pages a [browser renders](javascript.md): none; those that show links only so,
+            which HACS finds out; or all. Needs the extra `playwright`. A page that takes longer
+            than `PLAYWRIGHT_DEFAULT_NAVIGATION_TIMEOUT`, or else 30 s, costs its visit.
             """,
         ),
     ] = "never"
@@ -150,15 +144,10 @@ class Config(StateSettings, ClusterSettings, ArchiveSettings):
         Setting(
             "HACS_CONDITIONAL_REQUESTS",
             """
-            Send `If-None-Match` and `If-Modified-Since` to known pages, with what the page's last
-            full answer carried. A 304 counts as a visit without update and saves the body; but a
-            callback then gets no page and can follow no links: see
-            [recipes.md](recipes.md#conditional-requests).
-
-            With `"auto"` a host that was wrong once is not sent conditions again. The first 304 of
-            a host in a run, three in all, is followed by a request without conditions, as far as
-            [control visits](#hacs_controls) are left; if that shows new links, the host's 304s are
-            not trusted from then on.
+            Send `If-None-Match` and `If-Modified-Since` to known pages. A 304 is a visit without
+            update, and no callback gets a page: see [recipes.md](recipes.md#conditional-requests).
+            With `"auto"` some 304s are checked, and a host that was wrong once is not sent
+            conditions again.
             """,
         ),
     ] = False
@@ -167,10 +156,9 @@ class Config(StateSettings, ClusterSettings, ArchiveSettings):
         Setting(
             "HACS_SIGNALS",
             """
-            At most this many requests a run for [signals that pages changed](signals.md): sitemaps
-            and feeds of the hosts whose pages are ranked. They do not count in
-            [HACS_BUDGET](#hacs_budget), and are sent before seeds are ranked. This repository's
-            own project has 200. Signals that the state holds already count whatever this says.
+            At most this many requests a run, beside [HACS_BUDGET](#hacs_budget), for [signals that
+            pages changed](signals.md): sitemaps and feeds of the hosts whose pages are ranked.
+            Signals that the state holds count whatever this says.
             """,
         ),
     ] = None
@@ -179,11 +167,9 @@ class Config(StateSettings, ClusterSettings, ArchiveSettings):
         Setting(
             "HACS_RETRY_AFTER",
             """
-            Leave a host alone for as long as its `Retry-After` says when it answers 429 or 503,
-            and for 60 s after a 429 without one. Its requests wait in the scheduler meanwhile, and
-            what waited in the downloader is taken back. Where a host asks for more than 120 s its
-            requests are given up: their errbacks get `IgnoreRequest`. Scrapy itself retries at
-            once, up to `RETRY_TIMES`. This repository's own project has it on.
+            Leave a host alone for as long as its `Retry-After` says when it answers 429 or 503, and
+            for 60 s after a 429 without one; its requests wait. Where it asks for more than 120 s
+            they are given up: their errbacks get `IgnoreRequest`.
             """,
         ),
     ] = False
@@ -193,9 +179,8 @@ class Config(StateSettings, ClusterSettings, ArchiveSettings):
             "HACS_CLOCK",
             """
             Dotted path of a function without arguments that returns the present time in seconds
-            since 1970 UTC. All recording and ranking uses this clock; timeouts and pauses do not.
-            It is for demonstrations and tests, in which months have to pass in a minute. Give such
-            a clock a state of its own.
+            since 1970 UTC, for demonstrations and tests. Recording and ranking use it; timeouts and
+            pauses do not. Give such a clock a state of its own.
             """,
             _clock,
             default="time.time",
@@ -206,10 +191,9 @@ class Config(StateSettings, ClusterSettings, ArchiveSettings):
         Setting(
             "HACS_METRICS",
             """
-            Serve the crawl's stats for [Prometheus](https://prometheus.io) at
-            `http://HOST:PORT/metrics` while it runs. Allowed: `HOST:PORT`, or `PORT` alone for
-            this machine only (127.0.0.1); nothing for not at all. Needs `pip install
-            'hacs-crawler[metrics]'`. See [recipes.md](recipes.md#prometheus).
+            Serve the crawl's stats for [Prometheus](recipes.md#prometheus) at
+            `http://HOST:PORT/metrics` while it runs: `HOST:PORT`, `PORT` alone for this machine
+            only, or nothing. Needs `pip install 'hacs-crawler[metrics]'`.
             """,
             _address,
         ),

@@ -193,40 +193,10 @@ class ArchiveSettings:
         Setting(
             SETTING,
             """
-            The archives that the spider [`wayback`](archives.md) asks. Allowed: one archive, or an
-            object of archives by [name](archives.md#several-archives), on the command line as
-            JSON. An archive is a URL or an object.
-
-            A URL is that of a pywb collection (`http://localhost:8080/coll`, whose index is at
-            `/cdx` below it), of a CDX server (`…/cdx`, or `…/cdx/search/cdx` with its mementos
-            below `/web`), or of the Wayback Machine. On this machine (localhost, 127.0.0.1, ::1)
-            it is asked without a pace.
-
-            Of an object one key says how the archive is asked, and where:
-
-            - `cdx_url`, and `memento_url` for the replay of its captures: `/{timestamp}id_/{url}`
-              is added, or filled in where the URL has `{timestamp}` and `{url}`
-            - `timemap_url`: this URL followed by the page's gives a Memento TimeMap, in link
-              format, or JSON or CDXJ of MemGator
-            - `timegate_url`: this URL followed by the page's names the TimeMap in its `Link`
-              header
-            - `collinfo_url`, Common Crawl's list of crawls, and `warc_url`, where the WARC files
-              are that its indexes name
-
-            An object without such a key is the Wayback Machine. The other keys:
-
-            - `cdx_per_minute` (24), `mementos_per_minute` (60; of the Wayback Machine 480): at
-              most this many requests a minute to a host for its index, and for mementos, 0 for no
-              limit
-            - `archive_pause_seconds` (60): how long a host is left alone after a 429 or a refused
-              connection; doubled each time in a row, and never shorter than a `Retry-After` asks
-            - `robotstxt_obey` (`true`): `false` for an archive whose operator means its address
-              for programs though its robots.txt forbids it; the hosts that a TimeMap names are not
-              meant
-
-            The Wayback Machine tolerates 30 and 600 requests a minute, and blocks for an hour who
-            does not pause. An archive is known by its index's address: under another one, its
-            whole history is asked for again.
+            The archives that the spider [`wayback`](archives.md) asks: one URL (of the Wayback
+            Machine, a pywb collection or a CDX server), one object, or an object of such archives
+            by name, on the command line as JSON. [archives.md](archives.md#how-an-archive-is-named)
+            has all keys.
             """,
             archives_of,
             default=WAYBACK_MACHINE,

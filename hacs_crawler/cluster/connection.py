@@ -51,15 +51,9 @@ class ClusterSettings:
         Setting(
             "HACS_PLANNER",
             """
-            The Dask cluster that makes the plan of `-a seeds=state`: `dask://HOST:PORT` of its
-            scheduler, `dask://local` for a process for each core of this machine, or nothing for
-            the crawl's own process. The plan is the same; see
-            [scale.md](scale.md#on-a-dask-cluster) for what its workers need, and when it is worth
-            having. Needs `pip install 'hacs-crawler[dask]'`.
-
-            Where the scheduler is not reached, or is lost meanwhile, a warning says so, and the
-            crawl's own process makes the plan; so it does where the policy compares pages with
-            each other, as one's own may.
+            The [Dask cluster](scale.md#on-a-dask-cluster) that makes the plan of `-a seeds=state`:
+            `dask://HOST:PORT`, `dask://local`, or nothing for the crawl's own process, which also
+            makes it where the cluster cannot. Needs `pip install 'hacs-crawler[dask]'`.
             """,
             _planner,
         ),

@@ -69,14 +69,9 @@ class LinkRules:
         Setting(
             "HACS_LINKS",
             """
-            Which links of a page count: all, or those to the page's own registrable domain by the
-            Public Suffix List that `tldextract` ships, its private part included (each
-            `….github.io` is a site of its own). Only http and https links of `a` and `area`
-            elements count in any case, in a [canonical
-            form](how-it-works.md#what-counts-as-a-link).
-
-            This and the next two may be changed at any time: each page's next visit is then a
-            [baseline](how-it-works.md#what-counts-as-a-visit).
+            Which links of a page [count](how-it-works.md#what-counts-as-a-link): all, or those to
+            the page's own registrable domain. After a change of this or the next two each page's
+            next visit is a [baseline](how-it-works.md#what-counts-as-a-visit).
             """,
         ),
     ] = "all"
@@ -85,7 +80,7 @@ class LinkRules:
         Setting(
             "HACS_LINKS_ALLOW",
             """
-            Regular expressions; where there are any, a link counts only if one of them is found in
+            Regular expressions: where there are any, a link counts only if one of them is found in
             its canonical form. On the command line they are separated by commas.
             """,
             patterns,
@@ -97,8 +92,8 @@ class LinkRules:
         Setting(
             "HACS_LINKS_DENY",
             """
-            Regular expressions; a link in whose canonical form one of them is found does not
-            count. Use it for links that differ at each visit, such as advertisements or calendars.
+            Regular expressions: a link does not count if one of them is found in its canonical
+            form. Use it for links that differ at each visit, such as advertisements or calendars.
             """,
             patterns,
             default=[],

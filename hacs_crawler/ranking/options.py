@@ -110,16 +110,10 @@ class PolicySettings:
         Setting(
             "HACS_POLICY",
             """
-            The function that scores pages; the highest score is visited first, ties in the order
-            in which the seeds came. Allowed: `hacs`, `last-obs`, `random`, `brute-force`,
-            `freshness`, `staleness`, `unseen-links`, `interest`, `per-cost`,
-            `hacs-without-signals`, the dotted path of your own function, or (in Python settings)
-            the function itself; see [recipes.md](recipes.md#a-policy-of-your-own). What each
-            computes, and which objective it serves, is in [policies.md](policies.md). `last-obs`,
-            `random` and `brute-force` serve as baselines.
-
-            Whatever the policy, pages that are [gone](how-it-works.md#what-counts-as-a-visit) and
-            still waiting are left out.
+            What scores pages, the highest first: `hacs`, `last-obs`, `random`, `brute-force`,
+            `freshness`, `staleness`, `unseen-links`, `interest`, `per-cost`, `hacs-without-signals`
+            (see [policies.md](policies.md)), or a [function](recipes.md#a-policy-of-your-own) of
+            your own by its dotted path. Ties keep the order in which the seeds came.
             """,
             policy_named,
             default="hacs",
@@ -131,16 +125,11 @@ class PolicySettings:
         Setting(
             "HACS_EXPERIMENT",
             """
-            Policies to be compared in live crawls, each with its share of the sites and of
-            [HACS_BUDGET](#hacs_budget): `{"hacs": 0.5, "last-obs": 0.5}`. Allowed: nothing, or at
-            least two policies (as in [HACS_POLICY](#hacs_policy), which then has no effect) with
-            shares above 0 that add up to 1; on the command line as JSON. A budget must give each
-            arm at least one visit.
-
-            All pages of a site belong to one arm, on every worker and in every run. Each arm ranks
-            its own pages, and no arm spends what another leaves of its budget. The optional key
-            `salt`, any text, assigns the sites again. Changed shares move only as many sites as
-            they must; other arms or another salt are another experiment.
+            Policies to be [compared in live crawls](experiments.md), each with its share of the
+            sites and of [HACS_BUDGET](#hacs_budget): `{"hacs": 0.5, "last-obs": 0.5}`, on the
+            command line as JSON. There are at least two, their shares add up to 1, and
+            [HACS_POLICY](#hacs_policy) has no effect then. The optional key `salt`, any text,
+            assigns the sites again.
             """,
             experiment_of,
         ),
@@ -165,9 +154,9 @@ class RankingOptions:
         Setting(
             "HACS_ELAPSED_FROM",
             """
-            Where e starts: at the last visit, or at the last visit that found an update (the first
-            visit where none did), which is the paper's offline rule. In a crawl that is repeated,
-            `update` keeps stale pages on top: see [estimation.md](estimation.md#what-e-is).
+            [Where e starts](estimation.md#what-e-is): at the last visit, or at the last visit that
+            found an update, which is the paper's offline rule and keeps stale pages on top where a
+            crawl is repeated.
             """,
         ),
     ] = "visit"
@@ -176,11 +165,8 @@ class RankingOptions:
         Setting(
             "HACS_SIBLINGS",
             """
-            Let what was seen of a site's other pages count for a page: a sibling that had gained
-            links makes it more likely that the page has, one that had not makes it less likely.
-            How much is learned for each [site](estimation.md#siblings). It has no effect with
-            [HACS_ELAPSED_FROM](#hacs_elapsed_from) = `"update"`. Siblings are looked for among the
-            seeds that are ranked at once.
+            Let what was seen of a [site's other pages](estimation.md#siblings) count for a page. It
+            has no effect with [HACS_ELAPSED_FROM](#hacs_elapsed_from) = `"update"`.
             """,
         ),
     ] = True
@@ -189,10 +175,9 @@ class RankingOptions:
         Setting(
             "HACS_CALIBRATION",
             """
-            Apply to p the [correction](calibration.md) that `hacs calibrate` fitted to this
-            state's own outcomes, where there is one for the present settings. It does not change
-            the order of p, but what [HACS_THRESHOLD](#hacs_threshold) leaves out, and where a page
-            with failed attempts stands. A page never visited keeps p = 1.
+            Apply to p the [correction](calibration.md) that `hacs calibrate` fitted to this state's
+            own outcomes, if there is one. It changes what [HACS_THRESHOLD](#hacs_threshold) leaves
+            out, and not the order of p.
             """,
         ),
     ] = True
@@ -201,10 +186,9 @@ class RankingOptions:
         Setting(
             "HACS_THRESHOLD",
             """
-            Pages under care with p below this (the paper's θ) are left out and counted in
-            `hacs/dropped/threshold`. It looks at p, whatever the policy (except `brute-force`),
-            and not at the score: failures do not count. A page never visited has p = 1 and always
-            passes.
+            Pages with p below this (the paper's θ) are left out and counted in
+            `hacs/dropped/threshold`, whatever the policy (except `brute-force`). A page never
+            visited has p = 1 and always passes.
             """,
         ),
     ] = 0.0
@@ -213,15 +197,10 @@ class RankingOptions:
         Setting(
             "HACS_BUDGET",
             """
-            At most this many pages under care a run: start requests, and what else
-            [HACS_PAGES](#hacs_pages) and `meta["hacs"] = True` say; nothing for no limit. Other
-            requests are not counted. All seeds are read before the first is sent, unless `start()`
-            pauses and there is nothing else to send: then the best of those read so far are sent.
-            Memory grows with the budget and not with the number of seeds. See
-            [every-page.md](every-page.md#what-is-left-out).
-
-            Each process has a budget of its own. A job that is resumed with `JOBDIR` gets a new
-            one.
+            Visit at most this many pages a run, the best of all; see
+            [every-page.md](every-page.md#what-is-left-out) and [budgets.md](budgets.md). Requests
+            for what is no page ([HACS_PAGES](#hacs_pages)) are not counted. Each process has a
+            budget of its own, and a job that is resumed with `JOBDIR` gets a new one.
             """,
         ),
     ] = None
@@ -234,8 +213,7 @@ class RankingOptions:
             At most this share of [HACS_BUDGET](#hacs_budget) goes to [control
             visits](updates.md#control-visits): pages asked a second time at once, to tell links
             that time brought from links that the request brought. What a run does not use is kept
-            for the next runs, up to the share of fifty runs. There are none without a budget, with
-            an estimator other than `bayes`, or for arms and policies that do not use λ.
+            for later runs.
             """,
             default=0.02,
         ),
@@ -246,9 +224,8 @@ class RankingOptions:
             "HACS_DISCOVER",
             """
             The share of [HACS_BUDGET](#hacs_budget) for pages never seen, one page at least, where
-            other pages than start requests are under care ([HACS_PAGES](#hacs_pages),
-            [HACS_REVISIT](#hacs_revisit)). Where only start requests are, those never seen come
-            first.
+            other requests than start requests are [for pages](every-page.md). Where only start
+            requests are, those never seen come first.
             """,
             default=0.2,
             kind=Share,
@@ -259,9 +236,8 @@ class RankingOptions:
         Setting(
             "HACS_RANDOM_SEED",
             """
-            A whole number makes the order of the policy `random` the same in each run, whatever
-            order the seeds come in; with nothing it is another one each run. A policy of your own
-            gets it as `candidates.seed`.
+            A whole number makes the order of the policy `random` the same in each run; with nothing
+            it is another one each run. A policy of your own gets it as `candidates.seed`.
             """,
         ),
     ] = None
@@ -272,18 +248,10 @@ class RankingOptions:
             """
             The [instant tier](interest.md#the-tier-in-the-crawl): hubs whose links are worth a
             visit soon or not at all. Allowed: nothing; the name of a list, as [`hacs interest
-            seeds`](interest.md#sites-folders-seeds) writes it; or an object, on the command line
-            as JSON: `{"list": "instant.txt", "minutes": 5}`. A relative name is
-            looked for in the project's folder. Any seed file is a list; a hub without a curve in it
-            keeps half of the interest in a link for a day. The keys, and their defaults:
-
-            - `list`: the file; a crawl with rounds reads it again for each round of the tier
-            - `minutes` (5): with `-a forever=1`, how far apart rounds of the tier begin
-            - `update_value` (1): as how many links of a hub, while they are new, an update of any
-              other page counts
-
-            Rounds of the tier are those of the spider `scholar` with `-a forever=1`. In any other
-            crawl the setting matters to the policy [`interest`](policies.md#interest) only.
+            seeds`](interest.md#sites-folders-seeds) writes it, in the project's folder; or an
+            object such as `{"list": "instant.txt", "minutes": 5, "update_value": 1}`. Every
+            `minutes` a round of the tier begins (`scrapy crawl scholar -a forever=1`), and an
+            update of any other page counts as much as `update_value` new links of a hub.
             """,
             instant_options,
         ),

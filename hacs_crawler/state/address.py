@@ -54,11 +54,10 @@ class StateSettings:
         Setting(
             "HACS_STATE",
             """
-            Where the [state](state.md) is kept. Allowed: `sqlite:///PATH` (relative to the folder
-            of `scrapy.cfg`, or else to the working folder), `sqlite:////PATH` (from the root),
-            `redis://…`, `rediss://…`, `unix://…`, `redis+cluster://…`, `rediss+cluster://…`.
-            Choose Redis, with the extra `hacs-crawler[redis]`, where crawlers on several machines
-            share what they know.
+            Where the [state](state.md) is kept: `sqlite:///PATH` (from the folder of `scrapy.cfg`,
+            else the working folder), `sqlite:////PATH` (from the root), or, with the extra
+            `hacs-crawler[redis]`, `redis://…`, `rediss://…`, `unix://…`, `redis+cluster://…`,
+            `rediss+cluster://…`, which crawlers on several machines can share.
             """,
             _state_url,
         ),

@@ -41,15 +41,9 @@ class Estimation:
         Setting(
             "HACS_ESTIMATOR",
             """
-            How λ is estimated from a page's visits; the formulas are in
-            [estimation.md](estimation.md). With `mle`, `mle-interpolated`, `cho` and `naive` a
-            page on which no update was ever found has λ = 0, hence p = 0. The last three are
-            [localized](estimation.md#localized-rates); a page with fewer than four updates gets
-            its λ by `bayes`.
-
-            λ is computed when a visit is recorded. The next crawl, or [`hacs
-            estimate`](commands.md#hacs-estimate), brings all pages up to date after a change of
-            this, the next or [HACS_UPDATES](#hacs_updates).
+            How λ is [estimated](estimation.md) from a page's visits. After a change of this, the
+            next or [HACS_UPDATES](#hacs_updates), the next crawl or [`hacs
+            estimate`](commands.md#hacs-estimate) brings all pages up to date.
             """,
             kind=Literal[tuple(ESTIMATORS)],
         ),
@@ -60,9 +54,9 @@ class Estimation:
         Setting(
             "HACS_FADE_DAYS",
             """
-            The scale H, in days, of the weight exp(-age/H) that each gap between visits has in
-            `bayes`; age is counted back from the page's last visit. `inf` lets everything count
-            alike. Smaller follows pages whose habits change; larger uses more of a thin history.
+            The scale H, in days, of the weight exp(-age/H) that a gap between visits has in
+            `bayes`: smaller follows pages whose habits change, larger uses more of a thin history,
+            and `inf` lets everything count alike.
             """,
         ),
     ] = 365.0
@@ -73,11 +67,9 @@ class Estimation:
         Setting(
             "HACS_UPDATES",
             """
-            What counts as an update, for λ and thus for p: links that the page had never shown, as
-            in the paper; or such links of which at least one had been on no other page of the
-            [site](updates.md#links-new-to-the-site), so that a link that comes up on several pages
-            at once, in a menu or a box of news, is one event. Items, stats, the report and
-            experiments count both.
+            What counts as an update: links that the page had never shown, as in the paper; or such
+            links of which at least one had been on [no other page of the
+            site](updates.md#links-new-to-the-site).
             """,
         ),
     ] = "page"
