@@ -200,6 +200,10 @@ def decoded(decoder: msgspec.json.Decoder[T], line: bytes) -> T:
         return decoder.decode(line)
     except RecursionError as error:
         raise ValueError("JSON nested too deeply") from error
+    except msgspec.ValidationError as error:
+        if str(error).endswith(("$.hacs`", "$.hacs_outcome`")):
+            raise ValueError(f"a layout that this version cannot read: {error}") from error
+        raise
 
 
 def read_export(lines: Iterable[bytes], name: str) -> Iterator[Page]:

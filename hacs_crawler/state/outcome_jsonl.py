@@ -56,7 +56,7 @@ _Probability = Annotated[float, Meta(ge=0, le=1)]
 class _OutcomeLine(Struct):
     hacs_outcome: Annotated[int, Meta(ge=LAYOUT, le=LAYOUT)]
     url: str | None
-    page: str
+    page: Annotated[str, Meta(pattern="^[0-9a-f]{16}$")]
     site: Unsigned32
     at: datetime
     run: datetime

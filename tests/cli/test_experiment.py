@@ -208,14 +208,18 @@ def test_an_import_adds_what_the_state_does_not_have(
 @pytest.mark.parametrize(
     ("key", "value", "problem"),
     [
-        ("hacs_outcome", 2, "is layout 2"),
-        ("p", 1.5, "'p' is no probability"),
-        ("at", "yesterday", "'at' is no ISO 8601 time"),
-        ("page", "xyz", "16 hexadecimal digits"),
-        ("seen", 1, "'seen' is neither true nor false"),
-        ("site", -1, "'site' is no whole number"),
-        ("days_since_visit", "long", "'days_since_visit' is no number"),
-        ("arm", None, "'arm' is no text"),
+        ("hacs_outcome", 2, "a layout that this version cannot read"),
+        ("p", 1.5, "Expected `float` <= 1.0 - at `$.p`"),
+        ("at", "yesterday", "Invalid RFC3339 encoded datetime - at `$.at`"),
+        ("page", "xyz", "Expected `str` matching regex '^[0-9a-f]{16}$' - at `$.page`"),
+        ("seen", 1, "Expected `bool`, got `int` - at `$.seen`"),
+        ("site", -1, "Expected `int` >= 0 - at `$.site`"),
+        (
+            "days_since_visit",
+            "long",
+            "Expected `float | null`, got `str` - at `$.days_since_visit`",
+        ),
+        ("arm", None, "Expected `str`, got `null` - at `$.arm`"),
     ],
 )
 def test_a_damaged_line_is_named_and_those_before_it_are_kept(

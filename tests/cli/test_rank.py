@@ -16,7 +16,7 @@ from hacs_crawler.state.address import open_store
 from hacs_crawler.state.codec import ROW
 from hacs_crawler.state.database import State
 from hacs_crawler.state.estimation import Estimation
-from hacs_crawler.state.page import News, Page, Visit
+from hacs_crawler.state.page import News, Visit
 from hacs_crawler.state.store import Change
 from hacs_crawler.utils.times import DAY
 
@@ -202,15 +202,3 @@ def test_a_page_that_was_never_seen_and_not_found_is_behind_those_that_answer(
     (missed,) = (one for one in found if one["url"] == URLS[3])
     assert (missed["visits"], missed["failures"], missed["p"]) == (0, 1, 1.0)
     assert found[0]["url"] == URLS[1], "p halved by the 404 is below that of a page that is updated"
-
-
-def test_pages_that_cannot_be_visited_take_no_rank(folder: Path) -> None:
-    store = open_store(state(folder), "hacs", folder)
-    State(store, Estimation()).restore([Page(f"ftp://h{number}.edu/") for number in range(9)])
-    store.close()
-    shown = hacs(folder, "rank").stdout
-    assert "ftp:" not in shown
-    assert "1st of 4 pages" in hacs(folder, "show", URLS[1]).stdout
-    written = folder / "report.html"
-    assert hacs(folder, "report", "-o", str(written)).exit_code == 0
-    assert "ftp:" not in written.read_text()
