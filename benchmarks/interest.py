@@ -21,7 +21,7 @@ from scipy.optimize import OptimizeWarning, curve_fit
 from scipy.stats import lognorm, rankdata
 
 from hacs_crawler.evaluation.instant_web import make_web
-from hacs_crawler.interest import read_views
+from hacs_crawler.interest.views import read_views
 from hacs_crawler.model import (
     concentration_of,
     fit_anchored,

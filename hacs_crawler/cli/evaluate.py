@@ -280,7 +280,7 @@ def _instant(dask: str | None) -> Records:
     with workers_of(dask) as workers, Progress("evaluate") as progress:
         found = evaluate_instant(
             np.random.default_rng(0),
-            lambda done, total: progress.update(f"{done} pages", done, total),
+            lambda done, total: progress.update("webs of pages", done, total),
             workers,
         )
     return Records(

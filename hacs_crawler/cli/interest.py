@@ -14,19 +14,13 @@ from hacs_crawler.cli.common import ending_in_a_line, say, writing_to_stdout
 from hacs_crawler.cli.files import STDOUT, check_target, write_file
 from hacs_crawler.cli.tables import Records, shows_rows
 from hacs_crawler.exceptions import HacsError
-from hacs_crawler.interest import (
-    FORMATS,
+from hacs_crawler.interest.hubs import KINDS, hub_lines
+from hacs_crawler.interest.judging import MODELS, Judged, judge
+from hacs_crawler.interest.logs import FORMATS, LogReader, check_site
+from hacs_crawler.interest.views import (
     HOURS,
-    KINDS,
-    MODELS,
-    Judged,
-    LogReader,
-    Views,
     ViewsError,
-    check_site,
     day_text,
-    hub_lines,
-    judge,
     read_views,
     views_csv,
     window_of,
@@ -148,7 +142,7 @@ def seeds(
 
 def _judged(path: str, days: int, least: float, model: str) -> Judged:
     with Progress(path) as progress:
-        views: Views = read_views(path, lambda rows: progress.update(f"{rows} rows"))
+        views = read_views(path, lambda rows: progress.update(f"{rows} rows"))
     window = window_of(views, days, least)
     if window.days < LEAST_DAYS:
         logger.warning(
@@ -158,11 +152,9 @@ def _judged(path: str, days: int, least: float, model: str) -> Judged:
             LEAST_DAYS,
         )
     with Progress("fit") as progress:
-
-        def on_pages(done: int, total: int) -> None:
-            progress.update(f"{done} pages", done, total)
-
-        return judge(window, model, on_pages)
+        return judge(
+            window, model, lambda done, total: progress.update(f"{done} pages", done, total)
+        )
 
 
 def _summary(judged: Judged) -> list[str]:

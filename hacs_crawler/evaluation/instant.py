@@ -17,7 +17,7 @@ from hacs_crawler.model import (
     temporal_by_curve,
     temporal_by_days,
 )
-from hacs_crawler.utils.arrays import BoolArray, FloatArray, IndexArray
+from hacs_crawler.utils.arrays import BoolArray, IndexArray
 from hacs_crawler.utils.terminal import column_table
 
 WEBS: Final = 4
@@ -45,32 +45,31 @@ TABLES: Final = {
 }
 _KNOWN_BY_NAME: Final = 0.9
 _MISTAKEN: Final = 0.01
-_BLOCK: Final = 8192
-Judged = tuple[BoolArray, BoolArray, BoolArray]
-"""Which pages are temporal by their days, by the paper's fit, and by the anchored curve."""
+Found = tuple[float, float, float]
+"""Precision, recall, and how many pages are chosen."""
 Row = dict[str, Any]
 """table (of `TABLES`), name (of `TITLES`), precision, recall, f, and how many pages are chosen."""
 
 
 def evaluate_instant(
     random: np.random.Generator,
-    on_pages: Callable[[int, int], None] = lambda _done, _total: None,
+    on_web: Callable[[int, int], None] = lambda _done, _total: None,
     workers: Workers = HERE,
 ) -> list[Row]:
     """Judge the pages of synthetic webs, list sites and folders, and compare with the truth.
 
     Precision is the share of the listed places' pages that are temporal, recall the share of all
     temporal pages that lie there; both are means over `WEBS` webs, and f is of the means. `pages` has
-    the same of single pages, by rule. Workers judge some pages at a time.
+    the same of single pages, by rule. Each web is a task of a worker.
     """
-    webs = []
-    for number in range(WEBS):
-
-        def on_more(pages: int, done: int = number * PAGES) -> None:
-            on_pages(done + pages, WEBS * PAGES)
-
+    made = []
+    for _ in range(WEBS):
         web = make_web(SITES, PAGES, random)
-        webs.append(_evaluated(web, random, _judged(web.views, on_more, workers)))
+        made.append((web, _manual(web, random)))
+    webs = []
+    for found in in_order(workers.mapped(_evaluated, made)):
+        webs.append(found)
+        on_web(len(webs), WEBS)
     means = {key: np.mean([found[key] for found in webs], axis=0).tolist() for key in webs[0]}
     published = {("published", name): [*numbers, None] for name, numbers in PAPER.items()}
     return [
@@ -86,15 +85,16 @@ def evaluate_instant(
     ]
 
 
-def _evaluated(
-    web: InstantWeb, random: np.random.Generator, judged: Judged
-) -> dict[tuple[str, str], tuple[float, float, float]]:
-    """Return precision, recall and the number of pages, by table and name."""
-    ours, paper, anchored = judged
+def _evaluated(made: tuple[InstantWeb, IndexArray]) -> dict[tuple[str, str], Found]:
+    """Return what is found of a web, and by its manual list, by table and name."""
+    web, manual = made
+    ours = temporal_by_days(web.views)
+    paper = temporal_by_curve(fit_paper(web.views))
+    anchored = temporal_by_curve(fit_anchored(web.views))
     totals = web.views.sum(axis=1)
     n_sites = web.kind_of.size
 
-    def of(chosen: BoolArray) -> tuple[float, float, float]:
+    def of(chosen: BoolArray) -> Found:
         hits = int((chosen & web.is_temporal).sum())
         number = int(chosen.sum())
         return hits / max(number, 1), hits / max(int(web.is_temporal.sum()), 1), number
@@ -117,7 +117,7 @@ def _evaluated(
         ("table1", "not_shrunk"): of(raw(ours)),
         ("table1", "sites"): of(sites),
         ("table1", "folders"): of(np.isin(web.folder, as_many)),
-        ("table1", "manual"): of(np.isin(web.site, _manual(web, totals, random))),
+        ("table1", "manual"): of(np.isin(web.site, manual)),
         ("table1", "known"): of(shrunk(web.is_temporal)),
         ("pages", "paper"): of(paper),
         ("pages", "curve"): of(anchored),
@@ -125,33 +125,14 @@ def _evaluated(
     }
 
 
-def _judged(views: FloatArray, on_pages: Callable[[int], None], workers: Workers) -> Judged:
-    """Judge all pages, some by each worker."""
-    blocks = [views[start : start + _BLOCK] for start in range(0, len(views), _BLOCK)]
-    found: list[Judged] = []
-    for judged in in_order(workers.mapped(_judged_block, blocks)):
-        found.append(judged)
-        on_pages(sum(map(len, blocks[: len(found)])))
-    ours, paper, anchored = (np.concatenate(parts) for parts in zip(*found, strict=True))
-    return ours, paper, anchored
-
-
-def _judged_block(views: FloatArray) -> Judged:
-    return (
-        temporal_by_days(views),
-        temporal_by_curve(fit_paper(views)),
-        temporal_by_curve(fit_anchored(views)),
-    )
-
-
-def _manual(web: InstantWeb, totals: FloatArray, random: np.random.Generator) -> IndexArray:
+def _manual(web: InstantWeb, random: np.random.Generator) -> IndexArray:
     """Return the most viewed sites of those that an editor takes for news: an assumption.
 
     Sites of news and portals are known for it with nine chances in ten, others with one in a hundred.
     """
     is_news = np.isin(web.kind_of, (KINDS.index("news"), KINDS.index("portal")))
     chance = np.where(is_news, _KNOWN_BY_NAME, _MISTAKEN)
-    fame = np.bincount(web.site, weights=totals, minlength=web.kind_of.size)
+    fame = np.bincount(web.site, weights=web.views.sum(axis=1), minlength=web.kind_of.size)
     taken = random.random(web.kind_of.size) < chance
     return np.argsort(np.where(taken, -fame, 0.0), kind="stable")[: min(LISTED, int(taken.sum()))]
 

@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
 from typing import Any, Final
 
-import numpy as np
-
 from hacs_crawler.interest.views import Window
 from hacs_crawler.model import (
     BEST_DAYS,
@@ -23,7 +21,6 @@ from hacs_crawler.utils.arrays import BoolArray, FloatArray
 
 MODELS: Final = ("anchored", "paper")
 """The anchored curve, with which the days' concentration decides; or the paper's, whose Phi(3) does."""
-_PAGES_AT_ONCE: Final = 8192
 _DIGITS: Final = 7
 
 
@@ -62,22 +59,14 @@ def judge(
 ) -> Judged:
     """Fit the pages of a window, and tell the temporal ones by a model's rule (see `MODELS`).
 
-    `on_pages` is told how many of all are done.
+    `on_pages` is told how many of those with views are done, and of how many.
     """
-    found = []
-    number = len(window.pages)
-    for start in range(0, max(number, 1), _PAGES_AT_ONCE):
-        rows = slice(start, start + _PAGES_AT_ONCE)
-        if model == "paper":
-            found.append(fit_paper(window.daily[rows]))
-        else:
-            found.append(fit_anchored(window.views[rows], window.bins_a_day))
-        on_pages(min(rows.stop, number), number)
-    curves = Curves(
-        *(np.concatenate([getattr(one, field.name) for one in found]) for field in fields(Curves))
-    )
-    is_paper = model == "paper"
-    is_temporal = temporal_by_curve(curves) if is_paper else temporal_by_days(window.daily)
+    if model == "paper":
+        curves = fit_paper(window.daily, on_pages)
+        is_temporal = temporal_by_curve(curves)
+    else:
+        curves = fit_anchored(window.views, window.bins_a_day, on_pages)
+        is_temporal = temporal_by_days(window.daily)
     return Judged(window, curves, is_temporal)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Final
 
 import numpy as np
@@ -37,7 +38,11 @@ _STARTS: Final = ((-0.1, 0.0, 0.5), (-0.1, 0.0, 1.2), (-1.0, 0.7, 0.5), (-1.0, 4
 """b - rise in bins, mu - ln(days to half of the views), sigma."""
 
 
-def fit_anchored(views: FloatArray, bins_a_day: int = 1) -> Curves:
+def fit_anchored(
+    views: FloatArray,
+    bins_a_day: int = 1,
+    on_rows: Callable[[int, int], None] = lambda _done, _total: None,
+) -> Curves:
     """Fit to each row of views (n, bins) the share of a log-normal curve that lies in each bin.
 
     The likelihood of Poisson counts in the bins from the rise (`rise_of`) to the end of the window,
@@ -47,10 +52,7 @@ def fit_anchored(views: FloatArray, bins_a_day: int = 1) -> Curves:
     and sigma towards 1. Multiples of the views have the same mu, sigma and b.
     """
     views = np.asarray(views, dtype=np.float64)
-    bins = views.shape[1]
-    daily = views.reshape(len(views), bins // bins_a_day, bins_a_day).sum(axis=2)
-    rise = _rise_bins(views, daily, bins_a_day)
-    return by_block(views, lambda rows: _fit(views[rows], rise[rows], bins_a_day))
+    return by_block(views, lambda some: _fit(some, bins_a_day), on_rows)
 
 
 class _LogLoss:
@@ -90,8 +92,9 @@ class _LogLoss:
         return Quadratic(loss, gradient, curvature)
 
 
-def _rise_bins(views: FloatArray, daily: FloatArray, bins_a_day: int) -> IndexArray:
+def _rise_bins(views: FloatArray, bins_a_day: int) -> IndexArray:
     """Bin of each page's rise: the day's, or the hour of that day before which hardly a view came."""
+    daily = views.reshape(len(views), -1, bins_a_day).sum(axis=2)
     rise: IndexArray = bins_a_day * rise_of(daily)
     if bins_a_day == 1:
         return rise
@@ -107,8 +110,9 @@ def _edges(bins: int, bins_a_day: int) -> IndexArray:
     return np.concatenate([np.arange(fine), np.arange(fine, bins, bins_a_day), [bins]])
 
 
-def _fit(views: FloatArray, rise: IndexArray, bins_a_day: int) -> Curves:
+def _fit(views: FloatArray, bins_a_day: int) -> Curves:
     bins = views.shape[1]
+    rise = _rise_bins(views, bins_a_day)
     ends = np.minimum(rise[:, None] + _edges(bins, bins_a_day), bins)
     before_end = np.pad(np.cumsum(views, axis=1), ((0, 0), (1, 0)))
     since = np.diff(np.take_along_axis(before_end, ends, axis=1), axis=1)

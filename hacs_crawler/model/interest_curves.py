@@ -76,15 +76,20 @@ def bins_to_half(views: FloatArray) -> FloatArray:
     return np.asarray(place + part, np.float64)
 
 
-def by_block(views: FloatArray, fit: Callable[[IndexArray], Curves]) -> Curves:
-    """Fit the rows that have views, a block at a time; `fit` gets the numbers of its rows."""
+def by_block(
+    views: FloatArray,
+    fit: Callable[[FloatArray], Curves],
+    on_rows: Callable[[int, int], None] = lambda _done, _total: None,
+) -> Curves:
+    """Fit the rows that have views, a block at a time; `on_rows` is told how many of all are done."""
     out = Curves(*(np.full(len(views), np.nan) for _ in fields(Curves)))
     seen = np.flatnonzero(views.sum(axis=1) > 0)
     for start in range(0, seen.size, _BLOCK):
         rows = seen[start : start + _BLOCK]
-        found = fit(rows)
+        found = fit(views[rows])
         for field in fields(Curves):
             getattr(out, field.name)[rows] = getattr(found, field.name)
+        on_rows(start + rows.size, seen.size)
     return out
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Final
 
 import numpy as np
@@ -27,7 +28,9 @@ _LOG_SIGMA_RANGE: Final = (math.log(1e-4), math.log(20.0))
 _MU_RANGE: Final = (-10.0, 12.0)
 
 
-def fit_paper(views: FloatArray) -> Curves:
+def fit_paper(
+    views: FloatArray, on_rows: Callable[[int, int], None] = lambda _done, _total: None
+) -> Curves:
     """Fit f(x) = A phi(x - b; mu, sigma) to each row of views (n, days), at x = 1, 2, ... days.
 
     phi is the log-normal density. Least squares over all days of the window with A, b, mu and sigma
@@ -37,8 +40,7 @@ def fit_paper(views: FloatArray) -> Curves:
     It is not identifiable: a spike is fitted as well by a b far in the past, with a large mu and a
     sigma near 0, as by one at the spike, and Phi(3) is 0 for the one and 1 for the other.
     """
-    views = np.asarray(views, dtype=np.float64)
-    return by_block(views, lambda rows: _fit(views[rows]))
+    return by_block(np.asarray(views, dtype=np.float64), _fit, on_rows)
 
 
 class _Loss:

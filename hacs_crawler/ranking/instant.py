@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from hacs_crawler.exceptions import ConfigError, HacsError
-from hacs_crawler.interest import ListedHub, read_hubs
+from hacs_crawler.interest.hubs import ListedHub, read_hubs
 from hacs_crawler.links import page_id_of
 from hacs_crawler.model import hub_rate, instant_index, tier_rate, update_index
 from hacs_crawler.ranking.arms import Experiment

@@ -8,7 +8,8 @@ from collections.abc import Iterable
 import pytest
 
 from hacs_crawler.exceptions import HacsError
-from hacs_crawler.interest import HOURS, LogReader, Views, check_site, day_text
+from hacs_crawler.interest.logs import LogReader, check_site
+from hacs_crawler.interest.views import HOURS, Views, day_text
 
 FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0"
 CHROME = (

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hacs_crawler.exceptions import HacsError
-from hacs_crawler.interest import ListedHub, read_hubs
+from hacs_crawler.interest.hubs import ListedHub, read_hubs
 
 
 def test_what_is_written_is_read_again(tmp_path: Path) -> None:

@@ -8,14 +8,13 @@ import numpy as np
 import pytest
 
 from hacs_crawler.archive import ArchiveError
-from hacs_crawler.interest import (
+from hacs_crawler.interest.hubs import hub_lines, hub_of
+from hacs_crawler.interest.judging import judge
+from hacs_crawler.interest.views import (
     Views,
     ViewsError,
     day_text,
     gathered,
-    hub_lines,
-    hub_of,
-    judge,
     read_views,
     views_csv,
     window_of,
