@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from hacs_crawler.analysis import table_of_rows
+from hacs_crawler.analysis import table
 from hacs_crawler.archive import read_lines
 from hacs_crawler.cli.common import ending_in_a_line, say, writing_to_stdout
 from hacs_crawler.cli.files import STDOUT, check_target, write_file
@@ -19,7 +19,6 @@ from hacs_crawler.interest.judging import MODELS, Judged, judge
 from hacs_crawler.interest.logs import FORMATS, LogReader, check_site
 from hacs_crawler.interest.views import (
     HOURS,
-    ViewsError,
     day_text,
     read_views,
     views_csv,
@@ -66,18 +65,14 @@ def import_logs(
         base = None if site is None else check_site(site)
         log = LogReader(base, format_, time.time() + DAY)
         for file in files:
-            bad_before = log.bad_lines
             with Progress(file):
-                log.read(read_lines(file))
-            if log.bad_lines > bad_before:
-                logger.warning(
-                    "%s: %d lines are none of this format, or have a wrong date",
-                    file,
-                    log.bad_lines - bad_before,
-                )
+                bad = log.read(read_lines(file))
+            if bad:
+                why = "are none of this format, or have a wrong date"
+                logger.warning("%s: %d lines %s", file, bad, why)
         views = log.views(hourly=hourly)
         if not views.views.any():
-            raise ViewsError(f"no views in {', '.join(files)}")
+            raise HacsError(f"no views in {', '.join(files)}")
         write_file(output, views_csv(views))
         logger.info(
             "%s: %d views of %d pages, %s to %s; of %d page requests %d by robots are left out",
@@ -107,9 +102,7 @@ def fit(
     if model not in MODELS:
         raise HacsError(f"--model {model!r}: allowed are {', '.join(MODELS)}")
     judged = _judged(views, days, min_views, model)
-    return Records(
-        rows=lambda: table_of_rows(list(judged.rows()), ("page",)), text=lambda: _summary(judged)
-    )
+    return Records(rows=lambda: table(judged.columns(), ("page",)), text=lambda: _summary(judged))
 
 
 @interest_app.command()
@@ -131,7 +124,7 @@ def seeds(
         if not lines:
             has_none = not judged.is_temporal.any()
             why = "no page is temporal" if has_none else "their pages are paths: import --site"
-            raise ViewsError(f"there is no {by} to list: {why}")
+            raise HacsError(f"there is no {by} to list: {why}")
         if output == STDOUT:
             for line in lines:
                 say(line)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -93,12 +93,15 @@ class InstantTier:
     def round(self, hubs: Hubs) -> list[str]:
         """Return the URLs of the hubs to be visited now, best first."""
         self.postpone()
-        waiting = self._waiting()
-        explored = math.floor(self._explore_owed + 1e-9)
-        places = due(hubs, self.price, self._most(), explored)
+        now, budget = self._clock(), self._ranking.budget
+        self._sent = {url: at for url, at in self._sent.items() if at > now - LONGEST_SECONDS}
+        most = 2**31 if budget is None else max(0, math.floor(MOST_SHARE * budget) - self._made)
+        places = due(hubs, self.price, most, math.floor(self._explore_owed + 1e-9))
         urls = [hubs.tier.urls[place] for place in places.tolist()]
-        urls = [url for url in urls if url not in waiting]
-        self._note_sent(urls)
+        urls = [url for url in urls if url not in self._sent]
+        self._sent |= dict.fromkeys(urls, now)
+        self._made += len(urls)
+        self._explore_owed = self._explore_owed % 1.0 + EXPLORE * max(1, len(urls))
         return urls
 
     def postpone(self) -> None:
@@ -108,24 +111,6 @@ class InstantTier:
     def note_answer(self, url: str) -> None:
         """Note that the request for a hub has ended, however it did."""
         self._sent.pop(url, None)
-
-    def _most(self) -> int:
-        """How many visits this round may make."""
-        budget = self._ranking.budget
-        if budget is None:
-            return 2**31
-        return max(0, math.floor(MOST_SHARE * budget) - self._made)
-
-    def _note_sent(self, urls: Sequence[str]) -> None:
-        now, number = self._clock(), len(urls)
-        self._sent |= dict.fromkeys(urls, now)
-        self._made += number
-        self._explore_owed = self._explore_owed % 1.0 + EXPLORE * max(1, number)
-
-    def _waiting(self) -> set[str]:
-        before = self._clock() - LONGEST_SECONDS
-        self._sent = {url: at for url, at in self._sent.items() if at > before}
-        return set(self._sent)
 
 
 async def hubs_of(session: Session) -> list[str]:

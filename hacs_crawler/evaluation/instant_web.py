@@ -28,7 +28,7 @@ _MOST_FOLDERS: Final = 8
 _SIZE_SLOPE: Final = 0.8
 _VIEWS_SLOPE: Final = 1.1
 _MOST_VIEWS: Final = 50_000
-_WEEK: Final = np.array([1.15, 1.15, 1.1, 1.1, 1.05, 0.75, 0.7])
+_WEEK: Final = np.resize([1.15, 1.15, 1.1, 1.1, 1.05, 0.75, 0.7], DAYS)
 _SHORT: Final = 0.7
 """A page is temporal where so much of its curve lies in its first three days."""
 
@@ -104,7 +104,7 @@ def _news(n: int, random: np.random.Generator) -> FloatArray:
         sigma[long] = np.exp(random.normal(-0.4, 0.3, int(long.sum())))
     birth = random.uniform(-3.0, DAYS, n)
     since = np.arange(DAYS + 1.0) - birth[:, None]
-    return _weekly(np.diff(lognormal_cumulative(since, mu[:, None], sigma[:, None]), axis=1))
+    return _WEEK * np.diff(lognormal_cumulative(since, mu[:, None], sigma[:, None]), axis=1)
 
 
 def _no_news(n: int, random: np.random.Generator) -> FloatArray:
@@ -124,9 +124,4 @@ def _no_news(n: int, random: np.random.Generator) -> FloatArray:
     )
     noise = random.gamma(12.0, 1 / 12.0, (n, DAYS))
     whole = np.maximum(shape.sum(axis=1, keepdims=True), 1e-9)
-    return _weekly(shape * noise / whole)
-
-
-def _weekly(shares: FloatArray) -> FloatArray:
-    weekly: FloatArray = shares * _WEEK[np.arange(DAYS) % len(_WEEK)]
-    return weekly
+    return np.asarray(shape * noise / whole * _WEEK, np.float64)

@@ -17,9 +17,6 @@ from hacs_crawler.links import check_url, without_login
 from hacs_crawler.model import interest_in_sites, score_sites
 
 KINDS: Final = ("site", "folder")
-DEFAULT_MU: Final = 0.0
-DEFAULT_SIGMA: Final = 1.0
-"""The curve of a hub for which the list names none: half of the interest in a link within a day."""
 _DATED: Final = re.compile(r"\d+(?:[-_.]\d+)*").fullmatch
 _NUMBER: Final = r"([-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?)"
 _COMMENT: Final = re.compile(r"(?:^|\s)#\s*(.*)", re.DOTALL)
@@ -31,12 +28,13 @@ _LIMITS: Final = {"mu": (-20.0, 20.0), "sigma": (0.01, 20.0), "worth": (0.0, 1e9
 class ListedHub:
     """A hub of a list: its links' curve, and what one is worth.
 
-    `mu` and `sigma` are of ln(days). `worth` is in links: 1 is the usual.
+    `mu` and `sigma` are of ln(days): usually half of the interest in a link comes within a day. `worth`
+    is in links: 1 is the usual.
     """
 
     url: str
-    mu: float = DEFAULT_MU
-    sigma: float = DEFAULT_SIGMA
+    mu: float = 0.0
+    sigma: float = 1.0
     worth: float = 1.0
 
     def line(self, why: str) -> str:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any, Final
 
@@ -38,18 +37,19 @@ class Judged:
         totals: FloatArray = self.window.views.sum(axis=1)
         return totals
 
-    def rows(self) -> Iterator[dict[str, Any]]:
-        """Yield a row a page: its curve, `phi` at 3 days, its concentration; None where undefined."""
-        columns = {
+    def columns(self) -> dict[str, Any]:
+        """Return a column for each fact of the pages: `phi` is at 3 days, nan is what is undefined."""
+        numbers = {
             **{field.name: getattr(self.curves, field.name) for field in fields(Curves)},
             "phi": self.curves.phi(BEST_DAYS),
             "views": self.totals,
             "concentration": concentration_of(self.window.daily),
         }
-        lists = {name: values.tolist() for name, values in columns.items()}
-        for place, page in enumerate(self.window.pages):
-            numbers = {name: _rounded(values[place]) for name, values in lists.items()}
-            yield {"page": page, **numbers, "temporal": bool(self.is_temporal[place])}
+        rounded = {
+            name: [float(f"{value:.{_DIGITS}g}") for value in values.tolist()]
+            for name, values in numbers.items()
+        }
+        return {"page": self.window.pages, **rounded, "temporal": self.is_temporal}
 
 
 def judge(
@@ -68,7 +68,3 @@ def judge(
         curves = fit_anchored(window.views, window.bins_a_day, on_pages)
         is_temporal = temporal_by_days(window.daily)
     return Judged(window, curves, is_temporal)
-
-
-def _rounded(value: float) -> float | None:
-    return float(f"{value:.{_DIGITS}g}") if math.isfinite(value) else None

@@ -58,8 +58,6 @@ class LogReader:
     latest: float
     requests: int = 0
     robots: int = 0
-    bad_lines: int = 0
-    """Lines that are none of the format."""
     _parser: LogParser = field(init=False)
     _pages: dict[str, int] = field(default_factory=dict)
     _page: array[int] = field(default_factory=lambda: array("q"))
@@ -70,10 +68,11 @@ class LogReader:
     def __post_init__(self) -> None:
         self._parser = _parser(FORMATS.get(self.format, self.format))
 
-    def read(self, lines: Iterable[bytes]) -> None:
-        """Read the lines of a log; those that are none are counted in `bad_lines`."""
+    def read(self, lines: Iterable[bytes]) -> int:
+        """Read the lines of a log; return how many are none of the format, or have a wrong date."""
         from apachelogs import InvalidEntryError  # noqa: PLC0415 - an extra
 
+        bad = 0
         for line in lines:
             text = line.decode("latin-1")
             if not text.strip():
@@ -86,7 +85,8 @@ class LogReader:
             if _EARLIEST <= moment <= self.latest:
                 self._add(entry, int(moment // 3600))
             else:
-                self.bad_lines += 1
+                bad += 1
+        return bad
 
     def views(self, *, hourly: bool = False) -> Views:
         """Return the views by day, or by the hour of each visitor's first request that day."""
@@ -101,10 +101,8 @@ class LogReader:
         used, page = np.unique(page, return_inverse=True)
         names = list(self._pages)
         pages = [names[place] for place in used.tolist()]
-        bins = hour if hourly else hour // HOURS
-        return gathered(
-            pages, page.astype(np.int64), bins, np.ones(page.size), HOURS if hourly else 1
-        )
+        bins, k = (hour, HOURS) if hourly else (hour // HOURS, 1)
+        return gathered(pages, page.astype(np.int64), bins, np.ones(page.size), k)
 
     def _add(self, entry: LogEntry, hour: int) -> None:
         method, _, rest = (entry.request_line or "").partition(" ")

@@ -26,10 +26,6 @@ _MOST_DAYS: Final = 36_525
 _ROWS_A_STEP: Final = 20_000
 
 
-class ViewsError(HacsError):
-    """A file of views cannot be used; the message names it."""
-
-
 @dataclass(frozen=True, slots=True)
 class Views:
     """How often pages were viewed; the arrays have an element for each page and bin with a record.
@@ -47,10 +43,7 @@ class Views:
     @property
     def days(self) -> tuple[int, int]:
         """The first and the last day with a record, in days since 1970."""
-        return (
-            int(self.bin.min()) // self.bins_a_day,
-            int(self.bin.max()) // self.bins_a_day,
-        )
+        return int(self.bin.min()) // self.bins_a_day, int(self.bin.max()) // self.bins_a_day
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,12 +73,9 @@ def gathered(
     pages: Sequence[str], page: IndexArray, bins: IndexArray, views: FloatArray, bins_a_day: int
 ) -> Views:
     """Sort rows by page and bin, and add up those of one page and bin."""
-    if not page.size:
-        return Views(list(pages), page, bins, views, bins_a_day)
     order = np.lexsort((bins, page))
     page, bins, views = page[order], bins[order], views[order]
-    is_first = np.r_[True, (page[1:] != page[:-1]) | (bins[1:] != bins[:-1])]
-    starts = np.flatnonzero(is_first)
+    starts = np.flatnonzero((np.diff(page, prepend=-1) != 0) | (np.diff(bins, prepend=-1) != 0))
     summed = np.add.reduceat(views, starts)
     return Views(list(pages), page[starts], bins[starts], summed, bins_a_day)
 
@@ -93,11 +83,9 @@ def gathered(
 def window_of(views: Views, days: int, least_views: float) -> Window:
     """Cut out the last `days` days on record, or all where there are fewer.
 
-    Pages with fewer than `least_views` views in them are left out. Raises ViewsError where there are no
+    Pages with fewer than `least_views` views in them are left out. Raises HacsError where there are no
     views in the window.
     """
-    if not views.views.any():
-        raise ViewsError("there are no views")
     first, last = views.days
     start = max(last - days + 1, first)
     k = views.bins_a_day
@@ -105,7 +93,7 @@ def window_of(views: Views, days: int, least_views: float) -> Window:
     page, place, number = views.page[inside], views.bin[inside] - start * k, views.views[inside]
     total = np.bincount(page, weights=number, minlength=len(views.pages))
     if not total.any():
-        raise ViewsError(f"there are no views since {day_text(start)}")
+        raise HacsError(f"there are no views since {day_text(start)}")
     enough = np.flatnonzero((total >= least_views) & (total > 0))
     row_of = np.full(len(views.pages), -1)
     row_of[enough] = np.arange(enough.size)
@@ -126,14 +114,14 @@ def read_views(path: str, on_rows: Callable[[int], None] = lambda _rows: None) -
     """Read CSV with the columns page, date and views, gzipped or not; "-" is standard input.
 
     Dates are 2026-01-31, or all of them 2026-01-31T13; rows of one page and time are added up.
-    `on_rows` is told now and then how many rows there were. Raises ViewsError that names the line, and
+    `on_rows` is told now and then how many rows there were. Raises HacsError that names the line, and
     ArchiveError where the file cannot be read to its end.
     """
     lines = (line.decode("utf-8-sig", "replace") for line in read_lines(path))
     rows = csv.reader(lines)
     pages: dict[str, int] = {}
     page, bins, views = array("q"), array("q"), array("d")
-    lengths: set[int] = set()
+    has_hour: set[bool] = set()
     url_of = lru_cache(maxsize=65_536)(lambda text: canonical_url(text) or text)
     try:
         titles = [title.strip().lower() for title in next(rows, [])]
@@ -147,20 +135,19 @@ def read_views(path: str, on_rows: Callable[[int], None] = lambda _rows: None) -
             page.append(pages.setdefault(url_of(name.strip()), len(pages)))
             bins.append(_bin_of(day.strip()))
             views.append(_number_of(views_text))
-            lengths.add(len(day.strip()))
+            has_hour.add("T" in day)
     except (csv.Error, ValueError, IndexError) as error:
-        raise ViewsError(
+        raise HacsError(
             f"{path}, line {rows.line_num}: {error}; what is read is CSV with the columns page, date "
             "(2026-01-31, or 2026-01-31T13 in all rows) and views"
         ) from error
-    if len({length > len("2026-01-31") for length in lengths}) > 1:
-        raise ViewsError(f"{path}: some dates have an hour and others have none")
+    if len(has_hour) > 1:
+        raise HacsError(f"{path}: some dates have an hour and others have none")
     numbers = np.array(views, dtype=np.float64)
     if not numbers.any():
-        raise ViewsError(f"{path}: there are no views in it")
-    is_hourly = max(lengths) > len("2026-01-31")
+        raise HacsError(f"{path}: there are no views in it")
     page_of, bin_of = np.array(page, dtype=np.int64), np.array(bins, dtype=np.int64)
-    return gathered(list(pages), page_of, bin_of, numbers, HOURS if is_hourly else 1)
+    return gathered(list(pages), page_of, bin_of, numbers, HOURS if True in has_hour else 1)
 
 
 def views_csv(views: Views) -> Iterator[bytes]:

@@ -36,12 +36,14 @@ def instant_index(
     """M(e) = V(e) - e V'(e) = λ w m G((ln e - mu - sigma²) / sigma), in links.
 
     V'(e) = λ w (1 - Phi(e)) is what waiting adds to a visit, and G the standard normal distribution
-    function. Of visits every τ days more frequent ones pay as long as M(τ) is above the price of a
-    visit; at the best interval it is that price. It grows with e, from 0 to λ w m.
+    function: m G is ∫₀ᵉ t φ(t) dt, φ the density of the curve. Of visits every τ days more frequent ones
+    pay as long as M(τ) is above the price of a visit; at the best interval it is that price. It grows
+    with e, from 0 to λ w m.
     """
     days, mu, sigma = _floats(days), _floats(mu), _floats(sigma)
     links = _floats(links_per_day) * _floats(worth)
-    return np.asarray(links * mean_days(mu, sigma) * _of_mean(days, mu, sigma))
+    of_mean = scipy.special.ndtr((log_days(days) - mu - sigma * sigma) / sigma)
+    return np.asarray(links * mean_days(mu, sigma) * of_mean)
 
 
 def update_index(p: ArrayLike) -> FloatArray:
@@ -72,11 +74,6 @@ def hub_rate(links: ArrayLike, days: ArrayLike, tier_rate_per_day: ArrayLike) ->
     """
     before = RATE_SHAPE / _floats(tier_rate_per_day)
     return np.asarray((RATE_SHAPE + _floats(links)) / (before + _floats(days)))
-
-
-def _of_mean(days: FloatArray, mu: FloatArray, sigma: FloatArray) -> FloatArray:
-    """∫₀ᵉ t φ(t) dt / m = G((ln e - mu - sigma²) / sigma), φ the density of the curve."""
-    return np.asarray(scipy.special.ndtr((log_days(days) - mu - sigma * sigma) / sigma))
 
 
 def _floats(values: ArrayLike) -> FloatArray:

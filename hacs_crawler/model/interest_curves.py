@@ -79,7 +79,7 @@ def bins_to_half(views: FloatArray) -> FloatArray:
 def by_block(
     views: FloatArray,
     fit: Callable[[FloatArray], Curves],
-    on_rows: Callable[[int, int], None] = lambda _done, _total: None,
+    on_rows: Callable[[int, int], None],
 ) -> Curves:
     """Fit the rows that have views, a block at a time; `on_rows` is told how many of all are done."""
     out = Curves(*(np.full(len(views), np.nan) for _ in fields(Curves)))

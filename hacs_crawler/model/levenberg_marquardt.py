@@ -17,6 +17,8 @@ _FIRST_DAMPING: Final = 1e-2
 _MIN_DAMPING: Final = 1e-9
 _MAX_DAMPING: Final = 1e8
 _TINY: Final = 1e-14
+_MOST_STEPS: Final = 60
+_TOLERANCE: Final = 1e-8
 
 
 class Quadratic(NamedTuple):
@@ -43,16 +45,13 @@ def minimise(
     start: FloatArray,
     lower: FloatArray,
     upper: FloatArray,
-    *,
-    max_steps: int = 60,
-    tolerance: float = 1e-8,
 ) -> Solution:
     """Minimise many losses at once, each from its row of `start` (n, k), within bounds.
 
     `lower` and `upper` broadcast to (n, k); a step that leaves them ends on them, and a parameter that
     presses against its bound is held there for the step. Each problem has a damping of its own, scaled
     by the diagonal of its curvature (Marquardt, "An Algorithm for Least-Squares Estimation of Nonlinear
-    Parameters", 1963). A problem is done when its loss falls by less than `tolerance` of itself, or
+    Parameters", 1963). A problem is done when its loss falls by less than 1e-8 of itself, or
     when no damping makes it fall.
     """
     lower, upper = np.broadcast_to(lower, start.shape), np.broadcast_to(upper, start.shape)
@@ -61,7 +60,7 @@ def minimise(
     here = evaluate(parameters, rows)
     loss = here.loss.copy()
     damping = np.full(len(start), _FIRST_DAMPING)
-    for _ in range(max_steps):
+    for _ in range(_MOST_STEPS):
         if not rows.size:
             break
         tried = np.clip(
@@ -73,7 +72,7 @@ def minimise(
         there = evaluate(tried, rows)
         better = there.loss < loss[rows]
         fall = loss[rows] - there.loss
-        done = (better & (fall <= tolerance * (np.abs(loss[rows]) + _TINY))) | (
+        done = (better & (fall <= _TOLERANCE * (np.abs(loss[rows]) + _TINY))) | (
             ~better & (damping[rows] >= _MAX_DAMPING)
         )
         taken = rows[better]

@@ -43,11 +43,6 @@ class Tier:
     def __len__(self) -> int:
         return len(self.urls)
 
-    def index(self, places: Places, days: Floats) -> Floats:
-        """Return what a visit of hubs is worth after so many days (inf: never seen), in links."""
-        columns = (self.links_per_day, self.mu, self.sigma, self.worth)
-        return instant_index(days, *(column[places] for column in columns))
-
 
 @dataclass(frozen=True, slots=True)
 class InterestScore:
@@ -58,12 +53,13 @@ class InterestScore:
 
     def __call__(self, candidates: Candidates) -> Floats:
         """Return the scores; every attempt that failed since the page was last seen halves it."""
-        value = self.update_value * update_index(candidates.p)
-        places = np.searchsorted(self.tier.page_ids, candidates.page_ids)
-        places = np.minimum(places, len(self.tier) - 1)
-        is_hub = self.tier.page_ids[places] == candidates.page_ids
-        hubs = places[is_hub]
-        value[is_hub] = self.tier.index(hubs, candidates.days_since_visit[is_hub])
+        tier, value = self.tier, self.update_value * update_index(candidates.p)
+        places = np.searchsorted(tier.page_ids, candidates.page_ids)
+        places = np.minimum(places, len(tier) - 1)
+        is_hub = tier.page_ids[places] == candidates.page_ids
+        columns = (tier.links_per_day, tier.mu, tier.sigma, tier.worth)
+        hubs = (column[places[is_hub]] for column in columns)
+        value[is_hub] = instant_index(candidates.days_since_visit[is_hub], *hubs)
         return value * 0.5**candidates.failures
 
 

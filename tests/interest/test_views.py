@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from hacs_crawler.archive import ArchiveError
+from hacs_crawler.exceptions import HacsError
 from hacs_crawler.interest.hubs import hub_lines, hub_of
-from hacs_crawler.interest.judging import judge
+from hacs_crawler.interest.judging import Judged, judge
 from hacs_crawler.interest.views import (
     Views,
-    ViewsError,
     day_text,
     gathered,
     read_views,
@@ -82,7 +83,7 @@ def test_a_window_does_not_begin_before_the_record() -> None:
 
 
 def test_a_window_without_views_is_an_error() -> None:
-    with pytest.raises(ViewsError, match="no views since 2026-09-07"):
+    with pytest.raises(HacsError, match="no views since 2026-09-07"):
         window_of(views_of({"/a": [50.0] + [0.0] * 9}), 4, 1)
 
 
@@ -132,7 +133,7 @@ def test_columns_are_known_by_their_names_and_rows_may_come_in_any_order(tmp_pat
 def test_what_is_wrong_in_a_file_is_named_with_its_line(
     tmp_path: Path, text: str | bytes, message: str
 ) -> None:
-    with pytest.raises(ViewsError, match=rf"views\.csv.*{message}"):
+    with pytest.raises(HacsError, match=rf"views\.csv.*{message}"):
         read(tmp_path, text)
 
 
@@ -143,8 +144,13 @@ def test_a_damaged_file_and_a_missing_one_are_named(tmp_path: Path) -> None:
         read_views(str(tmp_path / "missing.csv"))
 
 
+def rows_of(judged: Judged) -> list[dict[str, Any]]:
+    columns = judged.columns()
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+
 def test_each_page_has_a_row_of_its_curve_and_its_concentration() -> None:
-    found = list(judge(window_of(web(), 60, 60)).rows())
+    found = rows_of(judge(window_of(web(), 60, 60)))
     assert len(found) == 9 * 12
     for row in found:
         assert set(row) == {
@@ -154,7 +160,7 @@ def test_each_page_has_a_row_of_its_curve_and_its_concentration() -> None:
 
 
 def test_the_papers_rule_is_its_own() -> None:
-    found = list(judge(window_of(web(), 60, 60), "paper").rows())
+    found = rows_of(judge(window_of(web(), 60, 60), "paper"))
     assert all(row["temporal"] == (row["phi"] > 0.7) for row in found)
     assert {row["temporal"] for row in found} == {True, False}
 
