@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Final
 
+import numpy as np
 import typer
 from rich.table import Table as Shown
 
@@ -30,7 +31,6 @@ from hacs_crawler.ranking.calibration import (
     shortage,
     write_correction,
 )
-from hacs_crawler.ranking.policies import Floats
 from hacs_crawler.state import Outcomes, State
 from hacs_crawler.statistics import Expectation, reliability, summary
 from hacs_crawler.utils.progress import Progress
@@ -40,11 +40,8 @@ from hacs_crawler.utils.text import counted, safe_logger
 logger = safe_logger(__name__)
 
 BINS: Final = 10
-SCORES: Final = ("predicted", "found", "Brier", "Brier skill", "log loss", "log skill")
 BAR: Final = 30
 """How many characters the longest bar has."""
-
-
 NOTHING_KNOWN: Final = (
     "no predicted visit is recorded yet: crawl pages that are known, then ask again"
 )
@@ -63,7 +60,8 @@ class Calibrated:
     @property
     def score(self) -> Expectation:
         """The predictions before any correction."""
-        return summary(_chances(self.outcomes), found_update(self.outcomes))
+        visits = Group("", self.model, self.outcomes)
+        return summary(visits.raw_p, visits.found)
 
 
 @shows_rows()
@@ -130,8 +128,8 @@ def _calibrated(
     config: Config, state: State, model: str, outcomes: Outcomes, made: Fit | None, *, keeps: bool
 ) -> Calibrated:
     """Keep the correction of a model if it helps and that is wanted."""
-    missing = shortage(outcomes)
-    if made is None or missing is not None:
+    if made is None:
+        missing = shortage(outcomes)
         return Calibrated(model, outcomes, None, missing, f"no correction can be fitted: {missing}")
     if not made.is_better:
         action = "A correction would not predict other sites better"
@@ -159,7 +157,8 @@ def _parts(one: Calibrated) -> Iterator[str | Shown]:
             f"{one.model}: without correction, and corrected by the visits of other sites "
             f"({FOLDS} parts)"
         )
-        yield score_lines(one.made)
+        scores = _score_columns([one.made.raw, one.made.crossed])
+        yield column_table({"": ["without", "corrected"], **scores}, texts=("",))
         yield ""
         yield bin_table(one.made, one.outcomes)
         yield ""
@@ -193,10 +192,6 @@ def _advice(one: Calibrated) -> Iterator[str]:
         "were changed; HACS_LINKS_DENY for links that change by themselves, on the pages that "
         "`hacs report` lists as churning."
     )
-
-
-def _chances(outcomes: Outcomes) -> Floats:
-    return Group("", "", outcomes).raw_p
 
 
 def _as_json(found: Sequence[Group], models: Sequence[Calibrated]) -> dict[str, Any]:
@@ -258,26 +253,15 @@ def score_table(found: Sequence[Group]) -> Shown:
     )
 
 
-def score_lines(made: Fit) -> Shown:
-    """Return the scores before and after."""
-    return column_table(
-        {"": ["without", "corrected"], **_score_columns([made.raw, made.crossed])}, texts=("",)
-    )
-
-
-def _score_columns(scores: Sequence[Expectation]) -> dict[str, Sequence[str]]:
-    return dict(zip(SCORES, zip(*map(_scores, scores), strict=True), strict=True))
-
-
-def _scores(score: Expectation) -> list[str]:
-    return [
-        f"{score.expected_updates:.1f}",
-        str(score.found_updates),
-        f"{score.brier:.4f}",
-        _skill(score.brier_skill),
-        f"{score.log_loss:.4f}",
-        _skill(score.log_skill),
-    ]
+def _score_columns(scores: Sequence[Expectation]) -> dict[str, list[str]]:
+    return {
+        "predicted": [f"{one.expected_updates:.1f}" for one in scores],
+        "found": [str(one.found_updates) for one in scores],
+        "Brier": [f"{one.brier:.4f}" for one in scores],
+        "Brier skill": [_skill(one.brier_skill) for one in scores],
+        "log loss": [f"{one.log_loss:.4f}" for one in scores],
+        "log skill": [_skill(one.log_skill) for one in scores],
+    }
 
 
 _BIN: Final = ("visits", "predicted", "corrected", "found", "low", "high")
@@ -285,28 +269,18 @@ _BIN: Final = ("visits", "predicted", "corrected", "found", "low", "high")
 
 def _bins(made: Fit, outcomes: Outcomes) -> list[dict[str, float]]:
     """Return the reliability diagram: shares of visits, `low` to `high` the interval of 95 %."""
-    raw_p, found = made.raw_p, found_update(outcomes)
-    bins = reliability(raw_p, found, BINS, outcomes["site"])
-    ends = bins.visits.cumsum()
-    crossed_p = made.crossed_p[raw_p.argsort(kind="stable")]
-    values = zip(bins.visits.tolist(), ends.tolist(), range(len(ends)), strict=True)
-    return [
-        dict(
-            zip(
-                _BIN,
-                (
-                    visits,
-                    float(bins.mean_p[place]),
-                    float(crossed_p[end - visits : end].mean()),
-                    float(bins.found_share[place]),
-                    float(bins.lower[place]),
-                    float(bins.upper[place]),
-                ),
-                strict=True,
-            )
-        )
-        for visits, end, place in values
-    ]
+    bins = reliability(made.raw_p, found_update(outcomes), BINS, outcomes["site"])
+    crossed_p = made.crossed_p[made.raw_p.argsort(kind="stable")]
+    corrected = np.split(crossed_p, bins.visits.cumsum()[:-1])
+    columns = (
+        bins.visits.tolist(),
+        bins.mean_p.tolist(),
+        [float(part.mean()) for part in corrected],
+        bins.found_share.tolist(),
+        bins.lower.tolist(),
+        bins.upper.tolist(),
+    )
+    return [dict(zip(_BIN, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
 def bin_table(made: Fit, outcomes: Outcomes) -> Shown:

@@ -31,7 +31,6 @@ from hacs_crawler.report.runs import yields
 from hacs_crawler.state import (
     MOST_OUTCOMES,
     UPDATED,
-    Ids,
     Outcomes,
     State,
     describe,
@@ -45,6 +44,8 @@ from hacs_crawler.utils.times import DAY
 CHANCE_BINS: Final = 20
 CURVE_POINTS: Final = 200
 HUBS: Final = 4
+LISTS: Final = ("slowest", "quietest", "churning", "gone")
+"""Of an overview's pages."""
 LINK_DAYS: Final = np.geomspace(0.01, 30, 80)
 """Ages of a hub's link at which it is told how much of the interest in it is left."""
 
@@ -60,11 +61,8 @@ def report_data(state: State, config: Config, now: float, limit: int) -> dict[st
     view = overview(*known, now, limit)
     plan = plan_of(*known, state, config.ranking, now)
     outcomes = state.outcomes()
-    listed = np.unique(
-        np.concatenate(
-            [plan.page_ids[:limit], view.slowest, view.quietest, view.churning, view.gone]
-        )
-    )
+    lists = {name: getattr(view, name) for name in LISTS}
+    listed = np.unique(np.concatenate([plan.page_ids[:limit], *lists.values()]))
     pages = load_pages(state, listed, now)
     place = {page_id: number for number, page_id in enumerate(pages)}
     chance = chances(state, config.ranking, listed, known, now)
@@ -95,7 +93,7 @@ def report_data(state: State, config: Config, now: float, limit: int) -> dict[st
         },
         "lists": {
             name: [place[page_id] for page_id in ids.tolist() if page_id in place]
-            for name, ids in _lists(view).items()
+            for name, ids in lists.items()
         },
         "runs": _runs(state, outcomes, limit),
         "hubs": _hubs(config),
@@ -135,15 +133,6 @@ def _counts(view: Overview) -> dict[str, int]:
         "waiting": view.waiting,
         "failing": view.failing,
         "updatedLately": view.updated_lately,
-    }
-
-
-def _lists(view: Overview) -> dict[str, Ids]:
-    return {
-        "slowest": view.slowest,
-        "quietest": view.quietest,
-        "churning": view.churning,
-        "gone": view.gone,
     }
 
 
