@@ -56,7 +56,7 @@ def all_checks(settings: Settings, *, has_project: bool) -> Iterator[Check]:
         yield _browser(settings)
     if settings.get("HACS_ARCHIVES"):
         for archive in config.archives:
-            yield _archive(archive.name, archive.index_url, settings)
+            yield _archive(archive.shown_as, archive.index_url, settings)
 
 
 def _versions() -> Check:
