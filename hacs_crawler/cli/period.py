@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any, Final
 
 import numpy as np
 
 from hacs_crawler.archive import parse_day
+from hacs_crawler.cli.text import iso_text
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.model import LOCALIZED, MIN_POINTS, expected_up_to
 from hacs_crawler.state import Page, histories
@@ -39,16 +39,12 @@ class PeriodRates:
     found: list[int]
 
     @property
-    def rates(self) -> FloatArray | None:
-        """The rate of each part, in 1/day."""
-        return None if self.expected is None else self.expected / np.diff(self.edges)
-
-    @property
-    def watched_days(self) -> float:
-        """How many days of the period have a rate."""
+    def rates(self) -> list[float | None]:
+        """The rate of each part, in 1/day; None where it is not known."""
         if self.expected is None:
-            return 0.0
-        return float(np.diff(self.edges)[~np.isnan(self.expected)].sum())
+            return [None] * len(self.found)
+        rates = (self.expected / np.diff(self.edges)).tolist()
+        return [None if math.isnan(rate) else rate for rate in rates]
 
 
 def parse_period(since: str | None, until: str | None) -> tuple[int | None, int | None]:
@@ -90,7 +86,6 @@ def period_of(
 
 def period_json(period: PeriodRates) -> dict[str, Any]:
     """Return the period as JSON; what is not known is None."""
-    rates = period.rates
     return {
         "from": _iso(period.edges[0]),
         "to": _iso(period.edges[-1]),
@@ -101,13 +96,11 @@ def period_json(period: PeriodRates) -> dict[str, Any]:
             {
                 "from": _iso(start),
                 "to": _iso(end),
-                "rate_per_day": None
-                if rates is None or math.isnan(rates[at])
-                else float(rates[at]),
+                "rate_per_day": rate,
                 "updates_found": found,
             }
-            for at, (start, end, found) in enumerate(
-                zip(period.edges[:-1], period.edges[1:], period.found, strict=True)
+            for start, end, rate, found in zip(
+                period.edges[:-1], period.edges[1:], period.rates, period.found, strict=True
             )
         ],
     }
@@ -117,7 +110,7 @@ def period_summary(period: PeriodRates) -> str:
     """Return in a sentence what the period's rate was."""
     start, end = _iso(period.edges[0])[:10], _iso(period.edges[-1])[:10]
     number = counted(sum(period.found), "visit")
-    if period.rates is None:
+    if period.expected is None:
         return (
             f"{start} to {end}: {number} found an update; a rate of a period takes {MIN_POINTS} of "
             "them among the visits kept"
@@ -128,15 +121,13 @@ def period_summary(period: PeriodRates) -> str:
 
 def period_bars(period: PeriodRates, width: int) -> Iterator[str]:
     """Yield a line with a bar for each part's rate, shorter in a narrow terminal."""
-    rates = period.rates
-    if rates is None:
+    if period.expected is None:
         return
-    highest = float(np.nanmax(rates))
+    highest = max(rate or 0.0 for rate in period.rates)
     longest = max(min(BAR, width - _BESIDE_BAR), 1)
-    for at, found in enumerate(period.found):
-        rate = float(rates[at])
-        when = _iso(period.edges[at])[:10]
-        if math.isnan(rate):
+    for start, rate, found in zip(period.edges[:-1], period.rates, period.found, strict=True):
+        when = _iso(start)[:10]
+        if rate is None:
             yield f"    {when}  not watched"
             continue
         bar = "#" * round(longest * rate / highest) if highest > 0 else ""
@@ -144,11 +135,11 @@ def period_bars(period: PeriodRates, width: int) -> Iterator[str]:
 
 
 def _mean(period: PeriodRates) -> float | None:
-    if period.expected is None or period.watched_days == 0:
+    if period.expected is None or np.isnan(period.expected).all():
         return None
-    return float(np.nansum(period.expected) / period.watched_days)
+    watched_days = np.diff(period.edges)[~np.isnan(period.expected)].sum()
+    return float(np.nansum(period.expected) / watched_days)
 
 
 def _iso(day: float) -> str:
-    moment = datetime.fromtimestamp(round(float(day) * DAY), UTC)
-    return moment.isoformat().replace("+00:00", "Z")
+    return iso_text(round(float(day) * DAY))

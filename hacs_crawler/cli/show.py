@@ -25,7 +25,7 @@ from hacs_crawler.cli.period import (
     period_summary,
 )
 from hacs_crawler.cli.tables import Records, shows_rows
-from hacs_crawler.cli.text import days_text, interval_text
+from hacs_crawler.cli.text import days_text, interval_text, iso_text
 from hacs_crawler.cli.visit_cost import VisitCost
 from hacs_crawler.config import Config
 from hacs_crawler.exceptions import HacsError
@@ -70,10 +70,6 @@ SPEAKS: Final = 1.05
 """By what factor signals change what is believed of a page, to be called telling."""
 INTERVAL: Final = 0.8
 """How much of the posterior lies in the interval shown."""
-
-
-class UnknownPageError(HacsError):
-    """The state does not know the page that was asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,17 +140,17 @@ def _report_of(
     url = without_login(url)
     problem = check_url(url)
     if problem is not None:
-        raise UnknownPageError(f"{url!r} is no page's URL: {problem}")
+        raise HacsError(f"{url!r} is no page's URL: {problem}")
     page = state.load([page_id_of(url)]).get(page_id_of(url))
     with Progress("show") as progress:
         ids, rows = read_rows(state, progress, now)
     if page_id_of(url) not in ids:
-        raise UnknownPageError(_unknown(url, ids, rows, state))
+        raise HacsError(_unknown(url, ids, rows, state))
     if page is None:
-        raise UnknownPageError(f"what the state holds of {url} is damaged")
+        raise HacsError(f"what the state holds of {url} is damaged")
     past = as_of(page, now)
     if problem := check_url(page.url):
-        raise UnknownPageError(f"no crawl could visit {page.url}: {problem}")
+        raise HacsError(f"no crawl could visit {page.url}: {problem}")
     report = report_of(past, ids, rows, state, config, now)
     report = replace(report, set_aside=len(page.visits) - len(past.visits))
     if bounds == (None, None):
@@ -240,7 +236,7 @@ def _as_json(report: PageReport, estimator: str) -> dict[str, Any]:
         "url": page.url,
         "visits": [
             {
-                "at": _iso(at),
+                "at": iso_text(at),
                 "is_update": updated,
                 "is_new_to_site": updated and at not in page.echoes,
                 "new_links": links,
@@ -251,10 +247,10 @@ def _as_json(report: PageReport, estimator: str) -> dict[str, Any]:
         "links": len(page.links),
         "gone": page.gone,
         "failures": page.failures,
-        "last_news": _iso(page.last_news) if page.last_news else None,
-        "not_before": _iso(page.not_before) if page.not_before else None,
+        "last_news": iso_text(page.last_news) if page.last_news else None,
+        "not_before": iso_text(page.not_before) if page.not_before else None,
         "harvests": [
-            {"source": f"{one.source:08x}", "until": _iso(one.until)}
+            {"source": f"{one.source:08x}", "until": iso_text(one.until)}
             for one in page.harvests.values()
         ],
         "rate_per_day": report.rate_per_day,
@@ -274,8 +270,8 @@ def _as_json(report: PageReport, estimator: str) -> dict[str, Any]:
         "signals": [
             {
                 **asdict(one),
-                "latest": _iso(one.latest) if one.latest else None,
-                "read": _iso(one.read),
+                "latest": iso_text(one.latest) if one.latest else None,
+                "read": iso_text(one.read),
             }
             for one in report.signals
         ],
@@ -286,7 +282,7 @@ def _as_json(report: PageReport, estimator: str) -> dict[str, Any]:
         "ranked": outlook.ranked,
         "hold": outlook.hold.value,
         "p_to_pass": outlook.p_to_pass,
-        "next_visit": None if outlook.at is None else _iso(outlook.at),
+        "next_visit": None if outlook.at is None else iso_text(outlook.at),
     } | ({} if report.period is None else {"period": period_json(report.period)})
 
 
@@ -484,7 +480,3 @@ def ordinal(number: int) -> str:
 
 def _date(at: float) -> str:
     return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M")
-
-
-def _iso(at: float) -> str:
-    return datetime.fromtimestamp(int(at), UTC).isoformat().replace("+00:00", "Z")

@@ -1,6 +1,8 @@
-"""Rates and intervals in the words of the commands."""
+"""Rates, intervals and times in the words of the commands."""
 
 from __future__ import annotations
+
+from datetime import UTC, datetime
 
 
 def days_text(days: float) -> str:
@@ -17,3 +19,8 @@ def interval_text(rate_per_day: float) -> str:
     if not rate_per_day > 0 or 1 / rate_per_day > 36_525:
         return "100 y or more" if rate_per_day > 0 else "-"
     return days_text(1 / rate_per_day)
+
+
+def iso_text(at: float) -> str:
+    """Return seconds since 1970 UTC as 2026-01-31T13:00:00Z."""
+    return f"{datetime.fromtimestamp(int(at), UTC):%Y-%m-%dT%H:%M:%SZ}"
