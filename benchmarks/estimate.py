@@ -1,4 +1,4 @@
-"""How fast `hacs estimate --all` goes through a state, against reading and writing it alone.
+"""How fast `hacs estimate` goes through a state, against reading and writing it alone.
 
 python benchmarks/estimate.py [--pages 100000]
 

@@ -6,7 +6,6 @@ import signal
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
-from typing import Annotated
 
 import typer
 
@@ -22,7 +21,6 @@ logger = safe_logger(__name__)
 
 
 def estimate(
-    every: Annotated[bool, typer.Option("--all", hidden=True, help="what it does anyway")] = True,
     dask: Dask = None,
     shard: Shards = None,
     settings: Set = None,
@@ -34,7 +32,6 @@ def estimate(
     was stopped (Ctrl-C) or killed goes on where it was when it is started again with the same settings;
     with --dask it begins anew.
     """
-    del every  # earlier versions asked for it
     with opened_shards(settings, shard, dask, writes=True) as (config, shards), _signals() as asked:
         count = sum(one.state.store.count() for one in shards)
         where = f"{len(shards)} shards" if len(shards) > 1 else place_of(config)

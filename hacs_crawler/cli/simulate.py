@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
-from types import MappingProxyType
 from typing import Annotated, Final
 
 import typer
@@ -150,31 +149,25 @@ def _made_up(start: str | None, end: str | None) -> tuple[Timelines, tuple[int, 
     return shipped.shipped_timelines(), (first, last)
 
 
-COLUMNS: Final[Mapping[str, Callable[[Standing], str]]] = MappingProxyType(
-    {
-        "policy": lambda one: one.score.policy,
-        "visits": lambda one: str(one.score.visits),
-        "hits": lambda one: str(one.score.hits),
-        "precision": lambda one: _shown(one.score.precision, 4),
-        "updates found": lambda one: str(one.score.updates_found),
-        "of": lambda one: str(one.score.updates_total),
-        "new links": lambda one: str(one.score.new_links_found),
-        "mean delay, days": lambda one: _shown(one.score.mean_delay_days, 1),
-        "mean freshness": lambda one: _shown(one.score.mean_freshness, 4),
-        "wasted": lambda one: _shown(one.score.wasted_share, 4),
-        "hits / last-obs": lambda one: _shown(one.hits_vs_last_obs, 3),
-        "hits / oracle": lambda one: _shown(one.hits_vs_oracle, 3),
-    }
-)
-
-
-SITE_COLUMNS: Final[Mapping[str, Callable[[Standing], str]]] = MappingProxyType(
-    {
-        "site hits": lambda one: str(one.score.site_hits),
-        "site updates found": lambda one: str(one.score.site_updates_found),
-        "mean site delay, days": lambda one: _shown(one.score.mean_site_delay_days, 1),
-    }
-)
+COLUMNS: Final[Mapping[str, Callable[[Standing], str]]] = {
+    "policy": lambda one: one.score.policy,
+    "visits": lambda one: str(one.score.visits),
+    "hits": lambda one: str(one.score.hits),
+    "precision": lambda one: _shown(one.score.precision, 4),
+    "updates found": lambda one: str(one.score.updates_found),
+    "of": lambda one: str(one.score.updates_total),
+    "new links": lambda one: str(one.score.new_links_found),
+    "mean delay, days": lambda one: _shown(one.score.mean_delay_days, 1),
+    "mean freshness": lambda one: _shown(one.score.mean_freshness, 4),
+    "wasted": lambda one: _shown(one.score.wasted_share, 4),
+    "hits / last-obs": lambda one: _shown(one.hits_vs_last_obs, 3),
+    "hits / oracle": lambda one: _shown(one.hits_vs_oracle, 3),
+}
+SITE_COLUMNS: Final[Mapping[str, Callable[[Standing], str]]] = {
+    "site hits": lambda one: str(one.score.site_hits),
+    "site updates found": lambda one: str(one.score.site_updates_found),
+    "mean site delay, days": lambda one: _shown(one.score.mean_site_delay_days, 1),
+}
 """Where it is known which links are new to a site."""
 
 

@@ -53,10 +53,10 @@ def state(state_url: str, open_state: Callable[[], Store]) -> str:
 
 @pytest.fixture
 def hacs(state: str, namespace: str) -> Callable[..., Result]:
-    def run(*settings: str, arguments: Sequence[str] = ("--all",)) -> Result:
+    def run(*settings: str) -> Result:
         given = (f"HACS_STATE={state}", f"HACS_NAMESPACE={namespace}", *settings)
         options = [part for one in given for part in ("-s", one)]
-        return CliRunner().invoke(app, ["estimate", *arguments, *options])
+        return CliRunner().invoke(app, ["estimate", *options])
 
     return run
 
@@ -140,7 +140,7 @@ def sqlite_state(folder: Path) -> Store:
 def on_sqlite(folder: Path, *settings: str) -> Result:
     given = (f"HACS_STATE=sqlite:///{folder}/state.db", *settings)
     options = [part for one in given for part in ("-s", one)]
-    return CliRunner().invoke(app, ["estimate", "--all", *options])
+    return CliRunner().invoke(app, ["estimate", *options])
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ READING = {
     "export": ["export"],
     "export to a file": ["export", "-o", "backup.jsonl"],
     "report": ["report", "-o", "report.html"],
-    "estimate": ["estimate", "--all"],
+    "estimate": ["estimate"],
     "calibrate": ["calibrate"],
     "experiment": ["experiment", "export"],
 }

@@ -144,7 +144,7 @@ def test_a_write_to_a_cluster_that_is_down_can_be_tried_again(tmp_path: Path) ->
         ["export"],
         ["report", "-o", "report.html"],
         ["calibrate"],
-        ["estimate", "--all"],
+        ["estimate"],
     ],
     ids=lambda command: command[0],
 )

@@ -282,7 +282,7 @@ def hostile_project(project: Project, site: Site) -> HostileState:
         (["export", "-o", "pages.jsonl"], 1),
         (["report", "-o", "report.html"], 0),
         (["calibrate"], 0),
-        (["estimate", "--all"], 1),
+        (["estimate"], 1),
     ],
     ids=lambda value: value[0] if isinstance(value, list) else "",
 )
