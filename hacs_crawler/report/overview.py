@@ -62,6 +62,7 @@ def overview(page_ids: Ids, rows: Rows, now: float, limit: int) -> Overview:
     is_listed = is_evident & ~is_waiting
     # Rows hold unsigned numbers, of which a negative difference would be a large one.
     quiet_seconds = rows["last_visit"].astype(np.int64) - rows["last_update"]
+    moving = page_ids[rows["updates"] > 1]
     with np.errstate(divide="ignore"):
         interval_days = 1.0 / rows["rate"][is_evident]
 
@@ -84,7 +85,7 @@ def overview(page_ids: Ids, rows: Rows, now: float, limit: int) -> Overview:
         quietest=first(is_listed & (quiet_seconds > 0), -quiet_seconds),
         churning=first(rows["churn"] >= CHURNING, -rows["visits"].astype(np.int64)),
         gone=first(is_waiting, -rows["not_before"].astype(np.int64)),
-        sample=_sample(page_ids[rows["updates"] > 1]),
+        sample=moving[np.argsort(scramble(moving), kind="stable")[:SAMPLED_PAGES]],
     )
 
 
@@ -98,8 +99,3 @@ def _evidence(rows: Rows) -> IndexArray:
     edges = [np.append(classes, _MOST) for classes in (VISIT_CLASSES, UPDATE_CLASSES)]
     counts: IndexArray = np.histogram2d(rows["visits"], rows["updates"], edges)[0].astype(np.int64)
     return counts
-
-
-def _sample(page_ids: Ids) -> Ids:
-    chosen: Ids = page_ids[np.argsort(scramble(page_ids), kind="stable")[:SAMPLED_PAGES]]
-    return chosen
