@@ -115,8 +115,8 @@ def shows_rows(
 def show(*parts: str | Shown) -> None:
     """Print tables and sentences, laid out for what standard output is written for."""
     text = laid_out(*parts, width=terminal_width())
-    if text or parts:
-        typer.echo(text)
+    for line in text.split("\n") if parts else ():
+        typer.echo(line)  # a line at a time: unbuffered, Python loses the end of a longer write
 
 
 def _write(target: Path, text: str) -> None:

@@ -66,7 +66,6 @@ def test_the_threshold_cuts_more_or_fewer_windows(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("--report", "r.html"), "and no other option"),
         (("--closed-windows",), "and no other option"),
         (("-s", "HACS_STATE=sqlite:///x.db"), "and no other option"),
         (("--pages", "pages.csv"), "--pages and --updates go together"),
@@ -76,7 +75,7 @@ def test_the_threshold_cuts_more_or_fewer_windows(tmp_path: Path) -> None:
         ),
         (("--threshold-days", "nan"), "--threshold-days = nan"),
         (("--threshold-days", "-1"), "--threshold-days = -1"),
-        (("--json", "missing/../pages.csv/x.json"), "cannot write"),
+        (("--json", "missing/../pages.csv/x.json"), "allowed is a file in a folder that exists"),
     ],
 )
 def test_what_does_not_fit_is_named(folder: Path, arguments: tuple[str, ...], said: str) -> None:
