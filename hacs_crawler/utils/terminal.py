@@ -17,8 +17,6 @@ from hacs_crawler.utils.text import printable
 
 UNLIMITED: Final = 100_000
 """The width of a file or a pipe: nothing is wrapped there."""
-LEAST_PAGE: Final = 22
-"""Below so many characters a line a URL is hardly read."""
 
 
 def terminal_width() -> int:
@@ -40,7 +38,7 @@ def column_table(
 ) -> Table:
     """Return a table of columns by title; those in `texts` are flush left, all others flush right.
 
-    Where a terminal is narrow, cells are broken into lines, those of the column `page` anywhere.
+    Where a terminal is narrow, cells are broken into lines, but for the URLs of the column `page`.
     """
     style = {"box": box.MARKDOWN} if is_markdown else {"box": None, "padding": (0, 2, 0, 0)}
     made = Table(pad_edge=is_markdown, header_style="", **style)
@@ -50,7 +48,7 @@ def column_table(
             Text(title),
             justify="left" if is_page or title in texts else "right",
             overflow="fold",
-            ratio=1 if is_page else None,
+            no_wrap=is_page,
         )
     for cells in zip(*columns.values(), strict=True):
         made.add_row(*(Text(printable(cell)) for cell in cells))
@@ -70,7 +68,8 @@ def facts_table(facts: Iterable[tuple[str, str]], label_width: int = 0) -> Table
 def laid_out(*parts: str | Table, width: int = UNLIMITED) -> str:
     """Return tables, and sentences broken into lines of the width, below one another.
 
-    A line of one word, such as a URL, is left whole, to be copied.
+    A URL is left whole, to be copied, be it a line of its own or the end of a table's row: a terminal
+    breaks it where a line is full.
     """
     out = StringIO()
     console = Console(file=out, width=width, color_system=None, force_terminal=False)
@@ -79,18 +78,11 @@ def laid_out(*parts: str | Table, width: int = UNLIMITED) -> str:
             console.print(Text(printable(part)), soft_wrap=" " not in part.strip())
             continue
         if width < UNLIMITED:
-            _make_narrow(part)
+            # a header in several lines is none of Markdown, so its bars would only take room
+            part.box, part.pad_edge, part.padding = None, False, (0, 1, 0, 0)
+        if any(column.no_wrap for column in part.columns):
+            console.width = UNLIMITED  # else no more than the width is measured
+            console.width = max(width, console.measure(part).minimum + len(part.columns))
         console.print(part)
+        console.width = width
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines())
-
-
-def _make_narrow(table: Table) -> None:
-    """Have the column of pages take what the others leave of a line, and `LEAST_PAGE` at least.
-
-    A header in several lines is none of Markdown, so its bars would only take room.
-    """
-    table.box, table.pad_edge, table.padding = None, False, (0, 1, 0, 0)
-    for column in table.columns:
-        if column.ratio:
-            table.expand = True
-            column.width = LEAST_PAGE

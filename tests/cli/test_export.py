@@ -287,7 +287,9 @@ def test_of_an_export_with_a_bad_line_the_pages_before_it_are_kept(tmp_path: Pat
     fill(ours, history())
     lines = hacs(ours, "export").stdout.splitlines(keepends=True)
     (theirs / "x").write_bytes(lines[0] + lines[1] + lines[2].replace(b'"visits"', b'"visit"'))
-    assert "x, line 3: Object missing required field `visits`" in said(hacs(theirs, "import", "x"), 1)
+    assert "x, line 3: Object missing required field `visits`" in said(
+        hacs(theirs, "import", "x"), 1
+    )
     assert len(contents_of(theirs)) == 2
 
 
