@@ -87,7 +87,7 @@ class Reader:
             process = self._start(step.command.replace(PORT, self._port))
             output, _ = process.communicate(timeout=PATIENCE_SECONDS)
             assert process.returncode == 0, f"{step.command}: {output}"
-        return output.replace(f":{self._port}", f":{PORT}").strip()
+        return output.replace(f":{self._port}", f":{PORT}").rstrip().lstrip("\n")
 
     def _start(self, command: str) -> subprocess.Popen[str]:
         return subprocess.Popen(

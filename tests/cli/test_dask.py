@@ -144,7 +144,6 @@ def test_made_up_pages_are_evaluated_the_same_on_a_cluster(
     monkeypatch.setattr(update_points, "CHUNK_PAGES", 100)
     monkeypatch.setattr(instant, "PAGES", 300)
     monkeypatch.setattr(instant, "SITES", 20)
-    monkeypatch.setattr(instant, "_BLOCK", 70)
     for options in (["--paper", "singh", "--synthetic-pages", "450"], ["--paper", "instant"]):
         alone = evaluated(tmp_path, *options)
         assert evaluated(tmp_path, *options, "--dask", scheduler) == alone
