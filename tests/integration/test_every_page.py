@@ -301,7 +301,10 @@ def test_seeds_that_are_no_pages_are_no_failed_attempts(any_spider: AnySpider, s
 
 
 FED = """
+    from scrapy.core.engine import ExecutionEngine
     from scrapy_redis.spiders import RedisSpider
+
+    ExecutionEngine._SLOT_HEARTBEAT_INTERVAL = 0.2  # instead of 5 s, which an idle spider waits for
 
 
     class Fed(RedisSpider):
