@@ -36,7 +36,8 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(run_time)
     if os.environ.get("HACS_TESTS_NEED_CHROMIUM") and CHROMIUM is None:
         raise pytest.UsageError(
-            "HACS_TESTS_NEED_CHROMIUM is set, but there is no Chromium: install the package chromium"
+            "HACS_TESTS_NEED_CHROMIUM is set, but there is no Chromium: install the package "
+            "chromium-headless-shell"
         )
 
 
