@@ -2,7 +2,6 @@
 
 from hacs_crawler.archive.address import PAUSE_SECONDS, ArchiveAddress, ArchiveKind, ArchiveSettings
 from hacs_crawler.archive.capture import (
-    REVISIT,
     ArchiveError,
     Capture,
     Cleaning,
@@ -40,7 +39,6 @@ __all__ = [
     "GZIP_MAGIC",
     "MAX_BODY_BYTES",
     "PAUSE_SECONDS",
-    "REVISIT",
     "ZIP_MAGIC",
     "ArchiveAddress",
     "ArchiveError",

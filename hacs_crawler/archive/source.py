@@ -10,6 +10,7 @@ from typing import IO, Any, Final
 
 from hacs_crawler.archive.capture import ArchiveError
 from hacs_crawler.archive.codecs import GZIP_MAGIC
+from hacs_crawler.utils.text import reason_of
 
 LONGEST_LINE_BYTES: Final = 1 << 20
 """What lies beyond this in a line is left out; it bounds the memory that a damaged file takes."""
@@ -29,7 +30,7 @@ def open_source(path: str) -> Source:
         file = io.BufferedReader(io.FileIO(0 if path == "-" else path, closefd=path != "-"))
         return source_of(file, name)
     except (OSError, ValueError) as error:  # ValueError: NUL in the path
-        raise ArchiveError(f"{name}: cannot read: {_reason(error)}") from error
+        raise ArchiveError(f"{name}: cannot read: {reason_of(error)}") from error
 
 
 def source_of(file: IO[bytes], name: str) -> Source:
@@ -50,10 +51,6 @@ def read_lines(source: str | Source, longest_bytes: int = LONGEST_LINE_BYTES) ->
             yield line
             while len(line) == longest_bytes and not line.endswith(b"\n"):
                 line = stream.readline(longest_bytes)
-
-
-def _reason(error: Exception) -> str:
-    return str(getattr(error, "strerror", None) or error)
 
 
 class Source(io.RawIOBase):
@@ -115,7 +112,7 @@ class Source(io.RawIOBase):
             data = self._file.read(size)
         except OSError as error:
             place = f"{self.name}, byte {self._read_bytes}"
-            raise ArchiveError(f"{place}: cannot read: {_reason(error)}") from error
+            raise ArchiveError(f"{place}: cannot read: {reason_of(error)}") from error
         self._read_bytes += len(data)
         return data
 

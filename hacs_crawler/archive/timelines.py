@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.links import check_url, page_id_of
+from hacs_crawler.utils.text import reason_of
 from hacs_crawler.utils.times import MAX_SECOND
 
 Seconds = NDArray[np.int64]
@@ -162,8 +163,7 @@ def _rows(path: Path, columns: tuple[str, ...]) -> Iterator[_Row]:
                     raise TimelineError(f"{place}: more values than columns")
                 yield _Row(place, values)
     except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise TimelineError(f"{path}: cannot read: {reason}") from error
+        raise TimelineError(f"{path}: cannot read: {reason_of(error)}") from error
     except csv.Error as error:
         raise TimelineError(f"{path}, line {reader.line_num}: no CSV: {error}") from error
 

@@ -18,6 +18,7 @@ from typing import Any
 
 from hacs_crawler.archive.timelines import Events, TimelineError, second_of
 from hacs_crawler.links import fingerprint
+from hacs_crawler.utils.text import reason_of
 
 Links = list[list[frozenset[int]]]
 """For each page the fingerprints of the links that it had at first, and that each update added."""
@@ -77,5 +78,4 @@ def _objects(path: Path) -> Iterator[tuple[str, Any]]:
                 if line.strip():
                     yield f"{path}, line {number}", json.loads(line)
     except (OSError, EOFError, zlib.error, ValueError, RecursionError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise TimelineError(f"{path}, line {number}: cannot read: {reason}") from error
+        raise TimelineError(f"{path}, line {number}: cannot read: {reason_of(error)}") from error

@@ -6,7 +6,6 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, replace
-from datetime import UTC, datetime
 from typing import Annotated, Any, Final
 
 import numpy as np
@@ -57,7 +56,7 @@ from hacs_crawler.state import (
 from hacs_crawler.utils.progress import Progress
 from hacs_crawler.utils.terminal import facts_table, terminal_width
 from hacs_crawler.utils.text import counted
-from hacs_crawler.utils.times import DAY
+from hacs_crawler.utils.times import DAY, minute_text
 
 _HOST: Final = re.compile(r"(?:localhost|[\w-]+(?:\.[\w-]+)+)(?::\d+)?")
 VISITS_SHOWN: Final = 20
@@ -213,7 +212,7 @@ def _outside(page: Page) -> str:
         return f"{page.url} was not visited twice: no rate of a period can be said"
     return (
         f"the period has no part of the time in which {page.url} was watched, "
-        f"{_date(page.visits[0])} to {_date(page.visits[-1])}"
+        f"{minute_text(page.visits[0])} to {minute_text(page.visits[-1])}"
     )
 
 
@@ -305,10 +304,10 @@ def _facts(report: PageReport, config: Config, now: float) -> Iterator[tuple[str
         yield "set aside", f"{counted(report.set_aside, 'visit')} later than now"
     if page.gone:
         times = counted(page.gone, "time")
-        yield "gone", f"404 or 410 answered {times}, last {_date(page.last_news)}"
+        yield "gone", f"404 or 410 answered {times}, last {minute_text(page.last_news)}"
     if page.failures:
         failed = counted(page.failures, "attempt")
-        yield "failures", f"{failed} since then failed, the last one {_date(page.last_news)}"
+        yield "failures", f"{failed} since then failed, the last one {minute_text(page.last_news)}"
     yield from _heard(report)
     yield "rate", _rate(report, config)
     if report.confirmed[1]:
@@ -340,8 +339,8 @@ def _seen(page: Page, updates: int, now: float) -> str:
     echoes = len(set(page.echoes) & set(page.update_times))
     of_site = f" ({updates - echoes} new to the site)" if echoes else ""
     return (
-        f"{counted(len(page.visits), 'visit')} kept since {_date(page.visits[0])}, {updates} with an "
-        f"update{of_site}; "
+        f"{counted(len(page.visits), 'visit')} kept since {minute_text(page.visits[0])}, "
+        f"{updates} with an update{of_site}; "
         f"last {last} ago; {counted(len(page.links), 'link')}"
     )
 
@@ -384,7 +383,7 @@ def _siblings(report: PageReport) -> str:
 def _heard(report: PageReport) -> Iterator[tuple[str, str]]:
     """Say what archives and signals told of the page."""
     for harvest in report.page.harvests.values():
-        until = _date(harvest.until)
+        until = minute_text(harvest.until)
         yield "archive", f"captures of source {harvest.source:08x} are recorded until {until}"
     for one in report.signals:
         yield one.kind, _signals(one)
@@ -392,12 +391,11 @@ def _heard(report: PageReport) -> Iterator[tuple[str, str]]:
 
 def _signals(one: PageSignals) -> str:
     """Say what one kind of signals tells of the page, and how far it is trusted."""
-    latest = f"last {_date(one.latest)}" if one.latest else "none so far"
-    text = (
-        f"{counted(one.count, 'signal')} since the last visit, {latest}, read {_date(one.read)}; "
-    )
+    latest = f"last {minute_text(one.latest)}" if one.latest else "none so far"
     trust = one.trust
-    text += (
+    text = (
+        f"{counted(one.count, 'signal')} since the last visit, {latest}, "
+        f"read {minute_text(one.read)}; "
         f"{100 * trust.recall:.0f} % of this host's updates are signalled, "
         f"{trust.false_per_day:.2g} false signals a page-day"
     )
@@ -435,7 +433,7 @@ def _next(outlook: Forecast, config: Config, now: float) -> str:
         return "now, within the budget" if config.ranking.budget else "now"
     if outlook.hold is BlockReason.GONE:
         assert outlook.at is not None  # noqa: S101 - a gone page has a time to wait for
-        return f"waits until {_date(outlook.at)}: gone"
+        return f"waits until {minute_text(outlook.at)}: gone"
     threshold = f"the threshold of {config.ranking.threshold:g}"
     bar = (
         threshold
@@ -447,7 +445,7 @@ def _next(outlook: Forecast, config: Config, now: float) -> str:
     if outlook.at is None:
         return f"cannot be said: it is behind {bar}, and time alone does not change that"
     wait = days_text((outlook.at - now) / DAY)
-    return f"in {wait}, {_date(outlook.at)}, when it passes {bar}, if all others stay as they are"
+    return f"in {wait}, {minute_text(outlook.at)}, when it passes {bar}, if all others stay as they are"
 
 
 def _visits(report: PageReport) -> Iterator[str]:
@@ -467,7 +465,7 @@ def _visits(report: PageReport) -> Iterator[str]:
             what = "first visit"
         elif at in page.baselines:
             what = "a baseline: other rules of links than before"
-        yield f"  {_date(at)}   {what}"
+        yield f"  {minute_text(at)}   {what}"
     if len(found) > VISITS_SHOWN:
         yield f"  and {len(found) - VISITS_SHOWN} before (--json has all)"
 
@@ -476,7 +474,3 @@ def ordinal(number: int) -> str:
     """Return 1st, 2nd, 3rd, 4th, 11th, 21st."""
     last = number % 10 if number % 100 not in (11, 12, 13) else 0
     return f"{number}{ {1: 'st', 2: 'nd', 3: 'rd'}.get(last, 'th') }"
-
-
-def _date(at: float) -> str:
-    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M")

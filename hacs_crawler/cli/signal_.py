@@ -18,7 +18,7 @@ from hacs_crawler.exceptions import HacsError
 from hacs_crawler.links import page_id_of
 from hacs_crawler.signals import read_pings
 from hacs_crawler.state import State, hear, read_sources, write_sources
-from hacs_crawler.utils.text import counted
+from hacs_crawler.utils.text import counted, reason_of
 
 KIND: Final = "ping"
 
@@ -81,5 +81,4 @@ def _lines(file: Path) -> Iterator[IO[str]]:
         with file.open(encoding="utf-8", newline="") as stream:
             yield stream
     except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise HacsError(f"{file}: cannot read: {reason}") from error
+        raise HacsError(f"{file}: cannot read: {reason_of(error)}") from error

@@ -31,7 +31,7 @@ from hacs_crawler.simulation.tournament import Standing, compare
 from hacs_crawler.state import UPDATES, Estimation
 from hacs_crawler.utils.progress import Progress
 from hacs_crawler.utils.terminal import column_table
-from hacs_crawler.utils.text import safe_logger
+from hacs_crawler.utils.text import safe_logger, shown
 from hacs_crawler.utils.times import DAY
 
 logger = safe_logger(__name__)
@@ -153,20 +153,20 @@ COLUMNS: Final[Mapping[str, Callable[[Standing], str]]] = {
     "policy": lambda one: one.score.policy,
     "visits": lambda one: str(one.score.visits),
     "hits": lambda one: str(one.score.hits),
-    "precision": lambda one: _shown(one.score.precision, 4),
+    "precision": lambda one: shown(one.score.precision, 4),
     "updates found": lambda one: str(one.score.updates_found),
     "of": lambda one: str(one.score.updates_total),
     "new links": lambda one: str(one.score.new_links_found),
-    "mean delay, days": lambda one: _shown(one.score.mean_delay_days, 1),
-    "mean freshness": lambda one: _shown(one.score.mean_freshness, 4),
-    "wasted": lambda one: _shown(one.score.wasted_share, 4),
-    "hits / last-obs": lambda one: _shown(one.hits_vs_last_obs, 3),
-    "hits / oracle": lambda one: _shown(one.hits_vs_oracle, 3),
+    "mean delay, days": lambda one: shown(one.score.mean_delay_days, 1),
+    "mean freshness": lambda one: shown(one.score.mean_freshness, 4),
+    "wasted": lambda one: shown(one.score.wasted_share, 4),
+    "hits / last-obs": lambda one: shown(one.hits_vs_last_obs, 3),
+    "hits / oracle": lambda one: shown(one.hits_vs_oracle, 3),
 }
 SITE_COLUMNS: Final[Mapping[str, Callable[[Standing], str]]] = {
     "site hits": lambda one: str(one.score.site_hits),
     "site updates found": lambda one: str(one.score.site_updates_found),
-    "mean site delay, days": lambda one: _shown(one.score.mean_site_delay_days, 1),
+    "mean site delay, days": lambda one: shown(one.score.mean_site_delay_days, 1),
 }
 """Where it is known which links are new to a site."""
 
@@ -180,10 +180,6 @@ def table(standings: Sequence[Standing], *, has_budgets: bool) -> Shown:
         cells_of = {"policy": COLUMNS["policy"], **budget, **cells_of}
     columns = {title: map(cell, standings) for title, cell in cells_of.items()}
     return column_table(columns, texts=("policy",), is_markdown=True)
-
-
-def _shown(value: float | None, digits: int) -> str:
-    return "-" if value is None else f"{value:.{digits}f}"
 
 
 def _names(policy: str) -> list[str]:

@@ -6,13 +6,13 @@ can hold. Nothing that says who asked is kept: no login, no cookie, no proxy.
 
 from __future__ import annotations
 
-import json
 import re
 import zlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, Final
 
+import msgspec
+from msgspec import Struct, field, structs
 from scrapy import Request, Spider
 from scrapy.spiders import CrawlSpider
 
@@ -48,62 +48,40 @@ PLAIN: Final = ""
 """The name of no callback: `parse`, as Scrapy has it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(Struct, frozen=True, omit_defaults=True):
     """How a page was asked for by a spider.
 
     `callback` and `errback` are names of methods, `PLAIN` for none. `after_form` says that a form was
     posted on the way to it, `leads_on` that its callback yielded requests and no item.
     """
 
-    url: str
-    callback: str = PLAIN
-    errback: str = PLAIN
-    cb_kwargs: dict[str, Any] | None = None
-    headers: dict[str, list[str]] | None = None
-    meta: dict[str, Any] | None = None
-    depth: int = 0
-    after_form: bool = False
-    leads_on: bool = False
+    url: str = field(name="u")
+    callback: str = field(default=PLAIN, name="c")
+    errback: str = field(default=PLAIN, name="e")
+    cb_kwargs: dict[str, Any] = field(default_factory=dict, name="k")
+    headers: dict[str, list[str]] = field(default_factory=dict, name="h")
+    meta: dict[str, Any] = field(default_factory=dict, name="m")
+    depth: int = field(default=0, name="d")
+    after_form: bool = field(default=False, name="f")
+    leads_on: bool = field(default=False, name="l")
 
     def encoded(self) -> bytes:
         """Return it as bytes; empty where it takes too many of them."""
-        fields = {
-            "u": self.url,
-            "c": self.callback,
-            "e": self.errback,
-            "k": self.cb_kwargs,
-            "h": self.headers,
-            "m": self.meta,
-            "d": self.depth,
-            "f": self.after_form,
-            "l": self.leads_on,
-        }
-        text = json.dumps({key: value for key, value in fields.items() if value})
-        packed = bytes([VERSION]) + zlib.compress(text.encode(), 6)
+        text = msgspec.json.encode(self)
+        packed = bytes([VERSION]) + zlib.compress(text, 6)
         return packed if len(packed) <= MOST_BYTES and len(text) <= MOST_UNPACKED else b""
+
+
+_ASKED: Final = msgspec.json.Decoder(Asked)
 
 
 def decoded(data: bytes) -> Asked | None:
     """Return what `Asked.encoded` made bytes of; None where they are damaged or of a later version."""
     if not data or data[0] != VERSION:
         return None
-    unpacker = zlib.decompressobj()
     try:
-        text = unpacker.decompress(data[1:], MOST_UNPACKED)
-        found = json.loads(text)
-        asked = Asked(
-            url=_checked(found["u"], str),
-            callback=_checked(found.get("c", PLAIN), str),
-            errback=_checked(found.get("e", PLAIN), str),
-            cb_kwargs=_checked(found.get("k", {}), dict),
-            headers=_checked(found.get("h", {}), dict),
-            meta=_checked(found.get("m", {}), dict),
-            depth=_checked(found.get("d", 0), int),
-            after_form=bool(found.get("f")),
-            leads_on=bool(found.get("l")),
-        )
-    except (zlib.error, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        asked = _ASKED.decode(zlib.decompressobj().decompress(data[1:], MOST_UNPACKED))
+    except (zlib.error, ValueError, RecursionError):
         return None
     return None if check_url(asked.url) else asked
 
@@ -145,7 +123,7 @@ def request_of(asked: Asked, spider: Spider) -> Request | None:
     callback, errback = (_method_of(name, spider) for name in (asked.callback, asked.errback))
     if callback is _GONE or errback is _GONE or not _has_rule(asked, spider):
         return None
-    meta = dict(asked.meta or {})
+    meta = dict(asked.meta)
     if asked.depth:
         meta["depth"] = asked.depth
     return Request(
@@ -154,7 +132,7 @@ def request_of(asked: Asked, spider: Spider) -> Request | None:
         errback=errback,
         headers=asked.headers,
         meta={**meta, "hacs_seed": True, "hacs_revisit": True, "hacs_page": asked.url},
-        cb_kwargs=dict(asked.cb_kwargs or {}),
+        cb_kwargs=dict(asked.cb_kwargs),
     )
 
 
@@ -197,7 +175,7 @@ class AskedPages:
         """Have it kept how a page was asked for that was seen, and what its callback yielded."""
         asked = self._under_way.pop(page_id, None)
         if asked is not None:
-            self._waiting[page_id] = replace(asked, leads_on=bool(requests and not items))
+            self._waiting[page_id] = structs.replace(asked, leads_on=bool(requests and not items))
             self._callbacks |= {asked.callback, asked.errback}
 
     def log_what_is_not_kept(self) -> None:
@@ -292,7 +270,7 @@ def _has_rule(asked: Asked, spider: Spider) -> bool:
     """Whether the rule of a `CrawlSpider` that the page was found by is still there."""
     if asked.callback != RULES_CALLBACK or not isinstance(spider, CrawlSpider):
         return True
-    rule = (asked.meta or {}).get("rule")
+    rule = asked.meta.get("rule")
     return isinstance(rule, int) and 0 <= rule < len(spider._rules)  # noqa: SLF001 - its own index
 
 
@@ -307,12 +285,6 @@ def _is_kept_key(key: str) -> bool:
 def _is_json(value: object) -> bool:
     """Whether JSON gives back what it was given, and not a list for a tuple."""
     try:
-        return bool(json.loads(json.dumps(value)) == value)
-    except (TypeError, ValueError, RecursionError):
+        return bool(msgspec.json.decode(msgspec.json.encode(value)) == value)
+    except (TypeError, ValueError, OverflowError, RecursionError):
         return False
-
-
-def _checked(value: Any, kind: type) -> Any:
-    if not isinstance(value, kind):
-        raise TypeError
-    return value

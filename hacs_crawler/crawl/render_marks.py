@@ -6,7 +6,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Final, Generic, NamedTuple, TypeVar, cast
+from typing import Final, Generic, TypeVar, cast
 
 from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import Deferred
@@ -95,11 +95,6 @@ class _Marks(Generic[M]):
         """Take over what another crawl wrote; what this one learned of these it will learn again."""
         for key, value in present.items():
             self.kept[key] = _Kept(self.decoded(value), value)
-
-
-class _MarksRead(NamedTuple):
-    pages: dict[int, bytes]
-    sites: dict[int, bytes]
 
 
 class RenderMarks:
@@ -198,9 +193,9 @@ class RenderMarks:
         pages, sites = list(wanted), list(set(wanted.values()))
         try:
             if self._session.is_open:
-                read = await self._session.pages.once(_read, pages, sites)
-                self._pages.take(pages, read.pages)
-                self._sites.take(sites, read.sites)
+                of_pages, of_sites = await self._session.pages.once(_read, pages, sites)
+                self._pages.take(pages, of_pages)
+                self._sites.take(sites, of_sites)
         except StateError as error:
             logger.warning("What is known of how pages are rendered could not be read: %s", error)
         finally:
@@ -208,11 +203,11 @@ class RenderMarks:
                 reader.callback(None)
 
 
-def _read(state: State, pages: Sequence[int], sites: Sequence[int]) -> _MarksRead:
-    return _MarksRead(
-        state.store.annotations(PageMark.KIND, pages),
-        state.store.annotations(SiteMark.KIND, sites),
-    )
+def _read(
+    state: State, pages: Sequence[int], sites: Sequence[int]
+) -> tuple[dict[int, bytes], dict[int, bytes]]:
+    read = state.store.annotations
+    return read(PageMark.KIND, pages), read(SiteMark.KIND, sites)
 
 
 def _write(state: State, kind: str, changes: Sequence[Annotation]) -> dict[int, bytes]:

@@ -21,7 +21,7 @@ from hacs_crawler.exceptions import HacsError
 from hacs_crawler.links import check_url, without_login
 from hacs_crawler.ranking.plan import Plan
 from hacs_crawler.state import PAGES_A_CALL, State
-from hacs_crawler.utils.text import counted, safe_logger
+from hacs_crawler.utils.text import counted, reason_of, safe_logger
 
 logger = safe_logger(__name__)
 
@@ -58,8 +58,7 @@ def read_seeds(source: str) -> Iterator[str]:
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise SeedsError(f"{name}: damaged gzip file: {error}") from error
     except (OSError, ValueError) as error:  # ValueError: NUL in the path, closed standard input
-        reason = getattr(error, "strerror", None) or error
-        raise SeedsError(f"{name}: cannot read seeds: {reason}") from error
+        raise SeedsError(f"{name}: cannot read seeds: {reason_of(error)}") from error
 
 
 async def seeds_of(session: Session, source: str) -> AsyncIterator[str]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Final
 
 from rich.console import Console
 
 from hacs_crawler.demo.rounds import DAYS, RoundScore, budget_of
 from hacs_crawler.demo.web import Web
+from hacs_crawler.utils.times import day_text
 
 BAR: Final = 20
 """Characters of the longest bar, where the terminal is wide enough."""
@@ -61,7 +61,7 @@ class Screen:
     def round(self, standing: RoundScore, most: float) -> None:
         """Write the line of a round; a bar has its full length at `most` hits."""
         visits = " + ".join(map(str, standing.visits))
-        line = f"  {day(standing.at):<12}{visits:<12}"
+        line = f"  {day_text(standing.at):<12}{visits:<12}"
         for hits, style in zip(standing.hits, STYLES, strict=True):
             text = f"{_bar(hits / most, self._column - 6)} {hits}"
             line += f"[{style}]{text:<{self._column}}[/]"
@@ -97,11 +97,6 @@ def sentence(standing: RoundScore) -> str:
         return f"{found[0]}, {found[1]}: {ahead}."
     more = 100 * (rates[better] / rates[1 - better] - 1)
     return f"{found[0]}, {found[1]}: {ahead} by {more:.0f} %."
-
-
-def day(second: float) -> str:
-    """Return a time's day."""
-    return f"{datetime.fromtimestamp(second, UTC):%Y-%m-%d}"
 
 
 def _bar(share: float, longest: int) -> str:

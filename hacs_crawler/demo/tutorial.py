@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import sys
 import threading
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
@@ -18,7 +17,7 @@ from hacs_crawler.demo.project import write_web
 from hacs_crawler.demo.server import CLOCK_FILE, WEB_FILE, LiveWeb, Server
 from hacs_crawler.demo.web import read_web
 from hacs_crawler.exceptions import HacsError
-from hacs_crawler.utils.times import DAY
+from hacs_crawler.utils.times import DAY, day_text
 
 AUTHORS: Final = 40
 SEED: Final = 0
@@ -52,7 +51,7 @@ def turn(folder: Path, days: float) -> str:
     file = folder / CLOCK_FILE
     second = clock.read(file) + days * DAY
     clock.set_to(file, second)
-    return f"{datetime.fromtimestamp(second, UTC):%Y-%m-%d}"
+    return day_text(second)
 
 
 def main() -> None:

@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+import msgspec
+
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.utils.files import replacing
 
@@ -71,10 +73,8 @@ class Web:
 def read_web(file: Path) -> Web:
     """Read what `Web.write` wrote; raises HacsError."""
     try:
-        content = json.loads(file.read_text())
-        pages = [WebPage(**page) for page in content["pages"]]
-        return Web(pages, content["start"], content["end"])
+        return msgspec.json.decode(file.read_bytes(), type=Web)
     except OSError as error:
         raise HacsError(f"{file}: cannot read: {error.strerror}") from error
-    except (ValueError, KeyError, TypeError) as error:
+    except ValueError as error:
         raise HacsError(f"{file}: no web of a demonstration: {error}") from error

@@ -28,9 +28,8 @@ from hacs_crawler.evaluation.selection import (
     curve,
 )
 from hacs_crawler.utils.terminal import column_table
-from hacs_crawler.utils.text import counted
+from hacs_crawler.utils.text import counted, shown
 
-UNDEFINED: Final = "-"
 FOOTNOTE: Final = (
     "- is undefined: theta where no threshold selects a page that was updated, P where nothing is "
     "selected, R where nothing was updated, F1 where neither is. Micro, and macro where an update was "
@@ -167,11 +166,6 @@ def ordering_cells(result: LevelResult) -> list[list[str]]:
         [str(weeks), str(order.moments), *(shown(order.mean(name), 3) for name in ORDERS)]
         for weeks, order in result.orderings.items()
     ]
-
-
-def shown(value: float | None, digits: int) -> str:
-    """Return a number as it is printed, "-" where it is undefined."""
-    return UNDEFINED if value is None else f"{value:.{digits}f}"
 
 
 def selection_rows(result: Evaluation) -> Iterator[dict[str, Any]]:

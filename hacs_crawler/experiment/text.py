@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Final
 
@@ -17,6 +16,7 @@ from hacs_crawler.experiment.comparison import (
     Comparison,
     Interval,
 )
+from hacs_crawler.utils.times import day_text
 
 FIRST_VISITS: Final = (
     "Every attempt is a visit, for it cost budget; but a page's first cannot find an update, and the "
@@ -56,7 +56,7 @@ def paragraphs(answer: ExperimentAnswer) -> list[str]:
     """Return what can and cannot be concluded, one paragraph a comparison, and how visits count."""
     if answer.first_visit is None or answer.last_visit is None:
         return ["No visit of this experiment is recorded yet: crawl with its settings first."]
-    span = f"Visits from {_day(answer.first_visit)} to {_day(answer.last_visit)}. {FIRST_VISITS}"
+    span = f"Visits from {day_text(answer.first_visit)} to {day_text(answer.last_visit)}. {FIRST_VISITS}"
     told = [" ".join(sentences(comparison)) for comparison in answer.comparisons]
     visits = sum(arm.visits for arm in answer.arms)
     is_short = visits < 2 * sum(arm.pages_visited for arm in answer.arms)
@@ -123,7 +123,7 @@ def _concluded(one: Comparison) -> str:
         else f"{confidence} nothing can be said of the ratio yet"
     )
     if one.verdict in {"more", "fewer"}:
-        since = f" since {_day(one.decided_at)}" if one.decided_at is not None else ""
+        since = f" since {day_text(one.decided_at)}" if one.decided_at is not None else ""
         return (
             f"{interval}. So {one.arm} does find {one.verdict} than {one.control}. This could be said"
             f"{since}, and the experiment may end."
@@ -179,10 +179,6 @@ def _times(ratio: float) -> str:
 
 def _per_100(interval: Interval) -> str:
     return " to ".join(f"{100 * end:+.1f}" for end in interval)
-
-
-def _day(second: int) -> str:
-    return datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%d")
 
 
 def _shown(value: float | None, digits: int) -> str:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import astuple, dataclass, field, replace
-from typing import Any, Final
+from dataclasses import dataclass, field, replace
+from typing import Final
 
 from hacs_crawler.archive import Capture, key_of
-from hacs_crawler.exceptions import StateError
 from hacs_crawler.harvest.query import Span
 
 MOST_MISSED: Final = 1_000
@@ -115,35 +114,3 @@ class Journal:
         too_many = len(self.missed) - MOST_MISSED
         del self.missed[MOST_MISSED:]
         return max(0, too_many)
-
-    def to_note(self) -> dict[str, Any]:
-        """Return it as JSON values."""
-        return {
-            "todo": [astuple(span) for span in self.todo],
-            "latest": self.latest,
-            "is_blocked": self.is_blocked,
-            "missed": [astuple(one) for one in self.missed],
-            "has_visits": self.has_visits,
-        }
-
-    @classmethod
-    def from_note(cls, note: Any, key: str) -> Journal:
-        """Return the journal of a note, an empty one for None; raises StateError if it is damaged."""
-        if note is None:
-            return cls()
-        try:
-            todo = [
-                Span(int(since), int(until), *map(str, place))
-                for since, until, *place in note["todo"]
-            ]
-            # `retry_from` is of notes that did not name what was missed behind the last visit
-            latest = int(note.get("retry_from", 0)) or int(note["latest"])
-            missed = [
-                Missed(str(url), int(at), int(tries), *map(str, digest))
-                for url, at, tries, *digest in note.get("missed", [])
-            ]
-            has_visits = bool(note.get("has_visits", latest))
-            return cls(todo, latest, bool(note["is_blocked"]), missed, has_visits)
-        except (LookupError, TypeError, ValueError, AttributeError) as error:
-            msg = f"the note {key!r} in the state is damaged, remove it: {note!r}"
-            raise StateError(msg) from error

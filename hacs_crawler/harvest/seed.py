@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Final
 from urllib.parse import urlsplit
@@ -27,7 +27,7 @@ from hacs_crawler.harvest.query import IndexAnswer, Span
 from hacs_crawler.harvest.site import Site
 from hacs_crawler.items import SeedHistory
 from hacs_crawler.links import fingerprint
-from hacs_crawler.state import Page, State
+from hacs_crawler.state import Page, State, read_note
 from hacs_crawler.utils.text import safe_logger
 from hacs_crawler.utils.times import DAY
 
@@ -112,8 +112,10 @@ class Harvester:
         key = (
             f"harvest/{level}/{self._options.source:08x}/{fingerprint(site.page_key) % 2**64:016x}"
         )
-        note = await self._session.pages.patiently(lambda state: state.store.read_meta(key))
-        seed = _Seed(site, Journal.from_note(note, key), key)
+        journal = await self._session.pages.patiently(
+            lambda state: read_note(state.store, key, Journal)
+        )
+        seed = _Seed(site, journal or Journal(), key)
         is_answered = False
         try:
             await self._go_through(seed)
@@ -306,7 +308,7 @@ class Harvester:
                 seed.site.homepage,
                 too_many,
             )
-        note = seed.journal.to_note()
+        note = asdict(seed.journal)
         await self._session.pages.patiently(lambda state: state.store.write_meta(seed.key, note))
 
     def _say_missed(self, seed: _Seed) -> None:

@@ -24,21 +24,20 @@ from hacs_crawler.links.sites import (
     website_of,
 )
 from hacs_crawler.links.urls import (
-    LONGEST_URL,
     check_url,
     fingerprint,
     kept_url,
     page_surt,
     without_login,
 )
-from hacs_crawler.links.varying import Varying, host_of
+from hacs_crawler.links.varying import Part, Varying, host_of
 
 __all__ = [
     "DEEPEST",
-    "LONGEST_URL",
     "UNREADABLE",
     "LinkRules",
     "MarkupError",
+    "Part",
     "Varying",
     "canonical_link",
     "canonical_url",

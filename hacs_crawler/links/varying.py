@@ -96,26 +96,13 @@ class Varying:
         return Varying(self.host, frozenset(parts), suspected)
 
     def to_json(self) -> dict[str, Any]:
-        """Return what `from_json` reads."""
+        """Return the parts as JSON values."""
         return {
             "parts": [[part.folder, part.name] for part in sorted(self.parts)],
             "suspected": [
                 [part.folder, part.name, n] for part, n in sorted(self.suspected.items())
             ],
         }
-
-    @classmethod
-    def from_json(cls, host: str, value: Any) -> Varying:
-        """Return what was kept; raises ValueError where it is damaged."""
-        try:
-            parts = frozenset(Part(str(folder), str(name)) for folder, name in value["parts"])
-            suspected = {
-                Part(str(folder), str(name)): int(controls)
-                for folder, name, controls in value["suspected"]
-            }
-        except (KeyError, TypeError) as error:
-            raise ValueError(f"{error!r} in {value!r}") from error
-        return cls(host, parts, suspected)
 
 
 def host_of(url: str) -> str:

@@ -12,29 +12,22 @@ from hacs_crawler.model.churn import (
 )
 from hacs_crawler.model.estimators import (
     ESTIMATORS,
-    Estimator,
     Visits,
-    cho,
     estimate,
     estimate_with_churn,
     mle,
-    naive,
 )
-from hacs_crawler.model.gaps import Gaps, gaps_between, interpolated_gaps
+from hacs_crawler.model.gaps import Gaps, gaps_between
 from hacs_crawler.model.instant import (
-    RATE_SHAPE,
     hub_rate,
     instant_index,
-    mean_days,
     tier_rate,
     update_index,
 )
 from hacs_crawler.model.interest_anchored import fit_anchored
-from hacs_crawler.model.interest_curves import Curves, rise_of
+from hacs_crawler.model.interest_curves import Curves
 from hacs_crawler.model.interest_paper import fit_paper
 from hacs_crawler.model.interest_sites import (
-    InterestParameters,
-    SiteScores,
     interest_in_sites,
     score_sites,
 )
@@ -56,11 +49,10 @@ from hacs_crawler.model.power_law import (
     weibull_law,
 )
 from hacs_crawler.model.predictive import predictive_probability
-from hacs_crawler.model.prior import DEFAULT_PRIOR, MIN_PAGES_TO_FIT, LogNormalPrior, fit_prior
+from hacs_crawler.model.prior import DEFAULT_PRIOR, LogNormalPrior, fit_prior
 from hacs_crawler.model.probability import elapsed_days, update_probability
 from hacs_crawler.model.siblings import (
     SHARED_UPDATES,
-    USUAL_TOGETHERNESS,
     SiblingCorrelation,
     SiblingVisits,
     sibling_evidence,
@@ -100,23 +92,18 @@ __all__ = [
     "DEFAULT_PRIOR",
     "ESTIMATORS",
     "LOCALIZED",
-    "MIN_PAGES_TO_FIT",
     "MIN_POINTS",
     "MOST_GAPS",
     "MOST_SIGNALS",
     "POINTS",
-    "RATE_SHAPE",
     "SHARED_UPDATES",
     "THRESHOLD_DAYS",
     "USUAL_PINGS",
     "USUAL_SIGNALS",
-    "USUAL_TOGETHERNESS",
     "Beliefs",
     "Curves",
-    "Estimator",
     "Fates",
     "Gaps",
-    "InterestParameters",
     "Kind",
     "LinkLifetime",
     "LogNormalPrior",
@@ -125,7 +112,6 @@ __all__ = [
     "SiblingCorrelation",
     "SiblingVisits",
     "SignalRecords",
-    "SiteScores",
     "Trust",
     "Visits",
     "Windows",
@@ -133,7 +119,6 @@ __all__ = [
     "bayes_quantiles",
     "beliefs_of",
     "chance_of_update",
-    "cho",
     "cho_law",
     "concentration_of",
     "confirmed_share",
@@ -155,19 +140,15 @@ __all__ = [
     "hub_rate",
     "instant_index",
     "interest_in_sites",
-    "interpolated_gaps",
     "is_trend",
     "log_quiet_factor",
     "lognormal_cumulative",
     "matloff_law",
-    "mean_days",
     "mle",
-    "naive",
     "naive_law",
     "open_log_likelihood",
     "posterior",
     "predictive_probability",
-    "rise_of",
     "score_sites",
     "sibling_evidence",
     "temporal_by_curve",

@@ -31,6 +31,10 @@ class LogNormalPrior:
             raise ValueError(f"log_median must be finite, not {self.log_median}")
         if not 0 < self.log_sd < math.inf:
             raise ValueError(f"log_sd must be greater than 0 and finite, not {self.log_sd}")
+        try:
+            self.mean_rate  # noqa: B018 - may be out of range
+        except OverflowError as error:
+            raise ValueError("the mean rate must be finite") from error
 
     @property
     def mean_rate(self) -> float:

@@ -9,14 +9,13 @@ nobody can tell of one visit which they were.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hacs_crawler.cluster import HERE, Workers, in_order
-from hacs_crawler.exceptions import StateError
 from hacs_crawler.state import (
     SEEN,
     UPDATED,
@@ -25,6 +24,7 @@ from hacs_crawler.state import (
     State,
     chance_of_new_links,
     churn_of,
+    read_note,
     sorted_outcomes,
 )
 from hacs_crawler.statistics import Correction, Expectation, clustered_z, fit_isotonic, summary
@@ -268,15 +268,7 @@ def read_correction(state: State, model: str) -> Correction | None:
 
     Raises StateError that names the note where it is damaged.
     """
-    key = _key(model)
-    value = state.store.read_meta(key)
-    if value is None:
-        return None
-    try:
-        return Correction.from_json(value)
-    except (KeyError, TypeError, ValueError) as error:
-        msg = f"the note {key!r} in the state is damaged ({error}): `hacs calibrate --remove` forgets it"
-        raise StateError(msg) from error
+    return read_note(state.store, _key(model), Correction, "`hacs calibrate --remove` forgets it")
 
 
 def write_correction(state: State, model: str, correction: Correction) -> None:
@@ -284,7 +276,7 @@ def write_correction(state: State, model: str, correction: Correction) -> None:
     known = corrected_models(state)
     if model not in known:  # the list first: what is on it can be removed
         state.store.write_meta(_INDEX, [*known, model])
-    state.store.write_meta(_key(model), correction.to_json())
+    state.store.write_meta(_key(model), asdict(correction))
 
 
 def remove_correction(state: State, model: str) -> bool:
@@ -300,12 +292,7 @@ def remove_correction(state: State, model: str) -> bool:
 
 def corrected_models(state: State) -> list[str]:
     """Return the models for which a correction was ever written and not removed."""
-    value = state.store.read_meta(_INDEX)
-    if value is None:
-        return []
-    if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
-        raise StateError(f"the note {_INDEX!r} in the state is damaged, remove it: {value!r}")
-    return value
+    return read_note(state.store, _INDEX, list[str]) or []
 
 
 def _key(model: str) -> str:

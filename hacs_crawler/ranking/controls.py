@@ -9,18 +9,19 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Final
+from typing import Annotated, Final
 
 import numpy as np
+from msgspec import Meta
 from numpy.typing import NDArray
 
-from hacs_crawler.exceptions import StateError
 from hacs_crawler.ranking.policies import Floats
-from hacs_crawler.state import State
+from hacs_crawler.state import State, read_note
 
 Counts = NDArray[np.integer]
 
 NOTE: Final = "controls"
+_Left = Annotated[float, Meta(ge=0, lt=2**53)]
 DOUBTFUL: Final = (0.1, 0.999)
 """From which probability that a page churns to which one it may be asked twice.
 
@@ -65,11 +66,8 @@ def read_allowance(state: State, budget: int | None, share: float) -> Allowance:
     """
     if not budget or not share or not state.estimation.has_posterior:
         return Allowance()
-    left = state.store.read_meta(NOTE) or 0.0
-    if not isinstance(left, int | float) or not 0.0 <= left < np.inf:
-        msg = f"the note {NOTE!r} in the state is damaged, remove it: {left!r}"
-        raise StateError(msg)
-    return Allowance(float(left), share * budget)
+    left = read_note(state.store, NOTE, _Left)
+    return Allowance(left or 0.0, share * budget)
 
 
 def keep_allowance(state: State, allowance: Allowance) -> None:

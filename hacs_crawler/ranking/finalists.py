@@ -50,10 +50,10 @@ class Finalists:
     arms: Counts
     score: Floats
     places: Places
-    known: int
-    waiting: int
-    below_threshold: int
     eligible: Counts
+    known: int = 0
+    waiting: int = 0
+    below_threshold: int = 0
 
     def __len__(self) -> int:
         return len(self.places)
@@ -211,9 +211,6 @@ def _part(candidates: Candidates, score: Floats, places: Places) -> Finalists:
         arms=np.zeros(len(places), np.int64),
         score=score,
         places=places,
-        known=0,
-        waiting=0,
-        below_threshold=0,
         eligible=np.zeros(1, np.int64),
     )
 

@@ -1,9 +1,7 @@
 """Which pages only a browser shows whole, and what visits cost: no I/O but through the state."""
 
-from hacs_crawler.rendering.costs import PLAIN_SECONDS, Costs, read_costs
+from hacs_crawler.rendering.costs import Costs, read_costs
 from hacs_crawler.rendering.marks import (
-    CHECK_EVERY,
-    PAGES_THAT_AGREE,
     Advice,
     PageMark,
     SiteMark,
@@ -14,9 +12,6 @@ from hacs_crawler.rendering.marks import (
 from hacs_crawler.rendering.suspicion import suspicion_of
 
 __all__ = [
-    "CHECK_EVERY",
-    "PAGES_THAT_AGREE",
-    "PLAIN_SECONDS",
     "Advice",
     "Costs",
     "PageMark",

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 from html import escape
 from typing import Any, Final
 
 from hacs_crawler.utils.text import counted
+from hacs_crawler.utils.times import minute_text
 
 ROWS: Final = 25
 
@@ -99,4 +99,4 @@ def _short(value: float | None) -> str:
 
 
 def _moment(seconds: int) -> str:
-    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M}" if seconds else "never"
+    return minute_text(seconds) if seconds else "never"

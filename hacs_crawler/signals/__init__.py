@@ -1,12 +1,11 @@
 """Reading what says that pages changed: sitemaps, feeds, robots.txt's sitemaps, a user's own pings."""
 
-from hacs_crawler.signals.feed import FEED_TYPES, announced_feeds, read_feed
-from hacs_crawler.signals.listing import Listing, SignalError, second_of
+from hacs_crawler.signals.feed import announced_feeds, read_feed
+from hacs_crawler.signals.listing import Listing, SignalError
 from hacs_crawler.signals.pings import read_pings
 from hacs_crawler.signals.sitemap import MOST_BYTES, read_sitemap, sitemaps_of_robots
 
 __all__ = [
-    "FEED_TYPES",
     "MOST_BYTES",
     "Listing",
     "SignalError",
@@ -14,6 +13,5 @@ __all__ = [
     "read_feed",
     "read_pings",
     "read_sitemap",
-    "second_of",
     "sitemaps_of_robots",
 ]

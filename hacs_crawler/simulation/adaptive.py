@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from typing import Final
 
 import numpy as np
 
 from hacs_crawler.ranking.policies import Candidates, Floats
-from hacs_crawler.simulation.simulation import Counts, Places, World
+from hacs_crawler.simulation.simulation import Contender, Counts, Places, World
 from hacs_crawler.utils.times import DAY
 
 MINUTE: Final = 60
 
 
-class IntervalSchedule(ABC):
+class IntervalSchedule(Contender):
     """Visits the pages that have been due for the longest.
 
     It has seen the history as all contenders have. Where fewer pages are due than the budget allows,
     those due next are visited early: their own crawlers would leave the rest of the budget unused.
     """
-
-    is_unbounded = False
-    uses_rate = False
 
     def __init__(self, world: World) -> None:
         self._world = world

@@ -34,8 +34,6 @@ from hacs_crawler.simulation.allocation import (
 )
 from hacs_crawler.simulation.simulation import (
     Contender,
-    Counts,
-    Places,
     Scenario,
     Score,
     World,
@@ -46,17 +44,18 @@ from hacs_crawler.utils.times import DAY
 _BEFORE_ALL_OTHERS: Final = 1e9
 
 
-@dataclass(frozen=True, slots=True)
-class Stateless:
+class Stateless(Contender):
     """A policy, which remembers nothing but what the state does."""
 
-    score: Scorer
-    is_unbounded: bool = False
-    """Whether every page is visited."""
-    uses_rate: bool = False
+    def __init__(
+        self, score: Scorer, *, is_unbounded: bool = False, uses_rate: bool = False
+    ) -> None:
+        self._score = score
+        self.is_unbounded, self.uses_rate = is_unbounded, uses_rate
 
-    def note(self, places: Places, now: int, found: Counts) -> None:
-        """Forget it."""
+    def score(self, candidates: Candidates) -> Floats:
+        """Score by the policy."""
+        return self._score(candidates)
 
 
 def paper_rule(candidates: Candidates) -> Floats:
@@ -69,14 +68,11 @@ def paper_rule(candidates: Candidates) -> Floats:
     return update_probability(rate, elapsed_days)
 
 
-class Oracle:
+class Oracle(Contender):
     """Knows every update: the page that has had an unseen one for the longest comes first.
 
     Where no page has any, the page seen longest ago does.
     """
-
-    is_unbounded = False
-    uses_rate = False
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -88,17 +84,13 @@ class Oracle:
             waiting_days >= 0, _BEFORE_ALL_OTHERS + waiting_days, candidates.days_since_visit
         )
 
-    def note(self, places: Places, now: int, found: Counts) -> None:
-        """Forget it."""
 
-
-class EvenlySpaced:
+class EvenlySpaced(Contender):
     """Divides the budget among the pages by their estimated rates and spaces each page's visits evenly.
 
     Every day the budget is divided anew; the pages most overdue against their share come first.
     """
 
-    is_unbounded = False
     uses_rate = False  # as published: without control visits
 
     def __init__(self, world: World, demand: Demand) -> None:
@@ -108,9 +100,6 @@ class EvenlySpaced:
         """Score by the time since the last visit, in units of the page's interval."""
         frequency = self._allocation.frequencies(candidates.rate_per_day)
         return self._preferred(frequency, candidates)
-
-    def note(self, places: Places, now: int, found: Counts) -> None:
-        """Forget it."""
 
     def _preferred(self, frequency: Floats, candidates: Candidates) -> Floats:
         return np.where(frequency > 0, candidates.days_since_visit * frequency, 0.0)
@@ -148,7 +137,9 @@ def _stateless(
     uses_signals: bool = True,
 ) -> Baseline:
     return Baseline(
-        lambda _world: Stateless(score, score is brute_force, uses_rate), estimator, uses_signals
+        lambda _world: Stateless(score, is_unbounded=score is brute_force, uses_rate=uses_rate),
+        estimator,
+        uses_signals,
     )
 
 

@@ -7,10 +7,11 @@ budget allows and visits them. A visit finds the updates since that policy's las
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,21 +38,19 @@ _BASELINE_LINK: Final = -1
 _NEVER: Final = np.iinfo(np.int64).max
 
 
-class Contender(Protocol):
+class Contender(ABC):
     """What picks pages in a simulation: a policy, and what it remembers by itself if anything."""
 
-    @property
-    def is_unbounded(self) -> bool:
-        """Whether the budget does not apply: every page is visited every day."""
+    is_unbounded = False
+    """Whether the budget does not apply: every page is visited every day."""
+    uses_rate = False
+    """Whether λ is of use to it, so that control visits are worth their cost."""
 
-    @property
-    def uses_rate(self) -> bool:
-        """Whether λ is of use to it, so that control visits are worth their cost."""
-
+    @abstractmethod
     def score(self, candidates: Candidates) -> Floats:
         """Score the pages; the highest are visited."""
 
-    def note(self, places: Places, now: int, found: Counts) -> None:
+    def note(self, places: Places, now: int, found: Counts) -> None:  # noqa: B027 - most forget it
         """Learn what visits of pages at second `now` found, in numbers of updates."""
 
 

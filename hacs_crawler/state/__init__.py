@@ -6,10 +6,9 @@ from hacs_crawler.state.address import (
     describe,
     open_state,
     open_store,
-    split_replicas,
     sqlite_path,
 )
-from hacs_crawler.state.codec import ROW, decode_page
+from hacs_crawler.state.codec import ROW
 from hacs_crawler.state.database import PAGES_A_CALL, State
 from hacs_crawler.state.digests import digest_number
 from hacs_crawler.state.distributed import StateArguments, estimated_on, open_there
@@ -17,7 +16,6 @@ from hacs_crawler.state.estimation import Estimation, baselines_of, fates, histo
 from hacs_crawler.state.future import Future, as_of, shows_future, without_future
 from hacs_crawler.state.jsonl import (
     LONGEST_LINE_BYTES,
-    ExportError,
     is_export,
     read_export,
     to_line,
@@ -45,7 +43,7 @@ from hacs_crawler.state.outcome_log import (
     sorted_outcomes,
     time_share,
 )
-from hacs_crawler.state.page import UPDATES, Harvest, News, Page, Updates, Visit, copy_of
+from hacs_crawler.state.page import UPDATES, Harvest, News, Page, Visit, copy_of
 from hacs_crawler.state.recorded import Recorded, merged, on_their_sites
 from hacs_crawler.state.reestimation import Run, advanced, follow_prior, new_run, stopped_run
 from hacs_crawler.state.reputation import Reputations
@@ -80,7 +78,7 @@ from hacs_crawler.state.signals import (
     trusted_sources,
 )
 from hacs_crawler.state.site_links import LinkClaim, claimed_of
-from hacs_crawler.state.store import Annotation, Ids, Part, Rows, Store
+from hacs_crawler.state.store import Annotation, Ids, Part, Rows, Store, read_note
 from hacs_crawler.state.varying import forget_varying, learn_varying, read_varying
 
 __all__ = [
@@ -96,7 +94,6 @@ __all__ = [
     "VISITS_OF_A_RATE",
     "Annotation",
     "Estimation",
-    "ExportError",
     "Future",
     "Harvest",
     "Ids",
@@ -120,7 +117,6 @@ __all__ = [
     "StateArguments",
     "StateSettings",
     "Store",
-    "Updates",
     "Visit",
     "advanced",
     "as_of",
@@ -132,7 +128,6 @@ __all__ = [
     "claim_source",
     "claimed_of",
     "copy_of",
-    "decode_page",
     "describe",
     "digest_number",
     "estimated_on",
@@ -162,6 +157,7 @@ __all__ = [
     "read_again",
     "read_export",
     "read_known_signals",
+    "read_note",
     "read_outcomes",
     "read_sources",
     "read_varying",
@@ -173,7 +169,6 @@ __all__ = [
     "signals_looked_for",
     "sorted_outcomes",
     "source_id",
-    "split_replicas",
     "sqlite_path",
     "stopped_run",
     "time_share",

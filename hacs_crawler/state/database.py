@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from math import isclose, log
+from typing import Annotated
 
 import numpy as np
+from msgspec import Meta
 
 from hacs_crawler.exceptions import StateError, StateUnavailableError
 from hacs_crawler.links import page_id_of
@@ -33,7 +35,7 @@ from hacs_crawler.state.page import Page, Updates, Visit, copy_of
 from hacs_crawler.state.recorded import Recorded, merged, on_their_sites, outcome_record
 from hacs_crawler.state.samples import sample_of_revisited
 from hacs_crawler.state.siblings import read_togetherness, refit_togetherness
-from hacs_crawler.state.store import Change, Ids, Rows, Store
+from hacs_crawler.state.store import Change, Ids, Rows, Store, read_note
 from hacs_crawler.utils.text import counted, safe_logger
 
 logger = safe_logger(__name__)
@@ -52,6 +54,7 @@ _CHURNING_PAGES = "churning_pages"
 PAGES_A_CALL = 1_000
 PAGES_TO_FIT = 5_000
 """How many pages at most the prior is fitted to: its error is far below its spread by then."""
+_Share = Annotated[float, Meta(gt=0, lt=1)]
 _Base = Mapping[int, Page | None]
 
 
@@ -86,25 +89,15 @@ class State:
 
     def read_prior(self) -> None:
         """Estimate from now on with the prior and togetherness that the store keeps, if it does."""
-        share = self.store.read_meta(_CHURNING_PAGES)
-        if share is not None and not (isinstance(share, float) and 0.0 < share < 1.0):
-            msg = f"the note {_CHURNING_PAGES!r} in the state is damaged, remove it: {share!r}"
-            raise StateError(msg)
+        share = read_note(self.store, _CHURNING_PAGES, _Share)
         self.estimation = replace(
             self.estimation,
             togetherness=read_togetherness(self.store),
             churning_pages=share or self.estimation.churning_pages,
         )
-        prior = self.store.read_meta("prior")
-        if prior is None:
-            return
-        try:
-            own = LogNormalPrior(**prior)
-            own.mean_rate  # noqa: B018 - may be out of range
-        except (TypeError, ValueError, OverflowError) as error:
-            msg = f"the note 'prior' in the state is damaged, remove it: {prior!r}"
-            raise StateError(msg) from error
-        self.estimation = replace(self.estimation, prior=own)
+        prior = read_note(self.store, "prior", LogNormalPrior)
+        if prior is not None:
+            self.estimation = replace(self.estimation, prior=prior)
 
     def load(self, page_ids: Sequence[int]) -> dict[int, Page]:
         """Return the known ones of these pages, in one round trip; damaged ones are logged."""

@@ -11,7 +11,6 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,7 +21,7 @@ from hacs_crawler.state.codec import ROW, encode_row
 from hacs_crawler.state.merging import FIRST_WAIT_GONE, LONGEST_WAIT_GONE
 from hacs_crawler.state.page import Page, copy_of
 from hacs_crawler.state.store import Ids, Rows
-from hacs_crawler.utils.times import SKEW_SECONDS
+from hacs_crawler.utils.times import SKEW_SECONDS, minute_text
 
 if TYPE_CHECKING:
     from hacs_crawler.state.database import State
@@ -75,10 +74,10 @@ class Future:
     latest: int = 0
 
     def __str__(self) -> str:
-        at = datetime.fromtimestamp(self.latest, UTC).strftime("%Y-%m-%d %H:%M UTC")
         return (
-            f"{self.pages} pages have visits later than now, the latest at {at}: a clock was wrong, "
-            f"that one or this; such visits are set aside until then (nothing is deleted)"
+            f"{self.pages} pages have visits later than now, the latest at "
+            f"{minute_text(self.latest)} UTC: a clock was wrong, that one or this; such visits are set "
+            "aside until then (nothing is deleted)"
         )
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import numpy as np
+from msgspec import Meta
 
-from hacs_crawler.exceptions import StateError
 from hacs_crawler.state.database import PAGES_A_CALL, State
+from hacs_crawler.state.store import read_note
 from hacs_crawler.utils.text import safe_logger
 
 logger = safe_logger(__name__)
@@ -18,6 +19,8 @@ NOTE: Final = "estimate"
 """Under which key the state remembers how far a run has come."""
 FOLLOWED: Final = "estimated"
 """Under which key the state remembers what all its pages were last estimated with."""
+
+_PageId = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +32,8 @@ class Run:
     """
 
     how: dict[str, Any]
-    after: int | None = None
-    done: int | None = None
+    after: _PageId | None = None
+    done: _PageId | None = None
     pages: int = 0
     changed: int = 0
     damaged: int = 0
@@ -41,23 +44,9 @@ def stopped_run(state: State) -> Run | None:
 
     Raises StateError where the note of it is damaged.
     """
-    noted = state.store.read_meta(NOTE)
-    if noted is None:
+    run = read_note(state.store, NOTE, Run)
+    if run is None:
         return None
-    damaged = StateError(f"the note {NOTE!r} in the state is damaged, remove it: {noted!r}")
-    try:
-        run = Run(**noted)
-    except TypeError as error:
-        raise damaged from error
-    numbers: tuple[object, ...] = (
-        run.pages,
-        run.changed,
-        run.damaged,
-        run.after or 0,
-        run.done or 0,
-    )
-    if not all(isinstance(one, int) and -(2**63) <= one < 2**63 for one in numbers):
-        raise damaged
     if run.how != state.estimation.note():
         logger.info(
             "beginning anew: the run that was stopped after %d pages had another estimator, fading, "

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
-import msgspec
 import numpy as np
 from msgspec import Meta, Struct
 
-from hacs_crawler.exceptions import StateError
 from hacs_crawler.links import page_id_of, site_id
 from hacs_crawler.model import SiblingCorrelation, fit_togetherness
 from hacs_crawler.state.estimation import baselines_of, histories
 from hacs_crawler.state.page import Page, Updates
 from hacs_crawler.state.samples import sample_of_siblings
-from hacs_crawler.state.store import Store
+from hacs_crawler.state.store import Store, read_note
 
 NOTE: Final = "siblings"
 """The note in the state that keeps it."""
@@ -40,17 +38,14 @@ def read_togetherness(store: Store) -> SiblingCorrelation:
 
     Raises StateError where the note is damaged.
     """
-    note = store.read_meta(NOTE)
-    return SiblingCorrelation() if note is None else _read(note)[0]
+    return _read(store)[0]
 
 
-def _read(note: Any) -> tuple[SiblingCorrelation, int]:
-    """Return what a note says, and from which site on to look at more."""
-    try:
-        found = msgspec.convert(note, _Note, str_keys=True)
-    except msgspec.ValidationError as error:
-        msg = f"the note {NOTE!r} in the state is damaged, remove it: {error}"
-        raise StateError(msg) from error
+def _read(store: Store) -> tuple[SiblingCorrelation, int]:
+    """Return what the note says, and from which site on to look at more."""
+    found = read_note(store, NOTE, _Note)
+    if found is None:
+        return SiblingCorrelation(), 0
     sites = sorted(found.sites)
     values = np.array([found.sites[site] for site in sites])
     return SiblingCorrelation(found.togetherness, np.array(sites, np.int64), values), found.next
@@ -64,8 +59,7 @@ def refit_togetherness(
     Where that is not all sites, the next call goes on with those that follow, and what is known of the
     others stays.
     """
-    note = store.read_meta(NOTE)
-    known, first = (SiblingCorrelation(), 0) if note is None else _read(note)
+    known, first = _read(store)
     ids, following = sample_of_siblings(store, first)
     pages = list(load(ids.tolist()).values())
     pages.sort(key=lambda page: page_id_of(page.url))  # in whatever order the store has them

@@ -11,12 +11,12 @@ import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 import numpy as np
+from msgspec import Meta, Struct
 from numpy.typing import NDArray
 
-from hacs_crawler.exceptions import StateError
 from hacs_crawler.model import (
     POINTS,
     USUAL_PINGS,
@@ -39,7 +39,7 @@ from hacs_crawler.state.signal_records import (
     signals_looked_for,
 )
 from hacs_crawler.state.signal_sources import source_id, sources_by_id
-from hacs_crawler.state.store import Annotation, Ids, Store
+from hacs_crawler.state.store import Annotation, Ids, Store, read_note
 from hacs_crawler.utils.arrays import FloatArray, IndexArray
 from hacs_crawler.utils.text import safe_logger
 
@@ -57,6 +57,13 @@ _HEARD: Final = struct.Struct("<Bq")
 _WORTH_VERSION: Final = 1
 _WORTH: Final = struct.Struct("<Bfff")
 _TRIES: Final = 5
+_Prior = Annotated[
+    list[Annotated[float, Meta(ge=0, lt=2**53)]], Meta(min_length=POINTS, max_length=POINTS)
+]
+
+
+class _Expected(Struct):
+    priors: dict[str, _Prior]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,17 +84,8 @@ class KnownSignals:
 
 def signal_kinds(store: Store) -> dict[str, FloatArray]:
     """Return of which kinds there are signals, with the prior of each; takes one round trip."""
-    note = store.read_meta(NOTE)
-    if note is None:
-        return {}
-    try:
-        found = {str(kind): np.array(one, np.float64) for kind, one in note["priors"].items()}
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise _damaged(note) from error
-    for prior in found.values():
-        if prior.shape != (POINTS,) or not np.isfinite(prior).all() or (prior < 0).any():
-            raise _damaged(note)
-    return found
+    note = read_note(store, NOTE, _Expected)
+    return {kind: np.array(prior) for kind, prior in note.priors.items()} if note else {}
 
 
 def read_known_signals(store: Store, sites: NDArray[np.integer]) -> list[KnownSignals]:
@@ -331,7 +329,3 @@ def _worth_of(body: bytes) -> Reputations:
         return Reputations.empty(1)
     worth.closed[0], worth.open[0] = numbers[:POINTS], numbers[POINTS:]
     return worth
-
-
-def _damaged(note: object) -> StateError:
-    return StateError(f"the note {NOTE!r} in the state is damaged, remove it: {str(note)[:200]}")

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeVar
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from hacs_crawler.exceptions import StateError
 from hacs_crawler.state.outcome_log import Outcomes
 from hacs_crawler.state.site_links import LinkClaim
 
@@ -18,6 +20,7 @@ Part = tuple[int, int]
 """Which one, counted from 0, of how many parts of about the same size a store is read in."""
 WHOLE: Final[Part] = (0, 1)
 Rows = NDArray[np.void]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +130,21 @@ class Store(Protocol):
 
     def close(self) -> None:
         """Release the connection; the store is not used afterwards."""
+
+
+def read_note(store: Store, key: str, kind: type[T], remedy: str = "remove it") -> T | None:
+    """Return the note kept under `key`, a value of that type, or None.
+
+    Raises StateError that names the note, and the remedy, where it holds anything else.
+    """
+    value = store.read_meta(key)
+    if value is None:
+        return None
+    try:
+        return msgspec.convert(value, kind, str_keys=True)
+    except msgspec.ValidationError as error:
+        msg = f"the note {key!r} in the state is damaged, {remedy}: {error}"
+        raise StateError(msg) from error
 
 
 def note(key: str, text: str | bytes) -> Any:

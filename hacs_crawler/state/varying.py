@@ -5,23 +5,33 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
-from hacs_crawler.exceptions import StateError
-from hacs_crawler.links import Varying
+from msgspec import Struct
+
+from hacs_crawler.links import Part, Varying
 from hacs_crawler.state.database import State
+from hacs_crawler.state.store import read_note
 
 NOTE: Final = "varying"
 MOST_HOSTS: Final = 10_000
 """They are read as a whole when a crawl opens the state; of more hosts nothing is learned."""
 
 
+class _VaryingNote(Struct):
+    parts: list[tuple[str, str]]
+    suspected: list[tuple[str, str, int]]
+
+
 def read_varying(state: State) -> dict[str, Varying]:
     """Return what is known of each host; raises StateError where the note of it is damaged."""
-    value = state.store.read_meta(NOTE) or {}
-    try:
-        return {host: Varying.from_json(host, one) for host, one in value.items()}
-    except (AttributeError, ValueError) as error:
-        msg = f"the note {NOTE!r} in the state is damaged, remove it: {error}"
-        raise StateError(msg) from error
+    kept = read_note(state.store, NOTE, dict[str, _VaryingNote]) or {}
+    return {
+        host: Varying(
+            host,
+            frozenset(Part(*part) for part in one.parts),
+            {Part(folder, name): controls for folder, name, controls in one.suspected},
+        )
+        for host, one in kept.items()
+    }
 
 
 def learn_varying(

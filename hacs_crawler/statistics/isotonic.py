@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Final, Self
+from typing import Final
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -56,18 +55,6 @@ class Correction:
         """Return the corrected probabilities; larger ones stay larger, equal ones equal."""
         inside = np.asarray(p, np.float64)
         return np.asarray(np.interp(inside, self.raw, self.corrected), np.float64)
-
-    def to_json(self) -> dict[str, list[float]]:
-        """Return what `from_json` reads."""
-        return {"raw": list(self.raw), "corrected": list(self.corrected)}
-
-    @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> Self:
-        """Return the correction that `to_json` wrote.
-
-        Raises KeyError, TypeError or ValueError where it is none.
-        """
-        return cls(*(tuple(map(float, value[name])) for name in ("raw", "corrected")))
 
 
 IDENTITY: Final = Correction((0.0, 1.0), (0.0, 1.0))

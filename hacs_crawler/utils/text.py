@@ -26,6 +26,16 @@ def printable(text: object) -> str:
     return "".join([one if one.isprintable() else _escaped(one) for one in shown])
 
 
+def reason_of(error: Exception) -> str:
+    """Return why a file could not be read or written: the system's words, without the file's name."""
+    return str(getattr(error, "strerror", None) or error)
+
+
+def shown(value: float | None, digits: int) -> str:
+    """Return a number as tables have it, "-" where it is undefined."""
+    return "-" if value is None else f"{value:.{digits}f}"
+
+
 def counted(number: int, noun: str, plural: str = "") -> str:
     """Return a number with its noun: 1 update, 2 updates, 1,000 updates."""
     return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"

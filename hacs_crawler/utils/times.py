@@ -10,6 +10,16 @@ SKEW_SECONDS = 300
 """How far clocks of machines may be apart before it counts as wrong."""
 
 
+def day_text(second: float) -> str:
+    """Return a time's day, UTC: 2026-01-31."""
+    return f"{datetime.fromtimestamp(second, UTC):%Y-%m-%d}"
+
+
+def minute_text(second: float) -> str:
+    """Return a time to the minute, UTC: 2026-01-31 13:00."""
+    return f"{datetime.fromtimestamp(second, UTC):%Y-%m-%d %H:%M}"
+
+
 def in_range(time: datetime) -> int | None:
     """Return the second of a time (UTC if it names no zone), None if the state cannot hold it."""
     if time.tzinfo is None:

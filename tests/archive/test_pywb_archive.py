@@ -14,7 +14,8 @@ import pytest
 from lxml.html import fromstring
 
 import pywb_archive as support
-from hacs_crawler.archive import REVISIT, Capture, read_cdx, read_warc
+from hacs_crawler.archive import Capture, read_cdx, read_warc
+from hacs_crawler.archive.capture import REVISIT
 from hacs_crawler.links.extract import link_fingerprints
 from hacs_crawler.utils.times import DAY
 from pywb_archive import (

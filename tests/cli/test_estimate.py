@@ -229,7 +229,7 @@ def test_damaged_pages_are_left_out_and_end_it_with_an_error(
 
 def test_a_damaged_note_is_named(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
     store = sqlite_state(folder)
-    store.write_meta(reestimation.NOTE, {"how": {}, "far": 7})
+    store.write_meta(reestimation.NOTE, {"how": {}, "pages": "7"})
     store.close()
     assert on_sqlite(folder).exit_code == 1
     assert "the note 'estimate' in the state is damaged, remove it" in caplog.messages[-1]

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from hacs_crawler.archive import REVISIT, Capture
+from hacs_crawler.archive import Capture
+from hacs_crawler.archive.capture import REVISIT
 from hacs_crawler.harvest.memento import BlockedError, Memento
 from hacs_crawler.harvest.page import MEMENTO_TRIES, HarvestOptions, PageHarvest
 from hacs_crawler.harvest.site import Site

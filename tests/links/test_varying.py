@@ -64,11 +64,6 @@ def test_links_that_the_page_has_shown_before_are_of_a_pool() -> None:
     assert Varying(HOST).learned(session(), session(), lambda _: True) == Varying(HOST)
 
 
-def test_what_was_learned_comes_back() -> None:
-    varying = learned(path_token)
-    assert Varying.from_json(HOST, varying.to_json()) == varying
-
-
 def test_link_rules_differ_by_what_is_left_out_and_not_by_what_is_suspected() -> None:
     plain = LinkRules().fingerprint
     assert LinkRules(varying=learned(path_token)).fingerprint == plain

@@ -17,11 +17,10 @@ from hacs_crawler.model import (
     Gaps,
     LogNormalPrior,
     bayes,
-    cho,
     estimate,
     mle,
-    naive,
 )
+from hacs_crawler.model.estimators import cho, naive
 
 MINUTE = 1 / 1440
 ESTIMATE = {"naive": naive, "cho": cho, "mle": mle, "bayes": lambda g: bayes(g, DEFAULT_PRIOR)}

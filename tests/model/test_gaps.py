@@ -5,7 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from hacs_crawler.model import Gaps, gaps_between, interpolated_gaps
+from hacs_crawler.model import Gaps, gaps_between
+from hacs_crawler.model.gaps import interpolated_gaps
 
 QUIET, UPDATE = False, True
 

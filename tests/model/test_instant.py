@@ -8,13 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.integrate import quad
 
-from hacs_crawler.model import (
-    hub_rate,
-    instant_index,
-    mean_days,
-    tier_rate,
-    update_index,
-)
+from hacs_crawler.model import hub_rate, instant_index, tier_rate, update_index
+from hacs_crawler.model.instant import mean_days
 from hacs_crawler.model.lognormal import lognormal_cumulative
 
 mus = st.floats(-3.0, 3.0)

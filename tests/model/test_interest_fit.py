@@ -9,12 +9,8 @@ from hypothesis import strategies as st
 from scipy.optimize import curve_fit, minimize
 from scipy.stats import lognorm
 
-from hacs_crawler.model import (
-    fit_anchored,
-    fit_paper,
-    lognormal_cumulative,
-    rise_of,
-)
+from hacs_crawler.model import fit_anchored, fit_paper, lognormal_cumulative
+from hacs_crawler.model.interest_curves import rise_of
 from hacs_crawler.utils.arrays import FloatArray
 
 DAYS = 60

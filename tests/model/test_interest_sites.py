@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hacs_crawler.model import Curves, SiteScores, interest_in_sites, score_sites
-from hacs_crawler.model.interest_sites import pages_to_add
+from hacs_crawler.model import Curves, interest_in_sites, score_sites
+from hacs_crawler.model.interest_sites import SiteScores, pages_to_add
 from hacs_crawler.utils.arrays import FloatArray
 
 

@@ -5,14 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from hacs_crawler.model import (
-    DEFAULT_PRIOR,
-    MIN_PAGES_TO_FIT,
-    Gaps,
-    LogNormalPrior,
-    fit_prior,
-    gaps_between,
-)
+from hacs_crawler.model import DEFAULT_PRIOR, Gaps, LogNormalPrior, fit_prior, gaps_between
+from hacs_crawler.model.prior import MIN_PAGES_TO_FIT
 
 TRUTH = LogNormalPrior(log_median=-math.log(30.0), log_sd=0.8)
 

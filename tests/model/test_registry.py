@@ -8,13 +8,12 @@ from hacs_crawler.model import (
     ESTIMATORS,
     LOCALIZED,
     bayes,
-    cho,
     estimate,
     gaps_between,
-    interpolated_gaps,
     mle,
-    naive,
 )
+from hacs_crawler.model.estimators import cho, naive
+from hacs_crawler.model.gaps import interpolated_gaps
 
 PAGES = (
     np.array([0.0, 4.0, 9.0, 12.0, 50.0, 0.0, 3.0, 11.0]),

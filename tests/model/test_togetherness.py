@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from hacs_crawler.model import USUAL_TOGETHERNESS, fit_togetherness, togetherness
+from hacs_crawler.model import fit_togetherness, togetherness
+from hacs_crawler.model.siblings import USUAL_TOGETHERNESS
 
 YEARS = 4 * 365.0
 Flat = tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.int64]]

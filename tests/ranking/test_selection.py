@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hacs_crawler.exceptions import ConfigError
-from hacs_crawler.model import DEFAULT_PRIOR, USUAL_TOGETHERNESS, SiblingCorrelation
+from hacs_crawler.model import DEFAULT_PRIOR, SiblingCorrelation
+from hacs_crawler.model.siblings import USUAL_TOGETHERNESS
 from hacs_crawler.ranking.arms import without_experiment
 from hacs_crawler.ranking.candidates import candidates_from
 from hacs_crawler.ranking.options import RankingOptions

@@ -7,7 +7,7 @@ import pytest
 
 from hacs_crawler.exceptions import StateError
 from hacs_crawler.links import page_id_of, site_id
-from hacs_crawler.model import USUAL_TOGETHERNESS
+from hacs_crawler.model.siblings import USUAL_TOGETHERNESS
 from hacs_crawler.state import (
     Estimation,
     MemoryStore,

@@ -1,7 +1,9 @@
 """Monotone corrections of probabilities."""
 
 import json
+from dataclasses import asdict
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -50,7 +52,7 @@ def test_of_the_probabilities_it_was_fitted_to_the_order_stays(data):
 @given(visits())
 def test_a_correction_survives_json(data):
     fitted = fit_isotonic(*data)
-    assert Correction.from_json(json.loads(json.dumps(fitted.to_json()))) == fitted
+    assert msgspec.convert(json.loads(json.dumps(asdict(fitted))), Correction) == fitted
 
 
 @quick
@@ -194,4 +196,4 @@ def test_what_is_no_visit_is_refused(p, found, weight):
 )
 def test_knots_that_make_no_correction_are_refused(raw, corrected):
     with pytest.raises(ValueError, match="correct"):
-        Correction.from_json({"raw": raw, "corrected": corrected})
+        msgspec.convert({"raw": raw, "corrected": corrected}, Correction)
