@@ -9,7 +9,7 @@ from typing import Any, Final, Self
 import numpy as np
 from scrapy.utils.project import get_project_settings
 
-from hacs_crawler.analysis.plan import plan_table
+from hacs_crawler.analysis.plan import finite, plan_table
 from hacs_crawler.analysis.tables import Table, table, times
 from hacs_crawler.config import Config, unknown_settings
 from hacs_crawler.exceptions import ConfigError, HacsError
@@ -114,7 +114,7 @@ class Opened:
                 "p": found["p"].astype(np.float64),
                 "raw_p": found["raw_p"].astype(np.float64),
                 "churn": churn_of(found),
-                "days_since_visit": _finite(found["days_since_visit"].astype(np.float64)),
+                "days_since_visit": finite(found["days_since_visit"]),
                 "is_seen": (found["flags"] & SEEN) > 0,
                 "is_update": (found["flags"] & UPDATED) > 0,
                 "new_links": found["new_links"].astype(np.int64),
@@ -205,10 +205,6 @@ def _keyword(name: str) -> str:
 
 def _second(at: datetime) -> float:
     return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
-
-
-def _finite(days: Any) -> Any:
-    return np.where(np.isfinite(days), days, np.nan)
 
 
 def _timed(columns: dict[str, list[Any]]) -> Table:

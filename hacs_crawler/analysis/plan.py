@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hacs_crawler.analysis.tables import Table, table
 from hacs_crawler.ranking.plan import Plan, pages_of
@@ -38,8 +39,8 @@ def plan_table(plan: Plan, *states: State) -> Table:
             "raw_p": plan.raw_p,
             "rate_per_day": plan.rate_per_day,
             "rate_is_prior": plan.visits < VISITS_OF_A_RATE,
-            "days_since_visit": _finite(plan.days_since_visit),
-            "days_since_update": _finite(plan.days_since_update),
+            "days_since_visit": finite(plan.days_since_visit),
+            "days_since_update": finite(plan.days_since_update),
             "visits": plan.visits.astype(np.int64),
             "updates": plan.updates.astype(np.int64),
             "failures": plan.failures.astype(np.int64),
@@ -50,5 +51,6 @@ def plan_table(plan: Plan, *states: State) -> Table:
     return Table({name: column[is_known] for name, column in whole.columns.items()})
 
 
-def _finite(days: Floats) -> Floats:
-    return np.where(np.isfinite(days), days, np.nan)
+def finite(days: NDArray[np.floating]) -> Floats:
+    """Return days as 64-bit floats, nan for what is infinite."""
+    return np.where(np.isfinite(days), days, np.nan).astype(np.float64)

@@ -71,9 +71,6 @@ def simulate(  # noqa: PLR0913, PLR0917 - one for each option
     fade_days: Annotated[float, typer.Option(help="as HACS_FADE_DAYS")] = DEFAULT.fade_days,
     new_to: Annotated[str, typer.Option(help="page or site, as HACS_UPDATES")] = DEFAULT.updates,
     siblings: Annotated[bool, typer.Option(help="as HACS_SIBLINGS")] = True,
-    rounds: Annotated[
-        int, typer.Option(help="in how many rounds a run's visits are made, each knowing the last")
-    ] = 1,
     every: Annotated[
         int, typer.Option(help="a run every so many days, with the visits of them all")
     ] = 1,
@@ -116,7 +113,6 @@ def simulate(  # noqa: PLR0913, PLR0917 - one for each option
         links=None
         if versions is None
         else read_versions(versions, timelines.urls, timelines.updates),
-        rounds=rounds,
         every=every,
         signals=None if signals is None else SignalHabits.parse(signals),
     )
@@ -254,7 +250,6 @@ def _as_json(scenario: Scenario, standings: Sequence[Standing], *, has_budgets: 
         "estimator": scenario.estimation.estimator,
         "fade_days": _finite(scenario.estimation.fade_days),
         "siblings": scenario.has_siblings,
-        "rounds": scenario.rounds,
         "every": scenario.every,
         "new_to": scenario.estimation.updates,
         "seed": scenario.seed,

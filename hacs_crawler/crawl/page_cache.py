@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
-from typing import Concatenate, Final, NamedTuple, ParamSpec, TypeVar
+from typing import Concatenate, Final, ParamSpec, TypeVar
 
 import numpy as np
 from scrapy.utils.defer import maybe_deferred_to_future
@@ -44,6 +44,8 @@ CLOSING_PAUSES_SECONDS: Final = (0.5, 1.0, 2.0, 4.0)
 """How long to wait for a state that is away before a crawl closes without it."""
 RETRY_SECONDS: Final = 5.0
 """After how long a state that was away is asked again."""
+_ReadAhead = tuple[dict[int, Page], Sequence[int], dict[int, bytes]]
+"""What was read ahead: the pages that are known, and which sites remember which of their links."""
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -268,8 +270,8 @@ class PageCache:
         reading.addCallbacks(self._keep, self._fail_to_read)
 
     def _keep(self, read: _ReadAhead) -> None:
-        pages = read.pages
-        self._sites.keep(read.sites, read.memories)
+        pages, sites, memories = read
+        self._sites.keep(sites, memories)
         for page_id in self._reading:
             if page_id in self._claims:
                 self._pages[page_id] = pages.get(page_id)
@@ -384,16 +386,8 @@ class PageCache:
             self._known.pop(page_id, None)
 
 
-class _ReadAhead(NamedTuple):
-    """What was read ahead: the pages that are known, and what sites remember of their links."""
-
-    pages: dict[int, Page]
-    sites: Sequence[int]
-    memories: dict[int, bytes]
-
-
 def _load(state: State, page_ids: Sequence[int], sites: Sequence[int]) -> _ReadAhead:
-    return _ReadAhead(state.load(page_ids), sites, state.site_links(sites) if sites else {})
+    return state.load(page_ids), sites, state.site_links(sites) if sites else {}
 
 
 def _rows(state: State, page_ids: Ids, now: float) -> tuple[Rows, Future | None]:

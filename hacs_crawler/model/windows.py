@@ -86,27 +86,19 @@ class Windows:
 
 
 def update_points(
-    visit_days: FloatArray,
-    updated: BoolArray,
-    offsets: IndexArray,
-    modified_days: FloatArray | None = None,
+    visit_days: FloatArray, updated: BoolArray, offsets: IndexArray
 ) -> tuple[FloatArray, IndexArray]:
     """Return the moments at which each page was updated, one for each gap between visits with an update.
 
-    Visits as for `gaps_between`. modified_days[k] is the last-modified date that visit k showed, nan for
-    none: where it lies in the gap that ends in visit k it is the update point, else the middle of the
-    gap is. Returns the points, strictly increasing within a page, and n_pages + 1 positions in them.
+    Visits as for `gaps_between`; the update point is the middle of its gap. Returns the points, strictly
+    increasing within a page, and n_pages + 1 positions in them.
     """
     visit_days, updated, offsets = checked_visits(visit_days, updated, offsets)
     found = updated.copy()
     found[offsets[:-1][offsets[1:] > offsets[:-1]]] = False
     at = np.flatnonzero(found)
     start, end = visit_days[at - 1], visit_days[at]
-    points = start + (end - start) / 2
-    if modified_days is not None:
-        dates = np.asarray(modified_days, np.float64)[at]
-        points = np.where((dates > start) & (dates <= end), dates, points)
-    return points, np.searchsorted(at, offsets).astype(np.int64)
+    return start + (end - start) / 2, np.searchsorted(at, offsets).astype(np.int64)
 
 
 def consistent_windows(

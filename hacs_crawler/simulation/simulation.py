@@ -60,8 +60,7 @@ class Scenario:
 
     `links` are those of the timelines' versions (`archive.read_versions`), None where not known.
     `budget` is in visits a day, `has_siblings` as HACS_SIBLINGS, `control_share` as HACS_CONTROLS.
-    There is a run `every` so many days, which spends the budget of them all. Its visits are made in so
-    many `rounds`, each of which knows what the ones before it found.
+    There is a run `every` so many days, which spends the budget of them all.
     `signals` are the habits of sites that signal their updates, None where there are no signals.
     Pages first seen at or after `start` are left out. Raises HacsError where nothing can be simulated.
     """
@@ -75,7 +74,6 @@ class Scenario:
     has_siblings: bool = True
     control_share: float = 0.02
     links: Links | None = None
-    rounds: int = 1
     every: int = 1
     signals: SignalHabits | None = None
 
@@ -84,9 +82,8 @@ class Scenario:
             raise HacsError("the start must be before the end, and both between 1970 and 2106")
         if self.budget < 1:
             raise HacsError(f"budget = {self.budget}: allowed is a whole number of at least 1")
-        for name, number in (("rounds", self.rounds), ("every", self.every)):
-            if number < 1:
-                raise HacsError(f"{name} = {number}: allowed is a whole number of at least 1")
+        if self.every < 1:
+            raise HacsError(f"every = {self.every}: allowed is a whole number of at least 1")
         if not len(self.places()):
             raise HacsError("no page was first seen before the start: there is nothing to visit")
 
@@ -94,10 +91,10 @@ class Scenario:
         """Return where in the timelines the simulated pages stand."""
         return np.flatnonzero(self.timelines.first_seen < self.start)
 
-    def budgets(self) -> list[int]:
-        """Return how many visits each round of a run makes; the first ones make what does not divide."""
-        least, more = divmod(self.budget * self.every, self.rounds)
-        return [least + (number < more) for number in range(self.rounds) if least or number < more]
+    @property
+    def run_budget(self) -> int:
+        """How many visits a run makes."""
+        return self.budget * self.every
 
     def days(self) -> range:
         """Return the seconds at which runs are: at which pages are picked and visited."""
@@ -317,70 +314,46 @@ def simulate(
             state = State(store, scenario.estimation)  # the next crawl reads it
         world.now = now
         share = scenario.control_share if scenario.estimation.has_posterior else 0.0
-        allowance = Allowance(allowance.rest(), share * scenario.budget * scenario.every)
+        allowance = Allowance(allowance.rest(), share * scenario.run_budget)
         if contender.is_unbounded:  # one that visits every page picks no better by learning
             everything = np.arange(len(world.page_ids))
             contender.note(everything, now, world.visit(everything, now))
         else:
-            _BudgetRun(contender, world, state, listener, number, allowance).visit()
+            pages, asked_twice = _picked(contender, world, state, listener, number, allowance.most)
+            allowance.made += len(asked_twice)
+            found = world.visit(pages, now)
+            state.record(world.shown(pages, now) + world.control(asked_twice, now))
+            contender.note(pages, now, found)
         on_day()
     return world.score(name)
 
 
-@dataclass(frozen=True, slots=True)
-class _BudgetRun:
-    """One run of a contender that has a budget."""
-
-    contender: Contender
-    world: World
-    state: State
-    listener: Listener | None
-    number: int
-    allowance: Allowance
-
-    def visit(self) -> None:
-        """Make the run's visits, round by round; no page is picked twice."""
-        world, now = self.world, self.world.now
-        is_left = np.ones(len(world.page_ids), np.bool_)
-        for budget in world.scenario.budgets():
-            pages, asked_twice = self._picked(is_left, budget)
-            self.allowance.made += len(asked_twice)
-            found = world.visit(pages, now)
-            self.state.record(world.shown(pages, now) + world.control(asked_twice, now))
-            self.contender.note(pages, now, found)
-            is_left[pages] = False
-
-    def _picked(self, is_left: NDArray[np.bool_], budget: int) -> tuple[Places, Places]:
-        """Return which of the pages left are to be visited, and which of them twice."""
-        scenario, world, state, contender = (
-            self.world.scenario,
-            self.world,
-            self.state,
-            self.contender,
-        )
-
-        def score(candidates: Candidates) -> Floats:
-            found = np.asarray(contender.score(candidates))
-            is_usable = found.shape == is_left.shape  # what is not, the ranking refuses by its name
-            return np.where(is_left, found, -np.inf) if is_usable else found
-
-        options = RankingOptions(
-            without_experiment(Policy("simulated", score, uses_rate=contender.uses_rate)),
-            budget=budget,
-            siblings=scenario.has_siblings,
-            random_seed=(scenario.seed << 32) + self.number,
-        )
-        selection: Selection[int] = Selection(options, controls=self.allowance.most)
-        rows = state.rows(world.page_ids)  # those of pages visited today tell of their siblings
-        heard = self.listener
-        selection.offer(
-            list(range(len(is_left))),
-            world.page_ids,
-            rows,
-            world.now,
-            state.estimation,
-            signals=() if heard is None else heard.listen(world.now, rows, state.estimation),
-        )
-        ((chosen,), _) = selection.take()
-        pages = np.array(chosen.entries, np.int64)
-        return pages[is_left[pages]], pages[chosen.asked_twice & is_left[pages]]
+def _picked(
+    contender: Contender,
+    world: World,
+    state: State,
+    listener: Listener | None,
+    number: int,
+    controls: int,
+) -> tuple[Places, Places]:
+    """Return which pages are to be visited in the run of that number, and which of them twice."""
+    scenario = world.scenario
+    options = RankingOptions(
+        without_experiment(Policy("simulated", contender.score, uses_rate=contender.uses_rate)),
+        budget=scenario.run_budget,
+        siblings=scenario.has_siblings,
+        random_seed=(scenario.seed << 32) + number,
+    )
+    selection: Selection[int] = Selection(options, controls=controls)
+    rows = state.rows(world.page_ids)
+    selection.offer(
+        list(range(len(rows))),
+        world.page_ids,
+        rows,
+        world.now,
+        state.estimation,
+        signals=() if listener is None else listener.listen(world.now, rows, state.estimation),
+    )
+    ((chosen,), _) = selection.take()
+    pages = np.array(chosen.entries, np.int64)
+    return pages, pages[chosen.asked_twice]

@@ -34,14 +34,6 @@ def test_an_update_lies_in_the_middle_of_the_gap_in_which_it_was_seen():
     assert offsets.tolist() == [0, 2]
 
 
-def test_a_last_modified_date_within_the_gap_is_the_update_point():
-    visits = np.array([0.0, 2.0, 6.0, 10.0]), np.array([False, True, True, True]), np.array([0, 4])
-    dates = np.array(
-        [np.nan, 1.7, 1.9, 10.0]
-    )  # the second is older than its gap, the third at its end
-    assert update_points(*visits, dates)[0].tolist() == [1.7, 4.0, 10.0]
-
-
 def test_a_page_s_first_visit_finds_no_update():
     visits = np.array([0.0, 1.0, 5.0, 6.0]), np.ones(4, bool), np.array([0, 2, 2, 4])
     days, offsets = update_points(*visits)

@@ -310,30 +310,10 @@ def test_a_scenario_in_which_nothing_can_happen_is_refused(
         replace(scenario(TWO_PAGES), **changes)
 
 
-def test_a_later_round_of_a_day_knows_what_an_earlier_one_found() -> None:
-    """A site's two pages are updated together, and another page more often than either."""
-    days = [float(day) for day in range(-300, 60, 20)]
-    together = [(day, 1) for day in days]
-    one = scenario(
-        [together, together],
-        [[float(day) for day in range(-300, 0, 5)]] * 2,
-        days=60,
-        budget=2,
-        first_seen=[START - 300 * DAY] * 2,
-    )
-    twice = replace(one, rounds=2)
-    assert twice.budgets() == [1, 1]
-    assert replace(one, rounds=3, budget=8).budgets() == [3, 3, 2]
-    assert replace(one, rounds=5).budgets() == [1, 1]
-    alone, in_rounds = (compete(each, "hacs") for each in (one, twice))
-    assert in_rounds.visits == alone.visits
-    assert in_rounds.hits == alone.hits, "with a budget for all pages rounds make no difference"
-
-
 def test_a_run_every_few_days_spends_the_budget_of_them_all() -> None:
     daily = scenario([[(1.5, 1)], [(2.5, 1)], [(20.0, 1)]], days=28, budget=3)
     weekly = replace(daily, every=7, budget=1)
-    assert weekly.budgets() == [7]
+    assert weekly.run_budget == 7
     assert len(weekly.days()) == 4
     found = compete(weekly, "brute-force")
     assert (found.hits, found.visits) == (3, 12)
@@ -343,11 +323,6 @@ def test_a_run_every_few_days_spends_the_budget_of_them_all() -> None:
         replace(daily, every=0)
 
 
-def test_no_page_is_visited_twice_a_run_in_whatever_rounds() -> None:
-    one = replace(scenario([[(1.0, 1)]] * 3, days=5, budget=7), rounds=4)
+def test_no_page_is_visited_twice_a_run() -> None:
+    one = scenario([[(1.0, 1)]] * 3, days=5, budget=7)
     assert compete(one, "random").visits == 15
-
-
-def test_less_than_a_round_is_refused() -> None:
-    with pytest.raises(HacsError, match="rounds = 0"):
-        replace(scenario([[]]), rounds=0)
