@@ -120,7 +120,7 @@ def consistent_windows(
     gap before in the same direction (or by nothing, where the state is constant). One that does not is
     let in while the discrepancy, the days by which its gap differs from the one before, is within the
     threshold: summed over all points so let in (`is_summed`), or each by itself. Else it is the first
-    point of the next window. The paper does not say which; docs/evaluation.md compares both.
+    point of the next window. The paper does not say which; benchmarks/README.md compares both.
 
     Then windows under `MIN_POINTS` points are given away, in the order in which they were found: the
     half nearer to the neighbour found before (and the odd point) goes to that, the rest to the next one.
