@@ -2,9 +2,9 @@
 
 Starting Python and importing Scrapy takes longer than most crawls of the tests. So one process imports
 everything and runs nothing, and each command is a fork of it: with arguments, folder, environment and
-standard streams of its own. It ends as any other where it fails; where it does not, all that an
-interpreter does at its end is done but the freeing of each object, which takes longer than a small
-crawl. Tests of the start itself, and those that talk to a running command, start a Python instead.
+standard streams of its own. One that fails ends as any other. One that does not does all that an
+interpreter does at its end but free each object, which takes longer than a small crawl. Tests of the
+start itself, and those that talk to a running command, start a Python instead.
 """
 
 from __future__ import annotations
