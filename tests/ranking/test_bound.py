@@ -29,9 +29,9 @@ from hacs_crawler.state.store import Ids, Rows
 from hacs_crawler.utils.times import DAY
 
 NOW = 1000 * DAY
-STEPS = np.array([0.0, 0.4, 1.0])
-LOWER = Correction(STEPS, np.array([0.05, 0.5, 0.6]))
-HIGHER = Correction(STEPS, np.array([0.2, 0.8, 0.99]))
+STEPS = (0.0, 0.4, 1.0)
+LOWER = Correction(STEPS, (0.05, 0.5, 0.6))
+HIGHER = Correction(STEPS, (0.2, 0.8, 0.99))
 
 
 def options(**chosen: object) -> RankingOptions:
