@@ -35,7 +35,7 @@ class BoundedPart(NamedTuple):
     bound: NDArray[np.float32]
 
 
-class Shard(NamedTuple):
+class BoundedShard(NamedTuple):
     """A state of which the parts were read: their tasks, and what is looked for in it."""
 
     arguments: StateArguments
@@ -60,7 +60,7 @@ def bound_part(
 
 def finalists_by_bounds(
     cluster: Cluster,
-    shards: Sequence[Shard],
+    shards: Sequence[BoundedShard],
     options: RankingOptions,
     limit: int | None,
     most: int,
@@ -83,7 +83,7 @@ def finalists_by_bounds(
 
 def _ranked(
     cluster: Cluster,
-    shards: Sequence[Shard],
+    shards: Sequence[BoundedShard],
     least: float,
     without: Sequence[Any],
     options: RankingOptions,

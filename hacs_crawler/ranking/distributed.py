@@ -22,7 +22,7 @@ from hacs_crawler.cluster import Cluster
 from hacs_crawler.exceptions import ConfigError, StateError
 from hacs_crawler.links import site_of
 from hacs_crawler.ranking.bound import may_be_bounded
-from hacs_crawler.ranking.bounded_parts import Shard, bound_part, finalists_by_bounds
+from hacs_crawler.ranking.bounded_parts import BoundedShard, bound_part, finalists_by_bounds
 from hacs_crawler.ranking.choice import quotas_of
 from hacs_crawler.ranking.finalists import merged
 from hacs_crawler.ranking.instant import with_hubs
@@ -85,7 +85,7 @@ def distributed_plan(
     ]
     if most and all(may_be_bounded(options, state, sum(counts), most) for state in states):
         bounded = [
-            Shard(arguments, aim, all_read(cluster, bound_part, arguments, parts, aim))
+            BoundedShard(arguments, aim, all_read(cluster, bound_part, arguments, parts, aim))
             for arguments, parts, aim in given
         ]
         finalists = finalists_by_bounds(cluster, bounded, options, limit, most)

@@ -48,6 +48,7 @@ from hacs_crawler.state.recorded import Recorded, merged, on_their_sites
 from hacs_crawler.state.reestimation import Run, advanced, follow_prior, new_run, stopped_run
 from hacs_crawler.state.reputation import Reputations
 from hacs_crawler.state.schema import SCHEMA
+from hacs_crawler.state.shards import Shard, namespaces, shard_of, shard_of_page, shards_of
 from hacs_crawler.state.signal_records import (
     RECORD,
     VISITS_OF_A_RATE,
@@ -112,6 +113,7 @@ __all__ = [
     "Reputations",
     "Rows",
     "Run",
+    "Shard",
     "SignalSource",
     "State",
     "StateArguments",
@@ -146,6 +148,7 @@ __all__ = [
     "known_sources",
     "learn_varying",
     "merged",
+    "namespaces",
     "new_run",
     "on_their_sites",
     "open_likelihood",
@@ -163,6 +166,9 @@ __all__ = [
     "read_varying",
     "refit_signals",
     "settled",
+    "shard_of",
+    "shard_of_page",
+    "shards_of",
     "share_of_time",
     "shows_future",
     "signal_kinds",

@@ -88,6 +88,11 @@ class StateSettings:
 def check_state(url: str, namespace: str) -> None:
     """Raise ConfigError where the address or the namespace is malformed; opens nothing."""
     _state_url(url)
+    check_namespace(namespace)
+
+
+def check_namespace(namespace: str) -> None:
+    """Raise ConfigError where the namespace is malformed or too long."""
     try:
         _namespace(namespace)
     except NotAllowedError as error:
