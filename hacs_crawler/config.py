@@ -19,12 +19,11 @@ from scrapy.settings import BaseSettings
 from scrapy.utils.conf import closest_scrapy_cfg
 
 from hacs_crawler.archive import ArchiveSettings
-from hacs_crawler.cluster import ClusterSettings
 from hacs_crawler.exceptions import ConfigError
 from hacs_crawler.links import LinkRules
 from hacs_crawler.ranking.arms import without_experiment
 from hacs_crawler.ranking.options import PolicySettings, RankingOptions
-from hacs_crawler.state import Estimation, StateSettings
+from hacs_crawler.state import Estimation, StateArguments, StateSettings
 from hacs_crawler.utils.settings import (
     NotAllowedError,
     Setting,
@@ -75,7 +74,7 @@ def _address(given: Any) -> tuple[str, int]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Config(StateSettings, ClusterSettings, ArchiveSettings):
+class Config(StateSettings, ArchiveSettings):
     """The settings of one crawl. Times are in days where so named."""
 
     estimation: Estimation
@@ -205,7 +204,7 @@ class Config(StateSettings, ClusterSettings, ArchiveSettings):
         return self.pages != "start" or self.revisit is not None
 
     @property
-    def state_arguments(self) -> tuple[str, str, Path, Estimation]:
+    def state_arguments(self) -> StateArguments:
         """What `open_state` takes to open the state that these settings name."""
         return self.state, self.namespace, self.base, self.estimation
 

@@ -86,7 +86,6 @@ def test_an_empty_budget_means_no_limit() -> None:
         ("HACS_INNER_SCHEDULER", "", "a non-empty text"),
         ("HACS_REVISIT", "budget", "budget with HACS_BUDGET"),
         ("HACS_REVISIT", "some", "a whole number of at least 0, or budget, or nothing"),
-        ("HACS_PLANNER", "localhost:1", "dask://HOST:PORT"),
         ("HACS_ESTIMATOR", "guess", "bayes"),
         ("HACS_FADE_DAYS", 0, "above 0"),
         ("HACS_FADE_DAYS", "nan", "above 0"),

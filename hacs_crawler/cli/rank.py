@@ -4,21 +4,16 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Annotated
 
-import numpy as np
 import typer
 from rich.table import Table as Shown
 
 from hacs_crawler.analysis import Table, plan_table
-from hacs_crawler.cli.clusters import Dask, OpenedShard, Shards, opened_shards
-from hacs_crawler.cli.common import Set, place_of
+from hacs_crawler.cli.common import Set, opened, place_of
 from hacs_crawler.cli.tables import Records, shows_rows
 from hacs_crawler.cli.text import days_text, interval_text
-from hacs_crawler.cluster import connected
-from hacs_crawler.config import Config
-from hacs_crawler.ranking.distributed import distributed_plan
 from hacs_crawler.ranking.plan import Plan, make_plan
 from hacs_crawler.utils.progress import Progress
 from hacs_crawler.utils.terminal import column_table
@@ -35,48 +30,26 @@ def rank(
     limit: Annotated[
         int | None, typer.Option(min=1, help="show so many pages; else the budget, else 20")
     ] = None,
-    dask: Dask = None,
-    shard: Shards = None,
     settings: Set = None,
 ) -> Records | None:
     """Show what a crawl of all known pages would visit now, and why.
 
     It is the order of `scrapy crawl scholar -a seeds=state`. With --json every page is a line of JSON.
-    With several shards it is the order of all their pages, and the last lines say how many visits of
-    them are each shard's.
     """
-    with opened_shards(settings, shard, dask) as (config, shards):
+    with opened(settings) as (config, state):
         shown = limit or config.ranking.budget or ROWS_SHOWN
-        states = [one.state for one in shards]
-        if dask is None:
-            with Progress("rank") as progress:
-                plan = make_plan(states[0], config.ranking, config.clock(), shown, progress)
-        else:
-            plan = _distributed(dask, shards, config, shown)
+        with Progress("rank") as progress:
+            plan = make_plan(state, config.ranking, config.clock(), shown, progress)
         if not plan.known:
             logger.info(NO_PAGES, place_of(config))
             return None
-        rows = plan_table(plan, *states)
-        budgets = shares(plan, shards) if len(shards) > 1 else ()
+        rows = plan_table(plan, state)
         return Records(
             rows=lambda: rows,
             text=lambda: [_table(rows)],
             json=lambda: _json_lines(rows),
-            notes=(summary(plan), *budgets),
+            notes=(summary(plan),),
         )
-
-
-def _distributed(address: str, shards: Sequence[OpenedShard], config: Config, limit: int) -> Plan:
-    with connected(address) as cluster:
-        pairs = [(one.arguments, one.state) for one in shards]
-        return distributed_plan(cluster, pairs, config.ranking, config.clock(), limit)
-
-
-def shares(plan: Plan, shards: Sequence[OpenedShard]) -> Iterator[str]:
-    """Yield for each shard how many visits of the plan are its own: the budget of its crawl."""
-    visits = np.bincount(plan.shards, minlength=len(shards)).tolist()
-    for one, number in zip(shards, visits, strict=True):
-        yield f"{one.name}: HACS_BUDGET = {number}" if number else f"{one.name}: no visit"
 
 
 NO_PAGES = (

@@ -1,12 +1,11 @@
 """Work on a Dask cluster: one that is there, or one of this machine's own processes."""
 
-from hacs_crawler.cluster.connection import ClusterSettings, check_cluster, connected
+from hacs_crawler.cluster.connection import check_cluster, connected
 from hacs_crawler.cluster.tasks import HERE, Cluster, Workers, in_order
 
 __all__ = [
     "HERE",
     "Cluster",
-    "ClusterSettings",
     "Workers",
     "check_cluster",
     "connected",

@@ -6,13 +6,11 @@ import logging
 import re
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Final
 
 from hacs_crawler.cluster.tasks import Cluster
 from hacs_crawler.exceptions import ClusterError, ConfigError, HacsError
-from hacs_crawler.utils.settings import NotAllowedError, Setting
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -31,33 +29,6 @@ def check_cluster(address: str) -> None:
     if address != LOCAL and not _ADDRESS.fullmatch(address):
         msg = f"Dask cluster {address!r}: allowed is the scheduler's HOST:PORT, or {LOCAL}"
         raise ConfigError(msg)
-
-
-def _planner(given: object) -> str:
-    scheme, _, address = str(given).partition("://")
-    if scheme != "dask" or (address != LOCAL and not _ADDRESS.fullmatch(address)):
-        raise NotAllowedError(
-            "dask://HOST:PORT, dask://local, or nothing for the crawl's own process"
-        )
-    return address
-
-
-@dataclass(frozen=True, kw_only=True)
-class ClusterSettings:
-    """Where plans are made; `planner` is the address that `connected` takes."""
-
-    planner: Annotated[
-        str | None,
-        Setting(
-            "HACS_PLANNER",
-            """
-            The [Dask cluster](scale.md#on-a-dask-cluster) that makes the plan of `-a seeds=state`:
-            `dask://HOST:PORT`, `dask://local`, or nothing for the crawl's own process, which also
-            makes it where the cluster cannot. Needs `pip install 'hacs-crawler[dask]'`.
-            """,
-            _planner,
-        ),
-    ] = None
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 if TYPE_CHECKING:
@@ -73,22 +73,6 @@ class Cluster:
         with warnings.catch_warnings():  # a graph that is large is what is wanted
             warnings.filterwarnings("ignore", "Sending large graph", UserWarning)
             return self.submit(_itself, value)
-
-    def results(self, futures: Sequence[Future]) -> list[Any]:
-        """Return what tasks returned, in their order; raises what the first one raised."""
-        return list(self._client.gather(futures))
-
-    def reduced(
-        self, function: Callable[[Sequence[T]], T], futures: Sequence[Future], width: int = 8
-    ) -> Future:
-        """Return the result of a function of all results, some of them at a time; one at least."""
-        left = list(futures)
-        while len(left) > 1:
-            left = [
-                self.submit(function, left[start : start + width])
-                for start in range(0, len(left), width)
-            ]
-        return left[0]
 
     def mapped(
         self, function: Callable[..., T], items: Iterable[Any], *args: Any

@@ -10,16 +10,16 @@ import zlib
 from codecs import BOM_UTF8
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
 from hacs_crawler.crawl.loop import Worker, in_batches
 from hacs_crawler.crawl.meta import planned_meta
-from hacs_crawler.crawl.plans import planned
 from hacs_crawler.crawl.session import Session
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.links import check_url, without_login
-from hacs_crawler.ranking.plan import Plan
+from hacs_crawler.ranking.plan import Plan, make_plan
 from hacs_crawler.state import PAGES_A_CALL, State
 from hacs_crawler.utils.text import counted, reason_of, safe_logger
 
@@ -97,7 +97,7 @@ async def planned_seeds(session: Session) -> AsyncIterator[tuple[str, dict[str, 
         await session.sources.listen_to_known()
     started = time.perf_counter()
     plan = await session.pages.patiently(
-        planned, session.config, session.ranking, session.clock(), session.allowance.most
+        partial(make_plan, controls=session.allowance.most), session.ranking, session.clock()
     )
     controls = int(plan.asked_twice.sum())
     session.allowance.made += controls

@@ -1,6 +1,7 @@
 """What is known of each page, kept in SQLite or Redis."""
 
 from hacs_crawler.state.address import (
+    StateArguments,
     StateSettings,
     check_state,
     describe,
@@ -11,9 +12,8 @@ from hacs_crawler.state.address import (
 from hacs_crawler.state.codec import ROW
 from hacs_crawler.state.database import PAGES_A_CALL, State
 from hacs_crawler.state.digests import digest_number
-from hacs_crawler.state.distributed import StateArguments, estimated_on, open_there
 from hacs_crawler.state.estimation import Estimation, baselines_of, fates, histories
-from hacs_crawler.state.future import Future, as_of, shows_future, without_future
+from hacs_crawler.state.future import Future, as_of, without_future
 from hacs_crawler.state.jsonl import (
     LONGEST_LINE_BYTES,
     is_export,
@@ -79,7 +79,7 @@ from hacs_crawler.state.signals import (
     trusted_sources,
 )
 from hacs_crawler.state.site_links import LinkClaim, claimed_of
-from hacs_crawler.state.store import Annotation, Ids, Part, Rows, Store, read_note
+from hacs_crawler.state.store import Annotation, Ids, Rows, Store, read_note
 from hacs_crawler.state.varying import forget_varying, learn_varying, read_varying
 
 __all__ = [
@@ -106,7 +106,6 @@ __all__ = [
     "OutcomeMerger",
     "Outcomes",
     "Page",
-    "Part",
     "Prediction",
     "Recorded",
     "Records",
@@ -132,7 +131,6 @@ __all__ = [
     "copy_of",
     "describe",
     "digest_number",
-    "estimated_on",
     "export_outcomes",
     "fates",
     "follow_prior",
@@ -154,7 +152,6 @@ __all__ = [
     "open_likelihood",
     "open_state",
     "open_store",
-    "open_there",
     "predictions",
     "rates_of",
     "read_again",
@@ -170,7 +167,6 @@ __all__ = [
     "shard_of_page",
     "shards_of",
     "share_of_time",
-    "shows_future",
     "signal_kinds",
     "signals_looked_for",
     "sorted_outcomes",

@@ -85,6 +85,10 @@ class StateSettings:
     ] = 100
 
 
+StateArguments = tuple[str, str, Path, Estimation]
+"""What `open_state` takes: address, namespace, where a relative path starts, estimation."""
+
+
 def check_state(url: str, namespace: str) -> None:
     """Raise ConfigError where the address or the namespace is malformed; opens nothing."""
     _state_url(url)

@@ -81,7 +81,7 @@ class Future:
         )
 
 
-def shows_future(rows: Rows, now: float) -> bool:
+def _shows_future(rows: Rows, now: float) -> bool:
     """Whether ranking rows show a visit later than `now`, in seconds since 1970 UTC."""
     until = int(now) + SKEW_SECONDS
     return any(
@@ -92,17 +92,16 @@ def shows_future(rows: Rows, now: float) -> bool:
 
 
 def without_future(
-    state: State, page_ids: Ids, rows: Rows, now: float, *, has_ahead: bool | None = None
+    state: State, page_ids: Ids, rows: Rows, now: float
 ) -> tuple[Rows, Future | None]:
     """Return ranking rows as they are without visits later than `now`, and what there is of these.
 
     The rows themselves, and None, where there are none. Reads the pages whose rows show such a visit, or
     may hide one: those last visited then, and those that are to be left alone for longer than after one
-    404. Where there are any of the first, failures and first 404s may be later than now, too; where
-    these rows are a part of all, `has_ahead` says whether there are.
+    404. Where there are any of the first, failures and first 404s may be later than now, too.
     """
     until = int(now) + SKEW_SECONDS
-    has_ahead = shows_future(rows, now) if has_ahead is None else has_ahead
+    has_ahead = _shows_future(rows, now)
     places = np.concatenate(
         [np.zeros(0, np.int64)]
         + [start + _suspects(some, until, has_ahead=has_ahead) for start, some in _pieces(rows)]

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from hacs_crawler.state.codec import ROW, UNKNOWN_ROW, VERSION_OFFSET
 from hacs_crawler.state.outcome_log import OUTCOME, Outcomes
 from hacs_crawler.state.site_links import LinkClaim, claimed_of
-from hacs_crawler.state.store import WHOLE, Annotation, Change, Ids, Part, Rows
+from hacs_crawler.state.store import Annotation, Change, Ids, Rows
 
 BATCH = 10_000
 
@@ -111,13 +111,12 @@ class MemoryStore:
         rows[self._sorted_ids[at] != page_ids] = UNKNOWN_ROW
         return rows
 
-    def all_rows(self, after: int | None = None, part: Part = WHOLE) -> Iterator[tuple[Ids, Rows]]:
-        """Stream the ids and ranking rows of every page, of those behind one, or of a part."""
+    def all_rows(self, after: int | None = None) -> Iterator[tuple[Ids, Rows]]:
+        """Stream the ids and ranking rows of every page, or of those behind one."""
         ids = np.array(list(self._places), np.int64)
-        first, end = (len(ids) * number // part[1] for number in (part[0], part[0] + 1))
-        first = first if after is None else self._places[after] + 1
-        for start in range(first, end, BATCH):
-            stop = min(start + BATCH, end)
+        first = 0 if after is None else self._places[after] + 1
+        for start in range(first, len(ids), BATCH):
+            stop = min(start + BATCH, len(ids))
             yield ids[start:stop], self._rows[start:stop].copy()
 
     def count(self) -> int:

@@ -29,7 +29,7 @@ from hacs_crawler.state.redis_scripts import (
 )
 from hacs_crawler.state.schema import SCHEMA, check_schema, refuse_older, refuse_other
 from hacs_crawler.state.site_links import LinkClaim
-from hacs_crawler.state.store import WHOLE, Annotation, Change, Ids, Part, Rows, note
+from hacs_crawler.state.store import Annotation, Change, Ids, Rows, note
 
 _ROWS_A_CALL = 5_000
 _RECORD: Final = np.dtype([("id", "<i8"), ("row", ROW)])
@@ -152,10 +152,10 @@ class RedisStore:
                 parts.append(whole_rows(some, stored, self.load, self._place))
         return np.concatenate(parts)
 
-    def all_rows(self, after: int | None = None, part: Part = WHOLE) -> Iterator[tuple[Ids, Rows]]:
+    def all_rows(self, after: int | None = None) -> Iterator[tuple[Ids, Rows]]:
         """See `Store.all_rows`; by bucket, in a cluster by slot."""
         first = 0 if after is None else self._buckets.trip_of(after) + 1
-        trips = self._buckets.run_on_all("read", GATHER_ROWS_OF_ALL, "rows", first=first, part=part)
+        trips = self._buckets.run_on_all("read", GATHER_ROWS_OF_ALL, "rows", first=first)
         for groups, answers in trips:
             parts = (
                 self._mended_rows(buckets) if len(joined) % _RECORD.itemsize else joined

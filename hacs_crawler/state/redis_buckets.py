@@ -23,7 +23,6 @@ from redis.crc import key_slot
 from hacs_crawler.state.codec import UNKNOWN_ROW
 from hacs_crawler.state.redis_connection import RedisServer
 from hacs_crawler.state.redis_scripts import GATHER_ROWS
-from hacs_crawler.state.store import WHOLE, Part
 
 BUCKETS: Final = 65_536
 _BUCKETS_A_TRIP = 4_096
@@ -67,14 +66,13 @@ class RedisBuckets:
         kind: str,
         *args: object,
         first: int = 0,
-        part: Part = WHOLE,
     ) -> Iterator[tuple[Sequence[Sequence[int]], list[Any]]]:
         """Run a script on the keys of that kind of all buckets, many at a time.
 
         Yields the groups of buckets of one round trip, and what the call for each of them returned,
-        from the round trip of number `first` on, of a part of the buckets.
+        from the round trip of number `first` on.
         """
-        for groups in islice(self._groups(part), first, None):
+        for groups in islice(self._groups(), first, None):
             with self._server.pipeline(action) as pipe:
                 for buckets in groups:
                     keys = [self.key(bucket, kind) for bucket in buckets]
@@ -98,7 +96,7 @@ class RedisBuckets:
                     pipe.lrange(self.key(bucket, kind), 0, -1)
             return list(pipe.execute())
 
-    def _groups(self, part: Part = WHOLE) -> Iterator[Sequence[Sequence[int]]]:
+    def _groups(self) -> Iterator[Sequence[Sequence[int]]]:
         """Buckets, in groups that a script may be called with, as many as fit a round trip."""
         groups: Sequence[Sequence[int]]
         if self._server.is_cluster:
@@ -107,10 +105,8 @@ class RedisBuckets:
             starts = range(0, BUCKETS, _BUCKETS_A_CALL)
             groups = [range(start, start + _BUCKETS_A_CALL) for start in starts]
             a_trip = _BUCKETS_A_TRIP // _BUCKETS_A_CALL
-        number, parts = part
-        first, end = (len(groups) * one // parts for one in (number, number + 1))
-        for start in range(first, end, a_trip):
-            yield groups[start : min(start + a_trip, end)]
+        for start in range(0, len(groups), a_trip):
+            yield groups[start : start + a_trip]
 
 
 def field_of(page_id: int) -> bytes:

@@ -18,7 +18,7 @@ from hacs_crawler.state.outcome_log import OUTCOME, Outcomes
 from hacs_crawler.state.site_links import LinkClaim, claimed_of
 from hacs_crawler.state.sqlite_file import SQLiteFile
 from hacs_crawler.state.sqlite_rows import Batch, joined_batches
-from hacs_crawler.state.store import WHOLE, Annotation, Change, Ids, Part, Rows, note
+from hacs_crawler.state.store import Annotation, Change, Ids, Rows, note
 
 # SQLite before 3.32 takes 999 parameters in a statement at most.
 _BATCH = 500
@@ -168,11 +168,9 @@ class SQLiteStore:
                     rows[start + places] = self._rows_of(found, page_ids[start + places])
         return rows
 
-    def all_rows(self, after: int | None = None, part: Part = WHOLE) -> Iterator[tuple[Ids, Rows]]:
-        """See `Store.all_rows`; by id, a part being a range of ids: they are hashes."""
-        number, parts = part
-        first = -(2**63) + number * 2**64 // parts if after is None else after + 1
-        last = -(2**63) + (number + 1) * 2**64 // parts - 1
+    def all_rows(self, after: int | None = None) -> Iterator[tuple[Ids, Rows]]:
+        """See `Store.all_rows`; by id."""
+        first, last = -(2**63) if after is None else after + 1, 2**63 - 1
         file = self._file.own_path()
         batches = joined_batches(self._db, file, self._rows, first, last, _ROW_BATCH)
         with closing(batches):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 import numpy as np
@@ -16,9 +16,6 @@ from hacs_crawler.state.outcome_log import Outcomes
 from hacs_crawler.state.site_links import LinkClaim
 
 Ids = NDArray[np.int64]
-Part = tuple[int, int]
-"""Which one, counted from 0, of how many parts of about the same size a store is read in."""
-WHOLE: Final[Part] = (0, 1)
 Rows = NDArray[np.void]
 T = TypeVar("T")
 
@@ -98,13 +95,12 @@ class Store(Protocol):
     def rows(self, page_ids: Ids) -> Rows:
         """Return ranking rows (dtype `codec.ROW`) in the order asked; zeros for unknown pages."""
 
-    def all_rows(self, after: int | None = None, part: Part = WHOLE) -> Iterator[tuple[Ids, Rows]]:
+    def all_rows(self, after: int | None = None) -> Iterator[tuple[Ids, Rows]]:
         """Stream the ids and ranking rows of every page, in batches.
 
         The batches' order is the store's own and the same each time, that of pages within a batch is
         none. `after` is the last id of a batch: then those that come behind it are streamed. Pages
-        that are added meanwhile may be missed. Of a `part` only its pages are streamed: all parts of
-        as many, one after the other, are every page in the order of the whole. One of the two is given.
+        that are added meanwhile may be missed.
         """
 
     def count(self) -> int:

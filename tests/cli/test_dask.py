@@ -1,9 +1,8 @@
-"""`--dask` and `--shard` of the commands, on real states and processes."""
+"""`--dask` of the commands, on real states and processes."""
 
 from __future__ import annotations
 
 import json
-import re
 import sys
 from collections.abc import Iterator
 from contextlib import closing
@@ -20,7 +19,6 @@ from hacs_crawler.evaluation import instant, update_points
 from hacs_crawler.state.address import open_store
 from hacs_crawler.state.database import State
 from hacs_crawler.state.estimation import Estimation
-from hacs_crawler.state.page import Visit
 from hacs_crawler.utils.times import DAY
 from made_timelines import write_timelines
 from servers import free_port
@@ -45,70 +43,10 @@ def _clock_and_log(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFix
     monkeypatch.setitem(sys.modules, "test_dask_command", sys.modules[__name__])
 
 
-def visits(host: str, updates: int) -> list[Visit]:
-    """Twelve visits of a page, of which the last found that many updates."""
-    return [
-        Visit(
-            f"http://{host}.edu/",
-            FIRST + (12 + day) * DAY,
-            links=frozenset(range(max(0, day - 12 + updates))),
-        )
-        for day in range(12)
-    ]
-
-
-def fill(folder: Path, shards: int) -> list[str]:
-    """Eight pages, the same whatever the number of shards they are in."""
-    names = [f"shard-{one}" for one in range(shards)]
-    for one, name in enumerate(names):
-        with closing(open_store(f"sqlite:///{folder}/state.db", name, folder)) as store:
-            for page in range(one, 8, shards):
-                State(store, Estimation("mle")).record(visits(f"h{page}", page))
-    return names
-
-
 def hacs(folder: Path, *arguments: str) -> Result:
     given = (f"HACS_STATE=sqlite:///{folder}/state.db", "HACS_CLOCK=test_dask_command.clock")
     options = [part for one in given for part in ("-s", one)]
     return CliRunner().invoke(app, [*arguments, *options], catch_exceptions=False)
-
-
-def urls(done: Result) -> list[str]:
-    assert done.exit_code == 0
-    return [json.loads(line)["url"] for line in done.stdout.splitlines()]
-
-
-def test_a_rank_of_shards_is_that_of_their_pages_and_says_the_budget_of_each(
-    tmp_path: Path, scheduler: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    (tmp_path / "one").mkdir()
-    fill(tmp_path / "one", 1)
-    best = ["rank", "--json", "--limit", "5"]
-    wanted = urls(hacs(tmp_path / "one", *best, "-s", "HACS_NAMESPACE=shard-0"))
-    names = fill(tmp_path, 3)
-    chosen = [part for name in names for part in ("--shard", name)]
-    assert urls(hacs(tmp_path, *best, "--dask", scheduler, *chosen)) == wanted
-    assert "of 8 pages known, 5 are shown" in caplog.text
-    budgets = dict(re.findall(r"(shard-\d): HACS_BUDGET = (\d)", caplog.text))
-    hosts = [int(url[8]) for url in wanted]
-    assert budgets == {
-        name: str(sum(host % 3 == one for host in hosts)) for one, name in enumerate(names)
-    }
-
-
-def test_rates_of_all_shards_are_estimated(
-    tmp_path: Path, scheduler: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    names = fill(tmp_path, 2)
-    chosen = [part for name in names for part in ("--shard", name)]
-    assert hacs(tmp_path, "estimate", "--dask", scheduler, *chosen).exit_code == 0
-    assert "estimating 8 pages of 2 shards" in caplog.text
-    assert "8 pages estimated, 8 of them changed" in caplog.text
-    caplog.clear()
-    for name in names:
-        alone = hacs(tmp_path, "estimate", "-s", f"HACS_NAMESPACE={name}")
-        assert alone.exit_code == 0
-    assert caplog.text.count("4 pages estimated, 0 of them changed") == 2
 
 
 def test_a_simulation_is_the_same_on_a_cluster(scheduler: str, tmp_path: Path) -> None:
@@ -165,32 +103,12 @@ def test_a_correction_is_the_same_on_a_cluster(scheduler: str, tmp_path: Path) -
     assert there.stdout == alone.stdout
 
 
-def test_shards_need_a_cluster(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    (name,) = fill(tmp_path, 1)
-    assert hacs(tmp_path, "rank", "--shard", name).exit_code == 1
-    assert "--shard needs --dask" in caplog.text
-
-
 def check_failed(done: Result, caplog: pytest.LogCaptureFixture, address: str) -> None:
     """See that a command has ended with one line that names the cluster."""
     assert done.exit_code == 1
     (said,) = [one.message for one in caplog.records if one.levelname == "ERROR"]
     assert said.startswith(f"the Dask cluster at {address} failed: ")
     assert "Traceback" not in done.output
-
-
-@pytest.mark.parametrize("command", ["rank", "estimate"])
-def test_a_scheduler_that_is_not_there_is_one_line(
-    command: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    monkeypatch.setattr(connection, "CONNECT_SECONDS", 0.2)
-    (name,) = fill(tmp_path, 1)
-    address = f"127.0.0.1:{free_port()}"
-    done = hacs(tmp_path, command, "--dask", address, "-s", f"HACS_NAMESPACE={name}")
-    check_failed(done, caplog, address)
 
 
 @pytest.mark.parametrize("command", ["evaluate", "calibrate"])
@@ -211,11 +129,10 @@ def test_a_scheduler_that_does_not_answer_leaves_evaluations_with_one_line(
     check_failed(done, caplog, address)
 
 
-@pytest.mark.parametrize("command", ["rank", "estimate", "calibrate"])
 def test_an_address_that_is_none_is_one_line(
-    command: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    (name,) = fill(tmp_path, 1)
-    done = hacs(tmp_path, command, "--dask", "nowhere", "-s", f"HACS_NAMESPACE={name}")
+    name = fill_outcomes(tmp_path)
+    done = hacs(tmp_path, "calibrate", "--dask", "nowhere", "-s", f"HACS_NAMESPACE={name}")
     assert done.exit_code == 1
     assert "Dask cluster 'nowhere': allowed is the scheduler's HOST:PORT, or local" in caplog.text

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 from scrapy.settings import Settings
 
-from dask_support import killed_while_ranking, two_workers
 from hacs_crawler.analysis import urls_of
 from hacs_crawler.config import Config
 from hacs_crawler.ranking.plan import make_plan
@@ -22,7 +20,7 @@ from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.state.page import News, Page, Visit
 from hacs_crawler.utils.times import DAY
 from integration_support import Project
-from servers import Site, free_port
+from servers import Site
 
 TODAY = int(time.time())
 
@@ -74,56 +72,3 @@ def test_pages_that_cannot_be_visited_cost_one_line(site: Site, project: Project
     assert site.visited() == ["/"]
     (said,) = (line for line in crawl.log.splitlines() if "ftp:" in line)
     assert "skipped: 50 pages of the state that cannot be visited, such as ftp://h" in said
-
-
-@contextmanager
-def no_cluster(_: Path) -> Iterator[str]:
-    yield f"127.0.0.1:{free_port()}"
-
-
-@contextmanager
-def a_cluster(_: Path) -> Iterator[str]:
-    with two_workers() as scheduler:
-        yield scheduler.removeprefix("tcp://")
-
-
-@pytest.mark.parametrize("cluster", [a_cluster, no_cluster, killed_while_ranking])
-def test_a_cluster_makes_the_plan_and_where_it_cannot_the_crawl_does(
-    cluster: Callable[[Path], AbstractContextManager[str]],
-    site: Site,
-    project: Project,
-    write_state: Callable[..., None],
-    tmp_path: Path,
-) -> None:
-    for number in range(6):
-        path = f"/~a{number}/"
-        site.set(path)
-        write_state(*history(site.url + path, number))
-    store = open_store(project.state, "hacs", Path())
-    state = State(store, Estimation())
-    chosen = {"HACS_BUDGET": 4}
-    plan = make_plan(state, Config.from_settings(Settings(chosen)).ranking, time.time())
-    planned = [urlsplit(url or "").path for url in urls_of(plan, state)]
-    store.close()
-    with cluster(tmp_path) as there:
-        crawl = project.crawl(
-            "state",
-            "-a",
-            "level=homepage",
-            CONCURRENT_REQUESTS=1,
-            HACS_PLANNER=f"dask://{there}",
-            **chosen,
-        )
-    assert crawl.exit_status == 0
-    assert site.visited() == planned
-    said = [line for line in crawl.log.splitlines() if "HACS_PLANNER" in line and "WARNING" in line]
-    assert ["this process makes the plan" in line for line in said] == [True] * (
-        cluster is not a_cluster
-    )
-    assert "Traceback" not in crawl.log
-
-
-def test_a_planner_that_is_none_is_named(project: Project) -> None:
-    crawl = project.crawl("state", HACS_PLANNER="dask://nowhere")
-    assert "HACS_PLANNER = 'dask://nowhere': allowed is dask://HOST:PORT, dask://local" in crawl.log
-    assert "Traceback" not in crawl.log

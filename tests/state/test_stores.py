@@ -83,19 +83,6 @@ def test_streaming_goes_on_behind_any_batch(store: Store, monkeypatch: pytest.Mo
         assert [sorted(one) for one in rest] == [sorted(one) for one in batches[number + 1 :]]
 
 
-@pytest.mark.parametrize("parts", [1, 2, 3, 7, 1_000])
-def test_all_parts_one_after_the_other_are_the_whole_in_its_order(
-    parts: int, store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sqlite, "_ROW_BATCH", 30)
-    rng = np.random.default_rng(1)
-    spread = rng.integers(-(2**63), 2**63 - 1, 200).tolist()
-    store.write([change(page_id) for page_id in {*spread, -(2**63), 2**63 - 1}])
-    whole = [ids for ids, _ in store.all_rows()]
-    in_parts = [ids for one in range(parts) for ids, _ in store.all_rows(part=(one, parts))]
-    assert np.concatenate(in_parts).tolist() == np.concatenate(whole).tolist()
-
-
 def test_behind_the_greatest_id_there_is_nothing(store: Store) -> None:
     store.write([change(2**63 - 1)])
     assert list(store.all_rows(2**63 - 1)) == []

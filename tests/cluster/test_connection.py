@@ -1,0 +1,98 @@
+"""Connecting to Dask clusters of real processes."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+from distributed import LocalCluster
+
+from dask_support import two_workers
+from hacs_crawler.cluster import Cluster, check_cluster, connected, connection, in_order
+from hacs_crawler.exceptions import ClusterError, ConfigError
+from servers import free_port
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def cluster() -> Iterator[Cluster]:
+    with two_workers() as address, connected(address) as found:
+        yield found
+
+
+def test_what_workers_were_given_outlives_them(tmp_path: Path, cluster: Cluster) -> None:
+    died = [tmp_path / "first", tmp_path / "second"]
+
+    def dying(number: int, values: Sequence[int]) -> int:
+        for one in died:
+            if not one.exists():
+                one.touch()
+                os.kill(os.getpid(), signal.SIGKILL)
+        return values[number]
+
+    found = in_order(cluster.mapped(dying, range(3), cluster.kept([10, 11, 12])))
+    assert list(found) == [10, 11, 12]
+    assert all(one.exists() for one in died)
+
+
+ANOTHER_VERSION = """
+from importlib import metadata
+def version(name): {body}
+metadata.version = version
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("return '0.0.9'", "has hacs-crawler 0.0.9"),
+        ("raise metadata.PackageNotFoundError(name)", "has no hacs-crawler"),
+    ],
+)
+def test_a_worker_that_is_not_of_this_version_is_named(
+    tmp_path: Path, body: str, said: str
+) -> None:
+    preload = tmp_path / "another_version.py"
+    preload.write_text(ANOTHER_VERSION.format(body=body))
+    with (
+        LocalCluster(
+            n_workers=1,
+            threads_per_worker=1,
+            dashboard_address="127.0.0.1:0",
+            silence_logs=50,
+            preload=str(preload),
+        ) as local,
+        pytest.raises(ClusterError, match=said),
+        connected(local.scheduler_address),
+    ):
+        pytest.fail("this worker is of no use")
+
+
+def test_a_cluster_without_a_worker_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "WORKER_SECONDS", 0.2)
+    with (
+        LocalCluster(n_workers=0, dashboard_address="127.0.0.1:0", silence_logs=50) as local,
+        pytest.raises(ClusterError) as failed,
+        connected(local.scheduler_address),
+    ):
+        pytest.fail("nobody works there")
+    assert str(failed.value).endswith("has no worker, for 0.2 s now")
+
+
+@pytest.mark.parametrize("wrong", ["", "nowhere", "host:port", "http://h:1", "h:1/x"])
+def test_an_address_that_is_none_is_named(wrong: str) -> None:
+    with pytest.raises(ConfigError, match="allowed is the scheduler's HOST:PORT, or local"):
+        check_cluster(wrong)
+
+
+def test_a_scheduler_that_is_not_there_costs_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "CONNECT_SECONDS", 0.2)
+    address = f"127.0.0.1:{free_port()}"
+    with pytest.raises(ClusterError) as failed, connected(address):
+        pytest.fail("nobody is there")
+    assert str(failed.value).startswith(f"the Dask cluster at {address} failed: ")
+    assert "\n" not in str(failed.value)
