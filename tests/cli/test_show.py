@@ -12,7 +12,7 @@ from scrapy.settings import Settings
 from typer.testing import CliRunner, Result
 
 from hacs_crawler.cli.app import app
-from hacs_crawler.cli.show import ordinal
+from hacs_crawler.cli.page_text import ordinal
 from hacs_crawler.config import Config
 from hacs_crawler.links import site_id
 from hacs_crawler.links.keys import page_id_of
