@@ -257,6 +257,9 @@ class RankingOptions:
         ),
     ] = None
 
+    quotas: tuple[tuple[int, int | None], ...] | None = None
+    """Of a shard's round: for each arm its budget, and how much of it is for pages never seen."""
+
     @property
     def leaves_out(self) -> bool:
         """Whether some pages may not be visited at all."""
@@ -283,6 +286,8 @@ class RankingOptions:
 
     def budgets(self) -> list[int | None]:
         """Return the budget of each arm."""
+        if self.quotas is not None:
+            return [budget for budget, _ in self.quotas]
         return self.experiment.budgets(self.budget)
 
     def controls(self, most: int) -> list[int]:

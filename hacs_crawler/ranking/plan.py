@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hacs_crawler.ranking.candidates import Places, taken
-from hacs_crawler.ranking.choice import choose, quotas_of
+from hacs_crawler.ranking.choice import Quota, choose, quotas_of
 from hacs_crawler.ranking.finalists import SHARD_BITS, Counts, Finalists, finalists_of
 from hacs_crawler.ranking.instant import with_hubs
 from hacs_crawler.ranking.options import RankingOptions
@@ -28,6 +28,7 @@ from hacs_crawler.state import (
 )
 from hacs_crawler.utils.progress import Progress
 from hacs_crawler.utils.text import safe_logger
+from hacs_crawler.utils.times import MAX_SECOND
 
 logger = safe_logger(__name__)
 
@@ -102,16 +103,21 @@ def make_plan(
     now: float,
     limit: int | None = None,
     progress: Progress | None = None,
+    *,
     controls: int = 0,
+    done: Ids | None = None,
 ) -> Plan:
     """Return what `scrapy crawl scholar -a seeds=state` would visit, in its order.
 
     `now` is in seconds since 1970 UTC. With `limit` only that many pages of the beginning are returned.
-    `controls` is how many control visits there may be.
+    `controls` is how many control visits there may be; pages that are `done` are not visited again.
     Takes memory in proportion to the pages known, and makes no Python object of any. Raises StateError,
     and ConfigError where a policy does not return one number a page.
     """
     page_ids, rows = read_rows(state, progress, now)
+    if done is not None and len(done):
+        rows = rows.copy()
+        rows["not_before"][np.isin(page_ids, done)] = MAX_SECOND
     return plan_of(page_ids, rows, state, options, now, limit, controls=controls)
 
 
@@ -167,10 +173,19 @@ def plan_of(
 
 
 def plan_from(
-    finalists: Finalists, options: RankingOptions, limit: int | None, *, controls: int = 0
+    finalists: Finalists,
+    options: RankingOptions,
+    limit: int | None,
+    *,
+    controls: int = 0,
+    discover: float | None = None,
 ) -> Plan:
-    """Return the plan that chooses among finalists, see `make_plan`."""
-    winners, asked_twice = _winners(finalists, options, limit, controls)
+    """Return the plan that chooses among finalists, see `make_plan`.
+
+    `discover` is the share of the budget for pages never seen.
+    """
+    quotas = quotas_of(options, controls, discover)
+    winners, asked_twice = _winners(finalists, quotas, limit)
     best = taken(finalists.candidates, winners)
     return Plan(
         page_ids=best.page_ids,
@@ -198,13 +213,12 @@ def plan_from(
 
 
 def _winners(
-    finalists: Finalists, options: RankingOptions, limit: int | None, controls: int
+    finalists: Finalists, quotas: Sequence[Quota], limit: int | None
 ) -> tuple[Places, NDArray[np.bool_]]:
     """Return the places of the finalists to be visited in their order, and which are asked twice.
 
     Each arm has its own; all are used up at the same pace.
     """
-    quotas = quotas_of(options, controls)
     found = choose(finalists.candidates, finalists.arms, finalists.score, quotas, limit)
     paces = []
     for (places, _), quota, eligible in zip(

@@ -1,0 +1,202 @@
+"""One plan over shards: what each of them may visit in a round, as if one process chose among all.
+
+Each shard is ranked whole, with its own prior and correction. The best of all together are the plan; how
+many of them a shard has is its quota, by arm, which is kept in its state for its crawl.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from typing import Final, NamedTuple
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from hacs_crawler.cluster import Workers, in_order
+from hacs_crawler.ranking.choice import Quota
+from hacs_crawler.ranking.finalists import SHARD_BITS, Finalists, finalists_of, merged
+from hacs_crawler.ranking.instant import with_hubs
+from hacs_crawler.ranking.options import RankingOptions
+from hacs_crawler.ranking.plan import Plan, plan_from, read_rows
+from hacs_crawler.state import (
+    Ids,
+    Rows,
+    State,
+    StateArguments,
+    open_state,
+    read_note,
+    without_future,
+)
+
+NOTE: Final = "round"
+
+
+class Starts(NamedTuple):
+    """What a spider begins with in a shard: ids and sites of pages; `kind` is that of known ones.
+
+    Both arrays have one element a page, in the order in which `start()` yields them. Pages of which an
+    annotation of that kind is kept are begun with too; there are none where it is "".
+    """
+
+    page_ids: Ids
+    sites: NDArray[np.uint32]
+    kind: str = ""
+
+
+class ShardPages(NamedTuple):
+    """A shard as it is to be planned; without `starts` all that its state knows may be visited."""
+
+    arguments: StateArguments
+    starts: Starts | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """What the crawl of a shard may visit since second `began` since 1970 UTC.
+
+    `quotas` are for each arm the budget, and how many of it are for pages never seen (None: all pages
+    compete); None where nothing bounds the round.
+    """
+
+    began: int
+    quotas: tuple[tuple[int, int | None], ...] | None = None
+
+    @property
+    def budget(self) -> int | None:
+        """How many pages may be visited."""
+        return None if self.quotas is None else sum(budget for budget, _ in self.quotas)
+
+
+def plan_of_shards(
+    workers: Workers,
+    shards: Sequence[ShardPages],
+    options: RankingOptions,
+    now: float,
+    limit: int | None = None,
+) -> Plan:
+    """Return the plan of all pages of the shards; `Plan.shards` are places in `shards`.
+
+    Each shard is ranked by a worker. Where HACS_DISCOVER gives pages never seen a share, they have it of
+    the whole budget. Control visits are none here: each crawl takes them out of its own budget.
+    Raises ConfigError, StateError.
+    """
+    options = options.seeded(secrets.randbits(63))  # the same in every shard
+    seen: list[Finalists] = []
+    unseen: list[Finalists] = []
+    for place, parts in enumerate(
+        in_order(workers.mapped(_finalists_of, shards, options, now, limit))
+    ):
+        for part, kind in zip(parts, (seen, unseen), strict=False):
+            kind.append(replace(part, places=part.places + (place << SHARD_BITS)))
+    kinds = [merged(kind, options, limit) for kind in (seen, unseen) if kind]
+    together = merged(kinds, replace(options, budget=None), None)
+    return plan_from(together, options, limit, discover=options.discover)
+
+
+def rounds_of(plan: Plan, number: int, options: RankingOptions, began: int) -> list[Round | None]:
+    """Return the round of each of so many shards by their plan, None where there is nothing to do."""
+    arms, by_arm = len(plan.arm_names), plan.shards * len(plan.arm_names) + plan.arms
+    budgets = np.bincount(by_arm, minlength=number * arms).reshape(number, arms)
+    new = np.bincount(by_arm[plan.visits == 0], minlength=number * arms).reshape(number, arms)
+    found: list[Round | None] = []
+    for of_arms, unseen in zip(budgets.tolist(), new.tolist(), strict=True):
+        shares = unseen if options.discover is not None else [None] * arms
+        quotas = tuple(zip(of_arms, shares, strict=True)) if options.budget is not None else None
+        found.append(Round(began, quotas) if any(of_arms) else None)
+    return found
+
+
+def keep_round(arguments: StateArguments, round_: Round) -> None:
+    """Keep in a shard's state what its crawl may visit."""
+    with closing(open_state(*arguments)) as state:
+        state.store.write_meta(NOTE, msgspec.to_builtins(round_))
+
+
+def read_round(state: State, since: int) -> Round | None:
+    """Return the round that began then or later, None where there is none yet; raises StateError."""
+    found = read_note(state.store, NOTE, Round)
+    return found if found is not None and found.began >= since else None
+
+
+def options_left(
+    state: State, options: RankingOptions, round_: Round
+) -> tuple[RankingOptions, Ids]:
+    """Return what is left of a round, and the ids of the pages that were visited in it already.
+
+    These are those of an earlier try, whose worker was lost. Reads the record of outcomes.
+    """
+    labels = [label.number for label in options.labels(state.estimation)]
+    parts = [some[some["at"] >= round_.began] for some in state.store.outcomes()]
+    done = np.concatenate(parts) if parts else np.zeros(0, np.void)
+    if not len(done):
+        return _with(options, round_.quotas), np.zeros(0, np.int64)
+    _, first = np.unique(done["page_id"], return_index=True)
+    done = done[first]
+    page_ids: Ids = done["page_id"].astype(np.int64)
+    if round_.quotas is None:
+        return options, page_ids
+    quotas = []
+    for label, (budget, unseen) in zip(labels, round_.quotas, strict=False):
+        mine = done[done["label"] == label]
+        visits = np.isfinite(mine["days_since_visit"]).astype(np.int64)
+        left = Quota(budget, unseen=unseen).without(visits, _twice(state, mine, round_.began))
+        quotas.append(
+            (max(left.budget or 0, 0), None if left.unseen is None else max(left.unseen, 0))
+        )
+    return _with(options, tuple(quotas)), page_ids
+
+
+def _with(
+    options: RankingOptions, quotas: tuple[tuple[int, int | None], ...] | None
+) -> RankingOptions:
+    budget = options.budget if quotas is None else sum(budget for budget, _ in quotas)
+    return replace(options, budget=budget, quotas=quotas)
+
+
+def _twice(state: State, visited: NDArray[np.void], since: int) -> int:
+    """Return how many control visits there were of pages visited in a round."""
+    pages = state.load(visited["page_id"].tolist()).values()
+    return sum(max(0, sum(at >= since for at in page.visits) - 1) for page in pages)
+
+
+def _finalists_of(
+    shard: ShardPages, options: RankingOptions, now: float, limit: int | None
+) -> list[Finalists]:
+    """Return the finalists of a shard; those never seen apart, where these have a share."""
+    with closing(open_state(*shard.arguments)) as state:
+        page_ids, rows = _rows_of(state, shard.starts, now)
+        options = with_hubs(options, state, now)
+        is_new = rows["visits"] == 0
+        kinds = (
+            [~is_new, is_new] if options.discover is not None else [np.ones(len(rows), np.bool_)]
+        )
+        found = []
+        for kind in kinds:
+            places = np.flatnonzero(kind)
+            one = finalists_of(
+                page_ids[places], rows[places], state, options, now, limit, stand_at=places
+            )
+            found.append(one)
+    return found
+
+
+def _rows_of(state: State, starts: Starts | None, now: float) -> tuple[Ids, Rows]:
+    """Return the pages of a shard that may be visited, those not known with their sites alone."""
+    if starts is None:
+        return read_rows(state, now=now)
+    again = state.store.annotated(starts.kind) if starts.kind else np.zeros(0, np.int64)
+    page_ids, first = np.unique(np.concatenate([starts.page_ids, again]), return_index=True)
+    order = np.argsort(first, kind="stable")
+    page_ids, first = page_ids[order], first[order]
+    rows = state.rows(page_ids).copy()
+    is_start = first < len(starts.page_ids)
+    rows["site"][is_start] = np.where(
+        rows["site"][is_start] > 0, rows["site"][is_start], starts.sites[first[is_start]]
+    )
+    is_known = is_start | (rows["visits"] > 0)
+    page_ids, rows = page_ids[is_known], rows[is_known]
+    return page_ids, without_future(state, page_ids, rows, now)[0]
