@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import urlsplit
 
 from scrapy import Request
 from scrapy.crawler import Crawler
@@ -25,6 +25,7 @@ from hacs_crawler.signals import (
     SignalError,
     read_feed,
     read_sitemap,
+    same_host,
     sitemaps_of_robots,
 )
 from hacs_crawler.state import SignalSource
@@ -190,8 +191,9 @@ class SignalRequests:
                 return None
             if response.status not in {301, 302, 303, 307, 308}:
                 return response
-            target = urljoin(url, (response.headers.get(b"Location") or b"").decode("latin-1"))
-            if origin_of(target) is None or _netloc(target) != _netloc(url):
+            location = (response.headers.get(b"Location") or b"").decode("latin-1")
+            target = same_host(location, url)
+            if target is None:
                 return None
             url = target
         return None
@@ -202,7 +204,3 @@ def origin_of(url: str) -> str | None:
     parts = urlsplit(url)
     is_web = parts.scheme in {"http", "https"} and parts.netloc
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2].lower()}" if is_web else None
-
-
-def _netloc(url: str) -> str:
-    return urlsplit(url).netloc.lower()

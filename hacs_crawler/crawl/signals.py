@@ -128,8 +128,8 @@ class SignalSources:
     async def _guarded(self, work: Any) -> None:
         try:
             await work
-        except StateError as error:
-            logger.warning("Signals are not read: %s", error)
+        except Exception as error:  # noqa: BLE001 - no signal is worth a crawl
+            logger.warning("Signals are not read: %s", _text(error))
 
     async def _keep(self) -> None:
         for kind in READINGS:
@@ -180,21 +180,36 @@ class SignalSources:
         at = int(session.clock())
         if not self._requests.may_ask or not await session.pages.once(_claim, kind, source, at):
             return False
-        found = await self._requests.files(kind, source, at)
         session.stats.count("signals/sources")
-        after = replace(source, tried=at, failures=min(source.failures + 1, 16))
-        if not found.answers:
+        try:
+            after = await self._heard(kind, source, at)
+        except StateError:
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever hosts send
+            logger.warning("The %s of %s cannot be read: %s", kind, source.origin, _text(error))
+            after = None
+        if after is None:
             session.stats.count("signals/failed")
-        else:
-            others: Others = "unread"
-            if found.is_whole:
-                others = "silent" if found.is_unchanged or kind == "feed" else "gone"
-            sites = await session.pages.once(_hear, kind, source, at, found.pages, others)
-            # what was read when no page of it was known is to be read again
-            files = found.files if sites else dict.fromkeys(found.files, ("", ""))
-            after = SignalSource(source.origin, at, at, files=files, sites=tuple(sites))
-        await session.pages.once(_write, kind, source, after)
-        return bool(found.answers)
+        failed = replace(source, tried=at, failures=min(source.failures + 1, 16))
+        await session.pages.once(_write, kind, source, after or failed)
+        return after is not None
+
+    async def _heard(self, kind: str, source: SignalSource, at: int) -> SignalSource | None:
+        """Take in what a source shows; returns how it was read, None where nothing answered."""
+        found = await self._requests.files(kind, source, at)
+        if not found.answers:
+            return None
+        others: Others = "unread"
+        if found.is_whole:
+            others = "silent" if found.is_unchanged or kind == "feed" else "gone"
+        sites = await self._session.pages.once(_hear, kind, source, at, found.pages, others)
+        # what was read when no page of it was known is to be read again
+        files = found.files if sites else dict.fromkeys(found.files, ("", ""))
+        return SignalSource(source.origin, at, at, files=files, sites=tuple(sites))
+
+
+def _text(error: Exception) -> str:
+    return str(error) if isinstance(error, StateError) else f"{type(error).__name__}: {error}"
 
 
 def _read_sources(state: State, kind: str, origins: Sequence[str]) -> dict[str, SignalSource]:

@@ -3,7 +3,7 @@
 from hacs_crawler.signals.feed import announced_feeds, read_feed
 from hacs_crawler.signals.listing import Listing, SignalError
 from hacs_crawler.signals.pings import read_pings
-from hacs_crawler.signals.sitemap import MOST_BYTES, read_sitemap, sitemaps_of_robots
+from hacs_crawler.signals.sitemap import MOST_BYTES, read_sitemap, same_host, sitemaps_of_robots
 
 __all__ = [
     "MOST_BYTES",
@@ -13,5 +13,6 @@ __all__ = [
     "read_feed",
     "read_pings",
     "read_sitemap",
+    "same_host",
     "sitemaps_of_robots",
 ]

@@ -46,7 +46,7 @@ def read_sitemap(body: bytes, url: str, now: int) -> Listing:
 
 def sitemaps_of_robots(body: bytes, url: str) -> list[str]:
     """Return the sitemaps on its own host that a robots.txt names, each once."""
-    named = (same_host(one, url) for one in islice(sitemap_urls_from_robots(body, url), 1000))
+    named = (same_host(one, url) for one in islice(sitemap_urls_from_robots(body), 1000))
     return list(dict.fromkeys(one for one in named if one is not None))
 
 

@@ -53,6 +53,7 @@ class Web:
         self.asked: list[tuple[str, str]] = []
         self.robots = ""
         self.feed = ""
+        self.location = "/sitemap.xml"
         self._lock = Lock()
         web = self
 
@@ -186,7 +187,7 @@ class Web:
             ),
             (500, {}, b""),
             (200, {}, b"\x00\xff" * 1000),
-            (301, {"Location": "/sitemap.xml"}, b""),
+            (301, {"Location": self.location}, b""),
         )
         status, headers, body = ways[number // 5]
         return status, headers, body if isinstance(body, bytes) else body.encode()
@@ -275,6 +276,45 @@ def test_a_sitemap_that_robots_txt_forbids_is_not_asked_for(
     web.robots = "User-agent: *\nDisallow: /sitemap.xml\n"
     crawl(0, web.pages()[:PAGES], HACS_SIGNALS=500)
     assert "/sitemap.xml" not in {path for _, path in web.asked}
+
+
+@pytest.mark.parametrize(
+    ("robots", "location"),
+    [("Sitemap: http://[::1/x\n", "/sitemap.xml"), ("", "http://[::1/x")],
+    ids=["in robots.txt", "in a redirect"],
+)
+def test_an_address_that_is_none_costs_no_page(
+    web: Web, crawl: Callable[..., Crawl], robots: str, location: str
+) -> None:
+    web.robots, web.location = robots, location
+    urls = web.pages()[49 * PAGES :]  # of a host whose sitemap leads elsewhere
+    done = crawl(0, urls, HACS_SIGNALS=500)
+    assert done.stat("item_scraped_count") == len(urls)
+    assert (done.exit_status, "Traceback" in done.log) == (0, False)
+
+
+def test_whatever_reading_a_source_raises_costs_no_page_and_no_other_source(
+    web: Web, project: Project, crawl: Callable[..., Crawl]
+) -> None:
+    with (project.folder / "spider.py").open("a") as spider:
+        spider.write(
+            dedent("""
+            from hacs_crawler.crawl.signal_requests import READINGS
+
+            def fail(body, url, now):
+                raise RecursionError("too deep")
+
+            READINGS["sitemap"] = READINGS["sitemap"]._replace(parse=fail)
+            """)
+        )
+    urls = web.pages()[: 2 * PAGES]
+    done = crawl(0, urls, HACS_SIGNALS=500)
+    assert done.stat("item_scraped_count") == len(urls)
+    assert done.exit_status == 0
+    assert done.stat("hacs/signals/failed") == 2
+    for host in ("127.0.0.1", "127.0.0.2"):
+        line = f"The sitemap of http://{host}:{web.port} cannot be read: RecursionError: too deep"
+        assert done.log.count(line) == 1
 
 
 def test_a_feed_that_a_page_announces_is_read_from_the_next_run_on(

@@ -144,5 +144,10 @@ def test_robots_txt_names_sitemaps_of_its_own_host() -> None:
     assert sitemaps_of_robots(body, "http://a.example/robots.txt") == expected
 
 
+def test_a_sitemap_that_robots_txt_names_wrongly_leaves_the_others() -> None:
+    body = b"Sitemap: http://[::1/x\nSitemap: http://a.example:x/\nSitemap: /one.xml\n"
+    assert sitemaps_of_robots(body, "http://a.example/robots.txt") == ["http://a.example/one.xml"]
+
+
 def test_a_day_stands_for_its_end() -> None:
     assert second_of("2026-02-01", NOW) == second(2026, 2, 1) + DAY - 1
