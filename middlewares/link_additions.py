@@ -117,11 +117,11 @@ class LinkAdditionsMiddleware:
         if reason and session.asked is not None:
             session.asked.drop(page_id_of(url))
         if visit is None:
-            session.pages.drop(url)
+            session.read_ahead.drop(url)
         else:
-            recorded = session.pages.record(visit)
+            recorded = session.write_behind.record(visit)
             for also in session.aliases.take(request.url, visit):
-                session.pages.record(also)
+                session.write_behind.record(also)
             if not reason:
                 if session.sources is not None:
                     session.sources.note(response, url, is_first=not recorded.before.visits)
@@ -136,7 +136,7 @@ class LinkAdditionsMiddleware:
         request.meta["hacs"] = NotObserved(request.url, reason)
 
     def _was_seen(self, url: str) -> bool:
-        page = self._session.pages.look(url)
+        page = self._session.write_behind.look(url)
         return page is not None and bool(page.visits)
 
     def _is_to_be_checked(self, request: Request, response: Response) -> bool:

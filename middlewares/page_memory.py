@@ -16,7 +16,6 @@ from hacs_crawler.crawl.meta import (
     page_url,
     prediction_of,
 )
-from hacs_crawler.crawl.page_cache import PageCache
 from hacs_crawler.crawl.session import Session
 from hacs_crawler.links import page_id_of
 from hacs_crawler.outcome import NotObserved
@@ -51,17 +50,16 @@ class PageMemoryMiddleware:
         if url is None or not self._session.is_open:
             return None
         request.meta.setdefault("hacs_page", url)
-        pages = self._session.pages
         # a redirect, a retry, or what any middleware sends again, goes on with the claim of the request
         claims, is_again = claim_of(request)
-        pages.claim(url, prediction_of(request), is_again=claims)
+        self._session.read_ahead.claim(url, prediction_of(request), is_again=claims)
         if asked is not None and not is_again:  # later it has what other middlewares gave it
             asked.note(page_id_of(url), request)
         return self._make_conditional(request, url) if self._mode else None
 
     async def _make_conditional(self, request: Request, url: str) -> None:
         if self._mode != "auto" or await self._session.validators.may_be_asked(request.url):
-            await _make_conditional(self._session.pages, request, url)
+            await _make_conditional(self._session, request, url)
 
     def process_response(
         self, request: Request, response: Response, spider: Spider | None = None
@@ -69,9 +67,9 @@ class PageMemoryMiddleware:
         """Pass the response on, as soon as its page has been read."""
         del spider
         url = page_url(request)
-        if url is None or not self._session.is_open or not self._session.pages.is_pending(url):
+        if url is None or not self._session.is_open or not self._session.read_ahead.is_pending(url):
             return response
-        return _wait(self._session.pages, url, response)
+        return _wait(self._session, url, response)
 
     def process_exception(
         self, request: Request, exception: Exception, spider: Spider | None = None
@@ -97,14 +95,14 @@ def _cause(exception: Exception) -> str:
     return words if words and not words.startswith(("[", "<")) else type(exception).__name__
 
 
-async def _wait(pages: PageCache, url: str, response: Response) -> Response:
-    await pages.ready(url)
+async def _wait(session: Session, url: str, response: Response) -> Response:
+    await session.read_ahead.ready(url)
     return response
 
 
-async def _make_conditional(pages: PageCache, request: Request, url: str) -> None:
-    await pages.ready(url)
-    page = pages.look(url)
+async def _make_conditional(session: Session, request: Request, url: str) -> None:
+    await session.read_ahead.ready(url)
+    page = session.write_behind.look(url)
     if page is not None and page.visits:
         for header, value in (
             ("If-None-Match", page.etag),

@@ -11,7 +11,9 @@ from typing import Any, TypeVar
 
 from hacs_crawler.archive import ArchiveAddress, ArchiveKind, Capture, Cleaning
 from hacs_crawler.crawl.loop import Worker
-from hacs_crawler.crawl.page_cache import PageCache
+from hacs_crawler.crawl.read_ahead import ReadAhead
+from hacs_crawler.crawl.state_thread import StateThread
+from hacs_crawler.crawl.write_behind import WriteBehind
 from hacs_crawler.harvest.memento import Memento
 from hacs_crawler.harvest.page import HarvestOptions
 from hacs_crawler.harvest.query import IndexAnswer, Span
@@ -84,13 +86,16 @@ class Crawl:
 
         async def with_session() -> T:
             worker = Worker()
-            settings: dict[str, Any] = {"count": 100, "seconds": 60.0, "limit": 1_000}
-            on: dict[str, Any] = {"on_recorded": lambda _: None, "on_error": lambda _: None}
-            pages = PageCache(self.state, worker, **settings, **on)
+            state = StateThread(self.state, worker, lambda _: None)
+            write_behind = WriteBehind(
+                state, ReadAhead(state), lambda _: None, count=100, seconds=60.0, limit=1_000
+            )
             stats = SimpleNamespace(count=self._count)
             try:
-                result = await act(SimpleNamespace(pages=pages, stats=stats))
-                await pages.close()
+                result = await act(
+                    SimpleNamespace(state=state, write_behind=write_behind, stats=stats)
+                )
+                await write_behind.close()
             finally:
                 worker.close()
             return result

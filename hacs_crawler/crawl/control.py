@@ -97,16 +97,16 @@ class Controls:
             return None
         if session.failure is not None:
             return None
-        session.pages.claim(url)
-        await session.pages.ready(url)
+        session.read_ahead.claim(url)
+        await session.read_ahead.ready(url)
         at = max(int(session.clock()), first.visit.at + 1)
         visit, reason = observe(response, url, at, session.link_rules(response.url))
         if visit is None or reason or visit.links is None:
-            session.pages.drop(url)
+            session.read_ahead.drop(url)
             session.stats.count("controls/failed")
             return None
         session.stats.count("controls")
-        return session.pages.record(visit), response
+        return session.write_behind.record(visit), response
 
     async def _learn(
         self, host: str, links: frozenset[str], others: frozenset[str], first: Recorded
@@ -119,7 +119,7 @@ class Controls:
             return link_fingerprint(link) in known
 
         try:
-            varying = await session.pages.once(learn_varying, host, links, others, is_known)
+            varying = await session.state.once(learn_varying, host, links, others, is_known)
         except StateError as error:
             logger.warning("What changes in the links of %s was not kept: %s", host, error)
             return

@@ -18,9 +18,9 @@ from hacs_crawler.config import Config
 from hacs_crawler.crawl.asked import read_asked
 from hacs_crawler.crawl.loop import sleep
 from hacs_crawler.crawl.meta import mark_ranked, seed_url
-from hacs_crawler.crawl.page_cache import RETRY_SECONDS
 from hacs_crawler.crawl.seed_queue import SeedQueue
 from hacs_crawler.crawl.session import Session
+from hacs_crawler.crawl.state_thread import RETRY_SECONDS
 from hacs_crawler.exceptions import ConfigError, StateError, StateUnavailableError
 from hacs_crawler.ranking.selection import Selection
 from hacs_crawler.ranking.signals import Signals
@@ -142,9 +142,9 @@ class HeldSeeds:
         """
         while True:
             try:
-                pages = self._session.pages
-                rows, future = await pages.rows(page_ids, self._session.clock())
-                signals = await pages.signals(rows, self._config.ranking.experiment)
+                state = self._session.state
+                rows, future = await state.rows(page_ids, self._session.clock())
+                signals = await state.signals(rows, self._config.ranking.experiment)
             except StateUnavailableError as error:
                 if not self._has_ranked:
                     self._session.fail(str(error))
@@ -164,7 +164,7 @@ class HeldSeeds:
         if recipes is None or not self._config.ranking.threshold:
             return None
         try:
-            asked = await self._session.pages.patiently(read_asked, recipes.spider_name, page_ids)
+            asked = await self._session.state.patiently(read_asked, recipes.spider_name, page_ids)
         except StateError as error:
             self._session.fail(str(error))
             return None

@@ -123,7 +123,7 @@ async def hubs_of(session: Session) -> list[str]:
     if not session.is_open:
         return []
     try:
-        hubs = await session.pages.once(hubs_now, session.config.ranking, session.clock())
+        hubs = await session.state.once(hubs_now, session.config.ranking, session.clock())
     except (ConfigError, StateError) as error:
         tier.postpone()
         logger.warning("No round of the instant tier: %s", error)

@@ -12,7 +12,7 @@ from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
 from hacs_crawler.crawl.loop import begin, call_later
-from hacs_crawler.crawl.page_cache import GATHER_SECONDS
+from hacs_crawler.crawl.read_ahead import GATHER_SECONDS
 from hacs_crawler.crawl.session import Session
 from hacs_crawler.exceptions import StateError
 from hacs_crawler.links import menu_id, page_id_of
@@ -169,7 +169,7 @@ class RenderMarks:
             if not changes or not self._session.is_open:
                 continue
             try:
-                present = await self._session.pages.once(_write, marks.kind.KIND, changes)
+                present = await self._session.state.once(_write, marks.kind.KIND, changes)
             except StateError as error:
                 logger.warning("What is known of how pages are rendered was not kept: %s", error)
                 for change in changes:
@@ -193,7 +193,7 @@ class RenderMarks:
         pages, sites = list(wanted), list(set(wanted.values()))
         try:
             if self._session.is_open:
-                of_pages, of_sites = await self._session.pages.once(_read, pages, sites)
+                of_pages, of_sites = await self._session.state.once(_read, pages, sites)
                 self._pages.take(pages, of_pages)
                 self._sites.take(sites, of_sites)
         except StateError as error:

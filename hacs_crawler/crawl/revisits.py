@@ -61,9 +61,9 @@ class Revisits:
             session.ranker.watch.is_reading = True
         try:
             if session.sources is not None:
-                sites = await session.pages.patiently(_sites, spider.name)
+                sites = await session.state.patiently(_sites, spider.name)
                 await session.sources.listen_to_known(sites)
-            choice = await session.pages.patiently(_chosen, config, spider, session.clock())
+            choice = await session.state.patiently(_chosen, config, spider, session.clock())
         except StateError as error:
             session.fail(str(error))
             return

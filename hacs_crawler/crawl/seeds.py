@@ -74,7 +74,7 @@ async def seeds_of(session: Session, source: str) -> AsyncIterator[str]:
     try:
         is_state = source == "state"
         async for url in (
-            session.pages.urls() if is_state else in_batches(worker, read_seeds(source))
+            session.state.urls() if is_state else in_batches(worker, read_seeds(source))
         ):
             if is_state and (problem := check_url(url)):
                 passed_over.add(url, problem)
@@ -96,7 +96,7 @@ async def planned_seeds(session: Session) -> AsyncIterator[tuple[str, dict[str, 
     if session.sources is not None:
         await session.sources.listen_to_known()
     started = time.perf_counter()
-    plan = await session.pages.patiently(
+    plan = await session.state.patiently(
         partial(make_plan, controls=session.allowance.most), session.ranking, session.clock()
     )
     controls = int(plan.asked_twice.sum())
@@ -117,7 +117,7 @@ async def _seeds_of_plan(session: Session, plan: Plan) -> AsyncIterator[tuple[st
     for start in range(0, len(plan), PAGES_A_CALL):
         some = slice(start, start + PAGES_A_CALL)
         page_ids = plan.page_ids[some].tolist()
-        known = await session.pages.patiently(State.load, page_ids)
+        known = await session.state.patiently(State.load, page_ids)
         predictions = plan.predictions(some, session.labels, session.run)
         for place, (page_id, prediction) in enumerate(
             zip(page_ids, predictions, strict=True), start

@@ -21,13 +21,15 @@ from hacs_crawler.crawl.care import Care
 from hacs_crawler.crawl.instant import InstantTier
 from hacs_crawler.crawl.loop import Worker, begin, shutdown_waits
 from hacs_crawler.crawl.meta import page_url, prediction_of, release_claim
-from hacs_crawler.crawl.page_cache import PageCache
+from hacs_crawler.crawl.read_ahead import ReadAhead
 from hacs_crawler.crawl.run_context import RunContext, learn_from_run, opened, run_context
 from hacs_crawler.crawl.scrapy_internals import mark_as_failed
 from hacs_crawler.crawl.signals import SignalSources
 from hacs_crawler.crawl.start_watch import StartWatch
+from hacs_crawler.crawl.state_thread import StateThread
 from hacs_crawler.crawl.stats import CrawlStats
 from hacs_crawler.crawl.validators import Validators
+from hacs_crawler.crawl.write_behind import BUFFER_VISITS, FLUSH_SECONDS, WriteBehind
 from hacs_crawler.exceptions import ConfigError, StateError, StateUnavailableError
 from hacs_crawler.links import LinkRules, Varying, host_of
 from hacs_crawler.ranking.candidates import Correct
@@ -49,10 +51,6 @@ logger = safe_logger(__name__)
 
 CLOSE_REASON = "hacs_error"
 MINUTE = 60.0
-FLUSH_SECONDS = 2.0
-"""The longest that a visit waits to be written while the state can be reached."""
-BUFFER_VISITS = 10_000
-"""How many visits wait in memory while it cannot; beyond them the oldest are given up."""
 
 
 class Ranker(Protocol):
@@ -135,8 +133,9 @@ class Session:
         """What reads sources of signals; None where HACS_SIGNALS is off."""
         self._opening: Deferred[None] | None = None
         self._worker = Worker()
-        self._state: State | None = None
-        self._pages: PageCache | None = None
+        self._write_behind: WriteBehind | None = None
+        self._read_ahead: ReadAhead | None = None
+        self._state: StateThread | None = None
         self._is_closed = False
         self.ranker: Ranker | None = None
         try:
@@ -167,24 +166,30 @@ class Session:
     @property
     def is_open(self) -> bool:
         """Whether the state is open and nothing has failed."""
-        return self._pages is not None and self.failure is None
+        return self._state is not None and self.failure is None
 
     @property
     def waiting_visits(self) -> int:
         """How many visits wait in memory to be written."""
-        return self._pages.waiting if self._pages is not None else 0
+        return self._write_behind.waiting if self._write_behind is not None else 0
 
     @property
-    def state(self) -> State:
-        """The open state; to be used only through `pages`."""
+    def state(self) -> StateThread:
+        """The open state."""
         assert self._state is not None, "the session is not open"  # noqa: S101
         return self._state
 
     @property
-    def pages(self) -> PageCache:
-        """What stands between this crawl and its open state."""
-        assert self._pages is not None, "the session is not open"  # noqa: S101
-        return self._pages
+    def read_ahead(self) -> ReadAhead:
+        """What is read of pages that requests are under way for."""
+        assert self._read_ahead is not None, "the session is not open"  # noqa: S101
+        return self._read_ahead
+
+    @property
+    def write_behind(self) -> WriteBehind:
+        """What takes visits."""
+        assert self._write_behind is not None, "the session is not open"  # noqa: S101
+        return self._write_behind
 
     def fail(self, message: str) -> None:
         """Say once, in one line, why this crawl cannot go on, and have it closed, if it is not over."""
@@ -223,18 +228,18 @@ class Session:
         except Exception as error:  # noqa: BLE001 - whatever it is, no request may go out
             self.fail(f"cannot open the state: {type(error).__name__}: {error}")
             return
-        self._state = state
         self._use(context)
         if config.remembers_requests and self._crawler.spider is not None:
             self.asked = AskedPages(self._crawler.spider)
-        self._pages = PageCache(
-            state,
-            self._worker,
+        self._state = StateThread(state, self._worker, self._note_state_error)
+        self._read_ahead = ReadAhead(self._state)
+        self._write_behind = WriteBehind(
+            self._state,
+            self._read_ahead,
+            self._note_recorded,
             count=config.flush_visits,
             seconds=FLUSH_SECONDS,
             limit=BUFFER_VISITS,
-            on_recorded=self._note_recorded,
-            on_error=self._note_state_error,
         )
 
     @property
@@ -256,7 +261,7 @@ class Session:
     async def end_round(self) -> None:
         """Have everything written, and say in a sentence what the round did."""
         self._note_unfinished()
-        await self.pages.settle()
+        await self.write_behind.settle()
         await self._look_back()
         if self.failure is None:
             self.log_summary()
@@ -265,7 +270,7 @@ class Session:
         """Read what is to be known for ranking anew, and count what is found from now on."""
         assert self.config is not None  # noqa: S101 - the session is open
         try:
-            self._use(await self.pages.patiently(run_context, self.config))
+            self._use(await self.state.patiently(run_context, self.config))
         except ConfigError as error:
             logger.warning("%s; the round goes by what was read before", error)
         except StateError as error:
@@ -288,16 +293,16 @@ class Session:
     async def _close(self, is_asked_to_end: Callable[[], bool]) -> None:
         if self._opening is not None:  # a state that is still opening would be open for ever
             await self.open()
-        if self._pages is not None:
+        if self._write_behind is not None:
             started = time.monotonic()
             for last in self.before_close:
                 await last()
             self._note_unfinished()
-            await self._pages.close()
+            await self._write_behind.close()
             await self._keep_asked(is_last=True)
             if self.sources is not None:
                 await self.sources.close()
-            if lost := self._pages.lost:
+            if lost := self._write_behind.lost:
                 self.stats.count("state/lost", lost)
                 logger.error("%s could not be written to the state", counted(lost, "visit"))
                 self._end_with_status_1()
@@ -310,14 +315,14 @@ class Session:
                 self.log_summary()
                 if self.config is not None and self.config.pages == "start":
                     self.stats.log_if_few_were_under_care()
-            pages, self._pages, self._is_closed = self._pages, None, True
-            await pages.once(State.close)
+            state, self._state, self._is_closed = self.state, None, True
+            await state.once(State.close)
             logger.debug("The state was closed in %.2f s", time.monotonic() - started)
         self._worker.close()
 
     def _note_unfinished(self) -> None:
         """Record requests that ended without a word, as after too many redirects."""
-        for claim in self.pages.unfinished():
+        for claim in self.read_ahead.unfinished():
             self.stats.count_not_observed("unfinished")
             self.record_failure(claim.url, claim.prediction)
 
@@ -331,7 +336,7 @@ class Session:
             return
         visit = self.aliases.add(request.url, Alias(url, prediction_of(request)))
         if visit is not None:
-            self.pages.record(visit)
+            self.write_behind.record(visit)
 
     def release(self, request: Request) -> None:
         """Give up the claim of a request that waits again, as a retry does: it has not ended.
@@ -341,19 +346,19 @@ class Session:
         """
         url = page_url(request)
         if url is not None and self.is_open and release_claim(request):
-            self.pages.drop(url)
+            self.read_ahead.drop(url)
 
     def record_failure(self, url: str, prediction: Prediction | None) -> None:
         """Record that a request told nothing of its page."""
         visit = Visit(url, int(self.clock()), News.FAILED, prediction=prediction)
-        self.pages.record(visit)
+        self.write_behind.record(visit)
 
     async def _look_back(self, is_asked_to_end: Callable[[], bool] = lambda: False) -> None:
         """Have the state learn from the run; that it cannot is no failure of the crawl."""
         if not self.stats.recorded or self.config is None:
             return
         try:
-            await self.pages.once(
+            await self.state.once(
                 learn_from_run,
                 self.config,
                 self.allowance,
@@ -373,7 +378,7 @@ class Session:
         if not len(self.asked):
             return
         try:
-            await self.pages.once(lambda state, write: write(state), self.asked.take())
+            await self.state.once(lambda state, write: write(state), self.asked.take())
         except StateError as error:
             self._note_state_error(error)
             logger.warning("How pages were asked for was not kept: %s", error)

@@ -135,17 +135,17 @@ class SignalSources:
         for kind in READINGS:
             met = {o: one for o, one in self._met.items() if kind != "feed" or one.feeds}
             if met:
-                await self._session.pages.once(_keep_met, kind, met)
+                await self._session.state.once(_keep_met, kind, met)
 
     async def _listen(self, origins: Sequence[str]) -> None:
         self._asked.update(origins)
         for kind in READINGS:
-            known = await self._session.pages.once(_read_sources, kind, origins)
+            known = await self._session.state.once(_read_sources, kind, origins)
             await self._read(kind, list(known.values()))
 
     async def _listen_to_known(self, sites: Collection[int] | None) -> None:
         for kind in READINGS:
-            known = await self._session.pages.once(_known_sources, kind, MOST_NEW_SOURCES)
+            known = await self._session.state.once(_known_sources, kind, MOST_NEW_SOURCES)
             if sites is not None:
                 known = [one for one in known if not set(sites).isdisjoint(one.sites)]
             self._asked.update(source.origin for source in known)
@@ -178,7 +178,7 @@ class SignalSources:
         """Read one source, and take in what it shows; returns whether anything answered."""
         session = self._session
         at = int(session.clock())
-        if not self._requests.may_ask or not await session.pages.once(_claim, kind, source, at):
+        if not self._requests.may_ask or not await session.state.once(_claim, kind, source, at):
             return False
         session.stats.count("signals/sources")
         try:
@@ -191,7 +191,7 @@ class SignalSources:
         if after is None:
             session.stats.count("signals/failed")
         failed = replace(source, tried=at, failures=min(source.failures + 1, 16))
-        await session.pages.once(_write, kind, source, after or failed)
+        await session.state.once(_write, kind, source, after or failed)
         return after is not None
 
     async def _heard(self, kind: str, source: SignalSource, at: int) -> SignalSource | None:
@@ -202,7 +202,7 @@ class SignalSources:
         others: Others = "unread"
         if found.is_whole:
             others = "silent" if found.is_unchanged or kind == "feed" else "gone"
-        sites = await self._session.pages.once(_hear, kind, source, at, found.pages, others)
+        sites = await self._session.state.once(_hear, kind, source, at, found.pages, others)
         # what was read when no page of it was known is to be read again
         files = found.files if sites else dict.fromkeys(found.files, ("", ""))
         return SignalSource(source.origin, at, at, files=files, sites=tuple(sites))

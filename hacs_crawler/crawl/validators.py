@@ -34,7 +34,7 @@ class Validators:
         key = source_id(urlsplit(url).netloc)
         if key not in self._confirmed:
             try:
-                self._confirmed[key] = await self._session.pages.once(_read, key)
+                self._confirmed[key] = await self._session.state.once(_read, key)
             except StateError:
                 return False
         return self._confirmed[key] != _CONTRADICTED
@@ -62,7 +62,7 @@ class Validators:
                 url,
             )
         try:
-            await self._session.pages.once(_write, key, self._confirmed[key])
+            await self._session.state.once(_write, key, self._confirmed[key])
         except StateError as error:
             logger.warning("What 304s of %s are worth was not kept: %s", host, error)
 

@@ -112,7 +112,7 @@ class Harvester:
         key = (
             f"harvest/{level}/{self._options.source:08x}/{fingerprint(site.page_key) % 2**64:016x}"
         )
-        journal = await self._session.pages.patiently(
+        journal = await self._session.state.patiently(
             lambda state: read_note(state.store, key, Journal)
         )
         seed = _Seed(site, journal or Journal(), key)
@@ -201,7 +201,7 @@ class Harvester:
         for start in range(0, len(pages), BATCH):
             batch = pages[start : start + BATCH]
             ids = [fingerprint(key) for key, _ in batch]
-            known = await self._session.pages.patiently(State.load, ids)
+            known = await self._session.state.patiently(State.load, ids)
             jobs = [
                 (seed, key, found, known.get(key))
                 for key, (_, found) in zip(ids, batch, strict=True)
@@ -216,8 +216,8 @@ class Harvester:
         await maybe_deferred_to_future(lock.acquire())
         try:
             if was_busy:  # another seed has the same page
-                await self._session.pages.settle()
-                page = (await self._session.pages.patiently(State.load, [key])).get(key)
+                await self._session.write_behind.settle()
+                page = (await self._session.state.patiently(State.load, [key])).get(key)
             await self._record_captures(seed, captures, page)
         finally:
             lock.release()
@@ -299,7 +299,7 @@ class Harvester:
 
     async def _write(self, seed: _Seed) -> None:
         """Note how far the seed is, once all its visits are in the state."""
-        if not await self._session.pages.settle():
+        if not await self._session.write_behind.settle():
             raise StoppedError
         too_many = seed.journal.forget()
         if too_many:
@@ -309,7 +309,7 @@ class Harvester:
                 too_many,
             )
         note = asdict(seed.journal)
-        await self._session.pages.patiently(lambda state: state.store.write_meta(seed.key, note))
+        await self._session.state.patiently(lambda state: state.store.write_meta(seed.key, note))
 
     def _say_missed(self, seed: _Seed) -> None:
         left = sum(one.is_open for one in seed.journal.missed)

@@ -26,14 +26,14 @@ class OpenState:
     is_open = True
 
     def __init__(self, store: MemoryStore) -> None:
-        self.state = State(store, Estimation())
-        self.pages = self
+        self._state = State(store, Estimation())
+        self.state = self
         self.is_away = False
 
     async def once(self, function: Any, *arguments: Any) -> Any:
         if self.is_away:
             raise StateUnavailableError("the state is away")
-        return function(self.state, *arguments)
+        return function(self._state, *arguments)
 
 
 def kept(store: MemoryStore, url: str) -> PageMark:

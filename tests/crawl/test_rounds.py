@@ -77,7 +77,7 @@ class World:
 
     async def end_of_work(self) -> None:
         for _ in range(5):
-            await self.session.pages.once(int_of)
+            await self.session.state.once(int_of)
             await settled()
 
     async def close(self) -> None:
@@ -165,7 +165,7 @@ def test_after_a_round_that_took_longer_than_its_time_the_next_begins_at_once(
 def test_a_round_records_what_ended_without_a_word(world: World) -> None:
     async def scenario() -> None:
         await world.session.open()
-        world.session.pages.claim(PAGE.url)
+        world.session.read_ahead.claim(PAGE.url)
         begun = await world.begin()
         assert world.session.waiting_visits == 0
         found = world.session.stats.collector.get_value("hacs/not_observed/unfinished")

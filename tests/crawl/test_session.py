@@ -108,7 +108,7 @@ def test_a_session_that_is_asked_to_open_twice_at_once_opens_once(
         await session.open()
         assert session.is_open
         assert session.run == NOW
-        assert session.state is opened[0]
+        assert session.state.estimation is opened[0].estimation
         await close(session)
 
     run(scenario())
@@ -120,7 +120,7 @@ def test_closing_writes_what_waits_and_closes_the_state(
 ) -> None:
     async def scenario() -> None:
         await session.open()
-        session.pages.record(Visit(URL, NOW, links=frozenset({1})))
+        session.write_behind.record(Visit(URL, NOW, links=frozenset({1})))
         assert session.waiting_visits == 1
         await close(session)
         assert not session.is_open
@@ -184,7 +184,7 @@ def test_a_page_whose_request_ended_without_a_word_has_failed(
 ) -> None:
     async def scenario() -> None:
         await session.open()
-        session.pages.claim(URL, PREDICTION)
+        session.read_ahead.claim(URL, PREDICTION)
         await close(session)
 
     run(scenario())
@@ -321,13 +321,13 @@ def test_a_redirect_that_the_filter_drops_shares_the_visit_of_its_target(
 
     async def scenario() -> None:
         await session.open()
-        session.pages.claim(URL, PREDICTION)
+        session.read_ahead.claim(URL, PREDICTION)
         session.note_filtered(redirected_to(target.url))
         assert session.waiting_visits == 0, "the target was not visited yet"
         (visit,) = session.aliases.take(target.url, shown)
         assert (visit.url, visit.prediction, visit.links) == (URL, PREDICTION, shown.links)
-        session.pages.record(visit)
-        session.pages.claim(URL, PREDICTION)
+        session.write_behind.record(visit)
+        session.read_ahead.claim(URL, PREDICTION)
         session.note_filtered(redirected_to(target.url))
         assert session.waiting_visits == 2
         await close(session)
@@ -376,7 +376,7 @@ def test_a_round_begins_with_the_time_and_the_prior_of_now(session: Session) -> 
         prior = session.state.estimation.prior
         other = {"log_median": 1.0, "log_sd": 0.5}
         await maybe_deferred_to_future(
-            session._worker.run(session.state.store.write_meta, "prior", other)
+            session.state.run(lambda state: state.store.write_meta("prior", other))
         )
         await session.begin_round()
         assert session.run == NOW + 60

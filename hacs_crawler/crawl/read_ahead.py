@@ -1,0 +1,157 @@
+"""Pages read ahead of their responses, in batches, and held while requests for them are under way."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from scrapy.utils.defer import maybe_deferred_to_future
+from twisted.internet.defer import Deferred
+from twisted.python.failure import Failure
+
+from hacs_crawler.crawl.loop import call_later
+from hacs_crawler.crawl.site_memories import SiteMemories
+from hacs_crawler.crawl.state_thread import StateThread
+from hacs_crawler.exceptions import StateError
+from hacs_crawler.links import menu_id, page_id_of
+from hacs_crawler.state import Page, Prediction, Recorded, State, on_their_sites
+
+GATHER_SECONDS: Final = 0.005
+"""How long pages are gathered into one read: less than any answer from the network takes."""
+_Read = tuple[dict[int, Page], Sequence[int], dict[int, bytes]]
+"""What one read brought: the pages that are known, and which sites remember which of their links."""
+
+
+@dataclass(slots=True)
+class Claim:
+    """A page that requests are under way for, how many, and what was predicted of it."""
+
+    url: str
+    number: int = 0
+    prediction: Prediction | None = None
+
+
+class ReadAhead:
+    """Reads pages while they are downloaded. All methods are called from the event loop."""
+
+    def __init__(self, state: StateThread) -> None:
+        self._state = state
+        self._claims: dict[int, Claim] = {}
+        self._pages: dict[int, Page | None] = {}
+        self._wanted: list[int] = []
+        self._reading: frozenset[int] = frozenset()
+        self._readers: list[Deferred[None]] = []
+        self._is_read_timed = self._is_closed = False
+        self._sites = SiteMemories()
+        self._wanted_sites: set[int] = set()
+
+    def claim(
+        self, url: str, prediction: Prediction | None = None, *, is_again: bool = False
+    ) -> None:
+        """Have a page read soon, and held until it is recorded or dropped as often as it was claimed.
+
+        `is_again` marks a redirect or retry of a request, which goes on with that one's claim.
+        """
+        page_id = page_id_of(url)
+        claim = self._claims.setdefault(page_id, Claim(url))
+        claim.prediction = claim.prediction or prediction
+        if not is_again or not claim.number:
+            claim.number += 1
+        if page_id in self._pages or self.is_pending(url):
+            return
+        self._wanted.append(page_id)
+        self._wanted_sites.add(menu_id(url))
+        if not self._reading and not self._is_read_timed:
+            self._is_read_timed = True
+            call_later(GATHER_SECONDS, self._read)
+
+    def is_pending(self, url: str) -> bool:
+        """Whether the page is still to be read."""
+        page_id = page_id_of(url)
+        return page_id in self._reading or page_id in self._wanted
+
+    async def ready(self, url: str) -> None:
+        """Return when the page has been read, or could not be."""
+        while self.is_pending(url):
+            reader: Deferred[None] = Deferred()
+            self._readers.append(reader)
+            await maybe_deferred_to_future(reader)
+
+    def drop(self, url: str) -> None:
+        """Give up one claim on a page: its response will not be recorded."""
+        page_id = page_id_of(url)
+        claim = self._claims.get(page_id)
+        if claim is not None:
+            claim.number -= 1
+        if claim is None or claim.number <= 0:
+            self._claims.pop(page_id, None)
+            self._pages.pop(page_id, None)
+
+    def unfinished(self) -> list[Claim]:
+        """Return the pages that are still claimed; give all claims up.
+
+        To be called when nothing is under way.
+        """
+        claims, self._claims = self._claims, {}
+        self._pages.clear()
+        return list(claims.values())
+
+    def has_read(self, page_id: int) -> bool:
+        """Whether a page has been read, and is held; the state may not know it."""
+        return page_id in self._pages
+
+    def page(self, page_id: int) -> Page | None:
+        """Return a page as it was read or written; None where it is not held, or not known."""
+        return self._pages.get(page_id)
+
+    def on_written(self, pages: Mapping[int, Page]) -> None:
+        """Take over pages as they were written, those that are held."""
+        self._pages.update({key: page for key, page in pages.items() if key in self._pages})
+
+    def on_its_site(self, recorded: Recorded) -> Recorded:
+        """Return what a visit brought, with what was new to its site as far as that was read."""
+        return on_their_sites([recorded], self._sites)[0]
+
+    def close(self) -> None:
+        """Read nothing any more: the state will be closed."""
+        self._is_closed = True
+
+    def _read(self) -> None:
+        self._is_read_timed = False
+        if self._is_closed:  # the last request ended sooner than its page was to be read
+            self._wanted.clear()
+            self._end_of_read()
+            return
+        page_ids, self._wanted = self._wanted, []
+        sites, self._wanted_sites = self._sites.unread(self._wanted_sites), set()
+        self._reading = frozenset(page_ids)
+        reading = self._state.run(_load, page_ids, sites)
+        reading.addCallbacks(self._keep, self._fail_to_read)
+
+    def _keep(self, read: _Read) -> None:
+        pages, sites, memories = read
+        self._sites.keep(sites, memories)
+        for page_id in self._reading:
+            if page_id in self._claims:
+                self._pages[page_id] = pages.get(page_id)
+        self._end_of_read()
+
+    def _fail_to_read(self, failure: Failure) -> None:
+        self._end_of_read()
+        error = failure.value
+        if not isinstance(error, StateError):
+            error = StateError(f"pages could not be read: {type(error).__name__}: {error}")
+        self._state.on_error(error)
+
+    def _end_of_read(self) -> None:
+        self._reading = frozenset()
+        readers, self._readers = self._readers, []
+        for reader in readers:
+            reader.callback(None)
+        if self._wanted:
+            self._read()
+
+
+def _load(state: State, page_ids: Sequence[int], sites: Sequence[int]) -> _Read:
+    return state.load(page_ids), sites, state.site_links(sites) if sites else {}

@@ -1,0 +1,222 @@
+"""Visits written behind: each tells at once what it brought, and is written with others, in order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from scrapy.utils.defer import maybe_deferred_to_future
+from scrapy.utils.log import failure_to_exc_info
+from twisted.internet.defer import Deferred
+from twisted.python.failure import Failure
+
+from hacs_crawler.crawl.loop import call_later, sleep
+from hacs_crawler.crawl.read_ahead import ReadAhead
+from hacs_crawler.crawl.state_thread import StateThread
+from hacs_crawler.exceptions import StateError, StateUnavailableError
+from hacs_crawler.links import page_id_of
+from hacs_crawler.state import Page, Recorded, State, Visit, copy_of, merged
+from hacs_crawler.utils.text import counted, safe_logger
+
+logger = safe_logger(__name__)
+
+FLUSH_SECONDS: Final = 2.0
+"""The longest that a visit waits to be written while the state can be reached."""
+BUFFER_VISITS: Final = 10_000
+"""How many visits wait in memory while it cannot; beyond them the oldest are given up."""
+FIRST_PAUSE_SECONDS: Final = 0.5
+LONGEST_PAUSE_SECONDS: Final = 30.0
+CLOSING_PAUSES_SECONDS: Final = (0.5, 1.0, 2.0, 4.0)
+"""How long to wait for a state that is away before a crawl closes without it."""
+
+
+class WriteBehind:
+    """Records visits in batches, in order: by count, after `seconds`, and at close.
+
+    While the state cannot be reached they wait here, at most `limit` of them, and writing is tried
+    again after growing pauses; past the limit the oldest are given up and counted as lost. All methods
+    are called from the event loop.
+    """
+
+    def __init__(
+        self,
+        state: StateThread,
+        read_ahead: ReadAhead,
+        on_recorded: Callable[[Sequence[Recorded]], None],
+        *,
+        count: int,
+        seconds: float,
+        limit: int,
+    ) -> None:
+        self._state = state
+        self._read_ahead = read_ahead
+        self._on_recorded = on_recorded
+        self._count = min(count, max(1, limit // 2))  # else visits would be given up unasked
+        self._seconds = seconds
+        self._limit = limit
+        self._waiting: list[Visit] = []
+        self._writing: list[Visit] = []
+        self._written: Deferred[None] | None = None
+        # pages as the state has them, for the visits that wait and those that are being written
+        self._known: dict[int, Page] = {}
+        self._writing_known: dict[int, Page] = {}
+        self._latest: dict[int, Page] = {}
+        self._cancel_timer: Callable[[], object] | None = None
+        self._pause = 0.0
+        self._broken = False
+        self._taken = self._settled = 0
+        self.lost = 0
+        """Visits not written: those given up, and those of pages that are damaged in the state."""
+        self.given_up = 0
+
+    @property
+    def waiting(self) -> int:
+        """How many visits are not written yet."""
+        return len(self._waiting) + len(self._writing)
+
+    def look(self, url: str) -> Page | None:
+        """Return the page if it has been read, with the visits that wait to be written."""
+        page_id = page_id_of(url)
+        return self._latest.get(page_id) or self._read_ahead.page(page_id)
+
+    def record(self, visit: Visit) -> Recorded:
+        """Take a visit, which ends one claim on its page, and return what it brought.
+
+        Where the page could not be read that is told from this visit alone, and `is_known` is False.
+        """
+        page_id = page_id_of(visit.url)
+        found = self.look(visit.url)
+        is_known = found is not None or self._read_ahead.has_read(page_id)
+        self._read_ahead.drop(visit.url)
+        before = found or Page(visit.url)
+        recorded = merged(before, copy_of(before), visit, is_known=is_known)
+        if is_known:
+            recorded = self._read_ahead.on_its_site(recorded)
+            if page_id not in self._latest:  # else it has visits that the state may not know
+                self._known[page_id] = before
+            self._latest[page_id] = recorded.after
+        self._add(visit)
+        return recorded
+
+    async def make_room(self) -> None:
+        """Return when so few visits wait that none will be given up for the next ones."""
+        while self.waiting > self._limit // 2:
+            await self.settle()
+
+    async def settle(self) -> bool:
+        """Return, once all visits taken so far are written or given up, whether none ever was."""
+        target = self._taken
+        while self._settled < target:
+            self._flush()
+            await self._end_of_write()
+            if self._pause:
+                await maybe_deferred_to_future(sleep(self._pause))
+        return not self.given_up
+
+    async def close(self) -> None:
+        """Write what is left; what cannot be written after a few tries is counted in `lost`."""
+        for pause in (0.0, *CLOSING_PAUSES_SECONDS):
+            if pause:
+                await maybe_deferred_to_future(sleep(pause))
+            await self._end_of_writes()
+            self._flush()
+            await self._end_of_writes()
+            if not self._waiting or self._broken:
+                break
+        if self._cancel_timer is not None:
+            self._cancel_timer()
+        self._give_up(self._waiting)
+        self._waiting = []
+        self._read_ahead.close()
+
+    def _add(self, visit: Visit) -> None:
+        self._waiting.append(visit)
+        self._taken += 1
+        if self.waiting > self._limit:
+            self._give_up(self._waiting[:1])
+            del self._waiting[:1]
+        elif len(self._waiting) >= self._count and not self._pause:
+            self._flush()
+        if self._waiting and self._cancel_timer is None and self._written is None:
+            self._cancel_timer = call_later(self._pause or self._seconds, self._flush)
+
+    async def _end_of_write(self) -> None:
+        """Return when the write that is under way has ended, at once if there is none."""
+        if self._written is not None:
+            ended: Deferred[None] = Deferred()
+            self._written.addCallback(ended.callback)
+            await maybe_deferred_to_future(ended)
+
+    async def _end_of_writes(self) -> None:
+        while self._written is not None:
+            await self._end_of_write()
+
+    def _flush(self) -> None:
+        if self._cancel_timer is not None:
+            self._cancel_timer()
+            self._cancel_timer = None
+        if self._written is not None or not self._waiting:
+            return
+        self._writing, self._waiting = self._waiting, []
+        self._writing_known, self._known = self._known, {}
+        self._written = self._state.run(
+            State.record, self._writing, self._writing_known
+        ).addCallbacks(self._succeed, self._fail_to_write)
+
+    def _succeed(self, recorded: list[Recorded]) -> None:
+        if self._pause:
+            logger.info(
+                "The state is back: %s written that waited", counted(len(recorded), "visit")
+            )
+        self._pause = 0.0
+        written, self._writing, self._written = self._writing, [], None
+        waiting = {page_id_of(visit.url) for visit in self._waiting}
+        for visit in written:
+            page_id = page_id_of(visit.url)
+            if page_id not in waiting:
+                self._latest.pop(page_id, None)
+        for one in recorded:
+            page_id = page_id_of(one.visit.url)
+            if page_id in waiting:
+                self._known[page_id] = one.after
+        self._read_ahead.on_written({page_id_of(one.visit.url): one.after for one in recorded})
+        self._settled += len(written)
+        self.lost += len(written) - len(recorded)
+        self._on_recorded(recorded)
+        if len(self._waiting) >= self._count:
+            self._flush()
+        elif self._waiting:
+            self._cancel_timer = call_later(self._seconds, self._flush)
+
+    def _fail_to_write(self, failure: Failure) -> None:
+        error = failure.value
+        if not isinstance(error, StateError):
+            logger.debug("Recording failed", exc_info=failure_to_exc_info(failure))
+            error = StateError(f"visits could not be recorded: {type(error).__name__}: {error}")
+        self._written = None
+        self._state.on_error(error)
+        if not isinstance(error, StateUnavailableError):
+            self._broken = True
+            self._give_up(self._writing)
+            self._writing = []
+            return
+        self._waiting, self._writing = self._writing + self._waiting, []
+        # what the state once acknowledged: it is written back where a failover has lost it
+        self._known = {**self._known, **self._writing_known}
+        self._pause = min(max(2 * self._pause, FIRST_PAUSE_SECONDS), LONGEST_PAUSE_SECONDS)
+        logger.warning(
+            "%s; waiting in memory: %s; next try in %g s",
+            error,
+            counted(len(self._waiting), "visit"),
+            self._pause,
+        )
+        self._cancel_timer = call_later(self._pause, self._flush)
+
+    def _give_up(self, visits: Sequence[Visit]) -> None:
+        self._settled += len(visits)
+        self.given_up += len(visits)
+        self.lost += len(visits)
+        for visit in visits:
+            page_id = page_id_of(visit.url)
+            self._latest.pop(page_id, None)
+            self._known.pop(page_id, None)
