@@ -204,9 +204,14 @@ class Config(StateSettings, ArchiveSettings):
         return self.pages != "start" or self.revisit is not None
 
     @property
+    def own_namespace(self) -> str:
+        """The namespace of the state: that of its shard, where it is one."""
+        return self.namespace if self.shard is None else self.shard.namespace(self.namespace)
+
+    @property
     def state_arguments(self) -> StateArguments:
         """What `open_state` takes to open the state that these settings name."""
-        return self.state, self.namespace, self.base, self.estimation
+        return self.state, self.own_namespace, self.base, self.estimation
 
     @property
     def policy_text(self) -> str:
@@ -241,6 +246,11 @@ def _checked(config: Config) -> Config:
     ranking, revisit = config.ranking, config.revisit or None
     if revisit == "budget" and ranking.budget is None:
         _refuse("HACS_REVISIT", revisit, "a number of pages, or budget with HACS_BUDGET")
+    if config.shard is not None:
+        config.shard.namespace(config.namespace)
+        if config.shards not in (None, config.shard.count):
+            allowed = f"{config.shard.count}, or nothing, with HACS_SHARD = {str(config.shard)!r}"
+            _refuse("HACS_SHARDS", config.shards, allowed)
     for arm, part in zip(ranking.experiment.arms, ranking.budgets(), strict=True):
         if part == 0:
             allowed = f"a budget of which the arm {arm.name!r} gets at least one visit"

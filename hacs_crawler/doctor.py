@@ -109,9 +109,9 @@ def _loaded(path: Any) -> object:
 
 def _state(config: Config) -> Check:
     """Open the state, read its settings, and write a note: a full disk or a replica shows there."""
-    shown = f"{describe(config.state)}, namespace {config.namespace}"
+    shown = f"{describe(config.state)}, namespace {config.own_namespace}"
     try:
-        store = open_store(config.state, config.namespace, config.base)
+        store = open_store(config.state, config.own_namespace, config.base)
         try:
             State(store, Estimation())
             note = {"at": config.clock()}

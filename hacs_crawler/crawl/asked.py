@@ -192,7 +192,7 @@ class AskedPages:
         """Return a function that writes what was gathered into the state; forget it."""
         waiting, self._waiting = self._waiting, {}
         callbacks, name = set(self._callbacks), self.spider_name
-        return lambda state: _write(state, name, waiting, callbacks)
+        return lambda state: write_asked(state, name, waiting, callbacks)
 
 
 def read_asked(state: State, spider_name: str, page_ids: Sequence[int]) -> dict[int, Asked | None]:
@@ -219,7 +219,10 @@ def forget_asked(state: State, spider_name: str, page_ids: Sequence[int]) -> Non
     state.store.annotate(kind, [Annotation(key, value, b"") for key, value in found.items()])
 
 
-def _write(state: State, spider_name: str, waiting: dict[int, Asked], callbacks: set[str]) -> None:
+def write_asked(
+    state: State, spider_name: str, waiting: dict[int, Asked], callbacks: set[str]
+) -> None:
+    """Keep how a spider asked for pages, by their ids, and which of its methods that names."""
     known = used_callbacks(state, spider_name)
     if not callbacks <= known:
         state.store.write_meta(_callbacks_note(spider_name), sorted(known | callbacks))

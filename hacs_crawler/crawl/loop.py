@@ -93,7 +93,7 @@ class Worker:
     def run(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> Deferred[T]:
         """Queue a call; the Deferred fires in the event loop with its result or exception."""
         deferred: Deferred[T] = Deferred()
-        deliver = _caller_into_loop()
+        deliver = caller_into_loop()
         future = self._pool.submit(function, *args, **kwargs)
         future.add_done_callback(lambda done: deliver(_fire, deferred, done))
         return deferred
@@ -121,7 +121,8 @@ def _fire(deferred: Deferred[Any], done: Future[Any]) -> None:
         deferred.errback(error)
 
 
-def _caller_into_loop() -> Callable[..., object]:
+def caller_into_loop() -> Callable[..., object]:
+    """Return what calls a function in the event loop of this thread, from any thread."""
     loop = _running_loop()
     if loop is not None:
         return loop.call_soon_threadsafe

@@ -94,6 +94,15 @@ def release_claim(request: Request) -> bool:
     return True
 
 
+def is_seed(request: Request) -> bool:
+    """Whether every crawl of a site's shards asks for the page: with `start()`, or of a list it reads.
+
+    A page from a queue outside, which only one crawl gets, is none.
+    """
+    is_listed = bool(request.meta.get("hacs_list"))
+    return is_start(request) or is_listed or bool(request.meta.get("hacs_revisit"))
+
+
 def take_seed_mark(request: Request) -> bool:
     """Return whether a request is in the place of a start request; it is one no longer."""
     is_seed = bool(request.meta.pop("hacs_seed", False))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Concatenate, Final, ParamSpec, TypeVar
 
 import numpy as np
 from scrapy import Request, Spider
@@ -22,10 +22,13 @@ from hacs_crawler.crawl.asked import (
 from hacs_crawler.crawl.session import Session
 from hacs_crawler.exceptions import StateError
 from hacs_crawler.ranking.plan import plan_of
-from hacs_crawler.state import PAGES_A_CALL, State, without_future
+from hacs_crawler.state import PAGES_A_CALL, Ids, State, without_future
 from hacs_crawler.utils.text import counted, safe_logger
 
 logger = safe_logger(__name__)
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 SPARE: Final = 100
 """So many more pages are looked at than wanted, for those that can no longer be asked for."""
@@ -55,42 +58,66 @@ class Revisits:
         """Yield the requests for known pages that a crawl begins with; a failure ends the crawl."""
         session, spider = self._session, self._crawler.spider
         config = session.config
-        if config is None or config.revisit is None or spider is None or not session.is_open:
+        if config is None or spider is None or not session.is_open:
             return
-        if session.ranker is not None:
-            session.ranker.watch.is_reading = True
         try:
-            if session.sources is not None:
-                sites = await session.state.patiently(_sites, spider.name)
-                await session.sources.listen_to_known(sites)
-            choice = await session.state.patiently(_chosen, config, spider, session.clock())
+            if config.revisit is not None:
+                async for request in self._best(config, spider):
+                    yield request
+            # a plan of the whole state has them already
+            if config.shard is not None and getattr(spider, "seeds", None) != "state":
+                async for request in self._handed_over(spider):
+                    yield request
         except StateError as error:
             session.fail(str(error))
-            return
-        finally:
-            if session.ranker is not None:
-                session.ranker.watch.is_reading = False
-        _say_gone(choice, spider)
-        if choice.damaged:
-            logger.warning(
-                "damaged: %s of how pages are asked for; these pages are visited, and their records "
-                "mended, when the spider comes across them",
-                counted(choice.damaged, "record"),
-            )
-        if choice.behind_form:
-            logger.info(
-                "%d known pages were first reached after a form was posted and are not visited again",
-                choice.behind_form,
-            )
+
+    async def _best(self, config: Config, spider: Spider) -> AsyncIterator[Request]:
+        session = self._session
+        if session.sources is not None:
+            await session.sources.listen_to_known(await self._read(_sites, spider.name))
+        choice = await self._read(_chosen, config, spider, session.clock())
+        _say(choice, spider)
         session.stats.count("revisits", len(choice.requests))
         for request in choice.requests:
             yield request
+
+    async def _handed_over(self, spider: Spider) -> AsyncIterator[Request]:
+        """Yield requests for the pages that crawls of other shards came across, and none has visited."""
+        page_ids = await self._read(_never_visited, spider.name)
+        for start in range(0, len(page_ids), PAGES_A_CALL):
+            some = page_ids[start : start + PAGES_A_CALL]
+            choice = await self._read(_chosen_of, some, spider)
+            _say(choice, spider)
+            self._session.stats.count("shard/taken_over", len(choice.requests))
+            for request in choice.requests:
+                yield request
+
+    async def _read(
+        self, function: Callable[Concatenate[State, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """Return what a function of the state returns; that is no pause in which to rank."""
+        ranker = self._session.ranker
+        if ranker is not None:
+            ranker.watch.is_reading = True
+        try:
+            return await self._session.state.patiently(function, *args, **kwargs)
+        finally:
+            if ranker is not None:
+                ranker.watch.is_reading = False
 
 
 def _sites(state: State, spider_name: str) -> set[int]:
     """Return the sites of the pages that a spider has asked for."""
     rows = state.rows(asked_pages(state, spider_name))
     return set(np.unique(rows["site"]).tolist())
+
+
+def _never_visited(state: State, spider_name: str) -> Ids:
+    """Return the known pages of which it is known how a spider would ask for them, and never did."""
+    page_ids = asked_pages(state, spider_name)
+    rows = state.rows(page_ids)
+    never_visited: Ids = page_ids[(rows["site"] > 0) & (rows["visits"] == 0)]
+    return never_visited
 
 
 def _most(config: Config) -> int:
@@ -106,27 +133,31 @@ def _chosen(state: State, config: Config, spider: Spider, now: float) -> Choice:
     rows, _ = without_future(state, page_ids, state.rows(page_ids), now)
     is_known = rows["visits"] > 0
     page_ids, rows = page_ids[is_known], rows[is_known]
-    callbacks = used_callbacks(state, spider.name)
     options = replace(config.ranking, budget=None)
-    choice, limit = Choice(), number + SPARE
+    limit = number + SPARE
     while True:
         plan = plan_of(page_ids, rows, state, options, now, limit)
-        choice = Choice()
-        for start in range(0, len(plan), PAGES_A_CALL):
-            ids = plan.page_ids[start : start + PAGES_A_CALL].tolist()
-            asked = read_asked(state, spider.name, ids)
-            for page_id, how in ((one, asked.get(one)) for one in ids):
-                if len(choice.requests) >= number:
-                    break
-                if how is None:
-                    choice.damaged += 1
-                elif how.after_form:
-                    choice.behind_form += 1
-                else:
-                    _choose(choice, page_id, how, callbacks, spider)
+        choice = _chosen_of(state, plan.page_ids, spider, number)
         if len(choice.requests) >= number or len(plan) < limit:
-            break
+            return choice
         limit *= 4
+
+
+def _chosen_of(state: State, page_ids: Ids, spider: Spider, most: int | None = None) -> Choice:
+    """Return the first pages that can be asked for, and forget those whose callback is gone."""
+    callbacks, choice = used_callbacks(state, spider.name), Choice()
+    for start in range(0, len(page_ids), PAGES_A_CALL):
+        ids = page_ids[start : start + PAGES_A_CALL].tolist()
+        asked = read_asked(state, spider.name, ids)
+        for page_id, how in ((one, asked.get(one)) for one in ids):
+            if most is not None and len(choice.requests) >= most:
+                break
+            if how is None:
+                choice.damaged += 1
+            elif how.after_form:
+                choice.behind_form += 1
+            else:
+                _choose(choice, page_id, how, callbacks, spider)
     forget_asked(state, spider.name, [page_id for page_id, _ in choice.gone])
     return choice
 
@@ -142,7 +173,8 @@ def _choose(
         choice.requests.append(request)
 
 
-def _say_gone(choice: Choice, spider: Spider) -> None:
+def _say(choice: Choice, spider: Spider) -> None:
+    """Log which pages are not visited."""
     if choice.gone:
         names = sorted({name or "parse" for _, name in choice.gone})
         logger.warning(
@@ -151,4 +183,15 @@ def _say_gone(choice: Choice, spider: Spider) -> None:
             len(choice.gone),
             spider.name,
             ", ".join(names),
+        )
+    if choice.damaged:
+        logger.warning(
+            "damaged: %s of how pages are asked for; these pages are visited, and their records "
+            "mended, when the spider comes across them",
+            counted(choice.damaged, "record"),
+        )
+    if choice.behind_form:
+        logger.info(
+            "%d known pages were first reached after a form was posted and are not visited again",
+            choice.behind_form,
         )

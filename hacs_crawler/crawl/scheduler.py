@@ -134,6 +134,9 @@ class HacsScheduler(BaseScheduler):
         is_again = forget_copied_meta(request)
         if self._session.care is not None:
             self._session.care.note(request, self._spider)
+        shard = self._session.shard
+        if shard is not None and not is_again and not shard.takes(request, self._is_filtered):
+            return False
         page_id = self._page_to_rank(request)
         if page_id is None or is_again:  # what was let through once is, as a spider's own retry
             return self._pass_on(request)

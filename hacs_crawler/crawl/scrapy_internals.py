@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import scrapy
@@ -18,7 +18,7 @@ from scrapy.core.scheduler import BaseScheduler
 from scrapy.crawler import Crawler
 from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
 from scrapy.http import Response
-from scrapy.utils.defer import maybe_deferred_to_future
+from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from scrapy.utils.misc import build_from_crawler
 from twisted.internet.defer import Deferred
 
@@ -152,6 +152,33 @@ async def download(crawler: Crawler, request: Request) -> Response:
     if hasattr(engine, "download_async"):  # Scrapy 2.14
         return await engine.download_async(request)
     return await maybe_deferred_to_future(engine.download(request))
+
+
+def hold_back(
+    crawler: Crawler, may_send: Callable[[], bool], wait: Callable[[Request], Awaitable[None]]
+) -> None:
+    """Have each request `wait` at the moment it would be sent, unless it may be.
+
+    That is behind all middlewares and the queue of its slot, and so of what goes past these, too.
+    """
+    handlers = _engine_of(crawler).downloader.handlers
+    is_async = hasattr(handlers, "download_request_async")  # Scrapy 2.14
+    name = "download_request_async" if is_async else "download_request"
+    send: Callable[..., Any] = getattr(handlers, name)
+
+    async def sent_later(request: Request, *more: Any) -> Response:
+        await wait(request)
+        found: Any = send(request, *more)
+        response: Response = await (found if is_async else maybe_deferred_to_future(found))
+        return response
+
+    def sent(request: Request, *more: Any) -> Any:
+        if may_send():
+            return send(request, *more)
+        later = sent_later(request, *more)
+        return later if is_async else deferred_from_coro(later)
+
+    setattr(handlers, name, sent)
 
 
 def wake(crawler: Crawler) -> None:

@@ -24,6 +24,7 @@ from hacs_crawler.crawl.meta import page_url, prediction_of, release_claim
 from hacs_crawler.crawl.read_ahead import ReadAhead
 from hacs_crawler.crawl.run_context import RunContext, learn_from_run, opened, run_context
 from hacs_crawler.crawl.scrapy_internals import mark_as_failed
+from hacs_crawler.crawl.shard import OwnShard, with_own_shard
 from hacs_crawler.crawl.signals import SignalSources
 from hacs_crawler.crawl.start_watch import StartWatch
 from hacs_crawler.crawl.state_thread import StateThread
@@ -36,14 +37,7 @@ from hacs_crawler.ranking.candidates import Correct
 from hacs_crawler.ranking.controls import Allowance
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.rendering import Costs
-from hacs_crawler.state import (
-    Label,
-    News,
-    Prediction,
-    Recorded,
-    State,
-    Visit,
-)
+from hacs_crawler.state import Label, News, Prediction, Recorded, State, Visit
 from hacs_crawler.utils.text import counted, safe_logger
 from hacs_crawler.utils.times import MAX_SECOND
 
@@ -129,6 +123,7 @@ class Session:
         """What is to be done while the state is still open."""
         self.validators = Validators(self)
         """Which hosts' 304s can be trusted."""
+        self.shard: OwnShard | None = None
         self.sources: SignalSources | None = None
         """What reads sources of signals; None where HACS_SIGNALS is off."""
         self._opening: Deferred[None] | None = None
@@ -146,11 +141,13 @@ class Session:
         crawler.signals.connect(self.close, signals.spider_closed)
 
     def _read_settings(self, crawler: Crawler) -> None:
-        self.config = Config.from_settings(crawler.settings)
+        self.config = with_own_shard(Config.from_settings(crawler.settings))
         self.clock = self.config.clock
         self.care = Care(self.config.pages)
         if self.config.ranking.instant is not None:
             self.instant = InstantTier(self.config.ranking)
+        if self.config.shard is not None:
+            self.shard = OwnShard(crawler, self.config, self.stats, self.fail)
         if self.config.signals:
             self.sources = SignalSources(crawler, self, self.config.signals)
 
@@ -196,11 +193,10 @@ class Session:
         if self.failure is not None or self._is_closed:  # such as a ranking that comes too late
             return
         self.failure = message
-        logger.error("%s", message)
+        self._end_with_error(message)
         if self.ranker is not None:
             self.ranker.note_failure()
         self._crawler.signals.connect(self._close_spider, signals.spider_idle)
-        self._end_with_status_1()
 
     async def open(self) -> None:
         """Open the state, if that was not done yet; a failure is kept in `failure`."""
@@ -220,6 +216,8 @@ class Session:
             )
             return
         self.labels = config.ranking.labels(config.estimation)
+        if self.shard and not await self.shard.begin(has_scheduler=self.ranker is not None):
+            return
         try:
             state, context = await maybe_deferred_to_future(self._worker.run(opened, config))
         except (ConfigError, StateError) as error:
@@ -288,7 +286,11 @@ class Session:
         """Write what waits, refit the prior, and say in a sentence what the crawl did."""
         del spider, reason
         with shutdown_waits() as is_asked_to_end:
+            if self.shard is not None:
+                self.shard.stop_waiting()
             await self._close(is_asked_to_end)
+            if self.shard is not None:
+                await self.shard.close(self._end_with_error)
 
     async def _close(self, is_asked_to_end: Callable[[], bool]) -> None:
         if self._opening is not None:  # a state that is still opening would be open for ever
@@ -304,14 +306,12 @@ class Session:
                 await self.sources.close()
             if lost := self._write_behind.lost:
                 self.stats.count("state/lost", lost)
-                logger.error("%s could not be written to the state", counted(lost, "visit"))
-                self._end_with_status_1()
+                self._end_with_error(f"{counted(lost, 'visit')} could not be written to the state")
             else:
                 await self._look_back(is_asked_to_end)
             if self.failure is None:
                 if self.needs_answers and self.stats.has_seen_nothing:
-                    logger.error("not one page answered: %s", self.stats.causes())
-                    self._end_with_status_1()
+                    self._end_with_error(f"not one page answered: {self.stats.causes()}")
                 self.log_summary()
                 if self.config is not None and self.config.pages == "start":
                     self.stats.log_if_few_were_under_care()
@@ -395,7 +395,8 @@ class Session:
     def _close_spider(self) -> None:
         raise CloseSpider(CLOSE_REASON)
 
-    def _end_with_status_1(self) -> None:
+    def _end_with_error(self, message: str) -> None:
+        logger.error("%s", message)
         self._crawler.signals.connect(self._report_failure, signals.engine_stopped)
 
     def _report_failure(self) -> None:

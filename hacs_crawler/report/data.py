@@ -109,7 +109,7 @@ def _settings(config: Config) -> list[tuple[str, str]]:
     options, estimation = config.ranking, config.estimation
     arms, is_compared = options.experiment.arms, options.experiment.is_on
     shown = {
-        "HACS_NAMESPACE": config.namespace,
+        "HACS_NAMESPACE": config.own_namespace,
         "HACS_POLICY": "that of each arm" if is_compared else arms[0].policy.name,
         "HACS_EXPERIMENT": (
             ", ".join(f"{arm.name} {arm.share:.0%}" for arm in arms) if is_compared else "none"

@@ -48,7 +48,15 @@ from hacs_crawler.state.recorded import Recorded, merged, on_their_sites
 from hacs_crawler.state.reestimation import Run, advanced, follow_prior, new_run, stopped_run
 from hacs_crawler.state.reputation import Reputations
 from hacs_crawler.state.schema import SCHEMA
-from hacs_crawler.state.shards import Shard, namespaces, shard_of, shard_of_page, shards_of
+from hacs_crawler.state.shard_locks import ShardLock, shard_lock
+from hacs_crawler.state.shards import (
+    Shard,
+    ShardCount,
+    namespaces,
+    shard_of,
+    shard_of_page,
+    shards_of,
+)
 from hacs_crawler.state.signal_records import (
     RECORD,
     VISITS_OF_A_RATE,
@@ -113,6 +121,8 @@ __all__ = [
     "Rows",
     "Run",
     "Shard",
+    "ShardCount",
+    "ShardLock",
     "SignalSource",
     "State",
     "StateArguments",
@@ -163,6 +173,7 @@ __all__ = [
     "read_varying",
     "refit_signals",
     "settled",
+    "shard_lock",
     "shard_of",
     "shard_of_page",
     "shards_of",

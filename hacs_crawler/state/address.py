@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Final
@@ -10,6 +12,7 @@ from typing import Annotated, Final
 from hacs_crawler.exceptions import ConfigError
 from hacs_crawler.state.database import State
 from hacs_crawler.state.estimation import Estimation
+from hacs_crawler.state.shards import Shard, ShardCount
 from hacs_crawler.state.sqlite import SQLiteStore
 from hacs_crawler.state.store import Store
 from hacs_crawler.utils.settings import Count, NotAllowedError, Setting
@@ -37,6 +40,10 @@ def _state_url(given: object) -> str:
         )
         raise ConfigError(msg)
     return given
+
+
+def _shard(given: object) -> Shard:
+    return given if isinstance(given, Shard) else Shard.parse(given)
 
 
 def _namespace(given: object) -> str:
@@ -73,6 +80,38 @@ class StateSettings:
             _namespace,
         ),
     ] = "hacs"
+    shard: Annotated[
+        Shard | None,
+        Setting(
+            "HACS_SHARD",
+            """
+            The [shard](scale.md#shards) that is crawled, as `3/16`: number 3, counted from 0, of 16.
+            The crawl visits pages on hosts of this shard only, and keeps them in a namespace of its
+            own: [HACS_NAMESPACE](#hacs_namespace), and `.3-16`.
+            """,
+            _shard,
+        ),
+    ] = None
+    shards: Annotated[
+        ShardCount | None,
+        Setting(
+            "HACS_SHARDS",
+            """
+            How many [shards](scale.md#shards) there are. Which one a crawl has is then the number in
+            the environment variable `JOB_COMPLETION_INDEX`, which Kubernetes sets in the pods of an
+            indexed job. `hacs` commands read all of them as one, as with `--shards`.
+            """,
+        ),
+    ] = None
+    shard_wait: Annotated[
+        bool,
+        Setting(
+            "HACS_SHARD_WAIT",
+            """
+            A crawl waits while another one has its shard; with `False` it ends with status 1 instead.
+            """,
+        ),
+    ] = True
     flush_visits: Annotated[
         Count,
         Setting(
@@ -92,11 +131,6 @@ StateArguments = tuple[str, str, Path, Estimation]
 def check_state(url: str, namespace: str) -> None:
     """Raise ConfigError where the address or the namespace is malformed; opens nothing."""
     _state_url(url)
-    check_namespace(namespace)
-
-
-def check_namespace(namespace: str) -> None:
-    """Raise ConfigError where the namespace is malformed or too long."""
     try:
         _namespace(namespace)
     except NotAllowedError as error:
@@ -132,12 +166,19 @@ def open_store(url: str, namespace: str, base: Path, *, reads_only: bool = False
     path = sqlite_path(url, base)
     if path is not None:
         return SQLiteStore(path, namespace, reads_only=reads_only)
-    try:
+    with needing_redis():
         from hacs_crawler.state.redis import RedisStore  # noqa: PLC0415 - an extra
+    return RedisStore(url, namespace, reads_only=reads_only)
+
+
+@contextmanager
+def needing_redis() -> Iterator[None]:
+    """Raise ConfigError that names the extra where redis-py is not installed."""
+    try:
+        yield
     except ImportError as error:
         msg = f"HACS_STATE names a Redis server: pip install 'hacs-crawler[redis]' ({error})"
         raise ConfigError(msg) from error
-    return RedisStore(url, namespace, reads_only=reads_only)
 
 
 def is_server(url: str) -> bool:

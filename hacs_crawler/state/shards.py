@@ -6,13 +6,17 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
-from typing import Final
+from typing import Annotated, Final
 
+from msgspec import Meta
+
+from hacs_crawler.exceptions import ConfigError
 from hacs_crawler.links import page_key
-from hacs_crawler.state.address import check_namespace
 from hacs_crawler.utils.settings import NotAllowedError
 
 MOST_SHARDS: Final = 10_000
+LONGEST_NAMESPACE: Final = 64
+ShardCount = Annotated[int, Meta(ge=1, le=MOST_SHARDS)]
 _WRITTEN: Final = re.compile(r"(\d{1,5})/(\d{1,5})", re.ASCII)
 
 
@@ -41,7 +45,11 @@ class Shard:
     def namespace(self, base: str) -> str:
         """Return the namespace of its state, such as "hacs.3-16"; raises ConfigError if too long."""
         name = f"{base}.{self.index}-{self.count}"
-        check_namespace(name)
+        if len(name) > LONGEST_NAMESPACE:
+            raise ConfigError(
+                f"HACS_NAMESPACE = {base!r}: with its shard it is {name!r}, longer than "
+                f"{LONGEST_NAMESPACE} characters"
+            )
         return name
 
     def has(self, url: str) -> bool:

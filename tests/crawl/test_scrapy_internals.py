@@ -32,6 +32,7 @@ from hacs_crawler.crawl.scrapy_internals import (
     empty_filter,
     enqueue_unfiltered,
     filter_of,
+    hold_back,
     is_closing,
     is_parsing,
     mark_as_failed,
@@ -508,3 +509,23 @@ def test_a_scheduler_without_a_filter_takes_every_request() -> None:
     assert enqueue_unfiltered(scheduler, page(1))
     assert not hasattr(scheduler, "df")
     empty_filter(scheduler, new_crawler())
+
+
+def test_a_request_can_be_held_back_until_it_is_sent(crawling: Run) -> None:
+    gate: Deferred[None] = Deferred()
+
+    async def wait(_: Request) -> None:
+        await maybe_deferred_to_future(gate)
+
+    async def act(crawl: TinyCrawl) -> None:
+        await crawl.until(lambda: bool(crawl.sent))
+        hold_back(crawl.crawler, lambda: gate.called, wait)
+        with relying_on("`DownloadHandlers`, which sends what the queue of a slot lets go"):
+            crawl.answer(page(1))
+            await crawl.until(lambda: crawl.waiting == 2)
+            await settled()
+            assert len(crawl.sent) == 1
+            gate.callback(None)
+            await crawl.until(lambda: len(crawl.sent) == 2)
+
+    crawling(TinyCrawl(page(1), page(2)), act)

@@ -1,0 +1,154 @@
+"""A crawl's hold on its shard: the lock is taken and renewed, and without it nothing is sent."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from threading import Event, Thread
+from typing import Final
+
+from scrapy import Request
+from scrapy.crawler import Crawler
+from scrapy.exceptions import IgnoreRequest
+from scrapy.utils.defer import maybe_deferred_to_future
+
+from hacs_crawler.crawl.loop import Worker, caller_into_loop, sleep
+from hacs_crawler.crawl.scrapy_internals import Downloads, hold_back, is_closing
+from hacs_crawler.exceptions import StateError, StateUnavailableError
+from hacs_crawler.state import Shard, ShardLock
+from hacs_crawler.utils.text import safe_logger
+
+logger = safe_logger(__name__)
+
+RENEW_SECONDS: Final = 15.0
+RETRY_SECONDS: Final = 2.0
+"""After how long a renewal is tried again that failed."""
+LOOK_SECONDS: Final = 0.5
+"""How often it is looked whether a lock is free, or may be relied on again."""
+SAY_SECONDS: Final = 600.0
+"""How often a crawl says that it still waits for its shard."""
+
+
+class ShardHold:
+    """The lock of a shard as one crawl has it.
+
+    It is renewed by a thread, which no callback holds up. A request that would be sent when it cannot be
+    relied on any more waits, also one that waited in the downloader, until the same lock is renewed.
+    `on_lost` is called in the event loop, with a line that says so, once it is another's or nobody's: it
+    is not taken again, as answers of this crawl may be under way.
+    """
+
+    def __init__(
+        self,
+        crawler: Crawler,
+        shard: Shard,
+        lock: ShardLock,
+        on_lost: Callable[[str], None],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._crawler = crawler
+        self._shard = shard
+        self._lock = lock
+        self._on_lost = on_lost
+        self._clock = clock
+        self._downloads = Downloads(crawler)
+        self._relied_on_until = -math.inf
+        self._is_lost = self._is_taken = self._is_over = False
+        self._is_released = Event()
+
+    def may_send(self) -> bool:
+        """Whether the lock can be relied on now."""
+        return self._clock() < self._relied_on_until
+
+    async def take(self, worker: Worker, *, waits: bool) -> str | None:
+        """Take the lock; return in a line why the crawl cannot begin, None where it can, or is over.
+
+        Where another crawl has it, it is waited for if this one `waits`. Raises StateError.
+        """
+        said_at = -math.inf
+        while not self._is_over:
+            begun = self._clock()
+            try:
+                self._is_taken = await maybe_deferred_to_future(worker.run(self._lock.take))
+                if self._is_taken:
+                    self._begin(begun)
+                    return None
+                if begun - said_at > SAY_SECONDS:
+                    holder = await maybe_deferred_to_future(worker.run(self._lock.holder))
+                    if not waits:
+                        return (
+                            f"shard {self._shard} is crawled by {holder} (HACS_SHARD_WAIT = False)"
+                        )
+                    logger.info(
+                        "Shard %s is crawled by %s: this crawl %s, until that one ends (or 2 "
+                        "minutes, if it was killed)",
+                        self._shard,
+                        holder,
+                        "waits" if said_at < 0 else "still waits",
+                    )
+                    said_at = begun
+            except StateUnavailableError as error:
+                if said_at < 0:
+                    raise
+                logger.debug("%s", error)
+            await maybe_deferred_to_future(sleep(LOOK_SECONDS))
+        return None
+
+    def stop_waiting(self) -> None:
+        """Let `take` return: the crawl is over; the lock lasts until all is written."""
+        self._is_over = True
+
+    def release(self) -> None:
+        """Let others crawl the shard; what fails is only logged, as the lock then runs out."""
+        self._is_released.set()
+        try:
+            if self._is_taken:
+                self._lock.release()
+        except StateError as error:
+            logger.warning("%s; others can crawl shard %s in two minutes", error, self._shard)
+
+    def _begin(self, begun: float) -> None:
+        self._relied_on_until = begun + self._lock.seconds
+        if math.isfinite(self._lock.seconds):
+            hold_back(self._crawler, self.may_send, self._until_renewed)
+            Thread(target=self._keep, args=(caller_into_loop(),), daemon=True).start()
+
+    def _keep(self, call: Callable[..., object]) -> None:
+        """Renew the lock until the crawl ends or has lost it; in a thread."""
+        pause, has_said = RENEW_SECONDS, False
+        while not self._is_released.wait(pause):
+            begun = self._clock()
+            try:
+                is_ours = self._lock.renew()
+            except StateError as error:
+                pause = RETRY_SECONDS
+                if not self.may_send() and not has_said:
+                    has_said = True
+                    logger.warning("%s; nothing is sent until the lock is renewed", error)
+                continue
+            if not is_ours:
+                call(self._lose)
+                return
+            self._relied_on_until, pause = begun + self._lock.seconds, RENEW_SECONDS
+            if has_said:
+                has_said = False
+                logger.info("The lock of shard %s is renewed: the crawl goes on", self._shard)
+
+    def _lose(self) -> None:
+        self._is_lost, self._relied_on_until = True, -math.inf
+        if not self._is_over:
+            self._on_lost(
+                f"the lock of shard {self._shard} ran out, so that another crawl may have it: this "
+                "process was stopped, or the state away, for two minutes"
+            )
+
+    async def _until_renewed(self, request: Request) -> None:
+        """Return when a request may be sent; raise IgnoreRequest where it never will be."""
+        while not self.may_send():
+            if self._is_lost or is_closing(self._crawler):
+                raise IgnoreRequest(f"shard {self._shard} is not this crawl's any more")
+            await maybe_deferred_to_future(sleep(LOOK_SECONDS))
+            if self.may_send():  # what waited together is not sent at once
+                turn = self._downloads.take_turn(request, math.inf) or 0.0
+                await maybe_deferred_to_future(sleep(turn))

@@ -1,0 +1,142 @@
+"""A shard is crawled once at a time: its lock is a key of Redis, or a file beside SQLite's."""
+
+from __future__ import annotations
+
+import math
+import os
+import socket
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Final, Protocol
+from uuid import uuid4
+
+from filelock import FileLock, Timeout
+
+from hacs_crawler.exceptions import StateError
+from hacs_crawler.state.address import needing_redis, sqlite_path
+from hacs_crawler.utils.times import minute_text
+
+LOCK_SECONDS: Final = 120.0
+"""How long a lock in Redis outlives its last renewal."""
+RELIED_ON_SECONDS: Final = 60.0
+"""How long after a renewal was begun a crawl may send: half of that, as clocks and answers differ."""
+
+
+class ShardLock(Protocol):
+    """The lock of a shard. It may be used from any thread, from one at a time."""
+
+    seconds: float
+    """How long it may be relied on after `take` or `renew` was called; infinite for a file."""
+
+    def take(self) -> bool:
+        """Try to take the lock, without waiting; raises StateError."""
+
+    def renew(self) -> bool:
+        """Make it last anew; False where it ran out or another has it. Raises StateError."""
+
+    def holder(self) -> str:
+        """Return in words who has it; raises StateError."""
+
+    def release(self) -> None:
+        """Give it up, if it is this one's; raises StateError."""
+
+
+def shard_lock(url: str, namespace: str, base: Path) -> ShardLock:
+    """Return the lock of the state that `open_state` would open; raises ConfigError, StateError."""
+    path = sqlite_path(url, base)
+    if path is not None:
+        return FileShardLock(path.with_name(f"{path.name}.{namespace}.lock"))
+    return RedisShardLock(url, namespace)
+
+
+class FileShardLock:
+    """A lock by the operating system, which the end of the process gives up, however it ends."""
+
+    seconds = math.inf
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._lock = FileLock(path, thread_local=False)
+
+    def take(self) -> bool:
+        """See `ShardLock.take`."""
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            self._lock.acquire(blocking=False)
+        except Timeout:
+            return False
+        except (OSError, NotImplementedError) as error:  # the latter where a disk knows no locks
+            msg = f"cannot lock {self._path}: {error}"
+            raise StateError(msg) from error
+        return True
+
+    def renew(self) -> bool:
+        """See `ShardLock.renew`."""
+        return True
+
+    def holder(self) -> str:
+        """See `ShardLock.holder`."""
+        return f"another process, which holds {self._path}"
+
+    def release(self) -> None:
+        """See `ShardLock.release`."""
+        self._lock.release()
+
+
+class RedisShardLock:
+    """A key of Redis, or Redis Cluster, whose value names its holder."""
+
+    seconds = RELIED_ON_SECONDS
+
+    def __init__(self, url: str, namespace: str) -> None:
+        with needing_redis():
+            from redis.exceptions import LockError  # noqa: PLC0415 - an extra
+            from redis.lock import Lock  # noqa: PLC0415
+
+            from hacs_crawler.state.redis_connection import RedisServer  # noqa: PLC0415
+        self._not_ours: type[Exception] = LockError
+        self._server = RedisServer(url)
+        self._key = f"{namespace}:lock"
+        self._lock = Lock(self._server.client, self._key, timeout=LOCK_SECONDS, thread_local=False)
+        since = minute_text(int(time.time()))
+        self._token = (
+            f"process {os.getpid()} on {socket.gethostname()}, since {since} UTC [{uuid4().hex}]"
+        )
+
+    def take(self) -> bool:
+        """See `ShardLock.take`."""
+        with self._server.naming_errors("lock a shard of"):
+            if self._lock.acquire(blocking=False, token=self._token):
+                return True
+            # a first try may have been answered to a connection that was lost
+            if self._found() == self._token:
+                self._lock.local.token = self._token.encode()
+                return True
+            return False
+
+    def renew(self) -> bool:
+        """See `ShardLock.renew`."""
+        with self._server.naming_errors("lock a shard of"):
+            try:
+                return bool(self._lock.reacquire())
+            except self._not_ours:
+                return False
+
+    def holder(self) -> str:
+        """See `ShardLock.holder`."""
+        with self._server.naming_errors("lock a shard of"):
+            return self._found().partition(" [")[0] or "nobody"
+
+    def release(self) -> None:
+        """See `ShardLock.release`."""
+        try:
+            # redis-py raises the former also where it was never taken, which harms nothing
+            with self._server.naming_errors("unlock a shard of"), suppress(self._not_ours):
+                self._lock.release()
+        finally:
+            self._server.close()
+
+    def _found(self) -> str:
+        found: bytes | None = self._server.client.get(self._key)
+        return "" if found is None else found.decode(errors="replace")

@@ -1,0 +1,191 @@
+"""A crawl's hold on its shard: nothing is sent without it, and one that is lost stays lost."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+from scrapy import Request
+from scrapy.exceptions import IgnoreRequest
+
+from crawl_support import UnderWay, run, settled
+from hacs_crawler.crawl import shard_hold
+from hacs_crawler.crawl.loop import Worker
+from hacs_crawler.crawl.shard_hold import ShardHold
+from hacs_crawler.state import Shard, ShardLock, shard_lock
+
+SHARD = Shard(0, 2)
+
+
+class Handlers:
+    """What sends requests, behind the queues of all slots."""
+
+    def __init__(self) -> None:
+        self.sent: list[str] = []
+
+    async def download_request_async(self, request: Request) -> None:
+        self.sent.append(request.url)
+
+
+class Held:
+    """A hold on a lock in a real Redis, whose clock a test moves."""
+
+    def __init__(self, lock: ShardLock) -> None:
+        self.now = 0.0
+        self.lost: list[str] = []
+        self.handlers = Handlers()
+        under_way = UnderWay()
+        under_way._downloader.handlers = self.handlers  # type: ignore[assignment]
+        under_way.crawler.engine._slot = type("Slot", (), {"closing": None})()  # type: ignore[union-attr]
+        self.hold = ShardHold(under_way.crawler, SHARD, lock, self.lost.append, lambda: self.now)
+        self.worker = Worker()
+
+    async def take(self, *, waits: bool = True) -> str | None:
+        return await self.hold.take(self.worker, waits=waits)
+
+    def send(self, url: str) -> asyncio.Task[None]:
+        sending = self.handlers.download_request_async(Request(url))
+        return asyncio.ensure_future(sending)
+
+    async def until(self, is_so: Callable[[], bool]) -> None:
+        while not is_so():
+            await asyncio.sleep(0)
+
+
+@pytest.fixture
+def server(redis_port: int) -> Iterator[redis.Redis]:
+    with redis.Redis(port=redis_port) as client:
+        yield client
+
+
+@pytest.fixture
+def lock(redis_port: int, namespace: str) -> ShardLock:
+    return shard_lock(f"redis://127.0.0.1:{redis_port}/0", namespace, Path())
+
+
+@pytest.fixture
+def holding(lock: ShardLock, monkeypatch: pytest.MonkeyPatch) -> Iterator[Held]:
+    for name in ("RENEW_SECONDS", "RETRY_SECONDS", "LOOK_SECONDS"):
+        monkeypatch.setattr(shard_hold, name, 0.001)
+    held = Held(lock)
+    yield held
+    held.hold.release()
+    held.worker.close()
+
+
+Scenario = Callable[[], Coroutine[Any, Any, None]]
+
+
+def test_what_would_be_sent_past_the_deadline_waits_until_the_same_lock_is_renewed(
+    holding: Held, lock: ShardLock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario() -> None:
+        monkeypatch.setattr(shard_hold, "RENEW_SECONDS", 3600.0)
+        assert await holding.take() is None
+        await holding.send("http://a.example/1")
+        holding.now = lock.seconds + 1.0  # as after a SIGSTOP, before anything is renewed
+        sending = holding.send("http://a.example/2")
+        await settled()
+        assert holding.handlers.sent == ["http://a.example/1"]
+        assert not holding.hold.may_send()
+        holding.now = 0.0
+        await sending
+        assert holding.handlers.sent == ["http://a.example/1", "http://a.example/2"]
+
+    run(scenario())
+
+
+def test_the_lock_is_renewed_while_the_crawl_lasts(
+    holding: Held, server: redis.Redis, namespace: str
+) -> None:
+    async def scenario() -> None:
+        assert await holding.take() is None
+        server.pexpire(f"{namespace}:lock", 60_000)
+        await holding.until(lambda: server.ttl(f"{namespace}:lock") > 60)
+        holding.now = 100.0
+        await holding.until(holding.hold.may_send)
+
+    run(scenario())
+
+
+@pytest.mark.parametrize("value", [None, "another's"])
+def test_a_lock_that_is_gone_or_another_s_is_lost_for_good(
+    holding: Held, server: redis.Redis, namespace: str, value: str | None
+) -> None:
+    key = f"{namespace}:lock"
+
+    async def scenario() -> None:
+        assert await holding.take() is None
+        if value is None:
+            server.delete(key)
+        else:
+            server.set(key, value)
+        await holding.until(lambda: bool(holding.lost))
+        assert len(holding.lost) == 1
+        assert holding.lost[0].startswith("the lock of shard 0/2 ran out")
+        with pytest.raises(IgnoreRequest):
+            await holding.send("http://a.example/")
+        assert holding.handlers.sent == []
+        assert server.get(key) == (None if value is None else value.encode())
+
+    run(scenario())
+
+
+def test_who_has_to_wait_says_for_whom_and_takes_the_shard_when_it_is_free(
+    holding: Held, redis_port: int, namespace: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    other = shard_lock(f"redis://127.0.0.1:{redis_port}/0", namespace, Path())
+
+    async def scenario() -> None:
+        assert other.take()
+        taking = asyncio.ensure_future(holding.take())
+        await holding.until(lambda: "this crawl waits" in caplog.text)
+        assert f"Shard 0/2 is crawled by {other.holder()}: " in caplog.text
+        other.release()
+        assert await taking is None
+        assert holding.hold.may_send()
+        assert caplog.text.count("waits") == 1
+
+    run(scenario())
+
+
+def test_who_does_not_wait_says_who_has_the_shard(
+    holding: Held, redis_port: int, namespace: str
+) -> None:
+    other = shard_lock(f"redis://127.0.0.1:{redis_port}/0", namespace, Path())
+    assert other.take()
+    problem = run(holding.take(waits=False))
+    assert problem is not None
+    assert problem.startswith("shard 0/2 is crawled by process ")
+    other.release()
+
+
+def test_waiting_ends_with_the_crawl(holding: Held, redis_port: int, namespace: str) -> None:
+    other = shard_lock(f"redis://127.0.0.1:{redis_port}/0", namespace, Path())
+    assert other.take()
+
+    async def scenario() -> None:
+        taking = asyncio.ensure_future(holding.take())
+        await settled()
+        holding.hold.stop_waiting()
+        assert await taking is None
+        assert not holding.hold.may_send()
+
+    run(scenario())
+    other.release()
+
+
+def test_a_crawl_that_has_ended_lets_others_have_the_shard(
+    holding: Held, redis_port: int, namespace: str
+) -> None:
+    assert run(holding.take()) is None
+    holding.hold.release()
+    other = shard_lock(f"redis://127.0.0.1:{redis_port}/0", namespace, Path())
+    assert other.take()
+    other.release()

@@ -1,0 +1,340 @@
+"""Shards crawled: each page by one of them, no host by two, and what one comes across is another's."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import textwrap
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import redis
+
+from hacs_crawler.links import page_id_of
+from hacs_crawler.state import namespaces, shard_lock, shard_of_page
+from integration_support import ADDONS, QUICK, ROOT, AnySpider, Project, finish, read_until
+from reliability_support import Moments, whole_pages
+from servers import Site, redis_server
+
+SHARDS = 4
+HOSTS = [f"127.0.0.{number}" for number in range(1, 13)]
+WANDERER = """
+    from scrapy import Request, Spider
+    from hacs_crawler.crawl import shard_hold
+    from hacs_crawler.state.shard_locks import RedisShardLock
+
+    shard_hold.RENEW_SECONDS = shard_hold.RETRY_SECONDS = 0.05  # else tests take a minute
+    RedisShardLock.seconds = 0.5
+
+
+    class Wanderer(Spider):
+        name = "wanderer"
+
+        def __init__(self, url, *args, **kwargs):
+            super().__init__(*args, **kwargs)
+            self.start_urls = [url + "/"]
+
+        def parse(self, response, **kwargs):
+            for link in response.css("a::attr(href)").getall():
+                yield Request(response.urljoin(link), self.parse_leaf, cb_kwargs={"by": "wanderer"})
+
+        def parse_leaf(self, response, by):
+            yield {"url": response.url, "by": by}
+"""
+
+
+@pytest.fixture
+def hosts() -> Iterator[Site]:
+    """A site of many hosts."""
+    with Site("0.0.0.0") as site:
+        yield site
+
+
+def seeds_of(site: Site) -> list[str]:
+    for path in ("/", "/a/", "/b/"):
+        site.set(path, f"{path}x.pdf")
+    return [f"{site.url_of(host)}{path}" for host in HOSTS for path in ("/", "/a/", "/b/")]
+
+
+def asked_by_shard(site: Site) -> Counter[tuple[str, str]]:
+    """How often each shard's crawl asked each host for a page."""
+    found = Counter((agent, host) for host, path, agent in site.requests if path != "/robots.txt")
+    site.requests.clear()
+    return found
+
+
+def crawl_all(project: Project, seeds: list[str] | str) -> list[int]:
+    """Crawl every shard, and return how many pages each has left out."""
+    left_out = []
+    for index in range(SHARDS):
+        crawl = project.crawl(seeds, HACS_SHARD=f"{index}/{SHARDS}", USER_AGENT=f"shard {index}")
+        assert crawl.exit_status == 0, crawl.log[-3000:]
+        assert "Traceback" not in crawl.log
+        left_out.append(crawl.stat("hacs/shard/left_out"))
+    return left_out
+
+
+def test_shards_of_a_list_visit_each_page_once_and_no_host_is_asked_by_two(
+    hosts: Site, project: Project
+) -> None:
+    urls = seeds_of(hosts)
+    left_out = crawl_all(project, urls)
+    asked = asked_by_shard(hosts)
+    assert sum(asked.values()) == len(urls)
+    assert len({host for _, host in asked}) == len(asked) == len(HOSTS)
+    assert sum(left_out) == (SHARDS - 1) * len(urls)
+    kept = [whole_pages(project.state, name) for name in namespaces("hacs", SHARDS)]
+    assert sum(map(len, kept)) == len(urls)
+    assert set().union(*kept) == set(map(page_id_of, urls))
+
+
+def test_each_shard_plans_its_own_state(hosts: Site, project: Project) -> None:
+    urls = seeds_of(hosts)
+    crawl_all(project, urls)
+    first = asked_by_shard(hosts)
+    assert crawl_all(project, "state") == [0] * SHARDS
+    assert asked_by_shard(hosts) == first
+
+
+def test_the_index_may_come_from_kubernetes(
+    hosts: Site, project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    urls = seeds_of(hosts)
+    monkeypatch.setenv("JOB_COMPLETION_INDEX", "1")
+    crawl = project.crawl(urls, HACS_SHARDS=SHARDS)
+    own = [url for url in urls if shard_of_page(url, SHARDS) == 1]
+    assert crawl.stat("hacs/visits") == len(own)
+    assert len(whole_pages(project.state, "hacs.1-4")) == len(own)
+
+
+@pytest.mark.parametrize(
+    ("settings", "index", "message"),
+    [
+        ({"HACS_SHARD": "3/0"}, None, "HACS_SHARD = '3/0': allowed is INDEX/COUNT with "),
+        ({"HACS_SHARD": "16/16"}, None, "HACS_SHARD = '16/16': allowed is INDEX/COUNT with "),
+        ({"HACS_SHARDS": "x"}, None, "HACS_SHARDS = 'x': allowed is a whole number "),
+        ({"HACS_SHARDS": 0}, None, "HACS_SHARDS = '0': allowed is a whole number "),
+        (
+            {"HACS_SHARDS": 4},
+            None,
+            "HACS_SHARDS = 4: the environment variable JOB_COMPLETION_INDEX, ",
+        ),
+        ({"HACS_SHARDS": 4}, "x", "JOB_COMPLETION_INDEX = 'x': allowed is a number from 0 to 3"),
+        ({"HACS_SHARDS": 4}, "4", "JOB_COMPLETION_INDEX = '4': allowed is a number from 0 to 3"),
+        (
+            {"HACS_SHARD": "1/4", "HACS_SHARDS": 8},
+            None,
+            "HACS_SHARDS = 8: allowed is 4, or nothing, with HACS_SHARD = '1/4'",
+        ),
+        (
+            {"HACS_SHARD": "1/4", "SCHEDULER": "scrapy.core.scheduler.Scheduler"},
+            None,
+            "HACS_SHARD needs HACS's own SCHEDULER",
+        ),
+        (
+            {"HACS_SHARD": "1/4", "HACS_NAMESPACE": "n" * 62},
+            None,
+            "HACS_NAMESPACE = 'nnnn",
+        ),
+    ],
+)
+def test_bad_settings_end_the_crawl_in_one_line(
+    site: Site,
+    project: Project,
+    monkeypatch: pytest.MonkeyPatch,
+    settings: dict[str, object],
+    index: str | None,
+    message: str,
+) -> None:
+    if index is not None:
+        monkeypatch.setenv("JOB_COMPLETION_INDEX", index)
+    crawl = project.crawl([f"{site.url}/"], **settings)
+    assert crawl.exit_status == 1
+    assert [line for line in crawl.log.splitlines() if " ERROR: " in line and message in line]
+    assert crawl.log.count(" ERROR: ") == 1
+    assert "Traceback" not in crawl.log
+    assert site.visited() == []
+
+
+def of_shard(site: Site, index: int, count: int = 2) -> str:
+    """The address of a host of a shard."""
+    return next(url for url in map(site.url_of, HOSTS) if shard_of_page(f"{url}/", count) == index)
+
+
+def test_a_page_of_another_shard_is_visited_by_the_next_crawl_of_that(
+    hosts: Site, tmp_path: Path
+) -> None:
+    own, other = of_shard(hosts, 0), of_shard(hosts, 1)
+    hosts.set("/", "/leaf", f"{other}/other", f"{other}/twice", f"{other}/twice#again")
+    for path in ("/leaf", "/other", "/twice"):
+        hosts.set(path)
+    spider = AnySpider(tmp_path, hosts)
+
+    crawl = spider.run(WANDERER, "-a", f"url={own}", HACS_PAGES="all", HACS_SHARD="0/2")
+    assert crawl.exit_status == 0, crawl.log[-3000:]
+    assert sorted(hosts.visited()) == ["/", "/leaf"]
+    assert crawl.stat("hacs/shard/handed_over") == 2
+    assert crawl.log.count("it is put into the state of that shard") == 1
+    state = f"sqlite:///{tmp_path}/state.db"
+    handed_over = whole_pages(state, "hacs.1-2").values()
+    assert {page.url for page in handed_over} == {f"{other}/other", f"{other}/twice"}
+
+    crawl = spider.run(WANDERER, "-a", f"url={own}", HACS_PAGES="all", HACS_SHARD="1/2")
+    assert crawl.stat("hacs/shard/left_out") == 1
+    assert crawl.stat("hacs/shard/taken_over") == 2
+    assert {item["url"] for item in crawl.items} == {f"{other}/other", f"{other}/twice"}
+    assert {item["by"] for item in crawl.items} == {"wanderer"}
+    assert sorted(hosts.visited()) == ["/other", "/twice"]
+
+    crawl = spider.run(WANDERER, "-a", f"url={own}", HACS_PAGES="all", HACS_SHARD="1/2")
+    assert hosts.visited() == []
+
+
+def test_a_page_of_another_shard_is_in_the_plan_of_that(hosts: Site, project: Project) -> None:
+    own, other = of_shard(hosts, 0), of_shard(hosts, 1)
+    hosts.set("/", Location=f"{other}/home/", status=302)
+    hosts.set("/home/", f"{other}/home/below/")
+    hosts.set("/home/below/")
+    project.crawl([f"{own}/"], HACS_SHARD="0/2")
+    assert hosts.visited() == ["/", "/home/"]
+    crawl = project.crawl("state", "-a", "level=homepage", HACS_SHARD="1/2")
+    assert crawl.exit_status == 0, crawl.log[-3000:]
+    assert hosts.visited() == ["/home/below/"]
+
+
+def test_what_is_no_page_passes(hosts: Site, tmp_path: Path) -> None:
+    own, other = of_shard(hosts, 0), of_shard(hosts, 1)
+    hosts.set("/", f"{other}/leaf")
+    hosts.set("/leaf")
+    crawl = AnySpider(tmp_path, hosts).run(WANDERER, "-a", f"url={own}", HACS_SHARD="0/2")
+    assert hosts.visited() == ["/", "/leaf"]
+    assert crawl.stat("hacs/shard/handed_over") == 0
+
+
+def test_what_is_handed_over_survives_a_kill(hosts: Site, tmp_path: Path) -> None:
+    own, other = of_shard(hosts, 0), of_shard(hosts, 1)
+    leaves = [f"/{number}" for number in range(300)]
+    hosts.set("/", f"{other}/other", *leaves)
+    for leaf in leaves:
+        hosts.set(leaf)
+    state = f"sqlite:///{tmp_path}/state.db"
+    process = begin(tmp_path, own, HACS_STATE=state, HACS_SHARD="0/2", DOWNLOAD_DELAY=0.05)
+    read_until(process, " handed over to shard 1")
+    process.kill()
+    process.communicate()
+    assert {page.url for page in whole_pages(state, "hacs.1-2").values()} == {f"{other}/other"}
+
+
+def begin(folder: Path, url: str, **settings: object) -> subprocess.Popen[str]:
+    """Start a crawl of the wanderer, which a test talks to."""
+    file = folder / "wanderer.py"
+    file.write_text(textwrap.dedent(WANDERER))
+    named = {"ADDONS": ADDONS, "HACS_PAGES": "all", "LOG_LEVEL": "DEBUG"} | settings
+    command = [sys.executable, "-m", "scrapy", "runspider", str(file), "-a", f"url={url}"]
+    options = [*QUICK, *(f"{name}={value}" for name, value in named.items())]
+    command += [part for one in options for part in ("-s", one)]
+    return subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True)
+
+
+def test_a_second_crawl_of_a_shard_waits_until_the_first_has_ended(
+    site: Site, tmp_path: Path
+) -> None:
+    site.set("/")
+    state = f"sqlite:///{tmp_path}/state.db"
+    lock = shard_lock(state, "hacs.0-1", tmp_path)
+    assert lock.take()
+    process = begin(tmp_path, site.url, HACS_STATE=state, HACS_SHARD="0/1")
+    log = read_until(process, "this crawl waits")
+    assert site.visited() == []
+    lock.release()
+    assert finish(process, log).exit_status == 0
+    assert site.visited() == ["/"]
+
+
+def test_a_crawl_that_waits_can_be_stopped(site: Site, tmp_path: Path) -> None:
+    state = f"sqlite:///{tmp_path}/state.db"
+    lock = shard_lock(state, "hacs.0-1", tmp_path)
+    assert lock.take()
+    process = begin(tmp_path, site.url, HACS_STATE=state, HACS_SHARD="0/1")
+    log = read_until(process, "this crawl waits")
+    process.send_signal(signal.SIGINT)
+    crawl = finish(process, log)
+    assert "'finish_reason': 'shutdown'" in crawl.log
+    assert "Traceback" not in crawl.log
+    assert site.visited() == []
+    lock.release()
+
+
+def test_a_second_crawl_that_may_not_wait_ends_in_one_line(site: Site, project: Project) -> None:
+    lock = shard_lock(project.state, "hacs.0-1", Path())
+    assert lock.take()
+    crawl = project.crawl([f"{site.url}/"], HACS_SHARD="0/1", HACS_SHARD_WAIT=False)
+    lock.release()
+    assert crawl.exit_status == 1
+    assert crawl.log.count(" ERROR: ") == 1
+    assert "shard 0/1 is crawled by another process, which holds " in crawl.log
+    assert site.visited() == []
+
+
+def many(site: Site) -> list[str]:
+    leaves = [f"/{number}" for number in range(100)]
+    site.set("/", *leaves)
+    for leaf in leaves:
+        site.set(leaf)
+    return ["/", *leaves]
+
+
+def test_a_crawl_whose_shard_another_has_ends_and_sends_nothing_more(
+    site: Site, tmp_path: Path, redis_port: int, namespace: str
+) -> None:
+    many(site)
+    key = f"{namespace}.0-1:lock"
+    with redis.Redis(port=redis_port) as server:
+        site.asked = Moments({10: lambda: server.set(key, "another's")})
+        crawl = AnySpider(tmp_path, site).run(
+            WANDERER,
+            HACS_STATE=f"redis://127.0.0.1:{redis_port}/0",
+            HACS_NAMESPACE=namespace,
+            HACS_PAGES="all",
+            HACS_SHARD="0/1",
+            DOWNLOAD_DELAY=0.05,
+        )
+        assert server.get(key) == b"another's"
+    assert crawl.exit_status == 1
+    assert "'finish_reason': 'hacs_error'" in crawl.log
+    assert crawl.log.count("the lock of shard 0/1 ran out, so that another crawl may have it") == 1
+    assert "Traceback" not in crawl.log
+    assert len(site.asked) < 60
+
+
+def test_a_crawl_goes_on_when_redis_is_back_and_sends_nothing_meanwhile(
+    site: Site, tmp_path: Path
+) -> None:
+    paths = many(site)
+    options = ("--appendonly", "yes", "--appendfsync", "always")
+    with redis_server(tmp_path, *options) as port:
+        process = begin(
+            tmp_path,
+            site.url,
+            HACS_STATE=f"redis://127.0.0.1:{port}/0",
+            HACS_SHARD="0/1",
+            DOWNLOAD_DELAY=0.05,
+        )
+        log = read_until(process, "GET", times=10)
+    log += read_until(process, "nothing is sent until the lock is renewed")
+    before = len(site.asked)
+    with redis_server(tmp_path, *options, port=port):
+        assert len(site.asked) <= before + 1  # what was under way
+        crawl = finish(process, log)
+    assert crawl.exit_status == 0, crawl.log[-3000:]
+    assert "The lock of shard 0/1 is renewed: the crawl goes on" in crawl.log
+    assert sorted(site.visited()) == sorted(paths)
+
+
+def test_without_a_shard_there_is_no_lock(site: Site, project: Project) -> None:
+    site.set("/")
+    project.crawl([f"{site.url}/"])
+    assert not list(project.folder.glob("*.lock"))
