@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
-from typing import Protocol
 
 from scrapy import Request, Spider, signals
 from scrapy.crawler import Crawler
@@ -21,12 +20,12 @@ from hacs_crawler.crawl.care import Care
 from hacs_crawler.crawl.instant import InstantTier
 from hacs_crawler.crawl.loop import Worker, begin, shutdown_waits
 from hacs_crawler.crawl.meta import page_url, prediction_of, release_claim
+from hacs_crawler.crawl.ranker import Ranker
 from hacs_crawler.crawl.read_ahead import ReadAhead
 from hacs_crawler.crawl.run_context import RunContext, learn_from_run, opened, run_context
 from hacs_crawler.crawl.scrapy_internals import mark_as_failed
 from hacs_crawler.crawl.shard import OwnShard, with_own_shard
 from hacs_crawler.crawl.signals import SignalSources
-from hacs_crawler.crawl.start_watch import StartWatch
 from hacs_crawler.crawl.state_thread import StateThread
 from hacs_crawler.crawl.stats import CrawlStats
 from hacs_crawler.crawl.validators import Validators
@@ -45,40 +44,6 @@ logger = safe_logger(__name__)
 
 CLOSE_REASON = "hacs_error"
 MINUTE = 60.0
-
-
-class Ranker(Protocol):
-    """What ranks seeds: the scheduler, as far as the middlewares know it."""
-
-    watch: StartWatch
-
-    @property
-    def wants_ranking(self) -> bool:
-        """Whether enough seeds have come to be ranked."""
-
-    def has_pending_requests(self) -> bool:
-        """Whether any request waits to be sent."""
-
-    async def end_round(self) -> None:
-        """Rank the seeds that have come, the last ones of this round."""
-
-    def begin_round(self) -> None:
-        """Let seeds be ranked that were ranked before."""
-
-    async def make_room(self) -> None:
-        """Return when few ranked seeds wait, or the crawl has failed."""
-
-    async def rank_ahead(self) -> None:
-        """Rank what is held, and return when more seeds may be read."""
-
-    def expect_a_list(self) -> None:
-        """Note that the seeds come from a list: it is ranked whole, however long it is."""
-
-    async def send_what_can_be_sent(self) -> None:
-        """Return when the engine has as many of the seeds held as it can take."""
-
-    def note_failure(self) -> None:
-        """Let nothing wait any more: the crawl is about to close."""
 
 
 class Session:
@@ -124,6 +89,7 @@ class Session:
         self.validators = Validators(self)
         """Which hosts' 304s can be trusted."""
         self.shard: OwnShard | None = None
+        """Which pages are this crawl's; None where the settings name no shard."""
         self.sources: SignalSources | None = None
         """What reads sources of signals; None where HACS_SIGNALS is off."""
         self._opening: Deferred[None] | None = None
@@ -208,6 +174,8 @@ class Session:
         if self.config is None or self.failure is not None:
             return
         config = self.config
+        if self.shard and not await self.shard.begin(has_scheduler=self.ranker is not None):
+            return
         self.run = int(self.clock())
         if not 0 < self.run <= MAX_SECOND:
             self.fail(
@@ -216,8 +184,6 @@ class Session:
             )
             return
         self.labels = config.ranking.labels(config.estimation)
-        if self.shard and not await self.shard.begin(has_scheduler=self.ranker is not None):
-            return
         try:
             state, context = await maybe_deferred_to_future(self._worker.run(opened, config))
         except (ConfigError, StateError) as error:
