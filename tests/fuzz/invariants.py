@@ -1,0 +1,171 @@
+"""What holds of every crawl. Each function yields a line for each time that it does not."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator
+
+from fuzz.seen import NO_PAGES, Run
+
+ADDS_OR_TAKES = {
+    "HACS_BUDGET",
+    "HACS_CONDITIONAL_REQUESTS",
+    "HACS_REVISIT",
+    "HACS_RENDER",
+    "HACS_THRESHOLD",
+}
+"""Settings with which a crawl is to do something else than without the add-on."""
+OUR_ERROR = re.compile(r"^(ERROR|CRITICAL) hacs_crawler")
+_PAGE_STATUSES = {200, 304}
+
+
+def each_request_ends_exactly_once(run: Run) -> Iterator[str]:
+    for number, ends in run.ends().items():
+        if len(ends) > 1 or (not ends and not run.kind.ends_early):
+            request = run.yielded.get(number)
+            yield f"request {number} {request and request.url} ended as {ends or 'nothing'}"
+
+
+def the_crawl_ends_as_it_should(run: Run) -> Iterator[str]:
+    if run.reason not in run.kind.reasons:
+        yield f"it ended with {run.reason!r}"
+
+
+def no_error_of_ours_is_logged(run: Run) -> Iterator[str]:
+    for line in run.log():
+        if OUR_ERROR.search(line):
+            yield f"logged: {line}"
+
+
+def a_budget_is_never_exceeded(run: Run) -> Iterator[str]:
+    budget = run.scenario.settings.get("HACS_BUDGET")
+    if budget is None or run.scenario.spider in {"RepeatsItself", "AsksTwice", "FromErrback"}:
+        return
+    for part in run.parts:
+        sent = run.pages_sent(part)
+        controls = int(part["stats"].get("hacs/controls", 0))
+        if len(sent) + controls > budget:
+            yield f"{len(sent)} pages and {controls} controls with a budget of {budget}: {sent}"
+
+
+def a_budget_is_used_up_where_pages_are_left(run: Run) -> Iterator[str]:
+    settings = run.scenario.settings
+    budget = settings.get("HACS_BUDGET")
+    if (
+        budget is None
+        or "HACS_EXPERIMENT" in settings
+        or run.kind.ends_early
+        or run.kind.is_resumed
+    ):
+        return
+    (part,) = run.parts
+    left = int(part["stats"].get("hacs/dropped/budget", 0))
+    share = settings.get("HACS_CONTROLS", 0.02)
+    controls = -(-4 * share * budget // 1) if share else 0
+    sent = len(run.pages_sent(part))
+    if left and sent + controls < budget:
+        yield f"{sent} pages of a budget of {budget}, and {left} were left out"
+
+
+def visits_are_answers_of_the_site(run: Run) -> Iterator[str]:
+    """No visit is in the state that the site knows nothing of."""
+    answers = Counter(
+        one["url"]
+        for part in run.parts
+        for one in part["site"]
+        if one["is_page"] or one["status"] in {304, 301, 302}
+    )
+    for url, times in run.state["visits"].items():
+        if any(run.at <= at < run.at + 3600 for at in times) and not answers[url]:
+            yield f"the state has a visit of {url}, which the site did not answer"
+    redirects = sum(number for url, number in answers.items())
+    if run.stat("visits") > redirects:
+        yield f"{run.stat('visits')} visits of {redirects} answers"
+
+
+def answers_of_the_site_are_visits(run: Run) -> Iterator[str]:
+    """What a callback was given of a page under care is in the state."""
+    pages = {one["url"] for part in run.parts for one in part["site"] if one["is_page"]}
+    unreadable = _unreadable(run)
+    for _, number, status, url in run.events("answered"):
+        request = run.yielded.get(number)
+        if request is None or not run.is_under_care(request) or url != request.url:
+            continue
+        if status == 200 and url in pages and url not in unreadable:
+            times = run.state["visits"].get(url, [])
+            if not any(run.at <= at < run.at + 3600 for at in times):
+                yield f"no visit of {url} is in the state, which was answered"
+
+
+def _unreadable(run: Run) -> set[str]:
+    """Pages of which the add-on may say that it cannot observe them."""
+    kinds = {"bytes", "crash"}
+    if run.scenario.settings.get("HACS_RENDER", "never") != "never":
+        kinds |= {"script"}
+    numbers = [at for at, page in enumerate(run.scenario.pages) if page.kind in kinds]
+    urls = {one["url"] for part in run.parts for one in part["site"]}
+    return {url for url in urls if any(re.search(rf"/p{at}(\?|$)", url) for at in numbers)}
+
+
+def the_state_survives_an_export(run: Run) -> Iterator[str]:
+    if run.state["damaged"]:
+        yield f"{run.state['damaged']} pages of the state are damaged"
+    for line in run.state["changed"]:
+        yield f"an export and an import changed {line}"
+
+
+def no_host_is_asked_in_its_pause(run: Run) -> Iterator[str]:
+    for part in run.parts:
+        for url in part["asked_in_pause"]:
+            yield f"{url} was asked for while its host wanted to be left alone"
+
+
+INVARIANTS: tuple[Callable[[Run], Iterator[str]], ...] = (
+    each_request_ends_exactly_once,
+    the_crawl_ends_as_it_should,
+    no_error_of_ours_is_logged,
+    a_budget_is_never_exceeded,
+    a_budget_is_used_up_where_pages_are_left,
+    visits_are_answers_of_the_site,
+    answers_of_the_site_are_visits,
+    the_state_survives_an_export,
+    no_host_is_asked_in_its_pause,
+)
+
+
+def is_comparable(run: Run) -> bool:
+    """Whether a crawl is to do what it does without the add-on."""
+    settings = run.scenario.settings
+    if any(settings.get(name) for name in ADDS_OR_TAKES - {"HACS_RENDER"}) or run.kind.ends_early:
+        return False
+    if settings.get("HACS_RENDER", "never") != "never":
+        return False
+    waits_too_long = any(page.kind == "closed" for page in run.scenario.pages)
+    return not (settings.get("HACS_RETRY_AFTER") and waits_too_long)
+
+
+def no_traceback_is_logged(run: Run, plain: Run) -> Iterator[str]:
+    """None but those of errors of the spider and the site, which are there without the add-on."""
+    known = {_error(line) for line in plain.log()}
+    for line in run.log():
+        if "Traceback (most recent call last)" in line and _error(line) not in known:
+            yield f"logged: {line[-1500:]}"
+
+
+def _error(line: str) -> str:
+    """The type of the error at the end of a traceback."""
+    return line.rstrip().rpartition("\n")[2].partition(":")[0]
+
+
+def the_add_on_changes_nothing(run: Run, plain: Run) -> Iterator[str]:
+    """Requests and items are those of the same run without the add-on."""
+    has_signals = "HACS_SIGNALS" in run.scenario.settings
+    for name, with_it, without in (
+        ("request", run.requests_made(), plain.requests_made()),
+        ("item", run.items(), plain.items()),
+    ):
+        for sign, found in (("added", with_it - without), ("lost", without - with_it)):
+            for text, times in sorted(found.items()):
+                if not (has_signals and any(path in text for path in NO_PAGES)):
+                    yield f"{name} {sign}: {text}" + (f" ({times} times)" if times > 1 else "")

@@ -1,0 +1,93 @@
+"""Settings of a scenario: any of those that are declared, and some of Scrapy's own."""
+
+from __future__ import annotations
+
+import random
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+from msgspec import Meta
+
+from hacs_crawler.config import SETTINGS
+
+SET_BY_THE_JUDGE = {
+    "HACS_STATE",
+    "HACS_NAMESPACE",
+    "HACS_CLOCK",
+    "HACS_ARCHIVES",  # the spider `wayback` alone asks them
+    "HACS_PLANNER",  # a cluster
+    "HACS_INNER_SCHEDULER",
+    "HACS_ROUND_MINUTES",  # of crawls that do not end
+    "HACS_METRICS",  # a port
+}
+"""Settings that are not drawn."""
+VALUES: dict[str, list[Any]] = {
+    "HACS_BUDGET": [1, 2, 3, 5, 8, 20],
+    "HACS_EXPERIMENT": [{"hacs": 0.5, "random": 0.5}, {"last-obs": 0.7, "brute-force": 0.3}],
+    "HACS_FADE_DAYS": [1.0, 365.0],
+    "HACS_FLUSH_VISITS": [1, 2, 100],
+    "HACS_INSTANT": [{"list": "instant.txt", "minutes": 5}],
+    "HACS_LINKS_ALLOW": [[r"/p\d"]],
+    "HACS_LINKS_DENY": [["/p[2-4]"], ["sid="]],
+    "HACS_PAGES": ["start", "all", "all", ["/p[0-5]"]],
+    "HACS_REVISIT": [0, 2, 5, "budget"],
+    "HACS_SIGNALS": [0, 1, 30],
+}
+"""Values of settings whose type does not tell them, or not well."""
+SCRAPYS: dict[str, list[Any]] = {
+    "AUTOTHROTTLE_ENABLED": [True],
+    "CONCURRENT_REQUESTS": [1, 2],
+    "CONCURRENT_REQUESTS_PER_DOMAIN": [1, 3, 8],
+    "COOKIES_ENABLED": [False],
+    "DOWNLOAD_DELAY": [0.001, 0.2],
+    "METAREFRESH_ENABLED": [False],
+    "REDIRECT_ENABLED": [False],
+    "RETRY_ENABLED": [False],
+    "RETRY_TIMES": [0, 1, 4],
+    "ROBOTSTXT_OBEY": [True],
+    "SCHEDULER_START_DISK_QUEUE": ["scrapy.squeues.PickleFifoDiskQueue"],
+}
+
+
+def draw_settings(rng: random.Random) -> dict[str, Any]:
+    """Some settings with values other than their defaults, and often a budget."""
+    names = [name for name in SETTINGS if name not in SET_BY_THE_JUDGE]
+    chosen = rng.sample(names, min(len(names), rng.choice((0, 1, 2, 4, 8))))
+    if rng.random() < 0.4 and "HACS_BUDGET" not in chosen:
+        chosen.append("HACS_BUDGET")
+    drawn = {name: rng.choice(values_of(name)) for name in chosen}
+    scrapys = rng.sample(list(SCRAPYS), rng.choice((0, 1, 3)))
+    return drawn | {name: rng.choice(SCRAPYS[name]) for name in scrapys}
+
+
+def values_of(name: str) -> list[Any]:
+    """Values to draw of a setting; raises ValueError where it takes a line in VALUES to know them."""
+    return VALUES.get(name) or _of_type(SETTINGS[name].kind)
+
+
+def _of_type(kind: Any) -> list[Any]:
+    origin, arguments = get_origin(kind), get_args(kind)
+    if origin is Annotated:
+        limits = [one for one in kind.__metadata__ if isinstance(one, Meta)]
+        return [
+            one for one in _of_type(arguments[0]) if all(_is_within(one, limit) for limit in limits)
+        ]
+    if origin in {Union, UnionType}:
+        return [one for part in arguments if part is not NoneType for one in _of_type(part)]
+    if origin is Literal:
+        return list(arguments)
+    if kind is bool:
+        return [True, False]
+    if kind is int:
+        return [0, 1, 2, 5]
+    if kind is float:
+        return [0.0, 0.02, 0.2, 0.5, 1.0]
+    raise ValueError(f"{kind}: say in VALUES what to draw")
+
+
+def _is_within(value: Any, limit: Meta) -> bool:
+    return not (
+        (limit.ge is not None and value < limit.ge)
+        or (limit.gt is not None and value <= limit.gt)
+        or (limit.le is not None and value > limit.le)
+    )

@@ -1,0 +1,362 @@
+"""Spiders of the ways in which requests come and are handled: each class is a kind."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, ClassVar
+
+from scrapy import FormRequest, Request, Spider, signals
+from scrapy.exceptions import CloseSpider, DontCloseSpider
+from scrapy.http import Response, TextResponse
+from scrapy.linkextractors import LinkExtractor
+from scrapy.spiders import CrawlSpider, Rule, SitemapSpider, XMLFeedSpider
+from twisted.python.failure import Failure
+
+
+class ScenarioError(Exception):
+    """What a spider raises on purpose."""
+
+
+class Base:
+    """Knows the URLs of the scenario; tells the witness of errbacks."""
+
+    name = "fuzzed"
+    urls: list[str]
+    """Of all pages."""
+    start_numbers: list[int]
+    reasons = ("finished",)
+    """With which it may end."""
+    ends_early = False
+    """Whether requests may be left when it ends."""
+    is_resumed = False
+    """Whether it is stopped after a few answers, and goes on with its JOBDIR."""
+
+    @property
+    def seeds(self) -> list[str]:
+        return [self.urls[number] for number in self.start_numbers]
+
+    async def start(self) -> Any:
+        for url in self.seeds:
+            yield self.page(url)
+
+    def page(self, url: str, **kwargs: Any) -> Request:
+        kwargs.setdefault("callback", self.parse)
+        return Request(url, errback=self.failed, **kwargs)
+
+    def parse(self, response: Response, **kwargs: Any) -> Any:
+        yield self.item(response)
+
+    def item(self, response: Response) -> dict[str, Any]:
+        return {"url": response.url, "status": response.status}
+
+    def links(self, response: Response) -> list[str]:
+        if not isinstance(response, TextResponse):
+            return []
+        return [response.urljoin(href) for href in response.css("a::attr(href)").getall()]
+
+    def failed(self, failure: Failure) -> Any:
+        self.crawler.witness.on_errback(failure)  # type: ignore[attr-defined]
+
+
+class Plain(Base, Spider):
+    pass
+
+
+class StartUrls(Base, Spider):
+    """Scrapy's own start(), whose requests have no errback of their own."""
+
+    start = Spider.start
+
+    @property
+    def start_urls(self) -> list[str]:  # type: ignore[override]
+        return self.seeds
+
+    @start_urls.setter
+    def start_urls(self, value: object) -> None:
+        pass
+
+
+class Follows(Base, Spider):
+    def parse(self, response: Response, **kwargs: Any) -> Any:
+        yield self.item(response)
+        for url in self.links(response):
+            yield self.page(url)
+
+
+class FollowsAsync(Base, Spider):
+    async def parse(self, response: Response, **kwargs: Any) -> Any:  # type: ignore[override]
+        for url in self.links(response):
+            yield self.page(url, cb_kwargs={"way": "async"})
+            await asyncio.sleep(0)
+        yield self.item(response)
+
+
+class FollowsOnly(Follows):
+    """Whose pages only lead on."""
+
+    def item(self, response: Response) -> Any:
+        return None
+
+
+class CopiesMeta(Base, Spider):
+    def parse(self, response: Response, **kwargs: Any) -> Any:
+        yield self.item(response)
+        for url in self.links(response):
+            yield self.page(url, meta=response.meta)
+
+
+class CallbackOfItsOwn(Base, Spider):
+    async def start(self) -> Any:
+        for url in self.seeds:
+            yield self.page(url, callback=self.parse_list, cb_kwargs={"depth": 1})
+
+    def parse_list(self, response: Response, depth: int) -> Any:
+        for url in self.links(response):
+            yield self.page(url, callback=self.parse_entry, priority=depth)
+
+    def parse_entry(self, response: Response) -> Any:
+        yield self.item(response)
+
+
+class Slow(Follows):
+    async def start(self) -> Any:
+        for url in self.seeds:
+            yield self.page(url)
+            await asyncio.sleep(1)
+
+
+class WaitsForAnswers(Base, Spider):
+    async def start(self) -> Any:
+        self.ended = 0
+        for number, url in enumerate(self.seeds, 1):
+            yield self.page(url, dont_filter=True)
+            for _ in range(100):
+                if self.ended >= number:
+                    break
+                await asyncio.sleep(1)
+
+    def parse(self, response: Response, **kwargs: Any) -> Any:
+        self.ended += 1
+        yield self.item(response)
+
+    def failed(self, failure: Failure) -> Any:
+        self.ended += 1
+        super().failed(failure)
+
+
+class Priorities(Follows):
+    async def start(self) -> Any:
+        for number, url in enumerate(self.seeds):
+            yield self.page(url, priority=number % 3 - 1)
+
+
+class AsksTwice(Base, Spider):
+    async def start(self) -> Any:
+        for url in self.seeds:
+            yield self.page(url, dont_filter=True)
+            yield self.page(url, dont_filter=True)
+
+
+class RepeatsItself(Base, Spider):
+    """A spider's own retry."""
+
+    def parse(self, response: Response, **kwargs: Any) -> Any:
+        if response.meta.get("again"):
+            yield self.item(response)
+        else:
+            yield response.request.replace(  # type: ignore[union-attr]
+                dont_filter=True, meta={**response.meta, "again": True}
+            )
+
+
+class OnIdle(Base, Spider):
+    """Feeds the engine when there is nothing left to do, as spiders that read a queue do."""
+
+    @classmethod
+    def from_crawler(cls, crawler: Any, *args: Any, **kwargs: Any) -> Any:
+        spider = super().from_crawler(crawler, *args, **kwargs)
+        crawler.signals.connect(spider.feed, signals.spider_idle)
+        return spider
+
+    async def start(self) -> Any:
+        self.left = self.seeds[1:]
+        yield self.page(self.seeds[0])
+
+    def feed(self) -> None:
+        if self.left:
+            request = self.page(self.left.pop(0))
+            self.crawler.witness.on_yield(request, is_start=False)  # type: ignore[attr-defined]
+            self.crawler.engine.crawl(request)
+            raise DontCloseSpider
+
+
+class StaysOpen(Base, Spider):
+    """Lets itself be closed at the third idle moment only."""
+
+    @classmethod
+    def from_crawler(cls, crawler: Any, *args: Any, **kwargs: Any) -> Any:
+        spider = super().from_crawler(crawler, *args, **kwargs)
+        spider.idle = 0
+        crawler.signals.connect(spider.stay, signals.spider_idle)
+        return spider
+
+    def stay(self) -> None:
+        self.idle += 1
+        if self.idle < 3:
+            raise DontCloseSpider
+
+
+class StartRaises(Base, Spider):
+    reasons = ("start_error", "finished")  # the latter before Scrapy 2.14
+
+    async def start(self) -> Any:
+        for url in self.seeds:
+            yield self.page(url)
+        raise ScenarioError("start")
+
+
+class CallbackRaises(Base, Spider):
+    def parse(self, response: Response, **kwargs: Any) -> Any:
+        yield self.item(response)
+        raise ScenarioError("callback")
+
+
+class Closes(Follows):
+    ends_early = True
+    reasons = ("enough", "finished")
+
+    def parse(self, response: Response, **kwargs: Any) -> Any:
+        yield from super().parse(response)
+        raise CloseSpider("enough")
+
+
+class ItemsFromStart(Base, Spider):
+    async def start(self) -> Any:
+        for url in self.seeds:
+            yield {"from": "start"}
+            yield self.page(url)
+
+
+class Forms(Base, Spider):
+    async def start(self) -> Any:
+        for url in self.seeds:
+            yield FormRequest(
+                url, formdata={"a": "b"}, callback=self.parse_form, errback=self.failed
+            )
+
+    def parse_form(self, response: Response) -> Any:
+        yield self.item(response)
+        for url in self.links(response):
+            yield self.page(url)
+
+
+class HeadFirst(Base, Spider):
+    async def start(self) -> Any:
+        for url in self.seeds:
+            yield self.page(url, method="HEAD", callback=self.parse_head)
+
+    def parse_head(self, response: Response) -> Any:
+        yield self.page(response.url)
+
+
+class AllStatuses(Follows):
+    custom_settings: ClassVar[dict[str, Any]] = {"HTTPERROR_ALLOW_ALL": True}
+
+
+class OwnSlot(Base, Spider):
+    async def start(self) -> Any:
+        for number, url in enumerate(self.seeds):
+            yield self.page(url, meta={"download_slot": f"slot{number % 2}"})
+
+
+class OptsOut(Base, Spider):
+    async def start(self) -> Any:
+        for number, url in enumerate(self.seeds):
+            yield self.page(url, meta={"hacs": (False, True, "record")[number % 3]})
+
+
+class FollowsUnderCare(Base, Spider):
+    def parse(self, response: Response, **kwargs: Any) -> Any:
+        yield self.item(response)
+        for number, url in enumerate(self.links(response)):
+            yield self.page(url, meta={"hacs": (True, "record", False)[number % 3]})
+
+
+class ValuesOfItsOwn(Base, Spider):
+    """Whose meta has what the add-on does not know, under a name of the add-on's."""
+
+    async def start(self) -> Any:
+        for url in self.seeds:
+            yield self.page(url, meta={"hacs": {"mine": 1}})
+
+
+class FromErrback(Base, Spider):
+    def failed(self, failure: Failure) -> Any:
+        super().failed(failure)
+        if "again" not in failure.request.meta:  # type: ignore[attr-defined]
+            yield self.page(self.urls[-1], dont_filter=True, meta={"again": True})
+
+
+class Inline(Base, Spider):
+    """Asks the engine within a callback."""
+
+    async def parse(self, response: Response, **kwargs: Any) -> Any:  # type: ignore[override]
+        engine = self.crawler.engine
+        request = Request(self.urls[0] + "?inline")
+        try:
+            if hasattr(engine, "download_async"):
+                found = await engine.download_async(request)
+            else:
+                found = await engine.download(request).asFuture(asyncio.get_running_loop())
+            yield {"inline": found.status}
+        except Exception as error:  # noqa: BLE001 - whatever the site does
+            yield {"inline": type(error).__name__}
+        yield self.item(response)
+
+
+class Rules(Base, CrawlSpider):
+    rules = (Rule(LinkExtractor(), callback="parse_page", follow=True, errback="failed"),)
+
+    def parse_page(self, response: Response) -> Any:
+        yield self.item(response)
+
+    async def start(self) -> Any:
+        for url in self.seeds:
+            yield Request(url, errback=self.failed)
+
+
+class Maps(Base, SitemapSpider):
+    start = SitemapSpider.start
+
+    @property
+    def sitemap_urls(self) -> list[str]:  # type: ignore[override]
+        return [f"{self.urls[0].rpartition('/')[0]}/sitemap.xml"]
+
+
+class Feeds(Base, XMLFeedSpider):
+    itertag = "url"
+
+    async def start(self) -> Any:
+        yield Request(f"{self.urls[0].rpartition('/')[0]}/sitemap.xml", errback=self.failed)
+
+    def parse_node(self, response: Response, selector: Any) -> Any:
+        for url in selector.xpath("loc/text()").getall():
+            yield self.page(url, callback=self.parse_page)
+
+    def parse_page(self, response: Response) -> Any:
+        yield self.item(response)
+
+
+class Resumed(Follows):
+    is_resumed = True
+
+
+class ResumedSeeds(Base, Spider):
+    is_resumed = True
+
+
+KINDS: dict[str, type[Any]] = {
+    one.__name__: one
+    for one in list(globals().values())
+    if isinstance(one, type) and issubclass(one, Base) and one is not Base
+}
