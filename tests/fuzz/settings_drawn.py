@@ -15,7 +15,9 @@ SET_BY_THE_JUDGE = {
     "HACS_NAMESPACE",
     "HACS_CLOCK",
     "HACS_ARCHIVES",  # the spider `wayback` alone asks them
-    "HACS_PLANNER",  # a cluster
+    "HACS_SHARD",
+    "HACS_SHARDS",
+    "HACS_SHARD_WAIT",
     "HACS_INNER_SCHEDULER",
     "HACS_ROUND_MINUTES",  # of crawls that do not end
     "HACS_METRICS",  # a port

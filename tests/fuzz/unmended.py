@@ -13,7 +13,6 @@ from fuzz.spiders import KINDS
 
 UNMENDED: dict[str, Callable[[Scenario], bool]] = {
     "a value of the spider's own under meta hacs": lambda one: one.spider == "ValuesOfItsOwn",
-    "robots.txt with an impossible sitemap": lambda one: one.robots == "malformed sitemap",
     "a budget and a job that is resumed": lambda one: (
         "HACS_BUDGET" in one.settings and KINDS[one.spider].is_resumed
     ),
