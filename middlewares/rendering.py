@@ -20,7 +20,7 @@ from hacs_crawler.crawl.meta import (
     remove_conditions,
     second_request,
 )
-from hacs_crawler.crawl.observation import is_rendered, readable, rules_for, shown_links
+from hacs_crawler.crawl.observation import is_rendered, rules_for, shown_links, tree_of
 from hacs_crawler.crawl.render_marks import RenderMarks
 from hacs_crawler.crawl.scrapy_internals import download, is_closing
 from hacs_crawler.crawl.session import Session
@@ -223,6 +223,6 @@ def _is_suspicious(response: Response) -> bool:
     if b"<script" not in response.body.lower():
         return False
     try:
-        return bool(suspicion_of(readable(response).selector.root))
+        return bool(suspicion_of(tree_of(response)))
     except UNREADABLE:
         return False

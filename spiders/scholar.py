@@ -14,6 +14,7 @@ from twisted.python.failure import Failure
 
 from hacs_crawler.crawl.instant import PRIORITY, with_tier
 from hacs_crawler.crawl.meta import hub_meta
+from hacs_crawler.crawl.observation import tree_of
 from hacs_crawler.crawl.rounds import Rounds
 from hacs_crawler.crawl.seeds import planned_seeds, seeds_of
 from hacs_crawler.crawl.session import Session
@@ -183,7 +184,7 @@ class ScholarSpider(Spider):
             return
         site: str = kwargs.get("site") or website_of(response.url)
         links: int = kwargs.get("links", 0)
-        for url, text in page_links(response.selector.root, response.url):
+        for url, text in page_links(tree_of(response), response.url):
             if _PUBLICATION.search(url):
                 if outcome.is_new(url):
                     yield NewPublication(url, text, outcome.url, outcome.visited_at)

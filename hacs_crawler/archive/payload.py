@@ -56,7 +56,6 @@ def payload_links(
         response = HtmlResponse(url, headers=headers, body=content)
         if is_binary(content, response.encoding) or has_slow_encoding(response.encoding):
             return None
-        check_markup(response.text)
         root = _parsed(response.text, url)
         if rewriting is not None and rewriting.is_in(root):
             _say_rewritten(rewriting.place)
@@ -71,6 +70,7 @@ def payload_links(
 
 
 def _parsed(text: str, url: str) -> etree._Element:
+    check_markup(text)
     # Not response.selector: that and the response refer to each other, so pages would pile up
     # until the garbage collector runs.
     return Selector(text, type="html", base_url=url).root

@@ -18,7 +18,7 @@ from scrapy.utils.defer import maybe_deferred_to_future
 
 from hacs_crawler.crawl.loop import begin, sleep
 from hacs_crawler.crawl.meta import is_to_be_rendered, mark_to_render, second_request
-from hacs_crawler.crawl.observation import observe, readable
+from hacs_crawler.crawl.observation import observe, tree_of
 from hacs_crawler.crawl.scrapy_internals import download, is_closing
 from hacs_crawler.crawl.session import Session
 from hacs_crawler.exceptions import StateError
@@ -146,8 +146,7 @@ class Controls:
 def _counted(response: Response, rules: LinkRules) -> frozenset[str]:
     """Return the canonical links of a page that was observed."""
     assert isinstance(response, HtmlResponse)  # noqa: S101 - else it would not have been
-    page = readable(response)
-    return frozenset(counted_links(page.selector.root, page.url, rules))
+    return frozenset(counted_links(tree_of(response), response.url, rules))
 
 
 def _again(first: Request) -> Request:

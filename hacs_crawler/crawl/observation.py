@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 from typing import Final, NamedTuple
+from weakref import WeakKeyDictionary
 
+from lxml.html import HtmlElement
 from scrapy.http import HtmlResponse, Response
 
 from hacs_crawler.archive import GZIP_MAGIC, MAX_BODY_BYTES, decoded
@@ -24,6 +26,8 @@ logger = safe_logger(__name__)
 
 GONE_STATUSES: Final = (404, 410)
 NOT_MODIFIED: Final = 304
+_trees: Final[WeakKeyDictionary[HtmlResponse, HtmlElement | None]] = WeakKeyDictionary()
+"""Trees of responses that are in use: several parts of a crawl look at one."""
 
 
 class Observation(NamedTuple):
@@ -79,7 +83,22 @@ def observe(
     )
 
 
-def readable(response: HtmlResponse) -> HtmlResponse:
+def tree_of(response: HtmlResponse) -> HtmlElement | None:
+    """Return the tree of a page, None for an empty one.
+
+    Raises one of `UNREADABLE`, of these MarkupError where a tree of it would take too long to make.
+    """
+    if response not in _trees:
+        page = _unpacked(response)
+        encoding = page.encoding  # Scrapy asks several places for it each time
+        if is_binary(page.body, encoding) or has_slow_encoding(encoding):
+            raise ValueError(f"{page.url} is no text")
+        check_markup(page.text)
+        _trees[response] = page.selector.root if page.body.strip() else None
+    return _trees[response]
+
+
+def _unpacked(response: HtmlResponse) -> HtmlResponse:
     """Return a response unpacked that was packed twice, any other as it is."""
     if response.body.startswith(GZIP_MAGIC):
         body = decoded(response.body, "", MAX_BODY_BYTES)
@@ -104,19 +123,11 @@ def shown_links(response: Response, rules: LinkRules) -> tuple[frozenset[int] | 
         return None, "status"
     if not isinstance(response, HtmlResponse):
         return None, "not_html"
-    response = readable(response)
-    if not response.body.strip():
-        return None, "empty"
-    return _read(response, rules)
-
-
-def _read(response: HtmlResponse, rules: LinkRules) -> tuple[frozenset[int] | None, str]:
-    encoding = response.encoding  # Scrapy asks several places for it each time
-    if is_binary(response.body, encoding) or has_slow_encoding(encoding):
-        return None, "unreadable"
     try:
-        check_markup(response.text)
-        return link_fingerprints(response.selector.root, response.url, rules), ""
+        tree = tree_of(response)
+        if tree is None:
+            return None, "empty"
+        return link_fingerprints(tree, response.url, rules), ""
     except MarkupError as error:
         logger.warning("%s is not read: %s", response.url, error)
         return None, "markup"

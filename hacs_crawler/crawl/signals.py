@@ -24,7 +24,7 @@ from scrapy.crawler import Crawler
 from scrapy.http import HtmlResponse, Response
 
 from hacs_crawler.crawl.loop import at_once, each
-from hacs_crawler.crawl.observation import readable
+from hacs_crawler.crawl.observation import NOT_MODIFIED, tree_of
 from hacs_crawler.crawl.signal_requests import FILES_A_HOST, READINGS, SignalRequests, origin_of
 from hacs_crawler.exceptions import StateError
 from hacs_crawler.links import page_id_of, site_id
@@ -116,8 +116,12 @@ class SignalSources:
         met.is_new |= is_first
         if len(met.sites) < MOST_NEW_SITES:
             met.sites.add(site_id(page))
-        if "feed" in READINGS and isinstance(response, HtmlResponse) and response.body:
-            feeds = announced_feeds(readable(response).selector.root, response.url)
+        if (
+            "feed" in READINGS
+            and isinstance(response, HtmlResponse)
+            and response.status != NOT_MODIFIED
+        ):
+            feeds = announced_feeds(tree_of(response), response.url)
             met.feeds = list(dict.fromkeys([*met.feeds, *feeds]))[:FILES_A_HOST]
 
     async def close(self) -> None:

@@ -136,7 +136,7 @@ def link_fingerprints(
 ) -> frozenset[int]:
     """Return the fingerprints (signed 64-bit) of the distinct links of a parsed HTML page.
 
-    `root` is lxml's tree, as in ``response.selector.root``, or None for an empty document.
+    `root` is the tree that lxml makes of it, or None for an empty document.
     `base_url` is where the page was found. Links are those of `a` and `area`, relative to the first
     `base`; a link to the page itself counts as any other. What is no http(s) link is passed over.
     Raises MarkupError where they are too many.

@@ -22,10 +22,11 @@ _root: Final = etree.XPath(
     " | //app-root | //*[" + " or ".join(f"@{name}" for name in _MARKS) + "])[1]"
 )
 _has_links: Final = etree.XPath("boolean(.//a[@href])")
-_links: Final = etree.XPath("count(//a[@href] | //area[@href])")
+# Not joined by "|", nor `//noscript//text()`: libxml2 joins sets by comparing each with each.
+_links: Final = etree.XPath("count(//*[self::a or self::area][@href])")
 _files: Final = etree.XPath("count(//script[@src])")
 _script_texts: Final = etree.XPath("//script[not(@src)]/text()", smart_strings=False)
-_notices: Final = etree.XPath("//noscript//text()", smart_strings=False)
+_notices: Final = etree.XPath("//text()[ancestor::noscript]", smart_strings=False)
 _texts: Final = etree.XPath(
     "//body//text()[not(ancestor::script or ancestor::style or ancestor::noscript)]",
     smart_strings=False,

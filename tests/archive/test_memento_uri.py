@@ -117,3 +117,13 @@ def test_a_memento_that_takes_too_long_to_be_parsed_shows_no_links_and_is_named(
     assert caplog.messages == [
         f"{URL}, as archived, is not read: it has a tag with more than 500 attributes"
     ]
+
+
+def test_nor_does_one_that_does_so_once_the_archives_bar_is_left_out(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    begin, end = "<!-- BEGIN WAYBACK TOOLBAR INSERT -->", "<!-- END WAYBACK TOOLBAR INSERT -->"
+    attributes = " ".join(f"a{number}" for number in range(10_000))
+    hidden = f"{begin}<script>{end}<p {attributes}>"
+    assert links(f"<a href='/web/20171124151315/{URL}x'>x</a>{hidden}") is None
+    assert "attributes" in caplog.messages[-1]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from scrapy.http import HtmlResponse, Response, TextResponse, XmlResponse
 
-from hacs_crawler.crawl.observation import observe
+from hacs_crawler.crawl.observation import observe, tree_of
 from hacs_crawler.links import LinkRules, canonical_link, link_fingerprint
 from hacs_crawler.state import News, Prediction, Visit
 
@@ -165,6 +165,13 @@ def test_what_takes_too_long_to_be_parsed_tells_nothing_and_is_named(
     assert caplog.messages == [
         f"{PAGE} is not read: it has a tag with more than 500 attributes",
     ]
+
+
+def test_of_a_page_one_tree_is_made_whoever_looks_at_it() -> None:
+    response = html()
+    assert tree_of(response) is tree_of(response) is response.selector.root
+    packed = html(gzip.compress(TWO_LINKS))
+    assert tree_of(packed) is tree_of(packed)
 
 
 def test_a_page_in_an_encoding_for_host_names_tells_nothing() -> None:

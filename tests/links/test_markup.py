@@ -1,5 +1,8 @@
 """Markup that takes a parser too long is refused before it is parsed."""
 
+import re
+from pathlib import Path
+
 import pytest
 from parsel import Selector
 
@@ -9,6 +12,8 @@ from hacs_crawler.links.extract import MOST_LINKS
 from hacs_crawler.links.markup import MOST_ATTRIBUTES, MOST_CHARACTERS, MOST_TAGS
 
 BASE = "http://a.example/"
+ROOT = Path(__file__).parents[2]
+MAKES_A_TREE = re.compile(r"\.selector\b|\bSelector\(|\.(?:css|xpath)\(|(?<!np\.)\bfromstring\(")
 
 
 def attributes(number: int, form: str = "a{}=1", between: str = " ") -> str:
@@ -88,3 +93,17 @@ def test_of_links_that_lie_in_one_another_a_bounded_text_is_shown() -> None:
     texts = [text for _, text in page_links(Selector(body).root, BASE)]
     assert len(texts) == 200
     assert sum(map(len, texts)) == 1_000_000
+
+
+def test_live_and_archived_pages_become_trees_in_one_place_each_behind_this_guard() -> None:
+    modules = [
+        path
+        for folder in ("hacs_crawler", "middlewares", "spiders")
+        for path in (ROOT / folder).rglob("*.py")
+    ]
+    found = {path for path in modules if MAKES_A_TREE.search(path.read_text())}
+    assert {str(path.relative_to(ROOT)) for path in found} == {
+        "hacs_crawler/archive/payload.py",
+        "hacs_crawler/crawl/observation.py",
+    }
+    assert all("check_markup(" in path.read_text() for path in found)
