@@ -16,11 +16,11 @@ PICTURE = ROOT / "docs" / "architecture.svg"
 PACKAGE = "hacs_crawler"
 STOREYS = {
     "what is started": (("cli",), ("analysis",), ("doctor", "demo"), ("spiders", "addon")),
-    "a crawl": (("middlewares",), ("harvest",), ("crawl",)),
+    "a crawl": (("middlewares",), ("harvest",), ("parts",), ("crawl",)),
     "looking back": (("report",), ("experiment",), ("simulation",), ("evaluation",)),
     "what users meet": (("config",), ("outcome", "items")),
     "who is visited": (("ranking",),),
-    "what is known": (("interest",), ("archive", "signals"), ("rendering",), ("state",)),
+    "what is known": (("interest",), ("archive",), ("rendering",), ("state",)),
     "mathematics": (("model", "statistics"),),
     "tools": (("links",), ("cluster",), ("utils",), ("exceptions",)),
 }

@@ -16,7 +16,7 @@ from typing import Annotated, Any, Final, Literal, NoReturn
 import msgspec
 from msgspec import Meta
 from scrapy.settings import BaseSettings
-from scrapy.utils.conf import closest_scrapy_cfg
+from scrapy.utils.conf import build_component_list, closest_scrapy_cfg
 
 from hacs_crawler.archive import ArchiveSettings
 from hacs_crawler.exceptions import ConfigError
@@ -44,6 +44,13 @@ Revisit = Annotated[int, Meta(ge=0)] | Literal["budget"] | None
 Clock = Callable[[], float]
 """Returns the present time in seconds since 1970 UTC."""
 
+BUILT_IN_PARTS: Final[dict[str | type, int | None]] = {
+    "hacs_crawler.parts.aliases.Aliases": 100,
+    "hacs_crawler.parts.signals.evidence.SignalEvidence": 200,
+    "hacs_crawler.parts.signals.sources.SignalSources": 210,
+}
+"""In their order; HACS_PARTS adds to them."""
+
 
 def _pages(given: Any) -> Pages:
     if given in ("start", "all"):
@@ -64,6 +71,14 @@ def _clock(given: Any) -> Clock:
     if not isinstance(seconds, int | float) or not math.isfinite(seconds):
         raise NotAllowedError(f"{what} (it returned {seconds!r})")
     return found  # type: ignore[no-any-return]
+
+
+def _parts(given: Any) -> tuple[str | type, ...]:
+    try:
+        own = BaseSettings({"PARTS": given}).getdict("PARTS")
+        return tuple(build_component_list({**BUILT_IN_PARTS, **own}))
+    except (TypeError, ValueError) as error:
+        raise NotAllowedError(f"a dict of parts and their order ({error})") from error
 
 
 def _address(given: Any) -> tuple[str, int]:
@@ -161,6 +176,18 @@ class Config(StateSettings, ArchiveSettings):
             """,
         ),
     ] = None
+    parts: Annotated[
+        tuple[str | type, ...],
+        Setting(
+            "HACS_PARTS",
+            """
+            [Parts](architecture.md#parts) of a crawl beside those that come along: a dict of classes, or
+            their dotted paths, and their order, as in Scrapy's `EXTENSIONS`; None switches one off.
+            """,
+            _parts,
+            default={},
+        ),
+    ]
     retry_after: Annotated[
         bool,
         Setting(

@@ -15,6 +15,7 @@ from hacs_crawler.crawl.control import Controls
 from hacs_crawler.crawl.meta import page_url, prediction_of
 from hacs_crawler.crawl.observation import NOT_MODIFIED, observe
 from hacs_crawler.crawl.outputs import Output
+from hacs_crawler.crawl.part import Observed
 from hacs_crawler.crawl.revisits import Revisits
 from hacs_crawler.crawl.session import Session
 from hacs_crawler.links import LinkRules, page_id_of
@@ -120,11 +121,9 @@ class LinkAdditionsMiddleware:
             session.read_ahead.drop(url)
         else:
             recorded = session.write_behind.record(visit)
-            for also in session.aliases.take(request.url, visit):
+            for also in session.parts.observed(Observed(request, response, recorded, reason)):
                 session.write_behind.record(also)
             if not reason:
-                if session.sources is not None:
-                    session.sources.note(response, url, is_first=not recorded.before.visits)
                 if is_to_be_asked_twice and visit.links is not None:
                     self._controls.begin(request, response, recorded)
                 if self._is_to_be_checked(request, response):

@@ -17,12 +17,10 @@ from scrapy.http import Response
 from scrapy.utils.defer import maybe_deferred_to_future
 
 from hacs_crawler.crawl.backoff import LONGEST_WAIT_SECONDS, HostPausedError, retry_after
-from hacs_crawler.crawl.control import is_control
 from hacs_crawler.crawl.loop import call_later, sleep
-from hacs_crawler.crawl.meta import take_put_back_mark
+from hacs_crawler.crawl.meta import is_beside, take_put_back_mark
 from hacs_crawler.crawl.scrapy_internals import Downloads, is_closing, wake
 from hacs_crawler.crawl.session import Session
-from hacs_crawler.crawl.signal_requests import is_for_signals
 from hacs_crawler.utils.text import safe_logger
 
 logger = safe_logger(__name__)
@@ -68,7 +66,7 @@ class RetryAfterMiddleware:
             return None
         slot = self._downloads.slot_of(request)
         left = self._pauses.seconds_left(slot)
-        if left > LONGEST_WAIT_SECONDS or (left > 0 and _is_beside(request)):
+        if left > LONGEST_WAIT_SECONDS or (left > 0 and is_beside(request)):
             raise _given_up(slot, left)
         if take_put_back_mark(request):
             return self._wait(slot)
@@ -94,7 +92,7 @@ class RetryAfterMiddleware:
     ) -> Request | None:
         """Put a request back that waited in the downloader for its host."""
         del spider
-        if not isinstance(exception, HostPausedError) or _is_beside(request):
+        if not isinstance(exception, HostPausedError) or is_beside(request):
             return None
         request.meta["hacs_put_back"] = True
         return request
@@ -115,8 +113,3 @@ class RetryAfterMiddleware:
 
 def _given_up(slot: str, seconds: float) -> IgnoreRequest:
     return IgnoreRequest(f"{slot} asked to be left alone for another {seconds:.0f} s")
-
-
-def _is_beside(request: Request) -> bool:
-    """Whether a request is of HACS's own, past the scheduler: it is given up rather than put back."""
-    return is_control(request) or is_for_signals(request)

@@ -99,6 +99,7 @@ def stats_in_code() -> set[str]:
         "experiment/{arm}/updates",
         "experiment/{arm}/visits",
         "not_observed/{reason}",
+        "parts/failed/{name}",
     }
     dropped = {field.name for field in fields(Dropped)} | in_code(r'_drop\([^)]*, "(\w+)"\)')
     not_observed = (
@@ -121,7 +122,11 @@ def stats_in_code() -> set[str]:
         }
         | {f"hacs/dropped/{reason}" for reason in dropped}
         | {f"hacs/not_observed/{reason}" for reason in not_observed}
-        | {f"hacs/{name}".replace("{arm}", "<arm>") for name in families if "{arm}" in name}
+        | {
+            "hacs/" + re.sub("{(arm|name)}", r"<\1>", family)
+            for family in families
+            if family.startswith(("experiment/", "parts/"))
+        }
         | {f"hacs/archive/{name}" for name in in_harvest(r'self\._count\("(\w+)"\)') | {"captures"}}
         | {f"hacs/archive/seeds/{status}" for status in statuses | {"unanswered"}}
         | {"hacs/archive/dropped/<kind>", "hacs/archive/mementos_failed/<reason>"}

@@ -16,7 +16,7 @@ import typer
 from hacs_crawler.cli.common import Set, opened, say, writing_to_stdout
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.links import page_id_of
-from hacs_crawler.signals import read_pings
+from hacs_crawler.parts.signals.pings import read_pings
 from hacs_crawler.state import State, hear, read_sources, write_sources
 from hacs_crawler.utils.text import counted, reason_of
 

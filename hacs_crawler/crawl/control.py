@@ -32,11 +32,6 @@ PAUSE_SECONDS: Final = 1.0
 """Visits have whole seconds; and what a server makes of its clock differs from one to the next."""
 
 
-def is_control(request: Request) -> bool:
-    """Whether a request is the second one for its page."""
-    return request.meta.get("hacs") is False and bool(request.meta.get("hacs_control"))
-
-
 class Controls:
     """Makes the control visits of a crawl, which stays open for them."""
 
@@ -155,7 +150,7 @@ def _again(first: Request) -> Request:
     Cookies that the first answer set would have the server show again what it showed then.
     """
     url = (first.meta.get("redirect_urls") or [first.url])[0]
-    again = second_request(first, url, hacs_control=True)
+    again = second_request(first, url, hacs_beside=True)
     if is_to_be_rendered(first):
         mark_to_render(again)
     return again

@@ -128,8 +128,7 @@ class HeldSeeds:
         held, self._held = self._held, []
         page_ids, self._page_ids = self._page_ids, []
         held, page_ids = _without_twins(held, page_ids)
-        if self._session.sources is not None:
-            await self._session.sources.listen(map(seed_url, held))
+        await self._session.parts.before_rank([seed_url(seed) for seed in held])
         found = await self._rows(page_ids)
         is_exempt = await self._leads_on(page_ids)
         if found is None or not self._offer(held, page_ids, *found, is_exempt):
@@ -144,7 +143,7 @@ class HeldSeeds:
             try:
                 state = self._session.state
                 rows, future = await state.rows(page_ids, self._session.clock())
-                signals = await state.signals(rows, self._config.ranking.experiment)
+                signals = await self._session.parts.evidence(rows)
             except StateUnavailableError as error:
                 if not self._has_ranked:
                     self._session.fail(str(error))

@@ -11,7 +11,8 @@ names, and `meta["hacs_after_form"]` what was reached after a form was posted.
 page is held for its answer ("released" while it waits to be sent again), and `meta["hacs_put_back"]`
 one whose host wants a pause.
 `meta["hacs_arm"]` is the arm of an experiment that a seed and the requests that follow from it are of.
-`meta["hacs_control"]` marks a seed whose page is to be asked a second time, and that second request.
+`meta["hacs_control"]` marks a seed whose page is to be asked a second time, and `meta["hacs_beside"]` a
+request beside the crawl's own, such as that second one.
 `meta["hacs_render"]` is the URL of a request that is to go through a browser,
 `meta["hacs_needs_browser"]` marks one that should, but there is none, and `meta["hacs_seconds"]` is how
 long the answer took.
@@ -178,6 +179,11 @@ def remove_conditions(request: Request) -> None:
     """Have a request answered with the page, whether it has changed or not."""
     for name in ("If-None-Match", "If-Modified-Since"):
         request.headers.pop(name, None)
+
+
+def is_beside(request: Request) -> bool:
+    """Whether a request is HACS's own, past the scheduler: for a pause it is given up, not put back."""
+    return bool(request.meta.get("hacs_beside"))
 
 
 def is_to_be_rendered(request: Request) -> bool:

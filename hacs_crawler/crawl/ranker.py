@@ -32,7 +32,7 @@ class Ranker(Protocol):
         """Rank what is held, and return when more seeds may be read."""
 
     def expect_a_list(self) -> None:
-        """The seeds come from a list: it is ranked whole, however long it is."""
+        """Have the seeds ranked whole, however many there are: they come from a list."""
 
     async def send_what_can_be_sent(self) -> None:
         """Return when the engine has as many of the seeds held as it can take."""

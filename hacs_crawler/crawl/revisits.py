@@ -73,8 +73,8 @@ class Revisits:
 
     async def _best(self, config: Config, spider: Spider) -> AsyncIterator[Request]:
         session = self._session
-        if session.sources is not None:
-            await session.sources.listen_to_known(await self._read(_sites, spider.name))
+        if session.parts.override("before_plan"):
+            await session.parts.before_plan(await self._read(_sites, spider.name))
         choice = await self._read(_chosen, config, spider, session.clock())
         _say(choice, spider)
         session.stats.count("revisits", len(choice.requests))

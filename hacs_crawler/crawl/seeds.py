@@ -93,8 +93,7 @@ async def planned_seeds(session: Session) -> AsyncIterator[tuple[str, dict[str, 
     A request with that meta is not ranked with others. Raises SeedsError where the state knows no page.
     """
     assert session.config is not None  # noqa: S101 - the session is open
-    if session.sources is not None:
-        await session.sources.listen_to_known()
+    await session.parts.before_plan()
     started = time.perf_counter()
     plan = await session.state.patiently(
         partial(make_plan, controls=session.allowance.most), session.ranking, session.clock()

@@ -13,19 +13,18 @@ from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
 from hacs_crawler.config import Clock, Config, warn_of_unknown
-from hacs_crawler.crawl.aliases import Alias, Aliases
 from hacs_crawler.crawl.asked import AskedPages
 from hacs_crawler.crawl.backoff import HostPauses
 from hacs_crawler.crawl.care import Care
 from hacs_crawler.crawl.instant import InstantTier
 from hacs_crawler.crawl.loop import Worker, begin, shutdown_waits
-from hacs_crawler.crawl.meta import page_url, prediction_of, release_claim
+from hacs_crawler.crawl.meta import page_url, release_claim
+from hacs_crawler.crawl.parts import Parts, load_parts
 from hacs_crawler.crawl.ranker import Ranker
 from hacs_crawler.crawl.read_ahead import ReadAhead
 from hacs_crawler.crawl.run_context import RunContext, learn_from_run, opened, run_context
 from hacs_crawler.crawl.scrapy_internals import mark_as_failed
 from hacs_crawler.crawl.shard import OwnShard, with_own_shard
-from hacs_crawler.crawl.signals import SignalSources
 from hacs_crawler.crawl.state_thread import StateThread
 from hacs_crawler.crawl.stats import CrawlStats
 from hacs_crawler.crawl.validators import Validators
@@ -54,7 +53,7 @@ class Session:
     """
 
     def __init__(self, crawler: Crawler) -> None:
-        self._crawler = crawler
+        self.crawler = crawler
         self.failure: str | None = None
         self.config: Config | None = None
         self.clock: Clock = time.time
@@ -76,7 +75,6 @@ class Session:
         self.log_summary: Callable[[], None] = self.stats.log_summary
         self.pauses = HostPauses(time.monotonic)
         """Which hosts want to be left alone; none where HACS_RETRY_AFTER is off."""
-        self.aliases = Aliases()
         self.care: Care | None = None
         """Which requests are for pages under care; known where the settings are right."""
         self.asked: AskedPages | None = None
@@ -90,8 +88,7 @@ class Session:
         """Which hosts' 304s can be trusted."""
         self.shard: OwnShard | None = None
         """Which pages are this crawl's; None where the settings name no shard."""
-        self.sources: SignalSources | None = None
-        """What reads sources of signals; None where HACS_SIGNALS is off."""
+        self.parts = Parts((), self.stats, self.fail)
         self._opening: Deferred[None] | None = None
         self._worker = Worker()
         self._write_behind: WriteBehind | None = None
@@ -114,8 +111,7 @@ class Session:
             self.instant = InstantTier(self.config.ranking)
         if self.config.shard is not None:
             self.shard = OwnShard(crawler, self.config, self.stats, self.fail)
-        if self.config.signals:
-            self.sources = SignalSources(crawler, self, self.config.signals)
+        self.parts = Parts(load_parts(self.config.parts, self), self.stats, self.fail)
 
     @classmethod
     def of(cls, crawler: Crawler) -> Session:
@@ -162,7 +158,7 @@ class Session:
         self._end_with_error(message)
         if self.ranker is not None:
             self.ranker.note_failure()
-        self._crawler.signals.connect(self._close_spider, signals.spider_idle)
+        self.crawler.signals.connect(self._close_spider, signals.spider_idle)
 
     async def open(self) -> None:
         """Open the state, if that was not done yet; a failure is kept in `failure`."""
@@ -193,8 +189,8 @@ class Session:
             self.fail(f"cannot open the state: {type(error).__name__}: {error}")
             return
         self._use(context)
-        if config.remembers_requests and self._crawler.spider is not None:
-            self.asked = AskedPages(self._crawler.spider)
+        if config.remembers_requests and self.crawler.spider is not None:
+            self.asked = AskedPages(self.crawler.spider)
         self._state = StateThread(state, self._worker, self._note_state_error)
         self._read_ahead = ReadAhead(self._state)
         self._write_behind = WriteBehind(
@@ -243,9 +239,7 @@ class Session:
         if self.instant is not None:
             self.instant.begin_round()
         self.run = int(self.clock())
-        if self.sources is not None:
-            self.sources.begin_round()
-        self.aliases = Aliases()  # what was shown in the last round is asked for again in this one
+        self.parts.round_began()
         self.stats.begin_round()
 
     async def close(self, spider: Spider, reason: str) -> None:
@@ -268,8 +262,7 @@ class Session:
             self._note_unfinished()
             await self._write_behind.close()
             await self._keep_asked(is_last=True)
-            if self.sources is not None:
-                await self.sources.close()
+            await self.parts.closing()
             if lost := self._write_behind.lost:
                 self.stats.count("state/lost", lost)
                 self._end_with_error(f"{counted(lost, 'visit')} could not be written to the state")
@@ -293,15 +286,11 @@ class Session:
             self.record_failure(claim.url, claim.prediction)
 
     def note_filtered(self, request: Request) -> None:
-        """Note that the project's filter dropped the request for a page, as its redirect may be.
-
-        What leads elsewhere shows what the page there does: that visit is the page's too.
-        """
+        """Note that the project's filter dropped the request for a page, as its redirect may be."""
         url = page_url(request)
         if url is None or not self.is_open or not request.meta.pop("hacs_claimed", False):
             return
-        visit = self.aliases.add(request.url, Alias(url, prediction_of(request)))
-        if visit is not None:
+        for visit in self.parts.filtered(request, url):
             self.write_behind.record(visit)
 
     def release(self, request: Request) -> None:
@@ -363,7 +352,7 @@ class Session:
 
     def _end_with_error(self, message: str) -> None:
         logger.error("%s", message)
-        self._crawler.signals.connect(self._report_failure, signals.engine_stopped)
+        self.crawler.signals.connect(self._report_failure, signals.engine_stopped)
 
     def _report_failure(self) -> None:
-        mark_as_failed(self._crawler)
+        mark_as_failed(self.crawler)

@@ -128,7 +128,8 @@ class ShardHold:
                     logger.warning("%s; nothing is sent until the lock is renewed", error)
                 continue
             if not is_ours:
-                call(self._lose)
+                if not self._is_released.is_set():  # else the crawl itself has just given it up
+                    call(self._lose)
                 return
             self._relied_on_until, pause = begun + self._lock.seconds, RENEW_SECONDS
             if has_said:

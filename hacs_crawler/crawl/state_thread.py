@@ -11,8 +11,6 @@ from twisted.internet.defer import Deferred
 
 from hacs_crawler.crawl.loop import Worker, in_batches, sleep
 from hacs_crawler.exceptions import StateError, StateUnavailableError
-from hacs_crawler.ranking.arms import Experiment
-from hacs_crawler.ranking.signals import Signals, read_signals
 from hacs_crawler.state import Estimation, Future, Ids, Rows, State, without_future
 from hacs_crawler.utils.text import safe_logger
 
@@ -75,10 +73,6 @@ class StateThread:
         Raises StateError.
         """
         return await self.once(_rows, np.array(page_ids, np.int64), now)
-
-    async def signals(self, rows: Rows, experiment: Experiment) -> list[Signals]:
-        """Return what was heard of the pages of these ranking rows; raises StateError."""
-        return await self.once(lambda state: read_signals(state.store, rows["site"], experiment))
 
     def urls(self) -> AsyncIterator[str]:
         """Stream the URL of every page known; raises StateError."""

@@ -30,14 +30,14 @@ from hacs_crawler.links.urls import (
     page_surt,
     without_login,
 )
-from hacs_crawler.links.varying import Part, Varying, host_of
+from hacs_crawler.links.varying import LinkPart, Varying, host_of
 
 __all__ = [
     "DEEPEST",
     "UNREADABLE",
+    "LinkPart",
     "LinkRules",
     "MarkupError",
-    "Part",
     "Varying",
     "canonical_link",
     "canonical_url",

@@ -38,7 +38,7 @@ _TOKEN: Final = re.compile(
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Part:
+class LinkPart:
     """A part of links: a query parameter by `name`, or the part of a path that follows `folder`.
 
     `folder` is "" for a parameter, else ends in "/"; `name` is "" for a part of a path.
@@ -56,9 +56,9 @@ class Varying:
     """What is left out of the links of one host, and how often what may be a token was seen so far."""
 
     host: str
-    parts: frozenset[Part] = frozenset()
+    parts: frozenset[LinkPart] = frozenset()
     # link rules are hashed, and what is only suspected changes none of them
-    suspected: Mapping[Part, int] = field(default_factory=dict, hash=False)
+    suspected: Mapping[LinkPart, int] = field(default_factory=dict, hash=False)
 
     def identity(self, link: str) -> str:
         """Return a canonical link with `VARYING` for the parts that vary."""
@@ -116,13 +116,13 @@ def differences(
     first: set[str],
     second: set[str],
     is_known: Callable[[str], bool] = lambda _: False,
-) -> tuple[set[Part], set[Part]]:
+) -> tuple[set[LinkPart], set[LinkPart]]:
     """Return which parts of a host's links make two fetches differ: sessions, and what may be tokens.
 
     `is_known` says of a link whether the page has shown it before both: then it is of a pool.
     """
-    sessions: set[Part] = set()
-    tokens: set[Part] = set()
+    sessions: set[LinkPart] = set()
+    tokens: set[LinkPart] = set()
     if max(len(first), len(second)) > MOST_LINKS:
         return sessions, tokens
     gone, come = _of_host(first - second, host), _of_host(second - first, host)
@@ -155,16 +155,16 @@ def differences(
     return sessions, tokens
 
 
-def _values(links: Iterable[str]) -> dict[Part, set[str]]:
+def _values(links: Iterable[str]) -> dict[LinkPart, set[str]]:
     """Return the values of each part that any of the links has."""
-    values: dict[Part, set[str]] = {}
+    values: dict[LinkPart, set[str]] = {}
     for link in links:
         for part in _parts_of(link):
             values.setdefault(part, set()).add(_value(link, part) or "")
     return values
 
 
-def _masked(links: Iterable[str], parts: Iterable[Part]) -> set[str]:
+def _masked(links: Iterable[str], parts: Iterable[LinkPart]) -> set[str]:
     found = set(links)
     for part in parts:
         found = {_without(link, part) for link in found}
@@ -175,7 +175,7 @@ def _of_host(links: Iterable[str], host: str) -> set[str]:
     return {link for link in links if urlsplit(link).netloc == host}
 
 
-def _with_part(links: Iterable[str], part: Part) -> dict[str, str]:
+def _with_part(links: Iterable[str], part: LinkPart) -> dict[str, str]:
     """Return the part's value by link without it; of links that are then the same, nothing."""
     values: dict[str, str] = {}
     doubled: set[str] = set()
@@ -194,21 +194,21 @@ def _are_tokens(values: Iterable[str]) -> bool:
     return all(_TOKEN.fullmatch(value) for value in values)
 
 
-def _parts_of(link: str) -> Iterator[Part]:
+def _parts_of(link: str) -> Iterator[LinkPart]:
     """Yield the parts of a link that may vary: parameters, and each part of its path."""
     parts = urlsplit(link)
     for pair in parts.query.split("&") if parts.query else ():
         name, is_pair, _ = pair.partition("=")
         if is_pair:
-            yield Part("", name)
+            yield LinkPart("", name)
     at = 0
     while (at := parts.path.find("/", at)) >= 0:
         at += 1
         if at < len(parts.path):
-            yield Part(parts.path[:at], "")
+            yield LinkPart(parts.path[:at], "")
 
 
-def _value(link: str, part: Part) -> str | None:
+def _value(link: str, part: LinkPart) -> str | None:
     """Return the value of a part of a link, None where it has none."""
     parts = urlsplit(link)
     if part.folder:
@@ -223,7 +223,7 @@ def _value(link: str, part: Part) -> str | None:
     return None
 
 
-def _without(link: str, part: Part) -> str:
+def _without(link: str, part: LinkPart) -> str:
     """Return a link with `VARYING` for a part's value, which in a path has to look drawn at random."""
     parts = urlsplit(link)
     if part.folder:

@@ -7,7 +7,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from hacs_crawler.links import Part, Varying
+from hacs_crawler.links import LinkPart, Varying
 from hacs_crawler.state.database import State
 from hacs_crawler.state.store import read_note
 
@@ -27,8 +27,8 @@ def read_varying(state: State) -> dict[str, Varying]:
     return {
         host: Varying(
             host,
-            frozenset(Part(*part) for part in one.parts),
-            {Part(folder, name): controls for folder, name, controls in one.suspected},
+            frozenset(LinkPart(*part) for part in one.parts),
+            {LinkPart(folder, name): controls for folder, name, controls in one.suspected},
         )
         for host, one in kept.items()
     }

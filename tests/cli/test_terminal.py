@@ -15,7 +15,7 @@ from typer.testing import CliRunner, Result
 from calibration_support import drawn, keep
 from hacs_crawler.cli.app import app
 from hacs_crawler.links import Varying
-from hacs_crawler.links.varying import Part
+from hacs_crawler.links.varying import LinkPart
 from hacs_crawler.state.address import open_store
 from hacs_crawler.state.database import State
 from hacs_crawler.state.estimation import Estimation
@@ -63,7 +63,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 for days in range(1, 90, 9)
             ]
         )
-    varying = Varying("www.example.org", frozenset({Part("", "sid"), Part("/s/", "")}))
+    varying = Varying("www.example.org", frozenset({LinkPart("", "sid"), LinkPart("/s/", "")}))
     store.write_meta(NOTE, {varying.host: varying.to_json()})
     store.close()
     lines = ["page,date,views"]

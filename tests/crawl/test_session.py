@@ -6,6 +6,7 @@ import asyncio
 import logging
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,14 +14,16 @@ from typing import Any
 import pytest
 from scrapy import Request, Spider, signals
 from scrapy.exceptions import CloseSpider
+from scrapy.http import Response
 from scrapy.utils.defer import maybe_deferred_to_future
 
 from crawl_support import new_crawler, run, settled
 from hacs_crawler.crawl import run_context
+from hacs_crawler.crawl.part import Observed
 from hacs_crawler.crawl.session import CLOSE_REASON, Session
 from hacs_crawler.exceptions import StateError, StateUnavailableError
 from hacs_crawler.links import page_id_of
-from hacs_crawler.state import Estimation, Page, Prediction, State, Visit, open_store
+from hacs_crawler.state import Estimation, Page, Prediction, State, Visit, merged, open_store
 
 URL = "http://a.example/"
 NOW = 1_700_000_000
@@ -90,7 +93,7 @@ def is_closed(state: State) -> bool:
 
 
 def test_a_crawler_has_one_session(session: Session) -> None:
-    assert Session.of(session._crawler) is session
+    assert Session.of(session.crawler) is session
     assert Session.of(new_crawler()) is not session
 
 
@@ -208,7 +211,7 @@ def test_a_session_fails_once_and_says_why_in_one_line(
 
 def test_a_crawl_that_failed_closes_with_a_reason_of_its_own(session: Session) -> None:
     session.fail("the disk is on fire")
-    ((_, found),) = session._crawler.signals.send_catch_log(
+    ((_, found),) = session.crawler.signals.send_catch_log(
         signals.spider_idle, dont_log=CloseSpider
     )
     assert isinstance(found.value, CloseSpider)
@@ -313,6 +316,12 @@ def redirected_to(target: str) -> Request:
     return Request(target, meta={"hacs": PREDICTION, "hacs_page": URL, "hacs_claimed": True})
 
 
+def observed(visit: Visit) -> Observed:
+    """What parts are given of a visit."""
+    recorded = merged(Page(visit.url), Page(visit.url), visit, is_known=True)
+    return Observed(Request(visit.url), Response(visit.url), recorded, "")
+
+
 def test_a_redirect_that_the_filter_drops_shares_the_visit_of_its_target(
     session: Session, tmp_path: Path
 ) -> None:
@@ -324,7 +333,7 @@ def test_a_redirect_that_the_filter_drops_shares_the_visit_of_its_target(
         session.read_ahead.claim(URL, PREDICTION)
         session.note_filtered(redirected_to(target.url))
         assert session.waiting_visits == 0, "the target was not visited yet"
-        (visit,) = session.aliases.take(target.url, shown)
+        (visit,) = session.parts.observed(observed(shown))
         assert (visit.url, visit.prediction, visit.links) == (URL, PREDICTION, shown.links)
         session.write_behind.record(visit)
         session.read_ahead.claim(URL, PREDICTION)
@@ -343,7 +352,7 @@ def test_a_dropped_request_that_is_for_no_page_or_was_never_sent_is_nothing(
 ) -> None:
     async def scenario() -> None:
         await session.open()
-        session.aliases.take("http://b.example/", Visit("http://b.example/", NOW))
+        assert [*session.parts.observed(observed(Visit("http://b.example/", NOW)))] == []
         session.note_filtered(Request("http://b.example/"))
         session.note_filtered(Request("http://b.example/", meta={"hacs": True}))
         assert session.waiting_visits == 0
@@ -358,12 +367,12 @@ def test_what_a_page_showed_in_one_round_is_nothing_new_in_the_next(session: Ses
     async def scenario() -> None:
         await session.open()
         session.note_filtered(redirected_to("http://c.example/"))
-        session.aliases.take(shown.url, shown)
+        assert [*session.parts.observed(observed(shown))] == []
         await session.end_round()
         await session.begin_round()
         session.note_filtered(redirected_to(shown.url))
         assert session.waiting_visits == 0, "it is visited again in this round"
-        assert session.aliases.take("http://c.example/", shown) == []
+        assert [*session.parts.observed(observed(replace(shown, url="http://c.example/")))] == []
         await close(session)
 
     run(scenario())

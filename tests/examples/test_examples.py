@@ -102,6 +102,22 @@ def test_the_minimal_project_yields_what_is_new(
 
 
 @pytest.mark.slow
+def test_a_part_of_ones_own_writes_each_update(
+    example: Callable[[str], Example], site: Site
+) -> None:
+    gazette = example("part")
+    gazette.instead("https://quotes.toscrape.com", site.url)
+    gazette.instead("https://books.toscrape.com/", f"{site.url}/more")
+    site.set("/", "/old")
+    site.set("/more", "/old")
+    gazette.crawl()
+    site.set("/", "/old", "/new")
+    gazette.crawl(days=1)
+    (line,) = (gazette.folder / "updates.jsonl").read_text().splitlines()
+    assert json.loads(line).items() >= {"url": f"{site.url}/", "new_links": 1}.items()
+
+
+@pytest.mark.slow
 def test_the_crawl_spider_visits_its_books_again_directly(
     example: Callable[[str], Example], site: Site
 ) -> None:

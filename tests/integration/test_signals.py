@@ -299,7 +299,7 @@ def test_whatever_reading_a_source_raises_costs_no_page_and_no_other_source(
     with (project.folder / "spider.py").open("a") as spider:
         spider.write(
             dedent("""
-            from hacs_crawler.crawl.signal_requests import READINGS
+            from hacs_crawler.parts.signals.requests import READINGS
 
             def fail(body, url, now):
                 raise RecursionError("too deep")

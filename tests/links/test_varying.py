@@ -7,7 +7,7 @@ from itertools import count
 import pytest
 
 from hacs_crawler.links import LinkRules
-from hacs_crawler.links.varying import Part, Varying
+from hacs_crawler.links.varying import LinkPart, Varying
 
 HOST = "ex.org"
 _numbers = count()
@@ -40,13 +40,13 @@ def learned(fetch: object, controls: int = 1) -> Varying:
 
 def test_a_session_is_learned_at_once_and_left_out() -> None:
     varying = learned(session)
-    assert varying.parts == {Part("", "s")}
+    assert varying.parts == {LinkPart("", "s")}
     assert varying.identity(f"http://{HOST}/b?x=1&s=7") == f"http://{HOST}/b?x=1&s=*"
     assert varying.identity("http://other.org/b?s=7") == "http://other.org/b?s=7"
 
 
-@pytest.mark.parametrize(("controls", "parts"), [(1, set()), (2, {Part("/ad/", "")})])
-def test_a_token_takes_two_controls(controls: int, parts: set[Part]) -> None:
+@pytest.mark.parametrize(("controls", "parts"), [(1, set()), (2, {LinkPart("/ad/", "")})])
+def test_a_token_takes_two_controls(controls: int, parts: set[LinkPart]) -> None:
     assert learned(path_token, controls).parts == parts
 
 

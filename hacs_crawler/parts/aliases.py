@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Final
 
+from scrapy import Request
+
+from hacs_crawler.crawl.meta import prediction_of
+from hacs_crawler.crawl.part import Observed, Part
 from hacs_crawler.state import Prediction, Visit
 
 MOST_REMEMBERED: Final = 256
@@ -24,24 +29,31 @@ class Alias:
         return replace(shown, url=self.page_url, prediction=self.prediction)
 
 
-class Aliases:
+class Aliases(Part):
     """Brings redirects that the project's duplicate filter drops together with what they led to."""
 
     def __init__(self) -> None:
         self._waiting: dict[str, list[Alias]] = {}
         self._shown: OrderedDict[str, Visit] = OrderedDict()
 
-    def add(self, target: str, alias: Alias) -> Visit | None:
-        """Return the alias's visit if its target was visited already, else None until it is."""
-        shown = self._shown.get(target)
+    def filtered(self, request: Request, page_url: str) -> Iterable[Visit]:
+        """Return the visit that the redirect of a page leads to; where there is none yet, it waits."""
+        alias = Alias(page_url, prediction_of(request))
+        shown = self._shown.get(request.url)
         if shown is not None:
-            return alias.visit(shown)
-        self._waiting.setdefault(target, []).append(alias)
-        return None
+            return [alias.visit(shown)]
+        self._waiting.setdefault(request.url, []).append(alias)
+        return []
 
-    def take(self, target: str, shown: Visit) -> list[Visit]:
-        """Return the visits of the aliases that waited for a URL, and remember what it showed."""
-        self._shown[target] = shown
+    def observed(self, observed: Observed) -> Iterable[Visit]:
+        """Return the visits of the pages that waited for a URL, and remember what it showed."""
+        target = observed.request.url
+        self._shown[target] = observed.visit
         if len(self._shown) > MOST_REMEMBERED:
             self._shown.popitem(last=False)
-        return [alias.visit(shown) for alias in self._waiting.pop(target, ())]
+        return [alias.visit(observed.visit) for alias in self._waiting.pop(target, ())]
+
+    def round_began(self) -> None:
+        """Forget what was shown in the last round: it is asked for again in this one."""
+        self._waiting.clear()
+        self._shown.clear()

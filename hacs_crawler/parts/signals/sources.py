@@ -17,22 +17,24 @@ from collections.abc import (
 )
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
-from scrapy.crawler import Crawler
-from scrapy.http import HtmlResponse, Response
+from scrapy.http import HtmlResponse
 
 from hacs_crawler.crawl.loop import at_once, each
 from hacs_crawler.crawl.observation import NOT_MODIFIED, tree_of
-from hacs_crawler.crawl.signal_requests import FILES_A_HOST, READINGS, SignalRequests, origin_of
+from hacs_crawler.crawl.part import Observed, Part
+from hacs_crawler.crawl.session import Session
 from hacs_crawler.exceptions import StateError
 from hacs_crawler.links import page_id_of, site_id
-from hacs_crawler.signals import announced_feeds
+from hacs_crawler.parts.signals.feed import announced_feeds
+from hacs_crawler.parts.signals.requests import FILES_A_HOST, READINGS, SignalRequests, origin_of
 from hacs_crawler.state import (
     Others,
     SignalSource,
     State,
+    Visit,
     change_sources,
     claim_source,
     hear,
@@ -42,9 +44,6 @@ from hacs_crawler.state import (
 )
 from hacs_crawler.utils.text import counted, safe_logger
 from hacs_crawler.utils.times import DAY
-
-if TYPE_CHECKING:
-    from hacs_crawler.crawl.session import Session
 
 logger = safe_logger(__name__)
 
@@ -70,22 +69,27 @@ class _Met:
     feeds: list[str] = field(default_factory=list)
 
 
-class SignalSources:
+class SignalSources(Part):
     """Reads sources of signals in a crawl, with so many requests at most in a run or a round."""
 
-    def __init__(self, crawler: Crawler, session: Session, most: int) -> None:
-        self._crawler = crawler
-        self._session = session
-        self._requests = SignalRequests(crawler, session, most)
+    def __init__(self, crawl: Session, most: int) -> None:
+        self._crawl = crawl
+        self._requests = SignalRequests(crawl, most)
         self._asked: set[str] = set()
         self._met: dict[str, _Met] = {}
 
-    def begin_round(self) -> None:
+    @classmethod
+    def from_crawl(cls, crawl: Session) -> SignalSources | None:
+        """Return None unless HACS_SIGNALS is on."""
+        assert crawl.config is not None  # noqa: S101 - parts are made of a crawl with settings
+        return cls(crawl, crawl.config.signals) if crawl.config.signals else None
+
+    def round_began(self) -> None:
         """Let sources be read again."""
         self._requests.begin_round()
         self._asked.clear()
 
-    async def listen(self, urls: Iterable[str]) -> None:
+    async def before_rank(self, urls: Sequence[str]) -> None:
         """Read the sources of the hosts of pages that are about to be ranked, as far as requests last.
 
         Those asked longest ago come first, then those of the most pages. What fails costs a page its
@@ -97,25 +101,26 @@ class SignalSources:
         if origins and self._requests.left > 0:
             await self._guarded(self._listen(origins))
 
-    async def listen_to_known(self, sites: Collection[int] | None = None) -> None:
+    async def before_plan(self, sites: Collection[int] | None) -> None:
         """Read the sources that the state knows, those read longest ago first.
 
         With `sites`, only sources that list pages of one of these.
         """
         await self._guarded(self._listen_to_known(sites))
 
-    def note(self, response: Response, page: str, *, is_first: bool) -> None:
+    def observed(self, observed: Observed) -> Iterable[Visit]:
         """Note the host of a page that was seen, and the feeds that it announces, for the next run.
 
         What lists a page that was never seen before is then read whole, changed or not.
         """
-        origin = origin_of(response.url)
+        response = observed.response
+        origin = None if observed.reason else origin_of(response.url)
         if origin is None or (origin not in self._met and len(self._met) >= MOST_NEW_SOURCES):
-            return
+            return ()
         met = self._met.setdefault(origin, _Met())
-        met.is_new |= is_first
+        met.is_new |= observed.is_first
         if len(met.sites) < MOST_NEW_SITES:
-            met.sites.add(site_id(page))
+            met.sites.add(site_id(observed.visit.url))
         if (
             "feed" in READINGS
             and isinstance(response, HtmlResponse)
@@ -123,8 +128,9 @@ class SignalSources:
         ):
             feeds = announced_feeds(tree_of(response), response.url)
             met.feeds = list(dict.fromkeys([*met.feeds, *feeds]))[:FILES_A_HOST]
+        return ()
 
-    async def close(self) -> None:
+    async def closing(self) -> None:
         """Keep what was noted."""
         await self._guarded(self._keep())
         self._requests.close()
@@ -139,24 +145,24 @@ class SignalSources:
         for kind in READINGS:
             met = {o: one for o, one in self._met.items() if kind != "feed" or one.feeds}
             if met:
-                await self._session.state.once(_keep_met, kind, met)
+                await self._crawl.state.once(_keep_met, kind, met)
 
     async def _listen(self, origins: Sequence[str]) -> None:
         self._asked.update(origins)
         for kind in READINGS:
-            known = await self._session.state.once(_read_sources, kind, origins)
+            known = await self._crawl.state.once(_read_sources, kind, origins)
             await self._read(kind, list(known.values()))
 
     async def _listen_to_known(self, sites: Collection[int] | None) -> None:
         for kind in READINGS:
-            known = await self._session.state.once(_known_sources, kind, MOST_NEW_SOURCES)
+            known = await self._crawl.state.once(_known_sources, kind, MOST_NEW_SOURCES)
             if sites is not None:
                 known = [one for one in known if not set(sites).isdisjoint(one.sites)]
             self._asked.update(source.origin for source in known)
             await self._read(kind, known)
 
     async def _read(self, kind: str, sources: Sequence[SignalSource]) -> None:
-        started, now = time.monotonic(), int(self._session.clock())
+        started, now = time.monotonic(), int(self._crawl.clock())
         due = [
             one for one in sources if _is_due(one, now) and (one.files or READINGS[kind].is_guessed)
         ]
@@ -180,11 +186,11 @@ class SignalSources:
 
     async def _read_one(self, kind: str, source: SignalSource) -> bool:
         """Read one source, and take in what it shows; returns whether anything answered."""
-        session = self._session
-        at = int(session.clock())
-        if not self._requests.may_ask or not await session.state.once(_claim, kind, source, at):
+        crawl = self._crawl
+        at = int(crawl.clock())
+        if not self._requests.may_ask or not await crawl.state.once(_claim, kind, source, at):
             return False
-        session.stats.count("signals/sources")
+        crawl.stats.count("signals/sources")
         try:
             after = await self._heard(kind, source, at)
         except StateError:
@@ -193,9 +199,9 @@ class SignalSources:
             logger.warning("The %s of %s cannot be read: %s", kind, source.origin, _text(error))
             after = None
         if after is None:
-            session.stats.count("signals/failed")
+            crawl.stats.count("signals/failed")
         failed = replace(source, tried=at, failures=min(source.failures + 1, 16))
-        await session.state.once(_write, kind, source, after or failed)
+        await crawl.state.once(_write, kind, source, after or failed)
         return after is not None
 
     async def _heard(self, kind: str, source: SignalSource, at: int) -> SignalSource | None:
@@ -206,7 +212,7 @@ class SignalSources:
         others: Others = "unread"
         if found.is_whole:
             others = "silent" if found.is_unchanged or kind == "feed" else "gone"
-        sites = await self._session.state.once(_hear, kind, source, at, found.pages, others)
+        sites = await self._crawl.state.once(_hear, kind, source, at, found.pages, others)
         # what was read when no page of it was known is to be read again
         files = found.files if sites else dict.fromkeys(found.files, ("", ""))
         return SignalSource(source.origin, at, at, files=files, sites=tuple(sites))

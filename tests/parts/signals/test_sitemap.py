@@ -7,8 +7,13 @@ from datetime import UTC, datetime
 
 import pytest
 
-from hacs_crawler.signals.listing import SignalError, second_of
-from hacs_crawler.signals.sitemap import MOST_BYTES, MOST_ENTRIES, read_sitemap, sitemaps_of_robots
+from hacs_crawler.parts.signals.listing import SignalError, second_of
+from hacs_crawler.parts.signals.sitemap import (
+    MOST_BYTES,
+    MOST_ENTRIES,
+    read_sitemap,
+    sitemaps_of_robots,
+)
 from hacs_crawler.utils.times import DAY
 
 URL = "http://a.example/sitemap.xml"

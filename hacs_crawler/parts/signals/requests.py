@@ -9,30 +9,26 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
 from scrapy import Request
-from scrapy.crawler import Crawler
 from scrapy.http import Response
 from scrapy.utils.defer import maybe_deferred_to_future
 
 from hacs_crawler.crawl.loop import Worker
 from hacs_crawler.crawl.scrapy_internals import download, is_closing
-from hacs_crawler.signals import (
+from hacs_crawler.crawl.session import Session
+from hacs_crawler.parts.signals.feed import read_feed
+from hacs_crawler.parts.signals.listing import Listing, SignalError
+from hacs_crawler.parts.signals.sitemap import (
     MOST_BYTES,
-    Listing,
-    SignalError,
-    read_feed,
     read_sitemap,
     same_host,
     sitemaps_of_robots,
 )
 from hacs_crawler.state import SignalSource
 from hacs_crawler.utils.text import safe_logger
-
-if TYPE_CHECKING:
-    from hacs_crawler.crawl.session import Session
 
 logger = safe_logger(__name__)
 
@@ -42,7 +38,7 @@ REDIRECTS: Final = 2
 TIMEOUT_SECONDS: Final = 20.0
 _META: Final = {
     "hacs": False,
-    "hacs_signal": True,
+    "hacs_beside": True,
     "dont_redirect": True,
     "dont_retry": True,
     "dont_cache": True,
@@ -66,11 +62,6 @@ if find_spec("feedparser") is not None:  # an extra: without it feeds are not as
     READINGS["feed"] = Reading(read_feed, False)
 
 
-def is_for_signals(request: Request) -> bool:
-    """Whether a request is for a source of signals, and not for a page."""
-    return bool(request.meta.get("hacs_signal"))
-
-
 @dataclass(slots=True)
 class SourceReading:
     """What the files of one source showed together."""
@@ -87,9 +78,8 @@ class SourceReading:
 class SignalRequests:
     """Asks for files of sources, with so many requests at most in a run or a round."""
 
-    def __init__(self, crawler: Crawler, session: Session, most: int) -> None:
-        self._crawler = crawler
-        self._session = session
+    def __init__(self, crawl: Session, most: int) -> None:
+        self._crawl = crawl
         self._most = most
         self.left = most
         """How many requests there may still be."""
@@ -106,7 +96,7 @@ class SignalRequests:
     @property
     def may_ask(self) -> bool:
         """Whether a request may be sent now."""
-        is_over = self._session.failure is not None or is_closing(self._crawler)
+        is_over = self._crawl.failure is not None or is_closing(self._crawl.crawler)
         return self.left > 0 and not is_over
 
     async def files(self, kind: str, source: SignalSource, at: int) -> SourceReading:
@@ -129,7 +119,7 @@ class SignalRequests:
                 found.answers += 1
                 found.is_unchanged = True
                 found.files[url] = source.files[url]
-                self._session.stats.count("signals/not_modified")
+                self._crawl.stats.count("signals/not_modified")
                 continue
             if response.status != 200:
                 continue
@@ -158,20 +148,20 @@ class SignalRequests:
         return named or [f"{origin}/sitemap.xml"]
 
     async def _parsed(self, kind: str, response: Response, at: int) -> Listing | None:
-        session = self._session
-        session.stats.count("signals/bytes", len(response.body))
+        crawl = self._crawl
+        crawl.stats.count("signals/bytes", len(response.body))
         read = READINGS[kind].parse
         try:
             listing = await maybe_deferred_to_future(
                 self._worker.run(read, response.body, response.url, at)
             )
         except SignalError as error:
-            session.stats.count("signals/unreadable")
+            crawl.stats.count("signals/unreadable")
             logger.info("No signals: %s", error)
             return None
-        session.stats.count("signals/pages", len(listing.pages))
+        crawl.stats.count("signals/pages", len(listing.pages))
         if listing.unread:
-            session.stats.count("signals/passed_over", listing.unread)
+            crawl.stats.count("signals/passed_over", listing.unread)
         return listing
 
     async def _ask(self, url: str, validators: tuple[str, str], **meta: Any) -> Response | None:
@@ -182,10 +172,10 @@ class SignalRequests:
             if not self.may_ask:
                 return None
             self.left -= 1
-            self._session.stats.count("signals/requests")
+            self._crawl.stats.count("signals/requests")
             request = Request(url, headers=sent, dont_filter=True, meta={**_META, **meta})
             try:
-                response = await download(self._crawler, request)
+                response = await download(self._crawl.crawler, request)
             except Exception as error:  # noqa: BLE001 - whatever the network does
                 logger.debug("No signals from %s: %r", url, error)
                 return None

@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 import pytest
 from lxml.html import fromstring
 
-from hacs_crawler.signals.feed import MOST_FEED_BYTES, announced_feeds, read_feed
-from hacs_crawler.signals.listing import SignalError
+from hacs_crawler.parts.signals.feed import MOST_FEED_BYTES, announced_feeds, read_feed
+from hacs_crawler.parts.signals.listing import SignalError
 
 URL = "http://a.example/feed.xml"
 NOW = int(datetime(2026, 3, 1, tzinfo=UTC).timestamp())

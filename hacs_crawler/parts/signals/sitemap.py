@@ -11,7 +11,7 @@ from scrapy.utils.gz import gunzip
 from scrapy.utils.sitemap import Sitemap, sitemap_urls_from_robots
 
 from hacs_crawler.links import check_url
-from hacs_crawler.signals.listing import Listing, SignalError, second_of
+from hacs_crawler.parts.signals.listing import Listing, SignalError, second_of
 
 MOST_BYTES: Final = 10 * 1024 * 1024
 """A larger file is not read, packed or unpacked."""

@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from lxml.html import HtmlElement
 
-from hacs_crawler.signals.listing import Listing, SignalError
-from hacs_crawler.signals.sitemap import same_host
+from hacs_crawler.parts.signals.listing import Listing, SignalError
+from hacs_crawler.parts.signals.sitemap import same_host
 from hacs_crawler.utils.times import DAY
 
 FEED_TYPES: Final = ("application/rss+xml", "application/atom+xml")

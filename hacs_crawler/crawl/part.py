@@ -1,0 +1,82 @@
+"""What a part of a crawl may do: the hooks by which the kernel calls it, and what these are given."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+from scrapy import Request
+from scrapy.http import Response
+
+from hacs_crawler.ranking.signals import Signals
+from hacs_crawler.state import Recorded, Rows, Visit
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """The response of a page, and what was recorded of it.
+
+    `reason` says why the page's links were not seen; it is "" where they were.
+    """
+
+    request: Request
+    response: Response
+    recorded: Recorded
+    reason: str
+
+    @property
+    def visit(self) -> Visit:
+        """The visit that was recorded."""
+        return self.recorded.visit
+
+    @property
+    def is_first(self) -> bool:
+        """Whether the page was never seen before, as far as is known."""
+        return not self.recorded.before.visits
+
+
+class Part:
+    """A part of a crawl, named in HACS_PARTS. Each hook does nothing unless it is overridden.
+
+    What a hook raises is logged once and counted, and the crawl goes on without what it would have
+    done; after some failures in a row the part is switched off. The event loop calls all hooks.
+    """
+
+    required = False
+    """Whether the crawl ends where this part fails, as without it hosts or the state would be harmed."""
+
+    @classmethod
+    def from_crawl(
+        cls, crawl: Any
+    ) -> Self | None:  # the crawl holds parts: no type can name it here
+        """Return the part of a crawl (`crawl.session.Session`), None where it is off."""
+        del crawl
+        return cls()
+
+    async def before_rank(self, urls: Sequence[str]) -> None:
+        """Prepare for seeds to be ranked, whose pages have these URLs."""
+
+    async def before_plan(self, sites: Collection[int] | None) -> None:
+        """Prepare for pages of the state to be ranked: all, or those of sites."""
+
+    async def evidence(self, rows: Rows) -> Sequence[Signals]:
+        """Return what is known of pages beside their ranking rows; raises StateError."""
+        del rows
+        return ()
+
+    def observed(self, observed: Observed) -> Iterable[Visit]:
+        """Take note of a response; returns visits of other pages that follow from it."""
+        del observed
+        return ()
+
+    def filtered(self, request: Request, page_url: str) -> Iterable[Visit]:
+        """Take note of a page's request that the filter dropped; returns visits, as `observed`."""
+        del request, page_url
+        return ()
+
+    def round_began(self) -> None:
+        """Begin another round of a crawl that goes on."""
+
+    async def closing(self) -> None:
+        """Write what is to be kept: the state is open for the last time."""

@@ -1,0 +1,166 @@
+"""The parts of a crawl: called in order, and kept from harming it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Sequence
+from typing import Any, Final, TypeVar
+
+from scrapy import Request
+from scrapy.utils.misc import load_object
+
+from hacs_crawler.crawl.loop import begin, wait_for
+from hacs_crawler.crawl.part import Observed, Part
+from hacs_crawler.crawl.stats import CrawlStats
+from hacs_crawler.exceptions import ConfigError, StateError
+from hacs_crawler.ranking.signals import Signals
+from hacs_crawler.state import Rows, Visit
+from hacs_crawler.utils.text import safe_logger
+
+logger = safe_logger(__name__)
+
+MOST_FAILURES: Final = 10
+"""After this many failures in a row a part is switched off for the rest of the run."""
+WAIT_SECONDS: Final = 60.0
+"""How long ranking waits for a part; what it learns later counts in the next round."""
+HOOKS: Final = tuple(
+    name for name in vars(Part) if name not in {"required", "from_crawl"} and name[0] != "_"
+)
+T = TypeVar("T")
+
+
+class Parts:
+    """Calls those hooks of the parts that they override; `fail` ends the crawl with a line."""
+
+    def __init__(
+        self, parts: Iterable[Part], stats: CrawlStats, fail: Callable[[str], None]
+    ) -> None:
+        self._stats = stats
+        self._fail = fail
+        self._failures: Counter[Part] = Counter()
+        self._said: set[Part] = set()
+        own = list(parts)
+        self._hooks = {
+            name: [(part, getattr(part, name)) for part in own if _overrides(part, name)]
+            for name in HOOKS
+        }
+
+    def override(self, hook: str) -> bool:
+        """Whether any part overrides a hook, for what would be gathered for nothing else."""
+        return bool(self._hooks[hook])
+
+    def observed(self, observed: Observed) -> Iterator[Visit]:
+        """Yield the visits of other pages that follow from a response."""
+        for part, hook in self._hooks["observed"]:
+            yield from self._visits(part, hook, observed)
+
+    def filtered(self, request: Request, page_url: str) -> Iterator[Visit]:
+        """Yield the visits that follow from a request that the project's filter dropped."""
+        for part, hook in self._hooks["filtered"]:
+            yield from self._visits(part, hook, request, page_url)
+
+    def round_began(self) -> None:
+        """Begin another round."""
+        for part, hook in self._hooks["round_began"]:
+            self._call(part, hook)
+
+    async def before_rank(self, urls: Sequence[str]) -> None:
+        """Return when all parts are ready for seeds to be ranked, or have taken too long."""
+        for part, hook in self._hooks["before_rank"]:
+            await self._wait(part, hook, urls)
+
+    async def before_plan(self, sites: Collection[int] | None = None) -> None:
+        """Return when all parts are ready for pages of the state to be ranked, all or those of sites."""
+        for part, hook in self._hooks["before_plan"]:
+            await self._wait(part, hook, sites)
+
+    async def evidence(self, rows: Rows) -> list[Signals]:
+        """Return what is known of pages beside their rows; raises StateError."""
+        found: list[Signals] = []
+        for part, hook in self._hooks["evidence"]:
+            found += await self._awaited(part, hook, rows) or ()
+        return found
+
+    async def closing(self) -> None:
+        """Have all parts write what is to be kept."""
+        for part, hook in self._hooks["closing"]:
+            await self._wait(part, hook)
+
+    def _visits(self, part: Part, hook: Callable[..., Iterable[Visit]], *given: Any) -> list[Visit]:
+        return self._call(part, lambda: [_checked(visit) for visit in hook(*given)]) or []
+
+    def _call(self, part: Part, hook: Callable[[], T]) -> T | None:
+        try:
+            result = hook()
+        except Exception as error:  # noqa: BLE001 - a part may be the user's own code
+            self._note_failure(part, error)
+            return None
+        self._failures.pop(part, None)
+        return result
+
+    async def _wait(self, part: Part, hook: Callable[..., Awaitable[None]], *given: Any) -> None:
+        async def work() -> None:
+            try:
+                await self._awaited(part, hook, *given)
+            except StateError as error:
+                self._note_failure(part, error)
+
+        done = begin(work())
+        await wait_for(done, WAIT_SECONDS)
+        if not done.called:
+            self._note_failure(part, TimeoutError(f"not done after {WAIT_SECONDS:g} s"))
+
+    async def _awaited(
+        self, part: Part, hook: Callable[..., Awaitable[T]], *given: Any
+    ) -> T | None:
+        try:
+            result = await hook(*given)
+        except StateError:
+            raise
+        except Exception as error:  # noqa: BLE001 - a part may be the user's own code
+            self._note_failure(part, error)
+            return None
+        self._failures.pop(part, None)
+        return result
+
+    def _note_failure(self, part: Part, error: Exception) -> None:
+        name = type(part).__name__
+        self._stats.count(f"parts/failed/{name}")
+        self._failures[part] += 1
+        problem = f"{type(error).__name__}: {error}"
+        if part.required:
+            self._fail(f"{name}, which this crawl cannot do without, failed: {problem}")
+        elif part not in self._said:
+            self._said.add(part)
+            logger.warning("The part %s failed; the crawl goes on: %s", name, problem)
+            logger.debug("%s", name, exc_info=error)
+        if self._failures[part] == MOST_FAILURES:
+            logger.warning("The part %s failed %d times in a row: off", name, MOST_FAILURES)
+            for hooks in self._hooks.values():
+                hooks[:] = [(other, hook) for other, hook in hooks if other is not part]
+
+
+def load_parts(paths: Iterable[str | type[Part]], crawl: object) -> list[Part]:
+    """Return the parts of a crawl that are on; raises ConfigError where one cannot be had."""
+    parts = []
+    for path in paths:
+        try:
+            part = load_object(path).from_crawl(crawl)
+        except ConfigError:
+            raise
+        except Exception as error:
+            msg = f"HACS_PARTS names {path}: {type(error).__name__}: {error}"
+            raise ConfigError(msg) from error
+        if part is not None:
+            parts.append(part)
+    return parts
+
+
+def _overrides(part: Part, name: str) -> bool:
+    return getattr(type(part), name) is not getattr(Part, name)
+
+
+def _checked(visit: object) -> Visit:
+    if not isinstance(visit, Visit):
+        raise TypeError(f"{visit!r} is no visit")
+    return visit

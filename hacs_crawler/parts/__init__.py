@@ -1,0 +1,1 @@
+"""What a crawl may have beside its kernel: each part stands alone."""

@@ -1,0 +1,32 @@
+"""What the state holds of signals, for the pages that are about to be ranked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hacs_crawler.crawl.part import Part
+from hacs_crawler.crawl.session import Session
+from hacs_crawler.ranking.signals import Signals, read_signals
+from hacs_crawler.state import Rows, State
+
+
+class SignalEvidence(Part):
+    """Has signals count, whoever brought them and whatever HACS_SIGNALS says."""
+
+    def __init__(self, crawl: Session) -> None:
+        self._crawl = crawl
+
+    @classmethod
+    def from_crawl(cls, crawl: Session) -> SignalEvidence:
+        """Return the part: a state without signals is asked in one short read."""
+        return cls(crawl)
+
+    async def evidence(self, rows: Rows) -> Sequence[Signals]:
+        """Return what was heard of the pages of ranking rows."""
+        assert self._crawl.config is not None  # noqa: S101 - parts are made of a crawl with settings
+        experiment = self._crawl.config.ranking.experiment
+
+        def read(state: State) -> list[Signals]:
+            return read_signals(state.store, rows["site"], experiment)
+
+        return await self._crawl.state.once(read)

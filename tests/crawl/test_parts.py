@@ -1,0 +1,193 @@
+"""What parts of a crawl raise, or how long they take, costs the crawl nothing."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from scrapy import Request
+from scrapy.http import Response
+from twisted.internet.defer import Deferred
+
+from crawl_support import Timers, run, settled
+from hacs_crawler.crawl import loop
+from hacs_crawler.crawl.part import Observed, Part
+from hacs_crawler.crawl.parts import HOOKS, MOST_FAILURES, WAIT_SECONDS, Parts, load_parts
+from hacs_crawler.exceptions import ConfigError, StateUnavailableError
+from hacs_crawler.state import ROW, Page, Visit, merged
+
+URL = "http://a.example/"
+VISIT = Visit(URL, 86_400, links=frozenset({1}))
+OBSERVED = Observed(
+    Request(URL), Response(URL), merged(Page(URL), Page(URL), VISIT, is_known=True), ""
+)
+ROWS = np.zeros(1, ROW)
+CALLS: dict[str, Any] = {
+    "before_rank": lambda own: own.before_rank([URL]),
+    "before_plan": lambda own: own.before_plan(),
+    "evidence": lambda own: own.evidence(ROWS),
+    "observed": lambda own: [*own.observed(OBSERVED)],
+    "filtered": lambda own: [*own.filtered(Request(URL), URL)],
+    "round_began": lambda own: own.round_began(),
+    "closing": lambda own: own.closing(),
+}
+"""How the kernel calls each hook."""
+
+
+class Crawl:
+    """Parts of a crawl, what they cost it, and what they counted."""
+
+    def __init__(self, *own: Part) -> None:
+        self.stats: Counter[str] = Counter()
+        self.failures: list[str] = []
+        self.parts = Parts(own, self, self.failures.append)  # type: ignore[arg-type]
+
+    def count(self, name: str, number: int = 1) -> None:
+        self.stats[name] += number
+
+    def call(self, hook: str) -> Any:
+        result = CALLS[hook](self.parts)
+        return run(result) if asyncio.iscoroutine(result) else result
+
+
+def part_with(hook: str, function: Any, *, required: bool = False) -> Part:
+    """A part that overrides one hook."""
+    kind = type("Own", (Part,), {hook: function, "required": required})
+    return kind()  # type: ignore[no-any-return]
+
+
+def raising(*given: Any) -> Any:
+    raise ValueError("of a part")
+
+
+def test_every_hook_is_called_in_some_test() -> None:
+    assert sorted(CALLS) == sorted(HOOKS)
+
+
+@pytest.mark.parametrize("hook", sorted(CALLS))
+def test_a_part_that_raises_costs_nothing_and_is_counted(
+    hook: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    crawl = Crawl(part_with(hook, raising))
+    for _ in range(2):
+        assert not crawl.call(hook)
+    assert crawl.stats == {"parts/failed/Own": 2}
+    assert crawl.failures == []
+    assert caplog.messages == ["The part Own failed; the crawl goes on: ValueError: of a part"]
+
+
+@pytest.mark.parametrize("hook", sorted(CALLS))
+def test_a_part_that_the_crawl_cannot_do_without_ends_it(hook: str) -> None:
+    crawl = Crawl(part_with(hook, raising, required=True))
+    crawl.call(hook)
+    (line,) = crawl.failures
+    assert line == "Own, which this crawl cannot do without, failed: ValueError: of a part"
+
+
+@pytest.mark.parametrize("hook", sorted(CALLS))
+@pytest.mark.parametrize("rubbish", [7, "visit", [None]])
+def test_what_is_returned_in_place_of_visits_or_evidence_costs_nothing(
+    hook: str, rubbish: Any
+) -> None:
+    crawl = Crawl(part_with(hook, lambda *_: rubbish))
+    assert not crawl.call(hook)
+    assert crawl.failures == []
+
+
+def test_a_part_that_fails_again_and_again_is_switched_off(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    crawl = Crawl(part_with("observed", raising))
+    for _ in range(MOST_FAILURES + 5):
+        crawl.call("observed")
+    assert crawl.stats == {"parts/failed/Own": MOST_FAILURES}
+    assert caplog.messages[-1] == f"The part Own failed {MOST_FAILURES} times in a row: off"
+
+
+def test_what_succeeds_now_and_then_stays_on() -> None:
+    calls: list[int] = []
+
+    def sometimes(*_: Any) -> list[Visit]:
+        calls.append(1)
+        if len(calls) % MOST_FAILURES:
+            raise ValueError("of a part")
+        return [VISIT]
+
+    crawl = Crawl(part_with("observed", sometimes))
+    found = [crawl.call("observed") for _ in range(5 * MOST_FAILURES)]
+    assert len(calls) == 5 * MOST_FAILURES
+    assert found.count([VISIT]) == 5
+
+
+def test_one_part_that_fails_costs_the_others_nothing() -> None:
+    crawl = Crawl(part_with("observed", raising), part_with("observed", lambda *_: [VISIT]))
+    assert crawl.call("observed") == [VISIT]
+
+
+def test_ranking_does_not_wait_for_ever_for_a_part(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    timers = Timers()
+    monkeypatch.setattr(loop, "call_later", timers.call_later)
+    never: Deferred[None] = Deferred()
+
+    async def dawdle(part: Part, urls: Sequence[str]) -> None:
+        del part, urls
+        await never.asFuture(asyncio.get_running_loop())
+
+    crawl = Crawl(part_with("before_rank", dawdle))
+
+    async def scenario() -> None:
+        ranking = asyncio.ensure_future(crawl.parts.before_rank([URL]))
+        await settled()
+        timers.go_on(WAIT_SECONDS - 1)
+        await settled()
+        assert not ranking.done()
+        timers.go_on(2)
+        await ranking
+
+    run(scenario())
+    assert crawl.stats == {"parts/failed/Own": 1}
+    assert caplog.messages == [
+        "The part Own failed; the crawl goes on: TimeoutError: not done after 60 s"
+    ]
+
+
+def test_a_state_that_is_away_is_no_failure_of_the_part_that_asks_for_evidence() -> None:
+    async def asks(part: Part, rows: Any) -> Iterable[Any]:
+        raise StateUnavailableError("the state is away")
+
+    crawl = Crawl(part_with("evidence", asks))
+    with pytest.raises(StateUnavailableError):
+        crawl.call("evidence")
+    assert not crawl.stats
+
+
+def test_only_hooks_that_a_part_overrides_are_called() -> None:
+    crawl = Crawl(part_with("closing", raising))
+    assert [hook for hook in HOOKS if crawl.parts.override(hook)] == ["closing"]
+
+
+@pytest.mark.parametrize(
+    ("path", "problem"),
+    [
+        ("no.such.Part", "ModuleNotFoundError"),
+        ("scrapy.Spider", "AttributeError"),
+    ],
+)
+def test_a_part_that_cannot_be_had_is_named(path: str, problem: str) -> None:
+    with pytest.raises(ConfigError, match=f"HACS_PARTS names {path}: {problem}"):
+        load_parts([path], None)
+
+
+def test_a_part_that_is_off_is_none() -> None:
+    class Off(Part):
+        @classmethod
+        def from_crawl(cls, crawl: Any) -> None:
+            del crawl
+
+    assert load_parts([Off], None) == []

@@ -1,0 +1,88 @@
+"""Redirects that the project's duplicate filter drops share the visit of what they led to."""
+
+from __future__ import annotations
+
+from scrapy import Request
+from scrapy.http import Response
+
+from hacs_crawler.crawl.part import Observed
+from hacs_crawler.parts.aliases import MOST_REMEMBERED, Alias, Aliases
+from hacs_crawler.state import Page, Prediction, Recorded, Visit, merged
+
+TARGET = "http://b.example/"
+SHOWN = Visit(TARGET, 1_700_000_000, links=frozenset({1, 2}), etag='"5f"', bytes=70)
+PREDICTION = Prediction(
+    label=1, run=2, p=0.5, raw_p=0.5, rate_per_day=1.0, days_since_visit=1.0, churn=0.0
+)
+ONE = Alias("http://a.example/1", PREDICTION)
+OTHER = Alias("http://a.example/2", None)
+
+
+def recorded(visit: Visit) -> Recorded:
+    return merged(Page(visit.url), Page(visit.url), visit, is_known=True)
+
+
+def observed(url: str, visit: Visit) -> Observed:
+    return Observed(Request(url), Response(url), recorded(visit), "")
+
+
+def filtered(aliases: Aliases, alias: Alias) -> list[Visit]:
+    """Have the filter drop the redirect of a page to the target."""
+    meta = {} if alias.prediction is None else {"hacs": alias.prediction}
+    return [*aliases.filtered(Request(TARGET, meta=meta), alias.page_url)]
+
+
+def test_an_alias_shows_what_its_target_does_as_its_own_page() -> None:
+    assert ONE.visit(SHOWN) == Visit(
+        "http://a.example/1",
+        SHOWN.at,
+        links=SHOWN.links,
+        etag=SHOWN.etag,
+        prediction=PREDICTION,
+        bytes=SHOWN.bytes,
+    )
+
+
+def test_the_targets_own_prediction_is_not_its_aliases() -> None:
+    ranked = Visit(TARGET, SHOWN.at, prediction=PREDICTION)
+    assert OTHER.visit(ranked).prediction is None
+
+
+def test_aliases_wait_for_the_visit_of_their_target() -> None:
+    aliases = Aliases()
+    assert filtered(aliases, ONE) == []
+    assert filtered(aliases, OTHER) == []
+    assert aliases.observed(observed("http://c.example/", SHOWN)) == []
+    assert aliases.observed(observed(TARGET, SHOWN)) == [ONE.visit(SHOWN), OTHER.visit(SHOWN)]
+
+
+def test_an_alias_gets_one_visit_however_often_its_target_has_one() -> None:
+    aliases = Aliases()
+    filtered(aliases, ONE)
+    assert len([*aliases.observed(observed(TARGET, SHOWN))]) == 1
+    assert aliases.observed(observed(TARGET, SHOWN)) == []
+
+
+def test_an_alias_that_comes_after_the_visit_gets_the_latest() -> None:
+    aliases = Aliases()
+    later = Visit(TARGET, SHOWN.at + 5, links=frozenset({3}))
+    aliases.observed(observed(TARGET, SHOWN))
+    aliases.observed(observed(TARGET, later))
+    assert filtered(aliases, ONE) == [ONE.visit(later)]
+
+
+def test_only_the_latest_visits_are_remembered() -> None:
+    aliases = Aliases()
+    aliases.observed(observed(TARGET, SHOWN))
+    for number in range(MOST_REMEMBERED - 1):
+        aliases.observed(observed(f"http://c.example/{number}", SHOWN))
+    assert filtered(aliases, OTHER) == [OTHER.visit(SHOWN)]
+    aliases.observed(observed("http://d.example/", SHOWN))
+    assert filtered(aliases, OTHER) == []
+
+
+def test_in_another_round_nothing_is_left_of_the_one_before() -> None:
+    aliases = Aliases()
+    aliases.observed(observed(TARGET, SHOWN))
+    aliases.round_began()
+    assert filtered(aliases, ONE) == []
