@@ -44,7 +44,7 @@ def all_checks(settings: Settings, *, has_project: bool) -> Iterator[Check]:
         advice = f"did you mean {similar}?" if similar else "remove it"
         yield Check("settings", "warning", f"{name} is not a setting of {PACKAGE}", advice)
     if has_project:
-        yield _wiring(settings)
+        yield wiring(settings)
     try:
         config = Config.from_settings(settings)
     except ConfigError as error:
@@ -77,7 +77,7 @@ def _versions() -> Check:
     return Check("versions", "ok", f"Python {platform.python_version()}, {shown}")
 
 
-def _wiring(given: Settings) -> Check:
+def wiring(given: Settings) -> Check:
     """Say whether the add-on is on, and whether what the project set leaves it in place."""
     settings = given.copy()
     addons = settings.getdict("ADDONS").items()

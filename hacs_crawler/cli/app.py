@@ -10,12 +10,18 @@ import typer
 
 from hacs_crawler.cli.lazy import Entry, lazy_group
 
+CRAWL: Final = "Crawl: all shards of a state"
 LOOK: Final = "Look: what is known, and what comes next"
 MOVE: Final = "Move: into a state, and out of it"
 TUNE: Final = "Tune: what is estimated and predicted"
 COMPARE: Final = "Compare: policies, estimators, papers"
 
 COMMANDS: Final = {
+    "crawl": Entry(
+        "crawl:crawl",
+        CRAWL,
+        "Crawl all shards of a state as one, by the workers of a Dask cluster.",
+    ),
     "rank": Entry(
         "rank:rank", LOOK, "Show what a crawl of all known pages would visit now, and why."
     ),

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from textwrap import shorten
+from types import FrameType
 from typing import Annotated
 
 import typer
@@ -122,3 +124,25 @@ def project_settings(pairs: list[str] | None) -> Settings:
     except ValueError:
         raise typer.BadParameter("-s takes NAME=VALUE") from None
     return settings
+
+
+@contextmanager
+def signals_noted() -> Iterator[Callable[[], int]]:
+    """Yield what returns the signal that asked to stop, 0 for none; asking twice ends the process."""
+    asked = 0
+
+    def ask(number: int, frame: FrameType | None) -> None:
+        del frame
+        nonlocal asked
+        asked = number
+        signal.signal(number, before[number])
+
+    numbers: tuple[int, ...] = (signal.SIGINT, signal.SIGTERM)
+    # a job in the background is started with SIGINT ignored, so that Ctrl-C ends only others
+    heard = [number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, ask) for number in heard}
+    try:
+        yield lambda: asked
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

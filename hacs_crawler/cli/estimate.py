@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import signal
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from types import FrameType
-
 import typer
 
-from hacs_crawler.cli.common import Set, opened, place_of
+from hacs_crawler.cli.common import Set, opened, place_of, signals_noted
 from hacs_crawler.exceptions import StateError
 from hacs_crawler.state import Run, advanced, new_run, stopped_run
 from hacs_crawler.utils.progress import Progress
@@ -25,7 +20,7 @@ def estimate(settings: Set = None) -> None:
     HACS_FADE_DAYS (the end of the next crawl does it too). Crawls may go on meanwhile. A run that
     was stopped (Ctrl-C) or killed goes on where it was when it is started again with the same settings.
     """
-    with opened(settings, writes=True) as (config, state), _signals() as asked:
+    with opened(settings, writes=True) as (config, state), signals_noted() as asked:
         logger.info("estimating %s of %s", counted(state.store.count(), "page"), place_of(config))
         run = stopped_run(state) or new_run(state)
         with Progress("estimate") as progress:
@@ -43,25 +38,3 @@ def estimate(settings: Set = None) -> None:
             msg = f"{counted(number, 'page')} estimated, {run.damaged} damaged left out"
             raise StateError(msg)
         logger.info("%s estimated, %d of them changed", counted(number, "page"), run.changed)
-
-
-@contextmanager
-def _signals() -> Iterator[Callable[[], int]]:
-    """Yield what returns the signal that asked to stop, 0 for none; asking twice ends the process."""
-    asked = 0
-
-    def ask(number: int, frame: FrameType | None) -> None:
-        del frame
-        nonlocal asked
-        asked = number
-        signal.signal(number, before[number])
-
-    numbers: tuple[int, ...] = (signal.SIGINT, signal.SIGTERM)
-    # a job in the background is started with SIGINT ignored, so that Ctrl-C ends only others
-    heard = [number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN]
-    before = {number: signal.signal(number, ask) for number in heard}
-    try:
-        yield lambda: asked
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import re
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -50,10 +51,16 @@ def connected(address: str) -> Iterator[Cluster]:
         scheduler: str | LocalCluster = address
         if address == LOCAL:
             scheduler = stack.enter_context(
-                LocalCluster(threads_per_worker=1, dashboard_address="127.0.0.1:0")
+                LocalCluster(
+                    threads_per_worker=1,
+                    dashboard_address="127.0.0.1:0",
+                    silence_logs=logging.CRITICAL,
+                )
             )
         client = Client(scheduler, timeout=CONNECT_SECONDS, set_as_default=False)
         stack.enter_context(client)
+        if address == LOCAL:
+            client.run(os.setpgrp)  # Ctrl-C is for this process, which sees to what they do
         _check_workers(client, address)
         yield Cluster(client)
 

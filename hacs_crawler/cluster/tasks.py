@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Iterator
+from socket import gethostname
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
+
+from hacs_crawler.exceptions import ConfigError
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -57,16 +60,23 @@ class Cluster:
     """A connected cluster; made by `connected`."""
 
     def __init__(self, client: Client) -> None:
-        self._client = client
+        self.client = client
 
     @property
     def cores(self) -> int:
         """How many tasks run at a time, at least 1."""
-        return max(1, int(sum(self._client.nthreads().values())))
+        return max(1, int(sum(self.client.nthreads().values())))
+
+    def check_here(self, reason: str) -> None:
+        """Raise ConfigError with that reason where a worker is on another machine."""
+        here = gethostname()
+        for worker, host in self.client.run(gethostname).items():
+            if host != here:
+                raise ConfigError(f"{reason}: the Dask worker at {worker} is on {host}")
 
     def submit(self, function: Callable[..., Any], *args: Any) -> Future:
         """Have a function called by some worker; results of other tasks may be arguments."""
-        return self._client.submit(function, *args, pure=False)
+        return self.client.submit(function, *args, pure=False)
 
     def kept(self, value: Any) -> Future:
         """See `Workers.kept`; the scheduler can give it anew where the workers that had it are lost."""
@@ -81,7 +91,7 @@ class Cluster:
         from distributed import as_completed  # noqa: PLC0415 - an extra
 
         places = {self.submit(function, item, *args): place for place, item in enumerate(items)}
-        for future in as_completed(list(places), loop=self._client.loop):
+        for future in as_completed(list(places), loop=self.client.loop):
             yield places.pop(future), future.result()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Callable
-from itertools import count
+from itertools import compress, count
 from typing import Final
 
 import numpy as np
@@ -127,12 +127,20 @@ class HeldSeeds:
     async def _rank(self) -> None:
         held, self._held = self._held, []
         page_ids, self._page_ids = self._page_ids, []
-        held, page_ids = _without_twins(held, page_ids)
+        held, page_ids = self._not_done(*_without_twins(held, page_ids))
         await self._session.parts.before_rank([seed_url(seed) for seed in held])
         found = await self._rows(page_ids)
         is_exempt = await self._leads_on(page_ids)
         if found is None or not self._offer(held, page_ids, *found, is_exempt):
             self._held, self._page_ids = held + self._held, page_ids + self._page_ids
+
+    def _not_done(
+        self, held: list[Request], page_ids: list[int]
+    ) -> tuple[list[Request], list[int]]:
+        """Drop the seeds whose pages were visited in this round already; return the others."""
+        is_done = np.isin(page_ids, self._session.done)
+        self._drop(list(compress(held, is_done)), "done")
+        return list(compress(held, ~is_done)), list(compress(page_ids, ~is_done))
 
     async def _rows(self, page_ids: list[int]) -> tuple[Rows, list[Signals]] | None:
         """Read ranking rows, and what was heard of the pages.

@@ -44,7 +44,7 @@ class Rounds:
         if session.failure is not None or session.config is None:
             return False
         rest = self._began + session.config.round_minutes * MINUTE - self._clock()
-        if rest > 0:
+        if rest > 0 and not session.is_planned:
             logger.info("The next round begins in %.1f minutes", rest / MINUTE)
             await maybe_deferred_to_future(sleep(rest))
         self._began = self._clock()

@@ -9,7 +9,10 @@ import time
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
+import numpy as np
+
 from hacs_crawler.config import Config
+from hacs_crawler.exceptions import StateError
 from hacs_crawler.links import Varying
 from hacs_crawler.ranking.calibration import Drift, drift_of
 from hacs_crawler.ranking.candidates import Correct
@@ -17,8 +20,17 @@ from hacs_crawler.ranking.controls import Allowance, keep_allowance, read_allowa
 from hacs_crawler.ranking.finalists import correction_of
 from hacs_crawler.ranking.instant import read_tier, with_hubs
 from hacs_crawler.ranking.options import RankingOptions
+from hacs_crawler.ranking.shard_rounds import Round, options_left, read_round
 from hacs_crawler.rendering import Costs, read_costs
-from hacs_crawler.state import Run, State, follow_prior, open_state, read_varying, refit_signals
+from hacs_crawler.state import (
+    Ids,
+    Run,
+    State,
+    follow_prior,
+    open_state,
+    read_varying,
+    refit_signals,
+)
 from hacs_crawler.utils.text import counted, safe_logger
 
 logger = safe_logger(__name__)
@@ -36,10 +48,13 @@ class RunContext(NamedTuple):
     varying: dict[str, Varying]
     ranking: RankingOptions
     costs: Costs | None
+    round: Round | None
+    done: Ids
+    """Pages that were visited in this round already."""
 
 
-def opened(config: Config) -> tuple[State, RunContext]:
-    """Return the open state, and what it keeps for this run.
+def opened(config: Config, since: int | None) -> tuple[State, RunContext]:
+    """Return the open state, and what it keeps for this run; `since` as in `run_context`.
 
     Raises ConfigError and StateError; the state is then closed.
     """
@@ -49,22 +64,33 @@ def opened(config: Config) -> tuple[State, RunContext]:
             read_tier(config.ranking.instant)  # before a request goes out it is said what is wrong
         for label in config.ranking.labels(config.estimation):
             state.keep_label(label)
-        return state, run_context(state, config)
+        return state, run_context(state, config, since)
     except BaseException:
         state.close()
         raise
 
 
-def run_context(state: State, config: Config) -> RunContext:
-    """Read anew what the state keeps for a run, and its prior."""
+def run_context(state: State, config: Config, since: int | None) -> RunContext:
+    """Read anew what the state keeps for a run, and its prior.
+
+    With `since` the state keeps a round of a plan over shards, which began then or later.
+    """
+    options, round_, done = config.ranking, None, np.zeros(0, np.int64)
+    if since is not None:
+        round_ = read_round(state, since)
+        if round_ is None:
+            raise StateError("the state no longer keeps the round that this crawl was started for")
+        options, done = options_left(state, options, round_)
     state.read_prior()
-    options = with_hubs(config.ranking, state, config.clock())
+    options = with_hubs(options, state, config.clock())
     return RunContext(
         correction_of(state, options),
         read_allowance(state, options.budget, options.control_share),
         read_varying(state),
         options,
         read_costs(state) if options.uses_cost else None,
+        round_,
+        done,
     )
 
 

@@ -96,14 +96,16 @@ async def planned_seeds(session: Session) -> AsyncIterator[tuple[str, dict[str, 
     await session.parts.before_plan()
     started = time.perf_counter()
     plan = await session.state.patiently(
-        partial(make_plan, controls=session.allowance.most), session.ranking, session.clock()
+        partial(make_plan, controls=session.allowance.most, done=session.done),
+        session.ranking,
+        session.clock(),
     )
     controls = int(plan.asked_twice.sum())
     session.allowance.made += controls
     if session.instant is not None:
         session.instant.note_chosen(plan.p, controls)
     session.stats.count("rank_seconds", time.perf_counter() - started)
-    if not plan.known:
+    if not plan.known and not session.is_planned:
         raise SeedsError("seeds = 'state': there is no usable seed in it, it knows no page yet")
     session.stats.count_plan(plan)
     async for seed in _seeds_of_plan(session, plan):

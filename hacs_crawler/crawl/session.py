@@ -6,6 +6,7 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 
+import numpy as np
 from scrapy import Request, Spider, signals
 from scrapy.crawler import Crawler
 from scrapy.exceptions import CloseSpider
@@ -17,7 +18,7 @@ from hacs_crawler.crawl.asked import AskedPages
 from hacs_crawler.crawl.backoff import HostPauses
 from hacs_crawler.crawl.care import Care
 from hacs_crawler.crawl.instant import InstantTier
-from hacs_crawler.crawl.loop import Worker, begin, shutdown_waits
+from hacs_crawler.crawl.loop import Worker, begin, shutdown_waits, sleep
 from hacs_crawler.crawl.meta import page_url, release_claim
 from hacs_crawler.crawl.parts import Parts, load_parts
 from hacs_crawler.crawl.ranker import Ranker
@@ -34,8 +35,17 @@ from hacs_crawler.links import LinkRules, Varying, host_of
 from hacs_crawler.ranking.candidates import Correct
 from hacs_crawler.ranking.controls import Allowance
 from hacs_crawler.ranking.options import RankingOptions
+from hacs_crawler.ranking.shard_rounds import read_round
 from hacs_crawler.rendering import Costs
-from hacs_crawler.state import Label, News, Prediction, Recorded, State, Visit
+from hacs_crawler.state import (
+    Ids,
+    Label,
+    News,
+    Prediction,
+    Recorded,
+    State,
+    Visit,
+)
 from hacs_crawler.utils.text import counted, safe_logger
 from hacs_crawler.utils.times import MAX_SECOND
 
@@ -43,6 +53,8 @@ logger = safe_logger(__name__)
 
 CLOSE_REASON = "hacs_error"
 MINUTE = 60.0
+ROUND_LOOK_SECONDS = 1.0
+"""How often it is looked whether a plan over shards has begun the next round."""
 
 
 class Session:
@@ -51,6 +63,9 @@ class Session:
     A failed session (`failure` says why) does nothing and lets no request out; the crawl then closes
     with the reason "hacs_error", and `scrapy crawl` ends with exit status 1.
     """
+
+    done: Ids = np.zeros(0, np.int64)
+    """Pages that were visited in this round already, by a crawl that was lost."""
 
     def __init__(self, crawler: Crawler) -> None:
         self.crawler = crawler
@@ -81,6 +96,7 @@ class Session:
         """How pages are asked for, where that is kept; known once the state is open."""
         self.instant: InstantTier | None = None
         """When the hubs of HACS_INSTANT are visited, if that is on."""
+        self._since: int | None = getattr(crawler, "hacs_round", None)
         self._ranking: RankingOptions | None = None
         self.before_close: list[Callable[[], Awaitable[None]]] = []
         """What is to be done while the state is still open."""
@@ -181,7 +197,8 @@ class Session:
             return
         self.labels = config.ranking.labels(config.estimation)
         try:
-            state, context = await maybe_deferred_to_future(self._worker.run(opened, config))
+            opening = self._worker.run(opened, config, self._since)
+            state, context = await maybe_deferred_to_future(opening)
         except (ConfigError, StateError) as error:
             self.fail(str(error))
             return
@@ -216,7 +233,16 @@ class Session:
         return rules if varying is None else replace(rules, varying=varying)
 
     def _use(self, context: RunContext) -> None:
-        self.correct, self.allowance, self.varying, self._ranking, self.costs = context
+        (
+            self.correct,
+            self.allowance,
+            self.varying,
+            self._ranking,
+            self.costs,
+            planned,
+            self.done,
+        ) = context
+        self._since = None if planned is None else planned.began + 1
 
     async def end_round(self) -> None:
         """Have everything written, and say in a sentence what the round did."""
@@ -230,7 +256,11 @@ class Session:
         """Read what is to be known for ranking anew, and count what is found from now on."""
         assert self.config is not None  # noqa: S101 - the session is open
         try:
-            self._use(await self.state.patiently(run_context, self.config))
+            while self._since and not await self.state.patiently(read_round, self._since):
+                await maybe_deferred_to_future(sleep(ROUND_LOOK_SECONDS))
+                if not self.is_open:
+                    return
+            self._use(await self.state.patiently(run_context, self.config, self._since))
         except ConfigError as error:
             logger.warning("%s; the round goes by what was read before", error)
         except StateError as error:
@@ -241,6 +271,11 @@ class Session:
         self.run = int(self.clock())
         self.parts.round_began()
         self.stats.begin_round()
+
+    @property
+    def is_planned(self) -> bool:
+        """Whether a plan over shards says when rounds begin, and what this crawl visits in them."""
+        return self._since is not None
 
     async def close(self, spider: Spider, reason: str) -> None:
         """Write what waits, refit the prior, and say in a sentence what the crawl did."""

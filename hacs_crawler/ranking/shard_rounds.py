@@ -197,6 +197,6 @@ def _rows_of(state: State, starts: Starts | None, now: float) -> tuple[Ids, Rows
     rows["site"][is_start] = np.where(
         rows["site"][is_start] > 0, rows["site"][is_start], starts.sites[first[is_start]]
     )
-    is_known = is_start | (rows["visits"] > 0)
+    is_known = is_start | (rows["site"] > 0)
     page_ids, rows = page_ids[is_known], rows[is_known]
     return page_ids, without_future(state, page_ids, rows, now)[0]

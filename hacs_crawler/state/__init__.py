@@ -50,6 +50,7 @@ from hacs_crawler.state.reputation import Reputations
 from hacs_crawler.state.schema import SCHEMA
 from hacs_crawler.state.shard_locks import ShardLock, shard_lock
 from hacs_crawler.state.shards import (
+    MOST_SHARDS,
     Shard,
     ShardCount,
     namespaces,
@@ -93,6 +94,7 @@ from hacs_crawler.state.varying import forget_varying, learn_varying, read_varyi
 __all__ = [
     "LONGEST_LINE_BYTES",
     "MOST_OUTCOMES",
+    "MOST_SHARDS",
     "PAGES_A_CALL",
     "RECORD",
     "ROW",

@@ -1,0 +1,187 @@
+"""`hacs crawl`: a spider over all shards of a state, by the workers of a Dask cluster."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import typer
+from scrapy.crawler import CrawlerRunner
+from scrapy.utils.conf import arglist_to_dict
+
+from hacs_crawler.cli.clusters import Dask
+from hacs_crawler.cli.common import (
+    Set,
+    ending_in_a_line,
+    project_settings,
+    say,
+    signals_noted,
+)
+from hacs_crawler.cli.crawl_plan import Order, next_rounds
+from hacs_crawler.cluster import LOCAL, Crawls, CrawlTask, Ended, connected
+from hacs_crawler.config import Config, warn_of_unknown
+from hacs_crawler.doctor import wiring
+from hacs_crawler.exceptions import HacsError
+from hacs_crawler.state import MOST_SHARDS, Shard, sqlite_path
+from hacs_crawler.utils.progress import Progress
+from hacs_crawler.utils.terminal import column_table, laid_out, terminal_width
+from hacs_crawler.utils.text import counted, safe_logger
+
+logger = safe_logger(__name__)
+
+LOOK_SECONDS: Final = 0.2
+SAY_SECONDS: Final = 60.0
+"""How often it is logged how far the crawls are, where there is no terminal."""
+MINUTE: Final = 60.0
+COLUMNS: Final = {
+    "requests": "downloader/request_count",
+    "pages": "hacs/visits",
+    "first": "hacs/first_visits",
+    "updates": "hacs/updates",
+    "new links": "hacs/new_links",
+    "failed": "hacs/not_observed",
+    "items": "item_scraped_count",
+}
+"""What is shown of each crawl, by the stat."""
+
+
+def crawl(
+    spider: Annotated[str, typer.Argument(help="as `scrapy crawl` takes it")],
+    shards: Annotated[int, typer.Option(min=1, max=MOST_SHARDS, help="into how many")],
+    dask: Dask = LOCAL,
+    arguments: Annotated[
+        list[str] | None, typer.Option("-a", help="an argument of the spider: NAME=VALUE")
+    ] = None,
+    settings: Set = None,
+) -> None:
+    """Crawl all shards of a state as one: one plan splits HACS_BUDGET over them.
+
+    Each shard is crawled by a process of its own beside a Dask worker, which has to run in the
+    project's folder. Ctrl-C ends all of them in order, a second one at once. See docs/scale.md.
+    """
+    with ending_in_a_line(), signals_noted() as asked:
+        order = _order(spider, shards, arguments, settings)
+        ended = _crawled(order, dask or LOCAL, asked)
+        _show(ended)
+        if asked():
+            raise typer.Exit(128 + asked())
+        if failed := [one.name for one in ended if one.status]:
+            raise HacsError(f"failed: {counted(len(failed), 'shard')} ({', '.join(failed)})")
+
+
+def _order(name: str, shards: int, arguments: list[str] | None, pairs: list[str] | None) -> Order:
+    """Read settings and arguments; raises HacsError for what is wrong with them."""
+    settings = project_settings(pairs)
+    config = Config.from_settings(settings)
+    warn_of_unknown(settings)
+    try:
+        spider = CrawlerRunner(settings).spider_loader.load(name)
+    except KeyError:
+        raise HacsError(f"there is no spider {name!r} in this project") from None
+    if hasattr(spider, "redis_key"):
+        msg = (
+            f"{name} is fed by a queue: start `scrapy crawl {name}` where you want (docs/scale.md)"
+        )
+        raise HacsError(msg)
+    check = wiring(settings)
+    if check.status == "failure":
+        raise HacsError(f"{check.found}; {check.advice}")
+    try:
+        given = arglist_to_dict(arguments or [])
+    except ValueError:
+        raise typer.BadParameter("-a takes NAME=VALUE") from None
+    return Order(spider, given, arglist_to_dict(pairs or []), config, shards)
+
+
+def _crawled(order: Order, dask: str, asked: Callable[[], int]) -> list[Ended]:
+    """Crawl, round after round where the spider's crawls go on; return how each has ended."""
+    ended: list[Ended] = []
+    with connected(dask) as cluster:
+        if sqlite_path(order.config.state, order.config.base) is not None:
+            cluster.check_here("HACS_STATE is an SQLite file, which only this machine can use")
+        crawls, began = Crawls(cluster), 0
+        try:
+            with Progress("crawl") as progress, _said() as say_so:
+                next_at = time.monotonic()
+                while not asked() and (not began or len(crawls) or order.is_endless):
+                    if time.monotonic() >= next_at and (not began or order.is_endless):
+                        began = max(began + 1, int(order.config.clock()))
+                        for number in next_rounds(order, cluster, began):
+                            task = _task(order, Shard(number, order.shards), began)
+                            if task.name not in crawls:
+                                crawls.start(task)
+                        next_at = time.monotonic() + order.config.round_minutes * MINUTE
+                    ended += _look(crawls, ended, progress, say_so)
+                if asked():
+                    crawls.end()
+                while len(crawls):
+                    ended += _look(crawls, ended, progress, say_so)
+        except KeyboardInterrupt:
+            crawls.end(at_once=True)
+            raise typer.Exit(130) from None
+    return ended
+
+
+def _look(
+    crawls: Crawls, ended: Sequence[Ended], progress: Progress, say_so: Callable[[str], None]
+) -> list[Ended]:
+    """Wait a little, show how far the crawls are, and return those that have ended meanwhile."""
+    time.sleep(LOOK_SECONDS)
+    found = list(crawls.ended())
+    for one in found:
+        if one.status:
+            logger.error("shard %s failed: %s", one.name, one.said or f"status {one.status}")
+    done = len(ended) + len(found)
+    pages = sum(int(one.get(COLUMNS["pages"], 0)) for one in crawls.progress.values())
+    text = f"{counted(pages, 'page')} visited, {done} of {done + len(crawls)} shards done"
+    progress.update(text, done, done + len(crawls))
+    say_so(text)
+    return found
+
+
+@contextmanager
+def _said() -> Iterator[Callable[[str], None]]:
+    """Yield what logs a text now and then."""
+    said_at = time.monotonic()
+
+    def say_so(text: str) -> None:
+        nonlocal said_at
+        if time.monotonic() - said_at > SAY_SECONDS:
+            said_at = time.monotonic()
+            logger.info("%s", text)
+
+    yield say_so
+
+
+def _task(order: Order, shard: Shard, began: int) -> CrawlTask:
+    given: dict[str, Any] = {
+        "spider": order.spider.name,
+        "arguments": order.arguments,
+        "settings": {**order.settings, "HACS_SHARD": str(shard)},
+        "began": began,
+    }
+    log = Path(".hacs", f"crawl.{shard.index}-{shard.count}.log")
+    module = "hacs_crawler.crawl.shard_process"
+    return CrawlTask(str(shard), module, given, str(log), order.is_endless)
+
+
+def _show(ended: Sequence[Ended]) -> None:
+    """Print what each crawl did, and all of them."""
+    if not ended:
+        return
+    ordered = sorted(ended, key=lambda one: int(one.name.partition("/")[0]))
+    rows = [[_number(one.stats, stat) for stat in COLUMNS.values()] for one in ordered]
+    names = [*(one.name for one in ordered), "all"]
+    rows.append([sum(column) for column in zip(*rows, strict=True)])
+    ends = [*(str(one.stats.get("finish_reason", "failed")) for one in ordered), ""]
+    columns = dict(zip(COLUMNS, zip(*rows, strict=True), strict=True))
+    table = column_table({"shard": names, **columns, "end": ends}, texts=("shard", "end"))
+    for line in laid_out(table, width=terminal_width()).splitlines():
+        say(line)
+
+
+def _number(stats: Mapping[str, Any], name: str) -> int:
+    return int(stats.get(name, 0) or 0)

@@ -1,0 +1,140 @@
+"""What `hacs crawl` plans: the pages that a spider begins with, and what each shard visits of all."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final, NamedTuple
+
+import msgspec
+import numpy as np
+from scrapy import Spider
+
+from hacs_crawler.cluster import Workers
+from hacs_crawler.config import Config
+from hacs_crawler.crawl.asked import kind_of
+from hacs_crawler.crawl.seeds import read_seeds
+from hacs_crawler.crawl.start_pages import MOST_SECONDS, START, Reading, StartPages
+from hacs_crawler.exceptions import HacsError
+from hacs_crawler.links import page_id_of
+from hacs_crawler.ranking.shard_rounds import (
+    Round,
+    ShardPages,
+    Starts,
+    keep_round,
+    plan_of_shards,
+    rounds_of,
+)
+from hacs_crawler.spiders.scholar import ScholarSpider
+from hacs_crawler.state import shards_of
+from hacs_crawler.utils.text import counted, safe_logger
+
+logger = safe_logger(__name__)
+
+BLOCKED_SECONDS: Final = 15.0
+"""How much longer than it may take a `start()` that lets nothing else run is waited for."""
+
+
+class Order(NamedTuple):
+    """Which spider is to crawl, with which arguments and settings, in how many shards."""
+
+    spider: type[Spider]
+    arguments: Mapping[str, str]
+    settings: Mapping[str, str]
+    config: Config
+    shards: int
+
+    @property
+    def is_endless(self) -> bool:
+        """Whether its crawls go on, round after round."""
+        return issubclass(self.spider, ScholarSpider) and self.arguments.get("forever") == "1"
+
+
+def next_rounds(order: Order, workers: Workers, began: int) -> dict[int, Round]:
+    """Plan a round over all shards, and keep in the state of each what it may visit; by number.
+
+    Raises HacsError.
+    """
+    shards = [
+        ShardPages(replace(order.config, shard=shard).state_arguments, starts)
+        for shard, starts in zip(shards_of(order.shards), _starts_of(order), strict=True)
+    ]
+    options = order.config.ranking
+    plan = plan_of_shards(workers, shards, options, order.config.clock())
+    found = {}
+    for number, one in enumerate(rounds_of(plan, order.shards, options, began)):
+        if one is not None or order.is_endless:
+            found[number] = one or Round(began, ((0, 0),) * len(options.experiment.arms))
+    for number, one in found.items():
+        keep_round(shards[number].arguments, one)
+    logger.info(
+        "of %s known or begun with, %d are to be visited in %s; skipped: %d gone, %d below the "
+        "threshold, %d over budget",
+        counted(plan.known, "page"),
+        len(plan),
+        counted(len(found), "shard"),
+        plan.waiting,
+        plan.below_threshold,
+        plan.left_out,
+    )
+    return found
+
+
+def _starts_of(order: Order) -> Sequence[Starts | None]:
+    """Return what the spider begins with in each shard; None where it is all that the state knows."""
+    if issubclass(order.spider, ScholarSpider):
+        if order.arguments.get("seeds") == "state":
+            return [None] * order.shards
+        found = _of_seed_file(order)
+    else:
+        found = _of_start(order)
+    kind = kind_of(order.spider.name) if order.config.revisit else ""
+    mine = [found[found["shard"] == number] for number in range(order.shards)]
+    return [Starts(one["page_id"], one["site"], kind) for one in mine]
+
+
+def _of_seed_file(order: Order) -> np.ndarray:
+    pages = StartPages(order.shards)
+    source = order.arguments.get("seeds", "")
+    if source in {"", "-"}:
+        raise HacsError("hacs crawl scholar needs a file of seeds, or the state: -a seeds=FILE")
+    for url in read_seeds(source):
+        pages.add(page_id_of(url), url)
+    return pages.taken()
+
+
+def _of_start(order: Order) -> np.ndarray:
+    """Return what `start()` yields, which a process of its own reads."""
+    with TemporaryDirectory(prefix="hacs-") as folder:
+        file = Path(folder, "pages")
+        reading = Reading(
+            order.spider.name, {**order.arguments}, {**order.settings}, order.shards, str(file)
+        )
+        try:
+            done = subprocess.run(
+                [sys.executable, "-m", "hacs_crawler.crawl.start_pages"],
+                input=msgspec.json.encode(reading) + b"\n",
+                stderr=subprocess.PIPE,
+                timeout=MOST_SECONDS + BLOCKED_SECONDS,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            msg = f"start() of {order.spider.name} let nothing else run for {MOST_SECONDS:g} s"
+            raise HacsError(msg) from None
+        if done.returncode or not file.exists():
+            lines = done.stderr.decode(errors="replace").strip().splitlines()
+            said = lines[-1] if lines else f"its process ended with status {done.returncode}"
+            raise HacsError(f"start() of {order.spider.name} could not be read: {said[:300]}")
+        data = file.read_bytes()
+    found = np.frombuffer(data, START, offset=1)
+    if not data[0]:
+        logger.warning(
+            "start() of %s had not ended after %s: the budget is split by these",
+            order.spider.name,
+            counted(len(found), "page"),
+        )
+    return found
