@@ -20,7 +20,7 @@ COMMANDS: Final = {
     "crawl": Entry(
         "crawl:crawl",
         CRAWL,
-        "Crawl all shards of a state as one, by the workers of a Dask cluster.",
+        "Crawl all shards of a state as one: one plan splits HACS_BUDGET over them.",
     ),
     "rank": Entry(
         "rank:rank", LOOK, "Show what a crawl of all known pages would visit now, and why."

@@ -18,7 +18,7 @@ from hacs_crawler.cluster import Workers
 from hacs_crawler.config import Config
 from hacs_crawler.crawl.asked import kind_of
 from hacs_crawler.crawl.seeds import read_seeds
-from hacs_crawler.crawl.start_pages import MOST_SECONDS, START, Reading, StartPages
+from hacs_crawler.crawl.start_pages import MOST_SECONDS, START, StartPages, StartReading
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.links import page_id_of
 from hacs_crawler.ranking.shard_rounds import (
@@ -92,9 +92,9 @@ def _starts_of(order: Order) -> Sequence[Starts | None]:
         found = _of_seed_file(order)
     else:
         found = _of_start(order)
-    kind = kind_of(order.spider.name) if order.config.revisit else ""
+    kind, revisits = kind_of(order.spider.name), order.config.revisit is not None
     mine = [found[found["shard"] == number] for number in range(order.shards)]
-    return [Starts(one["page_id"], one["site"], kind) for one in mine]
+    return [Starts(one["page_id"], one["site"], kind, revisits) for one in mine]
 
 
 def _of_seed_file(order: Order) -> np.ndarray:
@@ -111,7 +111,7 @@ def _of_start(order: Order) -> np.ndarray:
     """Return what `start()` yields, which a process of its own reads."""
     with TemporaryDirectory(prefix="hacs-") as folder:
         file = Path(folder, "pages")
-        reading = Reading(
+        reading = StartReading(
             order.spider.name, {**order.arguments}, {**order.settings}, order.shards, str(file)
         )
         try:

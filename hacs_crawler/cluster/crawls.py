@@ -30,6 +30,7 @@ TELL_SECONDS: Final = 2.0
 """How often a worker tells how far a crawl is."""
 TRIES: Final = 3
 """How often a crawl is started anew whose process was killed."""
+NOT_BEGUN: Final[tuple[int, str, Mapping[str, Any]]] = (0, "", {"finish_reason": "not begun"})
 _ALIVE: Final = ("executing", "long-running")
 _ENDED: set[str] = set()
 _KILLED: set[str] = set()
@@ -63,6 +64,7 @@ class Crawls:
         self._run = secrets.token_hex(8)
         self._futures: dict[str, Future] = {}
         self.progress: dict[str, Mapping[str, Any]] = {}
+        self._is_ending = False
         self._client.subscribe_topic(self._run, self._note)
 
     def __contains__(self, name: str) -> bool:
@@ -87,14 +89,15 @@ class Crawls:
             del self._futures[name]
             if future.status == "finished":
                 yield future.result()
-            elif future.status == "cancelled":
-                yield Ended(name, 1, "it was not begun", {})
+            elif self._is_ending and future.status == "cancelled":
+                yield Ended(name, *NOT_BEGUN)
             else:
                 said = " ".join(str(future.exception()).split())[:300]
                 yield Ended(name, 1, said, self.progress.get(name, {}))
 
     def end(self, *, at_once: bool = False) -> None:
         """Have all end in order, or at once; those that wait for a worker do not begin."""
+        self._is_ending = True
         for name, future in self._futures.items():
             if name not in self.progress:
                 future.cancel()
@@ -117,7 +120,7 @@ def run_crawl(run: str, task: CrawlTask) -> Ended:
     worker = get_worker()
     key = worker.get_current_task()
     if run in _ENDED | _KILLED:
-        return Ended(task.name, 1, "it was not begun", {})
+        return Ended(task.name, *NOT_BEGUN)
     if task.is_endless:
         secede()  # all crawls are alive at once, however few threads there are
     with TemporaryDirectory(prefix="hacs-") as folder:

@@ -139,7 +139,8 @@ class HeldSeeds:
     ) -> tuple[list[Request], list[int]]:
         """Drop the seeds whose pages were visited in this round already; return the others."""
         is_done = np.isin(page_ids, self._session.done)
-        self._drop(list(compress(held, is_done)), "done")
+        dropped = list(compress(held, is_done))
+        self._drop(dropped, "done")
         return list(compress(held, ~is_done)), list(compress(page_ids, ~is_done))
 
     async def _rows(self, page_ids: list[int]) -> tuple[Rows, list[Signals]] | None:

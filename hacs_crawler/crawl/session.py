@@ -64,6 +64,10 @@ class Session:
     with the reason "hacs_error", and `scrapy crawl` ends with exit status 1.
     """
 
+    run = 0
+    """When this run began, in seconds since 1970 UTC."""
+    needs_answers = False
+    """Whether a crawl in which no page answers ends with status 1, as those of our own spiders."""
     done: Ids = np.zeros(0, np.int64)
     """Pages that were visited in this round already, by a crawl that was lost."""
 
@@ -72,10 +76,6 @@ class Session:
         self.failure: str | None = None
         self.config: Config | None = None
         self.clock: Clock = time.time
-        self.run = 0
-        """When this run began, in seconds since 1970 UTC."""
-        self.needs_answers = False
-        """Whether a crawl in which no page answers ends with status 1, as those of our own spiders."""
         self.labels: list[Label] = []
         """By which the visits of each arm are recorded."""
         self.correct: Correct | None = None

@@ -1,7 +1,7 @@
 """What a spider's `start()` yields, read in a process of its own, in which nothing is asked for.
 
-Run as a module it is given a `Reading` as JSON on standard input, and writes into its file, for each
-page that a start request is for, the page's id, its site's, and the number of its shard. All of it goes
+Run as a module it is given a `StartReading` as JSON on standard input, and writes into its file, for
+each page that a start request is for, its id, its site, and the number of its shard. All of it goes
 through the project's own spider middlewares, as in a crawl.
 """
 
@@ -42,7 +42,7 @@ _OFF: Final[dict[str, Any]] = {
 }
 
 
-class Reading(msgspec.Struct, frozen=True):
+class StartReading(msgspec.Struct, frozen=True):
     """Whose `start()` is read, for how many shards, and into which file."""
 
     spider: str
@@ -83,7 +83,7 @@ class StartPages:
 class NotingScheduler(BaseScheduler):
     """Notes the pages of start requests, and has nothing sent."""
 
-    def __init__(self, reading: Reading, care: Care) -> None:
+    def __init__(self, reading: StartReading, care: Care) -> None:
         self._reading, self._care = reading, care
         self._pages = StartPages(reading.shards)
 
@@ -131,7 +131,7 @@ class NotingScheduler(BaseScheduler):
 
 def main() -> int:
     """Read what `start()` yields; return the exit status."""
-    reading = msgspec.json.decode(sys.stdin.buffer.readline(), type=Reading)
+    reading = msgspec.json.decode(sys.stdin.buffer.readline(), type=StartReading)
     settings = get_project_settings()
     settings.setdict(reading.settings, priority="cmdline")
     _switch_off(settings)

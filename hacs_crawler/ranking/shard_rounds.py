@@ -36,15 +36,16 @@ NOTE: Final = "round"
 
 
 class Starts(NamedTuple):
-    """What a spider begins with in a shard: ids and sites of pages; `kind` is that of known ones.
+    """What a spider begins with in a shard: ids and sites of pages.
 
     Both arrays have one element a page, in the order in which `start()` yields them. Pages of which an
-    annotation of that kind is kept are begun with too; there are none where it is "".
+    annotation of that `kind` is kept are begun with too, if `revisits` or they were never visited.
     """
 
     page_ids: Ids
     sites: NDArray[np.uint32]
-    kind: str = ""
+    kind: str
+    revisits: bool = False
 
 
 class ShardPages(NamedTuple):
@@ -188,7 +189,7 @@ def _rows_of(state: State, starts: Starts | None, now: float) -> tuple[Ids, Rows
     """Return the pages of a shard that may be visited, those not known with their sites alone."""
     if starts is None:
         return read_rows(state, now=now)
-    again = state.store.annotated(starts.kind) if starts.kind else np.zeros(0, np.int64)
+    again = state.store.annotated(starts.kind)
     page_ids, first = np.unique(np.concatenate([starts.page_ids, again]), return_index=True)
     order = np.argsort(first, kind="stable")
     page_ids, first = page_ids[order], first[order]
@@ -197,6 +198,6 @@ def _rows_of(state: State, starts: Starts | None, now: float) -> tuple[Ids, Rows
     rows["site"][is_start] = np.where(
         rows["site"][is_start] > 0, rows["site"][is_start], starts.sites[first[is_start]]
     )
-    is_known = is_start | (rows["site"] > 0)
-    page_ids, rows = page_ids[is_known], rows[is_known]
+    is_begun = is_start | ((rows["site"] > 0) & (starts.revisits | (rows["visits"] == 0)))
+    page_ids, rows = page_ids[is_begun], rows[is_begun]
     return page_ids, without_future(state, page_ids, rows, now)[0]

@@ -115,8 +115,9 @@ def assert_same(found: Plan, wanted: Plan) -> None:
     np.testing.assert_array_equal(found.p, wanted.p)
 
 
-def starts(ids: Ids, kind: str = "") -> Starts:
-    return Starts(ids, np.arange(1, len(ids) + 1).astype(np.uint32), kind)
+def starts(ids: Ids, *, revisits: bool = False) -> Starts:
+    sites = np.arange(1, len(ids) + 1).astype(np.uint32)
+    return Starts(ids, sites, "asked/any", revisits)
 
 
 def test_a_first_run_splits_the_budget_over_what_start_yields(tmp_path: Path) -> None:
@@ -160,9 +161,10 @@ def test_only_what_start_yields_and_what_is_begun_with_may_be_visited(tmp_path: 
     rows["not_before"] = 0
     with filled(f"sqlite:///{tmp_path}/state.db", ids, rows) as (arguments, state):
         state.store.annotate("asked/any", [Annotation(int(ids[7]), b"", b"x")])
-        pages = ShardPages(arguments, starts(ids[:3], "asked/any"))
-        plan = plan_of_shards(HERE, [pages], options(), NOW)
-    assert set(plan.page_ids.tolist()) == {*ids[:3].tolist(), int(ids[7])}
+        for revisits, more in ((True, {int(ids[7])}), (False, set())):
+            pages = ShardPages(arguments, starts(ids[:3], revisits=revisits))
+            plan = plan_of_shards(HERE, [pages], options(), NOW)
+            assert set(plan.page_ids.tolist()) == {*ids[:3].tolist(), *more}
 
 
 def visited(url: str, at: float, label: int, *, is_new: bool = False) -> Visit:
