@@ -116,10 +116,10 @@ class Session:
             self._read_settings(crawler)
         except ConfigError as error:
             self.fail(str(error))
-        warn_of_unknown(crawler.settings)
         crawler.signals.connect(self.close, signals.spider_closed)
 
     def _read_settings(self, crawler: Crawler) -> None:
+        warn_of_unknown(crawler.settings)
         self.config = with_own_shard(Config.from_settings(crawler.settings))
         self.clock = self.config.clock
         self.care = Care(self.config.pages)
