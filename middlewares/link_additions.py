@@ -11,9 +11,8 @@ from scrapy import Request, Spider
 from scrapy.crawler import Crawler
 from scrapy.http import HtmlResponse, Response
 
-from hacs_crawler.crawl.control import Controls
 from hacs_crawler.crawl.meta import page_url, prediction_of
-from hacs_crawler.crawl.observation import NOT_MODIFIED, observe
+from hacs_crawler.crawl.observation import observe
 from hacs_crawler.crawl.outputs import Output
 from hacs_crawler.crawl.part import Observed
 from hacs_crawler.crawl.revisits import Revisits
@@ -34,7 +33,6 @@ class LinkAdditionsMiddleware:
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
         self._session = Session.of(crawler)
-        self._controls = Controls(crawler, self._session)
         self._revisits = Revisits(crawler, self._session)
 
     @classmethod
@@ -107,7 +105,6 @@ class LinkAdditionsMiddleware:
         assert session.config is not None  # noqa: S101 - the session is open
         at, prediction = int(session.clock()), prediction_of(request)
         request.meta.pop("hacs_claimed", None)
-        is_to_be_asked_twice = request.meta.pop("hacs_control", False)
         session.stats.answers += 1
         rules = session.link_rules(response.url)
         visit, reason = observe(
@@ -124,10 +121,6 @@ class LinkAdditionsMiddleware:
             for also in session.parts.observed(Observed(request, response, recorded, reason)):
                 session.write_behind.record(also)
             if not reason:
-                if is_to_be_asked_twice and visit.links is not None:
-                    self._controls.begin(request, response, recorded)
-                if self._is_to_be_checked(request, response):
-                    self._controls.check(request, recorded)
                 self._note_outcome(request, rules, recorded, prediction)
                 return
         if reason != "gone":
@@ -137,14 +130,6 @@ class LinkAdditionsMiddleware:
     def _was_seen(self, url: str) -> bool:
         page = self._session.write_behind.look(url)
         return page is not None and bool(page.visits)
-
-    def _is_to_be_checked(self, request: Request, response: Response) -> bool:
-        """Whether what a 304 said is to be checked by a request without conditions."""
-        session = self._session
-        assert session.config is not None  # noqa: S101 - the session is open
-        is_auto = session.config.conditional_requests == "auto"
-        is_not_modified = response.status == NOT_MODIFIED
-        return is_auto and is_not_modified and session.validators.wants_check(request.url)
 
     def _note_outcome(
         self,

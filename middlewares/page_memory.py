@@ -24,13 +24,11 @@ from hacs_crawler.outcome import NotObserved
 class PageMemoryMiddleware:
     """Prefetches what is known of a page, so that its visit can be judged without waiting.
 
-    With HACS_CONDITIONAL_REQUESTS it also makes requests conditional on the page having changed.
     Counts requests that fail as no observation.
     """
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._mode = session.config is not None and session.config.conditional_requests
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> PageMemoryMiddleware:
@@ -40,7 +38,7 @@ class PageMemoryMiddleware:
     def process_request(
         self, request: Request, spider: Spider | None = None
     ) -> Coroutine[Any, Any, None] | None:
-        """Have the page read; wait for it only where the request is to be conditional on it."""
+        """Have the page read; wait for parts that change the request."""
         del spider
         forget_copied_meta(request)
         asked = self._session.asked
@@ -55,11 +53,8 @@ class PageMemoryMiddleware:
         self._session.read_ahead.claim(url, prediction_of(request), is_again=claims)
         if asked is not None and not is_again:  # later it has what other middlewares gave it
             asked.note(page_id_of(url), request)
-        return self._make_conditional(request, url) if self._mode else None
-
-    async def _make_conditional(self, request: Request, url: str) -> None:
-        if self._mode != "auto" or await self._session.validators.may_be_asked(request.url):
-            await _make_conditional(self._session, request, url)
+        parts = self._session.parts
+        return parts.before_request(request, url) if parts.override("before_request") else None
 
     def process_response(
         self, request: Request, response: Response, spider: Spider | None = None
@@ -98,15 +93,3 @@ def _cause(exception: Exception) -> str:
 async def _wait(session: Session, url: str, response: Response) -> Response:
     await session.read_ahead.ready(url)
     return response
-
-
-async def _make_conditional(session: Session, request: Request, url: str) -> None:
-    await session.read_ahead.ready(url)
-    page = session.write_behind.look(url)
-    if page is not None and page.visits:
-        for header, value in (
-            ("If-None-Match", page.etag),
-            ("If-Modified-Since", page.last_modified),
-        ):
-            if value:
-                request.headers.setdefault(header, value.encode("latin-1", "ignore"))

@@ -9,6 +9,7 @@ from typing import Any, Self
 from scrapy import Request
 from scrapy.http import Response
 
+from hacs_crawler.links import LinkRules
 from hacs_crawler.ranking.signals import Signals
 from hacs_crawler.state import Recorded, Rows, Visit
 
@@ -54,6 +55,9 @@ class Part:
         del crawl
         return cls()
 
+    async def opened(self) -> None:
+        """Read what the part keeps: the state is open. ConfigError and StateError end the crawl."""
+
     async def before_rank(self, urls: Sequence[str]) -> None:
         """Prepare for seeds to be ranked, whose pages have these URLs."""
 
@@ -65,6 +69,14 @@ class Part:
         del rows
         return ()
 
+    async def before_request(self, request: Request, page_url: str) -> None:
+        """Change the request for a page, which is about to be downloaded."""
+
+    def link_rules(self, url: str, rules: LinkRules) -> LinkRules:
+        """Return by which rules the links of a page count, found at a URL."""
+        del url
+        return rules
+
     def observed(self, observed: Observed) -> Iterable[Visit]:
         """Take note of a response; returns visits of other pages that follow from it."""
         del observed
@@ -75,8 +87,12 @@ class Part:
         del request, page_url
         return ()
 
-    def round_began(self) -> None:
+    async def round_began(self) -> None:
         """Begin another round of a crawl that goes on."""
+
+    def busy(self) -> bool:
+        """Whether the spider is to stay open for something that is under way."""
+        return False
 
     async def closing(self) -> None:
         """Write what is to be kept: the state is open for the last time."""

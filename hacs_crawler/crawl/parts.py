@@ -13,6 +13,7 @@ from hacs_crawler.crawl.loop import begin, wait_for
 from hacs_crawler.crawl.part import Observed, Part
 from hacs_crawler.crawl.stats import CrawlStats
 from hacs_crawler.exceptions import ConfigError, StateError
+from hacs_crawler.links import LinkRules
 from hacs_crawler.ranking.signals import Signals
 from hacs_crawler.state import Rows, Visit
 from hacs_crawler.utils.text import safe_logger
@@ -59,10 +60,31 @@ class Parts:
         for part, hook in self._hooks["filtered"]:
             yield from self._visits(part, hook, request, page_url)
 
-    def round_began(self) -> None:
-        """Begin another round."""
+    def link_rules(self, url: str, rules: LinkRules) -> LinkRules:
+        """Return by which rules the links of a page count, found at a URL."""
+        for part, hook in self._hooks["link_rules"]:
+            changed = self._call(part, hook, url, rules)
+            rules = changed if isinstance(changed, LinkRules) else rules
+        return rules
+
+    def busy(self) -> bool:
+        """Whether the spider is to stay open."""
+        return any(self._call(part, hook) is True for part, hook in self._hooks["busy"])
+
+    async def opened(self) -> None:
+        """Have all parts read what they keep; raises ConfigError and StateError."""
+        for part, hook in self._hooks["opened"]:
+            await self._awaited(part, hook)
+
+    async def round_began(self) -> None:
+        """Begin another round; raises StateError."""
         for part, hook in self._hooks["round_began"]:
-            self._call(part, hook)
+            await self._awaited(part, hook)
+
+    async def before_request(self, request: Request, page_url: str) -> None:
+        """Have a request changed before it is downloaded."""
+        for part, hook in self._hooks["before_request"]:
+            await self._wait(part, hook, request, page_url)
 
     async def before_rank(self, urls: Sequence[str]) -> None:
         """Return when all parts are ready for seeds to be ranked, or have taken too long."""
@@ -87,11 +109,14 @@ class Parts:
             await self._wait(part, hook)
 
     def _visits(self, part: Part, hook: Callable[..., Iterable[Visit]], *given: Any) -> list[Visit]:
-        return self._call(part, lambda: [_checked(visit) for visit in hook(*given)]) or []
+        def visits() -> list[Visit]:
+            return [_checked(visit) for visit in hook(*given)]
 
-    def _call(self, part: Part, hook: Callable[[], T]) -> T | None:
+        return self._call(part, visits) or []
+
+    def _call(self, part: Part, hook: Callable[..., T], *given: Any) -> T | None:
         try:
-            result = hook()
+            result = hook(*given)
         except Exception as error:  # noqa: BLE001 - a part may be the user's own code
             self._note_failure(part, error)
             return None
@@ -102,7 +127,7 @@ class Parts:
         async def work() -> None:
             try:
                 await self._awaited(part, hook, *given)
-            except StateError as error:
+            except (ConfigError, StateError) as error:
                 self._note_failure(part, error)
 
         done = begin(work())
@@ -115,7 +140,7 @@ class Parts:
     ) -> T | None:
         try:
             result = await hook(*given)
-        except StateError:
+        except (ConfigError, StateError):
             raise
         except Exception as error:  # noqa: BLE001 - a part may be the user's own code
             self._note_failure(part, error)

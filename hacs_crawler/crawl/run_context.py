@@ -13,7 +13,6 @@ import numpy as np
 
 from hacs_crawler.config import Config
 from hacs_crawler.exceptions import StateError
-from hacs_crawler.links import Varying
 from hacs_crawler.ranking.calibration import Drift, drift_of
 from hacs_crawler.ranking.candidates import Correct
 from hacs_crawler.ranking.controls import Allowance, keep_allowance, read_allowance
@@ -22,15 +21,7 @@ from hacs_crawler.ranking.instant import read_tier, with_hubs
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.shard_rounds import Round, options_left, read_round
 from hacs_crawler.rendering import Costs, read_costs
-from hacs_crawler.state import (
-    Ids,
-    Run,
-    State,
-    follow_prior,
-    open_state,
-    read_varying,
-    refit_signals,
-)
+from hacs_crawler.state import Ids, Run, State, follow_prior, open_state, refit_signals
 from hacs_crawler.utils.text import counted, safe_logger
 
 logger = safe_logger(__name__)
@@ -45,7 +36,6 @@ class RunContext(NamedTuple):
 
     correct: Correct | None
     allowance: Allowance
-    varying: dict[str, Varying]
     ranking: RankingOptions
     costs: Costs | None
     round: Round | None
@@ -86,7 +76,6 @@ def run_context(state: State, config: Config, since: int | None) -> RunContext:
     return RunContext(
         correction_of(state, options),
         read_allowance(state, options.budget, options.control_share),
-        read_varying(state),
         options,
         read_costs(state) if options.uses_cost else None,
         round_,

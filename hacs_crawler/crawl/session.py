@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import replace
 
 import numpy as np
 from scrapy import Request, Spider, signals
 from scrapy.crawler import Crawler
-from scrapy.exceptions import CloseSpider
+from scrapy.exceptions import CloseSpider, DontCloseSpider
 from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
@@ -28,10 +27,9 @@ from hacs_crawler.crawl.scrapy_internals import mark_as_failed
 from hacs_crawler.crawl.shard import OwnShard, with_own_shard
 from hacs_crawler.crawl.state_thread import StateThread
 from hacs_crawler.crawl.stats import CrawlStats
-from hacs_crawler.crawl.validators import Validators
 from hacs_crawler.crawl.write_behind import BUFFER_VISITS, FLUSH_SECONDS, WriteBehind
 from hacs_crawler.exceptions import ConfigError, StateError, StateUnavailableError
-from hacs_crawler.links import LinkRules, Varying, host_of
+from hacs_crawler.links import LinkRules
 from hacs_crawler.ranking.candidates import Correct
 from hacs_crawler.ranking.controls import Allowance
 from hacs_crawler.ranking.options import RankingOptions
@@ -80,8 +78,6 @@ class Session:
         """By which the visits of each arm are recorded."""
         self.correct: Correct | None = None
         """How p is corrected; known once the state is open."""
-        self.varying: dict[str, Varying] = {}
-        """What is left out of the links of pages, by host; known once the state is open."""
         self.allowance = Allowance()
         """How many control visits this run may make; known once the state is open."""
         self.costs: Costs | None = None
@@ -100,8 +96,6 @@ class Session:
         self._ranking: RankingOptions | None = None
         self.before_close: list[Callable[[], Awaitable[None]]] = []
         """What is to be done while the state is still open."""
-        self.validators = Validators(self)
-        """Which hosts' 304s can be trusted."""
         self.shard: OwnShard | None = None
         """Which pages are this crawl's; None where the settings name no shard."""
         self.parts = Parts((), self.stats, self.fail)
@@ -110,12 +104,13 @@ class Session:
         self._write_behind: WriteBehind | None = None
         self._read_ahead: ReadAhead | None = None
         self._state: StateThread | None = None
-        self._is_closed = False
+        self._is_open = self._is_closed = False
         self.ranker: Ranker | None = None
         try:
             self._read_settings(crawler)
         except ConfigError as error:
             self.fail(str(error))
+        crawler.signals.connect(self._decide_whether_to_close, signals.spider_idle)
         crawler.signals.connect(self.close, signals.spider_closed)
 
     def _read_settings(self, crawler: Crawler) -> None:
@@ -141,7 +136,7 @@ class Session:
     @property
     def is_open(self) -> bool:
         """Whether the state is open and nothing has failed."""
-        return self._state is not None and self.failure is None
+        return self._is_open and self.failure is None
 
     @property
     def waiting_visits(self) -> int:
@@ -174,7 +169,6 @@ class Session:
         self._end_with_error(message)
         if self.ranker is not None:
             self.ranker.note_failure()
-        self.crawler.signals.connect(self._close_spider, signals.spider_idle)
 
     async def open(self) -> None:
         """Open the state, if that was not done yet; a failure is kept in `failure`."""
@@ -218,6 +212,12 @@ class Session:
             seconds=FLUSH_SECONDS,
             limit=BUFFER_VISITS,
         )
+        try:
+            await self.parts.opened()
+        except (ConfigError, StateError) as error:
+            self.fail(str(error))
+            return
+        self._is_open = True
 
     @property
     def ranking(self) -> RankingOptions:
@@ -228,20 +228,10 @@ class Session:
     def link_rules(self, url: str) -> LinkRules:
         """Return which links count of a page found at a URL, and what is left out of them."""
         assert self.config is not None  # noqa: S101 - the session is open
-        varying = self.varying.get(host_of(url)) if self.varying else None
-        rules = self.config.link_rules
-        return rules if varying is None else replace(rules, varying=varying)
+        return self.parts.link_rules(url, self.config.link_rules)
 
     def _use(self, context: RunContext) -> None:
-        (
-            self.correct,
-            self.allowance,
-            self.varying,
-            self._ranking,
-            self.costs,
-            planned,
-            self.done,
-        ) = context
+        self.correct, self.allowance, self._ranking, self.costs, planned, self.done = context
         self._since = None if planned is None else planned.began + 1
 
     async def end_round(self) -> None:
@@ -261,6 +251,7 @@ class Session:
                 if not self.is_open:
                     return
             self._use(await self.state.patiently(run_context, self.config, self._since))
+            await self.parts.round_began()
         except ConfigError as error:
             logger.warning("%s; the round goes by what was read before", error)
         except StateError as error:
@@ -269,7 +260,6 @@ class Session:
         if self.instant is not None:
             self.instant.begin_round()
         self.run = int(self.clock())
-        self.parts.round_began()
         self.stats.begin_round()
 
     @property
@@ -309,8 +299,8 @@ class Session:
                 self.log_summary()
                 if self.config is not None and self.config.pages == "start":
                     self.stats.log_if_few_were_under_care()
-            state, self._state, self._is_closed = self.state, None, True
-            await state.once(State.close)
+            self._is_open, self._is_closed = False, True
+            await self.state.once(State.close)
             logger.debug("The state was closed in %.2f s", time.monotonic() - started)
         self._worker.close()
 
@@ -382,8 +372,11 @@ class Session:
         if not isinstance(error, StateUnavailableError):
             self.fail(str(error))
 
-    def _close_spider(self) -> None:
-        raise CloseSpider(CLOSE_REASON)
+    def _decide_whether_to_close(self) -> None:
+        if self.failure is not None:
+            raise CloseSpider(CLOSE_REASON)
+        if self.is_open and self.parts.busy():
+            raise DontCloseSpider
 
     def _end_with_error(self, message: str) -> None:
         logger.error("%s", message)

@@ -53,7 +53,7 @@ class Aliases(Part):
             self._shown.popitem(last=False)
         return [alias.visit(observed.visit) for alias in self._waiting.pop(target, ())]
 
-    def round_began(self) -> None:
+    async def round_began(self) -> None:
         """Forget what was shown in the last round: it is asked for again in this one."""
         self._waiting.clear()
         self._shown.clear()

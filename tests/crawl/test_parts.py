@@ -18,6 +18,7 @@ from hacs_crawler.crawl import loop
 from hacs_crawler.crawl.part import Observed, Part
 from hacs_crawler.crawl.parts import HOOKS, MOST_FAILURES, WAIT_SECONDS, Parts, load_parts
 from hacs_crawler.exceptions import ConfigError, StateUnavailableError
+from hacs_crawler.links import LinkRules
 from hacs_crawler.state import ROW, Page, Visit, merged
 
 URL = "http://a.example/"
@@ -27,6 +28,10 @@ OBSERVED = Observed(
 )
 ROWS = np.zeros(1, ROW)
 CALLS: dict[str, Any] = {
+    "opened": lambda own: own.opened(),
+    "before_request": lambda own: own.before_request(Request(URL), URL),
+    "link_rules": lambda own: own.link_rules(URL, LinkRules()) != LinkRules(),
+    "busy": lambda own: own.busy(),
     "before_rank": lambda own: own.before_rank([URL]),
     "before_plan": lambda own: own.before_plan(),
     "evidence": lambda own: own.evidence(ROWS),

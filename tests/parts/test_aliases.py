@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from scrapy import Request
 from scrapy.http import Response
 
@@ -84,5 +86,5 @@ def test_only_the_latest_visits_are_remembered() -> None:
 def test_in_another_round_nothing_is_left_of_the_one_before() -> None:
     aliases = Aliases()
     aliases.observed(observed(TARGET, SHOWN))
-    aliases.round_began()
+    asyncio.run(aliases.round_began())
     assert filtered(aliases, ONE) == []

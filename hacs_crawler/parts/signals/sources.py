@@ -84,7 +84,7 @@ class SignalSources(Part):
         assert crawl.config is not None  # noqa: S101 - parts are made of a crawl with settings
         return cls(crawl, crawl.config.signals) if crawl.config.signals else None
 
-    def round_began(self) -> None:
+    async def round_began(self) -> None:
         """Let sources be read again."""
         self._requests.begin_round()
         self._asked.clear()

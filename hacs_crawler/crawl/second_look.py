@@ -1,0 +1,94 @@
+"""A second look at a page, at once: a request beside the spider's, which no callback sees.
+
+It is the first request as it was sent, with its cookies and without anything the first answer set: as
+different requests of different runs are. It goes through the project's downloader middlewares, its
+robots.txt and its delays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from typing import Any, Final
+
+from scrapy import Request
+from scrapy.http import Response
+from scrapy.utils.defer import maybe_deferred_to_future
+
+from hacs_crawler.crawl.loop import begin, sleep
+from hacs_crawler.crawl.meta import is_to_be_rendered, mark_to_render, second_request
+from hacs_crawler.crawl.observation import observe
+from hacs_crawler.crawl.scrapy_internals import download, is_closing
+from hacs_crawler.crawl.session import Session
+from hacs_crawler.state import Recorded
+from hacs_crawler.utils.text import safe_logger
+
+logger = safe_logger(__name__)
+
+PAUSE_SECONDS: Final = 1.0
+"""Visits have whole seconds; and what a server makes of its clock differs from one to the next."""
+
+
+class SecondLooks:
+    """Visits pages again that were just visited; counts as `hacs/controls`."""
+
+    def __init__(self, crawl: Session) -> None:
+        self._crawl = crawl
+        self.under_way = 0
+        """How many there are at the moment."""
+
+    def begin(
+        self,
+        request: Request,
+        first: Recorded,
+        then: Callable[[Recorded, Response], Coroutine[Any, Any, None]],
+    ) -> None:
+        """Look at the page of a visit again, and call `then` with what that showed, if anything."""
+        again = _again(request)  # before the callback can change it
+        self.under_way += 1
+
+        async def look() -> None:
+            found = await self._visit(again, first)
+            if found is not None:
+                await then(*found)
+
+        def end(result: object) -> object:
+            self.under_way -= 1
+            return result
+
+        begin(look()).addBoth(end)
+
+    async def _visit(self, request: Request, first: Recorded) -> tuple[Recorded, Response] | None:
+        crawl, url = self._crawl, first.visit.url
+        await maybe_deferred_to_future(sleep(PAUSE_SECONDS))
+        if not crawl.is_open or is_closing(crawl.crawler):
+            return None
+        try:
+            response = await download(crawl.crawler, request)
+        except Exception as error:  # noqa: BLE001 - whatever the network does
+            crawl.stats.count("controls/failed")
+            logger.debug("No control visit of %s: %r", url, error)
+            return None
+        if crawl.failure is not None:
+            return None
+        crawl.read_ahead.claim(url)
+        await crawl.read_ahead.ready(url)
+        at = max(int(crawl.clock()), first.visit.at + 1)
+        visit, reason = observe(response, url, at, crawl.link_rules(response.url))
+        if visit is None or reason or visit.links is None:
+            crawl.read_ahead.drop(url)
+            crawl.stats.count("controls/failed")
+            return None
+        crawl.stats.count("controls")
+        return crawl.write_behind.record(visit), response
+
+
+def _again(first: Request) -> Request:
+    """Return the request for a page once more, as it was before any redirect.
+
+    Cookies that the first answer set would have the server show again what it showed then.
+    """
+    url = (first.meta.get("redirect_urls") or [first.url])[0]
+    again = second_request(first, url, hacs_beside=True)
+    if is_to_be_rendered(first):
+        mark_to_render(again)
+    return again

@@ -1,0 +1,129 @@
+"""HACS_CONDITIONAL_REQUESTS: known pages are asked for on condition that they have changed.
+
+With "auto" control visits tell which hosts' answers can be trusted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+from urllib.parse import urlsplit
+
+from scrapy import Request
+from scrapy.http import Response
+
+from hacs_crawler.crawl.observation import NOT_MODIFIED
+from hacs_crawler.crawl.part import Observed, Part
+from hacs_crawler.crawl.second_look import SecondLooks
+from hacs_crawler.crawl.session import Session
+from hacs_crawler.exceptions import StateError
+from hacs_crawler.state import Annotation, Recorded, State, Visit, source_id
+from hacs_crawler.utils.text import safe_logger
+
+logger = safe_logger(__name__)
+
+KIND: Final = "conditional"
+CHECKS: Final = 3
+"""So many 304s of a host are followed by a control visit, as far as there are any left."""
+_VERSION: Final = 1
+_CONTRADICTED: Final = 255
+
+
+class ConditionalRequests(Part):
+    """Sends conditions, and keeps what control visits said of hosts' 304s: confirmed, or wrong."""
+
+    def __init__(self, crawl: Session, *, checks: bool) -> None:
+        self._crawl = crawl
+        self._checks = checks
+        self._looks = SecondLooks(crawl)
+        self._confirmed: dict[int, int] = {}
+        self._is_checked: set[int] = set()
+
+    @classmethod
+    def from_crawl(cls, crawl: Session) -> ConditionalRequests | None:
+        """Return None unless HACS_CONDITIONAL_REQUESTS is on."""
+        assert crawl.config is not None  # noqa: S101 - parts are made of a crawl with settings
+        mode = crawl.config.conditional_requests
+        return cls(crawl, checks=mode == "auto") if mode else None
+
+    async def before_request(self, request: Request, page_url: str) -> None:
+        """Make a request conditional on the page having changed, once the page has been read."""
+        if self._checks and not await self._may_be_asked(request.url):
+            return
+        await self._crawl.read_ahead.ready(page_url)
+        page = self._crawl.write_behind.look(page_url)
+        if page is None or not page.visits:
+            return
+        conditions = (("If-None-Match", page.etag), ("If-Modified-Since", page.last_modified))
+        for header, value in conditions:
+            if value:
+                request.headers.setdefault(header, value.encode("latin-1", "ignore"))
+
+    def observed(self, observed: Observed) -> Iterable[Visit]:
+        """Check some 304s, by asking without conditions."""
+        is_304 = observed.response.status == NOT_MODIFIED and not observed.reason
+        if self._checks and is_304 and self._wants_check(observed.request.url):
+            url = observed.request.url
+
+            async def judge(second: Recorded, response: Response) -> None:
+                del response
+                await self._note(url, was_right=not second.updated)
+                if second.updated:
+                    self._crawl.stats.count("controls/contradicted")
+                else:
+                    self._crawl.stats.count("controls/confirmed")
+
+            self._crawl.allowance.made += 1
+            self._looks.begin(observed.request, observed.recorded, judge)
+        return ()
+
+    def busy(self) -> bool:
+        """Whether a check is under way."""
+        return self._looks.under_way > 0
+
+    async def _may_be_asked(self, url: str) -> bool:
+        """Whether a page's host never said of a page that had new links that it had not changed."""
+        key = source_id(urlsplit(url).netloc)
+        if key not in self._confirmed:
+            try:
+                self._confirmed[key] = await self._crawl.state.once(_read, key)
+            except StateError:
+                return False
+        return self._confirmed[key] != _CONTRADICTED
+
+    def _wants_check(self, url: str) -> bool:
+        """Whether a 304 of that page is to be checked: one of each host in a run, at first."""
+        key = source_id(urlsplit(url).netloc)
+        if self._crawl.allowance.most < 1 or key in self._is_checked:
+            return False
+        if self._confirmed.get(key, 0) >= CHECKS:
+            return False
+        self._is_checked.add(key)
+        return True
+
+    async def _note(self, url: str, *, was_right: bool) -> None:
+        """Keep what a control visit said of a 304."""
+        host = urlsplit(url).netloc
+        key = source_id(host)
+        known = self._confirmed.get(key, 0)
+        self._confirmed[key] = min(known + 1, CHECKS) if was_right else _CONTRADICTED
+        if not was_right:
+            logger.info(
+                "%s answered that %s had not changed, which had new links: it is not asked so any more",
+                host,
+                url,
+            )
+        try:
+            await self._crawl.state.once(_write, key, self._confirmed[key])
+        except StateError as error:
+            logger.warning("What 304s of %s are worth was not kept: %s", host, error)
+
+
+def _read(state: State, key: int) -> int:
+    body = state.store.annotations(KIND, [key]).get(key, b"")
+    return body[1] if len(body) == 2 and body[0] == _VERSION else 0
+
+
+def _write(state: State, key: int, confirmed: int) -> None:
+    seen = state.store.annotations(KIND, [key]).get(key, b"")
+    state.store.annotate(KIND, [Annotation(key, seen, bytes([_VERSION, confirmed]))])

@@ -1,0 +1,101 @@
+"""Control visits: a page is asked a second time at once, and what differs then no time brought.
+
+See `ranking.controls` for which pages. What differs in their links with every request is left out of
+the links of the host's pages from then on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from scrapy.http import HtmlResponse, Response
+
+from hacs_crawler.crawl.observation import tree_of
+from hacs_crawler.crawl.part import Observed, Part
+from hacs_crawler.crawl.second_look import SecondLooks
+from hacs_crawler.crawl.session import Session
+from hacs_crawler.exceptions import StateError
+from hacs_crawler.links import LinkRules, Varying, counted_links, host_of, link_fingerprint
+from hacs_crawler.state import Recorded, Visit, learn_varying, read_varying
+from hacs_crawler.utils.text import safe_logger
+
+logger = safe_logger(__name__)
+
+
+class Controls(Part):
+    """Makes control visits of the pages that ranking marked, and learns from them."""
+
+    def __init__(self, crawl: Session) -> None:
+        self._crawl = crawl
+        self._looks = SecondLooks(crawl)
+        self._varying: dict[str, Varying] = {}
+
+    @classmethod
+    def from_crawl(cls, crawl: Session) -> Controls:
+        """Return the part: also without control visits, what they showed before is left out of links."""
+        return cls(crawl)
+
+    async def opened(self) -> None:
+        """Read what is left out of the links of hosts."""
+        self._varying = await self._crawl.state.once(read_varying)
+
+    async def round_began(self) -> None:
+        """Read it anew: other crawls may have learned more."""
+        self._varying = await self._crawl.state.patiently(read_varying)
+
+    def link_rules(self, url: str, rules: LinkRules) -> LinkRules:
+        """Leave out what changes with every request."""
+        varying = self._varying.get(host_of(url)) if self._varying else None
+        return rules if varying is None else replace(rules, varying=varying)
+
+    def observed(self, observed: Observed) -> Iterable[Visit]:
+        """Ask a second time for a page that ranking marked."""
+        is_marked = observed.request.meta.pop("hacs_control", False)
+        if not is_marked or observed.reason or observed.visit.links is None:
+            return ()
+        links, first = self._links(observed.response), observed.recorded
+
+        async def learn(second: Recorded, response: Response) -> None:
+            if second.updated:
+                self._crawl.stats.count("controls/differed")
+                await self._learn(host_of(response.url), links, self._links(response), first)
+
+        self._looks.begin(observed.request, first, learn)
+        return ()
+
+    def busy(self) -> bool:
+        """Whether a control visit is under way."""
+        return self._looks.under_way > 0
+
+    async def _learn(
+        self, host: str, links: frozenset[str], others: frozenset[str], first: Recorded
+    ) -> None:
+        """Find out which parts of the links change with every request."""
+        known = set(first.before.links)
+
+        def is_known(link: str) -> bool:
+            return link_fingerprint(link) in known
+
+        try:
+            varying = await self._crawl.state.once(learn_varying, host, links, others, is_known)
+        except StateError as error:
+            logger.warning("What changes in the links of %s was not kept: %s", host, error)
+            return
+        if varying.parts != self._varying.get(host, Varying(host)).parts:
+            logger.info(
+                "Links of %s change with every request, as seen on %s: from now on %s is left out of "
+                "them (`hacs forget %s` undoes it)",
+                host,
+                first.visit.url,
+                ", ".join(map(str, sorted(varying.parts))),
+                host,
+            )
+            self._varying[host] = varying
+
+    def _links(self, response: Response) -> frozenset[str]:
+        """Return the canonical links of a page that was observed."""
+        assert isinstance(response, HtmlResponse)  # noqa: S101 - else it would not have been
+        assert self._crawl.config is not None  # noqa: S101 - the session is open
+        rules = self._crawl.config.link_rules
+        return frozenset(counted_links(tree_of(response), response.url, rules))
