@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Iterator
+from dataclasses import replace
 from importlib import metadata
 from typing import Any, Final, NamedTuple
 from urllib.error import HTTPError
@@ -18,7 +19,7 @@ from hacs_crawler.config import Config, unknown_settings
 from hacs_crawler.crawl.browser import system_browser
 from hacs_crawler.crawl.scheduler import HacsScheduler
 from hacs_crawler.exceptions import ConfigError, StateError
-from hacs_crawler.state import SCHEMA, Estimation, State, describe, open_store
+from hacs_crawler.state import SCHEMA, Estimation, Shard, State, describe, open_store
 
 PACKAGE: Final = "hacs-crawler"
 ADDON: Final = "hacs_crawler.addon.HacsAddon"
@@ -109,6 +110,8 @@ def _loaded(path: Any) -> object:
 
 def _state(config: Config) -> Check:
     """Open the state, read its settings, and write a note: a full disk or a replica shows there."""
+    if config.shards is not None and config.shard is None:
+        config = replace(config, shard=Shard(0, config.shards))
     shown = f"{describe(config.state)}, namespace {config.own_namespace}"
     try:
         store = open_store(config.state, config.own_namespace, config.base)

@@ -13,6 +13,10 @@ class StateError(HacsError):
     """The state cannot be read or written, and trying again will not help."""
 
 
+class NoStateError(StateError):
+    """A file has no state of that namespace."""
+
+
 class StateUnavailableError(StateError):
     """The state cannot be reached now; trying again later may help."""
 

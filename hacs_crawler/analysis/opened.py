@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Final, Self
 
@@ -12,19 +14,24 @@ from scrapy.utils.project import get_project_settings
 from hacs_crawler.analysis.plan import finite, plan_table
 from hacs_crawler.analysis.tables import Table, table, times
 from hacs_crawler.config import Config, unknown_settings
-from hacs_crawler.exceptions import ConfigError, HacsError
+from hacs_crawler.exceptions import ConfigError, HacsError, NoStateError
 from hacs_crawler.links import site_id
-from hacs_crawler.ranking.plan import make_plan
+from hacs_crawler.ranking.shard_rounds import plan_of_all
 from hacs_crawler.state import (
     PAGES_A_CALL,
     SEEN,
     UPDATED,
+    JoinedState,
     Page,
     State,
+    StateArguments,
     as_of,
     churn_of,
+    describe,
     open_state,
+    shards_of,
     sqlite_path,
+    states_in,
 )
 
 _PAGE: Final[dict[str, Callable[[Page], Any]]] = {
@@ -132,7 +139,8 @@ class Opened:
         if limit is not None and limit < 1:
             raise HacsError(f"limit = {limit}: allowed is a whole number of at least 1")
         now = self.config.clock() if at is None else _second(at)
-        return plan_table(make_plan(self.state, self.config.ranking, now, limit), self.state)
+        plan = plan_of_all(self.state, self.config.ranking, now, limit)
+        return plan_table(plan, *states_in(self.state))
 
     def _pages(self) -> Iterator[Page]:
         now = self.config.clock()
@@ -162,14 +170,40 @@ def visits_table(pages: Iterable[Page]) -> Table:
 def open_existing(config: Config, *, writes: bool = False, creates: bool = False) -> State:
     """Open the state that the settings name, for reading unless told otherwise; `close` it when done.
 
-    A file that does not exist is an error (HacsError), unless the caller `creates` it. Raises
-    StateError where it cannot be used.
+    Where they name no shard but how many there are, all that exist are read as one. A file that does
+    not exist is an error (HacsError), unless the caller `creates` it. Raises StateError where it
+    cannot be used.
     """
     path = sqlite_path(config.state, config.base)
     if path is not None and not creates and not (path.exists() and path.stat().st_size):
         msg = f"there is no state at {path}: HACS_STATE names it, a crawl or `hacs import` makes it"
         raise HacsError(msg)
-    return open_state(*config.state_arguments, reads_only=not (writes or creates))
+    reads_only = not (writes or creates)
+    if config.shards is None or config.shard is not None:
+        return open_state(*config.state_arguments, reads_only=reads_only)
+    shards = shards_of(config.shards)
+    arguments = [replace(config, shard=shard).state_arguments for shard in shards]
+    exist = [place for place, one in enumerate(arguments) if creates or _is_there(one)]
+    if not exist:
+        msg = f"there is no state of any of {config.shards} shards in {describe(config.state)}"
+        raise HacsError(msg)
+    with ExitStack() as stack:
+        states = []
+        for place in exist:
+            states.append(open_state(*arguments[place], reads_only=reads_only))
+            stack.callback(states[-1].close)
+        joined = JoinedState(states, [shards[n] for n in exist], [arguments[n] for n in exist])
+        stack.pop_all()
+    return joined
+
+
+def _is_there(arguments: StateArguments) -> bool:
+    """Whether there is a state; a server's namespace that is not there is read as an empty one."""
+    try:
+        open_state(*arguments, reads_only=True).close()
+    except NoStateError:
+        return False
+    return True
 
 
 def open(state: str | None = None, **settings: object) -> Opened:  # noqa: A001 - as in hacs.open

@@ -14,7 +14,7 @@ from rich.table import Table as Shown
 
 from hacs_crawler.analysis import Table, table_of_rows
 from hacs_crawler.cli.clusters import Dask, workers_of
-from hacs_crawler.cli.common import Set, opened
+from hacs_crawler.cli.common import Set, Shards, opened
 from hacs_crawler.cli.tables import Records, shows_rows
 from hacs_crawler.cluster import check_cluster
 from hacs_crawler.config import Config
@@ -71,6 +71,7 @@ def calibrate(
     ] = False,
     remove: Annotated[bool, typer.Option("--remove", help="forget all corrections")] = False,
     dask: Dask = None,
+    shards: Shards = None,
     settings: Set = None,
 ) -> Records | None:
     """Compare predictions with what visits found, and fit corrections of them.
@@ -82,7 +83,7 @@ def calibrate(
     """
     if dry_run and remove:
         raise typer.BadParameter("--dry-run and --remove exclude each other")
-    with opened(settings, writes=not dry_run) as (config, state):
+    with opened(settings, shards, writes=not dry_run) as (config, state):
         if remove:
             _remove_all(state)
             return None

@@ -7,6 +7,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from textwrap import shorten
 from types import FrameType
 from typing import Annotated
@@ -19,7 +20,7 @@ from scrapy.utils.project import get_project_settings
 from hacs_crawler.analysis import open_existing
 from hacs_crawler.config import SETTINGS, Config, warn_of_unknown
 from hacs_crawler.exceptions import HacsError
-from hacs_crawler.state import State, describe, sqlite_path
+from hacs_crawler.state import MOST_SHARDS, State, describe, sqlite_path
 from hacs_crawler.utils.settings import choices
 from hacs_crawler.utils.text import printable, safe_logger
 
@@ -48,16 +49,27 @@ Set = Annotated[
 ]
 
 
+Shards = Annotated[
+    int | None,
+    typer.Option(min=1, max=MOST_SHARDS, help="so many shards as one; else HACS_SHARDS, if set"),
+]
+
+
 @contextmanager
 def opened(
-    pairs: list[str] | None, *, writes: bool = False, creates: bool = False
+    pairs: list[str] | None,
+    shards: int | None = None,
+    *,
+    writes: bool = False,
+    creates: bool = False,
 ) -> Iterator[tuple[Config, State]]:
     """Open the state that the project and `-s` name; errors end the command with one line.
 
-    Nothing in it is changed, unless the command `writes`. A file that does not exist is an error,
-    unless the command `creates` it.
+    With a number of `shards` these are opened as one. Nothing in it is changed, unless the command
+    `writes`. A file that does not exist is an error, unless the command `creates` it.
     """
-    with opened_config(pairs) as config:
+    with opened_config(pairs) as found:
+        config = found if shards is None else replace(found, shards=shards, shard=None)
         state = open_existing(config, writes=writes, creates=creates)
         try:
             yield config, state

@@ -4,37 +4,40 @@ from __future__ import annotations
 
 import typer
 
-from hacs_crawler.cli.common import Set, opened, place_of, signals_noted
+from hacs_crawler.cli.common import Set, Shards, opened, place_of, signals_noted
 from hacs_crawler.exceptions import StateError
-from hacs_crawler.state import Run, advanced, new_run, stopped_run
+from hacs_crawler.state import Run, advanced, new_run, states_in, stopped_run
 from hacs_crawler.utils.progress import Progress
 from hacs_crawler.utils.text import counted, safe_logger
 
 logger = safe_logger(__name__)
 
 
-def estimate(settings: Set = None) -> None:
+def estimate(shards: Shards = None, settings: Set = None) -> None:
     """Fit the prior, and estimate every page's rate anew with it.
 
     Of all pages of the state, as the first log line says. Wanted after a change of HACS_ESTIMATOR or
     HACS_FADE_DAYS (the end of the next crawl does it too). Crawls may go on meanwhile. A run that
     was stopped (Ctrl-C) or killed goes on where it was when it is started again with the same settings.
     """
-    with opened(settings, writes=True) as (config, state), signals_noted() as asked:
+    with opened(settings, shards, writes=True) as (config, state), signals_noted() as asked:
         logger.info("estimating %s of %s", counted(state.store.count(), "page"), place_of(config))
-        run = stopped_run(state) or new_run(state)
-        with Progress("estimate") as progress:
+        pages = changed = damaged = 0
+        for one in states_in(state):
+            run = stopped_run(one) or new_run(one)
+            with Progress("estimate") as progress:
 
-            def show(run: Run, total: int) -> None:
-                progress.update(f"{run.pages} pages, {run.changed} changed", run.pages, total)
+                def show(run: Run, total: int) -> None:
+                    progress.update(f"{run.pages} pages, {run.changed} changed", run.pages, total)
 
-            run, is_whole = advanced(state, run, show, lambda: bool(asked()))
-        number = run.pages - run.damaged
-        if not is_whole:
-            done = counted(run.pages, "page")
-            logger.info("stopped after %s; the same command goes on from there", done)
-            raise typer.Exit(128 + asked())
-        if run.damaged:
-            msg = f"{counted(number, 'page')} estimated, {run.damaged} damaged left out"
+                run, is_whole = advanced(one, run, show, lambda: bool(asked()))
+            pages, changed = pages + run.pages - run.damaged, changed + run.changed
+            damaged += run.damaged
+            if not is_whole:
+                done = counted(pages + damaged, "page")
+                logger.info("stopped after %s; the same command goes on from there", done)
+                raise typer.Exit(128 + asked())
+        if damaged:
+            msg = f"{counted(pages, 'page')} estimated, {damaged} damaged left out"
             raise StateError(msg)
-        logger.info("%s estimated, %d of them changed", counted(number, "page"), run.changed)
+        logger.info("%s estimated, %d of them changed", counted(pages, "page"), changed)

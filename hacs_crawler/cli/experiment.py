@@ -11,13 +11,13 @@ import typer
 from rich.table import Table as Shown
 
 from hacs_crawler.analysis import Table, table_of_rows
-from hacs_crawler.cli.common import Set, opened
+from hacs_crawler.cli.common import Set, Shards, opened
 from hacs_crawler.cli.files import STDOUT, Output, export_progress, output_file
 from hacs_crawler.cli.tables import Records, shows_rows
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.experiment.answer import ExperimentAnswer, answer
 from hacs_crawler.experiment.text import ROWS, paragraphs
-from hacs_crawler.state import export_outcomes
+from hacs_crawler.state import export_outcomes, states_in
 from hacs_crawler.utils.terminal import column_table
 from hacs_crawler.utils.text import counted, safe_logger
 
@@ -38,13 +38,14 @@ experiment_app = typer.Typer(
 @experiment_app.command()
 @shows_rows()
 def status(
+    shards: Shards = None,
     settings: Set = None,
 ) -> Records:
     """Say what each arm found, how they differ, and what can be concluded from that.
 
     The intervals hold however often one looks. See docs/experiments.md.
     """
-    with opened(settings) as (config, state):
+    with opened(settings, shards) as (config, state):
         if not config.ranking.experiment.is_on:
             raise HacsError(NOT_SET)
         found = answer(config, state, config.clock())
@@ -56,17 +57,17 @@ def status(
 
 
 @experiment_app.command()
-def export(output: Output = STDOUT, settings: Set = None) -> None:
+def export(output: Output = STDOUT, shards: Shards = None, settings: Set = None) -> None:
     """Write the record of every ranked visit as JSON Lines, with or without an experiment.
 
     `hacs import` reads them back. A file appears under its name when it is whole.
     """
     with (
-        opened(settings) as (_, state),
+        opened(settings, shards) as (_, state),
         output_file(output) as file,
         export_progress(output) as progress,
     ):
-        number = export_outcomes(state, file, progress)
+        number = sum(export_outcomes(one, file, progress) for one in states_in(state))
     logger.info("%s exported", counted(number, "outcome record"))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hacs_crawler.cli.common import Set, opened
+from hacs_crawler.cli.common import Set, Shards, opened
 from hacs_crawler.cli.files import STDOUT, Output, export_progress, output_file
 from hacs_crawler.exceptions import StateError
 from hacs_crawler.state import PAGES_A_CALL, Page, State, to_line
@@ -13,12 +13,12 @@ from hacs_crawler.utils.text import counted, safe_logger
 logger = safe_logger(__name__)
 
 
-def export(output: Output = STDOUT, settings: Set = None) -> None:
+def export(output: Output = STDOUT, shards: Shards = None, settings: Set = None) -> None:
     """Write everything that is known of pages as JSON Lines, one page a line.
 
     The lines go to standard output or to a file, which appears under its name when it is whole.
     """
-    with opened(settings) as (_, state):
+    with opened(settings, shards) as (_, state):
         with output_file(output) as file, export_progress(output) as progress:
             number, damaged = write_pages(state, file, progress)
         if damaged:

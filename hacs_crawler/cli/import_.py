@@ -30,7 +30,7 @@ from hacs_crawler.archive import (
     visits_by_digest,
     warcs_of,
 )
-from hacs_crawler.cli.common import Set, opened
+from hacs_crawler.cli.common import Set, Shards, opened
 from hacs_crawler.config import Clock
 from hacs_crawler.exceptions import HacsError, StateError
 from hacs_crawler.links import LinkRules
@@ -46,6 +46,7 @@ from hacs_crawler.state import (
     is_outcomes,
     read_export,
     read_outcomes,
+    states_in,
 )
 from hacs_crawler.utils.progress import Progress
 from hacs_crawler.utils.text import counted, safe_logger
@@ -63,6 +64,7 @@ def import_(
         list[Path],
         typer.Argument(help="CDX, CDXJ, WARC, TimeMap or exported files, .gz too; - for stdin"),
     ],
+    shards: Shards = None,
     settings: Set = None,
 ) -> None:
     """Record what archive files and exports hold of pages.
@@ -70,21 +72,23 @@ def import_(
     WARC files show the links of each capture. CDX and CDXJ files show only whether its content differs
     from that of the capture before it, which then counts as an update. TimeMaps make pages known, but
     show no visit. What `hacs export` wrote is merged with what the state knows. Importing a file twice
-    changes nothing. Of a damaged file what could be read is kept.
+    changes nothing. Of a damaged file what could be read is kept. With --shards each page goes to its
+    shard, and each outcome record to that of its page: import pages first.
     """
     dropped: Cleaning = Counter()
-    with opened(settings, creates=True) as (config, state):
+    with opened(settings, shards, creates=True) as (config, state):
         importer = Importer(state, config.link_rules, dropped, config.clock)
         try:
             for file in files:
                 importer.import_file(str(file))
             with Progress("estimate") as progress:
-                follow_prior(
-                    state,
-                    lambda run, total: progress.update(
-                        counted(run.pages, "page"), run.pages, total
-                    ),
-                )
+                for one in states_in(state):
+                    follow_prior(
+                        one,
+                        lambda run, total: progress.update(
+                            counted(run.pages, "page"), run.pages, total
+                        ),
+                    )
         finally:
             for kind, number in sorted(dropped.items()):
                 logger.info("%s left out: %s", counted(number, "capture"), kind)

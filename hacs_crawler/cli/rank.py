@@ -7,14 +7,17 @@ import math
 from collections.abc import Iterator
 from typing import Annotated
 
+import numpy as np
 import typer
 from rich.table import Table as Shown
 
 from hacs_crawler.analysis import Table, plan_table
-from hacs_crawler.cli.common import Set, opened, place_of
+from hacs_crawler.cli.common import Set, Shards, opened, place_of
 from hacs_crawler.cli.tables import Records, shows_rows
 from hacs_crawler.cli.text import days_text, interval_text
-from hacs_crawler.ranking.plan import Plan, make_plan
+from hacs_crawler.ranking.plan import Plan
+from hacs_crawler.ranking.shard_rounds import plan_of_all
+from hacs_crawler.state import JoinedState, State, states_in
 from hacs_crawler.utils.progress import Progress
 from hacs_crawler.utils.terminal import column_table
 from hacs_crawler.utils.text import safe_logger
@@ -30,26 +33,37 @@ def rank(
     limit: Annotated[
         int | None, typer.Option(min=1, help="show so many pages; else the budget, else 20")
     ] = None,
+    shards: Shards = None,
     settings: Set = None,
 ) -> Records | None:
     """Show what a crawl of all known pages would visit now, and why.
 
     It is the order of `scrapy crawl scholar -a seeds=state`. With --json every page is a line of JSON.
+    Of several shards it is the order of all their pages, and the last lines say how many visits of
+    them are each shard's.
     """
-    with opened(settings) as (config, state):
+    with opened(settings, shards) as (config, state):
         shown = limit or config.ranking.budget or ROWS_SHOWN
         with Progress("rank") as progress:
-            plan = make_plan(state, config.ranking, config.clock(), shown, progress)
+            plan = plan_of_all(state, config.ranking, config.clock(), shown, progress=progress)
         if not plan.known:
             logger.info(NO_PAGES, place_of(config))
             return None
-        rows = plan_table(plan, state)
+        rows = plan_table(plan, *states_in(state))
         return Records(
             rows=lambda: rows,
             text=lambda: [_table(rows)],
             json=lambda: _json_lines(rows),
-            notes=(summary(plan),),
+            notes=(summary(plan), *_shares(plan, state)),
         )
+
+
+def _shares(plan: Plan, state: State) -> Iterator[str]:
+    """Yield for each shard how many visits of the plan are its own: the budget of its crawl."""
+    if isinstance(state, JoinedState):
+        visits = np.bincount(plan.shards, minlength=len(state.shards)).tolist()
+        for shard, number in zip(state.shards, visits, strict=True):
+            yield f"shard {shard}: " + (f"HACS_BUDGET = {number}" if number else "no visit")
 
 
 NO_PAGES = (

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from hacs_crawler.cli.common import Set, opened
+from hacs_crawler.cli.common import Set, Shards, opened
 from hacs_crawler.cli.files import check_target, write_file
 from hacs_crawler.report.data import report_data
 from hacs_crawler.report.html import html
@@ -23,6 +23,7 @@ def report(
     ),
     open_: Annotated[bool, typer.Option("--open", help="open it in a browser")] = False,
     limit: Annotated[int, typer.Option(min=1, help="pages, and runs, in a list at most")] = 200,
+    shards: Shards = None,
     settings: Set = None,
 ) -> None:
     """Write what HACS knows, plans and has found as a self-contained HTML page.
@@ -30,7 +31,7 @@ def report(
     It has what would be crawled now and why, what past runs found, the experiment, calibration, and a
     view of each page listed. See docs/report.md.
     """
-    with opened(settings) as (config, state):
+    with opened(settings, shards) as (config, state):
         check_target(output, "-o")
         page = html(report_data(state, config, config.clock(), limit))
         write_file(output, [page.encode()])

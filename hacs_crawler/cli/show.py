@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from hacs_crawler.analysis import visits_table
-from hacs_crawler.cli.common import Set, opened
+from hacs_crawler.cli.common import Set, Shards, opened
 from hacs_crawler.cli.host import host_records
 from hacs_crawler.cli.page_report import PageReport, report_of
 from hacs_crawler.cli.page_text import page_text
@@ -22,7 +22,7 @@ from hacs_crawler.exceptions import HacsError
 from hacs_crawler.links import check_url, page_id_of, site_id, without_login
 from hacs_crawler.model import confirmed_share
 from hacs_crawler.ranking.plan import read_rows
-from hacs_crawler.state import Ids, Page, Rows, State, as_of
+from hacs_crawler.state import Ids, JoinedState, Page, Rows, State, as_of
 from hacs_crawler.utils.progress import Progress
 from hacs_crawler.utils.times import minute_text
 
@@ -41,16 +41,22 @@ def show(
     until: Annotated[
         str | None, typer.Option("--to", help="the day after the last of the period, UTC")
     ] = None,
+    shards: Shards = None,
     settings: Set = None,
 ) -> Records:
     """Show the history of one page, its rate, and what would make it be visited next.
 
     With --from or --to the rates of that period too, as they changed, as a plot. Of a host, show which
-    parts of its links are left out because they change with every request. --csv and --parquet have a
-    row for each visit, of a host one for each such part.
+    parts of its links are left out because they change with every request. Of several shards, its rank
+    is that among the pages of its own. --csv and --parquet have a row for each visit, of a host one for
+    each such part.
     """
-    with opened(settings) as (config, state):
-        if _HOST.fullmatch(url):
+    is_host = _HOST.fullmatch(url)
+    with opened(settings, shards) as (config, opened_state):
+        state = opened_state
+        if isinstance(state, JoinedState):
+            state = state.of(f"http://{url}/" if is_host else url)
+        if is_host:
             return host_records(state, url.lower())
         now = config.clock()
         report = _report_of(url, parse_period(since, until), state, config, now)

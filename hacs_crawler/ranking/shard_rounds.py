@@ -16,14 +16,15 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from hacs_crawler.cluster import Workers, in_order
+from hacs_crawler.cluster import HERE, Workers, in_order
 from hacs_crawler.ranking.choice import Quota
 from hacs_crawler.ranking.finalists import SHARD_BITS, Finalists, finalists_of, merged
 from hacs_crawler.ranking.instant import with_hubs
 from hacs_crawler.ranking.options import RankingOptions
-from hacs_crawler.ranking.plan import Plan, plan_from, read_rows
+from hacs_crawler.ranking.plan import Plan, plan_from, plan_of, read_rows
 from hacs_crawler.state import (
     Ids,
+    JoinedState,
     Rows,
     State,
     StateArguments,
@@ -31,6 +32,7 @@ from hacs_crawler.state import (
     read_note,
     without_future,
 )
+from hacs_crawler.utils.progress import Progress
 
 NOTE: Final = "round"
 
@@ -96,6 +98,25 @@ def plan_of_shards(
     kinds = [merged(kind, options, limit) for kind in (seen, unseen) if kind]
     together = merged(kinds, replace(options, budget=None), None)
     return plan_from(together, options, limit, discover=options.discover)
+
+
+def plan_of_all(
+    state: State,
+    options: RankingOptions,
+    now: float,
+    limit: int | None = None,
+    *,
+    known: tuple[Ids, Rows] | None = None,
+    progress: Progress | None = None,
+) -> Plan:
+    """Return the plan of a state, or that of shards which are read as one; see `make_plan`.
+
+    `known` are all its pages, where they have been read already.
+    """
+    if not isinstance(state, JoinedState):
+        return plan_of(*(known or read_rows(state, progress, now)), state, options, now, limit)
+    shards = [ShardPages(arguments) for arguments in state.arguments]
+    return plan_of_shards(HERE, shards, options, now, limit)
 
 
 def rounds_of(plan: Plan, number: int, options: RankingOptions, began: int) -> list[Round | None]:
@@ -168,7 +189,7 @@ def _finalists_of(
     shard: ShardPages, options: RankingOptions, now: float, limit: int | None
 ) -> list[Finalists]:
     """Return the finalists of a shard; those never seen apart, where these have a share."""
-    with closing(open_state(*shard.arguments)) as state:
+    with closing(open_state(*shard.arguments, reads_only=True)) as state:
         page_ids, rows = _rows_of(state, shard.starts, now)
         options = with_hubs(options, state, now)
         is_new = rows["visits"] == 0

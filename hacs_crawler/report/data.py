@@ -16,7 +16,8 @@ from hacs_crawler.experiment.text import sentences
 from hacs_crawler.model import lognormal_cumulative
 from hacs_crawler.ranking.calibration import Group, groups
 from hacs_crawler.ranking.instant import listed_hubs
-from hacs_crawler.ranking.plan import Plan, plan_of, read_rows
+from hacs_crawler.ranking.plan import Plan, read_rows
+from hacs_crawler.ranking.shard_rounds import plan_of_all
 from hacs_crawler.report.overview import (
     INTERVAL_EDGES_DAYS,
     LATELY_DAYS,
@@ -59,7 +60,7 @@ def report_data(state: State, config: Config, now: float, limit: int) -> dict[st
     with Progress("report") as progress:
         known = read_rows(state, progress, now)
     view = overview(*known, now, limit)
-    plan = plan_of(*known, state, config.ranking, now)
+    plan = plan_of_all(state, config.ranking, now, known=known)
     outcomes = state.outcomes()
     lists = {name: getattr(view, name) for name in LISTS}
     listed = np.unique(np.concatenate([plan.page_ids[:limit], *lists.values()]))

@@ -14,6 +14,7 @@ from hacs_crawler.state.database import PAGES_A_CALL, State
 from hacs_crawler.state.digests import digest_number
 from hacs_crawler.state.estimation import Estimation, baselines_of, fates, histories
 from hacs_crawler.state.future import Future, as_of, without_future
+from hacs_crawler.state.joined import JoinedState, states_in
 from hacs_crawler.state.jsonl import (
     LONGEST_LINE_BYTES,
     is_export,
@@ -108,6 +109,7 @@ __all__ = [
     "Future",
     "Harvest",
     "Ids",
+    "JoinedState",
     "Label",
     "LinkClaim",
     "MemoryStore",
@@ -185,6 +187,7 @@ __all__ = [
     "sorted_outcomes",
     "source_id",
     "sqlite_path",
+    "states_in",
     "stopped_run",
     "time_share",
     "to_line",

@@ -14,10 +14,10 @@ from hacs_crawler.exceptions import ConfigError
 from hacs_crawler.links import page_key
 from hacs_crawler.utils.settings import NotAllowedError
 
-MOST_SHARDS: Final = 10_000
+MOST_SHARDS: Final = 1_000
 LONGEST_NAMESPACE: Final = 64
 ShardCount = Annotated[int, Meta(ge=1, le=MOST_SHARDS)]
-_WRITTEN: Final = re.compile(r"(\d{1,5})/(\d{1,5})", re.ASCII)
+_WRITTEN: Final = re.compile(r"(\d{1,4})/(\d{1,4})", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hacs_crawler.exceptions import StateError
+from hacs_crawler.exceptions import NoStateError
 from hacs_crawler.state.codec import UNKNOWN_ROW, unsound
 from hacs_crawler.state.damage import whole_outcomes, whole_rows
 from hacs_crawler.state.outcome_log import OUTCOME, Outcomes
@@ -239,14 +239,14 @@ class SQLiteStore:
         self._file.close()
 
     def _check_namespace(self, namespace: str) -> None:
-        """Raise StateError where the file has no such namespace."""
+        """Raise NoStateError where the file has no such namespace."""
         if f"{namespace}.pages" in self._file.tables:
             return
         pages = sorted(name for name in self._file.tables if name.endswith(".pages"))
         known = ", ".join(name.removesuffix(".pages") for name in pages)
         has = f"it has {known}" if known else "it is empty"
         msg = f"there is no state of the namespace {namespace} in {self._file.path}: {has}"
-        raise StateError(msg)
+        raise NoStateError(msg)
 
     def _links_of(self, sites: Sequence[int]) -> dict[int, bytes]:
         query = (

@@ -17,7 +17,7 @@ def test_a_shard_is_written_as_index_and_count() -> None:
     assert str(Shard(3, 16)) == "3/16"
 
 
-@pytest.mark.parametrize("text", ["3/0", "16/16", "0/0", "x", "", "-1/4", "1/4/2", "1/99999", "3"])
+@pytest.mark.parametrize("text", ["3/0", "16/16", "0/0", "x", "", "-1/4", "1/4/2", "1/9999", "3"])
 def test_what_is_no_shard_is_refused_in_one_line(text: str) -> None:
     with pytest.raises(NotAllowedError, match=r"^INDEX/COUNT with .*$"):
         Shard.parse(text)
@@ -41,7 +41,7 @@ def test_the_number_of_a_shard_is_a_hash_of_the_host_that_anyone_can_make() -> N
 def test_all_spellings_ports_and_schemes_of_a_host_are_in_one_shard(
     spellings: tuple[str, ...],
 ) -> None:
-    assert len({shard_of_page(url, 10_000) for url in spellings}) == 1
+    assert len({shard_of_page(url, 1_000) for url in spellings}) == 1
 
 
 def test_a_page_is_in_exactly_one_shard_and_hosts_spread_over_all() -> None:

@@ -1,0 +1,161 @@
+"""The states of shards, read as one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
+from typing import Any, NoReturn, TypeVar, cast
+
+import numpy as np
+
+from hacs_crawler.exceptions import StateError
+from hacs_crawler.state.address import StateArguments
+from hacs_crawler.state.database import Restored, State
+from hacs_crawler.state.outcome_log import MOST_OUTCOMES, Outcomes, sorted_outcomes
+from hacs_crawler.state.page import Page, Visit
+from hacs_crawler.state.recorded import Recorded
+from hacs_crawler.state.shards import Shard, shard_of_page
+from hacs_crawler.state.store import Ids, Rows, Store
+
+T = TypeVar("T", Page, Visit)
+
+
+class JoinedStore:
+    """Reads stores as one, which know no page in common. A note is that of the first that has it."""
+
+    def __init__(self, stores: Sequence[Store]) -> None:
+        self._stores = stores
+
+    def load(self, page_ids: Sequence[int]) -> dict[int, bytes]:
+        """See `Store.load`."""
+        return self._first_of(page_ids, lambda store, some: store.load(some))
+
+    def site_links(self, sites: Sequence[int]) -> dict[int, bytes]:
+        """See `Store.site_links`."""
+        return self._first_of(sites, lambda store, some: store.site_links(some))
+
+    def annotations(self, kind: str, keys: Sequence[int]) -> dict[int, bytes]:
+        """See `Store.annotations`."""
+        return self._first_of(keys, lambda store, some: store.annotations(kind, some))
+
+    def annotated(self, kind: str) -> Ids:
+        """See `Store.annotated`."""
+        return np.unique(np.concatenate([store.annotated(kind) for store in self._stores]))
+
+    def all_annotations(self, kind: str) -> Iterator[dict[int, bytes]]:
+        """See `Store.all_annotations`."""
+        return chain.from_iterable(store.all_annotations(kind) for store in self._stores)
+
+    def rows(self, page_ids: Ids) -> Rows:
+        """See `Store.rows`."""
+        rows = self._stores[0].rows(page_ids).copy()
+        for store in self._stores[1:]:
+            places = np.flatnonzero(rows["site"] == 0)
+            rows[places] = store.rows(page_ids[places])
+        return rows
+
+    def all_rows(self) -> Iterator[tuple[Ids, Rows]]:
+        """See `Store.all_rows`."""
+        return chain.from_iterable(store.all_rows() for store in self._stores)
+
+    def count(self) -> int:
+        """See `Store.count`."""
+        return sum(store.count() for store in self._stores)
+
+    def add_outcomes(self, outcomes: Outcomes) -> None:
+        """Keep each record where its page is known, and others by their site."""
+        holder = outcomes["site"] % len(self._stores)
+        for place, store in enumerate(self._stores):
+            holder[store.rows(outcomes["page_id"])["site"] > 0] = place
+        for place in np.unique(holder).tolist():
+            self._stores[place].add_outcomes(outcomes[holder == place])
+
+    def read_meta(self, key: str) -> Any:
+        """See `Store.read_meta`."""
+        values = (store.read_meta(key) for store in self._stores)
+        return next((value for value in values if value is not None), None)
+
+    def write_meta(self, key: str, value: Any) -> None:
+        """Keep a note in all stores."""
+        for store in self._stores:
+            store.write_meta(key, value)
+
+    def size_bytes(self) -> int:
+        """See `Store.size_bytes`, which is of the file or server that all are in."""
+        return self._stores[0].size_bytes()
+
+    def close(self) -> None:
+        """See `Store.close`."""
+        for store in self._stores:
+            store.close()
+
+    def __getattr__(self, name: str) -> NoReturn:
+        """Refuse what writes to one state."""
+        raise StateError("that is done in one shard: name it, as with -s HACS_SHARD=0/16")
+
+    def _first_of(
+        self, keys: Sequence[int], read: Callable[[Store, Sequence[int]], dict[int, bytes]]
+    ) -> dict[int, bytes]:
+        found: dict[int, bytes] = {}
+        for store in self._stores:
+            found |= read(store, [key for key in keys if key not in found])
+        return found
+
+
+class JoinedState(State):
+    """The states of shards as one; what is recorded goes to the shard of its page."""
+
+    def __init__(
+        self, states: Sequence[State], shards: Sequence[Shard], arguments: Sequence[StateArguments]
+    ) -> None:
+        store = JoinedStore([state.store for state in states])
+        super().__init__(cast(Store, store), states[0].estimation)
+        self.states, self.shards, self.arguments = states, shards, arguments
+
+    def record(self, visits: Sequence[Visit], known: object = None) -> list[Recorded]:
+        """See `State.record`."""
+        del known
+        by_shard = self._by_shard(visits).items()
+        return [one for place, some in by_shard for one in self.states[place].record(some)]
+
+    def restore(self, pages: Iterable[Page]) -> Restored:
+        """See `State.restore`."""
+        by_shard = self._by_shard(pages).items()
+        done = [self.states[place].restore(some) for place, some in by_shard]
+        return Restored(
+            sum(one.added for one in done),
+            sum(one.changed for one in done),
+            sum(one.damaged for one in done),
+        )
+
+    def pages(self) -> Iterator[Page | None]:
+        """See `State.pages`."""
+        return chain.from_iterable(state.pages() for state in self.states)
+
+    def outcomes(self) -> Outcomes:
+        """Return the latest records of all shards, as many as one state keeps."""
+        found = self.states[0].outcomes()
+        for state in self.states[1:]:
+            found = sorted_outcomes([found, state.outcomes()])[-MOST_OUTCOMES:]
+        return found
+
+    def of(self, url: str) -> State:
+        """Return the state of a page's shard, and any where the URL is no page's."""
+        try:
+            number = shard_of_page(url, self.shards[0].count)
+        except ValueError:
+            number = 0
+        places = [shard.index for shard in self.shards]
+        return self.states[places.index(number) if number in places else 0]
+
+    def _by_shard(self, entries: Iterable[T]) -> dict[int, list[T]]:
+        """Return what is of each shard; a writer has them all open."""
+        found: dict[int, list[T]] = {}
+        for entry in entries:
+            found.setdefault(shard_of_page(entry.url, len(self.states)), []).append(entry)
+        return found
+
+
+def states_in(state: State) -> Sequence[State]:
+    """Return the states that are read as one, or the only one."""
+    return state.states if isinstance(state, JoinedState) else [state]

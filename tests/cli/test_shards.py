@@ -1,0 +1,254 @@
+"""`--shards`: commands read the states of shards as one, and move a state from some shards to others."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner, Result
+
+from calibration_support import BAYES, label
+from hacs_crawler.cli.app import app
+from hacs_crawler.links import page_id_of, site_id
+from hacs_crawler.ranking.calibration import corrected_models
+from hacs_crawler.state import Estimation, State, Visit, open_state, shard_of_page
+from hacs_crawler.state.outcome_log import OUTCOME, SEEN, UPDATED
+from hacs_crawler.utils.times import DAY
+
+SHARDS = 4
+URLS = [f"http://h{host}.example/~{page}/" for host in range(20) for page in range(3)]
+NOW = 20_000 * DAY
+Hacs = Callable[..., Result]
+
+
+def state_of(address: str, namespace: str) -> Any:
+    return closing(open_state(address, namespace, Path(), Estimation()))
+
+
+def history() -> list[Visit]:
+    """Ten visits of each page, which is updated the more often the later it comes."""
+    random = np.random.default_rng(0)
+    return [
+        Visit(url, NOW - (12 - day) * DAY, links=frozenset(range(1 + shown)))
+        for place, url in enumerate(URLS)
+        for day, shown in enumerate(np.cumsum(random.random(10) < place / len(URLS)).tolist())
+    ]
+
+
+def keep_outcomes(state: State) -> None:
+    """Ranked visits whose p was far too high, so that a correction helps."""
+    random = np.random.default_rng(1)
+    found = np.zeros(20 * len(URLS), OUTCOME)
+    found["page_id"] = np.tile([page_id_of(url) for url in URLS], 20)
+    found["site"] = np.tile([site_id(url) for url in URLS], 20)
+    found["at"] = NOW - 30 * DAY + np.arange(len(found))
+    found["run"] = NOW - 30 * DAY
+    found["label"] = label().number
+    found["p"] = found["raw_p"] = random.uniform(0.3, 0.9, len(found))
+    found["days_since_visit"] = 1.0
+    found["flags"] = SEEN | UPDATED * (random.random(len(found)) < 0.4 * found["p"])
+    state.keep_label(label())
+    state.store.add_outcomes(found)
+
+
+@pytest.fixture
+def hacs(
+    state_url: str,
+    namespace: str,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Hacs:
+    caplog.set_level("INFO")
+    monkeypatch.setenv("HACS_TESTS_NOW", str(NOW))
+
+    def run(*arguments: str, given: bytes = b"", **settings: object) -> Result:
+        named = {"STATE": state_url, "NAMESPACE": namespace, "CLOCK": "tests.clocks.of_environment"}
+        pairs = [f"HACS_{name}={value}" for name, value in (named | settings).items()]
+        options = [part for pair in pairs for part in ("-s", pair)]
+        return CliRunner().invoke(app, [*arguments, *options], input=given)
+
+    return run
+
+
+@pytest.fixture
+def sharded(hacs: Hacs, state_url: str, namespace: str, tmp_path: Path) -> Hacs:
+    """A state of four shards, imported from one that is whole."""
+    with state_of(state_url, f"{namespace}.whole") as whole:
+        whole.record(history())
+        keep_outcomes(whole)
+    moved(hacs, tmp_path, [], "4", NAMESPACE=f"{namespace}.whole")
+    return hacs
+
+
+def moved(hacs: Hacs, folder: Path, source: list[str], shards: str, **settings: object) -> None:
+    """Export pages, then the record of outcomes, and import both into so many shards."""
+    for command in (["export"], ["experiment", "export"]):
+        file = str(folder / "export.jsonl")
+        assert hacs(*command, *source, "-o", file, **settings).exit_code == 0
+        assert hacs("import", file, "--shards", shards).exit_code == 0
+
+
+def urls_by_shard(address: str, namespace: str, count: int) -> list[set[str]]:
+    found = []
+    for index in range(count):
+        with state_of(address, f"{namespace}.{index}-{count}") as state:
+            found.append({page.url for page in state.pages()})
+    return found
+
+
+def test_import_puts_each_page_into_its_shard(
+    sharded: Hacs, state_url: str, namespace: str
+) -> None:
+    found = urls_by_shard(state_url, namespace, SHARDS)
+    assert sum(map(len, found)) == len(URLS)
+    assert all(
+        shard_of_page(url, SHARDS) == index for index, urls in enumerate(found) for url in urls
+    )
+
+
+def observed(lines: str) -> list[str]:
+    """What was exported, in no order, without what each state estimates with its own prior."""
+    found = [json.loads(line) for line in lines.splitlines()]
+    estimated = {"rate_per_day", "churn"}
+    kept = ({key: one[key] for key in one.keys() - estimated} for one in found)
+    return sorted(json.dumps(one, sort_keys=True) for one in kept)
+
+
+@pytest.mark.parametrize("command", [["export"], ["experiment", "export"]])
+def test_the_number_of_shards_changes_by_export_and_import(
+    sharded: Hacs, state_url: str, namespace: str, command: list[str], tmp_path: Path
+) -> None:
+    moved(sharded, tmp_path, ["--shards", "4"], "7")
+    whole, before, after = (
+        observed(sharded(*command, *source, NAMESPACE=one).stdout)
+        for one, source in (
+            (f"{namespace}.whole", []),
+            (namespace, ["--shards", "4"]),
+            (namespace, ["--shards", "7"]),
+        )
+    )
+    assert len(whole) in (len(URLS), 20 * len(URLS))
+    assert whole == before == after
+    by_shard = urls_by_shard(state_url, namespace, 7)
+    for index in range(7):
+        own = sharded("experiment", "export", SHARD=f"{index}/7").stdout.splitlines()
+        assert {json.loads(line)["url"] for line in own} == by_shard[index]
+
+
+def test_rank_says_how_many_of_the_best_pages_each_shard_has(
+    sharded: Hacs, caplog: pytest.LogCaptureFixture
+) -> None:
+    whole = sharded("rank", "--shards", "4", "--json", BUDGET=20)
+    assert whole.exit_code == 0
+    best = [json.loads(line)["url"] for line in whole.stdout.splitlines()]
+    assert len(best) == 20
+    sharded("rank", "--shards", "4", BUDGET=20)
+    notes = caplog.text
+    for index in range(SHARDS):
+        number = sum(shard_of_page(url, SHARDS) == index for url in best)
+        assert f"shard {index}/4: HACS_BUDGET = {number}\n" in notes
+        own = sharded("rank", "--json", SHARD=f"{index}/4", BUDGET=number)
+        assert {json.loads(line)["url"] for line in own.stdout.splitlines()} == {
+            url for url in best if shard_of_page(url, SHARDS) == index
+        }
+
+
+def test_the_setting_is_as_good_as_the_option(sharded: Hacs) -> None:
+    by_option = sharded("rank", "--json", "--shards", "4").stdout
+    assert sharded("rank", "--json", SHARDS=4).stdout == by_option != ""
+
+
+def test_show_finds_a_page_in_its_shard(sharded: Hacs) -> None:
+    for url in URLS[::7]:
+        found = sharded("show", url, "--shards", "4", "--json")
+        assert json.loads(found.stdout)["url"] == url
+        assert len(json.loads(found.stdout)["visits"]) == 10
+    assert sharded("show", "h1.example", "--shards", "4").exit_code == 0
+
+
+def test_show_does_not_know_a_page_that_no_shard_has(
+    sharded: Hacs, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert sharded("show", "http://other.example/", "--shards", "4").exit_code == 1
+    assert "the state does not know http://other.example/" in caplog.text
+
+
+def test_the_report_is_of_all_shards(sharded: Hacs, tmp_path: Path) -> None:
+    page = tmp_path / "report.html"
+    assert sharded("report", "-o", str(page), "--shards", "4").exit_code == 0
+    assert f'"known":{len(URLS)}' in page.read_text().replace(" ", "")
+
+
+def test_estimate_is_of_all_shards(
+    sharded: Hacs, state_url: str, namespace: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert sharded("estimate", "--shards", "4", ESTIMATOR="mle").exit_code == 0
+    assert f"{len(URLS)} pages estimated, " in caplog.text
+    for index in range(SHARDS):
+        with state_of(state_url, f"{namespace}.{index}-4") as state:
+            mle = Estimation("mle")
+            pages = list(state.pages())
+            assert [page.rate for page in pages] == pytest.approx(
+                [mle.rate_per_day(page) for page in pages]
+            )
+
+
+def test_calibrate_learns_from_all_shards_and_keeps_the_correction_in_each(
+    sharded: Hacs, state_url: str, namespace: str
+) -> None:
+    found = sharded("calibrate", "--shards", "4", "--json")
+    assert json.loads(found.stdout)["predictions"][0]["visits"] == 20 * len(URLS)
+    for index in range(SHARDS):
+        with state_of(state_url, f"{namespace}.{index}-4") as state:
+            assert corrected_models(state) == [BAYES]
+    assert sharded("calibrate", "--shards", "4", "--remove").exit_code == 0
+    with state_of(state_url, f"{namespace}.3-4") as state:
+        assert corrected_models(state) == []
+
+
+def test_an_experiment_is_of_all_shards(sharded: Hacs) -> None:
+    on = {"EXPERIMENT": '{"hacs": 0.5, "last-obs": 0.5}'}
+    found = sharded("experiment", "status", "--shards", "4", "--json", **on)
+    whole = sharded("experiment", "status", "--json", SHARD="0/4", **on)
+    pages = [sum(arm["pages"] for arm in json.loads(one.stdout)["arms"]) for one in (found, whole)]
+    assert pages[0] == len(URLS) > pages[1]
+
+
+def test_a_shard_that_no_crawl_has_begun_is_left_out(
+    hacs: Hacs, state_url: str, namespace: str
+) -> None:
+    with state_of(state_url, f"{namespace}.2-4") as state:
+        state.record([Visit(URLS[0], NOW - DAY, links=frozenset({1}))])
+    found = hacs("rank", "--shards", "4", "--json")
+    assert [json.loads(line)["url"] for line in found.stdout.splitlines()] == [URLS[0]]
+
+
+def test_shards_of_which_there_is_none_are_named(
+    hacs: Hacs, state_url: str, namespace: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with state_of(state_url, f"{namespace}.2-4") as state:
+        state.record([Visit(URLS[0], NOW - DAY, links=frozenset({1}))])
+    hacs("rank", "--shards", "8")
+    is_file = state_url.startswith("sqlite")
+    known = "there is no state of any of 8 shards in " if is_file else "knows no page yet"
+    assert known in caplog.text
+
+
+@pytest.mark.parametrize("number", ["0", "x", "1001"])
+def test_a_number_of_shards_that_cannot_be_is_refused(hacs: Hacs, number: str) -> None:
+    found = hacs("rank", "--shards", number)
+    assert found.exit_code == 2
+    assert "--shards" in found.stderr
+
+
+def test_what_is_written_to_one_shard_asks_for_its_name(
+    sharded: Hacs, caplog: pytest.LogCaptureFixture
+) -> None:
+    found = sharded("signal", "-", SHARDS=4, given=f"{URLS[0]}\n".encode())
+    assert found.exit_code == 1
+    assert "that is done in one shard: name it, as with -s HACS_SHARD=0/16" in caplog.text
