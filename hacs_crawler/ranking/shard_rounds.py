@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hacs_crawler.cluster import HERE, Workers, in_order
+from hacs_crawler.exceptions import NoStateError
 from hacs_crawler.ranking.choice import Quota
 from hacs_crawler.ranking.finalists import SHARD_BITS, Finalists, finalists_of, merged
 from hacs_crawler.ranking.instant import with_hubs
@@ -25,6 +26,7 @@ from hacs_crawler.ranking.plan import Plan, plan_from, plan_of, read_rows
 from hacs_crawler.state import (
     Ids,
     JoinedState,
+    MemoryStore,
     Rows,
     State,
     StateArguments,
@@ -189,7 +191,7 @@ def _finalists_of(
     shard: ShardPages, options: RankingOptions, now: float, limit: int | None
 ) -> list[Finalists]:
     """Return the finalists of a shard; those never seen apart, where these have a share."""
-    with closing(open_state(*shard.arguments, reads_only=True)) as state:
+    with closing(_read(shard.arguments)) as state:
         page_ids, rows = _rows_of(state, shard.starts, now)
         options = with_hubs(options, state, now)
         is_new = rows["visits"] == 0
@@ -204,6 +206,14 @@ def _finalists_of(
             )
             found.append(one)
     return found
+
+
+def _read(arguments: StateArguments) -> State:
+    """Open a state to be read; a shard that no crawl has begun is empty."""
+    try:
+        return open_state(*arguments, reads_only=True)
+    except NoStateError:
+        return State(MemoryStore(), arguments[3])
 
 
 def _rows_of(state: State, starts: Starts | None, now: float) -> tuple[Ids, Rows]:
