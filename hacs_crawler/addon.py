@@ -7,13 +7,13 @@ from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
 from scrapy.utils.misc import load_object
 
 from hacs_crawler.crawl.browser_handler import with_browser
-from hacs_crawler.crawl.prometheus import Metrics
 from hacs_crawler.crawl.scheduler import HacsScheduler
 from hacs_crawler.middlewares.link_additions import LinkAdditionsMiddleware
 from hacs_crawler.middlewares.page_memory import PageMemoryMiddleware
 from hacs_crawler.middlewares.rendering import RenderingMiddleware
 from hacs_crawler.middlewares.retry_after import RetryAfterMiddleware
 from hacs_crawler.middlewares.robotstxt import ObeyedRobotsTxtMiddleware
+from hacs_crawler.parts.metrics import Metrics
 from hacs_crawler.utils.text import safe_logger
 
 logger = safe_logger(__name__)

@@ -12,7 +12,6 @@ from scrapy.http import HtmlResponse, Response
 from scrapy.linkextractors import IGNORED_EXTENSIONS
 from twisted.python.failure import Failure
 
-from hacs_crawler.crawl.instant import PRIORITY, with_tier
 from hacs_crawler.crawl.meta import hub_meta
 from hacs_crawler.crawl.observation import tree_of
 from hacs_crawler.crawl.rounds import Rounds
@@ -22,6 +21,7 @@ from hacs_crawler.exceptions import HacsError
 from hacs_crawler.items import NewPublication, PageVisit
 from hacs_crawler.links import DEEPEST, is_inside, page_links, path_depth, website_of
 from hacs_crawler.outcome import Outcome
+from hacs_crawler.parts.instant import PRIORITY, InstantTier, with_tier
 from hacs_crawler.utils.text import printable
 
 LEVELS = ("website", "homepage")
@@ -79,8 +79,9 @@ class ScholarSpider(Spider):
         await session.open()
         if session.is_open:  # else it has said why
             requests = self._rounds(session)
-            if session.instant is not None and self.is_endless:
-                requests = with_tier(session, requests, self._hub_request)
+            tier = session.parts.of(InstantTier)
+            if tier is not None and self.is_endless:
+                requests = with_tier(session, tier, requests, self._hub_request)
             async for request in requests:
                 yield request
 
@@ -150,8 +151,7 @@ class ScholarSpider(Spider):
     def parse_hub(self, response: Response, hub: str) -> Iterator[Any]:
         """Report a hub of the instant tier, and follow the links that are new, no farther."""
         session = Session.of(self.crawler)
-        if session.instant is not None:
-            session.instant.note_answer(hub)
+        self._note_answer(hub)
         outcome = response.meta.get("hacs")
         if not isinstance(outcome, Outcome):
             return
@@ -168,11 +168,14 @@ class ScholarSpider(Spider):
 
     def note_hub_failure(self, failure: Failure) -> None:
         """Say why a hub could not be visited."""
-        session = Session.of(self.crawler)
         request: Request = failure.request  # type: ignore[attr-defined]
-        if session.instant is not None:
-            session.instant.note_answer(request.cb_kwargs["hub"])
+        self._note_answer(request.cb_kwargs["hub"])
         self.note_failure(failure)
+
+    def _note_answer(self, hub: str) -> None:
+        tier = Session.of(self.crawler).parts.of(InstantTier)
+        if tier is not None:
+            tier.note_answer(hub)
 
     def parse(self, response: Response, **kwargs: Any) -> Iterator[Any]:
         """Report the page, and follow its links inside the site."""

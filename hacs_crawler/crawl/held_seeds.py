@@ -230,9 +230,8 @@ class HeldSeeds:
             return
         chosen, others = self._selection.take(is_last=is_idle)
         self._drop(others, "budget")
-        if self._session.instant is not None:
-            for best in chosen:
-                self._session.instant.note_chosen(best.p, best.controls)
+        for best in chosen:
+            self._session.parts.chosen(best.p, best.controls)
         run, release = self._session.run, next(self._releases)
         is_by_score = len(chosen) == 1
         for best, label in zip(chosen, self._session.labels, strict=True):

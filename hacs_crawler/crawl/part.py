@@ -10,6 +10,8 @@ from scrapy import Request
 from scrapy.http import Response
 
 from hacs_crawler.links import LinkRules
+from hacs_crawler.ranking.options import RankingOptions
+from hacs_crawler.ranking.policies import Floats
 from hacs_crawler.ranking.signals import Signals
 from hacs_crawler.state import Recorded, Rows, Visit
 
@@ -64,10 +66,17 @@ class Part:
     async def before_plan(self, sites: Collection[int] | None) -> None:
         """Prepare for pages of the state to be ranked: all, or those of sites."""
 
+    def options(self, ranking: RankingOptions) -> RankingOptions:
+        """Return by which options a round is ranked, its budget among them."""
+        return ranking
+
     async def evidence(self, rows: Rows) -> Sequence[Signals]:
         """Return what is known of pages beside their ranking rows; raises StateError."""
         del rows
         return ()
+
+    def chosen(self, p: Floats, controls: int) -> None:
+        """Take note of the p of pages that a round chose, and of how many are asked twice."""
 
     async def before_request(self, request: Request, page_url: str) -> None:
         """Change the request for a page, which is about to be downloaded."""

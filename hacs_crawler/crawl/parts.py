@@ -14,6 +14,8 @@ from hacs_crawler.crawl.part import Observed, Part
 from hacs_crawler.crawl.stats import CrawlStats
 from hacs_crawler.exceptions import ConfigError, StateError
 from hacs_crawler.links import LinkRules
+from hacs_crawler.ranking.options import RankingOptions
+from hacs_crawler.ranking.policies import Floats
 from hacs_crawler.ranking.signals import Signals
 from hacs_crawler.state import Rows, Visit
 from hacs_crawler.utils.text import safe_logger
@@ -28,6 +30,7 @@ HOOKS: Final = tuple(
     name for name in vars(Part) if name not in {"required", "from_crawl"} and name[0] != "_"
 )
 T = TypeVar("T")
+P = TypeVar("P", bound=Part)
 
 
 class Parts:
@@ -40,11 +43,15 @@ class Parts:
         self._fail = fail
         self._failures: Counter[Part] = Counter()
         self._said: set[Part] = set()
-        own = list(parts)
+        self._own = list(parts)
         self._hooks = {
-            name: [(part, getattr(part, name)) for part in own if _overrides(part, name)]
+            name: [(part, getattr(part, name)) for part in self._own if _overrides(part, name)]
             for name in HOOKS
         }
+
+    def of(self, kind: type[P]) -> P | None:
+        """Return the part of a kind, None where it is off: for what a spider of ours has with it."""
+        return next((part for part in self._own if isinstance(part, kind)), None)
 
     def override(self, hook: str) -> bool:
         """Whether any part overrides a hook, for what would be gathered for nothing else."""
@@ -59,6 +66,18 @@ class Parts:
         """Yield the visits that follow from a request that the project's filter dropped."""
         for part, hook in self._hooks["filtered"]:
             yield from self._visits(part, hook, request, page_url)
+
+    def options(self, ranking: RankingOptions) -> RankingOptions:
+        """Return by which options a round is ranked."""
+        for part, hook in self._hooks["options"]:
+            changed = self._call(part, hook, ranking)
+            ranking = changed if isinstance(changed, RankingOptions) else ranking
+        return ranking
+
+    def chosen(self, p: Floats, controls: int) -> None:
+        """Tell the p of pages that a round chose, and how many are asked twice."""
+        for part, hook in self._hooks["chosen"]:
+            self._call(part, hook, p, controls)
 
     def link_rules(self, url: str, rules: LinkRules) -> LinkRules:
         """Return by which rules the links of a page count, found at a URL."""

@@ -102,8 +102,7 @@ async def planned_seeds(session: Session) -> AsyncIterator[tuple[str, dict[str, 
     )
     controls = int(plan.asked_twice.sum())
     session.allowance.made += controls
-    if session.instant is not None:
-        session.instant.note_chosen(plan.p, controls)
+    session.parts.chosen(plan.p, controls)
     session.stats.count("rank_seconds", time.perf_counter() - started)
     if not plan.known and not session.is_planned:
         raise SeedsError("seeds = 'state': there is no usable seed in it, it knows no page yet")

@@ -16,7 +16,6 @@ from hacs_crawler.config import Clock, Config, warn_of_unknown
 from hacs_crawler.crawl.asked import AskedPages
 from hacs_crawler.crawl.backoff import HostPauses
 from hacs_crawler.crawl.care import Care
-from hacs_crawler.crawl.instant import InstantTier
 from hacs_crawler.crawl.loop import Worker, begin, shutdown_waits, sleep
 from hacs_crawler.crawl.meta import page_url, release_claim
 from hacs_crawler.crawl.parts import Parts, load_parts
@@ -90,8 +89,6 @@ class Session:
         """Which requests are for pages under care; known where the settings are right."""
         self.asked: AskedPages | None = None
         """How pages are asked for, where that is kept; known once the state is open."""
-        self.instant: InstantTier | None = None
-        """When the hubs of HACS_INSTANT are visited, if that is on."""
         self._since: int | None = getattr(crawler, "hacs_round", None)
         self._ranking: RankingOptions | None = None
         self.before_close: list[Callable[[], Awaitable[None]]] = []
@@ -118,8 +115,6 @@ class Session:
         self.config = with_own_shard(Config.from_settings(crawler.settings))
         self.clock = self.config.clock
         self.care = Care(self.config.pages)
-        if self.config.ranking.instant is not None:
-            self.instant = InstantTier(self.config.ranking)
         if self.config.shard is not None:
             self.shard = OwnShard(crawler, self.config, self.stats, self.fail)
         self.parts = Parts(load_parts(self.config.parts, self), self.stats, self.fail)
@@ -223,7 +218,7 @@ class Session:
     def ranking(self) -> RankingOptions:
         """How a round of all pages is ranked, and its budget, from what the state knows of hubs."""
         assert self._ranking is not None, "the session is not open"  # noqa: S101
-        return self._ranking if self.instant is None else self.instant.main_round(self._ranking)
+        return self.parts.options(self._ranking)
 
     def link_rules(self, url: str) -> LinkRules:
         """Return which links count of a page found at a URL, and what is left out of them."""
@@ -257,8 +252,6 @@ class Session:
         except StateError as error:
             self.fail(str(error))
             return
-        if self.instant is not None:
-            self.instant.begin_round()
         self.run = int(self.clock())
         self.stats.begin_round()
 

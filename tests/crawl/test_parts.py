@@ -19,6 +19,9 @@ from hacs_crawler.crawl.part import Observed, Part
 from hacs_crawler.crawl.parts import HOOKS, MOST_FAILURES, WAIT_SECONDS, Parts, load_parts
 from hacs_crawler.exceptions import ConfigError, StateUnavailableError
 from hacs_crawler.links import LinkRules
+from hacs_crawler.ranking.arms import without_experiment
+from hacs_crawler.ranking.options import RankingOptions
+from hacs_crawler.ranking.policies import POLICIES
 from hacs_crawler.state import ROW, Page, Visit, merged
 
 URL = "http://a.example/"
@@ -26,11 +29,14 @@ VISIT = Visit(URL, 86_400, links=frozenset({1}))
 OBSERVED = Observed(
     Request(URL), Response(URL), merged(Page(URL), Page(URL), VISIT, is_known=True), ""
 )
+OPTIONS = RankingOptions(without_experiment(POLICIES["hacs"]))
 ROWS = np.zeros(1, ROW)
 CALLS: dict[str, Any] = {
     "opened": lambda own: own.opened(),
     "before_request": lambda own: own.before_request(Request(URL), URL),
     "link_rules": lambda own: own.link_rules(URL, LinkRules()) != LinkRules(),
+    "options": lambda own: own.options(OPTIONS) is not OPTIONS,
+    "chosen": lambda own: own.chosen(np.ones(1), 0),
     "busy": lambda own: own.busy(),
     "before_rank": lambda own: own.before_rank([URL]),
     "before_plan": lambda own: own.before_plan(),

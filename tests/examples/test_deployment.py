@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 import yaml
 
-from hacs_crawler.crawl.prometheus import metrics_of
+from hacs_crawler.parts.metrics import metrics_of
 from integration_support import ROOT
 
 FOLDER = ROOT / "examples" / "compose"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from prometheus_client.core import CollectorRegistry
 from prometheus_client.exposition import generate_latest
 
-from hacs_crawler.crawl.prometheus import Metrics, metrics_of
+from hacs_crawler.parts.metrics import Metrics, metrics_of
 
 
 def text_of(**stats: object) -> list[str]:

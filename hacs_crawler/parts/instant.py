@@ -6,20 +6,19 @@ import math
 import time
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from scrapy.utils.defer import maybe_deferred_to_future
 
 from hacs_crawler.crawl.loop import begin, wait_for
+from hacs_crawler.crawl.part import Part
+from hacs_crawler.crawl.session import Session
 from hacs_crawler.exceptions import ConfigError, StateError
 from hacs_crawler.model import update_index
 from hacs_crawler.ranking.instant import Hubs, due, hubs_now
 from hacs_crawler.ranking.options import InstantOptions, RankingOptions
 from hacs_crawler.ranking.policies import Floats
 from hacs_crawler.utils.text import safe_logger
-
-if TYPE_CHECKING:
-    from hacs_crawler.crawl.session import Session
 
 logger = safe_logger(__name__)
 
@@ -36,7 +35,7 @@ LONGEST_SECONDS: Final = 3600.0
 """A hub that was sent and never heard of may be sent again after so long."""
 
 
-class InstantTier:
+class InstantTier(Part):
     """When hubs are visited, and what that takes of the budget of the other pages.
 
     A hub is due where its M is above the price: what the last page was worth that a round's budget
@@ -60,27 +59,34 @@ class InstantTier:
         self.is_running = False
         """Whether this crawl has rounds of the tier."""
 
-    def main_round(self, ranking: RankingOptions) -> RankingOptions:
+    @classmethod
+    def from_crawl(cls, crawl: Session) -> InstantTier | None:
+        """Return None unless HACS_INSTANT is on."""
+        assert crawl.config is not None  # noqa: S101 - parts are made of a crawl with settings
+        ranking = crawl.config.ranking
+        return None if ranking.instant is None else cls(ranking)
+
+    def options(self, ranking: RankingOptions) -> RankingOptions:
         """Return the options of a round of all pages: the budget without what the tier takes of it."""
         budget = ranking.budget
         if budget is None or not self.is_running:
             return ranking
         return replace(ranking, budget=max(1, budget - self._taken))
 
-    def note_chosen(self, p: Floats, controls: int) -> None:
+    def chosen(self, p: Floats, controls: int) -> None:
         """Note the p of pages that a round of all pages chose, and how many of them are asked twice.
 
         Where they use up the budget, they tell the price of a visit.
         """
         self._least_p = min(self._least_p, float(p.min(initial=1.0)))
         self._spent += len(p) + controls
-        budget = self.main_round(self._ranking).budget
+        budget = self.options(self._ranking).budget
         if budget is not None and self._spent >= budget and self._spent > controls:
             self.price = self._options.update_value * float(update_index(self._least_p))
 
-    def begin_round(self) -> None:
+    async def round_began(self) -> None:
         """Begin a round of all pages: what the tier has visited is missing in its budget."""
-        budget = self.main_round(self._ranking).budget
+        budget = self.options(self._ranking).budget
         if budget is None or self._spent < budget:
             self.price = 0.0  # the budget is not used up: visits cost nothing
         self._taken, self._made = self._made, 0
@@ -113,14 +119,12 @@ class InstantTier:
         self._sent.pop(url, None)
 
 
-async def hubs_of(session: Session) -> list[str]:
+async def hubs_of(session: Session, tier: InstantTier) -> list[str]:
     """Begin a round of the tier; return the URLs of the hubs to be visited, best first.
 
     Reads the list, and the tier's own pages. What cannot be read is said, and the round left out.
     """
-    tier = session.instant
-    assert tier is not None and session.config is not None  # noqa: S101, PT018 - it has rounds
-    if not session.is_open:
+    if not session.is_open or session.config is None:
         return []
     try:
         hubs = await session.state.once(hubs_now, session.config.ranking, session.clock())
@@ -144,19 +148,20 @@ async def hubs_of(session: Session) -> list[str]:
 
 
 async def with_tier(
-    session: Session, requests: AsyncIterator[Any], request_of: Callable[[str], Any]
+    session: Session,
+    tier: InstantTier,
+    requests: AsyncIterator[Any],
+    request_of: Callable[[str], Any],
 ) -> AsyncIterator[Any]:
     """Yield requests as they come, and whenever a round of the tier begins those for its hubs.
 
     Those that come may be long in coming: they wait for room, and for the next round of all pages.
     """
-    tier = session.instant
-    assert tier is not None  # noqa: S101 - it has rounds
     tier.is_running = True
     coming = begin(_next(requests))
     while session.failure is None:
         if tier.due_in() <= 0:
-            for url in await hubs_of(session):
+            for url in await hubs_of(session, tier):
                 yield request_of(url)
         await wait_for(coming, max(0.0, tier.due_in()))
         if not coming.called:
