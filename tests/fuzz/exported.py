@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -13,37 +13,34 @@ from hacs_crawler.state.address import open_state
 from hacs_crawler.state.memory import MemoryStore
 from hacs_crawler.utils.progress import Progress
 
-DERIVED = ("rate_per_day", "churn")
-"""By the prior, which no export holds."""
+OF_ITS_STATE = ("rate", "log_sd", "churn", "churning", "is_in_site", "version")
+"""Fields of a page that follow from the state it is in: no export has its prior, and sites' links."""
 
 
 def exported(url: str, namespace: str) -> dict[str, Any]:
     """The visits of each page by URL, and what an export and import changed."""
     state = open_state(url, namespace, Path(), Estimation())
     try:
-        lines, damaged = _lines(state)
+        file = io.BytesIO()
+        _, damaged = write_pages(state, file, Progress("export", is_shown=False))
         other = State(MemoryStore(), Estimation())
-        other.restore(read_export([one + b"\n" for one in lines], "export"))
-        again, damaged_again = _lines(other)
-        times = {page.url: list(page.visits) for page in state.pages() if page is not None}
+        other.restore(read_export(file.getvalue().splitlines(keepends=True), "export"))
+        pages, again = _pages(state), _pages(other)
     finally:
         state.close()
-    before, after = map(_comparable, (lines, again))
-    changed = [text for text in before if text not in after]
-    return {"visits": times, "damaged": damaged + damaged_again, "changed": changed[:3]}
+    changed = [
+        f"{name} of {url}: {value!r} became {again.get(url, {}).get(name)!r}"
+        for url, fields in pages.items()
+        for name, value in fields.items()
+        if value != again.get(url, {}).get(name)
+    ]
+    visits = {url: list(fields["visits"]) for url, fields in pages.items()}
+    return {"visits": visits, "damaged": damaged, "changed": changed}
 
 
-def _lines(state: State) -> tuple[list[bytes], int]:
-    file = io.BytesIO()
-    _, damaged = write_pages(state, file, Progress("export", is_shown=False))
-    return file.getvalue().splitlines(), damaged
-
-
-def _comparable(lines: list[bytes]) -> list[str]:
-    found = []
-    for line in lines:
-        fields = json.loads(line)
-        for name in DERIVED:
-            fields.pop(name)
-        found.append(json.dumps(fields, sort_keys=True))
-    return sorted(found)
+def _pages(state: State) -> dict[str, dict[str, Any]]:
+    return {
+        page.url: {name: value for name, value in asdict(page).items() if name not in OF_ITS_STATE}
+        for page in state.pages()
+        if page is not None
+    }

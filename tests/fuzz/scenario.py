@@ -94,7 +94,7 @@ def drawn(seed: int, spiders: list[str]) -> Scenario:
         pages,
         spider=rng.choice(spiders),
         starts=tuple(starts),
-        settings=draw_settings(rng),
+        settings=draw_settings(rng, {page.kind for page in pages}),
         days=days,
         robots=_chosen(rng, ROBOTS),
         sitemap=_chosen(rng, SITEMAPS),

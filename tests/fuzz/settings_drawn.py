@@ -39,7 +39,7 @@ VALUES: dict[str, list[Any]] = {
 SCRAPYS: dict[str, list[Any]] = {
     "AUTOTHROTTLE_ENABLED": [True],
     "CONCURRENT_REQUESTS": [1, 2],
-    "CONCURRENT_REQUESTS_PER_DOMAIN": [1, 3, 8],
+    "CONCURRENT_REQUESTS_PER_DOMAIN": [1, 1, 3],
     "COOKIES_ENABLED": [False],
     "DOWNLOAD_DELAY": [0.001, 0.2],
     "METAREFRESH_ENABLED": [False],
@@ -51,15 +51,29 @@ SCRAPYS: dict[str, list[Any]] = {
 }
 
 
-def draw_settings(rng: random.Random) -> dict[str, Any]:
-    """Some settings with values other than their defaults, and often a budget."""
+FITTING = {
+    "busy": "HACS_RETRY_AFTER",
+    "closed": "HACS_RETRY_AFTER",
+    "etag": "HACS_CONDITIONAL_REQUESTS",
+    "feed": "HACS_SIGNALS",
+    "plain": "HACS_BUDGET",
+    "script": "HACS_RENDER",
+    "unavailable": "HACS_RETRY_AFTER",
+    "wrong-etag": "HACS_CONDITIONAL_REQUESTS",
+}
+"""Settings that do something with a kind of page: they are drawn more often where there is one."""
+
+
+def draw_settings(rng: random.Random, kinds: set[str]) -> dict[str, Any]:
+    """Some settings, and among them often what does something with the kinds of pages there are."""
     names = [name for name in SETTINGS if name not in SET_BY_THE_JUDGE]
-    chosen = rng.sample(names, min(len(names), rng.choice((0, 1, 2, 4, 8))))
-    if rng.random() < 0.4 and "HACS_BUDGET" not in chosen:
-        chosen.append("HACS_BUDGET")
-    drawn = {name: rng.choice(values_of(name)) for name in chosen}
-    scrapys = rng.sample(list(SCRAPYS), rng.choice((0, 1, 3)))
-    return drawn | {name: rng.choice(SCRAPYS[name]) for name in scrapys}
+    chosen = set(rng.sample(names, min(len(names), rng.choice((0, 1, 2, 4, 8)))))
+    chosen |= {FITTING[kind] for kind in sorted(kinds & FITTING.keys()) if rng.random() < 0.4}
+    drawn = {name: rng.choice(values_of(name)) for name in sorted(chosen)}
+    scrapys = set(rng.sample(list(SCRAPYS), rng.choice((0, 1, 3))))
+    if rng.random() < 0.3:  # requests wait in the downloader
+        scrapys.add("CONCURRENT_REQUESTS_PER_DOMAIN")
+    return drawn | {name: rng.choice(SCRAPYS[name]) for name in sorted(scrapys)}
 
 
 def values_of(name: str) -> list[Any]:
