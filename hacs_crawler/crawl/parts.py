@@ -119,7 +119,7 @@ class Parts:
         """Return what is known of pages beside their rows; raises StateError."""
         found: list[Signals] = []
         for part, hook in self._hooks["evidence"]:
-            found += await self._awaited(part, hook, rows) or ()
+            found += await self._awaited(part, _signals, hook, rows) or ()
         return found
 
     async def closing(self) -> None:
@@ -202,6 +202,18 @@ def load_parts(paths: Iterable[str | type[Part]], crawl: object) -> list[Part]:
 
 def _overrides(part: Part, name: str) -> bool:
     return getattr(type(part), name) is not getattr(Part, name)
+
+
+async def _signals(
+    hook: Callable[[Rows], Awaitable[Sequence[Signals]]], rows: Rows
+) -> list[Signals]:
+    return [_checked_signals(found) for found in await hook(rows)]
+
+
+def _checked_signals(found: object) -> Signals:
+    if not isinstance(found, Signals):
+        raise TypeError(f"{found!r} is no evidence")
+    return found
 
 
 def _checked(visit: object) -> Visit:

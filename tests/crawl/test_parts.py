@@ -109,6 +109,16 @@ def test_what_is_returned_in_place_of_visits_or_evidence_costs_nothing(
     assert crawl.failures == []
 
 
+@pytest.mark.parametrize("rubbish", [7, "evidence", [None]])
+def test_what_is_returned_late_in_place_of_evidence_costs_nothing(rubbish: Any) -> None:
+    async def evidence(*_: object) -> Any:
+        return rubbish
+
+    crawl = Crawl(part_with("evidence", evidence))
+    assert crawl.call("evidence") == []
+    assert crawl.stats == {"parts/failed/Own": 1}
+
+
 def test_a_part_that_fails_again_and_again_is_switched_off(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

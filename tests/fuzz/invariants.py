@@ -16,8 +16,9 @@ ADDS_OR_TAKES = {
     "HACS_THRESHOLD",
 }
 """Settings with which a crawl is to do something else than without the add-on."""
+FORBIDDING = {"closed to some", "names a sitemap"}
+"""What robots.txt may be like."""
 OUR_ERROR = re.compile(r"^(ERROR|CRITICAL) hacs_crawler")
-_PAGE_STATUSES = {200, 304}
 
 
 def each_request_ends_exactly_once(run: Run) -> Iterator[str]:
@@ -137,9 +138,11 @@ INVARIANTS: tuple[Callable[[Run], Iterator[str]], ...] = (
 def is_comparable(run: Run) -> bool:
     """Whether a crawl is to do what it does without the add-on."""
     settings = run.scenario.settings
-    if any(settings.get(name) for name in ADDS_OR_TAKES - {"HACS_RENDER"}) or run.kind.ends_early:
+    if any(settings.get(name, "never") not in {"never", None, False, 0} for name in ADDS_OR_TAKES):
         return False
-    if settings.get("HACS_RENDER", "never") != "never":
+    # Scrapy 2.19 alone does not always obey it
+    forbids = settings.get("ROBOTSTXT_OBEY") and run.scenario.robots in FORBIDDING
+    if run.kind.ends_early or forbids:
         return False
     waits_too_long = any(page.kind == "closed" for page in run.scenario.pages)
     return not (settings.get("HACS_RETRY_AFTER") and waits_too_long)
