@@ -138,7 +138,7 @@ INVARIANTS: tuple[Callable[[Run], Iterator[str]], ...] = (
 def is_comparable(run: Run) -> bool:
     """Whether a crawl is to do what it does without the add-on."""
     settings = run.scenario.settings
-    if any(settings.get(name, "never") not in {"never", None, False, 0} for name in ADDS_OR_TAKES):
+    if any(settings.get(name, "never") not in {"never", None, False} for name in ADDS_OR_TAKES):
         return False
     # Scrapy 2.19 alone does not always obey it
     forbids = settings.get("ROBOTSTXT_OBEY") and run.scenario.robots in FORBIDDING
