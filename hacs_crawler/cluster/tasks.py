@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import socket
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from socket import gethostname
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from hacs_crawler.exceptions import ConfigError
@@ -69,8 +69,8 @@ class Cluster:
 
     def check_here(self, reason: str) -> None:
         """Raise ConfigError with that reason where a worker is on another machine."""
-        here = gethostname()
-        for worker, host in self.client.run(gethostname).items():
+        here = socket.gethostname()
+        for worker, host in self.client.run(_host_name).items():
             if host != here:
                 raise ConfigError(f"{reason}: the Dask worker at {worker} is on {host}")
 
@@ -93,6 +93,10 @@ class Cluster:
         places = {self.submit(function, item, *args): place for place, item in enumerate(items)}
         for future in as_completed(list(places), loop=self.client.loop):
             yield places.pop(future), future.result()
+
+
+def _host_name() -> str:
+    return socket.gethostname()
 
 
 def _itself(value: T) -> T:

@@ -21,6 +21,7 @@ from integration_support import ROOT
 
 FOLDER = ROOT / "examples" / "compose"
 SYSTEMD = ROOT / "examples" / "systemd"
+KUBERNETES = ROOT / "examples" / "kubernetes"
 METRIC = re.compile(r"\b(?:hacs|scrapy)_\w+")
 COPY = re.compile(r"^COPY (.+)$", re.MULTILINE)
 
@@ -171,14 +172,45 @@ def unit(name: str) -> ConfigParser:
 
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="no systemd-analyze")
-def test_systemd_takes_the_units(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("unit_name", "started"), [("hacs-crawl", ""), ("hacs-shard@", "3")])
+def test_systemd_takes_the_units(unit_name: str, started: str, tmp_path: Path) -> None:
     """It wants to see the program, which is not installed here."""
-    (tmp_path / "hacs-crawl.timer").write_text((SYSTEMD / "hacs-crawl.timer").read_text())
-    service = (SYSTEMD / "hacs-crawl.service").read_text()
-    program = re.sub(r"^ExecStart=\S+", "ExecStart=/bin/true", service, flags=re.MULTILINE)
-    (tmp_path / "hacs-crawl.service").write_text(program)
-    files = [str(tmp_path / name) for name in ("hacs-crawl.timer", "hacs-crawl.service")]
+    for kind in ("timer", "service"):
+        text = (SYSTEMD / f"{unit_name}.{kind}").read_text()
+        program = re.sub(r"^ExecStart=\S+", "ExecStart=/bin/true", text, flags=re.MULTILINE)
+        (tmp_path / f"{unit_name}.{kind}").write_text(program)
+    files = [str(tmp_path / f"{unit_name}{started}.{kind}") for kind in ("timer", "service")]
     done = subprocess.run(
         ["systemd-analyze", "verify", *files], capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_shard_of_systemd_has_the_number_of_its_unit() -> None:
+    command = shlex.split(unit("hacs-shard@.service")["Service"]["ExecStart"])
+    assert "HACS_SHARD=%i/16" in command
+
+
+def job_of(name: str) -> dict[str, Any]:
+    found: dict[str, Any] = yaml.safe_load((KUBERNETES / name).read_text())
+    return found["spec"]["jobTemplate"]["spec"] if name == "cronjob.yaml" else found["spec"]
+
+
+def test_a_job_of_kubernetes_has_as_many_pods_as_there_are_shards() -> None:
+    job = job_of("job.yaml")
+    assert job == job_of("cronjob.yaml")
+    assert job["completionMode"] == "Indexed"
+    (crawl,) = job["template"]["spec"]["containers"]
+    assert f"HACS_SHARDS={job['completions']}" in crawl["command"]
+    assert job["parallelism"] < job["completions"]
+
+
+@pytest.mark.parametrize("name", ["job.yaml", "cronjob.yaml"])
+def test_kubernetes_takes_the_jobs(name: str) -> None:
+    """`tox -e cluster` has the schemas; they take 100 MB."""
+    schemas = pytest.importorskip("kubernetes_validate")
+    found = yaml.safe_load((KUBERNETES / name).read_text())
+    schemas.validate(found, "1.31", strict=True)
+    del found["spec"]
+    with pytest.raises(schemas.ValidationError):
+        schemas.validate({**found, "spec": {"completion": 3}}, "1.31", strict=True)

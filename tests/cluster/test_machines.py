@@ -1,0 +1,190 @@
+"""`hacs crawl` on a cluster of several workers, which die, stop, and join: `tox -e cluster`."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from scrapy.settings import Settings
+
+from crawls_support import Shards, Web, changed, crawls_alive, dask, finish, wait_until, web
+from hacs_crawler.cluster import HERE
+from hacs_crawler.config import Config
+from hacs_crawler.ranking.shard_rounds import ShardPages, plan_of_shards
+from hacs_crawler.state import StateArguments, Visit, open_state, shard_of_page, shards_of
+from hacs_crawler.state.estimation import Estimation
+from hacs_crawler.utils.times import DAY
+from servers import RedisProcess
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        "HACS_TESTS_CLUSTER" not in os.environ, reason="minutes of two cores: tox -e cluster"
+    ),
+]
+SHARDS = 16
+SHORT = changed(
+    state__shard_locks__LOCK_SECONDS=8.0,
+    state__shard_locks__RELIED_ON_SECONDS=4.0,
+    crawl__shard_hold__RENEW_SECONDS=1.0,
+)
+"""A lock that is lost soon."""
+
+
+@pytest.fixture
+def redis(tmp_path: Path) -> Iterator[RedisProcess]:
+    folder = tmp_path / "redis"
+    folder.mkdir()
+    with RedisProcess(folder, "--appendonly", "yes", "--appendfsync", "always") as found:
+        yield found
+
+
+def project_of(folder: Path, redis: RedisProcess, found: Web, **settings: object) -> Shards:
+    given = {"DOWNLOAD_DELAY": 0.05, **settings}
+    return Shards(folder, found, redis.url, given)
+
+
+def fill(arguments: list[StateArguments], found: Web) -> None:
+    """Have the states know each page by six visits, of which some found a link; no two alike."""
+    by_shard: dict[int, list[Visit]] = defaultdict(list)
+    for number in range(found.pages * found.hosts):
+        url = found.url(number % found.hosts + 1, number // found.hosts)
+        last = int(time.time()) - DAY - 37 * number
+        by_shard[shard_of_page(url, len(arguments))] += [
+            Visit(url, last - day * DAY, links=frozenset(range(max(0, number % 7 - day))))
+            for day in range(6)
+        ]
+    for number, visits in by_shard.items():
+        with closing(open_state(*arguments[number])) as state:
+            state.record(visits)
+
+
+def planned(arguments: list[StateArguments], budget: int) -> set[str]:
+    """The URLs that one process chooses of all shards' pages."""
+    config = Config.from_settings(Settings({"HACS_BUDGET": budget}))
+    shards = [ShardPages(one) for one in arguments]
+    plan = plan_of_shards(HERE, shards, config.ranking, time.time())
+    found = set()
+    for number, one in enumerate(arguments):
+        with closing(open_state(*one)) as state:
+            pages = state.load(plan.page_ids[plan.shards == number].tolist())
+            found |= {page.url for page in pages.values()}
+    return found
+
+
+def test_sixteen_shards_on_four_workers_visit_what_one_process_would_choose(
+    tmp_path: Path, redis: RedisProcess
+) -> None:
+    namespaces = [shard.namespace("hacs") for shard in shards_of(SHARDS)]
+    arguments = [(redis.url, one, Path("/"), Estimation()) for one in namespaces]
+    with web(pages=40, hosts=40) as found:
+        fill(arguments, found)
+        wanted = planned(arguments, 1_000)
+        project = project_of(tmp_path, redis, found, HACS_BUDGET=1_000, DOWNLOAD_DELAY=0.01)
+        with dask(project, workers=4) as there:
+            done = finish(project.start("many", "--dask", there.address, shards=SHARDS))
+        assert done.status == 0, done.log
+        asked = [found.url_of(host, path) for host, path in found.asked()]
+        assert len(asked) == 1_000
+        assert set(asked) == wanted
+        found.check_hosts()
+        assert int(done.rows["all"][1]) == 1_000
+
+
+@pytest.fixture
+def running(tmp_path: Path, redis: RedisProcess) -> Iterator[tuple[Shards, RedisProcess]]:
+    with web(pages=20, hosts=20) as found:
+        yield project_of(tmp_path, redis, found, HACS_BUDGET=300, **SHORT), redis
+
+
+def check_whole(project: Shards, *, again: int = 0) -> None:
+    """See that the budget was held, and no page but so many visited twice."""
+    asked = project.web.asked()
+    assert len(asked) <= 300 + again
+    assert len(set(asked)) >= 300 - again
+    assert len(asked) - len(set(asked)) <= again
+    project.web.check_hosts()
+
+
+def test_what_a_killed_worker_had_goes_on_with_another(running: tuple[Shards, object]) -> None:
+    project, _ = running
+    with dask(project, workers=2) as there:
+        process = project.start("many", "--dask", there.address, shards=6)
+        project.web.wait_for(60)
+        there.workers[0].kill()
+        done = finish(process)
+    assert done.status == 0, done.log
+    check_whole(project)
+
+
+def test_a_worker_stopped_for_longer_than_the_lock_lives_asks_nothing_more(
+    running: tuple[Shards, object],
+) -> None:
+    project, _ = running
+    with dask(project, workers=2) as there:
+        process = project.start("many", "--dask", there.address, shards=6)
+        project.web.wait_for(60)
+        stopped = [there.workers[0].pid, *there.crawls_of(there.workers[0])]
+        assert len(stopped) == 2
+        for one in stopped:
+            os.kill(one, signal.SIGSTOP)
+        done = finish(process)
+        number = len(project.web.asked())
+        for one in stopped:
+            os.kill(one, signal.SIGCONT)
+        wait_until(lambda: not crawls_alive(project), "the end of the crawl that was stopped")
+        assert len(project.web.asked()) <= number + 1  # what the downloader had sent already
+    assert done.status == 0, done.log
+    check_whole(project, again=2)
+
+
+def test_a_redis_that_is_restarted_costs_a_pause(
+    running: tuple[Shards, RedisProcess],
+) -> None:
+    project, redis = running
+    with dask(project, workers=2) as there:
+        process = project.start("many", "--dask", there.address, shards=6)
+        project.web.wait_for(60)
+        redis.kill()
+        redis.start()
+        done = finish(process)
+    assert done.status == 0, done.log
+    check_whole(project)
+
+
+def test_a_worker_that_joins_late_takes_shards_that_wait(
+    running: tuple[Shards, object],
+) -> None:
+    project, _ = running
+    with dask(project, workers=1) as there:
+        process = project.start("many", "--dask", there.address, shards=6)
+        project.web.wait_for(1)
+        there.add_workers(1)
+        wait_until(lambda: there.crawls_of(there.workers[1]), "a crawl of the late worker")
+        done = finish(process)
+    assert done.status == 0, done.log
+    check_whole(project)
+
+
+def test_a_scheduler_that_is_killed_is_one_line_and_all_crawls_end(
+    running: tuple[Shards, object],
+) -> None:
+    project, _ = running
+    with dask(project, workers=2) as there:
+        process = project.start("many", "--dask", there.address, shards=6)
+        project.web.wait_for(60)
+        there.scheduler.kill()
+        done = finish(process)
+        wait_until(lambda: not crawls_alive(project), "the end of the crawls")
+    assert done.status == 1
+    errors = [line for line in done.log.splitlines() if not line.startswith("INFO: ")]
+    assert len(errors) == 1
+    assert "Dask" in errors[0]
+    asked = project.web.asked()
+    assert len(asked) == len(set(asked)) <= 300

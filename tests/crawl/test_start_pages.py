@@ -1,0 +1,80 @@
+"""What `start()` yields is read within bounds: of number, of time, and of memory."""
+
+from __future__ import annotations
+
+import resource
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+
+from crawls_support import Shards, web
+from hacs_crawler.crawl.start_pages import START, StartPages, StartReading
+from hacs_crawler.links import page_id_of, site_id
+from hacs_crawler.state import shard_of_page
+
+pytestmark = pytest.mark.slow
+MOST_BYTES = 3 * 2**30
+"""Of address space: what is imported, with the stacks of threads, takes half of it."""
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Iterator[Shards]:
+    with web(pages=5, hosts=4) as found:
+        yield Shards(tmp_path, found, f"sqlite:///{tmp_path}/state.db")
+
+
+def read(project: Shards, spider: str, **bounds: float) -> tuple[bool, np.ndarray]:
+    """Whether `start()` was read to its end, and the pages that it yields."""
+    arguments = {"pages": str(project.web.pages), "hosts": "4", "port": "80"}
+    given = {"HACS_STATE": project.state}
+    file = project.folder / "found"
+    reading = StartReading(spider, arguments, given, 3, str(file), **bounds)  # type: ignore[arg-type]
+    subprocess.run(
+        [sys.executable, "-m", "hacs_crawler.crawl.start_pages"],
+        input=msgspec.json.encode(reading) + b"\n",
+        cwd=project.folder,
+        env=project.environment,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (MOST_BYTES, MOST_BYTES)),
+        check=True,
+        timeout=240,
+    )
+    data = file.read_bytes()
+    return bool(data[0]), np.frombuffer(data, START, offset=1)
+
+
+def test_each_page_has_its_id_its_site_and_its_shard_in_the_order_of_start(
+    project: Shards,
+) -> None:
+    is_whole, found = read(project, "many")
+    assert is_whole
+    urls = [f"http://127.0.0.{host}:80/{page}.html" for page in range(5) for host in range(1, 5)]
+    assert found["page_id"].tolist() == [page_id_of(url) for url in urls]
+    assert found["site"].tolist() == [site_id(url) for url in urls]
+    assert found["shard"].tolist() == [shard_of_page(url, 3) for url in urls]
+    assert project.web.asked() == []
+    assert not Path(project.state.removeprefix("sqlite:///")).exists()
+
+
+def test_a_start_that_never_ends_is_read_up_to_a_number(project: Shards) -> None:
+    is_whole, found = read(project, "endless", most_pages=3_000)
+    assert (is_whole, len(found)) == (False, 3_000)
+
+
+def test_a_start_that_never_ends_is_read_for_some_time(project: Shards) -> None:
+    is_whole, found = read(project, "endless", most_seconds=0.5)
+    assert not is_whole
+    assert len(found) > 0
+
+
+def test_a_page_takes_16_bytes_and_is_there_once() -> None:
+    pages = StartPages(3)
+    for number in [*range(1_000), *range(1_000)]:
+        pages.add(page_id_of(f"http://h{number}.edu/"), f"http://h{number}.edu/")
+    assert len(pages) == 2_000
+    found = pages.taken()
+    assert (len(found), found.itemsize) == (1_000, 16)

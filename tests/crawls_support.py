@@ -1,0 +1,280 @@
+"""Crawls of shards as a user runs them: a project, a site of many hosts, Dask in processes."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from integration_support import ROOT
+from servers import Site, free_port
+
+DEADLINE_SECONDS = 240.0
+_SETTINGS = """
+SPIDER_MODULES = ["spiders"]
+ADDONS = {"hacs_crawler.addon.HacsAddon": 500}
+CONCURRENT_REQUESTS_PER_DOMAIN = 1
+HACS_CONTROLS = 0
+RANDOMIZE_DOWNLOAD_DELAY = False
+RETRY_ENABLED = False
+"""
+_SPIDERS = """
+import os
+import time
+
+import scrapy
+
+
+class Many(scrapy.Spider):
+    name = "many"
+
+    async def start(self):
+        for page in range(int(self.pages)):
+            for host in range(1, int(self.hosts) + 1):
+                yield self.request(host, page)
+
+    def request(self, host, page):
+        url = f"http://127.0.0.{host}:{self.port}/{page}.html"
+        return scrapy.Request(url, headers={"User-Agent": str(os.getpid())})
+
+    def parse(self, response):
+        yield {"url": response.url}
+
+
+class Endless(Many):
+    name = "endless"
+
+    async def start(self):
+        page = 0
+        while True:
+            page += 1
+            yield self.request(page % 20 + 1, page)
+
+
+class Large(Many):
+    name = "large"
+
+    async def start(self):
+        urls = [f"http://127.0.0.{n % 20 + 1}:{self.port}/{n}.html" for n in range(int(self.pages))]
+        for url in urls:
+            yield scrapy.Request(url)
+
+
+class Blocking(Many):
+    name = "blocking"
+
+    async def start(self):
+        time.sleep(1_000)
+        yield
+
+
+class Wrong(Many):
+    name = "wrong"
+
+    async def start(self):
+        raise ValueError("no list today")
+        yield
+
+
+class Fed(Many):
+    name = "fed"
+    redis_key = "fed:start_urls"
+"""
+
+
+@dataclass
+class Web:
+    """A site of many hosts, and what of it was asked for, and by which process."""
+
+    site: Site
+    pages: int
+    hosts: int
+    seen: int = 0
+    """How many requests were looked at before."""
+
+    @property
+    def port(self) -> int:
+        return int(self.site.url.rpartition(":")[2])
+
+    def url(self, host: int, page: int) -> str:
+        return self.url_of(f"127.0.0.{host}", f"/{page}.html")
+
+    def url_of(self, host: str, path: str) -> str:
+        return f"{self.site.url_of(host)}{path}"
+
+    def asked(self) -> list[tuple[str, str]]:
+        """Host and path of what was asked for since `forget`."""
+        return [(host, path) for host, path, _ in self.site.requests[self.seen :]]
+
+    def forget(self) -> None:
+        self.seen = len(self.site.requests)
+
+    def wait_for(self, number: int) -> None:
+        """Return when so many requests have come."""
+        wait_until(lambda: len(self.asked()) >= number, f"{number} requests")
+
+    def check_hosts(self) -> None:
+        """See that no host was asked by two processes by turns: one after the other alone."""
+        by_host = defaultdict(list)
+        for host, _, process in self.site.requests[self.seen :]:
+            by_host[host].append(process)
+        for host, processes in by_host.items():
+            turns = [process for process, _ in groupby(processes)]
+            assert len(turns) == len(set(turns)), f"{host} was asked by turns: {turns}"
+
+
+def wait_until(is_so: Callable[[], object], what: str) -> None:
+    deadline = time.monotonic() + DEADLINE_SECONDS
+    while not is_so():
+        assert time.monotonic() < deadline, f"{what} did not come"
+        time.sleep(0.05)
+
+
+@contextmanager
+def web(pages: int, hosts: int) -> Iterator[Web]:
+    with Site("0.0.0.0") as site:
+        for page in range(pages):
+            site.set(f"/{page}.html", f"/{page}/a", f"/{page}/b")
+        yield Web(site, pages, hosts)
+
+
+@dataclass
+class Shards:
+    """A Scrapy project whose shards are crawled."""
+
+    folder: Path
+    web: Web
+    state: str
+    settings: dict[str, object] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        (self.folder / "scrapy.cfg").write_text("[settings]\ndefault = project\n")
+        (self.folder / "project.py").write_text(_SETTINGS)
+        (self.folder / "spiders.py").write_text(_SPIDERS)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        kept = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
+        paths = (str(self.folder), str(ROOT), str(ROOT / "tests"))
+        return {**kept, "PYTHONPATH": os.pathsep.join(paths)}
+
+    def start(
+        self, spider: str = "many", *arguments: str, shards: int = 4, **settings: object
+    ) -> subprocess.Popen[str]:
+        """Start `hacs crawl`, in a group of its own as a shell does."""
+        given = {"HACS_STATE": self.state, **self.settings, **settings}
+        options = [f"{name}={value}" for name, value in given.items()]
+        web_ = {"pages": self.web.pages, "hosts": self.web.hosts, "port": self.web.port}
+        command = [sys.executable, "-m", "hacs_crawler", "crawl", spider, "--shards", str(shards)]
+        command += [part for name, value in web_.items() for part in ("-a", f"{name}={value}")]
+        command += [part for option in options for part in ("-s", option)]
+        return subprocess.Popen(
+            [*command, *arguments],
+            cwd=self.folder,
+            env=self.environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+
+    def crawl(self, *arguments: str, **settings: Any) -> Done:
+        return finish(self.start(*arguments, **settings))
+
+
+@dataclass
+class Done:
+    """A `hacs crawl` that has ended."""
+
+    status: int
+    table: str
+    log: str
+
+    @property
+    def rows(self) -> dict[str, list[str]]:
+        """The cells of the table behind the name of each shard."""
+        lines = [re.split(r"\s{2,}", line.strip()) for line in self.table.splitlines()[1:]]
+        return {name: cells for name, *cells in lines}
+
+
+def finish(process: subprocess.Popen[str]) -> Done:
+    try:
+        table, log = process.communicate(timeout=DEADLINE_SECONDS)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        raise
+    return Done(process.returncode, table, log)
+
+
+class Dask:
+    """A scheduler, and workers without nannies, each a process in the project's folder."""
+
+    def __init__(self, project: Shards, stack: ExitStack) -> None:
+        self._project, self._stack = project, stack
+        self.address = f"127.0.0.1:{free_port()}"
+        host, port = self.address.split(":")
+        self.scheduler = self._started("dask_scheduler", "--host", host, "--port", port)
+        self.workers: list[subprocess.Popen[bytes]] = []
+
+    def add_workers(self, number: int) -> None:
+        for _ in range(number):
+            given = ("--nthreads", "1", "--no-nanny", f"tcp://{self.address}")
+            self.workers.append(self._started("dask_worker", *given))
+
+    def _started(self, module: str, *arguments: str) -> subprocess.Popen[bytes]:
+        process = subprocess.Popen(
+            [sys.executable, "-m", f"distributed.cli.{module}", "--no-dashboard", *arguments],
+            cwd=self._project.folder,
+            env={**self._project.environment, "DASK_DISTRIBUTED__SCHEDULER__WORKER_TTL": "5s"},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        self._stack.callback(process.wait)
+        self._stack.callback(process.kill)
+        return process
+
+    def crawls_of(self, worker: subprocess.Popen[bytes]) -> list[int]:
+        """The processes of the crawls that a worker looks after."""
+        with (
+            Path("/proc") / str(worker.pid) / "task" / str(worker.pid) / "children"
+        ).open() as file:
+            ids = map(int, file.read().split())
+        return [one for one in ids if b"shard_process" in Path(f"/proc/{one}/cmdline").read_bytes()]
+
+
+@contextmanager
+def dask(project: Shards, workers: int) -> Iterator[Dask]:
+    with ExitStack() as stack:
+        found = Dask(project, stack)
+        found.add_workers(workers)
+        yield found
+
+
+def crawls_alive(project: Shards) -> list[int]:
+    """The processes of crawls in a project's folder."""
+    found = []
+    for one in Path("/proc").iterdir():
+        try:
+            is_crawl = b"shard_process" in (one / "cmdline").read_bytes()
+            if is_crawl and (one / "cwd").readlink() == project.folder:
+                found.append(int(one.name))
+        except OSError:
+            continue
+    return found
+
+
+def changed(**constants: object) -> dict[str, object]:
+    """Settings of a crawl in which constants, by dotted path with __ for dots, have other values."""
+    values = {f"hacs_crawler.{name.replace('__', '.')}": value for name, value in constants.items()}
+    return {"EXTENSIONS": json.dumps({"tests.changed.Changed": 1}), "CHANGED": json.dumps(values)}
