@@ -124,7 +124,7 @@ class ScholarSpider(Spider):
                 yield request
         except HacsError as error:
             session.fail(str(error))
-        if not number and self.seeds != "state":
+        if not number and self.seeds != "state" and session.shard is None:
             session.fail(f"seeds = {self.seeds!r}: there is no usable seed in it")
 
     async def _seed_requests(self, session: Session) -> AsyncIterator[Request]:

@@ -184,7 +184,7 @@ class WaybackSpider(Spider):
         async for url in seeds_of(session, self.seeds):
             number += 1
             seeds.setdefault(Site(url, has_subpages=False).key, url)
-        if not seeds:
+        if not seeds and session.shard is None:
             raise HacsError(f"seeds = {self.seeds!r}: there is no usable seed in it")
         if number > len(seeds):
             session.stats.count("archive/seeds/second_homepage", number - len(seeds))

@@ -64,8 +64,11 @@ def read_seeds(source: str) -> Iterator[str]:
 async def seeds_of(session: Session, source: str) -> AsyncIterator[str]:
     """Stream the URLs of a seed file (see `read_seeds`), or for "state" of every page known.
 
+    Those of other shards than the crawl's are left out.
+
     Raises SeedsError, StateError.
     """
+    shard = None if session.config is None else session.config.shard
     passed_over = _PassedOver()
     worker = Worker()  # standard input may keep its reader waiting, and the state must not wait
     if session.ranker is not None:
@@ -78,6 +81,9 @@ async def seeds_of(session: Session, source: str) -> AsyncIterator[str]:
         ):
             if is_state and (problem := check_url(url)):
                 passed_over.add(url, problem)
+                continue
+            if shard is not None and not shard.has(url):
+                session.stats.count("shard/left_out")
                 continue
             yield url
     finally:
@@ -104,7 +110,7 @@ async def planned_seeds(session: Session) -> AsyncIterator[tuple[str, dict[str, 
     session.allowance.made += controls
     session.parts.chosen(plan.p, controls)
     session.stats.count("rank_seconds", time.perf_counter() - started)
-    if not plan.known and not session.is_planned:
+    if not plan.known and not session.is_planned and session.shard is None:
         raise SeedsError("seeds = 'state': there is no usable seed in it, it knows no page yet")
     session.stats.count_plan(plan)
     async for seed in _seeds_of_plan(session, plan):

@@ -72,6 +72,8 @@ class ShardHold:
             try:
                 self._is_taken = await maybe_deferred_to_future(worker.run(self._lock.take))
                 if self._is_taken:
+                    if math.isfinite(said_at):
+                        logger.info("Shard %s is free: this crawl begins", self._shard)
                     self._begin(begun)
                     return None
                 if begun - said_at > SAY_SECONDS:
@@ -85,11 +87,11 @@ class ShardHold:
                         "minutes, if it was killed)",
                         self._shard,
                         holder,
-                        "waits" if said_at < 0 else "still waits",
+                        "waits" if math.isinf(said_at) else "still waits",
                     )
                     said_at = begun
             except StateUnavailableError as error:
-                if said_at < 0:
+                if math.isinf(said_at):
                     raise
                 logger.debug("%s", error)
             await maybe_deferred_to_future(sleep(LOOK_SECONDS))

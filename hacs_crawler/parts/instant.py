@@ -126,8 +126,9 @@ async def hubs_of(session: Session, tier: InstantTier) -> list[str]:
     """
     if not session.is_open or session.config is None:
         return []
+    config = session.config
     try:
-        hubs = await session.state.once(hubs_now, session.config.ranking, session.clock())
+        hubs = await session.state.once(hubs_now, config.ranking, session.clock(), config.shard)
     except (ConfigError, StateError) as error:
         tier.postpone()
         logger.warning("No round of the instant tier: %s", error)

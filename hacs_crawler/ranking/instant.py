@@ -16,7 +16,7 @@ from hacs_crawler.ranking.arms import Experiment
 from hacs_crawler.ranking.candidates import Places, candidates_from
 from hacs_crawler.ranking.options import InstantOptions, RankingOptions
 from hacs_crawler.ranking.policies import Candidates, Floats, interest
-from hacs_crawler.state import PAGES_A_CALL, Ids, Page, State, without_future
+from hacs_crawler.state import PAGES_A_CALL, Ids, Page, Shard, State, without_future
 from hacs_crawler.utils.times import DAY
 
 RECENT_SECONDS: Final = 30 * DAY
@@ -80,9 +80,10 @@ def listed_hubs(options: InstantOptions) -> list[ListedHub]:
         raise ConfigError(f"HACS_INSTANT: {error}") from error
 
 
-def read_tier(options: InstantOptions) -> Tier:
-    """Read the list of hubs; raises ConfigError."""
-    chosen = {page_id_of(hub.url): hub for hub in reversed(listed_hubs(options))}
+def read_tier(options: InstantOptions, shard: Shard | None = None) -> Tier:
+    """Read the list of hubs, those of one shard if there is one; raises ConfigError."""
+    listed = reversed(listed_hubs(options))
+    chosen = {page_id_of(hub.url): hub for hub in listed if shard is None or shard.has(hub.url)}
     page_ids = sorted(chosen)
     hubs: list[ListedHub] = [chosen[page_id] for page_id in page_ids]
     return Tier(
@@ -127,13 +128,13 @@ def links_gained(page: Page, now: float) -> tuple[float, float]:
     return gained, (end - start) / DAY
 
 
-def hubs_now(state: State, options: RankingOptions, now: float) -> Hubs:
+def hubs_now(state: State, options: RankingOptions, now: float, shard: Shard | None = None) -> Hubs:
     """Read the list; return what a visit of each hub is worth now; reads the hubs' own pages only.
 
     `now` is in seconds since 1970 UTC. Raises ConfigError, StateError.
     """
     assert options.instant is not None  # noqa: S101 - there is a tier
-    tier = learned(read_tier(options.instant), state, now)
+    tier = learned(read_tier(options.instant, shard), state, now)
     rows, _ = without_future(state, tier.page_ids, state.rows(tier.page_ids), now)
     alone = replace(options, siblings=False)
     candidates = candidates_from(tier.page_ids, rows, now, state.estimation, alone)

@@ -91,6 +91,16 @@ def test_shards_of_a_list_visit_each_page_once_and_no_host_is_asked_by_two(
     assert set().union(*kept) == set(map(page_id_of, urls))
 
 
+def test_a_shard_without_pages_has_nothing_to_do(site: Site, project: Project) -> None:
+    site.set("/")
+    index = 1 - shard_of_page(f"{site.url}/", 2)
+    for seeds in ([f"{site.url}/"], "state"):
+        crawl = project.crawl(seeds, HACS_SHARD=f"{index}/2")
+        assert crawl.exit_status == 0, crawl.log[-3000:]
+        assert " ERROR: " not in crawl.log
+        assert site.visited() == []
+
+
 def test_each_shard_plans_its_own_state(hosts: Site, project: Project) -> None:
     urls = seeds_of(hosts)
     crawl_all(project, urls)

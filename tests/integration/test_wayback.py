@@ -10,6 +10,7 @@ import math
 import random
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from hacs_crawler.archive.capture import digest_bytes
-from hacs_crawler.state import digest_number
+from hacs_crawler.state import Estimation, State, digest_number, open_store, shard_of_page
 from hacs_crawler.state.merging import RECENT_VISITS
 from hacs_crawler.state.page import Harvest, Page, Visit
 from integration_support import Crawl, Project
@@ -428,6 +429,21 @@ def test_at_website_level_it_takes_the_pages_below_the_homepage_to_depth_two(
     bootstrap.forget()
     assert bootstrap.run([home], "level=website").stat("hacs/visits") == 0
     assert bootstrap.asked() == ["cdx"]
+
+
+def test_of_several_shards_each_asks_for_the_histories_of_its_own_pages(
+    bootstrap: Bootstrap,
+) -> None:
+    urls = [f"http://h{number}.edu/" for number in range(9)]
+    for url in urls:
+        bootstrap.archive.capture(url, T1, "a.html")
+    for index in range(3):
+        crawl = bootstrap.run(urls, "level=homepage", HACS_SHARD=f"{index}/3")
+        assert crawl.exit_status == 0, crawl.log[-3000:]
+        own = {url for url in urls if shard_of_page(url, 3) == index}
+        with closing(open_store(bootstrap.project.state, f"hacs.{index}-3", Path())) as store:
+            pages = State(store, Estimation()).pages()
+            assert {page.url for page in pages if page is not None} == own
 
 
 def number_of(link: str) -> int:

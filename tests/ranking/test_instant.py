@@ -29,7 +29,7 @@ from hacs_crawler.ranking.instant import (
 from hacs_crawler.ranking.options import InstantOptions, RankingOptions, instant_options
 from hacs_crawler.ranking.plan import make_plan
 from hacs_crawler.ranking.policies import POLICIES, interest, policy_of
-from hacs_crawler.state import Estimation, MemoryStore, News, Page, State, Visit
+from hacs_crawler.state import Estimation, MemoryStore, News, Page, State, Visit, shards_of
 from hacs_crawler.utils.times import DAY
 
 NOW = 1_700_000_000
@@ -77,6 +77,19 @@ def test_hubs_have_the_curves_of_the_list(options: RankingOptions) -> None:
     news = place_of(tier, NEWS)
     assert (tier.mu[news], tier.sigma[news], tier.worth[news]) == (-1.0, 0.8, 2.0)
     assert tier.page_ids.tolist() == sorted(map(page_id_of, (NEWS, BLOG)))
+
+
+def test_of_several_shards_each_has_its_own_hubs(options: RankingOptions) -> None:
+    assert options.instant is not None
+    tiers = [read_tier(options.instant, shard).urls for shard in shards_of(7)]
+    assert sorted(url for urls in tiers for url in urls) == sorted((NEWS, BLOG))
+    for shard, urls in zip(shards_of(7), tiers, strict=True):
+        assert set(urls) == {url for url in (NEWS, BLOG) if shard.has(url)}
+
+
+def test_a_shard_without_hubs_has_none_to_visit(state: State, options: RankingOptions) -> None:
+    other = next(shard for shard in shards_of(7) if not (shard.has(NEWS) or shard.has(BLOG)))
+    assert len(due(hubs_now(state, options, NOW, other), 0.0, 9, 1)) == 0
 
 
 def test_links_are_counted_over_the_days_between_visits_and_not_the_first_ones(
