@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import UTC, datetime
+from io import BytesIO
+from typing import Any
 
+import feedparser
 import pytest
 from lxml.html import fromstring
 
-from hacs_crawler.parts.signals.feed import MOST_FEED_BYTES, announced_feeds, read_feed
+from hacs_crawler.parts.signals.feed import (
+    MOST_ELEMENTS,
+    MOST_FEED_BYTES,
+    announced_feeds,
+    read_feed,
+)
 from hacs_crawler.parts.signals.listing import SignalError
 
 URL = "http://a.example/feed.xml"
@@ -70,8 +79,82 @@ def test_entities_of_a_feed_are_not_expanded() -> None:
     levels = "".join(f'<!ENTITY e{n} "{f"&e{n - 1};" * 10}">' for n in range(1, 12))
     body = (
         f'<!DOCTYPE rss [<!ENTITY e0 "x">{levels}]><rss version="2.0"><channel><item>'
-        "<title>&e11;</title>"
-        "<link>http://a.example/1</link><pubDate>Mon, 02 Feb 2026 10:00:00 GMT</pubDate></item>"
-        "</channel></rss>"
+        "<link>http://a.example/1</link><pubDate>Mon, 02 Feb 2026 10:00:00 GMT</pubDate>"
+        "<title>&e11;</title></item></channel></rss>"
     ).encode()
     assert set(read_feed(body, URL, NOW).pages) == {"http://a.example/1"}
+
+
+ITEM = "<item><link>/1</link><pubDate>Mon, 02 Feb 2026 10:00:00 GMT</pubDate>{}</item>"
+RSS = '<rss version="2.0"><channel>{}</channel></rss>'
+DC = 'xmlns:dc="http://purl.org/dc/elements/1.1/"'
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        f'<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" {DC} '
+        'xmlns="http://purl.org/rss/1.0/"><channel/><item><link>http://a.example/1</link>'
+        "<dc:date>2026-02-02T10:00:00Z</dc:date></item></rdf:RDF>",
+        '<a:feed xmlns:a="http://www.w3.org/2005/Atom"><a:entry><a:link href="/other" rel="related"/>'
+        '<a:link href="/1"/><a:updated>2026-02-02T10:00:00Z</a:updated></a:entry></a:feed>',
+        f"<rss {DC}><channel><item><guid>http://a.example/1</guid>"
+        "<dc:date>2026-02-02T10:00:00Z</dc:date></item></channel></rss>",
+        '<rss version="0.91"><channel><item><link><![CDATA[/1]]></link>'
+        "<pubDate> Mon, 2 Feb 2026 11:00 +0100 </pubDate></item></channel></rss>",
+        "\n" + RSS.format(ITEM.format("<title>&nbsp;<b>1 < 2 & 3</title>")),
+        RSS.format(
+            "<image><link>/logo</link></image>" + ITEM.format("<source><link>/2</link></source>")
+        ),
+        RSS.format(ITEM.format("<description>" + "x" * 100_000 + "</description>")),
+        RSS.format(ITEM.format("<title>cut off"))[: -len("</item></channel></rss>")],
+    ],
+    ids=["RSS 1.0", "Atom", "guid", "RSS 0.91", "damaged", "other links", "long", "cut off"],
+)
+def test_links_and_times_are_found_in_feeds_of_all_kinds(body: str) -> None:
+    expected = int(datetime(2026, 2, 2, 10, tzinfo=UTC).timestamp())
+    assert read_feed(body.encode(), URL, NOW).pages == {"http://a.example/1": expected}
+
+
+SLOW = {
+    "attributes": RSS.format("<b " + " ".join(f'a{n}="1"' for n in range(30_000)) + "/>{}"),
+    "attributes of an item": RSS.format("{}").replace(
+        "<channel>", "<channel " + " ".join(f'a{n}="1"' for n in range(30_000)) + ">"
+    ),
+    "namespaces": RSS.format("".join(f'<b xmlns:a{n}="u{n}"/>' for n in range(30_000)) + "{}"),
+    "categories": RSS.format(
+        "<item>" + "".join(f"<category>{n}</category>" for n in range(30_000)) + "</item>{}"
+    ),
+    "an address": RSS.format("<item><author>" + "a." * 100_000 + "</author></item>{}"),
+    "a declaration": '<?xml version="1.0" ' + 'encoding="' * 100_000 + "?>" + RSS.format("{}"),
+    "entities": "<!DOCTYPE r ["
+    + "".join(f'<!ENTITY e{n} "x">' for n in range(30_000))
+    + "]>"
+    + RSS.format("<title>" + "".join(f"&e{n};" for n in range(30_000)) + "</title>{}"),
+    "a time": RSS.format("<item><pubDate>" + "1:" * 100_000 + "</pubDate></item>{}"),
+}
+
+
+@pytest.mark.parametrize("body", SLOW.values(), ids=SLOW)
+def test_feedparser_is_given_nothing_that_it_takes_long_for(
+    body: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parse, given = feedparser.parse, []
+
+    def note(stream: BytesIO, **options: bool) -> Any:
+        given.append(stream.getvalue())
+        return parse(stream, **options)
+
+    monkeypatch.setattr(feedparser, "parse", note)
+    with suppress(SignalError):
+        read_feed(body.replace("{}", ITEM.format("")).encode(), URL, NOW)
+    assert all(len(outline) < 1_000 for outline in given)
+
+
+def test_of_a_feed_with_very_many_entries_the_first_are_read() -> None:
+    items = "".join(
+        f"<item><link>/{n}</link><pubDate>Mon, 02 Feb 2026 10:00:00 GMT</pubDate></item>"
+        for n in range(MOST_ELEMENTS)
+    )
+    listing = read_feed(RSS.format(items).encode(), URL, NOW)
+    assert MOST_ELEMENTS / 4 < len(listing.pages) < MOST_ELEMENTS / 2
