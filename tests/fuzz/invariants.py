@@ -142,10 +142,16 @@ def is_comparable(run: Run) -> bool:
         return False
     # Scrapy 2.19 alone does not always obey it
     forbids = settings.get("ROBOTSTXT_OBEY") and run.scenario.robots in FORBIDDING
-    if run.kind.ends_early or forbids:
+    if run.kind.ends_early or forbids or (run.kind.has_two_callbacks and _leads_to_start(run)):
         return False
     waits_too_long = any(page.kind == "closed" for page in run.scenario.pages)
     return not (settings.get("HACS_RETRY_AFTER") and waits_too_long)
+
+
+def _leads_to_start(run: Run) -> bool:
+    pages = run.scenario.pages
+    targets = {to for page in pages for to in (page.to, *(number for number, _ in page.links))}
+    return not targets.isdisjoint(run.scenario.starts)
 
 
 def no_traceback_is_logged(run: Run, plain: Run) -> Iterator[str]:

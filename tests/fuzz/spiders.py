@@ -24,6 +24,8 @@ class Base:
     urls: list[str]
     """Of all pages."""
     start_numbers: list[int]
+    has_two_callbacks = False
+    """Whether a page that is started with and linked to is handled as what is asked for first."""
     reasons = ("finished",)
     """With which it may end."""
     ends_early = False
@@ -106,6 +108,8 @@ class CopiesMeta(Base, Spider):
 
 
 class CallbackOfItsOwn(Base, Spider):
+    has_two_callbacks = True
+
     async def start(self) -> Any:
         for url in self.seeds:
             yield self.page(url, callback=self.parse_list, cb_kwargs={"depth": 1})
@@ -315,6 +319,7 @@ class Inline(Base, Spider):
 
 
 class Rules(Base, CrawlSpider):
+    has_two_callbacks = True
     rules = (Rule(LinkExtractor(), callback="parse_page", follow=True, errback="failed"),)
 
     def parse_page(self, response: Response) -> Any:
