@@ -17,7 +17,7 @@ from scrapy import Request, Spider
 from scrapy.spiders import CrawlSpider
 
 from hacs_crawler.links import check_url, without_login
-from hacs_crawler.state import Annotation, Ids, State
+from hacs_crawler.state import Annotation, Ids, State, change_annotations, change_note, read_note
 from hacs_crawler.utils.text import safe_logger
 
 logger = safe_logger(__name__)
@@ -208,7 +208,7 @@ def asked_pages(state: State, spider_name: str) -> Ids:
 
 def used_callbacks(state: State, spider_name: str) -> frozenset[str]:
     """Return the names of the methods that a spider has used for pages."""
-    found = state.store.read_meta(_callbacks_note(spider_name))
+    found = read_note(state.store, _callbacks_note(spider_name), list[Any])
     return frozenset(name for name in found or () if isinstance(name, str))
 
 
@@ -223,21 +223,13 @@ def write_asked(
     state: State, spider_name: str, waiting: dict[int, Asked], callbacks: set[str]
 ) -> None:
     """Keep how a spider asked for pages, by their ids, and which of its methods that names."""
-    known = used_callbacks(state, spider_name)
-    if not callbacks <= known:
-        state.store.write_meta(_callbacks_note(spider_name), sorted(known | callbacks))
-    kind = kind_of(spider_name)
-    present = state.store.annotations(kind, list(waiting))
+
+    def added(known: list[Any] | None) -> list[str]:
+        return sorted(callbacks.union(name for name in known or () if isinstance(name, str)))
+
+    change_note(state.store, _callbacks_note(spider_name), list[Any], added)
     encoded = {page_id: asked.encoded() for page_id, asked in waiting.items()}
-    # of two workers that ask for a page at once, the first one's way is as good
-    state.store.annotate(
-        kind,
-        [
-            Annotation(page_id, present.get(page_id, b""), value)
-            for page_id, value in encoded.items()
-            if value != present.get(page_id, b"")
-        ],
-    )
+    change_annotations(state.store, kind_of(spider_name), encoded, lambda key, _: encoded[key])
 
 
 def _callbacks_note(spider_name: str) -> str:

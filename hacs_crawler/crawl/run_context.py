@@ -15,7 +15,7 @@ from hacs_crawler.config import Config
 from hacs_crawler.exceptions import StateError
 from hacs_crawler.ranking.calibration import Drift, drift_of
 from hacs_crawler.ranking.candidates import Correct
-from hacs_crawler.ranking.controls import Allowance, keep_allowance, read_allowance
+from hacs_crawler.ranking.controls import Allowance, take_allowance
 from hacs_crawler.ranking.finalists import correction_of
 from hacs_crawler.ranking.instant import read_tier, with_hubs
 from hacs_crawler.ranking.options import RankingOptions
@@ -75,7 +75,7 @@ def run_context(state: State, config: Config, since: int | None) -> RunContext:
     options = with_hubs(options, state, config.clock())
     return RunContext(
         correction_of(state, options),
-        read_allowance(state, options.budget, options.control_share),
+        take_allowance(state, options.budget, options.control_share),
         options,
         read_costs(state) if options.uses_cost else None,
         round_,
@@ -86,7 +86,6 @@ def run_context(state: State, config: Config, since: int | None) -> RunContext:
 def learn_from_run(
     state: State,
     config: Config,
-    allowance: Allowance,
     is_asked_to_end: Callable[[], bool],
     *,
     is_judged: bool,
@@ -102,7 +101,6 @@ def learn_from_run(
     elif run is not None and run.changed:
         pages = counted(run.pages, "page")
         logger.info("%s estimated again: the prior or its use has changed", pages)
-    keep_allowance(state, allowance)
     refit_signals(state.store)
     if is_judged and (drift := _bound_and_judge(state, config)) is not None:
         logger.warning("p is off: %s", drift)

@@ -30,7 +30,7 @@ from hacs_crawler.crawl.write_behind import BUFFER_VISITS, FLUSH_SECONDS, WriteB
 from hacs_crawler.exceptions import ConfigError, StateError, StateUnavailableError
 from hacs_crawler.links import LinkRules
 from hacs_crawler.ranking.candidates import Correct
-from hacs_crawler.ranking.controls import Allowance
+from hacs_crawler.ranking.controls import Allowance, keep_allowance
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.shard_rounds import read_round
 from hacs_crawler.rendering import Costs
@@ -328,13 +328,14 @@ class Session:
 
     async def _look_back(self, is_asked_to_end: Callable[[], bool] = lambda: False) -> None:
         """Have the state learn from the run; that it cannot is no failure of the crawl."""
-        if not self.stats.recorded or self.config is None:
-            return
+        allowance, self.allowance = self.allowance, Allowance()
         try:
+            await self.state.once(keep_allowance, allowance)
+            if not self.stats.recorded or self.config is None:
+                return
             await self.state.once(
                 learn_from_run,
                 self.config,
-                self.allowance,
                 is_asked_to_end,
                 is_judged=bool(self.stats.predicted),
             )

@@ -17,7 +17,7 @@ from hacs_crawler.crawl.part import Observed, Part
 from hacs_crawler.crawl.second_look import SecondLooks
 from hacs_crawler.crawl.session import Session
 from hacs_crawler.exceptions import StateError
-from hacs_crawler.state import Annotation, Recorded, State, Visit, source_id
+from hacs_crawler.state import Recorded, State, Visit, change_annotations, source_id
 from hacs_crawler.utils.text import safe_logger
 
 logger = safe_logger(__name__)
@@ -26,7 +26,7 @@ KIND: Final = "conditional"
 CHECKS: Final = 3
 """So many 304s of a host are followed by a control visit, as far as there are any left."""
 _VERSION: Final = 1
-_CONTRADICTED: Final = 255
+CONTRADICTED: Final = 255
 
 
 class ConditionalRequests(Part):
@@ -86,10 +86,10 @@ class ConditionalRequests(Part):
         key = source_id(urlsplit(url).netloc)
         if key not in self._confirmed:
             try:
-                self._confirmed[key] = await self._crawl.state.once(_read, key)
+                self._confirmed[key] = await self._crawl.state.once(confirmed, key)
             except StateError:
                 return False
-        return self._confirmed[key] != _CONTRADICTED
+        return self._confirmed[key] != CONTRADICTED
 
     def _wants_check(self, url: str) -> bool:
         """Whether a 304 of that page is to be checked: one of each host in a run, at first."""
@@ -105,25 +105,38 @@ class ConditionalRequests(Part):
         """Keep what a control visit said of a 304."""
         host = urlsplit(url).netloc
         key = source_id(host)
-        known = self._confirmed.get(key, 0)
-        self._confirmed[key] = min(known + 1, CHECKS) if was_right else _CONTRADICTED
         if not was_right:
             logger.info(
                 "%s answered that %s had not changed, which had new links: it is not asked so any more",
                 host,
                 url,
             )
+            self._confirmed[key] = CONTRADICTED
         try:
-            await self._crawl.state.once(_write, key, self._confirmed[key])
+            self._confirmed[key] = await self._crawl.state.once(
+                keep_judgement, key, was_right=was_right
+            )
         except StateError as error:
             logger.warning("What 304s of %s are worth was not kept: %s", host, error)
 
 
-def _read(state: State, key: int) -> int:
-    body = state.store.annotations(KIND, [key]).get(key, b"")
+def confirmed(state: State, key: int) -> int:
+    """Return how many 304s of a host were confirmed, `CONTRADICTED` where one ever was not."""
+    return _decoded(state.store.annotations(KIND, [key]).get(key, b""))
+
+
+def keep_judgement(state: State, key: int, *, was_right: bool) -> int:
+    """Keep what one more check said of a host, and return what `confirmed` says then."""
+
+    def judged(_: int, now: bytes) -> bytes:
+        known = _decoded(now)
+        if known != CONTRADICTED:
+            known = min(known + 1, CHECKS) if was_right else CONTRADICTED
+        return bytes([_VERSION, known])
+
+    change_annotations(state.store, KIND, [key], judged)
+    return confirmed(state, key)
+
+
+def _decoded(body: bytes) -> int:
     return body[1] if len(body) == 2 and body[0] == _VERSION else 0
-
-
-def _write(state: State, key: int, confirmed: int) -> None:
-    seen = state.store.annotations(KIND, [key]).get(key, b"")
-    state.store.annotate(KIND, [Annotation(key, seen, bytes([_VERSION, confirmed]))])

@@ -16,7 +16,7 @@ from msgspec import Meta
 from numpy.typing import NDArray
 
 from hacs_crawler.ranking.policies import Floats
-from hacs_crawler.state import State, read_note
+from hacs_crawler.state import State, change_note
 
 Counts = NDArray[np.integer]
 
@@ -50,30 +50,39 @@ class Allowance:
         at_once = math.ceil(MOST_AT_ONCE * self.of_budget)
         return min(int(self.left + self.of_budget + 1e-9), at_once) - self.made
 
-    def rest(self) -> float:
+    def rest(self, others: float = 0.0) -> float:
         """Return what the next run has beside its own share, at most `MOST_KEPT` times that.
 
-        Checks that were under way together may have made more than there were.
+        `others` is what this run did not take. Checks that were under way together may have made more
+        than there were.
         """
-        rest = min(self.left + self.of_budget - self.made, MOST_KEPT * self.of_budget)
-        return max(rest, 0.0)
+        rest = min(others + self.left + self.of_budget - self.made, MOST_KEPT * self.of_budget)
+        return max(round(rest, 6), 0.0)
 
 
-def read_allowance(state: State, budget: int | None, share: float) -> Allowance:
+def take_allowance(state: State, budget: int | None, share: float) -> Allowance:
     """Return what a run with that budget may make; raises StateError where the note is damaged.
 
-    None where the estimator cannot tell churn from updates.
+    Of what earlier runs left it takes as much as it may make, and `keep_allowance` gives back the rest:
+    of runs at the same time each has its own. None where the estimator cannot tell churn from updates.
     """
     if not budget or not share or not state.estimation.has_posterior:
         return Allowance()
-    left = read_note(state.store, NOTE, _Left)
-    return Allowance(left or 0.0, share * budget)
+    allowance = Allowance(0.0, share * budget)
+
+    def less(left: float | None) -> float | None:
+        most = math.ceil(MOST_AT_ONCE * allowance.of_budget) - allowance.of_budget
+        allowance.left = min(left or 0.0, most)
+        return left if left is None else round(left - allowance.left, 6)
+
+    change_note(state.store, NOTE, _Left, less)
+    return allowance
 
 
 def keep_allowance(state: State, allowance: Allowance) -> None:
-    """Keep for the next run what this one left."""
+    """Keep for later runs what this one left."""
     if allowance.of_budget:
-        state.store.write_meta(NOTE, round(allowance.rest(), 6))
+        change_note(state.store, NOTE, _Left, lambda others: allowance.rest(others or 0.0))
 
 
 def control_worth(p: Floats, churning: Floats, visits: Counts, updates: Counts) -> Floats:

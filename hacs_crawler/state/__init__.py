@@ -89,7 +89,15 @@ from hacs_crawler.state.signals import (
     trusted_sources,
 )
 from hacs_crawler.state.site_links import LinkClaim, claimed_of
-from hacs_crawler.state.store import Annotation, Ids, Rows, Store, read_note
+from hacs_crawler.state.store import (
+    Annotation,
+    Ids,
+    Rows,
+    Store,
+    change_annotations,
+    change_note,
+    read_note,
+)
 from hacs_crawler.state.varying import forget_varying, learn_varying, read_varying
 
 __all__ = [
@@ -137,6 +145,8 @@ __all__ = [
     "as_of",
     "baselines_of",
     "chance_of_new_links",
+    "change_annotations",
+    "change_note",
     "change_sources",
     "check_state",
     "churn_of",

@@ -149,5 +149,12 @@ class MemoryStore:
         """Keep a JSON value under `key`."""
         self._meta[key] = json.dumps(value)
 
+    def swap_meta(self, key: str, seen: Any, value: Any) -> bool:
+        """Keep a JSON value under `key` if what was seen is there still; returns whether it was."""
+        is_there = bool(self.read_meta(key) == seen)
+        if is_there:
+            self.write_meta(key, value)
+        return is_there
+
     def close(self) -> None:
         """Do nothing: there is nothing to release."""

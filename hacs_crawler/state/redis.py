@@ -213,6 +213,15 @@ class RedisStore:
         with self._server.naming_errors("write to"):
             self._redis.hset(self._notes, key, json.dumps(value))
 
+    def swap_meta(self, key: str, seen: Any, value: Any) -> bool:
+        """See `Store.swap_meta`; compared is the text of what was seen."""
+        with self._server.naming_errors("write to"):
+            found = self._redis.hget(self._notes, key)
+            if (note(key, found) if found else None) != seen:
+                return False
+            arguments = (self._notes, key, found or b"", json.dumps(value))
+            return bool(self._redis.eval(ANNOTATE, 1, *arguments) == 1)
+
     def close(self) -> None:
         """See `Store.close`."""
         self._server.close()

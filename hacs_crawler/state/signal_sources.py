@@ -9,11 +9,10 @@ from typing import Final
 import msgspec
 
 from hacs_crawler.links import fingerprint
-from hacs_crawler.state.store import Annotation, Store
+from hacs_crawler.state.store import Store, change_annotations
 
 MOST_SITES: Final = 5_000
 """Of a source the sites of which it lists pages are remembered up to this many."""
-_TRIES: Final = 5
 
 
 def source_id(origin: str) -> int:
@@ -83,23 +82,16 @@ def change_sources(
     two crawlers that change a source at once, one is given what the other wrote.
     """
     written: dict[int, SignalSource] = {}
-    left = list(keys)
-    for _ in range(_TRIES):
-        seen = store.annotations(_source(kind), left) if left else {}
-        changed = {key: change(key, _source_of(seen.get(key, b""))) for key in left}
-        new = {key: source for key, source in changed.items() if source is not None}
-        left = list(
-            store.annotate(
-                _source(kind),
-                [
-                    Annotation(key, seen.get(key, b""), _source_bytes(source))
-                    for key, source in new.items()
-                ],
-            )
-        )
-        written |= {key: source for key, source in new.items() if key not in left}
-        if not left:
-            break
+
+    def changed(key: int, now: bytes) -> bytes:
+        written.pop(key, None)
+        new = change(key, _source_of(now))
+        if new is None:
+            return now
+        written[key] = new
+        return _source_bytes(new)
+
+    change_annotations(store, _source(kind), keys, changed)
     return list(written.values())
 
 

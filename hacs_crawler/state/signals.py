@@ -39,7 +39,7 @@ from hacs_crawler.state.signal_records import (
     signals_looked_for,
 )
 from hacs_crawler.state.signal_sources import source_id, sources_by_id
-from hacs_crawler.state.store import Annotation, Ids, Store, read_note
+from hacs_crawler.state.store import Annotation, Ids, Store, change_note, read_note
 from hacs_crawler.utils.arrays import FloatArray, IndexArray
 from hacs_crawler.utils.text import safe_logger
 
@@ -224,14 +224,19 @@ def refit_signals(store: Store) -> None:
         seen = [_worth_of(body) for body in islice(bodies, MOST_SOURCES_TO_FIT)]
         prior = fit_prior_of_signals(Reputations.joined(seen).log_likelihood(), _usual(kind))
         priors[kind] = _short(prior)
-    store.write_meta(NOTE, {"priors": priors})
+    _keep_priors(store, priors)
 
 
 def _note_kind(store: Store, kind: str) -> None:
-    kinds = signal_kinds(store)
-    if kind not in kinds:
-        priors = {name: _short(prior) for name, prior in kinds.items()}
-        store.write_meta(NOTE, {"priors": {**priors, kind: _short(_usual(kind))}})
+    if kind not in signal_kinds(store):
+        _keep_priors(store, {kind: _short(_usual(kind))})
+
+
+def _keep_priors(store: Store, priors: Mapping[str, list[float]]) -> None:
+    def joined(known: _Expected | None) -> Any:
+        return {"priors": {**(known.priors if known else {}), **priors}}
+
+    change_note(store, NOTE, _Expected, joined)
 
 
 def _usual(kind: str) -> FloatArray:

@@ -234,6 +234,14 @@ class SQLiteStore:
             query = f"INSERT OR REPLACE INTO {self._meta} VALUES (?, ?)"  # noqa: S608
             self._db.execute(query, (key, json.dumps(value)))
 
+    def swap_meta(self, key: str, seen: Any, value: Any) -> bool:
+        """See `Store.swap_meta`; one transaction."""
+        with self._file.writing():
+            is_there = bool(self.read_meta(key) == seen)
+            if is_there:
+                self.write_meta(key, value)
+            return is_there
+
     def close(self) -> None:
         """See `Store.close`."""
         self._file.close()

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from hacs_crawler.exceptions import StateError
+from hacs_crawler.exceptions import StateError, StateUnavailableError
 from hacs_crawler.state.outcome_log import Outcomes
 from hacs_crawler.state.site_links import LinkClaim
 
 Ids = NDArray[np.int64]
 Rows = NDArray[np.void]
 T = TypeVar("T")
+_TRIES: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +122,9 @@ class Store(Protocol):
     def write_meta(self, key: str, value: Any) -> None:
         """Keep a JSON value under `key`."""
 
+    def swap_meta(self, key: str, seen: Any, value: Any) -> bool:
+        """Keep a JSON value under `key` if what was seen is there still; returns whether it was."""
+
     def size_bytes(self) -> int:
         """Return how many bytes the store takes, of disk or of the server's memory."""
 
@@ -133,7 +137,49 @@ def read_note(store: Store, key: str, kind: type[T], remedy: str = "remove it") 
 
     Raises StateError that names the note, and the remedy, where it holds anything else.
     """
-    value = store.read_meta(key)
+    return _converted(store.read_meta(key), key, kind, remedy)
+
+
+def change_note(store: Store, key: str, kind: type[T], change: Callable[[T | None], Any]) -> None:
+    """Keep under `key` what `change` makes of the note, of that type, that is there at that moment.
+
+    Of several processes that change a note at once, each is given what the others wrote. Raises
+    StateError as `read_note` does.
+    """
+    for _ in range(_TRIES):
+        seen = store.read_meta(key)
+        value = change(_converted(seen, key, kind, "remove it"))
+        if value == seen or store.swap_meta(key, seen, value):
+            return
+    raise _busy(f"the note {key!r}")
+
+
+def change_annotations(
+    store: Store, kind: str, keys: Iterable[int], change: Callable[[int, bytes], bytes]
+) -> set[int]:
+    """Keep under each key what `change` makes of the key and of what is there at that moment.
+
+    Returns the keys of which that is something else than before. Of several processes that change one
+    at once, each is given what the others wrote.
+    """
+    left, changed = list(keys), set[int]()
+    for _ in range(_TRIES):
+        seen = store.annotations(kind, left)
+        pairs = ((key, seen.get(key, b"")) for key in left)
+        new = [Annotation(key, before, change(key, before)) for key, before in pairs]
+        new = [one for one in new if one.value != one.seen]
+        left = list(store.annotate(kind, new))
+        changed |= {one.key for one in new} - {*left}
+        if not left:
+            return changed
+    raise _busy(f"what is kept by the kind {kind!r}")
+
+
+def _busy(what: str) -> StateError:
+    return StateUnavailableError(f"{what} was changed by others {_TRIES} times while being changed")
+
+
+def _converted(value: Any, key: str, kind: type[T], remedy: str) -> T | None:
     if value is None:
         return None
     try:

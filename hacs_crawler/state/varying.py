@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Final
+from typing import Any, Final
 
 from msgspec import Struct
 
 from hacs_crawler.links import LinkPart, Varying
 from hacs_crawler.state.database import State
-from hacs_crawler.state.store import read_note
+from hacs_crawler.state.store import change_note, read_note
 
 NOTE: Final = "varying"
 MOST_HOSTS: Final = 10_000
@@ -23,14 +23,17 @@ class _VaryingNote(Struct):
 
 def read_varying(state: State) -> dict[str, Varying]:
     """Return what is known of each host; raises StateError where the note of it is damaged."""
-    kept = read_note(state.store, NOTE, dict[str, _VaryingNote]) or {}
+    return _decoded(read_note(state.store, NOTE, dict[str, _VaryingNote]))
+
+
+def _decoded(notes: dict[str, _VaryingNote] | None) -> dict[str, Varying]:
     return {
         host: Varying(
             host,
             frozenset(LinkPart(*part) for part in one.parts),
             {LinkPart(folder, name): controls for folder, name, controls in one.suspected},
         )
-        for host, one in kept.items()
+        for host, one in (notes or {}).items()
     }
 
 
@@ -42,22 +45,34 @@ def learn_varying(
     is_known: Callable[[str], bool],
 ) -> Varying:
     """Compare two fetches of a page (see `Varying.learned`), and keep what that tells of its host."""
-    known = read_varying(state)
-    before = known.get(host, Varying(host))
-    after = before.learned(first, second, is_known)
-    if after != before and (host in known or len(known) < MOST_HOSTS):
-        _write(state, {**known, host: after})
-    return after
+    found = Varying(host)
+
+    def learned(notes: dict[str, _VaryingNote] | None) -> Any:
+        nonlocal found
+        known = _decoded(notes)
+        before = known.get(host, Varying(host))
+        found = before.learned(first, second, is_known)
+        if found != before and (host in known or len(known) < MOST_HOSTS):
+            known[host] = found
+        return _encoded(known)
+
+    change_note(state.store, NOTE, dict[str, _VaryingNote], learned)
+    return found
 
 
 def forget_varying(state: State, host: str) -> Varying | None:
     """Leave nothing out of a host's links any more; return what was known, None for nothing."""
-    known = read_varying(state)
-    found = known.pop(host, None)
+    found = read_varying(state).get(host)
+
+    def forgotten(notes: dict[str, _VaryingNote] | None) -> Any:
+        known = _decoded(notes)
+        known.pop(host, None)
+        return _encoded(known)
+
     if found is not None:
-        _write(state, known)
+        change_note(state.store, NOTE, dict[str, _VaryingNote], forgotten)
     return found
 
 
-def _write(state: State, known: Mapping[str, Varying]) -> None:
-    state.store.write_meta(NOTE, {host: one.to_json() for host, one in known.items()})
+def _encoded(known: Mapping[str, Varying]) -> Any:
+    return {host: one.to_json() for host, one in known.items()} or None

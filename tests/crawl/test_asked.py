@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import string
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -27,6 +28,7 @@ from hacs_crawler.crawl.asked import (
 )
 from hacs_crawler.links import page_id_of
 from hacs_crawler.state import Estimation, MemoryStore, State
+from late_store import Late
 
 URL = "http://a.example/x"
 names = st.text(string.ascii_letters, min_size=1, max_size=8)
@@ -214,3 +216,20 @@ def test_a_page_that_yields_an_item_does_not_only_lead_on() -> None:
     asked = read_asked(state, "any", [1])[1]
     assert asked is not None
     assert not asked.leads_on
+
+
+def test_of_two_crawls_that_write_at_once_no_callback_and_no_page_is_forgotten() -> None:
+    state, spider = State(MemoryStore(), Estimation()), Any_()
+
+    def written(page_id: int, callback: Any) -> Callable[[State], None]:
+        pages = AskedPages(spider)
+        pages.note(page_id, Request(URL, callback=callback))
+        pages.note_output(page_id, items=1, requests=0)
+        return pages.take()
+
+    other = written(2, spider.parse)
+    late = State(MemoryStore(), Estimation())
+    late.store = Late(state.store, lambda: other(state))
+    written(1, spider.parse_item)(late)
+    assert used_callbacks(state, "any") == {"parse", "parse_item", ""}
+    assert asked_pages(state, "any").tolist() == [1, 2]

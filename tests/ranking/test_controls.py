@@ -16,7 +16,7 @@ from hacs_crawler.ranking.controls import (
     control_worth,
     controlled,
     keep_allowance,
-    read_allowance,
+    take_allowance,
 )
 from hacs_crawler.state import Estimation, State
 from hacs_crawler.state.memory import MemoryStore
@@ -104,7 +104,7 @@ def state() -> State:
 
 def made_in(state: State, budget: int | None, share: float, wanted: int) -> int:
     """Have a run make as many of the wanted controls as it may; return how many these are."""
-    allowance = read_allowance(state, budget, share)
+    allowance = take_allowance(state, budget, share)
     allowance.made = min(allowance.most, wanted)
     keep_allowance(state, allowance)
     return allowance.made
@@ -136,7 +136,7 @@ def test_without_a_budget_or_a_share_of_it_there_are_none_and_the_note_stays(
 def test_a_damaged_note_is_refused_by_name(state: State, note: object) -> None:
     state.store.write_meta(NOTE, note)
     with pytest.raises(StateError, match="the note 'controls' in the state is damaged, remove it"):
-        read_allowance(state, 10, 0.02)
+        take_allowance(state, 10, 0.02)
 
 
 def test_what_was_made_already_is_left_of_the_allowance() -> None:
@@ -152,4 +152,24 @@ def test_a_run_that_made_more_than_there_were_leaves_none_and_the_next_one_begin
 ) -> None:
     overdrawn = Allowance(0.0, 2.0, made=5)
     keep_allowance(state, overdrawn)
-    assert read_allowance(state, 100, 0.02) == Allowance(0.0, 2.0)
+    assert take_allowance(state, 100, 0.02) == Allowance(0.0, 2.0)
+
+
+def test_runs_at_the_same_time_share_what_earlier_ones_left(state: State) -> None:
+    state.store.write_meta(NOTE, 10.0)
+    runs = [take_allowance(state, 100, 0.02) for _ in range(5)]
+    for run in runs:
+        run.made = run.most
+    assert sum(run.made for run in runs) == 10 + 5 * 2
+    for run in runs:
+        keep_allowance(state, run)
+    assert state.store.read_meta(NOTE) == 0.0
+
+
+def test_what_a_run_took_and_did_not_make_the_next_one_has(state: State) -> None:
+    state.store.write_meta(NOTE, 10.0)
+    runs = [take_allowance(state, 100, 0.02) for _ in range(2)]
+    runs[0].made = 3
+    for run in runs:
+        keep_allowance(state, run)
+    assert state.store.read_meta(NOTE) == 10 + 2 * 2 - 3

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,8 @@ from hacs_crawler.state.merging import merge
 from hacs_crawler.state.outcome_log import OUTCOME, Outcomes, sorted_outcomes
 from hacs_crawler.state.page import Page, Visit
 from hacs_crawler.state.schema import SCHEMA
-from hacs_crawler.state.store import Change, Store
+from hacs_crawler.state.store import Change, Store, change_annotations, change_note
+from late_store import Late
 from servers import redis_cluster, redis_server
 
 URL_OF = {page_id_of(url): url for url in ("http://example.edu/", "http://example.edu/a")}
@@ -439,3 +441,57 @@ def test_a_full_server_can_be_tried_again(tmp_path: Path) -> None:
 def test_malformed_addresses_name_the_setting(url: str, namespace: str, named: str) -> None:
     with pytest.raises(ConfigError, match=named):
         open_store(url, namespace, Path())
+
+
+def test_a_note_is_replaced_where_what_was_seen_is_there_still(
+    open_state: Callable[[], Store],
+) -> None:
+    store = open_state()
+    assert store.swap_meta("x", None, {"a": [1, 2.5]})
+    assert not store.swap_meta("x", None, 1)
+    assert not store.swap_meta("x", {"a": [1]}, 1)
+    assert store.swap_meta("x", {"a": [1, 2.5]}, None)
+    assert store.read_meta("x") is None
+    assert store.swap_meta("x", None, [])
+
+
+def test_what_two_processes_add_to_a_note_at_once_is_all_in_it(
+    open_state: Callable[[], Store],
+) -> None:
+    first, second = open_state(), open_state()
+
+    def add(store: Store, number: int) -> None:
+        change_note(store, "x", list[int], lambda known: [*(known or []), number])
+
+    add(Late(first, lambda: add(second, 2), lambda: add(second, 3)), 1)
+    assert open_state().read_meta("x") == [2, 3, 1]
+
+
+def test_of_what_is_kept_under_a_key_too(open_state: Callable[[], Store]) -> None:
+    first, second = open_state(), open_state()
+
+    def add(store: Store, text: bytes) -> set[int]:
+        return change_annotations(store, "kind", [7, 8], lambda key, now: now + text * (key == 7))
+
+    assert add(Late(first, lambda: add(second, b"b"), lambda: add(second, b"c")), b"a") == {7}
+    assert open_state().annotations("kind", [7, 8]) == {7: b"bca"}
+
+
+def test_many_threads_change_one_note(open_state: Callable[[], Store]) -> None:
+    def count(store: Store) -> None:
+        for _ in range(10):
+            change_note(store, "x", int, lambda known: (known or 0) + 1)
+
+    threads = [Thread(target=lambda: count(open_state())) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert open_state().read_meta("x") == 30
+
+
+def test_a_note_that_never_rests_is_said_to_be_busy(store: Store) -> None:
+    numbers = iter(range(1000))
+    restless = Late(store, *[lambda: store.write_meta("x", next(numbers))] * 1000)
+    with pytest.raises(StateUnavailableError, match="the note 'x' was changed by others"):
+        change_note(restless, "x", int, lambda _: -1)
