@@ -137,7 +137,7 @@ class OwnShard:
 
     def _hand_over(self, url: str, number: int, request: Request) -> None:
         if not self._waiting:
-            call_later(HAND_OVER_SECONDS, lambda: begin(self._write_on()))
+            self._write_in(HAND_OVER_SECONDS)
         self._waiting.setdefault(number, {})[url] = asked_of(request, self._spider)
         self._stats.count("shard/handed_over")
         if not self._has_said:
@@ -150,11 +150,8 @@ class OwnShard:
                 self._shard.count,
             )
 
-    async def _write_on(self) -> None:
-        """Write what waits, however long a state is away."""
-        while not self._is_over and (problem := await self._write()) is not None:
-            logger.warning("%s; next try in %g s", problem, RETRY_SECONDS)
-            await maybe_deferred_to_future(sleep(RETRY_SECONDS))
+    def _write_in(self, seconds: float) -> None:
+        call_later(seconds, lambda: None if self._is_over else begin(self._write()))
 
     async def _write(self) -> str | None:
         """Write what waits into the states of its shards; return why some still does."""
@@ -170,6 +167,9 @@ class OwnShard:
                     self._waiting[number] = {**seeds, **self._waiting.get(number, {})}
                     if not isinstance(error, StateUnavailableError):
                         self._fail(str(error))
+                    elif not self._is_over:
+                        logger.warning("%s; next try in %g s", error, RETRY_SECONDS)
+                        self._write_in(RETRY_SECONDS)
                     return str(error)
                 logger.debug("%s handed over to shard %d", counted(len(seeds), "page"), number)
         finally:

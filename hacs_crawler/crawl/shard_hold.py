@@ -70,18 +70,15 @@ class ShardHold:
         while not self._is_over:
             begun = self._clock()
             try:
-                self._is_taken = await maybe_deferred_to_future(worker.run(self._lock.take))
-                if self._is_taken:
+                holder = await maybe_deferred_to_future(worker.run(self._lock.take))
+                if holder is None:
                     if math.isfinite(said_at):
                         logger.info("Shard %s is free: this crawl begins", self._shard)
                     self._begin(begun)
                     return None
+                if not waits:
+                    return f"shard {self._shard} is crawled by {holder} (HACS_SHARD_WAIT = False)"
                 if begun - said_at > SAY_SECONDS:
-                    holder = await maybe_deferred_to_future(worker.run(self._lock.holder))
-                    if not waits:
-                        return (
-                            f"shard {self._shard} is crawled by {holder} (HACS_SHARD_WAIT = False)"
-                        )
                     logger.info(
                         "Shard %s is crawled by %s: this crawl %s, until that one ends (or 2 "
                         "minutes, if it was killed)",
@@ -111,7 +108,7 @@ class ShardHold:
             logger.warning("%s; others can crawl shard %s in two minutes", error, self._shard)
 
     def _begin(self, begun: float) -> None:
-        self._relied_on_until = begun + self._lock.seconds
+        self._is_taken, self._relied_on_until = True, begun + self._lock.seconds
         if math.isfinite(self._lock.seconds):
             hold_back(self._crawler, self.may_send, self._until_renewed)
             Thread(target=self._keep, args=(caller_into_loop(),), daemon=True).start()
@@ -145,13 +142,19 @@ class ShardHold:
                 f"the lock of shard {self._shard} ran out, so that another crawl may have it: this "
                 "process was stopped, or the state away, for two minutes"
             )
+        slots = {self._downloads.slot_of(request) for request in self._downloads.active}
+        for slot in slots:  # else they would end one by one, a slot's delay after the other
+            self._downloads.recall(slot, lambda _: True, self._not_ours())
 
     async def _until_renewed(self, request: Request) -> None:
         """Return when a request may be sent; raise IgnoreRequest where it never will be."""
         while not self.may_send():
             if self._is_lost or is_closing(self._crawler):
-                raise IgnoreRequest(f"shard {self._shard} is not this crawl's any more")
+                raise self._not_ours()
             await maybe_deferred_to_future(sleep(LOOK_SECONDS))
             if self.may_send():  # what waited together is not sent at once
                 turn = self._downloads.take_turn(request, math.inf) or 0.0
                 await maybe_deferred_to_future(sleep(turn))
+
+    def _not_ours(self) -> IgnoreRequest:
+        return IgnoreRequest(f"shard {self._shard} is not this crawl's any more")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import astuple
 from itertools import chain
 from typing import Any, NoReturn, TypeVar, cast
 
@@ -30,17 +31,9 @@ class JoinedStore:
         """See `Store.load`."""
         return self._first_of(page_ids, lambda store, some: store.load(some))
 
-    def site_links(self, sites: Sequence[int]) -> dict[int, bytes]:
-        """See `Store.site_links`."""
-        return self._first_of(sites, lambda store, some: store.site_links(some))
-
     def annotations(self, kind: str, keys: Sequence[int]) -> dict[int, bytes]:
         """See `Store.annotations`."""
         return self._first_of(keys, lambda store, some: store.annotations(kind, some))
-
-    def annotated(self, kind: str) -> Ids:
-        """See `Store.annotated`."""
-        return np.unique(np.concatenate([store.annotated(kind) for store in self._stores]))
 
     def all_annotations(self, kind: str) -> Iterator[dict[int, bytes]]:
         """See `Store.all_annotations`."""
@@ -121,12 +114,8 @@ class JoinedState(State):
     def restore(self, pages: Iterable[Page]) -> Restored:
         """See `State.restore`."""
         by_shard = self._by_shard(pages).items()
-        done = [self.states[place].restore(some) for place, some in by_shard]
-        return Restored(
-            sum(one.added for one in done),
-            sum(one.changed for one in done),
-            sum(one.damaged for one in done),
-        )
+        done = [astuple(self.states[place].restore(some)) for place, some in by_shard]
+        return Restored(*map(sum, zip(*done, strict=True))) if done else Restored(0, 0, 0)
 
     def pages(self) -> Iterator[Page | None]:
         """See `State.pages`."""

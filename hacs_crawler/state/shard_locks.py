@@ -29,14 +29,11 @@ class ShardLock(Protocol):
     seconds: float
     """How long it may be relied on after `take` or `renew` was called; infinite for a file."""
 
-    def take(self) -> bool:
-        """Try to take the lock, without waiting; raises StateError."""
+    def take(self) -> str | None:
+        """Try to take it, without waiting; return who has it, None for this one. Raises StateError."""
 
     def renew(self) -> bool:
         """Make it last anew; False where it ran out or another has it. Raises StateError."""
-
-    def holder(self) -> str:
-        """Return in words who has it; raises StateError."""
 
     def release(self) -> None:
         """Give it up, if it is this one's; raises StateError."""
@@ -59,25 +56,21 @@ class FileShardLock:
         self._path = path
         self._lock = FileLock(path, thread_local=False)
 
-    def take(self) -> bool:
+    def take(self) -> str | None:
         """See `ShardLock.take`."""
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             self._lock.acquire(blocking=False)
         except Timeout:
-            return False
+            return f"another process, which holds {self._path}"
         except (OSError, NotImplementedError) as error:  # the latter where a disk knows no locks
             msg = f"cannot lock {self._path}: {error}"
             raise StateError(msg) from error
-        return True
+        return None
 
     def renew(self) -> bool:
         """See `ShardLock.renew`."""
         return True
-
-    def holder(self) -> str:
-        """See `ShardLock.holder`."""
-        return f"another process, which holds {self._path}"
 
     def release(self) -> None:
         """See `ShardLock.release`."""
@@ -104,16 +97,16 @@ class RedisShardLock:
             f"process {os.getpid()} on {socket.gethostname()}, since {since} UTC [{uuid4().hex}]"
         )
 
-    def take(self) -> bool:
+    def take(self) -> str | None:
         """See `ShardLock.take`."""
         with self._server.naming_errors("lock a shard of"):
             if self._lock.acquire(blocking=False, token=self._token):
-                return True
-            # a first try may have been answered to a connection that was lost
-            if self._found() == self._token:
+                return None
+            found = (self._server.client.get(self._key) or b"").decode(errors="replace")
+            if found == self._token:  # a first try was answered to a connection that was lost
                 self._lock.local.token = self._token.encode()
-                return True
-            return False
+                return None
+            return found.partition(" [")[0] or "nobody any more"
 
     def renew(self) -> bool:
         """See `ShardLock.renew`."""
@@ -123,11 +116,6 @@ class RedisShardLock:
             except self._not_ours:
                 return False
 
-    def holder(self) -> str:
-        """See `ShardLock.holder`."""
-        with self._server.naming_errors("lock a shard of"):
-            return self._found().partition(" [")[0] or "nobody"
-
     def release(self) -> None:
         """See `ShardLock.release`."""
         try:
@@ -136,7 +124,3 @@ class RedisShardLock:
                 self._lock.release()
         finally:
             self._server.close()
-
-    def _found(self) -> str:
-        found: bytes | None = self._server.client.get(self._key)
-        return "" if found is None else found.decode(errors="replace")

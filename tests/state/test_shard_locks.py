@@ -39,18 +39,18 @@ def server(redis_port: int) -> Iterator[redis.Redis]:
 @pytest.fixture
 def in_redis(redis_port: int, namespace: str) -> Iterator[ShardLock]:
     lock = shard_lock(f"redis://127.0.0.1:{redis_port}/0", namespace, Path())
-    assert lock.take()
+    assert lock.take() is None
     yield lock
     lock.release()
 
 
 def test_one_crawl_has_a_shard_at_a_time(locks: Locks) -> None:
     first, second = locks(), locks()
-    assert first.take()
-    assert not second.take()
+    assert first.take() is None
+    assert second.take() is not None
     assert first.renew()
     first.release()
-    assert second.take()
+    assert second.take() is None
 
 
 def test_a_lock_that_was_never_taken_can_be_released(locks: Locks) -> None:
@@ -58,8 +58,8 @@ def test_a_lock_that_was_never_taken_can_be_released(locks: Locks) -> None:
 
 
 def test_who_waits_is_told_for_whom(locks: Locks, state_url: str) -> None:
-    assert locks().take()
-    holder = locks().holder()
+    assert locks().take() is None
+    holder = locks().take() or ""
     if state_url.startswith("redis"):
         assert holder.startswith(f"process {os.getpid()} on ")
     else:
@@ -96,7 +96,7 @@ def test_one_that_another_has_meanwhile_is_neither_renewed_nor_released(
 def test_one_that_was_taken_by_a_try_whose_answer_was_lost_is_had(
     in_redis: ShardLock,
 ) -> None:
-    assert in_redis.take()
+    assert in_redis.take() is None
     assert in_redis.renew()
 
 
