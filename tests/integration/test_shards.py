@@ -238,6 +238,39 @@ def test_what_is_handed_over_survives_a_kill(hosts: Site, tmp_path: Path) -> Non
     assert {page.url for page in whole_pages(state, "hacs.1-2").values()} == {f"{other}/other"}
 
 
+AWAY = """
+    from hacs_crawler.crawl import shard
+    from hacs_crawler.exceptions import StateUnavailableError
+
+    handed_over, tries = shard._handed_over, []
+
+
+    def failing(*arguments):
+        tries.append(arguments)
+        if len(tries) < {most}:
+            raise StateUnavailableError("the state is away")
+        handed_over(*arguments)
+
+
+    shard._handed_over, shard.CLOSING_PAUSES_SECONDS = failing, (0.01, 0.01)
+"""
+
+
+@pytest.mark.parametrize(("most", "status"), [(3, 0), (99, 1)])
+def test_what_cannot_be_handed_over_is_tried_again_and_then_said(
+    hosts: Site, tmp_path: Path, most: int, status: int
+) -> None:
+    own, other = of_shard(hosts, 0), of_shard(hosts, 1)
+    hosts.set("/", f"{other}/a", f"{other}/b")
+    code = textwrap.dedent(AWAY).format(most=most) + textwrap.dedent(WANDERER)
+    settings = {"HACS_PAGES": "all", "HACS_SHARD": "0/2"}
+    crawl = AnySpider(tmp_path, hosts).run(code, "-a", f"url={own}", **settings)
+    assert crawl.exit_status == status
+    said = "2 pages of other shards could not be handed over: the state is away"
+    assert crawl.log.count(said) == status
+    assert "Traceback" not in crawl.log
+
+
 def begin(folder: Path, url: str, **settings: object) -> subprocess.Popen[str]:
     """Start a crawl of the wanderer, which a test talks to."""
     file = folder / "wanderer.py"
