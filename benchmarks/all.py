@@ -38,6 +38,7 @@ BENCHMARKS = {
     "store": "--rows 100000 --pages 2000 --visits 2000",
     "scale": "--largest 1000000 --repeat 1",
     "plan": "",
+    "shards": "--pages 20000",
     "workers": "--pages 5000 --visits 3000 --requests 2000 --repeat 1",
     "export": "--pages 10000",
     "every_page": "--runs 12 --pages 60",

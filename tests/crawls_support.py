@@ -17,6 +17,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+from distributed import Client
+
 from integration_support import ROOT
 from servers import Site, free_port
 
@@ -157,6 +159,7 @@ class Shards:
     web: Web
     state: str
     settings: dict[str, object] = field(default_factory=dict)
+    started: list[subprocess.Popen[str]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         (self.folder / "scrapy.cfg").write_text("[settings]\ndefault = project\n")
@@ -176,10 +179,11 @@ class Shards:
         given = {"HACS_STATE": self.state, **self.settings, **settings}
         options = [f"{name}={value}" for name, value in given.items()]
         web_ = {"pages": self.web.pages, "hosts": self.web.hosts, "port": self.web.port}
+        web_ = {} if spider == "scholar" else web_
         command = [sys.executable, "-m", "hacs_crawler", "crawl", spider, "--shards", str(shards)]
         command += [part for name, value in web_.items() for part in ("-a", f"{name}={value}")]
         command += [part for option in options for part in ("-s", option)]
-        return subprocess.Popen(
+        process = subprocess.Popen(
             [*command, *arguments],
             cwd=self.folder,
             env=self.environment,
@@ -188,6 +192,14 @@ class Shards:
             text=True,
             start_new_session=True,
         )
+        self.started.append(process)
+        return process
+
+    def end(self) -> None:
+        """End what a test that failed left running."""
+        for process in self.started:
+            process.kill()
+            process.communicate()
 
     def crawl(self, *arguments: str, **settings: Any) -> Done:
         return finish(self.start(*arguments, **settings))
@@ -244,18 +256,22 @@ class Dask:
         self._stack.callback(process.kill)
         return process
 
+    def wait_for_workers(self, number: int) -> None:
+        with Client(f"tcp://{self.address}") as client:
+            client.wait_for_workers(number, timeout=DEADLINE_SECONDS)
+
     def crawls_of(self, worker: subprocess.Popen[bytes]) -> list[int]:
         """The processes of the crawls that a worker looks after."""
-        with (
-            Path("/proc") / str(worker.pid) / "task" / str(worker.pid) / "children"
-        ).open() as file:
-            ids = map(int, file.read().split())
-        return [one for one in ids if b"shard_process" in Path(f"/proc/{one}/cmdline").read_bytes()]
+        threads = Path(f"/proc/{worker.pid}/task").iterdir()
+        ids = [one for thread in threads for one in (thread / "children").read_text().split()]
+        lines = [(one, Path(f"/proc/{one}/cmdline").read_bytes()) for one in ids]
+        return [int(one) for one, line in lines if b"shard_process" in line]
 
 
 @contextmanager
 def dask(project: Shards, workers: int) -> Iterator[Dask]:
     with ExitStack() as stack:
+        stack.callback(project.end)
         found = Dask(project, stack)
         found.add_workers(workers)
         yield found

@@ -52,7 +52,8 @@ class InstantTier(Part):
         self._clock = clock
         self._next_at = self._explore_owed = 0.0
         self._sent: dict[str, float] = {}
-        self._taken, self._made = math.floor(FIRST_SHARE * (ranking.budget or 0)), 0
+        self._taken: int | None = None
+        self._made = 0
         self._least_p, self._spent = 1.0, 0
         self.price = 0.0
         """What a visit costs, in links."""
@@ -68,10 +69,12 @@ class InstantTier(Part):
 
     def options(self, ranking: RankingOptions) -> RankingOptions:
         """Return the options of a round of all pages: the budget without what the tier takes of it."""
-        budget = ranking.budget
-        if budget is None or not self.is_running:
+        self._ranking, budget = ranking, ranking.budget  # a shard's is another one each round
+        if not budget or not self.is_running:
             return ranking
-        return replace(ranking, budget=max(1, budget - self._taken))
+        if self._taken is None:
+            self._taken = math.floor(FIRST_SHARE * budget)
+        return replace(ranking, budget=max(1, budget - self._taken), quotas=None)
 
     def chosen(self, p: Floats, controls: int) -> None:
         """Note the p of pages that a round of all pages chose, and how many of them are asked twice.
@@ -124,7 +127,8 @@ async def hubs_of(session: Session, tier: InstantTier) -> list[str]:
 
     Reads the list, and the tier's own pages. What cannot be read is said, and the round left out.
     """
-    if not session.is_open or session.config is None:
+    config = session.config
+    if not session.is_open or config is None:
         return []
     config = session.config
     try:

@@ -22,7 +22,9 @@ pytestmark = pytest.mark.slow
 @pytest.fixture
 def project(tmp_path: Path) -> Iterator[Shards]:
     with web(pages=5, hosts=8) as found:
-        yield Shards(tmp_path, found, f"sqlite:///{tmp_path}/state.db")
+        made = Shards(tmp_path, found, f"sqlite:///{tmp_path}/state.db")
+        yield made
+        made.end()
 
 
 def test_every_page_is_visited_once_and_within_a_budget_the_best_of_all(project: Shards) -> None:
