@@ -22,7 +22,7 @@ from distributed import Client
 from integration_support import ROOT
 from servers import Site, free_port
 
-DEADLINE_SECONDS = 240.0
+DEADLINE_SECONDS = 480.0
 _SETTINGS = """
 SPIDER_MODULES = ["spiders"]
 ADDONS = {"hacs_crawler.addon.HacsAddon": 500}
