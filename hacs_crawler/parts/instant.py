@@ -130,7 +130,6 @@ async def hubs_of(session: Session, tier: InstantTier) -> list[str]:
     config = session.config
     if not session.is_open or config is None:
         return []
-    config = session.config
     try:
         hubs = await session.state.once(hubs_now, config.ranking, session.clock(), config.shard)
     except (ConfigError, StateError) as error:

@@ -80,9 +80,8 @@ class FileShardLock:
 class RedisShardLock:
     """A key of Redis, or Redis Cluster, whose value names its holder."""
 
-    seconds = RELIED_ON_SECONDS
-
     def __init__(self, url: str, namespace: str) -> None:
+        self.seconds = RELIED_ON_SECONDS
         with needing_redis():
             from redis.exceptions import LockError  # noqa: PLC0415 - an extra
             from redis.lock import Lock  # noqa: PLC0415
