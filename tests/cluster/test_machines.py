@@ -191,3 +191,27 @@ def test_a_scheduler_that_is_killed_is_one_line_and_all_crawls_end(
     assert "Dask" in errors[0]
     asked = project.web.asked()
     assert len(asked) == len(set(asked)) <= 300
+
+
+def test_crawls_that_go_on_find_each_round_in_their_states(
+    tmp_path: Path, redis: RedisProcess
+) -> None:
+    with web(pages=4, hosts=10) as found:
+        seeds = tmp_path / "seeds.txt"
+        urls = [found.url(host, page) for host in range(1, 11) for page in range(4)]
+        seeds.write_text("\n".join(urls))
+        project = project_of(
+            tmp_path, redis, found, HACS_BUDGET=10, HACS_ROUND_MINUTES=0.1, ROBOTSTXT_OBEY=False
+        )
+        with dask(project, workers=1) as there:  # all crawls are alive at once all the same
+            given = ("-a", f"seeds={seeds}", "-a", "level=homepage", "-a", "forever=1")
+            process = project.start("scholar", *given, "--dask", there.address, shards=3)
+            found.wait_for(30)
+            assert len(crawls_alive(project)) == 3
+            os.killpg(process.pid, signal.SIGTERM)
+            done = finish(process)
+        assert done.status == 128 + signal.SIGTERM
+        asked = found.asked()
+        assert [len(set(asked[start : start + 10])) for start in (0, 10, 20)] == [10, 10, 10]
+        assert len(set(asked[:40])) == min(len(asked), 40)  # never seen come first
+        assert set(done.rows) == {"0/3", "1/3", "2/3", "all"}
