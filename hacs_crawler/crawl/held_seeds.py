@@ -55,6 +55,7 @@ class HeldSeeds:
         self._queue = queue
         self._drop = drop
         self._held: list[Request] = []
+        self._ranking: list[Request] = []
         self._page_ids: list[int] = []
         self._lock = DeferredLock()
         self._selection: Selection[Request] | None = None
@@ -91,8 +92,9 @@ class HeldSeeds:
         self._page_ids.append(page_id)
 
     def all(self) -> list[Request]:
-        """Return the seeds that are not ranked yet, as they came."""
-        return list(self._held)
+        """Return what is kept for what is left of the budget, and what is not ranked yet."""
+        kept = [] if self._selection is None else self._selection.entries
+        return [*kept, *self._ranking, *self._held]
 
     @property
     def waits(self) -> bool:
@@ -125,7 +127,13 @@ class HeldSeeds:
         self._selection = None
 
     async def _rank(self) -> None:
-        held, self._held = self._held, []
+        self._ranking, self._held = self._held, []
+        try:
+            await self._rank_these(self._ranking)
+        finally:
+            self._ranking = []
+
+    async def _rank_these(self, held: list[Request]) -> None:
         page_ids, self._page_ids = self._page_ids, []
         held, page_ids = self._not_done(*_without_twins(held, page_ids))
         await self._session.parts.before_rank([seed_url(seed) for seed in held])

@@ -131,6 +131,16 @@ def mark_ranked(
     return seed
 
 
+def mark_unranked(seed: Request) -> Request:
+    """Have a seed that was never sent be ranked anew, by the crawl that goes on with this one's job."""
+    if prediction_of(seed) is not None:
+        del seed.meta["hacs"]
+    for key in ("hacs_control", "hacs_arm"):
+        seed.meta.pop(key, None)
+    seed.meta["hacs_seed"] = True
+    return seed
+
+
 def planned_meta(
     url: str, prediction: Prediction, arm: str, *, asked_twice: bool = False
 ) -> dict[str, Any]:

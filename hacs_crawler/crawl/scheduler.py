@@ -22,6 +22,7 @@ from hacs_crawler.crawl.loop import begin, call_later, sleep
 from hacs_crawler.crawl.meta import (
     followed_key,
     forget_copied_meta,
+    mark_unranked,
     page_url,
     seed_key,
     take_put_back_mark,
@@ -97,11 +98,15 @@ class HacsScheduler(BaseScheduler):
         return opening
 
     def close(self, reason: str) -> Deferred[None] | None:
-        """Close the inner scheduler; one that keeps requests gets all that wait here, best first."""
+        """Close the inner scheduler; one that keeps requests gets all that wait here.
+
+        Seeds are ranked again when they come back: a job's queue on disk turns their order round, and
+        the next crawl has a budget of its own.
+        """
         if self._session.config is None:
             return self._inner.close(reason)
         if keeps_requests(self._inner, self._crawler):
-            left = [*self._seeds.all(), *self._held.all()]
+            left = [mark_unranked(seed) for seed in (*self._seeds.all(), *self._held.all())]
             self._enqueued -= len(left)  # the inner scheduler counts them again
             left += self._paused.take_all()
             for request in left:
@@ -321,6 +326,8 @@ class HacsScheduler(BaseScheduler):
         while (request := self._inner.next_request()) is not None:
             slot = self._downloads.slot_of(request)
             self._backlog.remove(request, slot)
+            if self._session.is_open and self._is_held_again(request):
+                continue
             if not self._paused.may_ask(slot):
                 self._paused.add(request, slot)
                 continue
@@ -330,6 +337,15 @@ class HacsScheduler(BaseScheduler):
             self._seeds.note_sent(request, slot)
             return request
         return None
+
+    def _is_held_again(self, request: Request) -> bool:
+        """Hold a seed that a job before did not send; returns whether it is one."""
+        page_id = seed_key(request)
+        if not take_seed_mark(request) or page_id is None:
+            return False
+        self._enqueued += 1
+        self._held.add(request, page_id)
+        return True
 
     def _is_behind_seed(self, request: Request, slot: str) -> bool:
         priority = self._seeds.priority_in(slot)

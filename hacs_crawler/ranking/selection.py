@@ -140,6 +140,11 @@ class Selection(Generic[T]):
         return Dropped(_those(entries, is_gone), _those(entries, is_low), over_budget)
 
     @property
+    def entries(self) -> list[T]:
+        """Those that were not taken."""
+        return list(self._entries)
+
+    @property
     def waits(self) -> bool:
         """Whether entries are kept for what the other kind of page may leave unused."""
         return bool(self._entries) and any(

@@ -9,18 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from fuzz.scenario import Scenario
-from fuzz.spiders import KINDS
 
 UNMENDED: dict[str, Callable[[Scenario], bool]] = {
     "a value of the spider's own under meta hacs": lambda one: one.spider == "ValuesOfItsOwn",
-    "a job that is stopped while its seeds are ranked": lambda one: (
-        "HACS_SIGNALS" in one.settings and KINDS[one.spider].is_resumed
-    ),
     "a start request that is to be recorded": lambda one: (
         "HACS_BUDGET" in one.settings and one.spider == "OptsOut"
-    ),
-    "a budget and a job that is resumed": lambda one: (
-        "HACS_BUDGET" in one.settings and KINDS[one.spider].is_resumed
     ),
 }
 

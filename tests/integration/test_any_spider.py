@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from textwrap import dedent
+from typing import Any
 
 import pytest
 
@@ -423,6 +424,53 @@ def test_with_jobdir_a_stopped_crawl_goes_on_where_it_was(
     assert len(before) < 10
     assert before + after == [f"/{number}" for number in range(9, -1, -1)]
     assert "'finish_reason': 'finished'" in crawl.log
+
+
+@pytest.mark.usefixtures("ranked")
+@pytest.mark.parametrize(
+    ("settings", "visited"),
+    [
+        ({}, 11),
+        ({"HACS_BUDGET": 20}, 11),
+        ({"HACS_BUDGET": 7}, 7),
+        ({"HACS_BUDGET": 8, "HACS_DISCOVER": 0.5}, 8),
+    ],
+    ids=str,
+)
+def test_with_jobdir_what_callbacks_asked_for_goes_on_too_best_first_and_within_the_budget(
+    spider: Callable[[str], Spider],
+    site: Site,
+    project: Project,
+    settings: dict[str, Any],
+    visited: int,
+) -> None:
+    code = """
+        import scrapy
+
+        class Following(scrapy.Spider):
+            name = "following"
+
+            async def start(self):
+                yield scrapy.Request(f"{self.site}/20")
+
+            def parse(self, response):
+                if response.url.endswith("/20"):
+                    for number in range(10):
+                        yield scrapy.Request(f"{self.site}/{number}")
+    """
+    settings = {"HACS_PAGES": "all", "HACS_CONTROLS": 0, "HACS_POLICY": "hacs", **settings}
+    settings |= {"JOBDIR": project.folder / "job"}
+    one = spider(code)
+    stopped = one.run(CLOSESPIDER_PAGECOUNT=4, **settings)
+    assert "'finish_reason': 'closespider_pagecount'" in stopped.log
+    before = site.visited()
+    assert before[:4] == ["/20", "/9", "/8", "/7"]
+    resumed = one.run(**settings)
+    expected = ["/20", *(f"/{number}" for number in range(9, -1, -1))]
+    assert before + site.visited() == expected[:visited]
+    dropped = [crawl.stat("hacs/dropped/budget") for crawl in (stopped, resumed)]
+    assert sum(dropped) == len(expected) - visited
+    assert "'finish_reason': 'finished'" in resumed.log
 
 
 def test_ones_own_policy_ranks(
