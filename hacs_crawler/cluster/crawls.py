@@ -196,5 +196,7 @@ def _read(stats: Path) -> Mapping[str, Any]:
 def _last_error(log: Path) -> str:
     """Return the last line of a log that says an error, or its last one."""
     lines = log.read_text(errors="replace").splitlines()[-200:]
-    errors = [line for line in lines if "ERROR" in line] or [line for line in lines if line.strip()]
+    errors = [line for line in lines if " ERROR: " in line] or [
+        line for line in lines if line.strip()
+    ]
     return errors[-1][-300:] if errors else "it said nothing"

@@ -69,7 +69,7 @@ def run_context(state: State, config: Config, since: int | None) -> RunContext:
     if since is not None:
         round_ = read_round(state, since)
         if round_ is None:
-            raise StateError("the state no longer keeps the round that this crawl was started for")
+            raise StateError("another `hacs crawl` has planned this shard meanwhile, and crawls it")
         options, done = options_left(state, options, round_)
     state.read_prior()
     options = with_hubs(options, state, config.clock())

@@ -120,3 +120,12 @@ def test_a_file_is_not_for_workers_on_other_machines(monkeypatch: pytest.MonkeyP
         monkeypatch.setattr(socket, "gethostname", lambda: "elsewhere")
         with pytest.raises(ConfigError, match=r"a file: the Dask worker at tcp:.* is on"):
             cluster.check_here("a file")
+
+
+def test_two_commands_at_once_visit_nothing_twice(project: Shards) -> None:
+    both = [project.start(shards=3, DOWNLOAD_DELAY=0.05) for _ in range(2)]
+    ends = [finish(process) for process in both]
+    assert len(project.web.asked()) == len(set(project.web.asked())) == 40
+    project.web.check_hosts()
+    for done in ends:  # of one the crawls may find that the other has planned their shards
+        assert done.status == 0 or "has planned this shard meanwhile" in done.log
