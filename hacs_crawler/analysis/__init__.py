@@ -1,23 +1,16 @@
 """What a state holds, what would be crawled, and what simulations find, as tables of numpy arrays."""
 
-from hacs_crawler.analysis.opened import Opened, open, open_existing, rank, visits_table  # noqa: A004 - hacs.open
-from hacs_crawler.analysis.plan import plan_table, urls_of
-from hacs_crawler.analysis.simulating import simulate, standings_table
-from hacs_crawler.analysis.tables import Table, table, table_of_rows, times, write_whole
-
-__all__ = [
-    "Opened",
-    "Table",
-    "open",
-    "open_existing",
-    "plan_table",
-    "rank",
-    "simulate",
-    "standings_table",
-    "table",
-    "table_of_rows",
-    "times",
-    "urls_of",
-    "visits_table",
-    "write_whole",
-]
+from hacs_crawler.analysis.opened import Opened as Opened
+from hacs_crawler.analysis.opened import open as open  # noqa: A004 - hacs.open
+from hacs_crawler.analysis.opened import open_existing as open_existing
+from hacs_crawler.analysis.opened import rank as rank
+from hacs_crawler.analysis.opened import visits_table as visits_table
+from hacs_crawler.analysis.plan import plan_table as plan_table
+from hacs_crawler.analysis.plan import urls_of as urls_of
+from hacs_crawler.analysis.simulating import simulate as simulate
+from hacs_crawler.analysis.simulating import standings_table as standings_table
+from hacs_crawler.analysis.tables import Table as Table
+from hacs_crawler.analysis.tables import table as table
+from hacs_crawler.analysis.tables import table_of_rows as table_of_rows
+from hacs_crawler.analysis.tables import times as times
+from hacs_crawler.analysis.tables import write_whole as write_whole

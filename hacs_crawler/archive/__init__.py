@@ -1,82 +1,45 @@
 """Reading what web archives hold: capture indexes, WARC files and TimeMaps."""
 
-from hacs_crawler.archive.address import PAUSE_SECONDS, ArchiveAddress, ArchiveKind, ArchiveSettings
-from hacs_crawler.archive.capture import (
-    ArchiveError,
-    Capture,
-    Cleaning,
-    has_digest,
-    is_html,
-    key_of,
-    parse_http_date,
-    parse_timestamp,
-)
-from hacs_crawler.archive.cdx import read_cdx, visits_by_digest
-from hacs_crawler.archive.codecs import GZIP_MAGIC, decoded
-from hacs_crawler.archive.memento_uri import Rewriting, original_of, raw_uri, timestamp_of
-from hacs_crawler.archive.payload import MAX_BODY_BYTES, payload_links
-from hacs_crawler.archive.records import headers_parser
-from hacs_crawler.archive.source import Source, open_source, read_lines, source_of
-from hacs_crawler.archive.timelines import (
-    Seconds,
-    TimelineError,
-    Timelines,
-    parse_day,
-    read_timelines,
-)
-from hacs_crawler.archive.timemap import (
-    TimeMapEntry,
-    is_timemap,
-    parts_of,
-    read_timemap,
-    timemaps_in,
-)
-from hacs_crawler.archive.versions import Links, read_versions
-from hacs_crawler.archive.wacz import ZIP_MAGIC, warcs_of
-from hacs_crawler.archive.warc import is_warc, read_warc
-
-__all__ = [
-    "GZIP_MAGIC",
-    "MAX_BODY_BYTES",
-    "PAUSE_SECONDS",
-    "ZIP_MAGIC",
-    "ArchiveAddress",
-    "ArchiveError",
-    "ArchiveKind",
-    "ArchiveSettings",
-    "Capture",
-    "Cleaning",
-    "Links",
-    "Rewriting",
-    "Seconds",
-    "Source",
-    "TimeMapEntry",
-    "TimelineError",
-    "Timelines",
-    "decoded",
-    "has_digest",
-    "headers_parser",
-    "is_html",
-    "is_timemap",
-    "is_warc",
-    "key_of",
-    "open_source",
-    "original_of",
-    "parse_day",
-    "parse_http_date",
-    "parse_timestamp",
-    "parts_of",
-    "payload_links",
-    "raw_uri",
-    "read_cdx",
-    "read_lines",
-    "read_timelines",
-    "read_timemap",
-    "read_versions",
-    "read_warc",
-    "source_of",
-    "timemaps_in",
-    "timestamp_of",
-    "visits_by_digest",
-    "warcs_of",
-]
+from hacs_crawler.archive.address import PAUSE_SECONDS as PAUSE_SECONDS
+from hacs_crawler.archive.address import ArchiveAddress as ArchiveAddress
+from hacs_crawler.archive.address import ArchiveKind as ArchiveKind
+from hacs_crawler.archive.address import ArchiveSettings as ArchiveSettings
+from hacs_crawler.archive.capture import ArchiveError as ArchiveError
+from hacs_crawler.archive.capture import Capture as Capture
+from hacs_crawler.archive.capture import Cleaning as Cleaning
+from hacs_crawler.archive.capture import has_digest as has_digest
+from hacs_crawler.archive.capture import is_html as is_html
+from hacs_crawler.archive.capture import key_of as key_of
+from hacs_crawler.archive.capture import parse_http_date as parse_http_date
+from hacs_crawler.archive.capture import parse_timestamp as parse_timestamp
+from hacs_crawler.archive.cdx import read_cdx as read_cdx
+from hacs_crawler.archive.cdx import visits_by_digest as visits_by_digest
+from hacs_crawler.archive.codecs import GZIP_MAGIC as GZIP_MAGIC
+from hacs_crawler.archive.codecs import decoded as decoded
+from hacs_crawler.archive.memento_uri import Rewriting as Rewriting
+from hacs_crawler.archive.memento_uri import original_of as original_of
+from hacs_crawler.archive.memento_uri import raw_uri as raw_uri
+from hacs_crawler.archive.memento_uri import timestamp_of as timestamp_of
+from hacs_crawler.archive.payload import MAX_BODY_BYTES as MAX_BODY_BYTES
+from hacs_crawler.archive.payload import payload_links as payload_links
+from hacs_crawler.archive.records import headers_parser as headers_parser
+from hacs_crawler.archive.source import Source as Source
+from hacs_crawler.archive.source import open_source as open_source
+from hacs_crawler.archive.source import read_lines as read_lines
+from hacs_crawler.archive.source import source_of as source_of
+from hacs_crawler.archive.timelines import Seconds as Seconds
+from hacs_crawler.archive.timelines import TimelineError as TimelineError
+from hacs_crawler.archive.timelines import Timelines as Timelines
+from hacs_crawler.archive.timelines import parse_day as parse_day
+from hacs_crawler.archive.timelines import read_timelines as read_timelines
+from hacs_crawler.archive.timemap import TimeMapEntry as TimeMapEntry
+from hacs_crawler.archive.timemap import is_timemap as is_timemap
+from hacs_crawler.archive.timemap import parts_of as parts_of
+from hacs_crawler.archive.timemap import read_timemap as read_timemap
+from hacs_crawler.archive.timemap import timemaps_in as timemaps_in
+from hacs_crawler.archive.versions import Links as Links
+from hacs_crawler.archive.versions import read_versions as read_versions
+from hacs_crawler.archive.wacz import ZIP_MAGIC as ZIP_MAGIC
+from hacs_crawler.archive.wacz import warcs_of as warcs_of
+from hacs_crawler.archive.warc import is_warc as is_warc
+from hacs_crawler.archive.warc import read_warc as read_warc
