@@ -242,10 +242,10 @@ def unsound(rows: NDArray[np.void]) -> NDArray[np.intp]:
     return np.flatnonzero(~is_sound)
 
 
-def row_of(body: bytes) -> bytes:
+def row_of(body: bytes, updates: Updates) -> bytes:
     """Return the ranking row of a page's bytes, that of an unknown page where they are damaged."""
     try:
-        return encode_row(decode_page(body))
+        return encode_row(decode_page(body), updates)
     except StateError:
         return UNKNOWN_ROW.tobytes()
 

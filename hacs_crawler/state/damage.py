@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
 
 from hacs_crawler.state.codec import ROW, UNKNOWN_ROW, row_of, unsound
 from hacs_crawler.state.outcome_log import OUTCOME, Outcomes
-from hacs_crawler.state.store import Ids, Rows
+from hacs_crawler.state.store import Ids, Rows, Store
 from hacs_crawler.utils.text import safe_logger
 
 logger = safe_logger(__name__)
 
-Load = Callable[[Sequence[int]], Mapping[int, bytes]]
-"""As `Store.load`."""
 PASSED_OVER: Final = "%d damaged outcome records in %s are passed over"
 
 
-def whole_rows(page_ids: Ids, stored: Sequence[Any], load: Load, place: str) -> Rows:
+def whole_rows(store: Store, page_ids: Ids, stored: Sequence[Any], place: str) -> Rows:
     """Join ranking rows as they were read one by one; see `sound_rows`."""
     damaged = _misfits(stored, ROW)
     if damaged:
@@ -27,11 +25,11 @@ def whole_rows(page_ids: Ids, stored: Sequence[Any], load: Load, place: str) -> 
         for number in damaged:
             rows[number] = UNKNOWN_ROW.tobytes()
         stored = rows
-    return sound_rows(page_ids, np.frombuffer(b"".join(stored), ROW), load, place, damaged)
+    return sound_rows(store, page_ids, np.frombuffer(b"".join(stored), ROW), place, damaged)
 
 
 def sound_rows(
-    page_ids: Ids, rows: Rows, load: Load, place: str, damaged: Sequence[int] = ()
+    store: Store, page_ids: Ids, rows: Rows, place: str, damaged: Sequence[int] = ()
 ) -> Rows:
     """Return ranking rows; those that cannot be are made anew, and so are those at `damaged`."""
     places = [*damaged, *unsound(rows).tolist()]
@@ -44,9 +42,10 @@ def sound_rows(
         place,
         wanted[0],
     )
-    bodies = load(wanted)
+    bodies = store.load(wanted)
+    made = (row_of(bodies.get(one, b""), store.updates) for one in wanted)
     rows = rows.copy()
-    rows[places] = np.frombuffer(b"".join(row_of(bodies.get(one, b"")) for one in wanted), ROW)
+    rows[places] = np.frombuffer(b"".join(made), ROW)
     return rows
 
 

@@ -80,6 +80,7 @@ class State:
 
     def __init__(self, store: Store, estimation: Estimation) -> None:
         self.store = store
+        store.updates = estimation.updates
         self.estimation = estimation
         self.read_prior()
 

@@ -15,6 +15,7 @@ from hacs_crawler.exceptions import StateUnavailableError
 from hacs_crawler.state.codec import ROW, UNKNOWN_ROW
 from hacs_crawler.state.damage import sound_rows, whole_outcomes, whole_rows
 from hacs_crawler.state.outcome_log import OUTCOME, Outcomes
+from hacs_crawler.state.page import Updates
 from hacs_crawler.state.redis_buckets import BUCKETS, RedisBuckets, field_of
 from hacs_crawler.state.redis_connection import RedisServer
 from hacs_crawler.state.redis_scripts import (
@@ -40,6 +41,8 @@ class RedisStore:
 
     With `reads_only` nothing is made or changed.
     """
+
+    updates: Updates = "page"
 
     def __init__(self, url: str, namespace: str, *, reads_only: bool = False) -> None:
         self._server = RedisServer(url)
@@ -145,11 +148,11 @@ class RedisStore:
             joined = self._buckets.rows(some.tolist())
             if len(joined) == len(some) * ROW.itemsize:
                 rows = np.frombuffer(joined, ROW)
-                parts.append(sound_rows(some, rows, self.load, self._place))
+                parts.append(sound_rows(self, some, rows, self._place))
             else:
                 found = self._buckets.fetched("rows", some.tolist())
                 stored = [UNKNOWN_ROW.tobytes() if row is None else row for row in found]
-                parts.append(whole_rows(some, stored, self.load, self._place))
+                parts.append(whole_rows(self, some, stored, self._place))
         return np.concatenate(parts)
 
     def all_rows(self, after: int | None = None) -> Iterator[tuple[Ids, Rows]]:
@@ -164,7 +167,7 @@ class RedisStore:
             records = np.frombuffer(b"".join(parts), _RECORD)
             if len(records):
                 ids = records["id"]
-                yield ids, sound_rows(ids, records["row"], self.load, self._place)
+                yield ids, sound_rows(self, ids, records["row"], self._place)
 
     def count(self) -> int:
         """See `Store.count`."""
@@ -253,7 +256,7 @@ class RedisStore:
                 rows[int.from_bytes(field[:8].ljust(8, b"\0"), "little", signed=True)] = row
         records = np.zeros(len(rows), _RECORD)
         records["id"] = [*rows]
-        records["row"] = whole_rows(records["id"], [*rows.values()], self.load, self._place)
+        records["row"] = whole_rows(self, records["id"], [*rows.values()], self._place)
         return records.tobytes()
 
     def _sound_outcomes(self, buckets: Sequence[int]) -> bytes:

@@ -15,6 +15,7 @@ from hacs_crawler.exceptions import NoStateError
 from hacs_crawler.state.codec import UNKNOWN_ROW, unsound
 from hacs_crawler.state.damage import whole_outcomes, whole_rows
 from hacs_crawler.state.outcome_log import OUTCOME, Outcomes
+from hacs_crawler.state.page import Updates
 from hacs_crawler.state.site_links import LinkClaim, claimed_of
 from hacs_crawler.state.sqlite_file import SQLiteFile
 from hacs_crawler.state.sqlite_rows import Batch, joined_batches
@@ -41,6 +42,8 @@ class SQLiteStore:
     Several processes may use the file at once; a writer waits up to `BUSY_SECONDS` for another. With
     `reads_only` nothing is made or changed.
     """
+
+    updates: Updates = "page"
 
     def __init__(self, path: Path, namespace: str, *, reads_only: bool = False) -> None:
         names = {kind: f"{namespace}.{kind}" for kind in _COLUMNS}
@@ -300,4 +303,4 @@ class SQLiteStore:
         return ids, self._rows_of(found, ids)
 
     def _rows_of(self, found: Sequence[tuple[int, Any]], ids: Ids) -> Rows:
-        return whole_rows(ids, [row for _, row in found], self.load, str(self._file.path))
+        return whole_rows(self, ids, [row for _, row in found], str(self._file.path))

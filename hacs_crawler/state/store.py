@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from hacs_crawler.exceptions import StateError, StateUnavailableError
 from hacs_crawler.state.outcome_log import Outcomes
+from hacs_crawler.state.page import Updates
 from hacs_crawler.state.site_links import LinkClaim
 
 Ids = NDArray[np.int64]
@@ -49,6 +50,9 @@ class Annotation:
 
 class Store(Protocol):
     """Keeps pages by 64-bit id. Used from one thread at a time; any method may raise StateError."""
+
+    updates: Updates
+    """Which updates count in rows that are damaged, and made anew from their pages."""
 
     def load(self, page_ids: Sequence[int]) -> dict[int, bytes]:
         """Return the bytes of those pages that are known, in one round trip."""

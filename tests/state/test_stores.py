@@ -25,9 +25,9 @@ from hacs_crawler.state.address import open_store
 from hacs_crawler.state.codec import ROW, encode_page, encode_row
 from hacs_crawler.state.database import State
 from hacs_crawler.state.estimation import Estimation
-from hacs_crawler.state.merging import merge
+from hacs_crawler.state.merging import merge, note_echo
 from hacs_crawler.state.outcome_log import OUTCOME, Outcomes, sorted_outcomes
-from hacs_crawler.state.page import Page, Visit
+from hacs_crawler.state.page import Page, Updates, Visit
 from hacs_crawler.state.schema import SCHEMA
 from hacs_crawler.state.store import Change, Store, change_annotations, change_note
 from late_store import Late
@@ -495,3 +495,24 @@ def test_a_note_that_never_rests_is_said_to_be_busy(store: Store) -> None:
     restless = Late(store, *[lambda: store.write_meta("x", next(numbers))] * 1000)
     with pytest.raises(StateUnavailableError, match="the note 'x' was changed by others"):
         change_note(restless, "x", int, lambda _: -1)
+
+
+def test_a_damaged_row_is_made_anew_by_what_counts_as_an_update(
+    open_state: Callable[[], Store],
+) -> None:
+    page = Page("http://example.edu/")
+    for at in range(100, 700, 100):
+        merge(page, Visit(page.url, at, links=frozenset(range(at))))
+        note_echo(page, at)
+    page.version = 1
+    damaged = np.frombuffer(encode_row(page), ROW).copy()
+    damaged["rate"] = np.nan
+    key = page_id_of(page.url)
+    store = open_state()
+    store.write([Change(key, 0, encode_page(page), damaged.tobytes())])
+    counts: dict[Updates, int] = {"site": 0, "page": 5}
+    for updates, number in counts.items():
+        rows = State(store, Estimation(updates=updates)).rows(np.array([key]))
+        assert rows["updates"].tolist() == [number]
+        assert rows.tobytes() == encode_row(page, updates)
+        assert [batch["updates"].tolist() for _, batch in store.all_rows()] == [[number]]
