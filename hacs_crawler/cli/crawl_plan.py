@@ -18,7 +18,7 @@ from hacs_crawler.cluster import Workers
 from hacs_crawler.config import Config
 from hacs_crawler.crawl.asked import kind_of
 from hacs_crawler.crawl.seeds import read_seeds
-from hacs_crawler.crawl.start_pages import MOST_SECONDS, START, StartPages, StartReading
+from hacs_crawler.crawl.start_pages import CUT_SHORT, MOST_SECONDS, START, StartReading, start_of
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.links import page_id_of
 from hacs_crawler.ranking.shard_rounds import (
@@ -92,19 +92,19 @@ def _starts_of(order: Order) -> Sequence[Starts | None]:
         found = _of_seed_file(order)
     else:
         found = _of_start(order)
+    _, first = np.unique(found["page_id"], return_index=True)
+    found = found[np.sort(first)]
     kind, revisits = kind_of(order.spider.name), order.config.revisit is not None
     mine = [found[found["shard"] == number] for number in range(order.shards)]
     return [Starts(one["page_id"], one["site"], kind, revisits) for one in mine]
 
 
 def _of_seed_file(order: Order) -> np.ndarray:
-    pages = StartPages(order.shards)
     source = order.arguments.get("seeds", "")
     if source in {"", "-"}:
         raise HacsError("hacs crawl scholar needs a file of seeds, or the state: -a seeds=FILE")
-    for url in read_seeds(source):
-        pages.add(page_id_of(url), url)
-    return pages.taken()
+    rows = (start_of(page_id_of(url), url, order.shards) for url in read_seeds(source))
+    return np.fromiter(rows, START)
 
 
 def _of_start(order: Order) -> np.ndarray:
@@ -125,13 +125,12 @@ def _of_start(order: Order) -> np.ndarray:
         except subprocess.TimeoutExpired:
             msg = f"start() of {order.spider.name} let nothing else run for {MOST_SECONDS:g} s"
             raise HacsError(msg) from None
-        if done.returncode or not file.exists():
+        if done.returncode not in {0, CUT_SHORT} or not file.exists():
             lines = done.stderr.decode(errors="replace").strip().splitlines()
             said = lines[-1] if lines else f"its process ended with status {done.returncode}"
             raise HacsError(f"start() of {order.spider.name} could not be read: {said[:300]}")
-        data = file.read_bytes()
-    found = np.frombuffer(data, START, offset=1)
-    if not data[0]:
+        found = np.fromfile(file, START)
+    if done.returncode == CUT_SHORT:
         logger.warning(
             "start() of %s had not ended after %s: the budget is split by these",
             order.spider.name,

@@ -62,11 +62,6 @@ class Cluster:
     def __init__(self, client: Client) -> None:
         self.client = client
 
-    @property
-    def cores(self) -> int:
-        """How many tasks run at a time, at least 1."""
-        return max(1, int(sum(self.client.nthreads().values())))
-
     def check_here(self, reason: str) -> None:
         """Raise ConfigError with that reason where a worker is on another machine."""
         here = socket.gethostname()

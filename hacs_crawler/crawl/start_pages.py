@@ -1,15 +1,14 @@
 """What a spider's `start()` yields, read in a process of its own, in which nothing is asked for.
 
 Run as a module it is given a `StartReading` as JSON on standard input, and writes into its file, for
-each page that a start request is for, its id, its site, and the number of its shard. All of it goes
-through the project's own spider middlewares, as in a crawl.
+each page that a start request is for, its id, its site, and the number of its shard, as dtype `START`.
+All of it goes through the project's own spider middlewares, as in a crawl.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from array import array
 from pathlib import Path
 from typing import Any, Final
 
@@ -27,11 +26,12 @@ from hacs_crawler.crawl.loop import call_later
 from hacs_crawler.crawl.meta import seed_key, seed_url
 from hacs_crawler.links import site_id
 from hacs_crawler.state import shard_of_page
-from hacs_crawler.utils.files import replacing
 
 START: Final = np.dtype([("page_id", "<i8"), ("site", "<u4"), ("shard", "<u4")])
 MOST_PAGES: Final = 10_000_000
 MOST_SECONDS: Final = 60.0
+CUT_SHORT: Final = 3
+"""The exit status where `start()` had not ended by then."""
 _COMPONENTS: Final = ("ADDONS", "SPIDER_MIDDLEWARES", "DOWNLOADER_MIDDLEWARES", "EXTENSIONS")
 _OFF: Final[dict[str, Any]] = {
     "FEEDS": {},
@@ -54,30 +54,9 @@ class StartReading(msgspec.Struct, frozen=True):
     most_seconds: float = MOST_SECONDS
 
 
-class StartPages:
-    """Pages that start requests are for: 16 bytes each."""
-
-    def __init__(self, shards: int) -> None:
-        self._shards = shards
-        self._columns = array("q"), array("I"), array("I")
-
-    def __len__(self) -> int:
-        return len(self._columns[0])
-
-    def add(self, page_id: int, url: str) -> None:
-        """Add a page."""
-        for column, value in zip(
-            self._columns, (page_id, site_id(url), shard_of_page(url, self._shards)), strict=True
-        ):
-            column.append(value)
-
-    def taken(self) -> np.ndarray[Any, Any]:
-        """Return them, dtype `START`, each once, in the order in which they came."""
-        found = np.zeros(len(self), START)
-        for name, column in zip(START.names or (), self._columns, strict=True):
-            found[name] = column
-        _, first = np.unique(found["page_id"], return_index=True)
-        return found[np.sort(first)]
+def start_of(page_id: int, url: str, shards: int) -> tuple[int, int, int]:
+    """Return a page as a row of dtype `START`."""
+    return page_id, site_id(url), shard_of_page(url, shards)
 
 
 class NotingScheduler(BaseScheduler):
@@ -85,7 +64,8 @@ class NotingScheduler(BaseScheduler):
 
     def __init__(self, reading: StartReading, care: Care) -> None:
         self._reading, self._care = reading, care
-        self._pages = StartPages(reading.shards)
+        self._left = reading.most_pages
+        self._file = Path(reading.file).open("wb")  # noqa: SIM115 - `close` ends it
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> NotingScheduler:
@@ -99,16 +79,18 @@ class NotingScheduler(BaseScheduler):
         call_later(self._reading.most_seconds, self._end_early)
 
     def close(self, reason: str) -> None:
-        """Write what was noted."""
+        """End the file."""
         del reason
-        self._write(is_whole=True)
+        self._file.close()
 
     def enqueue_request(self, request: Request) -> bool:
         """Note a request."""
         self._care.note(request, self._spider)
         if (page_id := seed_key(request)) is not None:
-            self._pages.add(page_id, seed_url(request))
-        if len(self._pages) >= self._reading.most_pages:
+            row = start_of(page_id, seed_url(request), self._reading.shards)
+            self._file.write(np.array(row, START).tobytes())
+            self._left -= 1
+        if not self._left:
             self._end_early()
         return True
 
@@ -121,12 +103,8 @@ class NotingScheduler(BaseScheduler):
 
     def _end_early(self) -> None:
         """End the process, whatever `start()` or what it waits for would still do."""
-        self._write(is_whole=False)
-        os._exit(0)
-
-    def _write(self, *, is_whole: bool) -> None:
-        with replacing(Path(self._reading.file)) as file:
-            file.write(bytes([is_whole]) + self._pages.taken().tobytes())
+        self._file.close()
+        os._exit(CUT_SHORT)
 
 
 def main() -> int:

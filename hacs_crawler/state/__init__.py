@@ -2,7 +2,6 @@
 
 from hacs_crawler.state.address import StateArguments as StateArguments
 from hacs_crawler.state.address import StateSettings as StateSettings
-from hacs_crawler.state.address import check_state as check_state
 from hacs_crawler.state.address import describe as describe
 from hacs_crawler.state.address import open_state as open_state
 from hacs_crawler.state.address import open_store as open_store
@@ -63,9 +62,6 @@ from hacs_crawler.state.shard_locks import ShardLock as ShardLock
 from hacs_crawler.state.shard_locks import shard_lock as shard_lock
 from hacs_crawler.state.shards import MOST_SHARDS as MOST_SHARDS
 from hacs_crawler.state.shards import Shard as Shard
-from hacs_crawler.state.shards import ShardCount as ShardCount
-from hacs_crawler.state.shards import namespaces as namespaces
-from hacs_crawler.state.shards import shard_of as shard_of
 from hacs_crawler.state.shards import shard_of_page as shard_of_page
 from hacs_crawler.state.shards import shards_of as shards_of
 from hacs_crawler.state.signal_records import RECORD as RECORD

@@ -62,11 +62,6 @@ def shards_of(count: int) -> tuple[Shard, ...]:
     return tuple(Shard(index, count) for index in range(count))
 
 
-def namespaces(base: str, count: int) -> list[str]:
-    """Return the namespaces of all shards, in their order; raises ConfigError if too long."""
-    return [shard.namespace(base) for shard in shards_of(count)]
-
-
 def shard_of_page(url: str, count: int) -> int:
     """Return the number of the shard of a page; raises ValueError where the URL is no page's.
 

@@ -14,7 +14,7 @@ import pytest
 import redis
 
 from hacs_crawler.links import page_id_of
-from hacs_crawler.state import namespaces, shard_lock, shard_of_page
+from hacs_crawler.state import shard_lock, shard_of_page, shards_of
 from integration_support import ADDONS, QUICK, ROOT, AnySpider, Project, finish, read_until
 from reliability_support import Moments, whole_pages
 from servers import Site, redis_server
@@ -86,7 +86,7 @@ def test_shards_of_a_list_visit_each_page_once_and_no_host_is_asked_by_two(
     assert sum(asked.values()) == len(urls)
     assert len({host for _, host in asked}) == len(asked) == len(HOSTS)
     assert sum(left_out) == (SHARDS - 1) * len(urls)
-    kept = [whole_pages(project.state, name) for name in namespaces("hacs", SHARDS)]
+    kept = [whole_pages(project.state, one.namespace("hacs")) for one in shards_of(SHARDS)]
     assert sum(map(len, kept)) == len(urls)
     assert set().union(*kept) == set(map(page_id_of, urls))
 

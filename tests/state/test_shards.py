@@ -8,7 +8,8 @@ import pytest
 
 from hacs_crawler.exceptions import ConfigError
 from hacs_crawler.links import page_id_of
-from hacs_crawler.state import Shard, namespaces, shard_of, shard_of_page, shards_of
+from hacs_crawler.state import Shard, shard_of_page, shards_of
+from hacs_crawler.state.shards import shard_of
 from hacs_crawler.utils.settings import NotAllowedError
 
 
@@ -54,7 +55,6 @@ def test_a_page_is_in_exactly_one_shard_and_hosts_spread_over_all() -> None:
 
 def test_each_shard_has_a_namespace_of_its_own() -> None:
     assert Shard(3, 16).namespace("hacs") == "hacs.3-16"
-    assert namespaces("x", 2) == ["x.0-2", "x.1-2"]
 
 
 def test_a_namespace_that_grows_too_long_is_refused_in_one_line() -> None:
