@@ -20,13 +20,13 @@ long the answer took.
 
 from __future__ import annotations
 
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from scrapy import Request
 
 from hacs_crawler.links import page_id_of, without_login
 from hacs_crawler.outcome import NotObserved, Outcome
-from hacs_crawler.state import Prediction
+from hacs_crawler.state import Prediction, as_prediction
 
 RECORD: Final = "record"
 """The `meta["hacs"]` of a request whose page is recorded, and looked after where HACS_PAGES says so."""
@@ -203,8 +203,7 @@ def is_to_be_rendered(request: Request) -> bool:
 
 def prediction_of(request: Request) -> Prediction | None:
     """Return what was predicted of a ranked seed; None for any other request."""
-    prediction = request.meta.get("hacs")
-    return cast(Prediction, prediction) if isinstance(prediction, dict) else None
+    return as_prediction(request.meta.get("hacs"))
 
 
 def forget_copied_meta(request: Request) -> bool:

@@ -7,14 +7,16 @@ number, and in the same write as the visit that they belong to.
 from __future__ import annotations
 
 import json
+import math
 import struct
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from functools import cache
-from typing import Final, TypedDict
+from typing import Annotated, Final, TypedDict
 
 import msgspec
 import numpy as np
+from msgspec import Meta
 from numpy.typing import NDArray
 
 from hacs_crawler.links import fingerprint
@@ -102,9 +104,15 @@ def label_of(fields: object) -> Label | None:
     """Return the label that a note holds, None where it is damaged or has parts not known here."""
     try:
         label = msgspec.convert(fields, Label)
-    except msgspec.ValidationError:
+    except (msgspec.ValidationError, OverflowError, RecursionError):
         return None
     return label if isinstance(fields, dict) and fields.keys() == asdict(label).keys() else None
+
+
+_Number = Annotated[int, Meta(ge=0, lt=2**32)]
+_Share = Annotated[float, Meta(ge=0.0, le=1.0)]
+_Rate = Annotated[float, Meta(ge=0.0)]
+_MOST_DAYS: Final = 1e6
 
 
 class Prediction(TypedDict):
@@ -113,13 +121,23 @@ class Prediction(TypedDict):
     It is in this form on its whole way: in a request's meta, and with the visit.
     """
 
-    label: int
-    run: int
-    p: float
-    raw_p: float
-    rate_per_day: float
-    days_since_visit: float
-    churn: float
+    label: _Number
+    run: _Number
+    p: _Share
+    raw_p: _Share
+    rate_per_day: _Rate
+    days_since_visit: _Rate
+    churn: _Share
+
+
+def as_prediction(value: object) -> Prediction | None:
+    """Return a value that is a prediction, None for any other: what spiders put there may be theirs."""
+    try:
+        found = msgspec.convert(value, Prediction)
+    except msgspec.ValidationError:
+        return None
+    days = found["days_since_visit"]
+    return found if days <= _MOST_DAYS or days == math.inf else None
 
 
 def predictions(

@@ -19,18 +19,17 @@ from hacs_crawler.state.page import Updates
 from hacs_crawler.state.redis_buckets import BUCKETS, RedisBuckets, field_of
 from hacs_crawler.state.redis_connection import RedisServer
 from hacs_crawler.state.redis_scripts import (
-    ANNOTATE,
-    CLAIM,
     COUNT,
     GATHER_KEYS,
     GATHER_OUTCOMES,
     GATHER_ROWS_OF_ALL,
+    SWAP,
     TRIM_OUTCOMES,
     WRITE,
 )
 from hacs_crawler.state.schema import SCHEMA, check_schema, refuse_older, refuse_other
-from hacs_crawler.state.site_links import LinkClaim
-from hacs_crawler.state.store import Annotation, Change, Ids, Rows, note
+from hacs_crawler.state.site_links import LinkClaim, claimed_of
+from hacs_crawler.state.store import TRIES, Annotation, Change, Ids, Rows, note
 
 _ROWS_A_CALL = 5_000
 _RECORD: Final = np.dtype([("id", "<i8"), ("row", ROW)])
@@ -99,16 +98,21 @@ class RedisStore:
         return self._known("site_links", sites)
 
     def claim(self, claims: Sequence[LinkClaim]) -> list[NDArray[np.bool_]]:
-        """See `Store.claim`; one pipeline of one script a claim."""
-        if not claims:
-            return []
-        with self._server.pipeline("write to") as pipe:
-            for claim in claims:
-                page = claim.page.to_bytes(2, "little")
-                args = (field_of(claim.site), page, claim.links.astype("<u4").tobytes())
-                self._server.add_call(pipe, CLAIM, [self._key(claim.site, "site_links")], *args)
-            self._check_identity()
-            return [np.frombuffer(owned, np.bool_) for owned in self._server.answers(pipe)]
+        """See `Store.claim`; a script would keep the server from all others while it compares."""
+        owned: dict[int, NDArray[np.bool_]] = {}
+        left = list(range(len(claims)))
+        for _ in range(TRIES):
+            if not left:
+                return [owned[place] for place in range(len(claims))]
+            some = [claims[place] for place in left]
+            before = self.site_links(list({claim.site for claim in some}))
+            after, found = claimed_of(before, some)
+            changes = [Annotation(site, before.get(site, b""), after[site]) for site in after]
+            refused = self._swap("site_links", changes)
+            owned |= zip(left, found, strict=True)
+            left = [place for place in left if claims[place].site in refused]
+        msg = f"what is known of links was changed by others {TRIES} times while being changed"
+        raise StateUnavailableError(msg)
 
     def annotations(self, kind: str, keys: Sequence[int]) -> dict[int, bytes]:
         """See `Store.annotations`."""
@@ -128,17 +132,8 @@ class RedisStore:
             yield self.annotations(kind, keys[start : start + _ROWS_A_CALL].tolist())
 
     def annotate(self, kind: str, changes: Sequence[Annotation]) -> dict[int, bytes]:
-        """See `Store.annotate`; one pipeline of one script a change."""
-        if not changes:
-            return {}
-        with self._server.pipeline("write to") as pipe:
-            for change in changes:
-                args = (field_of(change.key), change.seen, change.value)
-                keys = [self._key(change.key, f"annotations:{kind}")]
-                self._server.add_call(pipe, ANNOTATE, keys, *args)
-            self._check_identity()
-            answers = self._server.answers(pipe)
-        return _refused([change.key for change in changes], answers)
+        """See `Store.annotate`."""
+        return self._swap(f"annotations:{kind}", changes)
 
     def rows(self, page_ids: Ids) -> Rows:
         """See `Store.rows`."""
@@ -223,11 +218,23 @@ class RedisStore:
             if (note(key, found) if found else None) != seen:
                 return False
             arguments = (self._notes, key, found or b"", json.dumps(value))
-            return bool(self._redis.eval(ANNOTATE, 1, *arguments) == 1)
+            return bool(self._redis.eval(SWAP, 1, *arguments) == 1)
 
     def close(self) -> None:
         """See `Store.close`."""
         self._server.close()
+
+    def _swap(self, kind: str, changes: Sequence[Annotation]) -> dict[int, bytes]:
+        """Make changes as `Store.annotate` does; one pipeline of one script a change."""
+        if not changes:
+            return {}
+        with self._server.pipeline("write to") as pipe:
+            for change in changes:
+                args = (field_of(change.key), change.seen, change.value)
+                self._server.add_call(pipe, SWAP, [self._key(change.key, kind)], *args)
+            self._check_identity()
+            answers = self._server.answers(pipe)
+        return _refused([change.key for change in changes], answers)
 
     def _check_identity(self) -> None:
         """Raise StateError where the server no longer holds the state that was opened."""

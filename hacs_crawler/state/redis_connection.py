@@ -119,6 +119,7 @@ class RedisServer:
             OSError,
             ValueError,
             TypeError,
+            OverflowError,
         ) as error:
             msg = f"cannot {action} the state in {self.shown}: {error}"
             if may_pass(error):

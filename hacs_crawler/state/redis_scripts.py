@@ -3,10 +3,8 @@
 from typing import Final
 
 from hacs_crawler.state.codec import VERSION_OFFSET
-from hacs_crawler.state.site_links import ENTRY, MOST_BYTES
 
 _AT: Final = 8  # where the second of the visit stands in an outcome record
-_LINK: Final = ENTRY["link"].itemsize
 
 # The page last: were another key of another type, the script would end before the page is written.
 WRITE: Final = f"""
@@ -19,27 +17,7 @@ redis.call('HSET', KEYS[2], ARGV[1], ARGV[4])
 redis.call('HSET', KEYS[1], ARGV[1], ARGV[3])
 return 1
 """
-# A page's links follow each other, of 4 bytes each; a memory is as `site_links.ENTRY` says.
-CLAIM: Final = f"""
-local known = redis.call('HGET', KEYS[1], ARGV[1]) or ''
-if #known % {ENTRY.itemsize} ~= 0 then known = '' end
-local page, links = ARGV[2], ARGV[3]
-local owned, added = {{}}, {{}}
-for first = 1, #links, {_LINK} do
-  local link = string.sub(links, first, first + {_LINK - 1})
-  local at = string.find(known, link, 1, true)
-  while at and (at - 1) % {ENTRY.itemsize} ~= 0 do at = string.find(known, link, at + 1, true) end
-  if not at then added[#added + 1] = link .. page end
-  local is_own = not at or string.sub(known, at + {_LINK}, at + {ENTRY.itemsize - 1}) == page
-  owned[#owned + 1] = is_own and '\\1' or '\\0'
-end
-if #added > 0 then
-  local after = known .. table.concat(added)
-  redis.call('HSET', KEYS[1], ARGV[1], string.sub(after, -{MOST_BYTES}))
-end
-return table.concat(owned)
-"""
-ANNOTATE: Final = """
+SWAP: Final = """
 local present = redis.call('HGET', KEYS[1], ARGV[1]) or ''
 if present ~= ARGV[2] then return present end
 if ARGV[3] == '' then

@@ -19,7 +19,8 @@ from hacs_crawler.state.site_links import LinkClaim
 Ids = NDArray[np.int64]
 Rows = NDArray[np.void]
 T = TypeVar("T")
-_TRIES: Final = 100
+TRIES: Final = 100
+"""How often a change is made anew because others changed the same meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +151,7 @@ def change_note(store: Store, key: str, kind: type[T], change: Callable[[T | Non
     Of several processes that change a note at once, each is given what the others wrote. Raises
     StateError as `read_note` does.
     """
-    for _ in range(_TRIES):
+    for _ in range(TRIES):
         seen = store.read_meta(key)
         value = change(_converted(seen, key, kind, "remove it"))
         if value == seen or store.swap_meta(key, seen, value):
@@ -167,7 +168,7 @@ def change_annotations(
     at once, each is given what the others wrote.
     """
     left, changed = list(keys), set[int]()
-    for _ in range(_TRIES):
+    for _ in range(TRIES):
         seen = store.annotations(kind, left)
         pairs = ((key, seen.get(key, b"")) for key in left)
         new = [Annotation(key, before, change(key, before)) for key, before in pairs]
@@ -180,7 +181,7 @@ def change_annotations(
 
 
 def _busy(what: str) -> StateError:
-    return StateUnavailableError(f"{what} was changed by others {_TRIES} times while being changed")
+    return StateUnavailableError(f"{what} was changed by others {TRIES} times while being changed")
 
 
 def _converted(value: Any, key: str, kind: type[T], remedy: str) -> T | None:
@@ -188,7 +189,7 @@ def _converted(value: Any, key: str, kind: type[T], remedy: str) -> T | None:
         return None
     try:
         return msgspec.convert(value, kind, str_keys=True)
-    except msgspec.ValidationError as error:
+    except (msgspec.ValidationError, ValueError, OverflowError, RecursionError) as error:
         msg = f"the note {key!r} in the state is damaged, {remedy}: {error}"
         raise StateError(msg) from error
 
@@ -196,7 +197,9 @@ def _converted(value: Any, key: str, kind: type[T], remedy: str) -> T | None:
 def note(key: str, text: str | bytes) -> Any:
     """Return the value of a note that a store holds as JSON; raises ValueError that names it."""
     try:
-        return json.loads(text)
+        value = json.loads(text)
+        json.dumps(value, ensure_ascii=False).encode()  # a lone surrogate is in no text
     except (ValueError, TypeError, RecursionError) as error:
         msg = f"the note {key!r} is damaged, remove it: {error}"
         raise ValueError(msg) from error
+    return value

@@ -29,7 +29,8 @@ from hacs_crawler.state.merging import merge, note_echo
 from hacs_crawler.state.outcome_log import OUTCOME, Outcomes, sorted_outcomes
 from hacs_crawler.state.page import Page, Updates, Visit
 from hacs_crawler.state.schema import SCHEMA
-from hacs_crawler.state.store import Change, Store, change_annotations, change_note
+from hacs_crawler.state.site_links import LinkClaim
+from hacs_crawler.state.store import Change, Store, change_annotations, change_note, read_note
 from late_store import Late
 from servers import redis_cluster, redis_server
 
@@ -516,3 +517,49 @@ def test_a_damaged_row_is_made_anew_by_what_counts_as_an_update(
         assert rows["updates"].tolist() == [number]
         assert rows.tobytes() == encode_row(page, updates)
         assert [batch["updates"].tolist() for _, batch in store.all_rows()] == [[number]]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["[" * 100_000, "1" * 5_000, "1e999", '"\\ud800"', "[" * 900 + "]" * 900, "x"],
+)
+@pytest.mark.parametrize("kind", [int, list[int], dict[str, int]])
+def test_a_damaged_note_is_named_however_it_is_damaged(
+    text: str, kind: type[Any], tmp_path: Path, redis_port: int, namespace: str
+) -> None:
+    url = f"sqlite:///{tmp_path}/state.db"
+    for address in (url, f"redis://127.0.0.1:{redis_port}/0"):
+        with closing(open_store(address, namespace, Path())) as store:
+            store.write_meta("x", 1)
+    with closing(sqlite3.connect(tmp_path / "state.db")) as db:
+        db.execute(f'UPDATE "{namespace}.meta" SET value = ?', (text,))
+        db.commit()
+    with redis.Redis(port=redis_port) as client:
+        client.hset(f"{namespace}:notes", "x", text)
+    for address in (url, f"redis://127.0.0.1:{redis_port}/0"):
+        with (
+            closing(open_store(address, namespace, Path())) as store,
+            pytest.raises(StateError, match=r"note 'x'.* damaged, remove it"),
+        ):
+            read_note(store, "x", kind)
+
+
+def test_a_schema_that_is_no_number_is_named(redis_port: int, namespace: str) -> None:
+    address = f"redis://127.0.0.1:{redis_port}/0"
+    with closing(open_store(address, namespace, Path())), redis.Redis(port=redis_port) as client:
+        client.hset(f"{namespace}:notes", "schema", "1e999")
+    with pytest.raises(StateError, match="cannot open the state"):
+        open_store(address, namespace, Path())
+
+
+def test_of_crawls_that_claim_links_of_one_site_at_once_one_has_each(
+    open_state: Callable[[], Store],
+) -> None:
+    first, second = open_state(), open_state()
+    rival = LinkClaim.of(7, 2, range(50, 150))
+    late = Late(first, lambda: second.claim([rival]))
+    first.site_links = late.site_links  # type: ignore[method-assign]
+    found, other = first.claim([LinkClaim.of(7, 1, range(100)), LinkClaim.of(8, 1, range(5))])
+    (theirs,) = second.claim([rival])
+    assert np.count_nonzero(found) + np.count_nonzero(theirs) == 150
+    assert other.all()

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from typing import Final
+from datetime import UTC, date, datetime
 
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.utils.times import DAY, MAX_SECOND
-
-_DATE: Final = len("2026-01-31")
 
 
 class SignalError(HacsError):
@@ -52,6 +49,14 @@ def second_of(text: str, now: int) -> int | None:
         second = int(found.timestamp())
     except (OverflowError, ValueError):
         return None
-    if len(text.strip()) == _DATE:
+    if _is_day(text.strip()):
         second += DAY - 1
     return second if 0 < second <= min(now + DAY, MAX_SECOND) else None
+
+
+def _is_day(text: str) -> bool:
+    try:
+        date.fromisoformat(text)
+    except ValueError:
+        return False
+    return True
