@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from hacs_crawler.exceptions import ConfigError
 
@@ -15,34 +15,22 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class Workers(Protocol):
-    """What calls functions: a cluster, or this process."""
+class Workers:
+    """What calls functions: this process, or a cluster."""
 
     def kept(self, value: Any) -> Any:
         """Take a value that is an argument of many calls; what is returned stands for it there."""
-
-    def mapped(
-        self, function: Callable[..., T], items: Iterable[Any], *args: Any
-    ) -> Iterator[tuple[int, T]]:
-        """Yield the place of each item, and what a function of it returned, as that comes."""
-
-
-class Here:
-    """What calls functions in this process."""
-
-    def kept(self, value: Any) -> Any:
-        """See `Workers.kept`."""
         return value
 
     def mapped(
         self, function: Callable[..., T], items: Iterable[Any], *args: Any
     ) -> Iterator[tuple[int, T]]:
-        """See `Workers.mapped`; one after the other."""
+        """Yield the place of each item, and what a function of it returned, as that comes."""
         for place, item in enumerate(items):
             yield place, function(item, *args)
 
 
-HERE: Final = Here()
+HERE: Final = Workers()
 
 
 def in_order(results: Iterable[tuple[int, T]]) -> Iterator[T]:
@@ -56,7 +44,7 @@ def in_order(results: Iterable[tuple[int, T]]) -> Iterator[T]:
             following += 1
 
 
-class Cluster:
+class Cluster(Workers):
     """A connected cluster; made by `connected`."""
 
     def __init__(self, client: Client) -> None:

@@ -70,11 +70,6 @@ class Round:
     began: int
     quotas: tuple[tuple[int, int | None], ...] | None = None
 
-    @property
-    def budget(self) -> int | None:
-        """How many pages may be visited."""
-        return None if self.quotas is None else sum(budget for budget, _ in self.quotas)
-
 
 def plan_of_shards(
     workers: Workers,

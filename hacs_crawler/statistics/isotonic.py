@@ -60,7 +60,7 @@ class Correction:
 IDENTITY: Final = Correction((0.0, 1.0), (0.0, 1.0))
 
 
-def fit_isotonic(p: ArrayLike, found: ArrayLike, weight: ArrayLike | None = None) -> Correction:
+def fit_isotonic(p: ArrayLike, found: ArrayLike) -> Correction:
     """Fit the correction that makes `p` the share in which an update was `found` (0 or 1).
 
     The visits, in order of p, are put into bins of equal information p (1 - p), equal p into one bin,
@@ -73,20 +73,20 @@ def fit_isotonic(p: ArrayLike, found: ArrayLike, weight: ArrayLike | None = None
     It keeps 0 and 1 in place, unless there were visits of just that p.
 
     Bins differ from isotonic regression of single visits in that the ends are no outliers: the lowest
-    visits up to the first update would all become 0. Raises ValueError where p is not in [0, 1], a
-    weight is negative, or the lengths differ.
+    visits up to the first update would all become 0. Raises ValueError where p is not in [0, 1], or the
+    lengths differ.
     """
-    p, found, weight = _checked(p, found, weight)
+    p, found = _checked(p, found)
     order = np.argsort(p, kind="stable")
-    p, found, weight = p[order], found[order], weight[order]
+    p, found = p[order], found[order]
     if not p.size:
         return IDENTITY
-    starts = _bins(p, weight)
-    visits = np.add.reduceat(weight, starts)
-    mean_p = np.add.reduceat(weight * p, starts) / visits
+    starts = _bins(p)
+    visits = np.diff(starts, append=p.size)
+    mean_p = np.add.reduceat(p, starts) / visits
     mean_p[mean_p < 10.0**-_DIGITS] = 0.0
     mean_p[mean_p > 1.0 - 10.0**-_DIGITS] = 1.0
-    share = np.add.reduceat(weight * found, starts) / visits
+    share = np.add.reduceat(found, starts) / visits
     from scipy.optimize import isotonic_regression  # noqa: PLC0415 - slow to load
 
     pseudo = _pseudo_visits(mean_p)
@@ -96,27 +96,23 @@ def fit_isotonic(p: ArrayLike, found: ArrayLike, weight: ArrayLike | None = None
     return _through(mean_p, (1.0 - TILT) * fitted + TILT * mean_p)
 
 
-def _checked(
-    p: ArrayLike, found: ArrayLike, weight: ArrayLike | None
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return the arrays as numbers, without visits of no weight."""
+def _checked(p: ArrayLike, found: ArrayLike) -> tuple[FloatArray, FloatArray]:
+    """Return the arrays as numbers."""
     p, found = np.asarray(p, np.float64), np.asarray(found, np.float64)
-    weight = np.ones(p.shape) if weight is None else np.asarray(weight, np.float64)
-    if p.ndim != 1 or p.shape != found.shape or p.shape != weight.shape:
-        raise ValueError("p, found and weight must be flat and of one length")
-    for name, values, most in (("p", p, 1.0), ("found", found, 1.0), ("weight", weight, np.inf)):
-        if not ((values >= 0.0) & (values <= most)).all():
-            raise ValueError(f"{name} must be from 0 to {most:g}")
-    kept = weight > 0.0
-    return np.round(p[kept], _DIGITS), found[kept], weight[kept]
+    if p.ndim != 1 or p.shape != found.shape:
+        raise ValueError("p and found must be flat and of one length")
+    for name, values in (("p", p), ("found", found)):
+        if not ((values >= 0.0) & (values <= 1.0)).all():
+            raise ValueError(f"{name} must be from 0 to 1")
+    return np.round(p, _DIGITS), found
 
 
-def _bins(p: FloatArray, weight: FloatArray) -> IndexArray:
+def _bins(p: FloatArray) -> IndexArray:
     """Return where bins of about equal information start in p, which is sorted; ties stay together.
 
     0 and 1 have bins of their own: they say "never" and "always", and are apart from any other p.
     """
-    information = np.cumsum(weight * _variance(p))
+    information = np.cumsum(_variance(p))
     number = int(np.clip(information[-1] // BIN_INFORMATION, 1, BINS))
     edges = information[-1] * np.arange(1, number) / number
     places = np.searchsorted(information, edges)

@@ -22,8 +22,7 @@ def visits(draw):
     size = draw(st.integers(0, 200))
     p = draw(arrays(np.float64, size, elements=PROBABILITIES))
     found = draw(arrays(np.bool_, size))
-    weight = draw(st.none() | arrays(np.float64, size, elements=st.floats(0.0, 100.0, width=16)))
-    return p, found, weight
+    return p, found
 
 
 def simulated(true_share, size=20_000, low=0.0, high=1.0, seed=3):
@@ -58,29 +57,14 @@ def test_a_correction_survives_json(data):
 @quick
 @given(visits())
 def test_the_order_of_the_visits_does_not_matter(data):
-    p, found, weight = data
-    backwards = fit_isotonic(p[::-1], found[::-1], None if weight is None else weight[::-1])
-    np.testing.assert_allclose(backwards(GRID), fit_isotonic(p, found, weight)(GRID), atol=1e-9)
-
-
-@quick
-@given(visits(), st.integers(2, 4))
-def test_a_weight_is_as_many_visits(data, times):
-    p, found, _ = data
-    weighted = fit_isotonic(p, found, np.full(p.size, float(times)))
-    repeated = fit_isotonic(np.tile(p, times), np.tile(found, times))
-    np.testing.assert_allclose(weighted(GRID), repeated(GRID), atol=1e-9)
+    p, found = data
+    backwards = fit_isotonic(p[::-1], found[::-1])
+    np.testing.assert_allclose(backwards(GRID), fit_isotonic(p, found)(GRID), atol=1e-9)
 
 
 def test_without_visits_it_is_the_identity():
     assert fit_isotonic([], []) == IDENTITY
     np.testing.assert_array_equal(IDENTITY(GRID), GRID)
-
-
-def test_visits_of_no_weight_do_not_count():
-    p, found = simulated(lambda p: p**2, 500)
-    padded = fit_isotonic([*p, 0.9, 0.1], [*found, False, True], [*np.ones(500), 0.0, 0.0])
-    assert padded == fit_isotonic(p, found)
 
 
 @quick
@@ -163,21 +147,19 @@ def test_there_are_never_more_knots_than_bins_and_corners():
 
 
 @pytest.mark.parametrize(
-    ("p", "found", "weight"),
+    ("p", "found"),
     [
-        ([1.1], [1], None),
-        ([-0.1], [1], None),
-        ([float("nan")], [1], None),
-        ([0.5], [2], None),
-        ([0.5], [1, 0], None),
-        ([0.5], [1], [-1.0]),
-        ([0.5], [1], [1.0, 1.0]),
-        ([[0.5]], [[1]], None),
+        ([1.1], [1]),
+        ([-0.1], [1]),
+        ([float("nan")], [1]),
+        ([0.5], [2]),
+        ([0.5], [1, 0]),
+        ([[0.5]], [[1]]),
     ],
 )
-def test_what_is_no_visit_is_refused(p, found, weight):
+def test_what_is_no_visit_is_refused(p, found):
     with pytest.raises(ValueError, match="must be"):
-        fit_isotonic(p, found, weight)
+        fit_isotonic(p, found)
 
 
 @pytest.mark.parametrize(
