@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, nullcontext
 from typing import Annotated
 
 import typer
@@ -16,11 +15,6 @@ Dask = Annotated[
 ]
 
 
-@contextmanager
-def workers_of(dask: str | None) -> Iterator[Workers]:
+def workers_of(dask: str | None) -> AbstractContextManager[Workers]:
     """Connect to the cluster that `--dask` names; without it this process does the work."""
-    if dask is None:
-        yield HERE
-        return
-    with connected(dask) as cluster:
-        yield cluster
+    return nullcontext(HERE) if dask is None else connected(dask)

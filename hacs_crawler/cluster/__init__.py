@@ -9,4 +9,3 @@ from hacs_crawler.cluster.crawls import Ended as Ended
 from hacs_crawler.cluster.tasks import HERE as HERE
 from hacs_crawler.cluster.tasks import Cluster as Cluster
 from hacs_crawler.cluster.tasks import Workers as Workers
-from hacs_crawler.cluster.tasks import in_order as in_order

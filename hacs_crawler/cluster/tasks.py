@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import warnings
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -22,26 +23,12 @@ class Workers:
         """Take a value that is an argument of many calls; what is returned stands for it there."""
         return value
 
-    def mapped(
-        self, function: Callable[..., T], items: Iterable[Any], *args: Any
-    ) -> Iterator[tuple[int, T]]:
-        """Yield the place of each item, and what a function of it returned, as that comes."""
-        for place, item in enumerate(items):
-            yield place, function(item, *args)
+    def mapped(self, function: Callable[..., T], items: Iterable[Any], *args: Any) -> Iterator[T]:
+        """Yield what a function of each item returns, in the order of the items."""
+        return (function(item, *args) for item in items)
 
 
 HERE: Final = Workers()
-
-
-def in_order(results: Iterable[tuple[int, T]]) -> Iterator[T]:
-    """Yield what `Workers.mapped` yields in the order of the items."""
-    early: dict[int, T] = {}
-    following = 0
-    for place, result in results:
-        early[place] = result
-        while following in early:
-            yield early.pop(following)
-            following += 1
 
 
 class Cluster(Workers):
@@ -67,15 +54,11 @@ class Cluster(Workers):
             warnings.filterwarnings("ignore", "Sending large graph", UserWarning)
             return self.submit(_itself, value)
 
-    def mapped(
-        self, function: Callable[..., T], items: Iterable[Any], *args: Any
-    ) -> Iterator[tuple[int, T]]:
+    def mapped(self, function: Callable[..., T], items: Iterable[Any], *args: Any) -> Iterator[T]:
         """See `Workers.mapped`."""
-        from distributed import as_completed  # noqa: PLC0415 - an extra
-
-        places = {self.submit(function, item, *args): place for place, item in enumerate(items)}
-        for future in as_completed(list(places), loop=self.client.loop):
-            yield places.pop(future), future.result()
+        futures = deque(self.submit(function, item, *args) for item in items)
+        while futures:  # each is forgotten once it is yielded, which frees a worker's memory
+            yield futures.popleft().result()
 
 
 def _host_name() -> str:

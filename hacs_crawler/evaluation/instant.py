@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 from rich.table import Table
 
-from hacs_crawler.cluster import HERE, Workers, in_order
+from hacs_crawler.cluster import HERE, Workers
 from hacs_crawler.evaluation.instant_web import KINDS, InstantWeb, make_web
 from hacs_crawler.model import (
     fit_anchored,
@@ -67,7 +67,7 @@ def evaluate_instant(
         web = make_web(SITES, PAGES, random)
         made.append((web, _manual(web, random)))
     webs = []
-    for found in in_order(workers.mapped(_evaluated, made)):
+    for found in workers.mapped(_evaluated, made):
         webs.append(found)
         on_web(len(webs), WEBS)
     means = {key: np.mean([found[key] for found in webs], axis=0).tolist() for key in webs[0]}

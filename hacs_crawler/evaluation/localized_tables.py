@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 from rich.table import Table
 
-from hacs_crawler.cluster import HERE, Workers, in_order
+from hacs_crawler.cluster import HERE, Workers
 from hacs_crawler.evaluation.localized_error import (
     CONTESTANTS,
     MOST_POINTS,
@@ -56,7 +56,7 @@ def evaluate_localized(
 ) -> LocalizedEvaluation:
     """Evaluate pages, each chunk by a worker; `on_pages` is told how many are done."""
     errors, visits, done = LocalizedErrors(threshold_days), LocalizedVisits(threshold_days), 0
-    for pages, more, further in in_order(workers.mapped(_of_chunk, chunks, threshold_days)):
+    for pages, more, further in workers.mapped(_of_chunk, chunks, threshold_days):
         errors.join(more)
         visits.join(further)
         done += pages

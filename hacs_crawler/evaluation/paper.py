@@ -13,7 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from hacs_crawler.cluster import HERE, Workers, in_order
+from hacs_crawler.cluster import HERE, Workers
 from hacs_crawler.evaluation.descriptive import Description, describe
 from hacs_crawler.evaluation.histories import History
 from hacs_crawler.evaluation.ordering import random_precision, weighted_precision
@@ -119,7 +119,7 @@ def evaluate(
         )
         before = len(results) * len(moments)
         found = workers.mapped(_evaluated_at, moments, workers.kept(history), period.is_closed)
-        for done, by_weeks in enumerate(in_order(found), start=before + 1):
+        for done, by_weeks in enumerate(found, start=before + 1):
             for weeks, (tally, ordering) in by_weeks.items():
                 result.tallies[weeks].join(tally)
                 result.orderings[weeks].join(ordering)

@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from hacs_crawler.cluster import HERE, Workers, in_order
+from hacs_crawler.cluster import HERE, Workers
 from hacs_crawler.state import (
     SEEN,
     UPDATED,
@@ -201,7 +201,7 @@ def fit(outcomes: Outcomes, workers: Workers = HERE) -> Fit:
     crossed_p = raw_p.copy()
     fold = outcomes["site"] % FOLDS  # a site's number is a hash
     known = workers.kept((raw_p, found, fold))
-    correction, *others = in_order(workers.mapped(_fitted_without, [None, *range(FOLDS)], known))
+    correction, *others = workers.mapped(_fitted_without, [None, *range(FOLDS)], known)
     for number, of_others in enumerate(others):
         is_left_out = fold == number
         crossed_p[is_left_out] = of_others(raw_p[is_left_out])

@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from hacs_crawler.cluster import HERE, Workers, in_order
+from hacs_crawler.cluster import HERE, Workers
 from hacs_crawler.exceptions import NoStateError
 from hacs_crawler.ranking.choice import Quota
 from hacs_crawler.ranking.finalists import SHARD_BITS, Finalists, finalists_of, merged
@@ -87,9 +87,7 @@ def plan_of_shards(
     options = options.seeded(secrets.randbits(63))  # the same in every shard
     seen: list[Finalists] = []
     unseen: list[Finalists] = []
-    for place, parts in enumerate(
-        in_order(workers.mapped(_finalists_of, shards, options, now, limit))
-    ):
+    for place, parts in enumerate(workers.mapped(_finalists_of, shards, options, now, limit)):
         for part, kind in zip(parts, (seen, unseen), strict=False):
             kind.append(replace(part, places=part.places + (place << SHARD_BITS)))
     kinds = [merged(kind, options, limit) for kind in (seen, unseen) if kind]

@@ -124,8 +124,9 @@ def _play_on(
     cluster: Cluster, scenario: Scenario, matches: Sequence[Match], on_progress: OnProgress
 ) -> dict[Match, Score]:
     days, scores = len(scenario.days()), {}
-    for place, score in cluster.mapped(_played, matches, cluster.kept(scenario)):
-        scores[matches[place]] = score
+    played = cluster.mapped(_played, matches, cluster.kept(scenario))
+    for match, score in zip(matches, played, strict=True):
+        scores[match] = score
         on_progress(len(scores) * days, len(matches) * days)
     return scores
 

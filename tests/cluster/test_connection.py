@@ -11,7 +11,7 @@ import pytest
 from distributed import LocalCluster
 
 from dask_support import two_workers
-from hacs_crawler.cluster import Cluster, check_cluster, connected, connection, in_order
+from hacs_crawler.cluster import Cluster, check_cluster, connected, connection
 from hacs_crawler.exceptions import ClusterError, ConfigError
 from servers import free_port
 
@@ -34,7 +34,7 @@ def test_what_workers_were_given_outlives_them(tmp_path: Path, cluster: Cluster)
                 os.kill(os.getpid(), signal.SIGKILL)
         return values[number]
 
-    found = in_order(cluster.mapped(dying, range(3), cluster.kept([10, 11, 12])))
+    found = cluster.mapped(dying, range(3), cluster.kept([10, 11, 12]))
     assert list(found) == [10, 11, 12]
     assert all(one.exists() for one in died)
 
