@@ -73,14 +73,35 @@ def test_an_alias_that_comes_after_the_visit_gets_the_latest() -> None:
     assert filtered(aliases, ONE) == [ONE.visit(later)]
 
 
-def test_only_the_latest_visits_are_remembered() -> None:
+def test_an_alias_may_come_thousands_of_pages_later() -> None:
     aliases = Aliases()
     aliases.observed(observed(TARGET, SHOWN))
-    for number in range(MOST_REMEMBERED - 1):
+    for number in range(3_000):
         aliases.observed(observed(f"http://c.example/{number}", SHOWN))
-    assert filtered(aliases, OTHER) == [OTHER.visit(SHOWN)]
-    aliases.observed(observed("http://d.example/", SHOWN))
+    assert filtered(aliases, ONE) == [ONE.visit(SHOWN)]
+
+
+def test_only_visits_of_so_many_links_in_all_are_remembered_the_latest() -> None:
+    aliases = Aliases()
+    large = Visit(TARGET, SHOWN.at, links=frozenset(range(MOST_REMEMBERED // 4)))
+    aliases.observed(observed(TARGET, SHOWN))
+    for number in range(3):
+        aliases.observed(observed(f"http://c.example/{number % 2}", large))
+    assert filtered(aliases, ONE) == [ONE.visit(SHOWN)]
+    aliases.observed(observed(TARGET, SHOWN))
+    for number in range(2, 5):
+        aliases.observed(observed(f"http://c.example/{number}", large))
+    assert filtered(aliases, ONE) == [ONE.visit(SHOWN)]
+    for number in range(5, 9):
+        aliases.observed(observed(f"http://c.example/{number}", large))
     assert filtered(aliases, OTHER) == []
+
+
+def test_of_a_visit_without_links_an_alias_has_none_either() -> None:
+    aliases = Aliases()
+    unchanged = Visit(TARGET, SHOWN.at)
+    aliases.observed(observed(TARGET, unchanged))
+    assert filtered(aliases, ONE) == [ONE.visit(unchanged)]
 
 
 def test_in_another_round_nothing_is_left_of_the_one_before() -> None:
