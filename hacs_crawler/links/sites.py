@@ -11,13 +11,13 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Final
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 import numpy as np
 from numpy.typing import NDArray
 from tldextract import TLDExtract
 
-from hacs_crawler.links.canonical import canonical_url
+from hacs_crawler.links.canonical import canonical_url, plain_url
 from hacs_crawler.links.keys import page_key
 from hacs_crawler.links.urls import fingerprint
 
@@ -105,7 +105,7 @@ def domain_of_netloc(netloc: str) -> str:
 
 def website_of(homepage: str) -> str:
     """Return the host and folder below which a homepage's website lies: `host/~author/`."""
-    parts = urlsplit(homepage)
+    parts = _canonical_parts(homepage)
     folder, _, name = parts.path.rpartition("/")
     if name and "." not in name:
         folder = f"{folder}/{name}"
@@ -113,10 +113,14 @@ def website_of(homepage: str) -> str:
 
 
 def is_inside(url: str, website: str) -> bool:
-    """Whether a URL lies in a website, as `website_of` names it."""
-    parts = urlsplit(url)
+    """Whether a URL lies in a website, as `website_of` names it, however either is spelled."""
+    parts = _canonical_parts(url)
     place = parts.netloc + (parts.path or "/")
     return place.startswith(website) or place + "/" == website
+
+
+def _canonical_parts(url: str) -> SplitResult:
+    return urlsplit(plain_url(url) or canonical_url(url) or url)
 
 
 def path_depth(url: str, website: str) -> int:

@@ -33,6 +33,14 @@ def history(url: str, links: list[str], updates: int, visits: int = 10) -> list[
     ]
 
 
+def test_a_site_is_followed_however_its_homepage_is_spelled(site: Site, project: Project) -> None:
+    for home in ("/~ada/", "/%7Eada/"):
+        site.set(home, "pubs/")
+    for page in ("/~ada/pubs/", "/%7Eada/pubs/"):
+        site.set(page, "x.pdf")
+    assert project.crawl([f"{site.url}/%7Eada/"]).stat("hacs/visits") == 2
+
+
 def test_the_first_crawl_visits_every_homepage_and_its_site(site: Site, project: Project) -> None:
     site.set("/~ada/", "pubs/", "/~bob/", "http://127.0.0.1:1/elsewhere")
     site.set("/~ada/pubs/", "deep/er.html")

@@ -13,7 +13,7 @@ from hacs_crawler.links.markup import MOST_ATTRIBUTES, MOST_CHARACTERS, MOST_TAG
 
 BASE = "http://a.example/"
 ROOT = Path(__file__).parents[2]
-MAKES_A_TREE = re.compile(r"\.selector\b|\bSelector\(|\.(?:css|xpath)\(|(?<!np\.)\bfromstring\(")
+MAKES_A_TREE = re.compile(r"\.selector\b|\bSelector\(|\.(?:css|xpath)\(|html\.fromstring\(")
 
 
 def attributes(number: int, form: str = "a{}=1", between: str = " ") -> str:

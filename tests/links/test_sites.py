@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hacs_crawler.links import sites
-from hacs_crawler.links.sites import site_id, site_of
+from hacs_crawler.links.sites import is_inside, site_id, site_of, website_of
 
 
 @pytest.mark.parametrize(
@@ -49,3 +49,27 @@ def test_host_and_path_are_those_that_urlsplit_finds(url: str) -> None:
     except ValueError:
         return
     assert sites._host_and_path(url) == (sites._WWW.sub("", host, count=1), parts.path)
+
+
+@pytest.mark.parametrize(
+    "home",
+    [
+        "http://foo.edu/~ada/",
+        "http://foo.edu/%7Eada/",
+        "http://foo.edu:80/~ada/",
+        "http://foo.edu./~ada/",
+        "http://FOO.edu/~ada",
+        "http://ada:secret@foo.edu/x/../~ada/index.html",
+    ],
+)
+def test_a_homepages_website_is_the_same_however_it_is_spelled(home: str) -> None:
+    website = website_of(home)
+    assert website == "foo.edu/~ada/"
+    for page in (home, "http://foo.edu/~ada/a.html", "http://foo.edu.:80/%7Eada/b/c"):
+        assert is_inside(page, website)
+    for page in (
+        "http://foo.edu/~bob/",
+        "http://foo.edu:8080/~ada/a.html",
+        "http://b.foo.edu/~ada/",
+    ):
+        assert not is_inside(page, website)
