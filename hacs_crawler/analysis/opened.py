@@ -181,18 +181,17 @@ def open_existing(config: Config, *, writes: bool = False, creates: bool = False
     reads_only = not (writes or creates)
     if config.shards is None or config.shard is not None:
         return open_state(*config.state_arguments, reads_only=reads_only)
-    shards = shards_of(config.shards)
-    arguments = [replace(config, shard=shard).state_arguments for shard in shards]
-    exist = [place for place, one in enumerate(arguments) if creates or _is_there(one)]
+    places = ((one, replace(config, shard=one).state_arguments) for one in shards_of(config.shards))
+    exist = {shard: place for shard, place in places if creates or _is_there(place)}
     if not exist:
         msg = f"there is no state of any of {config.shards} shards in {describe(config.state)}"
         raise HacsError(msg)
     with ExitStack() as stack:
         states = []
-        for place in exist:
-            states.append(open_state(*arguments[place], reads_only=reads_only))
+        for place in exist.values():
+            states.append(open_state(*place, reads_only=reads_only))
             stack.callback(states[-1].close)
-        joined = JoinedState(states, [shards[n] for n in exist], [arguments[n] for n in exist])
+        joined = JoinedState(states, list(exist), list(exist.values()))
         stack.pop_all()
     return joined
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from itertools import count
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -17,7 +17,6 @@ from hacs_crawler.cli.common import (
     Set,
     ending_in_a_line,
     project_settings,
-    say,
     signals_noted,
 )
 from hacs_crawler.cli.crawl_plan import Order, next_rounds
@@ -33,8 +32,8 @@ from hacs_crawler.utils.text import counted, safe_logger
 logger = safe_logger(__name__)
 
 LOOK_SECONDS: Final = 0.2
-SAY_SECONDS: Final = 60.0
-"""How often it is logged how far the crawls are, where there is no terminal."""
+LOOKS_A_LINE: Final = 300
+"""How far the crawls are is logged about once a minute."""
 MINUTE: Final = 60.0
 COLUMNS: Final = {
     "requests": "downloader/request_count",
@@ -102,9 +101,9 @@ def _crawled(order: Order, dask: str, asked: Callable[[], int]) -> list[Ended]:
     with connected(dask) as cluster:
         if sqlite_path(order.config.state, order.config.base) is not None:
             cluster.check_here("HACS_STATE is an SQLite file, which only this machine can use")
-        crawls, began = Crawls(cluster), 0
+        crawls, began, looks = Crawls(cluster), 0, count(1)
         try:
-            with Progress("crawl") as progress, _said() as say_so:
+            with Progress("crawl") as progress:
                 next_at = time.monotonic()
                 while not asked() and (not began or len(crawls) or order.is_endless):
                     if time.monotonic() >= next_at and (not began or order.is_endless):
@@ -114,20 +113,18 @@ def _crawled(order: Order, dask: str, asked: Callable[[], int]) -> list[Ended]:
                             if task.name not in crawls:
                                 crawls.start(task)
                         next_at = time.monotonic() + order.config.round_minutes * MINUTE
-                    ended += _look(crawls, ended, progress, say_so)
+                    ended += _look(crawls, ended, progress, next(looks))
                 if asked():
                     crawls.end()
                 while len(crawls):
-                    ended += _look(crawls, ended, progress, say_so)
+                    ended += _look(crawls, ended, progress, next(looks))
         except KeyboardInterrupt:
             crawls.end(at_once=True)
             raise typer.Exit(130) from None
     return ended
 
 
-def _look(
-    crawls: Crawls, ended: Sequence[Ended], progress: Progress, say_so: Callable[[str], None]
-) -> list[Ended]:
+def _look(crawls: Crawls, ended: Sequence[Ended], progress: Progress, number: int) -> list[Ended]:
     """Wait a little, show how far the crawls are, and return those that have ended meanwhile."""
     time.sleep(LOOK_SECONDS)
     found = list(crawls.ended())
@@ -138,22 +135,9 @@ def _look(
     pages = sum(int(one.get(COLUMNS["pages"], 0)) for one in crawls.progress.values())
     text = f"{counted(pages, 'page')} visited, {done} of {done + len(crawls)} shards done"
     progress.update(text, done, done + len(crawls))
-    say_so(text)
+    if not number % LOOKS_A_LINE:
+        logger.info("%s", text)
     return found
-
-
-@contextmanager
-def _said() -> Iterator[Callable[[str], None]]:
-    """Yield what logs a text now and then."""
-    said_at = time.monotonic()
-
-    def say_so(text: str) -> None:
-        nonlocal said_at
-        if time.monotonic() - said_at > SAY_SECONDS:
-            said_at = time.monotonic()
-            logger.info("%s", text)
-
-    yield say_so
 
 
 def _task(order: Order, shard: Shard, began: int) -> CrawlTask:
@@ -173,15 +157,10 @@ def _show(ended: Sequence[Ended]) -> None:
     if not ended:
         return
     ordered = sorted(ended, key=lambda one: int(one.name.partition("/")[0]))
-    rows = [[_number(one.stats, stat) for stat in COLUMNS.values()] for one in ordered]
+    rows = [[int(one.stats.get(stat, 0)) for stat in COLUMNS.values()] for one in ordered]
     names = [*(one.name for one in ordered), "all"]
     rows.append([sum(column) for column in zip(*rows, strict=True)])
     ends = [*(str(one.stats.get("finish_reason", "failed")) for one in ordered), ""]
     columns = dict(zip(COLUMNS, zip(*rows, strict=True), strict=True))
     table = column_table({"shard": names, **columns, "end": ends}, texts=("shard", "end"))
-    for line in laid_out(table, width=terminal_width()).splitlines():
-        say(line)
-
-
-def _number(stats: Mapping[str, Any], name: str) -> int:
-    return int(stats.get(name, 0) or 0)
+    typer.echo(laid_out(table, width=terminal_width()))

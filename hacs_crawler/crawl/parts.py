@@ -129,7 +129,7 @@ class Parts:
 
     def _visits(self, part: Part, hook: Callable[..., Iterable[Visit]], *given: Any) -> list[Visit]:
         def visits() -> list[Visit]:
-            return [_checked(visit) for visit in hook(*given)]
+            return [_checked(visit, Visit) for visit in hook(*given)]
 
         return self._call(part, visits) or []
 
@@ -207,16 +207,10 @@ def _overrides(part: Part, name: str) -> bool:
 async def _signals(
     hook: Callable[[Rows], Awaitable[Sequence[Signals]]], rows: Rows
 ) -> list[Signals]:
-    return [_checked_signals(found) for found in await hook(rows)]
+    return [_checked(found, Signals) for found in await hook(rows)]
 
 
-def _checked_signals(found: object) -> Signals:
-    if not isinstance(found, Signals):
-        raise TypeError(f"{found!r} is no evidence")
+def _checked(found: object, kind: type[T]) -> T:
+    if not isinstance(found, kind):
+        raise TypeError(f"{found!r} is no {kind.__name__}")
     return found
-
-
-def _checked(visit: object) -> Visit:
-    if not isinstance(visit, Visit):
-        raise TypeError(f"{visit!r} is no visit")
-    return visit

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import ChainMap
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import astuple
 from itertools import chain
 from typing import Any, NoReturn, TypeVar, cast
@@ -29,11 +30,11 @@ class JoinedStore:
 
     def load(self, page_ids: Sequence[int]) -> dict[int, bytes]:
         """See `Store.load`."""
-        return self._first_of(page_ids, lambda store, some: store.load(some))
+        return dict(ChainMap(*(store.load(page_ids) for store in self._stores)))
 
     def annotations(self, kind: str, keys: Sequence[int]) -> dict[int, bytes]:
         """See `Store.annotations`."""
-        return self._first_of(keys, lambda store, some: store.annotations(kind, some))
+        return dict(ChainMap(*(store.annotations(kind, keys) for store in self._stores)))
 
     def all_annotations(self, kind: str) -> Iterator[dict[int, bytes]]:
         """See `Store.all_annotations`."""
@@ -85,14 +86,6 @@ class JoinedStore:
     def __getattr__(self, name: str) -> NoReturn:
         """Refuse what writes to one state."""
         raise StateError("that is done in one shard: name it, as with -s HACS_SHARD=0/16")
-
-    def _first_of(
-        self, keys: Sequence[int], read: Callable[[Store, Sequence[int]], dict[int, bytes]]
-    ) -> dict[int, bytes]:
-        found: dict[int, bytes] = {}
-        for store in self._stores:
-            found |= read(store, [key for key in keys if key not in found])
-        return found
 
 
 class JoinedState(State):
