@@ -29,19 +29,15 @@ class JoinedStore:
         self._stores = stores
 
     def load(self, page_ids: Sequence[int]) -> dict[int, bytes]:
-        """See `Store.load`."""
         return dict(ChainMap(*(store.load(page_ids) for store in self._stores)))
 
     def annotations(self, kind: str, keys: Sequence[int]) -> dict[int, bytes]:
-        """See `Store.annotations`."""
         return dict(ChainMap(*(store.annotations(kind, keys) for store in self._stores)))
 
     def all_annotations(self, kind: str) -> Iterator[dict[int, bytes]]:
-        """See `Store.all_annotations`."""
         return chain.from_iterable(store.all_annotations(kind) for store in self._stores)
 
     def rows(self, page_ids: Ids) -> Rows:
-        """See `Store.rows`."""
         rows = self._stores[0].rows(page_ids).copy()
         for store in self._stores[1:]:
             places = np.flatnonzero(rows["site"] == 0)
@@ -49,11 +45,9 @@ class JoinedStore:
         return rows
 
     def all_rows(self) -> Iterator[tuple[Ids, Rows]]:
-        """See `Store.all_rows`."""
         return chain.from_iterable(store.all_rows() for store in self._stores)
 
     def count(self) -> int:
-        """See `Store.count`."""
         return sum(store.count() for store in self._stores)
 
     def add_outcomes(self, outcomes: Outcomes) -> None:
@@ -65,7 +59,6 @@ class JoinedStore:
             self._stores[place].add_outcomes(outcomes[holder == place])
 
     def read_meta(self, key: str) -> Any:
-        """See `Store.read_meta`."""
         values = (store.read_meta(key) for store in self._stores)
         return next((value for value in values if value is not None), None)
 
@@ -79,7 +72,6 @@ class JoinedStore:
         return self._stores[0].size_bytes()
 
     def close(self) -> None:
-        """See `Store.close`."""
         for store in self._stores:
             store.close()
 

@@ -13,12 +13,12 @@ from hacs_crawler.state.codec import ROW, UNKNOWN_ROW, VERSION_OFFSET
 from hacs_crawler.state.outcome_log import OUTCOME, Outcomes
 from hacs_crawler.state.page import Updates
 from hacs_crawler.state.site_links import LinkClaim, claimed_of
-from hacs_crawler.state.store import Annotation, Change, Ids, Rows
+from hacs_crawler.state.store import Annotation, Change, Ids, Rows, Store
 
 BATCH = 10_000
 
 
-class MemoryStore:
+class MemoryStore(Store):
     """Keeps pages' bytes in a dict and their ranking rows in one array."""
 
     updates: Updates = "page"
@@ -44,11 +44,9 @@ class MemoryStore:
         return other
 
     def load(self, page_ids: Sequence[int]) -> dict[int, bytes]:
-        """Return the bytes of those pages that are known."""
         return {page_id: self._bodies[page_id] for page_id in page_ids if page_id in self._bodies}
 
     def write(self, changes: Sequence[Change]) -> dict[int, bytes]:
-        """Write every change whose page is still at the version seen; return the others' bytes."""
         refused: dict[int, bytes] = {}
         for change in changes:
             present = self._bodies.get(change.page_id, b"")
@@ -65,31 +63,25 @@ class MemoryStore:
         return refused
 
     def site_links(self, sites: Sequence[int]) -> dict[int, bytes]:
-        """Return what is remembered of the links of those sites."""
         return {site: self._site_links[site] for site in sites if site in self._site_links}
 
     def claim(self, claims: Sequence[LinkClaim]) -> list[NDArray[np.bool_]]:
-        """LinkClaim links for pages; return which are theirs."""
         after, owned = claimed_of(self._site_links, claims)
         self._site_links |= after
         return owned
 
     def annotations(self, kind: str, keys: Sequence[int]) -> dict[int, bytes]:
-        """Return what is kept by that kind under those keys."""
         kept = self._annotations.get(kind, {})
         return {key: kept[key] for key in keys if key in kept}
 
     def annotated(self, kind: str) -> Ids:
-        """Return every key under which something is kept by that kind, ascending."""
         return np.array(sorted(self._annotations.get(kind, ())), np.int64)
 
     def all_annotations(self, kind: str) -> Iterator[dict[int, bytes]]:
-        """Yield what is kept by that kind."""
         if kept := self._annotations.get(kind):
             yield kept.copy()
 
     def annotate(self, kind: str, changes: Sequence[Annotation]) -> dict[int, bytes]:
-        """Make every change whose key still has what was seen of it; return the others' values."""
         kept = self._annotations.setdefault(kind, {})
         refused: dict[int, bytes] = {}
         for change in changes:
@@ -102,7 +94,6 @@ class MemoryStore:
         return refused
 
     def rows(self, page_ids: Ids) -> Rows:
-        """Return ranking rows in the order asked; zeros for unknown pages."""
         if not self._places:
             return np.repeat(UNKNOWN_ROW, len(page_ids))
         if len(self._order) != len(self._places):
@@ -115,7 +106,6 @@ class MemoryStore:
         return rows
 
     def all_rows(self, after: int | None = None) -> Iterator[tuple[Ids, Rows]]:
-        """Stream the ids and ranking rows of every page, or of those behind one."""
         ids = np.array(list(self._places), np.int64)
         first = 0 if after is None else self._places[after] + 1
         for start in range(first, len(ids), BATCH):
@@ -123,19 +113,15 @@ class MemoryStore:
             yield ids[start:stop], self._rows[start:stop].copy()
 
     def count(self) -> int:
-        """Return how many pages are known."""
         return len(self._bodies)
 
     def outcomes(self) -> Iterator[Outcomes]:
-        """Stream the outcome records."""
         yield np.frombuffer(b"".join(self._outcomes), OUTCOME)
 
     def add_outcomes(self, outcomes: Outcomes) -> None:
-        """Keep outcome records that another state held."""
         self._outcomes.append(outcomes.tobytes())
 
     def trim_outcomes(self, before: int) -> None:
-        """Forget the outcome records of visits before that second since 1970 UTC."""
         kept = [part[part["at"] >= before].tobytes() for part in self.outcomes()]
         self._outcomes = kept
 
@@ -145,15 +131,12 @@ class MemoryStore:
         return sum(map(len, parts)) + self._rows.nbytes
 
     def read_meta(self, key: str) -> Any:
-        """Return the value kept under `key`, or None."""
         return json.loads(self._meta.get(key, "null"))
 
     def write_meta(self, key: str, value: Any) -> None:
-        """Keep a JSON value under `key`."""
         self._meta[key] = json.dumps(value)
 
     def swap_meta(self, key: str, seen: Any, value: Any) -> bool:
-        """Keep a JSON value under `key` if what was seen is there still; returns whether it was."""
         is_there = bool(self.read_meta(key) == seen)
         if is_there:
             self.write_meta(key, value)

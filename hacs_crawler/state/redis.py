@@ -29,13 +29,13 @@ from hacs_crawler.state.redis_scripts import (
 )
 from hacs_crawler.state.schema import SCHEMA, check_schema, refuse_older, refuse_other
 from hacs_crawler.state.site_links import LinkClaim, claimed_of
-from hacs_crawler.state.store import TRIES, Annotation, Change, Ids, Rows, note
+from hacs_crawler.state.store import TRIES, Annotation, Change, Ids, Rows, Store, note
 
 _ROWS_A_CALL = 5_000
 _RECORD: Final = np.dtype([("id", "<i8"), ("row", ROW)])
 
 
-class RedisStore:
+class RedisStore(Store):
     """Pages on a Redis server (`redis://`, `rediss://`, `unix://`) or cluster (`redis+cluster://`).
 
     With `reads_only` nothing is made or changed.
@@ -64,7 +64,6 @@ class RedisStore:
             raise
 
     def load(self, page_ids: Sequence[int]) -> dict[int, bytes]:
-        """See `Store.load`."""
         return self._known("pages", page_ids)
 
     def write(self, changes: Sequence[Change]) -> dict[int, bytes]:
@@ -94,7 +93,6 @@ class RedisStore:
         return _refused(pages, answers[: len(changes)])
 
     def site_links(self, sites: Sequence[int]) -> dict[int, bytes]:
-        """See `Store.site_links`."""
         return self._known("site_links", sites)
 
     def claim(self, claims: Sequence[LinkClaim]) -> list[NDArray[np.bool_]]:
@@ -115,11 +113,9 @@ class RedisStore:
         raise StateUnavailableError(msg)
 
     def annotations(self, kind: str, keys: Sequence[int]) -> dict[int, bytes]:
-        """See `Store.annotations`."""
         return self._known(f"annotations:{kind}", keys)
 
     def annotated(self, kind: str) -> Ids:
-        """See `Store.annotated`."""
         trips = self._buckets.run_on_all("read", GATHER_KEYS, f"annotations:{kind}")
         joined = b"".join(found for _, answers in trips for found in answers)
         return np.sort(np.frombuffer(joined, np.dtype("<i8")).astype(np.int64))
@@ -132,11 +128,9 @@ class RedisStore:
             yield self.annotations(kind, keys[start : start + _ROWS_A_CALL].tolist())
 
     def annotate(self, kind: str, changes: Sequence[Annotation]) -> dict[int, bytes]:
-        """See `Store.annotate`."""
         return self._swap(f"annotations:{kind}", changes)
 
     def rows(self, page_ids: Ids) -> Rows:
-        """See `Store.rows`."""
         parts = [np.zeros(0, ROW)]
         for start in range(0, len(page_ids), _ROWS_A_CALL):
             some = page_ids[start : start + _ROWS_A_CALL]
@@ -165,11 +159,9 @@ class RedisStore:
                 yield ids, sound_rows(self, ids, records["row"], self._place)
 
     def count(self) -> int:
-        """See `Store.count`."""
         return sum(sum(answers) for _, answers in self._buckets.run_on_all("read", COUNT, "rows"))
 
     def outcomes(self) -> Iterator[Outcomes]:
-        """See `Store.outcomes`."""
         for groups, answers in self._buckets.run_on_all("read", GATHER_OUTCOMES, "outcomes"):
             parts = (
                 self._sound_outcomes(buckets) if len(joined) % OUTCOME.itemsize else joined
@@ -201,13 +193,11 @@ class RedisStore:
             return sum(int(node["used_memory"]) for node in by_node.values())
 
     def read_meta(self, key: str) -> Any:
-        """See `Store.read_meta`."""
         with self._server.naming_errors("read"):
             found = self._redis.hget(self._notes, key)
             return note(key, found) if found else None
 
     def write_meta(self, key: str, value: Any) -> None:
-        """See `Store.write_meta`."""
         with self._server.naming_errors("write to"):
             self._redis.hset(self._notes, key, json.dumps(value))
 
@@ -221,7 +211,6 @@ class RedisStore:
             return bool(self._redis.eval(SWAP, 1, *arguments) == 1)
 
     def close(self) -> None:
-        """See `Store.close`."""
         self._server.close()
 
     def _swap(self, kind: str, changes: Sequence[Annotation]) -> dict[int, bytes]:

@@ -47,7 +47,7 @@ def shard_lock(url: str, namespace: str, base: Path) -> ShardLock:
     return RedisShardLock(url, namespace)
 
 
-class FileShardLock:
+class FileShardLock(ShardLock):
     """A lock by the operating system, which the end of the process gives up, however it ends."""
 
     seconds = math.inf
@@ -57,7 +57,6 @@ class FileShardLock:
         self._lock = FileLock(path, thread_local=False)
 
     def take(self) -> str | None:
-        """See `ShardLock.take`."""
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             self._lock.acquire(blocking=False)
@@ -69,15 +68,13 @@ class FileShardLock:
         return None
 
     def renew(self) -> bool:
-        """See `ShardLock.renew`."""
         return True
 
     def release(self) -> None:
-        """See `ShardLock.release`."""
         self._lock.release()
 
 
-class RedisShardLock:
+class RedisShardLock(ShardLock):
     """A key of Redis, or Redis Cluster, whose value names its holder."""
 
     def __init__(self, url: str, namespace: str) -> None:
@@ -97,7 +94,6 @@ class RedisShardLock:
         )
 
     def take(self) -> str | None:
-        """See `ShardLock.take`."""
         with self._server.naming_errors("lock a shard of"):
             if self._lock.acquire(blocking=False, token=self._token):
                 return None
@@ -108,7 +104,6 @@ class RedisShardLock:
             return found.partition(" [")[0] or "nobody any more"
 
     def renew(self) -> bool:
-        """See `ShardLock.renew`."""
         with self._server.naming_errors("lock a shard of"):
             try:
                 return bool(self._lock.reacquire())
@@ -116,7 +111,6 @@ class RedisShardLock:
                 return False
 
     def release(self) -> None:
-        """See `ShardLock.release`."""
         try:
             # redis-py raises the former also where it was never taken, which harms nothing
             with self._server.naming_errors("unlock a shard of"), suppress(self._not_ours):

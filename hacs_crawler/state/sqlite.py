@@ -19,7 +19,7 @@ from hacs_crawler.state.page import Updates
 from hacs_crawler.state.site_links import LinkClaim, claimed_of
 from hacs_crawler.state.sqlite_file import SQLiteFile
 from hacs_crawler.state.sqlite_rows import Batch, joined_batches
-from hacs_crawler.state.store import Annotation, Change, Ids, Rows, note
+from hacs_crawler.state.store import Annotation, Change, Ids, Rows, Store, note
 
 # SQLite before 3.32 takes 999 parameters in a statement at most.
 _BATCH = 500
@@ -36,7 +36,7 @@ _COLUMNS = {
 }
 
 
-class SQLiteStore:
+class SQLiteStore(Store):
     """Pages in tables `<namespace>.pages`, `.rows` and so on of one file, see `_COLUMNS`.
 
     Several processes may use the file at once; a writer waits up to `BUSY_SECONDS` for another. With
@@ -64,7 +64,6 @@ class SQLiteStore:
             raise
 
     def load(self, page_ids: Sequence[int]) -> dict[int, bytes]:
-        """See `Store.load`."""
         with self._naming_errors("read"):
             # Damage may have made it text, which the module would decode, or fail to.
             return self._by_id("CAST(body AS BLOB)", page_ids)
@@ -89,7 +88,6 @@ class SQLiteStore:
         return {page_id: present.get(page_id, b"") for page_id in stale}
 
     def site_links(self, sites: Sequence[int]) -> dict[int, bytes]:
-        """See `Store.site_links`."""
         with self._naming_errors("read"):
             return self._links_of(sites)
 
@@ -107,12 +105,10 @@ class SQLiteStore:
         return owned
 
     def annotations(self, kind: str, keys: Sequence[int]) -> dict[int, bytes]:
-        """See `Store.annotations`."""
         with self._naming_errors("read"):
             return self._annotations_of(kind, keys)
 
     def annotated(self, kind: str) -> Ids:
-        """See `Store.annotated`."""
         query = f"SELECT key FROM {self._annotations} WHERE kind = ? ORDER BY key"  # noqa: S608
         with self._naming_errors("read"):
             return np.fromiter((key for (key,) in self._db.execute(query, (kind,))), np.int64)
@@ -155,7 +151,6 @@ class SQLiteStore:
         return refused
 
     def rows(self, page_ids: Ids) -> Rows:
-        """See `Store.rows`."""
         query = (
             # One parameter for any number of ids; `key` is the place in the list.
             f"SELECT j.key, r.row FROM json_each(?) AS j "  # noqa: S608
@@ -187,13 +182,11 @@ class SQLiteStore:
                     yield ids, rows
 
     def count(self) -> int:
-        """See `Store.count`."""
         with self._naming_errors("read"):
             query = f"SELECT count(*) FROM {self._rows}"  # noqa: S608
             return int(self._db.execute(query).fetchone()[0])
 
     def outcomes(self) -> Iterator[Outcomes]:
-        """See `Store.outcomes`."""
         last = (-1, 0)
         query = (
             f"SELECT at, page, outcome FROM {self._outcomes} WHERE (at, page) > (?, ?) "  # noqa: S608
@@ -213,7 +206,6 @@ class SQLiteStore:
             self._insert_outcomes(outcomes.tobytes())
 
     def trim_outcomes(self, before: int) -> None:
-        """See `Store.trim_outcomes`."""
         with self._naming_errors("write to"):
             self._db.execute(f"DELETE FROM {self._outcomes} WHERE at < ?", (before,))  # noqa: S608
 
@@ -225,14 +217,12 @@ class SQLiteStore:
             return sum(file.stat().st_size for file in files if file.exists())
 
     def read_meta(self, key: str) -> Any:
-        """See `Store.read_meta`."""
         with self._naming_errors("read"):
             query = f"SELECT value FROM {self._meta} WHERE key = ?"  # noqa: S608
             found = self._db.execute(query, (key,)).fetchone()
             return note(key, found[0]) if found else None
 
     def write_meta(self, key: str, value: Any) -> None:
-        """See `Store.write_meta`."""
         with self._naming_errors("write to"):
             query = f"INSERT OR REPLACE INTO {self._meta} VALUES (?, ?)"  # noqa: S608
             self._db.execute(query, (key, json.dumps(value)))
@@ -246,7 +236,6 @@ class SQLiteStore:
             return is_there
 
     def close(self) -> None:
-        """See `Store.close`."""
         self._file.close()
 
     def _check_namespace(self, namespace: str) -> None:
