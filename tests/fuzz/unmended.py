@@ -11,7 +11,6 @@ from collections.abc import Callable
 from fuzz.scenario import Scenario
 
 UNMENDED: dict[str, Callable[[Scenario], bool]] = {
-    "a value of the spider's own under meta hacs": lambda one: one.spider == "ValuesOfItsOwn",
     "a start request that is to be recorded": lambda one: (
         "HACS_BUDGET" in one.settings and one.spider == "OptsOut"
     ),
