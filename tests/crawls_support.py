@@ -122,9 +122,13 @@ class Web:
     def forget(self) -> None:
         self.seen = len(self.site.requests)
 
-    def wait_for(self, number: int) -> None:
-        """Return when so many requests have come."""
-        wait_until(lambda: len(self.asked()) >= number, f"{number} requests")
+    def wait_for(self, number: int, process: subprocess.Popen[str]) -> None:
+        """Return when a command has made so many requests."""
+        wait_until(
+            lambda: len(self.asked()) >= number or process.poll() is not None,
+            f"{number} requests",
+        )
+        assert process.poll() is None, process.communicate()
 
     def check_hosts(self) -> None:
         """See that no host was asked by two processes by turns: one after the other alone."""
@@ -168,7 +172,9 @@ class Shards:
 
     @property
     def environment(self) -> dict[str, str]:
-        kept = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
+        # what a command in this process has set names another project
+        given = os.environ.items()
+        kept = {name: one for name, one in given if not name.startswith(("COLUMNS", "SCRAPY_"))}
         paths = (str(self.folder), str(ROOT), str(ROOT / "tests"))
         return {**kept, "PYTHONPATH": os.pathsep.join(paths)}
 

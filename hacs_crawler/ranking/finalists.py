@@ -33,8 +33,6 @@ Counts = NDArray[np.int64]
 BLOCK_PAGES: Final = 50_000
 """About so many pages are looked at at a time: what is computed stays in the processor's cache."""
 _MOST_BLOCKS: Final = 2**16  # their numbers are sorted in linear time
-SHARD_BITS: Final = 48
-"""Where the numbers of several states stand in `Finalists.places`; below them is the place in each."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from hacs_crawler.ranking.candidates import Places, taken
 from hacs_crawler.ranking.choice import Quota, choose, quotas_of
-from hacs_crawler.ranking.finalists import SHARD_BITS, Counts, Finalists, finalists_of
+from hacs_crawler.ranking.finalists import Counts, Finalists, finalists_of
 from hacs_crawler.ranking.instant import with_hubs
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.policies import Candidates, Floats
@@ -179,17 +179,19 @@ def plan_from(
     *,
     controls: int = 0,
     discover: float | None = None,
+    shards: int = 1,
 ) -> Plan:
     """Return the plan that chooses among finalists, see `make_plan`.
 
-    `discover` is the share of the budget for pages never seen.
+    `discover` is the share of the budget for pages never seen. Of several `shards` the remainder of a
+    page's place says which it is in.
     """
     quotas = quotas_of(options, controls, discover)
     winners, asked_twice = _winners(finalists, quotas, limit)
     best = taken(finalists.candidates, winners)
     return Plan(
         page_ids=best.page_ids,
-        shards=finalists.places[winners] >> SHARD_BITS,
+        shards=finalists.places[winners] % shards,
         arms=finalists.arms[winners],
         score=finalists.score[winners],
         p=best.p,

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from hacs_crawler.cluster import HERE, Workers
 from hacs_crawler.exceptions import NoStateError
 from hacs_crawler.ranking.choice import Quota
-from hacs_crawler.ranking.finalists import SHARD_BITS, Finalists, finalists_of, merged
+from hacs_crawler.ranking.finalists import Finalists, finalists_of, merged
 from hacs_crawler.ranking.instant import with_hubs
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.plan import Plan, plan_from, plan_of, read_rows
@@ -81,7 +81,8 @@ def plan_of_shards(
     """Return the plan of all pages of the shards; `Plan.shards` are places in `shards`.
 
     Each shard is ranked by a worker. Where HACS_DISCOVER gives pages never seen a share, they have it of
-    the whole budget. Control visits are none here: each crawl takes them out of its own budget.
+    the whole budget. Pages of the same score, such as those of a first run, are taken from all shards by
+    turns. Control visits are none here: each crawl takes them out of its own budget.
     Raises ConfigError, StateError.
     """
     options = options.seeded(secrets.randbits(63))  # the same in every shard
@@ -89,10 +90,10 @@ def plan_of_shards(
     unseen: list[Finalists] = []
     for place, parts in enumerate(workers.mapped(_finalists_of, shards, options, now, limit)):
         for part, kind in zip(parts, (seen, unseen), strict=False):
-            kind.append(replace(part, places=part.places + (place << SHARD_BITS)))
+            kind.append(replace(part, places=part.places * len(shards) + place))
     kinds = [merged(kind, options, limit) for kind in (seen, unseen) if kind]
     together = merged(kinds, replace(options, budget=None), None)
-    return plan_from(together, options, limit, discover=options.discover)
+    return plan_from(together, options, limit, discover=options.discover, shards=len(shards))
 
 
 def plan_of_all(

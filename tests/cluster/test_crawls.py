@@ -44,7 +44,7 @@ def test_every_page_is_visited_once_and_within_a_budget_the_best_of_all(project:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_all_crawls_in_order(project: Shards, number: int) -> None:
     process = project.start(shards=3, DOWNLOAD_DELAY=1)
-    project.web.wait_for(3)
+    project.web.wait_for(3, process)
     os.killpg(process.pid, number)
     done = finish(process)
     assert done.status == 128 + number
@@ -57,7 +57,7 @@ def test_a_signal_ends_all_crawls_in_order(project: Shards, number: int) -> None
 
 def test_no_crawl_outlives_the_command(project: Shards) -> None:
     process = project.start(shards=3, DOWNLOAD_DELAY=1)
-    project.web.wait_for(1)
+    project.web.wait_for(1, process)
     process.kill()
     process.communicate()
     wait_until(lambda: not crawls_alive(project), "the end of the crawls")

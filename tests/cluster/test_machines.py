@@ -119,7 +119,7 @@ def test_what_a_killed_worker_had_goes_on_with_another(running: tuple[Shards, ob
     project, _ = running
     with dask(project, workers=2) as there:
         process = project.start("many", "--dask", there.address, shards=6)
-        project.web.wait_for(60)
+        project.web.wait_for(60, process)
         there.workers[0].kill()
         done = finish(process)
     assert done.status == 0, done.log
@@ -132,7 +132,7 @@ def test_a_worker_stopped_for_longer_than_the_lock_lives_asks_nothing_more(
     project, _ = running
     with dask(project, workers=2) as there:
         process = project.start("many", "--dask", there.address, shards=6)
-        project.web.wait_for(60)
+        project.web.wait_for(60, process)
         stopped = [there.workers[0].pid, *there.crawls_of(there.workers[0])]
         assert len(stopped) == 2
         for one in stopped:
@@ -153,7 +153,7 @@ def test_a_redis_that_is_restarted_costs_a_pause(
     project, redis = running
     with dask(project, workers=2) as there:
         process = project.start("many", "--dask", there.address, shards=6)
-        project.web.wait_for(60)
+        project.web.wait_for(60, process)
         redis.kill()
         redis.start()
         done = finish(process)
@@ -167,7 +167,7 @@ def test_a_worker_that_joins_late_takes_shards_that_wait(
     project, _ = running
     with dask(project, workers=1) as there:
         process = project.start("many", "--dask", there.address, shards=6)
-        project.web.wait_for(1)
+        project.web.wait_for(1, process)
         there.add_workers(1)
         wait_until(lambda: there.crawls_of(there.workers[1]), "a crawl of the late worker")
         done = finish(process)
@@ -181,7 +181,7 @@ def test_a_scheduler_that_is_killed_is_one_line_and_all_crawls_end(
     project, _ = running
     with dask(project, workers=2) as there:
         process = project.start("many", "--dask", there.address, shards=6)
-        project.web.wait_for(60)
+        project.web.wait_for(60, process)
         there.scheduler.kill()
         done = finish(process)
         wait_until(lambda: not crawls_alive(project), "the end of the crawls")
@@ -206,7 +206,7 @@ def test_crawls_that_go_on_find_each_round_in_their_states(
         with dask(project, workers=1) as there:  # all crawls are alive at once all the same
             given = ("-a", f"seeds={seeds}", "-a", "level=homepage", "-a", "forever=1")
             process = project.start("scholar", *given, "--dask", there.address, shards=3)
-            found.wait_for(30)
+            found.wait_for(30, process)
             assert len(crawls_alive(project)) == 3
             os.killpg(process.pid, signal.SIGTERM)
             done = finish(process)

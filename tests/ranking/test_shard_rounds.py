@@ -128,9 +128,8 @@ def test_a_first_run_splits_the_budget_over_what_start_yields(tmp_path: Path) ->
         pages.append(ShardPages(arguments, starts(np.arange(one * 100, one * 100 + number))))
     rounds = rounds_of(plan_of_shards(HERE, pages, options(budget=5), NOW), 4, options(budget=5), 7)
     assert rounds[0] is None
-    assert [one.quotas for one in rounds if one is not None] == [
-        ((number, None),) for number in (3, 1, 1)
-    ]
+    found = [one.quotas for one in rounds if one is not None]
+    assert found == [((number, None),) for number in (2, 1, 2)]  # by turns, as all are alike
     free = options()
     without = rounds_of(plan_of_shards(HERE, pages, free, NOW), 4, free, 7)
     assert without == [None, Round(7), Round(7), Round(7)]
