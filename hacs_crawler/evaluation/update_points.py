@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
@@ -63,19 +63,14 @@ Chunk = Callable[[], Points]
 """What makes some pages."""
 
 
-def synthetic(pages: int, seed: int, *, is_dated: bool = False) -> Iterator[Points]:
-    """Yield pages of the paper's shape, `CHUNK_PAGES` at a time: the same for the same seed.
+def synthetic_chunks(pages: int, seed: int, *, is_dated: bool = False) -> list[Chunk]:
+    """Return what makes pages of the paper's shape, `CHUNK_PAGES` at a time: the same for the same seed.
 
     Each is accessed once a day for `ACCESSES` days, and has an update in 3 to 200 of them: with t(0),
     which the paper counts, 4 to 201, of mean 103 and deviation 45.9. Its time is cut into 1 to 5 parts,
     in each of which the rate is constant, rises or falls, by a factor of 2 to 8. Update points are the
     middles of the days, or with `is_dated` the time of a day's last update, as a last-modified date is.
     """
-    return (chunk() for chunk in synthetic_chunks(pages, seed, is_dated=is_dated))
-
-
-def synthetic_chunks(pages: int, seed: int, *, is_dated: bool = False) -> list[Chunk]:
-    """Return what makes the pages of `synthetic`, `CHUNK_PAGES` at a time."""
     return [
         partial(_synthetic, min(CHUNK_PAGES, pages - start), (seed, number), is_dated=is_dated)
         for number, start in enumerate(range(0, pages, CHUNK_PAGES))

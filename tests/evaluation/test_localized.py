@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,7 +25,6 @@ from hacs_crawler.evaluation.update_points import (
     Points,
     in_chunks,
     of_timelines,
-    synthetic,
     synthetic_chunks,
 )
 from hacs_crawler.utils.terminal import laid_out
@@ -39,6 +39,11 @@ def points_of(*pages: list[float], until: float = 100.0) -> Points:
         np.zeros(len(pages)),
         np.full(len(pages), until),
     )
+
+
+def synthetic(pages: int, seed: int, **options: bool) -> Iterator[Points]:
+    """Pages of the paper's shape, some at a time."""
+    return (chunk() for chunk in synthetic_chunks(pages, seed, **options))
 
 
 @pytest.fixture(scope="module")
