@@ -24,10 +24,10 @@ HOSTS = [f"127.0.0.{number}" for number in range(1, 13)]
 WANDERER = """
     from scrapy import Request, Spider
     from hacs_crawler.crawl import shard_hold
-    from hacs_crawler.state.shard_locks import RedisShardLock
+    from hacs_crawler.state import shard_locks
 
     shard_hold.RENEW_SECONDS = shard_hold.RETRY_SECONDS = 0.05  # else tests take a minute
-    RedisShardLock.seconds = 0.5
+    shard_locks.RELIED_ON_SECONDS = 0.5
 
 
     class Wanderer(Spider):
