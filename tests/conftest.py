@@ -51,6 +51,13 @@ def sigint_reaches_what_tests_start() -> None:
         signal.signal(signal.SIGINT, lambda *_: None)
 
 
+@pytest.fixture(autouse=True)
+def each_test_is_in_no_project() -> Iterator[None]:
+    """Forget the project in which a test ran a command: Scrapy names it to all that are run later."""
+    yield
+    os.environ.pop("SCRAPY_SETTINGS_MODULE", None)
+
+
 @pytest.fixture(scope="session", autouse=True)
 def lines_have_no_width() -> None:
     """Let commands write as into a pipe: pytest-xdist tells its workers how wide its terminal is."""

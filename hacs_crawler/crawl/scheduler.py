@@ -98,11 +98,7 @@ class HacsScheduler(BaseScheduler):
         return opening
 
     def close(self, reason: str) -> Deferred[None] | None:
-        """Close the inner scheduler; one that keeps requests gets all that wait here.
-
-        Seeds are ranked again when they come back: a job's queue on disk turns their order round, and
-        the next crawl has a budget of its own.
-        """
+        """Close the inner scheduler; one that keeps requests gets all that wait, to be ranked again."""
         if self._session.config is None:
             return self._inner.close(reason)
         if keeps_requests(self._inner, self._crawler):
@@ -213,7 +209,7 @@ class HacsScheduler(BaseScheduler):
 
         Where `start()` raises, Scrapy has sent what came before, and may close the spider at once.
         """
-        await self._rank_and_wake()
+        await self.end_round()
         await maybe_deferred_to_future(sleep(0))  # the engine asks in the next turn of the loop
 
     async def end_round(self) -> None:
@@ -364,14 +360,10 @@ class HacsScheduler(BaseScheduler):
 
     def _note_pause(self) -> None:
         """Rank what is held and have it sent: `start()` pauses, or is over."""
-        begin(self._rank_and_wake()).addErrback(self._note_error)
+        begin(self.end_round()).addErrback(self._note_error)
 
     async def _open_and_wake(self) -> None:
         await self._session.open()
-        wake(self._crawler)
-
-    async def _rank_and_wake(self) -> None:
-        await self.rank(is_last=True)
         wake(self._crawler)
 
     def _note_error(self, failure: Failure) -> None:

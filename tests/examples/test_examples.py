@@ -57,7 +57,6 @@ class Example:
         named = (f"HACS_CLOCK={self.package}.clock.now", *options)
         command = (*arguments, *(part for one in named for part in ("-s", one)))
         environment = {**os.environ, "HACS_TESTS_LATER": str(days * DAY), **more}
-        environment.pop("SCRAPY_SETTINGS_MODULE", None)  # Scrapy sets it where a test ran a command
         done = forks.run(program, command, self.folder, environment=environment)
         run = Crawl(done.returncode, done.stderr.decode(), done.stdout.decode())
         assert run.exit_status == 0, run.log
