@@ -121,7 +121,7 @@ def main() -> None:
                 arguments = [(server.url, one, Path("/"), Estimation()) for one in namespaces]
                 fill(arguments, pages, site)
                 alone = seconds_of_one_process(arguments)
-                with redis.Redis(port=server.port) as client:
+                with redis.Redis(port=server.port, socket_timeout=None) as client:  # minutes
                     client.save()
             print(f"| {pages:,} | plan of one process | {alone:.1f} |  |  |", flush=True)
             for workers in chosen.workers:
