@@ -104,7 +104,7 @@ class LinkRules:
 
     @property
     def fingerprint(self) -> int:
-        """A number of these rules and of the canonical form of links, 1 to 2^32 - 2."""
+        """A number of these rules and of the canonical form of links, 1 to 2^32 - 1."""
         return _fingerprint_of(self)
 
     def select(self, links: Iterable[str], page_url: str) -> Iterable[str]:
@@ -128,7 +128,7 @@ def _fingerprint_of(rules: LinkRules) -> int:
     varying = sorted(rules.varying.parts) if rules.varying is not None else []
     more = [*([varying] if varying else []), *(["rendered"] if rules.rendered else [])]
     what = (FORM, sorted(TRACKERS), rules.scope, patterns, *more)
-    return fingerprint(repr(what)) % (2**32 - 1) or 1
+    return (fingerprint(repr(what)) & 0xFFFF_FFFF) or 1
 
 
 def link_fingerprints(

@@ -61,18 +61,14 @@ def merge(page: Page, visit: Visit) -> frozenset[int]:
     if visit.news is not News.SEEN:
         _note_absence(page, visit)
         return frozenset()
-    new = frozenset[int]()
-    if visit.links is not None:
-        new = _merge_links(page, visit, visit.links)
-    else:
-        _note_rules(page, visit.at, rule_changes.NO_LINKS)
+    new = frozenset[int]() if visit.links is None else _merge_links(page, visit, visit.links)
     if visit.at >= page.last_news:
         _note_presence(page, visit.at)
         page.url = visit.url
         if visit.links is not None:
             page.etag, page.last_modified = visit.etag, visit.last_modified
     _insert(page.visits, visit.at)
-    _thin_visits(page)
+    _thin(page.visits)
     return new
 
 
@@ -116,7 +112,6 @@ def merge_pages(page: Page, other: Page) -> Page:
         harvests=page.harvests.copy(),
         rule_changes=rule_changes.union(*map(_rule_marks, (page, other))),
     )
-    result.rule_changes = rule_changes.thinned(result.rule_changes, result.visits)
     for harvest in other.harvests.values():
         known = result.harvests.get(harvest.source, harvest)
         furthest = max(known, harvest, key=lambda one: (one.until, one.digest))
@@ -166,9 +161,8 @@ def _see_repeated(page: Page) -> None:
             _note_presence(page, at)
         if at > (page.last_visit or 0):  # of which content the validators are is not known then
             page.etag = page.last_modified = ""
-        _note_rules(page, at, rule_changes.NO_LINKS)
         _insert(page.visits, at)
-    _thin_visits(page)
+    _thin(page.visits)
     page.digests = _thinned_digests(page.digests)
 
 
@@ -198,15 +192,11 @@ def _note_absence(page: Page, visit: Visit) -> None:
 
 
 def _merge_links(page: Page, visit: Visit, shown: frozenset[int]) -> frozenset[int]:
-    _note_rules(page, visit.at, visit.link_rules)
+    page.rule_changes = rule_changes.with_visit(
+        page.rule_changes, page.visits, page.links_since, visit.at, visit.link_rules
+    )
     new = _note_links(page, visit.at, shown)
     return frozenset() if visit.at in page.baselines else new
-
-
-def _note_rules(page: Page, at: int, rules: int) -> None:
-    page.rule_changes = rule_changes.with_visit(
-        page.rule_changes, page.visits, page.links_since, at, rules
-    )
 
 
 def _note_links(page: Page, at: int, shown: frozenset[int]) -> frozenset[int]:
@@ -276,13 +266,6 @@ def _insert(times: array[int], at: int) -> None:
         times.append(at)
     elif times[bisect_left(times, at)] != at:
         insort(times, at)
-
-
-def _thin_visits(page: Page) -> None:
-    number = len(page.visits)
-    _thin(page.visits)
-    if len(page.visits) < number:
-        page.rule_changes = rule_changes.thinned(page.rule_changes, page.visits)
 
 
 def _thin(times: array[int]) -> None:

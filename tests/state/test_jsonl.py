@@ -103,10 +103,7 @@ def test_the_layout() -> None:
         "contents": [5, 9],
         "echoes": [],
         "links_since": "2026-01-31T12:00:00Z",
-        "link_rules": [
-            {"since": "2026-02-02T12:00:00Z", "fingerprint": 2**32 - 1},
-            {"since": "2026-02-03T12:00:00Z", "fingerprint": 2**32 - 1},
-        ],
+        "link_rules": [],
         "links": [
             {
                 "first_seen": "2026-01-31T12:00:00Z",

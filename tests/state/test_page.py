@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from dataclasses import replace
-from itertools import pairwise, permutations
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -286,74 +286,6 @@ def test_pages_merged_go_by_the_rules_of_the_visits_of_all(
         assert merged.update_times == whole.update_times
 
 
-def parts_of(history: list[Visit], sides: list[int]) -> list[list[Visit]]:
-    """The visits on one side, on the other (0 and 1), or on both (2)."""
-    pairs = list(zip(history, sides, strict=False))
-    return [[one for one, side in pairs if side in {number, 2}] for number in (0, 1)]
-
-
-sides = st.lists(st.integers(0, 2), min_size=12, max_size=12)
-
-
-ruled = st.lists(
-    st.builds(
-        Visit,
-        url=st.just(URL),
-        at=st.integers(1, 9),
-        links=st.none() | st.frozensets(st.integers(1, 4), max_size=3),
-        link_rules=st.integers(0, 2),
-    ),
-    max_size=5,
-)
-
-
-@given(ruled)
-def test_whatever_rules_visits_went_by_and_whatever_they_showed_no_order_matters(
-    history: list[Visit],
-) -> None:
-    history = [replace(one, etag=f"{one.at}") for one in history]
-    in_order = page_after(*sorted(history, key=str))
-    for order in permutations(history):
-        page = page_after(*order)
-        assert (page.rule_changes, page.runs, page.update_times, page.visits) == (
-            in_order.rule_changes,
-            in_order.runs,
-            in_order.update_times,
-            in_order.visits,
-        )
-
-
-@given(ruled, sides)
-def test_nor_does_it_matter_which_of_them_two_pages_had(
-    history: list[Visit], sides: list[int]
-) -> None:
-    one, other = (page_after(*part) for part in parts_of(history, sides))
-    whole = page_after(*history)
-    for merged in (merge_pages(one, other), merge_pages(other, one), merge_pages(whole, one)):
-        assert merged.rule_changes == whole.rule_changes
-        assert merged.update_times == whole.update_times
-
-
-def test_a_late_visit_by_changed_rules_leaves_the_update_behind_a_304() -> None:
-    history = [
-        Visit(URL, 100, links=frozenset({1}), link_rules=7),
-        Visit(URL, 200, links=frozenset({1, 2}), link_rules=8),
-        Visit(URL, 300),
-        Visit(URL, 400, links=frozenset({1, 2, 3}), link_rules=8),
-    ]
-    for order in permutations(history):
-        page = page_after(*order)
-        assert page.baselines.tolist() == [200]
-        assert page.update_times.tolist() == [400]
-
-
-def test_of_visits_without_links_that_are_thinned_out_no_rules_are_kept() -> None:
-    hours = [Visit(URL, 100 + 3600 * number) for number in range(3 * RECENT_VISITS)]
-    page = page_after(visit(50, 1), *hours)
-    assert set(page.rule_changes[::2]) <= {*page.visits}
-    assert encode_page(page_after(*hours[::-1], visit(50, 1))) == encode_page(page)
-
-
 @given(visits)
 def test_recording_everything_twice_changes_nothing(history: list[Visit]) -> None:
     once = page_after(*history)
@@ -391,6 +323,15 @@ def joined(*pages: Page) -> Page:
     for other in others:
         result = merge_pages(result, other)
     return result
+
+
+def parts_of(history: list[Visit], sides: list[int]) -> list[list[Visit]]:
+    """The visits on one side, on the other (0 and 1), or on both (2)."""
+    pairs = list(zip(history, sides, strict=False))
+    return [[one for one, side in pairs if side in {number, 2}] for number in (0, 1)]
+
+
+sides = st.lists(st.integers(0, 2), min_size=12, max_size=12)
 
 
 @given(visits, sides)
