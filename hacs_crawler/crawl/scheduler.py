@@ -337,7 +337,7 @@ class HacsScheduler(BaseScheduler):
     def _is_held_again(self, request: Request) -> bool:
         """Hold a seed that a job before did not send; returns whether it is one."""
         page_id = seed_key(request)
-        if not take_seed_mark(request) or page_id is None:
+        if not request.meta.pop("hacs_seed", False) or page_id is None:
             return False
         self._enqueued += 1
         self._held.add(request, page_id)
