@@ -81,7 +81,7 @@ async def measure(name: str, options: argparse.Namespace) -> dict[str, float]:
     from scrapy.utils.misc import build_from_crawler, load_object
     from scrapy.utils.test import get_crawler
 
-    from hacs_crawler.crawl.session import Session
+    from hacs_crawler.crawl.crawl import Crawl
 
     crawler = get_crawler(settings_dict=settings(name, options.state, options.port))
     # as Crawler.crawl does
@@ -91,7 +91,7 @@ async def measure(name: str, options: argparse.Namespace) -> dict[str, float]:
     scheduler.open(crawler.spider)
     is_hacs = name.startswith("HACS")
     if is_hacs:
-        await Session.of(crawler).open()
+        await Crawl.of(crawler).open()
     requests = [
         Request(url(number, options.hosts[0]), meta={"is_start_request": True})
         for number in reversed(range(options.n))
@@ -114,7 +114,7 @@ async def measure(name: str, options: argparse.Namespace) -> dict[str, float]:
     peak = peak_mib()
     scheduler.close("finished")
     if is_hacs:
-        await Session.of(crawler).close(crawler.spider, "finished")
+        await Crawl.of(crawler).close(crawler.spider, "finished")
     return {
         "enqueue": enqueued - started,
         "rank": ranked - enqueued,

@@ -22,9 +22,9 @@ from twisted.internet.error import ConnectionRefusedError as TwistedConnectionRe
 
 from hacs_crawler.archive import PAUSE_SECONDS, ArchiveAddress
 from hacs_crawler.crawl.backoff import HostPausedError, retry_after
+from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.loop import sleep
 from hacs_crawler.crawl.scrapy_internals import Downloads, is_closing
-from hacs_crawler.crawl.session import Session
 from hacs_crawler.harvest.pace import REQUESTS_AT_ONCE, GivenUpError, slots_of
 from hacs_crawler.utils.text import safe_logger
 
@@ -71,19 +71,19 @@ class ArchivePauseMiddleware:
     """
 
     def __init__(
-        self, crawler: Crawler, session: Session, clock: Callable[[], float] = time.time
+        self, crawler: Crawler, crawl: Crawl, clock: Callable[[], float] = time.time
     ) -> None:
         self._crawler = crawler
-        self._session = session
+        self._crawl = crawl
         self._clock = clock
-        config = session.config
+        config = crawl.config
         self._archives = {} if config is None else {one.name: one for one in config.archives}
         self._hosts: dict[str, _Host] = {}
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> ArchivePauseMiddleware:
         """Read HACS_ARCHIVES."""
-        return cls(crawler, Session.of(crawler))
+        return cls(crawler, Crawl.of(crawler))
 
     async def process_request(self, request: Request, spider: Spider | None = None) -> None:
         """Wait while the host is to be left alone."""
@@ -160,7 +160,7 @@ class ArchivePauseMiddleware:
 
     def _refuse_at_end(self, request: Request) -> None:
         self._refuse_given_up(request)
-        if self._session.failure is not None or is_closing(self._crawler):
+        if self._crawl.failure is not None or is_closing(self._crawler):
             raise IgnoreRequest("the crawl is closing")
 
     def _host(self, request: Request) -> _Host:
@@ -189,7 +189,7 @@ class ArchivePauseMiddleware:
         host.pauses += 1
         host.until = max(host.until, self._clock() + host.last_seconds)
         logger.warning("%s %s: left alone for %.0f s", name, reason, host.last_seconds)
-        self._session.stats.count("archive/pauses")
+        self._crawl.stats.count("archive/pauses")
         self._recall(name)
 
     def _refuse_to_wait_for_ever(self, request: Request, asked: float) -> None:

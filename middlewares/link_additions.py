@@ -11,12 +11,12 @@ from scrapy import Request, Spider
 from scrapy.crawler import Crawler
 from scrapy.http import HtmlResponse, Response
 
+from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.meta import page_url, prediction_of
 from hacs_crawler.crawl.observation import observe
 from hacs_crawler.crawl.outputs import Output
 from hacs_crawler.crawl.part import Observed
 from hacs_crawler.crawl.revisits import Revisits
-from hacs_crawler.crawl.session import Session
 from hacs_crawler.links import LinkRules, page_id_of
 from hacs_crawler.model import CHURNING, elapsed_days, predictive_probability
 from hacs_crawler.outcome import NotObserved, Outcome
@@ -32,19 +32,19 @@ class LinkAdditionsMiddleware:
 
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
-        self._session = Session.of(crawler)
-        self._revisits = Revisits(crawler, self._session)
+        self._crawl = Crawl.of(crawler)
+        self._revisits = Revisits(crawler, self._crawl)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> LinkAdditionsMiddleware:
-        """Use the crawler's session."""
+        """Use the crawler's crawl."""
         return cls(crawler)
 
     async def process_start(self, start: AsyncIterator[Any]) -> AsyncIterator[Any]:
         """Open the state before the first seed is read, and have seeds ranked as they come in."""
-        session = self._session
-        await session.open()
-        ranker = session.ranker
+        crawl = self._crawl
+        await crawl.open()
+        ranker = crawl.ranker
         if ranker is None:  # a scheduler of the project's own
             async for entry in start:
                 yield entry
@@ -53,7 +53,7 @@ class LinkAdditionsMiddleware:
             ranker.expect_a_list()
         try:
             async for entry in ranker.watch.entries(self._with_revisits(start)):
-                if session.failure is not None:
+                if crawl.failure is not None:
                     return
                 yield entry
                 if ranker.wants_ranking:
@@ -73,9 +73,9 @@ class LinkAdditionsMiddleware:
         """Observe the page, if it is under HACS's care."""
         del spider
         request = response.request
-        if request is None or not self._session.is_open:
+        if request is None or not self._crawl.is_open:
             return
-        self._session.stats.html_answers += isinstance(response, HtmlResponse)
+        self._crawl.stats.html_answers += isinstance(response, HtmlResponse)
         url = page_url(request)
         if url is not None:
             self._observe(request, response, url)
@@ -85,7 +85,7 @@ class LinkAdditionsMiddleware:
     ) -> Iterator[Any]:
         """Let requests that follow from a page take over what is said of it; see `Output`."""
         del spider
-        output = Output(response, self._session)
+        output = Output(response, self._crawl)
         for entry in result:
             yield output.note(entry)
         output.end()
@@ -95,40 +95,40 @@ class LinkAdditionsMiddleware:
     ) -> AsyncIterator[Any]:
         """Do the same for callbacks that are asynchronous generators."""
         del spider
-        output = Output(response, self._session)
+        output = Output(response, self._crawl)
         async for entry in result:
             yield output.note(entry)
         output.end()
 
     def _observe(self, request: Request, response: Response, url: str) -> None:
-        session = self._session
-        assert session.config is not None  # noqa: S101 - the session is open
-        at, prediction = int(session.clock()), prediction_of(request)
+        crawl = self._crawl
+        assert crawl.config is not None  # noqa: S101 - the crawl is open
+        at, prediction = int(crawl.clock()), prediction_of(request)
         request.meta.pop("hacs_claimed", None)
-        session.stats.answers += 1
-        rules = session.link_rules(response.url)
+        crawl.stats.answers += 1
+        rules = crawl.link_rules(response.url)
         visit, reason = observe(
             response, url, at, rules, prediction, whole="hacs_needs_browser" not in request.meta
         )
         if visit is not None and reason == "not_html" and not self._was_seen(url):
             visit = None  # a feed, an image: no page, and no attempt at one
-        if reason and session.asked is not None:
-            session.asked.drop(page_id_of(url))
+        if reason and crawl.asked is not None:
+            crawl.asked.drop(page_id_of(url))
         if visit is None:
-            session.read_ahead.drop(url)
+            crawl.read_ahead.drop(url)
         else:
-            recorded = session.write_behind.record(visit)
-            for also in session.parts.observed(Observed(request, response, recorded, reason)):
-                session.write_behind.record(also)
+            recorded = crawl.write_behind.record(visit)
+            for also in crawl.parts.observed(Observed(request, response, recorded, reason)):
+                crawl.write_behind.record(also)
             if not reason:
                 self._note_outcome(request, rules, recorded, prediction)
                 return
         if reason != "gone":
-            session.stats.count_not_observed(reason)
+            crawl.stats.count_not_observed(reason)
         request.meta["hacs"] = NotObserved(request.url, reason)
 
     def _was_seen(self, url: str) -> bool:
-        page = self._session.write_behind.look(url)
+        page = self._crawl.write_behind.look(url)
         return page is not None and bool(page.visits)
 
     def _note_outcome(
@@ -138,9 +138,9 @@ class LinkAdditionsMiddleware:
         recorded: Recorded,
         prediction: Prediction | None,
     ) -> None:
-        session, page, visit = self._session, recorded.before, recorded.visit
-        session.stats.count_for_arm(request.meta.get("hacs_arm"), recorded)
-        estimation = session.state.estimation
+        crawl, page, visit = self._crawl, recorded.before, recorded.visit
+        crawl.stats.count_for_arm(request.meta.get("hacs_arm"), recorded)
+        estimation = crawl.state.estimation
         rate, log_sd = page.rate, page.log_sd
         if not page.visits:
             rate, log_sd = estimation.prior.mean_rate, estimation.prior_log_sd
@@ -151,9 +151,9 @@ class LinkAdditionsMiddleware:
             is_gap = recorded.is_known and not recorded.is_baseline
             if math.isfinite(prediction["days_since_visit"]) and is_gap:
                 is_update = recorded.is_update(estimation.updates)
-                session.stats.count_prediction(p, is_update, prediction["churn"])
+                crawl.stats.count_prediction(p, is_update, prediction["churn"])
         if page.churn >= CHURNING:
-            session.stats.count_churning(visit.url, is_update=recorded.updated)
+            crawl.stats.count_churning(visit.url, is_update=recorded.updated)
         request.meta["hacs"] = Outcome(
             url=visit.url,
             requested_url=request.url,

@@ -10,13 +10,13 @@ from scrapy.crawler import Crawler
 from scrapy.exceptions import IgnoreRequest
 from scrapy.http import Response
 
+from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.meta import (
     claim_of,
     forget_copied_meta,
     page_url,
     prediction_of,
 )
-from hacs_crawler.crawl.session import Session
 from hacs_crawler.links import page_id_of
 from hacs_crawler.outcome import NotObserved
 
@@ -27,13 +27,13 @@ class PageMemoryMiddleware:
     Counts requests that fail as no observation.
     """
 
-    def __init__(self, session: Session) -> None:
-        self._session = session
+    def __init__(self, crawl: Crawl) -> None:
+        self._crawl = crawl
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> PageMemoryMiddleware:
-        """Use the crawler's session."""
-        return cls(Session.of(crawler))
+        """Use the crawler's crawl."""
+        return cls(Crawl.of(crawler))
 
     def process_request(
         self, request: Request, spider: Spider | None = None
@@ -41,19 +41,19 @@ class PageMemoryMiddleware:
         """Have the page read; wait for parts that change the request."""
         del spider
         forget_copied_meta(request)
-        asked = self._session.asked
+        asked = self._crawl.asked
         if asked is not None and request.method not in ("GET", "HEAD"):
             request.meta["hacs_after_form"] = True
         url = page_url(request)
-        if url is None or not self._session.is_open:
+        if url is None or not self._crawl.is_open:
             return None
         request.meta.setdefault("hacs_page", url)
         # a redirect, a retry, or what any middleware sends again, goes on with the claim of the request
         claims, is_again = claim_of(request)
-        self._session.read_ahead.claim(url, prediction_of(request), is_again=claims)
+        self._crawl.read_ahead.claim(url, prediction_of(request), is_again=claims)
         if asked is not None and not is_again:  # later it has what other middlewares gave it
             asked.note(page_id_of(url), request)
-        parts = self._session.parts
+        parts = self._crawl.parts
         return parts.before_request(request, url) if parts.override("before_request") else None
 
     def process_response(
@@ -62,9 +62,9 @@ class PageMemoryMiddleware:
         """Pass the response on, as soon as its page has been read."""
         del spider
         url = page_url(request)
-        if url is None or not self._session.is_open or not self._session.read_ahead.is_pending(url):
+        if url is None or not self._crawl.is_open or not self._crawl.read_ahead.is_pending(url):
             return response
-        return _wait(self._session, url, response)
+        return _wait(self._crawl, url, response)
 
     def process_exception(
         self, request: Request, exception: Exception, spider: Spider | None = None
@@ -72,15 +72,15 @@ class PageMemoryMiddleware:
         """Count a request that ended without a response as no observation of its page."""
         del spider
         url = page_url(request)
-        if url is None or not self._session.is_open:
+        if url is None or not self._crawl.is_open:
             return
         request.meta.pop("hacs_claimed", None)
-        if self._session.asked is not None:
-            self._session.asked.drop(page_id_of(url))
+        if self._crawl.asked is not None:
+            self._crawl.asked.drop(page_id_of(url))
         reason = "refused" if isinstance(exception, IgnoreRequest) else "error"
-        self._session.stats.count_not_observed(reason)
-        self._session.stats.count_cause(_cause(exception))
-        self._session.record_failure(url, prediction_of(request))
+        self._crawl.stats.count_not_observed(reason)
+        self._crawl.stats.count_cause(_cause(exception))
+        self._crawl.record_failure(url, prediction_of(request))
         request.meta["hacs"] = NotObserved(request.url, reason)  # an errback may copy it
 
 
@@ -90,6 +90,6 @@ def _cause(exception: Exception) -> str:
     return words if words and not words.startswith(("[", "<")) else type(exception).__name__
 
 
-async def _wait(session: Session, url: str, response: Response) -> Response:
-    await session.read_ahead.ready(url)
+async def _wait(crawl: Crawl, url: str, response: Response) -> Response:
+    await crawl.read_ahead.ready(url)
     return response

@@ -14,6 +14,7 @@ from scrapy.exceptions import NotConfigured
 from scrapy.http import HtmlResponse, Response
 
 from hacs_crawler.crawl.browser import Browser, NoPageError, RenderingError, UnreachableError
+from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.meta import (
     mark_to_render,
     page_url,
@@ -23,7 +24,6 @@ from hacs_crawler.crawl.meta import (
 from hacs_crawler.crawl.observation import is_rendered, rules_for, shown_links, tree_of
 from hacs_crawler.crawl.render_marks import RenderMarks
 from hacs_crawler.crawl.scrapy_internals import download, is_closing
-from hacs_crawler.crawl.session import Session
 from hacs_crawler.links import UNREADABLE
 from hacs_crawler.rendering import Verdict, shows_more, suspicion_of
 from hacs_crawler.utils.text import safe_logger
@@ -38,20 +38,20 @@ class RenderingMiddleware:
     shows more a third time: see `rendering.shows_more`.
     """
 
-    def __init__(self, crawler: Crawler, session: Session) -> None:
+    def __init__(self, crawler: Crawler, crawl: Crawl) -> None:
         self._crawler = crawler
-        self._session = session
-        self._marks = RenderMarks(session)
+        self._crawl = crawl
+        self._marks = RenderMarks(crawl)
         self._has_said_missing = False
-        session.before_close.append(self._marks.write)
+        crawl.before_close.append(self._marks.write)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> RenderingMiddleware:
         """Raise NotConfigured where HACS_RENDER is "never"."""
-        session = Session.of(crawler)
-        if session.config is None or session.config.render == "never":
+        crawl = Crawl.of(crawler)
+        if crawl.config is None or crawl.config.render == "never":
             raise NotConfigured
-        return cls(crawler, session)
+        return cls(crawler, crawl)
 
     def process_request(
         self, request: Request, spider: Spider | None = None
@@ -85,7 +85,7 @@ class RenderingMiddleware:
         if isinstance(exception, NoPageError) and not self._is_always:
             self._marks.note_verdict(url, Verdict.PLAIN, for_site=False)
             return request.replace(dont_filter=True)
-        self._session.stats.count("render/failed")
+        self._crawl.stats.count("render/failed")
         logger.info("%s could not be rendered: %s", request.url, exception)
         if not isinstance(exception, UnreachableError) and not self._is_always:
             self._marks.note_failure(url)
@@ -93,7 +93,7 @@ class RenderingMiddleware:
 
     def _page(self, request: Request) -> str | None:
         """Return the URL of the page that is visited, None where its rendering is not up to us."""
-        if not self._session.is_open or "playwright" in request.meta:
+        if not self._crawl.is_open or "playwright" in request.meta:
             return None
         return None if "hacs_archive" in request.meta else page_url(request)
 
@@ -113,15 +113,15 @@ class RenderingMiddleware:
     async def _judge(self, request: Request, response: Response, url: str) -> Response:
         rendered, seconds = is_rendered(response), float(request.meta.get("hacs_seconds", 0.0))
         if rendered:
-            self._session.stats.count("render/pages")
-            self._session.stats.count("render/seconds", seconds)
+            self._crawl.stats.count("render/pages")
+            self._crawl.stats.count("render/seconds", seconds)
         is_whole = 200 <= response.status < 300 and isinstance(response, HtmlResponse)
         if not is_whole or "hacs_needs_browser" in request.meta:
             return response
         advised = self._marks.advice(url)
         is_doubtful = not self._is_always and (rendered or _is_suspicious(response))
         if is_doubtful and advised.checked and not is_closing(self._crawler):
-            self._session.stats.count("render/checks")
+            self._crawl.stats.count("render/checks")
             look = self._look_plainly if rendered else self._look_with_browser
             better = await look(request, response, url)
             if better is not response:  # what it took is known from next time on
@@ -167,17 +167,17 @@ class RenderingMiddleware:
         site_before = self._marks.verdict_of_site(url)
         site = self._marks.note_verdict(url, verdict)
         if verdict is Verdict.BROWSER and not known:
-            self._session.stats.count("render/marked")
+            self._crawl.stats.count("render/marked")
             logger.info(
                 "A browser shows %d links of %s that its plain answer lacks: it is rendered from now on",
                 number,
                 url,
             )
         elif verdict is Verdict.PLAIN and known:
-            self._session.stats.count("render/unmarked")
+            self._crawl.stats.count("render/unmarked")
             logger.info("%s shows all its links without a browser by now", url)
         if site is Verdict.BROWSER and site_before is not site:
-            self._session.stats.count("render/sites")
+            self._crawl.stats.count("render/sites")
             logger.info("Pages around %s need a browser: all of them are rendered from now on", url)
 
     async def _asked(self, request: Request, *, rendered: bool) -> HtmlResponse | None:
@@ -188,7 +188,7 @@ class RenderingMiddleware:
         try:
             response = await download(self._crawler, again)
         except Exception as error:  # noqa: BLE001 - whatever network and browser do
-            self._session.stats.count("render/failed")
+            self._crawl.stats.count("render/failed")
             logger.info("%s could not be looked at a second time: %s", request.url, error)
             return None
         if isinstance(response, HtmlResponse) and 200 <= response.status < 300:
@@ -208,13 +208,13 @@ class RenderingMiddleware:
         return is_there
 
     def _links(self, response: Response) -> frozenset[int] | None:
-        rules = self._session.link_rules(response.url)
+        rules = self._crawl.link_rules(response.url)
         links, _ = shown_links(response, rules_for(response, rules))
         return links
 
     @property
     def _is_always(self) -> bool:
-        config = self._session.config
+        config = self._crawl.config
         return config is not None and config.render == "always"
 
 

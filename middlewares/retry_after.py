@@ -17,10 +17,10 @@ from scrapy.http import Response
 from scrapy.utils.defer import maybe_deferred_to_future
 
 from hacs_crawler.crawl.backoff import LONGEST_WAIT_SECONDS, HostPausedError, retry_after
+from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.loop import call_later, sleep
 from hacs_crawler.crawl.meta import is_beside, take_put_back_mark
 from hacs_crawler.crawl.scrapy_internals import Downloads, is_closing, wake
-from hacs_crawler.crawl.session import Session
 from hacs_crawler.utils.text import safe_logger
 
 logger = safe_logger(__name__)
@@ -36,20 +36,20 @@ class RetryAfterMiddleware:
     """Notes how long a host wants to be left alone; its requests wait in the scheduler until then."""
 
     def __init__(
-        self, crawler: Crawler, session: Session, clock: Callable[[], float] = time.time
+        self, crawler: Crawler, crawl: Crawl, clock: Callable[[], float] = time.time
     ) -> None:
         self._crawler = crawler
-        self._pauses = session.pauses
+        self._pauses = crawl.pauses
         self._downloads = Downloads(crawler)
         self._clock = clock
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> RetryAfterMiddleware:
         """Raise NotConfigured unless HACS_RETRY_AFTER is on."""
-        session = Session.of(crawler)
-        if session.config is None or not session.config.retry_after:
+        crawl = Crawl.of(crawler)
+        if crawl.config is None or not crawl.config.retry_after:
             raise NotConfigured
-        middleware = cls(crawler, session)
+        middleware = cls(crawler, crawl)
         # before a middleware sees a response, Scrapy has sent what waited for its turn behind it
         crawler.signals.connect(middleware.note_response, signals.response_downloaded)
         return middleware

@@ -12,11 +12,11 @@ from scrapy.http import HtmlResponse, Response
 from scrapy.linkextractors import IGNORED_EXTENSIONS
 from twisted.python.failure import Failure
 
+from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.meta import hub_meta
 from hacs_crawler.crawl.observation import tree_of
 from hacs_crawler.crawl.rounds import Rounds
 from hacs_crawler.crawl.seeds import planned_seeds, seeds_of
-from hacs_crawler.crawl.session import Session
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.items import NewPublication, PageVisit
 from hacs_crawler.links import DEEPEST, is_inside, page_links, path_depth, website_of
@@ -68,20 +68,20 @@ class ScholarSpider(Spider):
 
     async def start(self) -> AsyncIterator[Request]:
         """Yield a request for each seed."""
-        session = Session.of(self.crawler)
-        session.needs_answers = True
+        crawl = Crawl.of(self.crawler)
+        crawl.needs_answers = True
         if self._unknown:
             names = ", ".join(self._unknown)
             self.logger.warning("scholar has no argument %s; it is not used", printable(names))
         problem = self._problem()
         if problem:
-            session.fail(problem)
-        await session.open()
-        if session.is_open:  # else it has said why
-            requests = self._rounds(session)
-            tier = session.parts.of(InstantTier)
+            crawl.fail(problem)
+        await crawl.open()
+        if crawl.is_open:  # else it has said why
+            requests = self._rounds(crawl)
+            tier = crawl.parts.of(InstantTier)
             if tier is not None and self.is_endless:
-                requests = with_tier(session, tier, requests, self._hub_request)
+                requests = with_tier(crawl, tier, requests, self._hub_request)
             async for request in requests:
                 yield request
 
@@ -106,33 +106,33 @@ class ScholarSpider(Spider):
         """Whether rounds follow one another."""
         return self.forever == "1"
 
-    async def _rounds(self, session: Session) -> AsyncIterator[Request]:
+    async def _rounds(self, crawl: Crawl) -> AsyncIterator[Request]:
         """Yield the seeds of one round after the other."""
         rounds = Rounds(self.crawler)
-        async for request in self._round(session):
+        async for request in self._round(crawl):
             yield request
         while self.is_endless and await rounds.next():
-            async for request in self._round(session):
+            async for request in self._round(crawl):
                 yield request
 
-    async def _round(self, session: Session) -> AsyncIterator[Request]:
+    async def _round(self, crawl: Crawl) -> AsyncIterator[Request]:
         """Yield the seeds of one round; what is wrong with them ends the crawl."""
         number = 0
         try:
-            async for request in self._seed_requests(session):
+            async for request in self._seed_requests(crawl):
                 number += 1
                 yield request
         except HacsError as error:
-            session.fail(str(error))
-        if not number and self.seeds != "state" and session.shard is None:
-            session.fail(f"seeds = {self.seeds!r}: there is no usable seed in it")
+            crawl.fail(str(error))
+        if not number and self.seeds != "state" and crawl.shard is None:
+            crawl.fail(f"seeds = {self.seeds!r}: there is no usable seed in it")
 
-    async def _seed_requests(self, session: Session) -> AsyncIterator[Request]:
+    async def _seed_requests(self, crawl: Crawl) -> AsyncIterator[Request]:
         if self.seeds == "state":
-            async for url, meta in planned_seeds(session):
+            async for url, meta in planned_seeds(crawl):
                 yield self._seed_request(url, meta)
         else:
-            async for url in seeds_of(session, self.seeds):
+            async for url in seeds_of(crawl, self.seeds):
                 yield self._seed_request(url)
 
     def _seed_request(self, url: str, meta: dict[str, Any] | None = None) -> Request:
@@ -150,15 +150,15 @@ class ScholarSpider(Spider):
 
     def parse_hub(self, response: Response, hub: str) -> Iterator[Any]:
         """Report a hub of the instant tier, and follow the links that are new, no farther."""
-        session = Session.of(self.crawler)
+        crawl = Crawl.of(self.crawler)
         self._note_answer(hub)
         outcome = response.meta.get("hacs")
         if not isinstance(outcome, Outcome):
             return
-        session.stats.count("instant/visits")
+        crawl.stats.count("instant/visits")
         if outcome.is_update:
-            session.stats.count("instant/updates")
-            session.stats.count("instant/new_links", len(outcome.new_links))
+            crawl.stats.count("instant/updates")
+            crawl.stats.count("instant/new_links", len(outcome.new_links))
         for found in self.parse(response):
             if not isinstance(found, Request):
                 yield found
@@ -173,7 +173,7 @@ class ScholarSpider(Spider):
         self.note_failure(failure)
 
     def _note_answer(self, hub: str) -> None:
-        tier = Session.of(self.crawler).parts.of(InstantTier)
+        tier = Crawl.of(self.crawler).parts.of(InstantTier)
         if tier is not None:
             tier.note_answer(hub)
 

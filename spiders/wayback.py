@@ -14,9 +14,9 @@ from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
 
 from hacs_crawler.archive import ArchiveAddress, parse_timestamp
 from hacs_crawler.config import Config
+from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.loop import at_once, each, merged
 from hacs_crawler.crawl.seeds import seeds_of
-from hacs_crawler.crawl.session import Session
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.harvest.client import ArchiveClient
 from hacs_crawler.harvest.pace import REQUESTS_AT_ONCE
@@ -101,18 +101,18 @@ class WaybackSpider(Spider):
 
     async def start(self) -> AsyncIterator[SeedHistory]:
         """Harvest the seeds and yield what each of them has; asks the archive for nothing else."""
-        session = Session.of(self.crawler)
-        await session.open()
-        if session.config is None or not session.is_open:
+        crawl = Crawl.of(self.crawler)
+        await crawl.open()
+        if crawl.config is None or not crawl.is_open:
             return
-        session.log_summary = self._log_summary
+        crawl.log_summary = self._log_summary
         try:
-            options = self._options(int(session.clock()), session.config)
-            seeds = await self._unique_seeds(session)
-            archives = session.config.archives
+            options = self._options(int(crawl.clock()), crawl.config)
+            seeds = await self._unique_seeds(crawl)
+            archives = crawl.config.archives
             self._total = len(seeds) * len(archives)
             self._found = {one.shown_as: Counter() for one in archives}
-            histories = [self._histories(session, one, options, seeds) for one in archives]
+            histories = [self._histories(crawl, one, options, seeds) for one in archives]
             with Progress("wayback") as self._progress:
                 async for history in merged(histories):
                     self._found[history.archive].update(_numbers(history))
@@ -120,21 +120,19 @@ class WaybackSpider(Spider):
                     yield history
             if self._failures:
                 failures = "; ".join(self._failures.values())
-                session.fail(
-                    failures if len(archives) == 1 else f"not asked to the end: {failures}"
-                )
+                crawl.fail(failures if len(archives) == 1 else f"not asked to the end: {failures}")
         except HacsError as error:
-            session.fail(str(error))
+            crawl.fail(str(error))
 
     async def _histories(
-        self, session: Session, archive: ArchiveAddress, options: HarvestOptions, seeds: list[str]
+        self, crawl: Crawl, archive: ArchiveAddress, options: HarvestOptions, seeds: list[str]
     ) -> AsyncIterator[SeedHistory]:
         """Harvest the seeds from one archive, whatever becomes of the others."""
-        assert session.config is not None  # noqa: S101 - it was read
-        client = ArchiveClient(self.crawler, session, session.config, archive)
+        assert crawl.config is not None  # noqa: S101 - it was read
+        client = ArchiveClient(self.crawler, crawl, crawl.config, archive)
         facts = (archive.index_url, self.mode, options.since, options.max_captures)
         harvester = Harvester(
-            session,
+            crawl,
             client,
             replace(options, source=source_of(facts)),
             has_subpages=self.level == "website",
@@ -147,7 +145,7 @@ class WaybackSpider(Spider):
         except HacsError as error:
             client.end()
             self._failures[archive.name] = str(error)
-            if len(session.config.archives) > 1:
+            if len(crawl.config.archives) > 1:
                 logger.error("%s: %s; the other archives are asked on", archive.name, error)
 
     def _options(self, now: int, config: Config) -> HarvestOptions:
@@ -175,19 +173,19 @@ class WaybackSpider(Spider):
             max_captures=most,
         )
 
-    async def _unique_seeds(self, session: Session) -> list[str]:
+    async def _unique_seeds(self, crawl: Crawl) -> list[str]:
         """Return the seeds, of several spellings of one homepage the first; raises HacsError."""
         if not self.seeds:
             raise HacsError("wayback needs seeds: -a seeds=FILE, -a seeds=- or -a seeds=state")
         seeds: dict[int, str] = {}
         number = 0
-        async for url in seeds_of(session, self.seeds):
+        async for url in seeds_of(crawl, self.seeds):
             number += 1
             seeds.setdefault(Site(url, has_subpages=False).key, url)
-        if not seeds and session.shard is None:
+        if not seeds and crawl.shard is None:
             raise HacsError(f"seeds = {self.seeds!r}: there is no usable seed in it")
         if number > len(seeds):
-            session.stats.count("archive/seeds/second_homepage", number - len(seeds))
+            crawl.stats.count("archive/seeds/second_homepage", number - len(seeds))
         return list(seeds.values())
 
     def _show_progress(self) -> None:

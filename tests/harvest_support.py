@@ -84,7 +84,7 @@ class Crawl:
     def run(self, act: Callable[[Any], Awaitable[T]]) -> T:
         """Run something that is given a session; return its result once its visits are written."""
 
-        async def with_session() -> T:
+        async def with_crawl() -> T:
             worker = Worker()
             state = StateThread(self.state, worker, lambda _: None)
             write_behind = WriteBehind(
@@ -100,7 +100,7 @@ class Crawl:
                 worker.close()
             return result
 
-        return asyncio.run(with_session())
+        return asyncio.run(with_crawl())
 
     def page(self) -> Page | None:
         """What the state knows of the page."""

@@ -11,7 +11,7 @@ from typing import Any
 from scrapy import signals
 from scrapy.crawler import Crawler
 
-from hacs_crawler.crawl import run_context, session
+from hacs_crawler.crawl import crawl, run_context
 from hacs_crawler.state.database import Recorded, State
 from hacs_crawler.state.redis_connection import RedisServer
 from hacs_crawler.state.sqlite import SQLiteStore
@@ -38,14 +38,14 @@ class KillAt:
         return cls(crawler, settings["KILL_AT"], Path(settings["ACKNOWLEDGED"]))
 
     def _note_visits(self, file: Path) -> None:
-        note = session.Session._note_recorded
+        note = crawl.Crawl._note_recorded
 
-        def noting(self: session.Session, recorded: Sequence[Recorded]) -> None:
+        def noting(self: crawl.Crawl, recorded: Sequence[Recorded]) -> None:
             with file.open("a") as lines:
                 lines.writelines(f"{one.visit.url}\n" for one in recorded)
             note(self, recorded)
 
-        session.Session._note_recorded = noting  # type: ignore[method-assign]
+        crawl.Crawl._note_recorded = noting  # type: ignore[method-assign]
 
     def _at_opening(self) -> None:
         _replace(run_context, "open_state", _after(run_context.open_state, 1))

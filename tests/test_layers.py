@@ -87,12 +87,12 @@ def test_nothing_is_imported_by_its_own_folders_face() -> None:
     ("module", "text"),
     [
         ("hacs_crawler.state.page", "from hacs_crawler.config import Config"),
-        ("hacs_crawler.state.page", "import hacs_crawler.crawl.session"),
-        ("hacs_crawler.state.page", "from ..crawl import session"),
+        ("hacs_crawler.state.page", "import hacs_crawler.crawl.crawl"),
+        ("hacs_crawler.state.page", "from ..crawl import crawl"),
         ("hacs_crawler.state.page", "def late():\n    from ..ranking.plan import make_plan"),
-        ("hacs_crawler.crawl.session", "from hacs_crawler.state.page import Page"),
-        ("hacs_crawler.crawl.session", "from ..state.page import Page"),
-        ("hacs_crawler.crawl.session", "from hacs_crawler.settings import BOT_NAME"),
+        ("hacs_crawler.crawl.crawl", "from hacs_crawler.state.page import Page"),
+        ("hacs_crawler.crawl.crawl", "from ..state.page import Page"),
+        ("hacs_crawler.crawl.crawl", "from hacs_crawler.settings import BOT_NAME"),
         ("hacs_crawler.model.bayes", "from hacs_crawler.statistics import scoring"),
     ],
 )
@@ -103,8 +103,8 @@ def test_a_wrong_import_is_found(module: str, text: str) -> None:
 @pytest.mark.parametrize(
     ("module", "text"),
     [
-        ("hacs_crawler.crawl.session", "from hacs_crawler.state import Page"),
-        ("hacs_crawler.crawl.session", "from ..state import Page"),
+        ("hacs_crawler.crawl.crawl", "from hacs_crawler.state import Page"),
+        ("hacs_crawler.crawl.crawl", "from ..state import Page"),
         ("hacs_crawler.state.page", "from hacs_crawler.state.store import Store"),
         ("hacs_crawler.ranking.plan", "from hacs_crawler.state.redis import RedisStore"),
         ("hacs_crawler.state.page", "import numpy as np"),

@@ -28,9 +28,9 @@ from scrapy.exceptions import IgnoreRequest
 from scrapy.http import Response
 from scrapy.settings import BaseSettings
 
+from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.loop import begin
 from hacs_crawler.crawl.scrapy_internals import Downloads, check_robotstxt
-from hacs_crawler.crawl.session import Session
 from hacs_crawler.utils.text import safe_logger
 
 logger = safe_logger(__name__)
@@ -93,7 +93,7 @@ class Browser:
 
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
-        self._session = Session.of(crawler)
+        self._crawl = Crawl.of(crawler)
         self._seconds = _page_seconds(crawler.settings)
         self._quiet_seconds = min(QUIET_SECONDS, self._seconds / 3)
         self._downloads = Downloads(crawler)
@@ -285,12 +285,12 @@ class Browser:
         first = rendering.request
         meta = {key: True for key in ("dont_obey_robotstxt",) if first.meta.get(key)}
         request = Request(url, headers=first.headers, meta=meta)
-        if self._session.pauses.holds(self._downloads.slot_of(request)):
+        if self._crawl.pauses.holds(self._downloads.slot_of(request)):
             return True
         try:
             await check_robotstxt(self._crawler, request)
         except IgnoreRequest:
-            self._session.stats.count("render/forbidden")
+            self._crawl.stats.count("render/forbidden")
             return True
         seconds = self._downloads.take_turn(request, rendering.ends_at - time.monotonic())
         if seconds is None:

@@ -16,10 +16,10 @@ from twisted.internet.defer import DeferredLock
 
 from hacs_crawler.config import Config
 from hacs_crawler.crawl.asked import read_asked
+from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.loop import sleep
 from hacs_crawler.crawl.meta import mark_ranked, seed_url
 from hacs_crawler.crawl.seed_queue import SeedQueue
-from hacs_crawler.crawl.session import Session
 from hacs_crawler.crawl.state_thread import RETRY_SECONDS
 from hacs_crawler.exceptions import ConfigError, StateError, StateUnavailableError
 from hacs_crawler.ranking.selection import Selection
@@ -40,17 +40,17 @@ class HeldSeeds:
     """Holds seeds until they are ranked, and puts those that are chosen into the queue.
 
     `drop` is called with those that are left out, and the reason. What cannot be ranked fails the
-    session, and stays.
+    crawl, and stays.
     """
 
     def __init__(
         self,
-        session: Session,
+        crawl: Crawl,
         config: Config,
         queue: SeedQueue,
         drop: Callable[[list[Request], str], None],
     ) -> None:
-        self._session = session
+        self._crawl = crawl
         self._config = config
         self._queue = queue
         self._drop = drop
@@ -115,7 +115,7 @@ class HeldSeeds:
         if self._held:
             await maybe_deferred_to_future(self._lock.acquire())
             try:
-                if self._session.is_open:
+                if self._crawl.is_open:
                     await self._rank()
             finally:
                 self._lock.release()
@@ -136,7 +136,7 @@ class HeldSeeds:
     async def _rank_these(self, held: list[Request]) -> None:
         page_ids, self._page_ids = self._page_ids, []
         held, page_ids = self._not_done(*_without_twins(held, page_ids))
-        await self._session.parts.before_rank([seed_url(seed) for seed in held])
+        await self._crawl.parts.before_rank([seed_url(seed) for seed in held])
         found = await self._rows(page_ids)
         is_exempt = await self._leads_on(page_ids)
         if found is None or not self._offer(held, page_ids, *found, is_exempt):
@@ -146,7 +146,7 @@ class HeldSeeds:
         self, held: list[Request], page_ids: list[int]
     ) -> tuple[list[Request], list[int]]:
         """Drop the seeds whose pages were visited in this round already; return the others."""
-        is_done = np.isin(page_ids, self._session.done)
+        is_done = np.isin(page_ids, self._crawl.done)
         dropped = list(compress(held, is_done))
         self._drop(dropped, "done")
         return list(compress(held, ~is_done)), list(compress(page_ids, ~is_done))
@@ -158,17 +158,17 @@ class HeldSeeds:
         """
         while True:
             try:
-                state = self._session.state
-                rows, future = await state.rows(page_ids, self._session.clock())
-                signals = await self._session.parts.evidence(rows)
+                state = self._crawl.state
+                rows, future = await state.rows(page_ids, self._crawl.clock())
+                signals = await self._crawl.parts.evidence(rows)
             except StateUnavailableError as error:
                 if not self._has_ranked:
-                    self._session.fail(str(error))
+                    self._crawl.fail(str(error))
                     return None
                 logger.warning("%s; ranking goes on when it is back", error)
                 await maybe_deferred_to_future(sleep(RETRY_SECONDS))
             except StateError as error:
-                self._session.fail(str(error))
+                self._crawl.fail(str(error))
                 return None
             else:
                 self._say(future)
@@ -176,13 +176,13 @@ class HeldSeeds:
 
     async def _leads_on(self, page_ids: list[int]) -> NDArray[np.bool_] | None:
         """Return which pages only lead on to others, None where that does not count."""
-        recipes = self._session.asked
+        recipes = self._crawl.asked
         if recipes is None or not self._config.ranking.threshold:
             return None
         try:
-            asked = await self._session.state.patiently(read_asked, recipes.spider_name, page_ids)
+            asked = await self._crawl.state.patiently(read_asked, recipes.spider_name, page_ids)
         except StateError as error:
-            self._session.fail(str(error))
+            self._crawl.fail(str(error))
             return None
         found = (asked.get(page_id) for page_id in page_ids)
         return np.array([how is not None and how.leads_on for how in found], np.bool_)
@@ -203,33 +203,33 @@ class HeldSeeds:
     ) -> bool:
         """Have seeds scored; returns whether that could be done."""
         started = time.perf_counter()
-        session = self._session
+        crawl = self._crawl
         if self._selection is None:
-            options = session.ranking.seeded(secrets.randbits(63))
-            most = session.allowance.most
-            self._selection = Selection(options, session.correct, seed_url, most, session.costs)
+            options = crawl.ranking.seeded(secrets.randbits(63))
+            most = crawl.allowance.most
+            self._selection = Selection(options, crawl.correct, seed_url, most, crawl.costs)
         try:
             dropped = self._selection.offer(
                 held,
                 np.array(page_ids, np.int64),
                 rows,
-                session.clock(),
-                session.state.estimation,
+                crawl.clock(),
+                crawl.state.estimation,
                 is_exempt,
                 signals=signals,
             )
         except ConfigError as error:
-            session.fail(str(error))
+            crawl.fail(str(error))
             return False
         except Exception as error:  # noqa: BLE001 - a policy is the user's own code
-            session.fail(f"{self._config.policy_text} failed: {type(error).__name__}: {error}")
+            crawl.fail(f"{self._config.policy_text} failed: {type(error).__name__}: {error}")
             return False
         self._drop(dropped.gone, "gone")
         self._drop(dropped.threshold, "threshold")
         self._drop(dropped.budget, "budget")
         self._has_ranked = True
-        session.stats.count("seeds", len(held))
-        session.stats.count("rank_seconds", time.perf_counter() - started)
+        crawl.stats.count("seeds", len(held))
+        crawl.stats.count("rank_seconds", time.perf_counter() - started)
         return True
 
     def _release(self, *, is_idle: bool) -> None:
@@ -239,20 +239,20 @@ class HeldSeeds:
         chosen, others = self._selection.take(is_last=is_idle)
         self._drop(others, "budget")
         for best in chosen:
-            self._session.parts.chosen(best.p, best.controls)
-        run, release = self._session.run, next(self._releases)
+            self._crawl.parts.chosen(best.p, best.controls)
+        run, release = self._crawl.run, next(self._releases)
         is_by_score = len(chosen) == 1
-        for best, label in zip(chosen, self._session.labels, strict=True):
+        for best, label in zip(chosen, self._crawl.labels, strict=True):
             number = len(best.entries)
             predictions = best.predictions(label.number, run)
             asked_twice = best.asked_twice.tolist()
             for seed, prediction, twice in zip(best.entries, predictions, asked_twice, strict=True):
                 mark_ranked(seed, prediction, label.arm, asked_twice=twice)
-            self._session.allowance.made += best.controls
+            self._crawl.allowance.made += best.controls
             paces = release + (np.arange(number) + 0.5) / max(number, 1)
             orders = -best.score if is_by_score else paces
             self._queue.add(best.entries, orders.tolist())
-            self._session.stats.count("ranked", number)
+            self._crawl.stats.count("ranked", number)
 
 
 def _without_twins(held: list[Request], page_ids: list[int]) -> tuple[list[Request], list[int]]:

@@ -10,16 +10,14 @@ from scrapy.crawler import Crawler
 from scrapy.pqueues import DownloaderAwarePriorityQueue, ScrapyPriorityQueue
 from scrapy.utils.misc import build_from_crawler, load_object
 
-from hacs_crawler.crawl.session import Session
+from hacs_crawler.crawl.crawl import Crawl
 
 
-def inner_scheduler(
-    crawler: Crawler, session: Session, outer: type[BaseScheduler]
-) -> BaseScheduler:
-    """Build the scheduler named by HACS_INNER_SCHEDULER; where that cannot be, fail the session."""
+def inner_scheduler(crawler: Crawler, crawl: Crawl, outer: type[BaseScheduler]) -> BaseScheduler:
+    """Build the scheduler named by HACS_INNER_SCHEDULER; where that cannot be, fail the crawl."""
     found: type[BaseScheduler] = Scheduler
-    if session.config is not None:
-        name = session.config.inner_scheduler
+    if crawl.config is not None:
+        name = crawl.config.inner_scheduler
         try:
             loaded: Any = load_object(name)
             is_scheduler = isinstance(loaded, type) and issubclass(loaded, BaseScheduler)
@@ -27,13 +25,11 @@ def inner_scheduler(
                 raise ValueError("that is none")  # noqa: TRY301 - one way to say it
             found = loaded
         except (ImportError, NameError, ValueError) as error:
-            session.fail(
-                f"HACS_INNER_SCHEDULER = {name!r}: allowed is a scheduler's path ({error})"
-            )
+            crawl.fail(f"HACS_INNER_SCHEDULER = {name!r}: allowed is a scheduler's path ({error})")
     try:
         return build_from_crawler(found, crawler)
     except Exception as error:  # noqa: BLE001 - such as that of a server that is away
-        session.fail(f"HACS_INNER_SCHEDULER: {found.__name__} does not start: {error}")
+        crawl.fail(f"HACS_INNER_SCHEDULER: {found.__name__} does not start: {error}")
         return _NoScheduler()
 
 

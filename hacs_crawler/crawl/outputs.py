@@ -7,7 +7,7 @@ from typing import Any
 from scrapy import Request
 from scrapy.http import Response
 
-from hacs_crawler.crawl.session import Session
+from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.links import page_id_of
 from hacs_crawler.outcome import Outcome
 
@@ -15,12 +15,12 @@ from hacs_crawler.outcome import Outcome
 class Output:
     """What one callback yields for one response."""
 
-    def __init__(self, response: Response, session: Session) -> None:
-        self._session = session
+    def __init__(self, response: Response, crawl: Crawl) -> None:
+        self._crawl = crawl
         request = response.request
         self._request = request
         self._arm = None if request is None else request.meta.get("hacs_arm")
-        self._names_pages = session.care is not None and session.care.names_pages(response)
+        self._names_pages = crawl.care is not None and crawl.care.names_pages(response)
         self._is_after_form = request is not None and bool(request.meta.get("hacs_after_form"))
         self._items = self._requests = 0
 
@@ -42,9 +42,9 @@ class Output:
     def end(self) -> None:
         """Note that nothing else comes."""
         request = self._request
-        if request is None or not self._session.is_open:
+        if request is None or not self._crawl.is_open:
             return
         outcome = request.meta.get("hacs")
-        if self._session.asked is not None and isinstance(outcome, Outcome):
+        if self._crawl.asked is not None and isinstance(outcome, Outcome):
             page_id = page_id_of(outcome.url)
-            self._session.asked.note_output(page_id, items=self._items, requests=self._requests)
+            self._crawl.asked.note_output(page_id, items=self._items, requests=self._requests)

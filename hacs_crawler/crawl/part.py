@@ -53,7 +53,7 @@ class Part:
     def from_crawl(
         cls, crawl: Any
     ) -> Self | None:  # the crawl holds parts: no type can name it here
-        """Return the part of a crawl (`crawl.session.Session`), None where it is off."""
+        """Return the part of a crawl (`crawl.crawl.Crawl`), None where it is off."""
         del crawl
         return cls()
 

@@ -1,4 +1,4 @@
-"""What ranks seeds: the scheduler, as far as session and middlewares know it."""
+"""What ranks seeds: the scheduler, as far as crawl and middlewares know it."""
 
 from __future__ import annotations
 

@@ -11,9 +11,9 @@ from typing import Final, Generic, TypeVar, cast
 from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
+from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.loop import begin, call_later
 from hacs_crawler.crawl.read_ahead import GATHER_SECONDS
-from hacs_crawler.crawl.session import Session
 from hacs_crawler.exceptions import StateError
 from hacs_crawler.links import menu_id, page_id_of
 from hacs_crawler.rendering import Advice, PageMark, SiteMark, Verdict, advice
@@ -103,8 +103,8 @@ class RenderMarks:
     While the state is away pages of which nothing is in memory count as unknown.
     """
 
-    def __init__(self, session: Session) -> None:
-        self._session = session
+    def __init__(self, crawl: Crawl) -> None:
+        self._crawl = crawl
         self._pages: _Marks[PageMark] = _Marks(PageMark)
         self._sites: _Marks[SiteMark] = _Marks(SiteMark)
         self._wanted: dict[int, int] = {}
@@ -166,10 +166,10 @@ class RenderMarks:
         self._is_timed = False
         for marks in (self._pages, self._sites):
             changes = marks.changes()
-            if not changes or not self._session.is_open:
+            if not changes or not self._crawl.is_open:
                 continue
             try:
-                present = await self._session.state.once(_write, marks.kind.KIND, changes)
+                present = await self._crawl.state.once(_write, marks.kind.KIND, changes)
             except StateError as error:
                 logger.warning("What is known of how pages are rendered was not kept: %s", error)
                 for change in changes:
@@ -192,8 +192,8 @@ class RenderMarks:
         readers, self._readers = self._readers, []
         pages, sites = list(wanted), list(set(wanted.values()))
         try:
-            if self._session.is_open:
-                of_pages, of_sites = await self._session.state.once(_read, pages, sites)
+            if self._crawl.is_open:
+                of_pages, of_sites = await self._crawl.state.once(_read, pages, sites)
                 self._pages.take(pages, of_pages)
                 self._sites.take(sites, of_sites)
         except StateError as error:

@@ -19,7 +19,7 @@ from hacs_crawler.crawl.asked import (
     request_of,
     used_callbacks,
 )
-from hacs_crawler.crawl.session import Session
+from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.exceptions import StateError
 from hacs_crawler.ranking.plan import plan_of
 from hacs_crawler.state import PAGES_A_CALL, Ids, State, without_future
@@ -50,15 +50,15 @@ class Choice:
 class Revisits:
     """The revisits of one crawl, which are ranked together with its start requests."""
 
-    def __init__(self, crawler: Crawler, session: Session) -> None:
+    def __init__(self, crawler: Crawler, crawl: Crawl) -> None:
         self._crawler = crawler
-        self._session = session
+        self._crawl = crawl
 
     async def requests(self) -> AsyncIterator[Request]:
         """Yield the requests for known pages that a crawl begins with; a failure ends the crawl."""
-        session, spider = self._session, self._crawler.spider
-        config = session.config
-        if config is None or spider is None or not session.is_open:
+        crawl, spider = self._crawl, self._crawler.spider
+        config = crawl.config
+        if config is None or spider is None or not crawl.is_open:
             return
         try:
             if config.revisit is not None:
@@ -69,15 +69,15 @@ class Revisits:
                 async for request in self._handed_over(spider):
                     yield request
         except StateError as error:
-            session.fail(str(error))
+            crawl.fail(str(error))
 
     async def _best(self, config: Config, spider: Spider) -> AsyncIterator[Request]:
-        session = self._session
-        if session.parts.override("before_plan"):
-            await session.parts.before_plan(await self._read(_sites, spider.name))
-        choice = await self._read(_chosen, config, spider, session.clock())
+        crawl = self._crawl
+        if crawl.parts.override("before_plan"):
+            await crawl.parts.before_plan(await self._read(_sites, spider.name))
+        choice = await self._read(_chosen, config, spider, crawl.clock())
         _say(choice, spider)
-        session.stats.count("revisits", len(choice.requests))
+        crawl.stats.count("revisits", len(choice.requests))
         for request in choice.requests:
             yield request
 
@@ -88,7 +88,7 @@ class Revisits:
             some = page_ids[start : start + PAGES_A_CALL]
             choice = await self._read(_chosen_of, some, spider)
             _say(choice, spider)
-            self._session.stats.count("shard/taken_over", len(choice.requests))
+            self._crawl.stats.count("shard/taken_over", len(choice.requests))
             for request in choice.requests:
                 yield request
 
@@ -96,11 +96,11 @@ class Revisits:
         self, function: Callable[Concatenate[State, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
         """Return what a function of the state returns; that is no pause in which to rank."""
-        ranker = self._session.ranker
+        ranker = self._crawl.ranker
         if ranker is not None:
             ranker.watch.is_reading = True
         try:
-            return await self._session.state.patiently(function, *args, **kwargs)
+            return await self._crawl.state.patiently(function, *args, **kwargs)
         finally:
             if ranker is not None:
                 ranker.watch.is_reading = False

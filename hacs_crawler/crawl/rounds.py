@@ -9,9 +9,9 @@ from typing import Final
 from scrapy.crawler import Crawler
 from scrapy.utils.defer import maybe_deferred_to_future
 
+from hacs_crawler.crawl.crawl import MINUTE, Crawl
 from hacs_crawler.crawl.loop import sleep
 from hacs_crawler.crawl.scrapy_internals import Downloads, is_parsing
-from hacs_crawler.crawl.session import MINUTE, Session
 from hacs_crawler.utils.text import safe_logger
 
 logger = safe_logger(__name__)
@@ -25,7 +25,7 @@ class Rounds:
 
     def __init__(self, crawler: Crawler, clock: Callable[[], float] = time.monotonic) -> None:
         self._crawler = crawler
-        self._session = Session.of(crawler)
+        self._crawl = Crawl.of(crawler)
         self._clock = clock
         self._began = clock()
 
@@ -35,27 +35,27 @@ class Rounds:
         A round is over when all that its seeds led to has been visited and is written to the state. The
         next one begins HACS_ROUND_MINUTES after this one did, or at once if that is past.
         """
-        session = self._session
-        if session.ranker is not None:
-            await session.ranker.end_round()
-        while session.failure is None and not self._is_idle():
+        crawl = self._crawl
+        if crawl.ranker is not None:
+            await crawl.ranker.end_round()
+        while crawl.failure is None and not self._is_idle():
             await maybe_deferred_to_future(sleep(LOOK_SECONDS))
-        await session.end_round()
-        if session.failure is not None or session.config is None:
+        await crawl.end_round()
+        if crawl.failure is not None or crawl.config is None:
             return False
-        rest = self._began + session.config.round_minutes * MINUTE - self._clock()
-        if rest > 0 and not session.is_planned:
+        rest = self._began + crawl.config.round_minutes * MINUTE - self._clock()
+        if rest > 0 and not crawl.is_planned:
             logger.info("The next round begins in %.1f minutes", rest / MINUTE)
             await maybe_deferred_to_future(sleep(rest))
         self._began = self._clock()
-        await session.begin_round()
-        if session.ranker is not None:
-            session.ranker.begin_round()
-        return session.failure is None
+        await crawl.begin_round()
+        if crawl.ranker is not None:
+            crawl.ranker.begin_round()
+        return crawl.failure is None
 
     def _is_idle(self) -> bool:
         """Whether nothing is waiting, under way or being parsed, as Scrapy's engine asks it."""
-        ranker = self._session.ranker
+        ranker = self._crawl.ranker
         waits = ranker is not None and ranker.has_pending_requests()
         is_asking = bool(Downloads(self._crawler).active)
         return not (waits or is_asking or is_parsing(self._crawler))

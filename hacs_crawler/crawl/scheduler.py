@@ -16,6 +16,7 @@ from twisted.python.failure import Failure
 
 from hacs_crawler.config import Config
 from hacs_crawler.crawl.backlog import Backlog
+from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.held_seeds import HeldSeeds
 from hacs_crawler.crawl.inner_scheduler import inner_scheduler, is_scrapys_own, keeps_requests
 from hacs_crawler.crawl.loop import begin, call_later, sleep
@@ -39,7 +40,6 @@ from hacs_crawler.crawl.scrapy_internals import (
     wake,
 )
 from hacs_crawler.crawl.seed_queue import SeedQueue
-from hacs_crawler.crawl.session import Session
 from hacs_crawler.crawl.start_watch import StartWatch
 from hacs_crawler.utils.text import safe_logger
 
@@ -60,15 +60,15 @@ class HacsScheduler(BaseScheduler):
     """
 
     def __init__(
-        self, inner: BaseScheduler, session: Session, config: Config | None, crawler: Crawler
+        self, inner: BaseScheduler, crawl: Crawl, config: Config | None, crawler: Crawler
     ) -> None:
         self._inner = inner
-        self._session = session
+        self._crawl = crawl
         self._crawler = crawler
         self._downloads = Downloads(crawler)
         self._backlog = Backlog()
         self._seeds = SeedQueue(self._downloads)
-        self._paused = PausedRequests(session.pauses)
+        self._paused = PausedRequests(crawl.pauses)
         self._room: Deferred[None] | None = None
         self._enough_room = 0
         self._is_resumed = False
@@ -78,15 +78,15 @@ class HacsScheduler(BaseScheduler):
         self.watch = StartWatch(self._note_pause, time.monotonic)
         """Tells when what is held is to be ranked."""
         if config is not None:
-            self._held = HeldSeeds(session, config, self._seeds, self._drop)
+            self._held = HeldSeeds(crawl, config, self._seeds, self._drop)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> HacsScheduler:
         """Build the inner scheduler named by HACS_INNER_SCHEDULER, and this one around it."""
-        session = Session.of(crawler)
-        inner = inner_scheduler(crawler, session, cls)
-        scheduler = cls(inner, session, session.config, crawler)
-        session.ranker = scheduler
+        crawl = Crawl.of(crawler)
+        inner = inner_scheduler(crawler, crawl, cls)
+        scheduler = cls(inner, crawl, crawl.config, crawler)
+        crawl.ranker = scheduler
         return scheduler
 
     def open(self, spider: Spider) -> Deferred[None] | None:
@@ -99,7 +99,7 @@ class HacsScheduler(BaseScheduler):
 
     def close(self, reason: str) -> Deferred[None] | None:
         """Close the inner scheduler; one that keeps requests gets all that wait, to be ranked again."""
-        if self._session.config is None:
+        if self._crawl.config is None:
             return self._inner.close(reason)
         if keeps_requests(self._inner, self._crawler):
             left = [mark_unranked(seed) for seed in (*self._seeds.all(), *self._held.all())]
@@ -114,7 +114,7 @@ class HacsScheduler(BaseScheduler):
 
     def has_pending_requests(self) -> bool:
         """Whether anything waits here or in the inner scheduler."""
-        if self._session.failure is not None:
+        if self._crawl.failure is not None:
             return False
         is_ranking = len(self._held) or self._held.is_ranking or self._held.waits
         waits = len(self._seeds) or is_ranking or self._paused
@@ -129,13 +129,13 @@ class HacsScheduler(BaseScheduler):
             self._seeds.add_one(request, next(self._planned))
             return True
         if take_put_back_mark(request):
-            self._session.release(request)
+            self._crawl.release(request)
             self._paused.add(request, self._downloads.slot_of(request))
             return True
         is_again = forget_copied_meta(request)
-        if self._session.care is not None:
-            self._session.care.note(request, self._spider)
-        shard = self._session.shard
+        if self._crawl.care is not None:
+            self._crawl.care.note(request, self._spider)
+        shard = self._crawl.shard
         if shard is not None and not is_again and not shard.takes(request, self._is_filtered):
             return False
         page_id = self._page_to_rank(request)
@@ -150,9 +150,9 @@ class HacsScheduler(BaseScheduler):
 
     def next_request(self) -> Request | None:
         """Return what is to be sent now, None where nothing can be."""
-        if self._session.failure is not None:
+        if self._crawl.failure is not None:
             return None
-        if self._is_resumed and not self._session.is_open:
+        if self._is_resumed and not self._crawl.is_open:
             begin(self._open_and_wake()).addErrback(self._note_error)
             return None
         request = self._next()
@@ -166,11 +166,11 @@ class HacsScheduler(BaseScheduler):
     @property
     def wants_ranking(self) -> bool:
         """Whether as many seeds are held as are ranked at once."""
-        return self._session.is_open and self._held.is_chunk
+        return self._crawl.is_open and self._held.is_chunk
 
     async def make_room(self, most: int | None = MOST_WAITING) -> None:
         """Return when fewer ranked seeds wait than `most`, so that any number takes little memory."""
-        if most is not None and len(self._seeds) >= most and self._session.failure is None:
+        if most is not None and len(self._seeds) >= most and self._crawl.failure is None:
             self._room, self._enough_room = Deferred(), max(1, most // 2)
             await maybe_deferred_to_future(self._room)
 
@@ -182,7 +182,7 @@ class HacsScheduler(BaseScheduler):
 
     def expect_a_list(self) -> None:
         """Note that the seeds come from a list: it is ranked whole, however long it is."""
-        if self._session.config is not None:
+        if self._crawl.config is not None:
             self._held.ends_surely = True
 
     def __getattr__(self, name: str) -> Any:
@@ -194,12 +194,12 @@ class HacsScheduler(BaseScheduler):
     def __len__(self) -> int:
         """Return how many requests wait; TypeError where the inner scheduler does not know it."""
         own = len(self._paused) + len(self._seeds)
-        own += len(self._held) if self._session.config is not None else 0
+        own += len(self._held) if self._crawl.config is not None else 0
         return own + len(self._inner)  # type: ignore[arg-type]
 
     async def rank(self, *, is_last: bool = False) -> None:
         """Rank the seeds held; with a budget, release them when `is_last`."""
-        if self._session.is_open:
+        if self._crawl.is_open:
             self.watch.reset()
             is_idle = self._held.waits and not len(self._held) and self._is_idle()
             await self._held.rank(is_last=is_last, is_idle=is_idle)
@@ -232,8 +232,8 @@ class HacsScheduler(BaseScheduler):
         That a callback's request is ranked takes a budget or a threshold; what a start request is
         ranked for takes nothing.
         """
-        session, config = self._session, self._session.config
-        if not session.is_open or config is None:
+        crawl, config = self._crawl, self._crawl.config
+        if not crawl.is_open or config is None:
             return None
         page_id = seed_key(request)
         if take_seed_mark(request) or (page_id is not None and not self.watch.is_over):
@@ -244,7 +244,7 @@ class HacsScheduler(BaseScheduler):
 
     def _have_ranked(self) -> None:
         """See to it that what is held is ranked soon: nothing else can be sent."""
-        if self._session.config is None or self._held.is_ranking:
+        if self._crawl.config is None or self._held.is_ranking:
             return
         if not self.watch.is_over:
             if len(self._held) or self._held.waits:
@@ -263,9 +263,9 @@ class HacsScheduler(BaseScheduler):
         """Give a request to the inner scheduler, whose filter may drop it."""
         if not self._inner.enqueue_request(request):
             if page_url(request) is not None:
-                self._session.note_filtered(request)
+                self._crawl.note_filtered(request)
             return False
-        self._session.release(request)
+        self._crawl.release(request)
         self._backlog.add(request, self._downloads.slot_of(request))
         return True
 
@@ -280,7 +280,7 @@ class HacsScheduler(BaseScheduler):
     def _next(self) -> Request | None:
         if (request := self._next_after_pause()) is not None:
             return request
-        found = self._seeds.best(self._paused.may_ask if len(self._session.pauses) else None)
+        found = self._seeds.best(self._paused.may_ask if len(self._crawl.pauses) else None)
         if found is None:
             return self._next_of_inner()
         slot, (negated, _, _), waiting = found
@@ -322,7 +322,7 @@ class HacsScheduler(BaseScheduler):
         while (request := self._inner.next_request()) is not None:
             slot = self._downloads.slot_of(request)
             self._backlog.remove(request, slot)
-            if self._session.is_open and self._is_held_again(request):
+            if self._crawl.is_open and self._is_held_again(request):
                 continue
             if not self._paused.may_ask(slot):
                 self._paused.add(request, slot)
@@ -363,26 +363,26 @@ class HacsScheduler(BaseScheduler):
         begin(self.end_round()).addErrback(self._note_error)
 
     async def _open_and_wake(self) -> None:
-        await self._session.open()
+        await self._crawl.open()
         wake(self._crawler)
 
     def _note_error(self, failure: Failure) -> None:
         logger.debug("Ranking failed", exc_info=failure_to_exc_info(failure))
-        if not self._session.is_open:  # the crawl was closed meanwhile
+        if not self._crawl.is_open:  # the crawl was closed meanwhile
             return
         error = failure.value
-        self._session.fail(f"the seeds could not be ranked: {type(error).__name__}: {error}")
+        self._crawl.fail(f"the seeds could not be ranked: {type(error).__name__}: {error}")
         wake(self._crawler)
 
     def _note_room(self) -> None:
-        is_failed = self._session.failure is not None
+        is_failed = self._crawl.failure is not None
         if self._room is not None and (is_failed or len(self._seeds) < self._enough_room):
             room, self._room = self._room, None
             room.callback(None)
 
     def _drop(self, requests: list[Request], reason: str) -> None:
         if requests:
-            self._session.stats.count(f"dropped/{reason}", len(requests))
+            self._crawl.stats.count(f"dropped/{reason}", len(requests))
         for request in requests:
             self._crawler.signals.send_catch_log(
                 signals.request_dropped, request=request, spider=self._crawler.spider

@@ -14,11 +14,11 @@ from scrapy import Request
 from scrapy.http import Response
 from scrapy.utils.defer import maybe_deferred_to_future
 
+from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.loop import begin, sleep
 from hacs_crawler.crawl.meta import is_to_be_rendered, mark_to_render, second_request
 from hacs_crawler.crawl.observation import observe
 from hacs_crawler.crawl.scrapy_internals import download, is_closing
-from hacs_crawler.crawl.session import Session
 from hacs_crawler.state import Recorded
 from hacs_crawler.utils.text import safe_logger
 
@@ -31,7 +31,7 @@ PAUSE_SECONDS: Final = 1.0
 class SecondLooks:
     """Visits pages again that were just visited; counts as `hacs/controls`."""
 
-    def __init__(self, crawl: Session) -> None:
+    def __init__(self, crawl: Crawl) -> None:
         self._crawl = crawl
         self.under_way = 0
         """How many there are at the moment."""

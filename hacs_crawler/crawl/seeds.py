@@ -14,9 +14,9 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
+from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.loop import Worker, in_batches
 from hacs_crawler.crawl.meta import planned_meta
-from hacs_crawler.crawl.session import Session
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.links import check_url, without_login
 from hacs_crawler.ranking.plan import Plan, make_plan
@@ -61,76 +61,74 @@ def read_seeds(source: str) -> Iterator[str]:
         raise SeedsError(f"{name}: cannot read seeds: {reason_of(error)}") from error
 
 
-async def seeds_of(session: Session, source: str) -> AsyncIterator[str]:
+async def seeds_of(crawl: Crawl, source: str) -> AsyncIterator[str]:
     """Stream the URLs of a seed file (see `read_seeds`), or for "state" of every page known.
 
     Those of other shards than the crawl's are left out.
 
     Raises SeedsError, StateError.
     """
-    shard = None if session.config is None else session.config.shard
+    shard = None if crawl.config is None else crawl.config.shard
     passed_over = _PassedOver()
     worker = Worker()  # standard input may keep its reader waiting, and the state must not wait
-    if session.ranker is not None:
-        session.ranker.watch.is_reading = True
-        session.ranker.expect_a_list()
+    if crawl.ranker is not None:
+        crawl.ranker.watch.is_reading = True
+        crawl.ranker.expect_a_list()
     try:
         is_state = source == "state"
-        async for url in (
-            session.state.urls() if is_state else in_batches(worker, read_seeds(source))
-        ):
+        async for url in crawl.state.urls() if is_state else in_batches(worker, read_seeds(source)):
             if is_state and (problem := check_url(url)):
                 passed_over.add(url, problem)
                 continue
             if shard is not None and not shard.has(url):
-                session.stats.count("shard/left_out")
+                crawl.stats.count("shard/left_out")
                 continue
             yield url
     finally:
         passed_over.log()
         worker.close()
-        if session.ranker is not None:
-            session.ranker.watch.is_reading = False
+        if crawl.ranker is not None:
+            crawl.ranker.watch.is_reading = False
 
 
-async def planned_seeds(session: Session) -> AsyncIterator[tuple[str, dict[str, Any]]]:
+async def planned_seeds(crawl: Crawl) -> AsyncIterator[tuple[str, dict[str, Any]]]:
     """Plan a crawl of all that the state knows; yield the URL and the meta of each seed, best first.
 
     A request with that meta is not ranked with others. Raises SeedsError where the state knows no page.
     """
-    assert session.config is not None  # noqa: S101 - the session is open
-    await session.parts.before_plan()
+    assert crawl.config is not None  # noqa: S101 - the crawl is open
+    await crawl.parts.before_plan()
     started = time.perf_counter()
-    plan = await session.state.patiently(
-        partial(make_plan, controls=session.allowance.most, done=session.done),
-        session.ranking,
-        session.clock(),
+    plan = await crawl.state.patiently(
+        partial(make_plan, controls=crawl.allowance.most, done=crawl.done),
+        crawl.ranking,
+        crawl.clock(),
     )
     controls = int(plan.asked_twice.sum())
-    session.allowance.made += controls
-    session.parts.chosen(plan.p, controls)
-    session.stats.count("rank_seconds", time.perf_counter() - started)
-    if not plan.known and not session.is_planned and session.shard is None:
+    crawl.allowance.made += controls
+    crawl.parts.chosen(plan.p, controls)
+    crawl.stats.count("rank_seconds", time.perf_counter() - started)
+    if not plan.known and not crawl.is_planned and crawl.shard is None:
         raise SeedsError("seeds = 'state': there is no usable seed in it, it knows no page yet")
-    session.stats.count_plan(plan)
-    async for seed in _seeds_of_plan(session, plan):
+    crawl.stats.count_plan(plan)
+    async for seed in _seeds_of_plan(crawl, plan):
         yield seed
 
 
-async def _seeds_of_plan(session: Session, plan: Plan) -> AsyncIterator[tuple[str, dict[str, Any]]]:
+async def _seeds_of_plan(crawl: Crawl, plan: Plan) -> AsyncIterator[tuple[str, dict[str, Any]]]:
     """Yield the URL and the meta of each page of a plan when there is room for its request."""
     passed_over = _PassedOver()
     for start in range(0, len(plan), PAGES_A_CALL):
         some = slice(start, start + PAGES_A_CALL)
         page_ids = plan.page_ids[some].tolist()
-        known = await session.state.patiently(State.load, page_ids)
-        predictions = plan.predictions(some, session.labels, session.run)
+        known = await crawl.state.patiently(State.load, page_ids)
+        predictions = plan.predictions(some, crawl.labels, crawl.run)
         for place, (page_id, prediction) in enumerate(
             zip(page_ids, predictions, strict=True), start
         ):
-            if session.ranker is not None:
-                await session.ranker.make_room()
-            if session.failure is not None:
+            if crawl.ranker is not None:
+                await crawl.ranker.make_room()
+            if crawl.failure is not None:
                 return
             page = known.get(page_id)
             if page is None:

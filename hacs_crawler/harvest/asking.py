@@ -14,9 +14,9 @@ from scrapy.utils.defer import maybe_deferred_to_future
 
 from hacs_crawler.archive import ArchiveAddress
 from hacs_crawler.crawl.backoff import HostPausedError
+from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.loop import Worker, call_later
 from hacs_crawler.crawl.scrapy_internals import Downloads, download, is_closing
-from hacs_crawler.crawl.session import Session
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.harvest.pace import CDX_SLOT, GivenUpError, Pace
 
@@ -52,10 +52,10 @@ class StoppedError(HacsError):
 class Asker:
     """Sends one archive's requests, each host at its pace."""
 
-    def __init__(self, crawler: Crawler, session: Session, address: ArchiveAddress) -> None:
+    def __init__(self, crawler: Crawler, crawl: Crawl, address: ArchiveAddress) -> None:
         self.address = address
         self._crawler = crawler
-        self._session = session
+        self._crawl = crawl
         self._pace = Pace(crawler, address)
         self._is_ended = False
         self._worker = Worker()
@@ -64,7 +64,7 @@ class Asker:
     @property
     def is_stopped(self) -> bool:
         """Whether nothing more is to be asked."""
-        return self._is_ended or self._session.failure is not None or is_closing(self._crawler)
+        return self._is_ended or self._crawl.failure is not None or is_closing(self._crawler)
 
     async def beside(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a function in a thread beside the event loop."""

@@ -15,7 +15,7 @@ from twisted.internet.defer import DeferredLock
 
 from hacs_crawler.archive import ArchiveAddress, ArchiveKind, Capture, headers_parser
 from hacs_crawler.config import Config
-from hacs_crawler.crawl.session import Session
+from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.harvest.asking import Asker, HostLeftError, RefusedError, UnansweredError, said
 from hacs_crawler.harvest.dialects import (
@@ -49,11 +49,11 @@ class ArchiveClient:
     """
 
     def __init__(
-        self, crawler: Crawler, session: Session, config: Config, address: ArchiveAddress
+        self, crawler: Crawler, crawl: Crawl, config: Config, address: ArchiveAddress
     ) -> None:
         self.address = address
-        self._session = session
-        self._asker = Asker(crawler, session, address)
+        self._crawl = crawl
+        self._asker = Asker(crawler, crawl, address)
         self._rules = config.link_rules
         self._errors_in_a_row: Counter[str] = Counter()
         self._shown: set[str] = set()
@@ -79,7 +79,7 @@ class ArchiveClient:
         try:
             if self._crawls is None:
                 headers_parser()  # its captures are WARC records: say so where they cannot be read
-                self._session.stats.count("archive/cdx_requests")
+                self._crawl.stats.count("archive/cdx_requests")
                 self._crawls = await crawl_indexes(self._asker)
         finally:
             self._listing.release()
@@ -90,7 +90,7 @@ class ArchiveClient:
 
         Raises BlockedError, UnansweredError, RefusedError, HostLeftError, StoppedError.
         """
-        self._session.stats.count("archive/cdx_requests")
+        self._crawl.stats.count("archive/cdx_requests")
         if self.address.kind is ArchiveKind.TIMEMAP:
             url = f"{self.address.index_url}{site.homepage}"
             return await timemap_answer(self._asker, url, site, span)

@@ -13,8 +13,8 @@ from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
 from hacs_crawler.archive import Capture, visits_by_digest
+from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.loop import begin
-from hacs_crawler.crawl.session import Session
 from hacs_crawler.harvest.client import ArchiveClient
 from hacs_crawler.harvest.memento import Memento
 from hacs_crawler.harvest.pace import MEMENTO_SLOT, REQUESTS_AT_ONCE
@@ -127,9 +127,9 @@ class PageHarvest:
     """
 
     def __init__(
-        self, session: Session, client: ArchiveClient, options: HarvestOptions, site: Site
+        self, crawl: Crawl, client: ArchiveClient, options: HarvestOptions, site: Site
     ) -> None:
-        self._session = session
+        self._crawl = crawl
         self._client = client
         self._options = options
         self._site = site
@@ -206,7 +206,7 @@ class PageHarvest:
             memento = await self._client.memento(step.capture)
         else:
             self._count("mementos_failed")
-            self._session.stats.count("archive/mementos_failed/like_others")
+            self._crawl.stats.count("archive/mementos_failed/like_others")
             if step.digest in self._passing:
                 self._miss(step.capture, "as others of the same content")
             return
@@ -230,7 +230,7 @@ class PageHarvest:
             return
         self._failed[step.digest] += 1
         self._count("mementos_failed")
-        self._session.stats.count(f"archive/mementos_failed/{memento.problem}")
+        self._crawl.stats.count(f"archive/mementos_failed/{memento.problem}")
         if memento.is_passing:
             self._passing.add(step.digest)
             self._miss(step.capture, memento.reason)
@@ -243,8 +243,8 @@ class PageHarvest:
         is_shown = self._options.by_digest or step.digest in self._shown
         digest = step.digest if is_shown else 0
         harvest = Harvest(self._options.source, step.capture.at, digest)
-        await self._session.write_behind.make_room()
-        self._session.write_behind.record(
+        await self._crawl.write_behind.make_room()
+        self._crawl.write_behind.record(
             replace(
                 visit,
                 url=self._site.url_of(step.capture),
@@ -259,4 +259,4 @@ class PageHarvest:
 
     def _count(self, name: str) -> None:
         self.counts[name] += 1
-        self._session.stats.count(f"archive/{name}")
+        self._crawl.stats.count(f"archive/{name}")

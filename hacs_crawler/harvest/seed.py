@@ -14,8 +14,8 @@ from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import DeferredLock
 
 from hacs_crawler.archive import Capture
+from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.loop import at_once, begin, each
-from hacs_crawler.crawl.session import Session
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.harvest.asking import StoppedError, UnansweredError
 from hacs_crawler.harvest.client import ArchiveClient
@@ -87,14 +87,14 @@ class Harvester:
 
     def __init__(
         self,
-        session: Session,
+        crawl: Crawl,
         client: ArchiveClient,
         options: HarvestOptions,
         *,
         has_subpages: bool,
         on_page: Callable[[], None],
     ) -> None:
-        self._session = session
+        self._crawl = crawl
         self._client = client
         self._options = options
         # a TimeMap is of one page
@@ -112,7 +112,7 @@ class Harvester:
         key = (
             f"harvest/{level}/{self._options.source:08x}/{fingerprint(site.page_key) % 2**64:016x}"
         )
-        journal = await self._session.state.patiently(
+        journal = await self._crawl.state.patiently(
             lambda state: read_note(state.store, key, Journal)
         )
         seed = _Seed(site, journal or Journal(), key)
@@ -164,7 +164,7 @@ class Harvester:
             pages.setdefault((one.capture.page_key, self._host_of(one.capture)), []).append(one)
         given_up = 0
         for missed in pages.values():
-            harvest = PageHarvest(self._session, self._client, self._options, seed.site)
+            harvest = PageHarvest(self._crawl, self._client, self._options, seed.site)
             is_answered = True
             try:
                 await harvest.retry([one.capture for one in missed])
@@ -201,7 +201,7 @@ class Harvester:
         for start in range(0, len(pages), BATCH):
             batch = pages[start : start + BATCH]
             ids = [fingerprint(key) for key, _ in batch]
-            known = await self._session.state.patiently(State.load, ids)
+            known = await self._crawl.state.patiently(State.load, ids)
             jobs = [
                 (seed, key, found, known.get(key))
                 for key, (_, found) in zip(ids, batch, strict=True)
@@ -216,8 +216,8 @@ class Harvester:
         await maybe_deferred_to_future(lock.acquire())
         try:
             if was_busy:  # another seed has the same page
-                await self._session.write_behind.settle()
-                page = (await self._session.state.patiently(State.load, [key])).get(key)
+                await self._crawl.write_behind.settle()
+                page = (await self._crawl.state.patiently(State.load, [key])).get(key)
             await self._record_captures(seed, captures, page)
         finally:
             lock.release()
@@ -250,13 +250,13 @@ class Harvester:
         options = self._options
         if host:
             options = replace(options, source=source_of((options.source, host)))
-        harvest = PageHarvest(self._session, self._client, options, seed.site)
+        harvest = PageHarvest(self._crawl, self._client, options, seed.site)
         try:
             await harvest.record(captures, page, seed.journal.missed_before)
         except UnansweredError as error:
             return error
         except BlockedError as error:
-            self._session.stats.count("archive/pages_blocked")
+            self._crawl.stats.count("archive/pages_blocked")
             if not (seed.site.has_subpages or host):
                 raise
             logger.warning("%s: its mementos are blocked: %s", captures[-1].url, error)
@@ -273,7 +273,7 @@ class Harvester:
         self._unanswered, self._has_answered = 0, True
         captures = sum(len(found) for _, found in answer.pages)
         seed.counts["captures"] += captures
-        stats = self._session.stats
+        stats = self._crawl.stats
         for name, number in {"captures": captures, **_kinds(answer)}.items():
             if number:
                 stats.count(f"archive/{name}", number)
@@ -299,7 +299,7 @@ class Harvester:
 
     async def _write(self, seed: _Seed) -> None:
         """Note how far the seed is, once all its visits are in the state."""
-        if not await self._session.write_behind.settle():
+        if not await self._crawl.write_behind.settle():
             raise StoppedError
         too_many = seed.journal.forget()
         if too_many:
@@ -309,7 +309,7 @@ class Harvester:
                 too_many,
             )
         note = asdict(seed.journal)
-        await self._session.state.patiently(lambda state: state.store.write_meta(seed.key, note))
+        await self._crawl.state.patiently(lambda state: state.store.write_meta(seed.key, note))
 
     def _say_missed(self, seed: _Seed) -> None:
         left = sum(one.is_open for one in seed.journal.missed)
@@ -323,8 +323,8 @@ class Harvester:
             )
 
     def _result(self, seed: _Seed, status: str) -> SeedHistory:
-        self._session.stats.count("archive/seeds")
-        self._session.stats.count(f"archive/seeds/{status}")
+        self._crawl.stats.count("archive/seeds")
+        self._crawl.stats.count(f"archive/seeds/{status}")
         counts = seed.counts
         return SeedHistory(
             url=seed.site.homepage,

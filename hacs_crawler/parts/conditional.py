@@ -12,10 +12,10 @@ from urllib.parse import urlsplit
 from scrapy import Request
 from scrapy.http import Response
 
+from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.observation import NOT_MODIFIED
 from hacs_crawler.crawl.part import Observed, Part
 from hacs_crawler.crawl.second_look import SecondLooks
-from hacs_crawler.crawl.session import Session
 from hacs_crawler.exceptions import StateError
 from hacs_crawler.state import Recorded, State, Visit, change_annotations, source_id
 from hacs_crawler.utils.text import safe_logger
@@ -32,7 +32,7 @@ CONTRADICTED: Final = 255
 class ConditionalRequests(Part):
     """Sends conditions, and keeps what control visits said of hosts' 304s: confirmed, or wrong."""
 
-    def __init__(self, crawl: Session, *, checks: bool) -> None:
+    def __init__(self, crawl: Crawl, *, checks: bool) -> None:
         self._crawl = crawl
         self._checks = checks
         self._looks = SecondLooks(crawl)
@@ -40,7 +40,7 @@ class ConditionalRequests(Part):
         self._is_checked: set[int] = set()
 
     @classmethod
-    def from_crawl(cls, crawl: Session) -> ConditionalRequests | None:
+    def from_crawl(cls, crawl: Crawl) -> ConditionalRequests | None:
         """Return None unless HACS_CONDITIONAL_REQUESTS is on."""
         assert crawl.config is not None  # noqa: S101 - parts are made of a crawl with settings
         mode = crawl.config.conditional_requests

@@ -11,10 +11,10 @@ from dataclasses import replace
 
 from scrapy.http import HtmlResponse, Response
 
+from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.observation import tree_of
 from hacs_crawler.crawl.part import Observed, Part
 from hacs_crawler.crawl.second_look import SecondLooks
-from hacs_crawler.crawl.session import Session
 from hacs_crawler.exceptions import StateError
 from hacs_crawler.links import LinkRules, Varying, counted_links, host_of, link_fingerprint
 from hacs_crawler.state import Recorded, Visit, learn_varying, read_varying
@@ -26,13 +26,13 @@ logger = safe_logger(__name__)
 class Controls(Part):
     """Makes control visits of the pages that ranking marked, and learns from them."""
 
-    def __init__(self, crawl: Session) -> None:
+    def __init__(self, crawl: Crawl) -> None:
         self._crawl = crawl
         self._looks = SecondLooks(crawl)
         self._varying: dict[str, Varying] = {}
 
     @classmethod
-    def from_crawl(cls, crawl: Session) -> Controls:
+    def from_crawl(cls, crawl: Crawl) -> Controls:
         """Return the part: also without control visits, what they showed before is left out of links."""
         return cls(crawl)
 
@@ -96,6 +96,6 @@ class Controls(Part):
     def _links(self, response: Response) -> frozenset[str]:
         """Return the canonical links of a page that was observed."""
         assert isinstance(response, HtmlResponse)  # noqa: S101 - else it would not have been
-        assert self._crawl.config is not None  # noqa: S101 - the session is open
+        assert self._crawl.config is not None  # noqa: S101 - the crawl is open
         rules = self._crawl.config.link_rules
         return frozenset(counted_links(tree_of(response), response.url, rules))

@@ -10,9 +10,9 @@ from typing import Any, Final
 
 from scrapy.utils.defer import maybe_deferred_to_future
 
+from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.loop import begin, wait_for
 from hacs_crawler.crawl.part import Part
-from hacs_crawler.crawl.session import Session
 from hacs_crawler.exceptions import ConfigError, StateError
 from hacs_crawler.model import update_index
 from hacs_crawler.ranking.instant import Hubs, due, hubs_now
@@ -61,7 +61,7 @@ class InstantTier(Part):
         """Whether this crawl has rounds of the tier."""
 
     @classmethod
-    def from_crawl(cls, crawl: Session) -> InstantTier | None:
+    def from_crawl(cls, crawl: Crawl) -> InstantTier | None:
         """Return None unless HACS_INSTANT is on."""
         assert crawl.config is not None  # noqa: S101 - parts are made of a crawl with settings
         ranking = crawl.config.ranking
@@ -122,26 +122,26 @@ class InstantTier(Part):
         self._sent.pop(url, None)
 
 
-async def hubs_of(session: Session, tier: InstantTier) -> list[str]:
+async def hubs_of(crawl: Crawl, tier: InstantTier) -> list[str]:
     """Begin a round of the tier; return the URLs of the hubs to be visited, best first.
 
     Reads the list, and the tier's own pages. What cannot be read is said, and the round left out.
     """
-    config = session.config
-    if not session.is_open or config is None:
+    config = crawl.config
+    if not crawl.is_open or config is None:
         return []
     try:
-        hubs = await session.state.once(hubs_now, config.ranking, session.clock(), config.shard)
+        hubs = await crawl.state.once(hubs_now, config.ranking, crawl.clock(), config.shard)
     except (ConfigError, StateError) as error:
         tier.postpone()
         logger.warning("No round of the instant tier: %s", error)
         return []
     urls = tier.round(hubs)
-    session.stats.count("instant/rounds")
+    crawl.stats.count("instant/rounds")
     if urls:
-        session.stats.count("instant/sent", len(urls))
-    session.stats.gauge("instant/hubs", len(hubs.tier))
-    session.stats.gauge("instant/price", round(tier.price, 4))
+        crawl.stats.count("instant/sent", len(urls))
+    crawl.stats.gauge("instant/hubs", len(hubs.tier))
+    crawl.stats.gauge("instant/price", round(tier.price, 4))
     logger.debug(
         "Instant tier: %d of %d hubs are to be visited, at a price of %.3g links a visit",
         len(urls),
@@ -152,7 +152,7 @@ async def hubs_of(session: Session, tier: InstantTier) -> list[str]:
 
 
 async def with_tier(
-    session: Session,
+    crawl: Crawl,
     tier: InstantTier,
     requests: AsyncIterator[Any],
     request_of: Callable[[str], Any],
@@ -163,9 +163,9 @@ async def with_tier(
     """
     tier.is_running = True
     coming = begin(_next(requests))
-    while session.failure is None:
+    while crawl.failure is None:
         if tier.due_in() <= 0:
-            for url in await hubs_of(session, tier):
+            for url in await hubs_of(crawl, tier):
                 yield request_of(url)
         await wait_for(coming, max(0.0, tier.due_in()))
         if not coming.called:

@@ -10,7 +10,7 @@ from scrapy import Spider, signals
 from scrapy.crawler import Crawler
 from scrapy.exceptions import NotConfigured
 
-from hacs_crawler.crawl.session import Session
+from hacs_crawler.crawl.crawl import Crawl
 
 if TYPE_CHECKING:
     from prometheus_client.metrics_core import Metric
@@ -47,7 +47,7 @@ class Metrics:
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Metrics:
         """Serve where HACS_METRICS says; raises NotConfigured where it says nothing."""
-        config = Session.of(crawler).config
+        config = Crawl.of(crawler).config
         if config is None or config.metrics is None:
             raise NotConfigured
         return cls(crawler, config.metrics)
@@ -64,10 +64,10 @@ class Metrics:
             self._server, _ = start_http_server(port, host, registry)
         except ImportError as error:
             message = f"HACS_METRICS needs pip install 'hacs-crawler[metrics]' ({error})"
-            Session.of(self._crawler).fail(message)
+            Crawl.of(self._crawler).fail(message)
         except (OSError, OverflowError) as error:
             message = f"HACS_METRICS = '{host}:{port}': cannot listen there: {error}"
-            Session.of(self._crawler).fail(message)
+            Crawl.of(self._crawler).fail(message)
 
     def close(self, spider: Spider) -> None:
         """Stop serving."""
@@ -80,7 +80,7 @@ class Metrics:
         """Yield the stats as metrics; called in the server's threads."""
         spider = self._crawler.spider
         stats = dict(self._crawler.stats.get_stats())
-        waiting = Session.of(self._crawler).waiting_visits
+        waiting = Crawl.of(self._crawler).waiting_visits
         return metrics_of(stats | {"hacs/waiting_visits": waiting}, spider.name if spider else "")
 
     def describe(self) -> Iterable[Metric]:

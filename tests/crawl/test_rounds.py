@@ -13,8 +13,8 @@ from scrapy import Request, Spider
 
 from crawl_support import Timers, UnderWay, new_crawler, run, settled
 from hacs_crawler.crawl import rounds as rounds_module
+from hacs_crawler.crawl.crawl import MINUTE, Crawl
 from hacs_crawler.crawl.rounds import LOOK_SECONDS, Rounds
-from hacs_crawler.crawl.session import MINUTE, Session
 
 ROUND_MINUTES = 10.0
 PAGE = Request("http://a.example/")
@@ -53,11 +53,11 @@ class World:
         crawler = new_crawler(**settings)
         self.under_way = UnderWay(crawler)
         self.set_scraper(is_idle=True)
-        self.session = Session.of(crawler)
+        self.crawl = Crawl.of(crawler)
         self.told: list[str] = []
         self.ranker: Any = Ranker(self.told)
-        self.session.ranker = self.ranker
-        self.session.log_summary = lambda: self.told.append("summed up")
+        self.crawl.ranker = self.ranker
+        self.crawl.log_summary = lambda: self.told.append("summed up")
         self.rounds = Rounds(crawler, timers.clock)
 
     def set_scraper(self, *, is_idle: bool) -> None:
@@ -66,7 +66,7 @@ class World:
 
     async def begin(self) -> asyncio.Task[bool]:
         """Begin to wait for the next round."""
-        await self.session.open()
+        await self.crawl.open()
         task = asyncio.ensure_future(self.rounds.next())
         await self.end_of_work()
         return task
@@ -77,11 +77,11 @@ class World:
 
     async def end_of_work(self) -> None:
         for _ in range(5):
-            await self.session.state.once(int_of)
+            await self.crawl.state.once(int_of)
             await settled()
 
     async def close(self) -> None:
-        await self.session.close(Spider("any"), "finished")
+        await self.crawl.close(Spider("any"), "finished")
 
 
 def int_of(state: object) -> int:
@@ -164,11 +164,11 @@ def test_after_a_round_that_took_longer_than_its_time_the_next_begins_at_once(
 
 def test_a_round_records_what_ended_without_a_word(world: World) -> None:
     async def scenario() -> None:
-        await world.session.open()
-        world.session.read_ahead.claim(PAGE.url)
+        await world.crawl.open()
+        world.crawl.read_ahead.claim(PAGE.url)
         begun = await world.begin()
-        assert world.session.waiting_visits == 0
-        found = world.session.stats.collector.get_value("hacs/not_observed/unfinished")
+        assert world.crawl.waiting_visits == 0
+        found = world.crawl.stats.collector.get_value("hacs/not_observed/unfinished")
         assert found == 1
         await world.wait(ROUND_MINUTES * MINUTE)
         assert begun.result()
@@ -181,7 +181,7 @@ def test_a_crawl_that_fails_in_a_round_has_no_other(world: World) -> None:
     async def scenario() -> None:
         world.ranker.is_waiting = True
         begun = await world.begin()
-        world.session.fail("the disk is on fire")
+        world.crawl.fail("the disk is on fire")
         await world.wait(LOOK_SECONDS)
         assert not begun.result()
         assert "summed up" not in world.told
@@ -195,7 +195,7 @@ def test_where_another_scheduler_ranks_nothing_a_round_is_over_all_the_same(
     world: World,
 ) -> None:
     async def scenario() -> None:
-        world.session.ranker = None
+        world.crawl.ranker = None
         begun = await world.begin()
         await world.wait(ROUND_MINUTES * MINUTE)
         assert begun.result()

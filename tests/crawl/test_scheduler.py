@@ -109,7 +109,7 @@ def test_a_follow_up_of_a_busy_host_does_not_pass_a_seed_of_that_host_with_more_
 
 
 def test_requests_of_a_host_that_is_to_be_left_alone_wait_and_others_go_on(world: World) -> None:
-    world.scheduler._session.pauses.pause("a", 60.0)
+    world.scheduler._crawl.pauses.pause("a", 60.0)
     world.add_follow_up("a/page")
     world.add_seed("a/seed")
     world.add_seed("b/seed")

@@ -537,18 +537,18 @@ def test_a_crawl_that_fails_ends_though_its_plan_is_long(
     crawl = spider("""
         import scrapy
         from hacs_crawler.crawl.seeds import planned_seeds
-        from hacs_crawler.crawl.session import Session
+        from hacs_crawler.crawl.crawl import Crawl
 
         class Planned(scrapy.Spider):
             name = "planned"
             handle_httpstatus_list = [404]
 
             async def start(self):
-                async for url, meta in planned_seeds(Session.of(self.crawler)):
+                async for url, meta in planned_seeds(Crawl.of(self.crawler)):
                     yield scrapy.Request(url, meta=meta)
 
             def parse(self, response):
-                Session.of(self.crawler).fail("broken on purpose")
+                Crawl.of(self.crawler).fail("broken on purpose")
     """).run()
     assert crawl.exit_status == 1
     assert "broken on purpose" in crawl.log
@@ -568,7 +568,7 @@ def test_a_plan_becomes_requests_as_it_is_used_up(
         import scrapy
         from scrapy.exceptions import CloseSpider
         from hacs_crawler.crawl.seeds import planned_seeds
-        from hacs_crawler.crawl.session import Session
+        from hacs_crawler.crawl.crawl import Crawl
 
         class Planned(scrapy.Spider):
             name = "planned"
@@ -576,7 +576,7 @@ def test_a_plan_becomes_requests_as_it_is_used_up(
 
             async def start(self):
                 self.number = 0
-                async for url, meta in planned_seeds(Session.of(self.crawler)):
+                async for url, meta in planned_seeds(Crawl.of(self.crawler)):
                     self.number += 1
                     yield scrapy.Request(url, meta=meta)
 

@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
+from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.part import Observed, Part
-from hacs_crawler.crawl.session import Session
 from hacs_crawler.state import Visit
 
 
@@ -18,7 +18,7 @@ class UpdatesFile(Part):
         self._file = path.open("a")
 
     @classmethod
-    def from_crawl(cls, crawl: Session) -> UpdatesFile | None:
+    def from_crawl(cls, crawl: Crawl) -> UpdatesFile | None:
         """Return None where the setting UPDATES_FILE names no file."""
         path = crawl.crawler.settings.get("UPDATES_FILE")
         return cls(Path(path)) if path else None

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.part import Part
-from hacs_crawler.crawl.session import Session
 from hacs_crawler.ranking.signals import Signals, read_signals
 from hacs_crawler.state import Rows, State
 
@@ -13,11 +13,11 @@ from hacs_crawler.state import Rows, State
 class SignalEvidence(Part):
     """Has signals count, whoever brought them and whatever HACS_SIGNALS says."""
 
-    def __init__(self, crawl: Session) -> None:
+    def __init__(self, crawl: Crawl) -> None:
         self._crawl = crawl
 
     @classmethod
-    def from_crawl(cls, crawl: Session) -> SignalEvidence:
+    def from_crawl(cls, crawl: Crawl) -> SignalEvidence:
         """Return the part: a state without signals is asked in one short read."""
         return cls(crawl)
 

@@ -16,9 +16,9 @@ from scrapy import Request
 from scrapy.http import Response
 from scrapy.utils.defer import maybe_deferred_to_future
 
+from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.loop import Worker
 from hacs_crawler.crawl.scrapy_internals import download, is_closing
-from hacs_crawler.crawl.session import Session
 from hacs_crawler.parts.signals.feed import read_feed
 from hacs_crawler.parts.signals.listing import Listing, SignalError
 from hacs_crawler.parts.signals.sitemap import (
@@ -78,7 +78,7 @@ class SourceReading:
 class SignalRequests:
     """Asks for files of sources, with so many requests at most in a run or a round."""
 
-    def __init__(self, crawl: Session, most: int) -> None:
+    def __init__(self, crawl: Crawl, most: int) -> None:
         self._crawl = crawl
         self._most = most
         self.left = most

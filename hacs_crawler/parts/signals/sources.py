@@ -22,10 +22,10 @@ from typing import Any, Final
 import numpy as np
 from scrapy.http import HtmlResponse
 
+from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.loop import at_once, each
 from hacs_crawler.crawl.observation import NOT_MODIFIED, tree_of
 from hacs_crawler.crawl.part import Observed, Part
-from hacs_crawler.crawl.session import Session
 from hacs_crawler.exceptions import StateError
 from hacs_crawler.links import page_id_of, site_id
 from hacs_crawler.parts.signals.feed import announced_feeds
@@ -72,14 +72,14 @@ class _Met:
 class SignalSources(Part):
     """Reads sources of signals in a crawl, with so many requests at most in a run or a round."""
 
-    def __init__(self, crawl: Session, most: int) -> None:
+    def __init__(self, crawl: Crawl, most: int) -> None:
         self._crawl = crawl
         self._requests = SignalRequests(crawl, most)
         self._asked: set[str] = set()
         self._met: dict[str, _Met] = {}
 
     @classmethod
-    def from_crawl(cls, crawl: Session) -> SignalSources | None:
+    def from_crawl(cls, crawl: Crawl) -> SignalSources | None:
         """Return None unless HACS_SIGNALS is on."""
         assert crawl.config is not None  # noqa: S101 - parts are made of a crawl with settings
         return cls(crawl, crawl.config.signals) if crawl.config.signals else None

@@ -19,8 +19,8 @@ from scrapy.utils.defer import maybe_deferred_to_future
 
 from crawl_support import new_crawler, run, settled
 from hacs_crawler.crawl import run_context
+from hacs_crawler.crawl.crawl import CLOSE_REASON, Crawl
 from hacs_crawler.crawl.part import Observed
-from hacs_crawler.crawl.session import CLOSE_REASON, Session
 from hacs_crawler.exceptions import StateError, StateUnavailableError
 from hacs_crawler.links import page_id_of
 from hacs_crawler.state import Estimation, Page, Prediction, State, Visit, merged, open_store
@@ -30,25 +30,25 @@ NOW = 1_700_000_000
 PREDICTION = Prediction(
     label=1, run=2, p=0.5, raw_p=0.5, rate_per_day=1.0, days_since_visit=1.0, churn=0.0
 )
-New = Callable[..., Session]
+New = Callable[..., Crawl]
 
 
 @pytest.fixture
-def new_session(tmp_path: Path) -> New:
+def new_crawl(tmp_path: Path) -> New:
     """Makes sessions of crawls that share a state."""
 
-    def new(**settings: Any) -> Session:
+    def new(**settings: Any) -> Crawl:
         given = {"HACS_STATE": f"sqlite:///{tmp_path}/state.db", **settings}
-        session = Session.of(new_crawler(**given))
-        session.clock = lambda: float(NOW)
-        return session
+        crawl = Crawl.of(new_crawler(**given))
+        crawl.clock = lambda: float(NOW)
+        return crawl
 
     return new
 
 
 @pytest.fixture
-def session(new_session: New) -> Session:
-    return new_session()
+def crawl(new_crawl: New) -> Crawl:
+    return new_crawl()
 
 
 @pytest.fixture
@@ -78,8 +78,8 @@ def errors_of(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [one.getMessage() for one in caplog.records if one.levelno == logging.ERROR]
 
 
-def close(session: Session) -> Any:
-    return session.close(Spider("any"), "finished")
+def close(crawl: Crawl) -> Any:
+    return crawl.close(Spider("any"), "finished")
 
 
 def is_closed(state: State) -> bool:
@@ -92,42 +92,42 @@ def is_closed(state: State) -> bool:
     return False
 
 
-def test_a_crawler_has_one_session(session: Session) -> None:
-    assert Session.of(session.crawler) is session
-    assert Session.of(new_crawler()) is not session
+def test_a_crawler_has_one_crawl(crawl: Crawl) -> None:
+    assert Crawl.of(crawl.crawler) is crawl
+    assert Crawl.of(new_crawler()) is not crawl
 
 
-def test_a_session_is_not_open_before_it_is_opened(session: Session) -> None:
-    assert not session.is_open
-    assert session.failure is None
-    assert session.waiting_visits == 0
+def test_a_session_is_not_open_before_it_is_opened(crawl: Crawl) -> None:
+    assert not crawl.is_open
+    assert crawl.failure is None
+    assert crawl.waiting_visits == 0
 
 
 def test_a_session_that_is_asked_to_open_twice_at_once_opens_once(
-    session: Session, opened: list[State]
+    crawl: Crawl, opened: list[State]
 ) -> None:
     async def scenario() -> None:
-        await asyncio.gather(session.open(), session.open())
-        await session.open()
-        assert session.is_open
-        assert session.run == NOW
-        assert session.state.estimation is opened[0].estimation
-        await close(session)
+        await asyncio.gather(crawl.open(), crawl.open())
+        await crawl.open()
+        assert crawl.is_open
+        assert crawl.run == NOW
+        assert crawl.state.estimation is opened[0].estimation
+        await close(crawl)
 
     run(scenario())
     assert len(opened) == 1
 
 
 def test_closing_writes_what_waits_and_closes_the_state(
-    session: Session, opened: list[State], tmp_path: Path, caplog: pytest.LogCaptureFixture
+    crawl: Crawl, opened: list[State], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def scenario() -> None:
-        await session.open()
-        session.write_behind.record(Visit(URL, NOW, links=frozenset({1})))
-        assert session.waiting_visits == 1
-        await close(session)
-        assert not session.is_open
-        assert session.waiting_visits == 0
+        await crawl.open()
+        crawl.write_behind.record(Visit(URL, NOW, links=frozenset({1})))
+        assert crawl.waiting_visits == 1
+        await close(crawl)
+        assert not crawl.is_open
+        assert crawl.waiting_visits == 0
 
     with caplog.at_level(logging.INFO):
         run(scenario())
@@ -140,106 +140,102 @@ def test_closing_writes_what_waits_and_closes_the_state(
 
 
 def test_a_ranking_that_comes_after_the_state_was_closed_is_no_failure(
-    session: Session, caplog: pytest.LogCaptureFixture
+    crawl: Crawl, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Its read was on its way when the crawl closed."""
 
     async def scenario() -> None:
-        await session.open()
-        await close(session)
-        session.fail("cannot read the state: it is closed")
+        await crawl.open()
+        await close(crawl)
+        crawl.fail("cannot read the state: it is closed")
 
     run(scenario())
-    assert session.failure is None
+    assert crawl.failure is None
     assert errors_of(caplog) == []
 
 
 def test_a_session_that_was_never_opened_closes_without_a_word(
-    session: Session, caplog: pytest.LogCaptureFixture
+    crawl: Crawl, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.INFO):
-        run(close(session))
+        run(close(crawl))
     assert caplog.messages == []
 
 
 def test_a_session_that_is_closed_while_it_opens_leaves_no_state_open(
-    session: Session, opened: list[State]
+    crawl: Crawl, opened: list[State]
 ) -> None:
     """As where Ctrl-C comes while a server is slow to answer."""
 
     async def scenario() -> None:
         is_there = threading.Event()
-        session._worker.run(is_there.wait, 60.0)
-        opening = asyncio.ensure_future(session.open())
+        crawl._worker.run(is_there.wait, 60.0)
+        opening = asyncio.ensure_future(crawl.open())
         await settled()
-        closing = asyncio.ensure_future(close(session))
+        closing = asyncio.ensure_future(close(crawl))
         await settled()
         is_there.set()
         await asyncio.gather(opening, closing)
-        assert not session.is_open
+        assert not crawl.is_open
 
     run(scenario())
     assert [is_closed(state) for state in opened] == [True]
 
 
-def test_a_page_whose_request_ended_without_a_word_has_failed(
-    session: Session, tmp_path: Path
-) -> None:
+def test_a_page_whose_request_ended_without_a_word_has_failed(crawl: Crawl, tmp_path: Path) -> None:
     async def scenario() -> None:
-        await session.open()
-        session.read_ahead.claim(URL, PREDICTION)
-        await close(session)
+        await crawl.open()
+        crawl.read_ahead.claim(URL, PREDICTION)
+        await close(crawl)
 
     run(scenario())
     page = known(tmp_path)
     assert page is not None
     assert (page.failures, list(page.visits)) == (1, [])
-    assert session.stats.collector.get_value("hacs/not_observed/unfinished") == 1
+    assert crawl.stats.collector.get_value("hacs/not_observed/unfinished") == 1
 
 
 def test_a_session_fails_once_and_says_why_in_one_line(
-    session: Session, caplog: pytest.LogCaptureFixture
+    crawl: Crawl, caplog: pytest.LogCaptureFixture
 ) -> None:
     told: list[str | None] = []
-    session.ranker = SimpleNamespace(note_failure=lambda: told.append(session.failure))  # type: ignore[assignment]
-    session.fail("the disk is on fire")
-    session.fail("and so is the house")
-    assert session.failure == "the disk is on fire"
+    crawl.ranker = SimpleNamespace(note_failure=lambda: told.append(crawl.failure))  # type: ignore[assignment]
+    crawl.fail("the disk is on fire")
+    crawl.fail("and so is the house")
+    assert crawl.failure == "the disk is on fire"
     assert errors_of(caplog) == ["the disk is on fire"]
     assert told == ["the disk is on fire"], "who waits for the ranker goes on"
 
 
-def test_a_crawl_that_failed_closes_with_a_reason_of_its_own(session: Session) -> None:
-    session.fail("the disk is on fire")
-    ((_, found),) = session.crawler.signals.send_catch_log(
-        signals.spider_idle, dont_log=CloseSpider
-    )
+def test_a_crawl_that_failed_closes_with_a_reason_of_its_own(crawl: Crawl) -> None:
+    crawl.fail("the disk is on fire")
+    ((_, found),) = crawl.crawler.signals.send_catch_log(signals.spider_idle, dont_log=CloseSpider)
     assert isinstance(found.value, CloseSpider)
     assert found.value.reason == CLOSE_REASON
 
 
-def test_a_session_that_failed_is_not_opened(session: Session, opened: list[State]) -> None:
-    session.fail("the disk is on fire")
-    run(session.open())
-    assert not session.is_open
+def test_a_session_that_failed_is_not_opened(crawl: Crawl, opened: list[State]) -> None:
+    crawl.fail("the disk is on fire")
+    run(crawl.open())
+    assert not crawl.is_open
     assert opened == []
 
 
 def test_a_wrong_setting_is_a_failure_from_the_beginning(
-    new_session: New, caplog: pytest.LogCaptureFixture
+    new_crawl: New, caplog: pytest.LogCaptureFixture
 ) -> None:
-    session = new_session(HACS_BUDGET="many")
-    assert session.failure is not None
-    assert "HACS_BUDGET" in session.failure
-    assert errors_of(caplog) == [session.failure]
-    run(session.open())
-    assert not session.is_open
+    crawl = new_crawl(HACS_BUDGET="many")
+    assert crawl.failure is not None
+    assert "HACS_BUDGET" in crawl.failure
+    assert errors_of(caplog) == [crawl.failure]
+    run(crawl.open())
+    assert not crawl.is_open
 
 
 def test_a_setting_that_nothing_reads_is_pointed_out(
-    new_session: New, caplog: pytest.LogCaptureFixture
+    new_crawl: New, caplog: pytest.LogCaptureFixture
 ) -> None:
-    new_session(HACS_BUDGETS=5)
+    new_crawl(HACS_BUDGETS=5)
     assert caplog.messages == [
         "HACS_BUDGETS is not a setting of hacs-crawler; did you mean HACS_BUDGET?"
     ]
@@ -254,7 +250,7 @@ def test_a_setting_that_nothing_reads_is_pointed_out(
     ],
 )
 def test_a_state_that_cannot_be_opened_is_a_failure_and_not_tried_again(
-    session: Session,
+    crawl: Crawl,
     error: Exception,
     message: str,
     monkeypatch: pytest.MonkeyPatch,
@@ -269,46 +265,46 @@ def test_a_state_that_cannot_be_opened_is_a_failure_and_not_tried_again(
     monkeypatch.setattr(run_context, "open_state", refuse)
 
     async def scenario() -> None:
-        await session.open()
-        await session.open()
-        await close(session)
+        await crawl.open()
+        await crawl.open()
+        await close(crawl)
 
     run(scenario())
-    assert session.failure == message
+    assert crawl.failure == message
     assert errors_of(caplog) == [message]
     assert len(tries) == 1
 
 
 def test_a_state_that_cannot_be_used_once_it_is_open_is_closed_again(
-    session: Session, opened: list[State], monkeypatch: pytest.MonkeyPatch
+    crawl: Crawl, opened: list[State], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: object) -> None:
         raise StateError("the correction is damaged")
 
     monkeypatch.setattr(run_context, "correction_of", refuse)
-    run(session.open())
-    assert session.failure == "the correction is damaged"
+    run(crawl.open())
+    assert crawl.failure == "the correction is damaged"
     assert is_closed(opened[0])
 
 
 def test_a_clock_outside_of_what_can_be_recorded_is_a_failure(
-    session: Session, opened: list[State]
+    crawl: Crawl, opened: list[State]
 ) -> None:
-    session.clock = lambda: -5.0
-    run(session.open())
-    assert session.failure is not None
-    assert session.failure.startswith("HACS_CLOCK, or this machine's clock, says second -5")
+    crawl.clock = lambda: -5.0
+    run(crawl.open())
+    assert crawl.failure is not None
+    assert crawl.failure.startswith("HACS_CLOCK, or this machine's clock, says second -5")
     assert opened == []
 
 
 def test_a_state_that_breaks_during_the_crawl_is_a_failure_and_one_that_is_away_is_not(
-    session: Session,
+    crawl: Crawl,
 ) -> None:
-    session._note_state_error(StateUnavailableError("the server is away"))
-    assert session.failure is None
-    session._note_state_error(StateError("the file is damaged"))
-    assert session.failure == "the file is damaged"
-    assert session.stats.collector.get_value("hacs/state/errors") == 2
+    crawl._note_state_error(StateUnavailableError("the server is away"))
+    assert crawl.failure is None
+    crawl._note_state_error(StateError("the file is damaged"))
+    assert crawl.failure == "the file is damaged"
+    assert crawl.stats.collector.get_value("hacs/state/errors") == 2
 
 
 def redirected_to(target: str) -> Request:
@@ -323,23 +319,23 @@ def observed(visit: Visit) -> Observed:
 
 
 def test_a_redirect_that_the_filter_drops_shares_the_visit_of_its_target(
-    session: Session, tmp_path: Path
+    crawl: Crawl, tmp_path: Path
 ) -> None:
     target = Request("http://b.example/")
     shown = Visit(target.url, NOW, links=frozenset({1}))
 
     async def scenario() -> None:
-        await session.open()
-        session.read_ahead.claim(URL, PREDICTION)
-        session.note_filtered(redirected_to(target.url))
-        assert session.waiting_visits == 0, "the target was not visited yet"
-        (visit,) = session.parts.observed(observed(shown))
+        await crawl.open()
+        crawl.read_ahead.claim(URL, PREDICTION)
+        crawl.note_filtered(redirected_to(target.url))
+        assert crawl.waiting_visits == 0, "the target was not visited yet"
+        (visit,) = crawl.parts.observed(observed(shown))
         assert (visit.url, visit.prediction, visit.links) == (URL, PREDICTION, shown.links)
-        session.write_behind.record(visit)
-        session.read_ahead.claim(URL, PREDICTION)
-        session.note_filtered(redirected_to(target.url))
-        assert session.waiting_visits == 2
-        await close(session)
+        crawl.write_behind.record(visit)
+        crawl.read_ahead.claim(URL, PREDICTION)
+        crawl.note_filtered(redirected_to(target.url))
+        assert crawl.waiting_visits == 2
+        await close(crawl)
 
     run(scenario())
     page = known(tmp_path)
@@ -348,48 +344,48 @@ def test_a_redirect_that_the_filter_drops_shares_the_visit_of_its_target(
 
 
 def test_a_dropped_request_that_is_for_no_page_or_was_never_sent_is_nothing(
-    session: Session,
+    crawl: Crawl,
 ) -> None:
     async def scenario() -> None:
-        await session.open()
-        assert [*session.parts.observed(observed(Visit("http://b.example/", NOW)))] == []
-        session.note_filtered(Request("http://b.example/"))
-        session.note_filtered(Request("http://b.example/", meta={"hacs": True}))
-        assert session.waiting_visits == 0
-        await close(session)
+        await crawl.open()
+        assert [*crawl.parts.observed(observed(Visit("http://b.example/", NOW)))] == []
+        crawl.note_filtered(Request("http://b.example/"))
+        crawl.note_filtered(Request("http://b.example/", meta={"hacs": True}))
+        assert crawl.waiting_visits == 0
+        await close(crawl)
 
     run(scenario())
 
 
-def test_what_a_page_showed_in_one_round_is_nothing_new_in_the_next(session: Session) -> None:
+def test_what_a_page_showed_in_one_round_is_nothing_new_in_the_next(crawl: Crawl) -> None:
     shown = Visit("http://b.example/", NOW, links=frozenset({1}))
 
     async def scenario() -> None:
-        await session.open()
-        session.note_filtered(redirected_to("http://c.example/"))
-        assert [*session.parts.observed(observed(shown))] == []
-        await session.end_round()
-        await session.begin_round()
-        session.note_filtered(redirected_to(shown.url))
-        assert session.waiting_visits == 0, "it is visited again in this round"
-        assert [*session.parts.observed(observed(replace(shown, url="http://c.example/")))] == []
-        await close(session)
+        await crawl.open()
+        crawl.note_filtered(redirected_to("http://c.example/"))
+        assert [*crawl.parts.observed(observed(shown))] == []
+        await crawl.end_round()
+        await crawl.begin_round()
+        crawl.note_filtered(redirected_to(shown.url))
+        assert crawl.waiting_visits == 0, "it is visited again in this round"
+        assert [*crawl.parts.observed(observed(replace(shown, url="http://c.example/")))] == []
+        await close(crawl)
 
     run(scenario())
 
 
-def test_a_round_begins_with_the_time_and_the_prior_of_now(session: Session) -> None:
+def test_a_round_begins_with_the_time_and_the_prior_of_now(crawl: Crawl) -> None:
     async def scenario() -> None:
-        await session.open()
-        session.clock = lambda: NOW + 60.0
-        prior = session.state.estimation.prior
+        await crawl.open()
+        crawl.clock = lambda: NOW + 60.0
+        prior = crawl.state.estimation.prior
         other = {"log_median": 1.0, "log_sd": 0.5}
         await maybe_deferred_to_future(
-            session.state.run(lambda state: state.store.write_meta("prior", other))
+            crawl.state.run(lambda state: state.store.write_meta("prior", other))
         )
-        await session.begin_round()
-        assert session.run == NOW + 60
-        assert session.state.estimation.prior != prior
-        await close(session)
+        await crawl.begin_round()
+        assert crawl.run == NOW + 60
+        assert crawl.state.estimation.prior != prior
+        await close(crawl)
 
     run(scenario())

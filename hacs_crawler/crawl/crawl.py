@@ -54,10 +54,10 @@ ROUND_LOOK_SECONDS = 1.0
 """How often it is looked whether a plan over shards has begun the next round."""
 
 
-class Session:
+class Crawl:
     """The state as one crawl uses it. All its methods are called from the event loop.
 
-    A failed session (`failure` says why) does nothing and lets no request out; the crawl then closes
+    A crawl that failed (`failure` says why) does nothing and lets no request out; the crawl then closes
     with the reason "hacs_error", and `scrapy crawl` ends with exit status 1.
     """
 
@@ -120,13 +120,13 @@ class Session:
         self.parts = Parts(load_parts(self.config.parts, self), self.stats, self.fail)
 
     @classmethod
-    def of(cls, crawler: Crawler) -> Session:
-        """Return the crawler's session, made when first asked for."""
-        session: Session | None = getattr(crawler, "hacs_session", None)
-        if session is None:
-            session = cls(crawler)
-            crawler.hacs_session = session  # type: ignore[attr-defined]
-        return session
+    def of(cls, crawler: Crawler) -> Crawl:
+        """Return a crawler's crawl, made when first asked for."""
+        crawl: Crawl | None = getattr(crawler, "hacs_crawl", None)
+        if crawl is None:
+            crawl = cls(crawler)
+            crawler.hacs_crawl = crawl  # type: ignore[attr-defined]
+        return crawl
 
     @property
     def is_open(self) -> bool:
@@ -141,19 +141,19 @@ class Session:
     @property
     def state(self) -> StateThread:
         """The open state."""
-        assert self._state is not None, "the session is not open"  # noqa: S101
+        assert self._state is not None, "the crawl is not open"  # noqa: S101
         return self._state
 
     @property
     def read_ahead(self) -> ReadAhead:
         """What is read of pages that requests are under way for."""
-        assert self._read_ahead is not None, "the session is not open"  # noqa: S101
+        assert self._read_ahead is not None, "the crawl is not open"  # noqa: S101
         return self._read_ahead
 
     @property
     def write_behind(self) -> WriteBehind:
         """What takes visits."""
-        assert self._write_behind is not None, "the session is not open"  # noqa: S101
+        assert self._write_behind is not None, "the crawl is not open"  # noqa: S101
         return self._write_behind
 
     def fail(self, message: str) -> None:
@@ -217,12 +217,12 @@ class Session:
     @property
     def ranking(self) -> RankingOptions:
         """How a round of all pages is ranked, and its budget, from what the state knows of hubs."""
-        assert self._ranking is not None, "the session is not open"  # noqa: S101
+        assert self._ranking is not None, "the crawl is not open"  # noqa: S101
         return self.parts.options(self._ranking)
 
     def link_rules(self, url: str) -> LinkRules:
         """Return which links count of a page found at a URL, and what is left out of them."""
-        assert self.config is not None  # noqa: S101 - the session is open
+        assert self.config is not None  # noqa: S101 - the crawl is open
         return self.parts.link_rules(url, self.config.link_rules)
 
     def _use(self, context: RunContext) -> None:
@@ -239,7 +239,7 @@ class Session:
 
     async def begin_round(self) -> None:
         """Read what is to be known for ranking anew, and count what is found from now on."""
-        assert self.config is not None  # noqa: S101 - the session is open
+        assert self.config is not None  # noqa: S101 - the crawl is open
         try:
             while self._since and not await self.state.patiently(read_round, self._since):
                 await maybe_deferred_to_future(sleep(ROUND_LOOK_SECONDS))
