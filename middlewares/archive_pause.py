@@ -23,9 +23,9 @@ from twisted.internet.error import ConnectionRefusedError as TwistedConnectionRe
 from hacs_crawler.archive import PAUSE_SECONDS, ArchiveAddress
 from hacs_crawler.crawl.backoff import HostPausedError, retry_after
 from hacs_crawler.crawl.crawl import Crawl
-from hacs_crawler.crawl.loop import sleep
 from hacs_crawler.crawl.scrapy_internals import Downloads, is_closing
 from hacs_crawler.harvest.pace import REQUESTS_AT_ONCE, GivenUpError, slots_of
+from hacs_crawler.utils.loop import sleep
 from hacs_crawler.utils.text import safe_logger
 
 try:

@@ -18,9 +18,9 @@ from scrapy.utils.defer import maybe_deferred_to_future
 
 from hacs_crawler.crawl.backoff import LONGEST_WAIT_SECONDS, HostPausedError, retry_after
 from hacs_crawler.crawl.crawl import Crawl
-from hacs_crawler.crawl.loop import call_later, sleep
 from hacs_crawler.crawl.meta import is_beside, take_put_back_mark
 from hacs_crawler.crawl.scrapy_internals import Downloads, is_closing, wake
+from hacs_crawler.utils.loop import call_later, sleep
 from hacs_crawler.utils.text import safe_logger
 
 logger = safe_logger(__name__)

@@ -15,7 +15,6 @@ from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
 from hacs_crawler.archive import ArchiveAddress, parse_timestamp
 from hacs_crawler.config import Config
 from hacs_crawler.crawl.crawl import Crawl
-from hacs_crawler.crawl.loop import at_once, each, merged
 from hacs_crawler.crawl.seeds import seeds_of
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.harvest.client import ArchiveClient
@@ -25,6 +24,7 @@ from hacs_crawler.harvest.seed import Harvester
 from hacs_crawler.harvest.site import Site
 from hacs_crawler.items import SeedHistory
 from hacs_crawler.middlewares.archive_pause import ArchivePauseMiddleware
+from hacs_crawler.utils.loop import at_once, each, merged
 from hacs_crawler.utils.progress import Progress
 from hacs_crawler.utils.text import safe_logger
 from hacs_crawler.utils.times import DAY

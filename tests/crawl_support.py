@@ -67,14 +67,14 @@ class Timers:
         return sorted(at - self.now for at, _, _ in self._calls)
 
     def call_later(self, seconds: float, function: Callable[[], object]) -> Callable[[], object]:
-        """As in `hacs_crawler.crawl.loop`."""
+        """As in `hacs_crawler.utils.loop`."""
         self._number += 1
         call = (self.now + seconds, self._number, function)
         self._calls.append(call)
         return lambda: self._calls.remove(call) if call in self._calls else None
 
     def sleep(self, seconds: float) -> Deferred[None]:
-        """As in `hacs_crawler.crawl.loop`."""
+        """As in `hacs_crawler.utils.loop`."""
         deferred = Deferred[None]()
         self.call_later(seconds, lambda: deferred.callback(None))
         return deferred

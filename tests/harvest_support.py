@@ -10,7 +10,6 @@ from types import SimpleNamespace
 from typing import Any, TypeVar
 
 from hacs_crawler.archive import ArchiveAddress, ArchiveKind, Capture, Cleaning
-from hacs_crawler.crawl.loop import Worker
 from hacs_crawler.crawl.read_ahead import ReadAhead
 from hacs_crawler.crawl.state_thread import StateThread
 from hacs_crawler.crawl.write_behind import WriteBehind
@@ -21,6 +20,7 @@ from hacs_crawler.harvest.site import Site
 from hacs_crawler.links import fingerprint
 from hacs_crawler.state import Estimation, Page, State
 from hacs_crawler.state.memory import MemoryStore
+from hacs_crawler.utils.loop import Worker
 
 T = TypeVar("T")
 URL = "http://foo.edu/"

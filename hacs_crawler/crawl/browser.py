@@ -29,8 +29,8 @@ from scrapy.http import Response
 from scrapy.settings import BaseSettings
 
 from hacs_crawler.crawl.crawl import Crawl
-from hacs_crawler.crawl.loop import begin
 from hacs_crawler.crawl.scrapy_internals import Downloads, check_robotstxt
+from hacs_crawler.utils.loop import begin
 from hacs_crawler.utils.text import safe_logger
 
 logger = safe_logger(__name__)

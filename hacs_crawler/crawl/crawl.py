@@ -16,7 +16,6 @@ from hacs_crawler.config import Clock, Config, warn_of_unknown
 from hacs_crawler.crawl.asked import AskedPages
 from hacs_crawler.crawl.backoff import HostPauses
 from hacs_crawler.crawl.care import Care
-from hacs_crawler.crawl.loop import Worker, begin, shutdown_waits, sleep
 from hacs_crawler.crawl.meta import page_url, release_claim
 from hacs_crawler.crawl.parts import Parts, load_parts
 from hacs_crawler.crawl.ranker import Ranker
@@ -43,6 +42,7 @@ from hacs_crawler.state import (
     State,
     Visit,
 )
+from hacs_crawler.utils.loop import Worker, begin, shutdown_waits, sleep
 from hacs_crawler.utils.text import counted, safe_logger
 from hacs_crawler.utils.times import MAX_SECOND
 

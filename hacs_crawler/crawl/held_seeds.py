@@ -17,7 +17,6 @@ from twisted.internet.defer import DeferredLock
 from hacs_crawler.config import Config
 from hacs_crawler.crawl.asked import read_asked
 from hacs_crawler.crawl.crawl import Crawl
-from hacs_crawler.crawl.loop import sleep
 from hacs_crawler.crawl.meta import mark_ranked, seed_url
 from hacs_crawler.crawl.seed_queue import SeedQueue
 from hacs_crawler.crawl.state_thread import RETRY_SECONDS
@@ -25,6 +24,7 @@ from hacs_crawler.exceptions import ConfigError, StateError, StateUnavailableErr
 from hacs_crawler.ranking.selection import Selection
 from hacs_crawler.ranking.signals import Signals
 from hacs_crawler.state import Future, Rows
+from hacs_crawler.utils.loop import sleep
 from hacs_crawler.utils.text import safe_logger
 
 logger = safe_logger(__name__)

@@ -9,7 +9,6 @@ from typing import Any, Final, TypeVar
 from scrapy import Request
 from scrapy.utils.misc import load_object
 
-from hacs_crawler.crawl.loop import begin, wait_for
 from hacs_crawler.crawl.part import Observed, Part
 from hacs_crawler.crawl.stats import CrawlStats
 from hacs_crawler.exceptions import ConfigError, StateError
@@ -18,6 +17,7 @@ from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.policies import Floats
 from hacs_crawler.ranking.signals import Signals
 from hacs_crawler.state import Rows, Visit
+from hacs_crawler.utils.loop import begin, wait_for
 from hacs_crawler.utils.text import safe_logger
 
 logger = safe_logger(__name__)

@@ -10,12 +10,12 @@ from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
-from hacs_crawler.crawl.loop import call_later
 from hacs_crawler.crawl.site_memories import SiteMemories
 from hacs_crawler.crawl.state_thread import StateThread
 from hacs_crawler.exceptions import StateError
 from hacs_crawler.links import menu_id, page_id_of
 from hacs_crawler.state import Page, Prediction, Recorded, State, on_their_sites
+from hacs_crawler.utils.loop import call_later
 
 GATHER_SECONDS: Final = 0.005
 """How long pages are gathered into one read: less than any answer from the network takes."""

@@ -12,12 +12,12 @@ from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
 from hacs_crawler.crawl.crawl import Crawl
-from hacs_crawler.crawl.loop import begin, call_later
 from hacs_crawler.crawl.read_ahead import GATHER_SECONDS
 from hacs_crawler.exceptions import StateError
 from hacs_crawler.links import menu_id, page_id_of
 from hacs_crawler.rendering import Advice, PageMark, SiteMark, Verdict, advice
 from hacs_crawler.state import Annotation, State
+from hacs_crawler.utils.loop import begin, call_later
 from hacs_crawler.utils.text import safe_logger
 
 logger = safe_logger(__name__)

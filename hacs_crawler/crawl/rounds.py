@@ -10,8 +10,8 @@ from scrapy.crawler import Crawler
 from scrapy.utils.defer import maybe_deferred_to_future
 
 from hacs_crawler.crawl.crawl import MINUTE, Crawl
-from hacs_crawler.crawl.loop import sleep
 from hacs_crawler.crawl.scrapy_internals import Downloads, is_parsing
+from hacs_crawler.utils.loop import sleep
 from hacs_crawler.utils.text import safe_logger
 
 logger = safe_logger(__name__)

@@ -19,7 +19,6 @@ from hacs_crawler.crawl.backlog import Backlog
 from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.held_seeds import HeldSeeds
 from hacs_crawler.crawl.inner_scheduler import inner_scheduler, is_scrapys_own, keeps_requests
-from hacs_crawler.crawl.loop import begin, call_later, sleep
 from hacs_crawler.crawl.meta import (
     followed_key,
     forget_copied_meta,
@@ -41,6 +40,7 @@ from hacs_crawler.crawl.scrapy_internals import (
 )
 from hacs_crawler.crawl.seed_queue import SeedQueue
 from hacs_crawler.crawl.start_watch import StartWatch
+from hacs_crawler.utils.loop import begin, call_later, sleep
 from hacs_crawler.utils.text import safe_logger
 
 logger = safe_logger(__name__)

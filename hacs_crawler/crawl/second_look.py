@@ -15,11 +15,11 @@ from scrapy.http import Response
 from scrapy.utils.defer import maybe_deferred_to_future
 
 from hacs_crawler.crawl.crawl import Crawl
-from hacs_crawler.crawl.loop import begin, sleep
 from hacs_crawler.crawl.meta import is_to_be_rendered, mark_to_render, second_request
 from hacs_crawler.crawl.observation import observe
 from hacs_crawler.crawl.scrapy_internals import download, is_closing
 from hacs_crawler.state import Recorded
+from hacs_crawler.utils.loop import begin, sleep
 from hacs_crawler.utils.text import safe_logger
 
 logger = safe_logger(__name__)

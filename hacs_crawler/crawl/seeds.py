@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import IO, Any
 
 from hacs_crawler.crawl.crawl import Crawl
-from hacs_crawler.crawl.loop import Worker, in_batches
 from hacs_crawler.crawl.meta import planned_meta
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.links import check_url, without_login
 from hacs_crawler.ranking.plan import Plan, make_plan
 from hacs_crawler.state import PAGES_A_CALL, State
+from hacs_crawler.utils.loop import Worker, in_batches
 from hacs_crawler.utils.text import counted, reason_of, safe_logger
 
 logger = safe_logger(__name__)

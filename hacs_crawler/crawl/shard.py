@@ -15,7 +15,6 @@ from twisted.internet.defer import DeferredLock
 
 from hacs_crawler.config import Config
 from hacs_crawler.crawl.asked import Asked, asked_of, read_asked, write_asked
-from hacs_crawler.crawl.loop import Worker, begin, call_later, sleep
 from hacs_crawler.crawl.meta import is_seed, page_url
 from hacs_crawler.crawl.shard_hold import ShardHold
 from hacs_crawler.crawl.state_thread import RETRY_SECONDS
@@ -31,6 +30,7 @@ from hacs_crawler.state import (
     shard_lock,
     shard_of_page,
 )
+from hacs_crawler.utils.loop import Worker, begin, call_later, sleep
 from hacs_crawler.utils.text import counted, safe_logger
 
 logger = safe_logger(__name__)

@@ -19,8 +19,8 @@ import msgspec
 from scrapy.crawler import Crawler, CrawlerProcess
 from scrapy.utils.project import get_project_settings
 
-from hacs_crawler.crawl.loop import call_later
 from hacs_crawler.utils.files import replacing
+from hacs_crawler.utils.loop import call_later
 
 STATS_SECONDS: Final = 2.0
 PATIENCE_SECONDS: Final = 30.0

@@ -22,10 +22,10 @@ from scrapy.utils.project import get_project_settings
 
 from hacs_crawler.config import Config
 from hacs_crawler.crawl.care import Care
-from hacs_crawler.crawl.loop import call_later
 from hacs_crawler.crawl.meta import seed_key, seed_url
 from hacs_crawler.links import site_id
 from hacs_crawler.state import shard_of_page
+from hacs_crawler.utils.loop import call_later
 
 START: Final = np.dtype([("page_id", "<i8"), ("site", "<u4"), ("shard", "<u4")])
 MOST_PAGES: Final = 10_000_000

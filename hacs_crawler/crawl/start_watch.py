@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Coroutine, Generator
 from typing import Any, Final
 
-from hacs_crawler.crawl.loop import call_later
+from hacs_crawler.utils.loop import call_later
 
 _END: Final = object()
 PAUSE_SECONDS: Final = 0.2

@@ -9,9 +9,9 @@ import numpy as np
 from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
-from hacs_crawler.crawl.loop import Worker, in_batches, sleep
 from hacs_crawler.exceptions import StateError, StateUnavailableError
 from hacs_crawler.state import Estimation, Future, Ids, Rows, State, without_future
+from hacs_crawler.utils.loop import Worker, in_batches, sleep
 from hacs_crawler.utils.text import safe_logger
 
 logger = safe_logger(__name__)

@@ -15,10 +15,10 @@ from scrapy.utils.defer import maybe_deferred_to_future
 from hacs_crawler.archive import ArchiveAddress
 from hacs_crawler.crawl.backoff import HostPausedError
 from hacs_crawler.crawl.crawl import Crawl
-from hacs_crawler.crawl.loop import Worker, call_later
 from hacs_crawler.crawl.scrapy_internals import Downloads, download, is_closing
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.harvest.pace import CDX_SLOT, GivenUpError, Pace
+from hacs_crawler.utils.loop import Worker, call_later
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -14,13 +14,13 @@ from twisted.internet.defer import Deferred
 
 from hacs_crawler.archive import Capture, visits_by_digest
 from hacs_crawler.crawl.crawl import Crawl
-from hacs_crawler.crawl.loop import begin
 from hacs_crawler.harvest.client import ArchiveClient
 from hacs_crawler.harvest.memento import Memento
 from hacs_crawler.harvest.pace import MEMENTO_SLOT, REQUESTS_AT_ONCE
 from hacs_crawler.harvest.site import Site
 from hacs_crawler.links import fingerprint
 from hacs_crawler.state import Harvest, Page, Visit
+from hacs_crawler.utils.loop import begin
 
 MEMENTOS_AT_ONCE: Final = REQUESTS_AT_ONCE[MEMENTO_SLOT]
 """Of one page: as many as the archive is asked for at once, so that a single page keeps it busy."""

@@ -15,7 +15,6 @@ from twisted.internet.defer import DeferredLock
 
 from hacs_crawler.archive import Capture
 from hacs_crawler.crawl.crawl import Crawl
-from hacs_crawler.crawl.loop import at_once, begin, each
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.harvest.asking import StoppedError, UnansweredError
 from hacs_crawler.harvest.client import ArchiveClient
@@ -28,6 +27,7 @@ from hacs_crawler.harvest.site import Site
 from hacs_crawler.items import SeedHistory
 from hacs_crawler.links import fingerprint
 from hacs_crawler.state import Page, State, read_note
+from hacs_crawler.utils.loop import at_once, begin, each
 from hacs_crawler.utils.text import safe_logger
 from hacs_crawler.utils.times import DAY
 

@@ -11,13 +11,13 @@ from typing import Any, Final
 from scrapy.utils.defer import maybe_deferred_to_future
 
 from hacs_crawler.crawl.crawl import Crawl
-from hacs_crawler.crawl.loop import begin, wait_for
 from hacs_crawler.crawl.part import Part
 from hacs_crawler.exceptions import ConfigError, StateError
 from hacs_crawler.model import update_index
 from hacs_crawler.ranking.instant import Hubs, due, hubs_now
 from hacs_crawler.ranking.options import InstantOptions, RankingOptions
 from hacs_crawler.ranking.policies import Floats
+from hacs_crawler.utils.loop import begin, wait_for
 from hacs_crawler.utils.text import safe_logger
 
 logger = safe_logger(__name__)

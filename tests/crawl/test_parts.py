@@ -14,7 +14,6 @@ from scrapy.http import Response
 from twisted.internet.defer import Deferred
 
 from crawl_support import Timers, run, settled
-from hacs_crawler.crawl import loop
 from hacs_crawler.crawl.part import Observed, Part
 from hacs_crawler.crawl.parts import HOOKS, MOST_FAILURES, WAIT_SECONDS, Parts, load_parts
 from hacs_crawler.exceptions import ConfigError, StateUnavailableError
@@ -23,6 +22,7 @@ from hacs_crawler.ranking.arms import without_experiment
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.policies import POLICIES
 from hacs_crawler.state import ROW, Page, Visit, merged
+from hacs_crawler.utils import loop
 
 URL = "http://a.example/"
 VISIT = Visit(URL, 86_400, links=frozenset({1}))

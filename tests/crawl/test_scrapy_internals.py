@@ -25,7 +25,6 @@ from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
 from crawl_support import new_crawler, settled
-from hacs_crawler.crawl.loop import begin
 from hacs_crawler.crawl.scrapy_internals import (
     Downloads,
     check_robotstxt,
@@ -38,6 +37,7 @@ from hacs_crawler.crawl.scrapy_internals import (
     mark_as_failed,
     wake,
 )
+from hacs_crawler.utils.loop import begin
 
 Act = Callable[["TinyCrawl"], Coroutine[Any, Any, None]]
 

@@ -15,9 +15,9 @@ from scrapy.exceptions import IgnoreRequest
 
 from crawl_support import UnderWay, run, settled
 from hacs_crawler.crawl import shard_hold
-from hacs_crawler.crawl.loop import Worker
 from hacs_crawler.crawl.shard_hold import ShardHold
 from hacs_crawler.state import Shard, ShardLock, shard_lock
+from hacs_crawler.utils.loop import Worker
 
 SHARD = Shard(0, 2)
 

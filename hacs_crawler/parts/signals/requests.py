@@ -17,7 +17,6 @@ from scrapy.http import Response
 from scrapy.utils.defer import maybe_deferred_to_future
 
 from hacs_crawler.crawl.crawl import Crawl
-from hacs_crawler.crawl.loop import Worker
 from hacs_crawler.crawl.scrapy_internals import download, is_closing
 from hacs_crawler.parts.signals.feed import read_feed
 from hacs_crawler.parts.signals.listing import Listing, SignalError
@@ -28,6 +27,7 @@ from hacs_crawler.parts.signals.sitemap import (
     sitemaps_of_robots,
 )
 from hacs_crawler.state import SignalSource
+from hacs_crawler.utils.loop import Worker
 from hacs_crawler.utils.text import safe_logger
 
 logger = safe_logger(__name__)

@@ -23,7 +23,6 @@ import numpy as np
 from scrapy.http import HtmlResponse
 
 from hacs_crawler.crawl.crawl import Crawl
-from hacs_crawler.crawl.loop import at_once, each
 from hacs_crawler.crawl.observation import NOT_MODIFIED, tree_of
 from hacs_crawler.crawl.part import Observed, Part
 from hacs_crawler.exceptions import StateError
@@ -42,6 +41,7 @@ from hacs_crawler.state import (
     read_sources,
     source_id,
 )
+from hacs_crawler.utils.loop import at_once, each
 from hacs_crawler.utils.text import counted, safe_logger
 from hacs_crawler.utils.times import DAY
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from hacs_crawler.crawl.loop import at_once, begin, each, merged
+from hacs_crawler.utils.loop import at_once, begin, each, merged
 
 
 class Gate:
