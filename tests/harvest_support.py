@@ -10,9 +10,9 @@ from types import SimpleNamespace
 from typing import Any, TypeVar
 
 from hacs_crawler.archive import ArchiveAddress, ArchiveKind, Capture, Cleaning
-from hacs_crawler.crawl.read_ahead import ReadAhead
-from hacs_crawler.crawl.state_thread import StateThread
-from hacs_crawler.crawl.write_behind import WriteBehind
+from hacs_crawler.crawl.state_access.read_ahead import ReadAhead
+from hacs_crawler.crawl.state_access.state_thread import StateThread
+from hacs_crawler.crawl.state_access.write_behind import WriteBehind
 from hacs_crawler.harvest.memento import Memento
 from hacs_crawler.harvest.page import HarvestOptions
 from hacs_crawler.harvest.query import IndexAnswer, Span

@@ -19,13 +19,13 @@ from hacs_crawler.crawl.care import Care
 from hacs_crawler.crawl.meta import page_url, release_claim
 from hacs_crawler.crawl.parts import Parts, load_parts
 from hacs_crawler.crawl.ranker import Ranker
-from hacs_crawler.crawl.read_ahead import ReadAhead
 from hacs_crawler.crawl.run_context import RunContext, learn_from_run, opened, run_context
 from hacs_crawler.crawl.scrapy_internals import mark_as_failed
 from hacs_crawler.crawl.shard import OwnShard, with_own_shard
-from hacs_crawler.crawl.state_thread import StateThread
+from hacs_crawler.crawl.state_access.read_ahead import ReadAhead
+from hacs_crawler.crawl.state_access.state_thread import StateThread
+from hacs_crawler.crawl.state_access.write_behind import BUFFER_VISITS, FLUSH_SECONDS, WriteBehind
 from hacs_crawler.crawl.stats import CrawlStats
-from hacs_crawler.crawl.write_behind import BUFFER_VISITS, FLUSH_SECONDS, WriteBehind
 from hacs_crawler.exceptions import ConfigError, StateError, StateUnavailableError
 from hacs_crawler.links import LinkRules
 from hacs_crawler.ranking.candidates import Correct

@@ -19,7 +19,7 @@ from hacs_crawler.crawl.asked import read_asked
 from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.meta import mark_ranked, seed_url
 from hacs_crawler.crawl.seed_queue import SeedQueue
-from hacs_crawler.crawl.state_thread import RETRY_SECONDS
+from hacs_crawler.crawl.state_access.state_thread import RETRY_SECONDS
 from hacs_crawler.exceptions import ConfigError, StateError, StateUnavailableError
 from hacs_crawler.ranking.selection import Selection
 from hacs_crawler.ranking.signals import Signals

@@ -12,7 +12,7 @@ from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
 from hacs_crawler.crawl.crawl import Crawl
-from hacs_crawler.crawl.read_ahead import GATHER_SECONDS
+from hacs_crawler.crawl.state_access.read_ahead import GATHER_SECONDS
 from hacs_crawler.exceptions import StateError
 from hacs_crawler.links import menu_id, page_id_of
 from hacs_crawler.rendering import Advice, PageMark, SiteMark, Verdict, advice

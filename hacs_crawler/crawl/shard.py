@@ -17,9 +17,9 @@ from hacs_crawler.config import Config
 from hacs_crawler.crawl.asked import Asked, asked_of, read_asked, write_asked
 from hacs_crawler.crawl.meta import is_seed, page_url
 from hacs_crawler.crawl.shard_hold import ShardHold
-from hacs_crawler.crawl.state_thread import RETRY_SECONDS
+from hacs_crawler.crawl.state_access.state_thread import RETRY_SECONDS
+from hacs_crawler.crawl.state_access.write_behind import CLOSING_PAUSES_SECONDS
 from hacs_crawler.crawl.stats import CrawlStats
-from hacs_crawler.crawl.write_behind import CLOSING_PAUSES_SECONDS
 from hacs_crawler.exceptions import ConfigError, StateError, StateUnavailableError
 from hacs_crawler.links import page_id_of
 from hacs_crawler.state import (

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from crawl_support import Timers
-from hacs_crawler.crawl import read_ahead, state_thread, write_behind
+from hacs_crawler.crawl.state_access import read_ahead, state_thread, write_behind
 from hacs_crawler.state import Store
 from state_access import Make, StateAccess
 

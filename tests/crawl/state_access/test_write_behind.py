@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from crawl_support import run, settled
-from hacs_crawler.crawl.write_behind import (
+from hacs_crawler.crawl.state_access.write_behind import (
     CLOSING_PAUSES_SECONDS,
     FIRST_PAUSE_SECONDS,
     LONGEST_PAUSE_SECONDS,

@@ -10,8 +10,8 @@ from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
-from hacs_crawler.crawl.site_memories import SiteMemories
-from hacs_crawler.crawl.state_thread import StateThread
+from hacs_crawler.crawl.state_access.site_memories import SiteMemories
+from hacs_crawler.crawl.state_access.state_thread import StateThread
 from hacs_crawler.exceptions import StateError
 from hacs_crawler.links import menu_id, page_id_of
 from hacs_crawler.state import Page, Prediction, Recorded, State, on_their_sites

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from crawl_support import run, settled
-from hacs_crawler.crawl.read_ahead import GATHER_SECONDS, Claim
+from hacs_crawler.crawl.state_access.read_ahead import GATHER_SECONDS, Claim
 from hacs_crawler.exceptions import StateUnavailableError
 from hacs_crawler.links import page_id_of
 from hacs_crawler.state import Prediction
