@@ -131,7 +131,7 @@ def request_of(asked: Asked, spider: Spider) -> Request | None:
         callback=callback,
         errback=errback,
         headers=asked.headers,
-        meta={**meta, "hacs_seed": True, "hacs_revisit": True, "hacs_page": asked.url},
+        meta={**meta, "hacs_seed": True, "hacs_added": True, "hacs_page": asked.url},
         cb_kwargs=dict(asked.cb_kwargs),
     )
 

@@ -17,7 +17,7 @@ from twisted.internet.defer import DeferredLock
 from hacs_crawler.config import Config
 from hacs_crawler.crawl.asked import read_asked
 from hacs_crawler.crawl.crawl import Crawl
-from hacs_crawler.crawl.meta import mark_ranked, seed_url
+from hacs_crawler.crawl.meta import is_added, is_start, mark_ranked, seed_url, take_added_mark
 from hacs_crawler.crawl.seed_queue import SeedQueue
 from hacs_crawler.crawl.state_access.state_thread import RETRY_SECONDS
 from hacs_crawler.exceptions import ConfigError, StateError, StateUnavailableError
@@ -39,8 +39,8 @@ stops it, and each seed that was read is sent."""
 class HeldSeeds:
     """Holds seeds until they are ranked, and puts those that are chosen into the queue.
 
-    `drop` is called with those that are left out, and the reason. What cannot be ranked fails the
-    crawl, and stays.
+    `drop` is called with those that are left out, and the reason, and `is_filtered` tells which ones
+    the project's filter drops. What cannot be ranked fails the crawl, and stays.
     """
 
     def __init__(
@@ -49,14 +49,17 @@ class HeldSeeds:
         config: Config,
         queue: SeedQueue,
         drop: Callable[[list[Request], str], None],
+        is_filtered: Callable[[Request], bool],
     ) -> None:
         self._crawl = crawl
         self._config = config
         self._queue = queue
         self._drop = drop
+        self._is_filtered = is_filtered
         self._held: list[Request] = []
         self._ranking: list[Request] = []
         self._page_ids: list[int] = []
+        self._added: set[int] = set()
         self._lock = DeferredLock()
         self._selection: Selection[Request] | None = None
         self._has_ranked = False
@@ -90,6 +93,17 @@ class HeldSeeds:
         """Hold a seed, whose page has that id."""
         self._held.append(seed)
         self._page_ids.append(page_id)
+
+    def passes_filter(self, seed: Request, page_id: int) -> bool:
+        """Whether the filter is not to be asked of a seed, whose page has that id.
+
+        Of one that HACS added it is asked when it is ranked: the spider may ask for the page by then. If
+        it does so later, the filter has seen nothing but what HACS added.
+        """
+        is_first = is_start(seed) and page_id in self._added
+        if is_first:
+            self._added.remove(page_id)
+        return is_first or is_added(seed)
 
     def all(self) -> list[Request]:
         """Return what is kept for what is left of the budget, and what is not ranked yet."""
@@ -125,6 +139,7 @@ class HeldSeeds:
     def begin_round(self) -> None:
         """Give each arm its budget anew."""
         self._selection = None
+        self._added.clear()
 
     async def _rank(self) -> None:
         self._ranking, self._held = self._held, []
@@ -135,12 +150,28 @@ class HeldSeeds:
 
     async def _rank_these(self, held: list[Request]) -> None:
         page_ids, self._page_ids = self._page_ids, []
-        held, page_ids = self._not_done(*_without_twins(held, page_ids))
+        held, page_ids = self._not_done(*self._without_twins(held, page_ids))
         await self._crawl.parts.before_rank([seed_url(seed) for seed in held])
         found = await self._rows(page_ids)
         is_exempt = await self._leads_on(page_ids)
         if found is None or not self._offer(held, page_ids, *found, is_exempt):
             self._held, self._page_ids = held + self._held, page_ids + self._page_ids
+
+    def _without_twins(
+        self, held: list[Request], page_ids: list[int]
+    ) -> tuple[list[Request], list[int]]:
+        """Leave out what HACS added of the pages that the spider asks for itself."""
+        own = {page_id for seed, page_id in zip(held, page_ids, strict=True) if not is_added(seed)}
+        kept: list[Request] = []
+        kept_ids: list[int] = []
+        for seed, page_id in zip(held, page_ids, strict=True):
+            if take_added_mark(seed):
+                if page_id in own or self._is_filtered(seed):
+                    continue
+                self._added.add(page_id)
+            kept.append(seed)
+            kept_ids.append(page_id)
+        return kept, kept_ids
 
     def _not_done(
         self, held: list[Request], page_ids: list[int]
@@ -253,17 +284,3 @@ class HeldSeeds:
             orders = -best.score if is_by_score else paces
             self._queue.add(best.entries, orders.tolist())
             self._crawl.stats.count("ranked", number)
-
-
-def _without_twins(held: list[Request], page_ids: list[int]) -> tuple[list[Request], list[int]]:
-    """Leave out the revisits of pages that the spider asks for itself."""
-    is_revisit = [bool(seed.meta.pop("hacs_revisit", False)) for seed in held]
-    if not any(is_revisit):
-        return held, page_ids
-    own = {one for one, revisit in zip(page_ids, is_revisit, strict=True) if not revisit}
-    left = [
-        (seed, one)
-        for seed, one, revisit in zip(held, page_ids, is_revisit, strict=True)
-        if not (revisit and one in own)
-    ]
-    return [seed for seed, _ in left], [one for _, one in left]

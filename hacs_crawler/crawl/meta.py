@@ -3,7 +3,7 @@
 `meta["hacs"]` is False on a request that opts out, True on one that opts in, "record" on one whose page
 is only to be recorded, a `Prediction` on one that was ranked, and an `Outcome` or `NotObserved` once its
 response has come. `meta["hacs_care"]` is what HACS_PAGES says where the request does not.
-`meta["hacs_seed"]` marks what is ranked in the place of a start request, `meta["hacs_revisit"]` what
+`meta["hacs_seed"]` marks what is ranked in the place of a start request, `meta["hacs_added"]` what
 HACS has the crawl begin with, `meta["hacs_of_list"]` and `meta["hacs_list"]` what a sitemap or feed
 names, and `meta["hacs_after_form"]` what was reached after a form was posted.
 `meta["hacs_page"]` is the URL of the page that a request visits; redirects and retries keep it.
@@ -101,7 +101,17 @@ def is_seed(request: Request) -> bool:
     A page from a queue outside, which only one crawl gets, is none.
     """
     is_listed = bool(request.meta.get("hacs_list"))
-    return is_start(request) or is_listed or bool(request.meta.get("hacs_revisit"))
+    return is_start(request) or is_listed or is_added(request)
+
+
+def is_added(request: Request) -> bool:
+    """Whether HACS added a request to those of `start()`, and it is not ranked yet."""
+    return bool(request.meta.get("hacs_added"))
+
+
+def take_added_mark(request: Request) -> bool:
+    """Return whether HACS added a request to those of `start()`; it is like any other from now on."""
+    return bool(request.meta.pop("hacs_added", False))
 
 
 def take_seed_mark(request: Request) -> bool:

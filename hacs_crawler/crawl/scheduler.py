@@ -78,7 +78,7 @@ class HacsScheduler(BaseScheduler):
         self.watch = StartWatch(self._note_pause, time.monotonic)
         """Tells when what is held is to be ranked."""
         if config is not None:
-            self._held = HeldSeeds(crawl, config, self._seeds, self._drop)
+            self._held = HeldSeeds(crawl, config, self._seeds, self._drop, self._is_filtered)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> HacsScheduler:
@@ -141,7 +141,7 @@ class HacsScheduler(BaseScheduler):
         page_id = self._page_to_rank(request)
         if page_id is None or is_again:  # what was let through once is, as a spider's own retry
             return self._pass_on(request)
-        if self._is_filtered(request):
+        if not self._held.passes_filter(request, page_id) and self._is_filtered(request):
             return False
         request.meta.setdefault("hacs_page", request.url)
         self._enqueued += 1

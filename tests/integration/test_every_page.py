@@ -202,6 +202,67 @@ def test_pages_whose_callback_is_gone_are_said_once(any_spider: AnySpider, site:
     assert "are not visited again" not in second.log
 
 
+DATED = """
+    import asyncio
+
+    import scrapy
+
+
+    class Dated(scrapy.Spider):
+        name = "dated"
+
+        def __init__(self, url, run="1", waits="", *args, **kwargs):
+            super().__init__(*args, **kwargs)
+            self.url, self.run, self.waits = url, run, waits
+            self.answered = asyncio.Event()
+
+        async def start(self):
+            yield self.request("/first")
+            if self.waits:
+                await self.answered.wait()
+            yield self.request("/a")
+
+        def request(self, path):
+            return scrapy.Request(
+                self.url + path, cb_kwargs={"run": self.run}, headers={"X-Run": self.run}
+            )
+
+        def parse(self, response, run):
+            path = response.url.removeprefix(self.url)
+            if path == "/a":
+                self.answered.set()
+            yield {"path": path, "run": run}
+"""
+
+
+def test_a_start_request_of_the_spiders_own_goes_before_the_revisit_of_its_page(
+    any_spider: AnySpider, site: Site
+) -> None:
+    site.set("/a", "/x")
+    site.set("/first", "/x")
+    any_spider.run(DATED, HACS_REVISIT=9)
+    site.visited()
+    any_spider.days = 2
+    site.headers.clear()
+    crawl = any_spider.run(DATED, "-a", "run=2", HACS_REVISIT=9)
+    asked_by = {one["x-run"] for one in site.headers if "x-run" in one}
+    assert sorted(site.visited()) == ["/a", "/first"]
+    assert {item["run"] for item in crawl.items} == asked_by == {"2"}
+
+
+def test_a_start_request_is_answered_though_the_page_was_visited_again_before_it_came(
+    any_spider: AnySpider, site: Site
+) -> None:
+    site.set("/a", "/x")
+    site.set("/first", "/x")
+    any_spider.run(DATED, HACS_REVISIT=9)
+    site.visited()
+    any_spider.days = 2
+    crawl = any_spider.run(DATED, "-a", "run=2", "-a", "waits=1", HACS_REVISIT=9)
+    assert sorted(site.visited()) == ["/a", "/a", "/first"]
+    assert [item["run"] for item in crawl.items if item["path"] == "/a"] == ["1", "2"]
+
+
 LOGIN = """
     import scrapy
 
