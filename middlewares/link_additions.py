@@ -16,6 +16,7 @@ from hacs_crawler.crawl.meta import page_url, prediction_of
 from hacs_crawler.crawl.observation import observe
 from hacs_crawler.crawl.outputs import Output
 from hacs_crawler.crawl.part import Observed
+from hacs_crawler.crawl.ranker import Ranker
 from hacs_crawler.crawl.revisits import Revisits
 from hacs_crawler.links import LinkRules, page_id_of
 from hacs_crawler.model import CHURNING, elapsed_days, predictive_probability
@@ -44,13 +45,13 @@ class LinkAdditionsMiddleware:
         """Open the state before the first seed is read, and have seeds ranked as they come in."""
         crawl = self._crawl
         await crawl.open()
-        ranker = crawl.ranker
+        ranker = Ranker.of(self._crawler)
         if ranker is None:  # a scheduler of the project's own
             async for entry in start:
                 yield entry
             return
         if _is_list(self._crawler.spider):
-            ranker.expect_a_list()
+            ranker.seeds.ends_surely = True
         try:
             async for entry in ranker.watch.entries(self._with_revisits(start)):
                 if crawl.failure is not None:

@@ -18,7 +18,6 @@ from hacs_crawler.crawl.backoff import HostPauses
 from hacs_crawler.crawl.care import Care
 from hacs_crawler.crawl.meta import page_url, release_claim
 from hacs_crawler.crawl.parts import Parts, load_parts
-from hacs_crawler.crawl.ranker import Ranker
 from hacs_crawler.crawl.run_context import RunContext, learn_from_run, opened, run_context
 from hacs_crawler.crawl.scrapy_internals import mark_as_failed
 from hacs_crawler.crawl.shard import OwnShard, with_own_shard
@@ -102,7 +101,7 @@ class Crawl:
         self._read_ahead: ReadAhead | None = None
         self._state: StateThread | None = None
         self._is_open = self._is_closed = False
-        self.ranker: Ranker | None = None
+        self._on_failure: list[Callable[[], None]] = []
         try:
             self._read_settings(crawler)
         except ConfigError as error:
@@ -162,8 +161,12 @@ class Crawl:
             return
         self.failure = message
         self._end_with_error(message)
-        if self.ranker is not None:
-            self.ranker.note_failure()
+        for function in self._on_failure:
+            function()
+
+    def when_failed(self, function: Callable[[], None]) -> None:
+        """Have a function called when the crawl fails, for what waits and is to wait no longer."""
+        self._on_failure.append(function)
 
     async def open(self) -> None:
         """Open the state, if that was not done yet; a failure is kept in `failure`."""
@@ -175,7 +178,9 @@ class Crawl:
         if self.config is None or self.failure is not None:
             return
         config = self.config
-        if self.shard and not await self.shard.begin(has_scheduler=self.ranker is not None):
+        if self.shard and not await self.shard.begin(
+            has_scheduler=hasattr(self.crawler, "hacs_ranker")
+        ):
             return
         self.run = int(self.clock())
         if not 0 < self.run <= MAX_SECOND:

@@ -1,41 +1,322 @@
-"""What ranks seeds: the scheduler, as far as crawl and middlewares know it."""
+"""Ranks seeds with what the state knows of their pages, and puts the chosen ones into the queue."""
 
 from __future__ import annotations
 
-from typing import Protocol
+import secrets
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import compress, count
+from typing import Final
 
+import numpy as np
+from numpy.typing import NDArray
+from scrapy import Request, signals
+from scrapy.crawler import Crawler
+from scrapy.utils.defer import maybe_deferred_to_future
+from scrapy.utils.log import failure_to_exc_info
+from twisted.internet.defer import Deferred, DeferredLock
+from twisted.python.failure import Failure
+
+from hacs_crawler.crawl.asked import read_asked
+from hacs_crawler.crawl.crawl import Crawl
+from hacs_crawler.crawl.meta import mark_ranked, seed_url
+from hacs_crawler.crawl.scrapy_internals import wake
+from hacs_crawler.crawl.seed_queue import SeedQueue
 from hacs_crawler.crawl.start_watch import StartWatch
+from hacs_crawler.crawl.state_access.state_thread import RETRY_SECONDS
+from hacs_crawler.crawl.unranked_seeds import UnrankedSeeds
+from hacs_crawler.exceptions import ConfigError, StateError, StateUnavailableError
+from hacs_crawler.ranking.selection import Dropped, Selection
+from hacs_crawler.ranking.signals import Signals
+from hacs_crawler.state import Future, Rows
+from hacs_crawler.utils.loop import begin, sleep
+from hacs_crawler.utils.text import safe_logger
+
+logger = safe_logger(__name__)
+
+MOST_WAITING: Final = 2_000
+"""Of the seeds of a plan at most about so many wait as requests."""
 
 
-class Ranker(Protocol):
-    """See the module."""
+class Ranker:
+    """Ranks the seeds that a scheduler holds, when `start()` pauses or is over.
 
-    watch: StartWatch
+    `is_quiet` says whether nothing else is to be sent, or under way, that might lead to requests,
+    `is_filtered` asks the project's duplicate filter, and `forget_seen` empties it. What cannot be ranked fails the crawl, and
+    stays.
+    """
+
+    def __init__(
+        self,
+        crawl: Crawl,
+        queue: SeedQueue,
+        is_quiet: Callable[[], bool],
+        is_filtered: Callable[[Request], bool],
+        forget_seen: Callable[[], None],
+    ) -> None:
+        self._crawl = crawl
+        self._queue = queue
+        self.is_quiet = is_quiet
+        self._is_filtered = is_filtered
+        self._forget_seen = forget_seen
+        ranking = None if crawl.config is None else crawl.config.ranking
+        self._budget = None if ranking is None else ranking.budget
+        self._threshold = 0.0 if ranking is None else ranking.threshold
+        self.seeds = UnrankedSeeds(self._budget)
+        self.watch = StartWatch(self.note_pause, time.monotonic)
+        """Tells when what is held is to be ranked."""
+        self._lock = DeferredLock()
+        self._releases = count()
+        self._has_ranked = self._has_said_future = False
+        self._room: Deferred[None] | None = None
+        self._enough_room = 0
+        crawl.when_failed(self.note_room)
+        crawl.crawler.hacs_ranker = self  # type: ignore[attr-defined]
+
+    @staticmethod
+    def of(crawler: Crawler) -> Ranker | None:
+        """Return what ranks the seeds of a crawler, None where its scheduler is the project's own."""
+        return getattr(crawler, "hacs_ranker", None)
+
+    @property
+    def has_work(self) -> bool:
+        """Whether seeds are to be ranked, are being ranked, or are kept for what is left of a budget."""
+        return bool(len(self.seeds) or self._lock.locked or self.seeds.is_kept)
+
+    @property
+    def is_ranking(self) -> bool:
+        """Whether seeds are being ranked at the moment."""
+        return bool(self._lock.locked)
 
     @property
     def wants_ranking(self) -> bool:
-        """Whether enough seeds have come to be ranked."""
-
-    def has_pending_requests(self) -> bool:
-        """Whether any request waits to be sent."""
-
-    async def end_round(self) -> None:
-        """Rank the seeds that have come, the last ones of this round."""
-
-    def begin_round(self) -> None:
-        """Let seeds be ranked that were ranked before."""
-
-    async def make_room(self) -> None:
-        """Return when few ranked seeds wait, or the crawl has failed."""
+        """Whether as many seeds are held as are ranked at once."""
+        return self._crawl.is_open and self.seeds.is_chunk
 
     async def rank_ahead(self) -> None:
         """Rank what is held, and return when more seeds may be read."""
+        await self.rank()
+        wake(self._crawl.crawler)
+        await self.make_room(self.seeds.most_ahead)
 
-    def expect_a_list(self) -> None:
-        """Have the seeds ranked whole, however many there are: they come from a list."""
+    async def make_room(self, most: int | None = MOST_WAITING) -> None:
+        """Return when fewer ranked seeds wait than `most`, so that any number takes little memory."""
+        if most is not None and len(self._queue) >= most and self._crawl.failure is None:
+            self._room, self._enough_room = Deferred(), max(1, most // 2)
+            await maybe_deferred_to_future(self._room)
+
+    def note_room(self) -> None:
+        """Let `make_room` return where there is room by now, or the crawl has failed."""
+        is_failed = self._crawl.failure is not None
+        if self._room is not None and (is_failed or len(self._queue) < self._enough_room):
+            room, self._room = self._room, None
+            room.callback(None)
+
+    async def end_round(self) -> None:
+        """Rank the seeds held, and release all that are within the budget."""
+        await self.rank(is_last=True)
+        wake(self._crawl.crawler)
 
     async def send_what_can_be_sent(self) -> None:
-        """Return when the engine has as many of the seeds held as it can take."""
+        """Return when the engine has as many of the seeds held as it can take.
 
-    def note_failure(self) -> None:
-        """Let nothing wait any more: the crawl is about to close."""
+        Where `start()` raises, Scrapy has sent what came before, and may close the spider at once.
+        """
+        await self.end_round()
+        await maybe_deferred_to_future(sleep(0))  # the engine asks in the next turn of the loop
+
+    def begin_round(self) -> None:
+        """Give each arm its budget anew, and let pages be visited again."""
+        self.seeds.begin_round()
+        self._forget_seen()
+
+    def note_pause(self) -> None:
+        """Rank what is held and have it sent: `start()` pauses, or is over."""
+        begin(self.end_round()).addErrback(self._note_error)
+
+    def drop_all(self) -> None:
+        """Leave out what is held or kept: the crawl is over."""
+        kept, others = self.seeds.take(is_last=True)
+        self._drop([*others, *(seed for best in kept for seed in best.entries)], "budget")
+
+    async def rank(self, *, is_last: bool = False) -> None:
+        """Rank the seeds held; with a budget, release them when `is_last`.
+
+        When nothing else is to be done, what pages never seen, or the others, left unused is released,
+        too.
+        """
+        if not self._crawl.is_open:
+            return
+        self.watch.reset()
+        is_idle = self.seeds.is_kept and not len(self.seeds) and self.is_quiet()
+        if len(self.seeds):
+            await maybe_deferred_to_future(self._lock.acquire())
+            try:
+                if self._crawl.is_open:
+                    await self._rank()
+            finally:
+                self._lock.release()
+        if is_last or not self._budget:
+            self._release(is_idle=is_idle)
+
+    async def _rank(self) -> None:
+        held, page_ids = self.seeds.begin_ranking()
+        held, page_ids = self.seeds.without_twins(held, page_ids, self._is_filtered)
+        held, page_ids = self._not_done(held, page_ids)
+        is_done = False
+        try:
+            await self._crawl.parts.before_rank([seed_url(seed) for seed in held])
+            found = await self._rows(page_ids)
+            is_exempt = await self._leads_on(page_ids)
+            is_done = found is not None and self._offer(held, page_ids, *found, is_exempt)
+        finally:
+            self.seeds.end_ranking(*(([], []) if is_done else (held, page_ids)))
+
+    def _not_done(
+        self, held: list[Request], page_ids: list[int]
+    ) -> tuple[list[Request], list[int]]:
+        """Drop the seeds whose pages were visited in this round already; return the others."""
+        is_done = np.isin(page_ids, self._crawl.done)
+        done = list(compress(held, is_done))
+        self._drop(done, "done")
+        return list(compress(held, ~is_done)), list(compress(page_ids, ~is_done))
+
+    async def _rows(self, page_ids: list[int]) -> tuple[Rows, list[Signals]] | None:
+        """Read ranking rows, and what was heard of the pages.
+
+        Once something was ranked, a state that is away is waited for.
+        """
+        while True:
+            try:
+                rows, future = await self._crawl.state.rows(page_ids, self._crawl.clock())
+                signals = await self._crawl.parts.evidence(rows)
+            except StateUnavailableError as error:
+                if not self._has_ranked:
+                    self._crawl.fail(str(error))
+                    return None
+                logger.warning("%s; ranking goes on when it is back", error)
+                await maybe_deferred_to_future(sleep(RETRY_SECONDS))
+            except StateError as error:
+                self._crawl.fail(str(error))
+                return None
+            else:
+                self._say(future)
+                return rows, signals
+
+    async def _leads_on(self, page_ids: list[int]) -> NDArray[np.bool_] | None:
+        """Return which pages only lead on to others, None where that does not count."""
+        recipes = self._crawl.asked
+        if recipes is None or not self._threshold:
+            return None
+        try:
+            asked = await self._crawl.state.patiently(read_asked, recipes.spider_name, page_ids)
+        except StateError as error:
+            self._crawl.fail(str(error))
+            return None
+        found = (asked.get(page_id) for page_id in page_ids)
+        return np.array([how is not None and how.leads_on for how in found], np.bool_)
+
+    def _say(self, future: Future | None) -> None:
+        """Say once in a crawl that visits are set aside."""
+        if future is not None and not self._has_said_future:
+            self._has_said_future = True
+            logger.warning("%s", future)
+
+    def _offer(
+        self,
+        held: list[Request],
+        page_ids: list[int],
+        rows: Rows,
+        signals: list[Signals],
+        is_exempt: NDArray[np.bool_] | None,
+    ) -> bool:
+        """Have seeds scored; returns whether that could be done."""
+        started = time.perf_counter()
+        crawl, selection = self._crawl, self.seeds.selection
+        if selection is None:
+            options = crawl.ranking.seeded(secrets.randbits(63))
+            most = crawl.allowance.most
+            selection = Selection(options, crawl.correct, seed_url, most, crawl.costs)
+            self.seeds.selection = selection
+        try:
+            dropped: Dropped[Request] = selection.offer(
+                held,
+                np.array(page_ids, np.int64),
+                rows,
+                crawl.clock(),
+                crawl.state.estimation,
+                is_exempt,
+                signals=signals,
+            )
+        except ConfigError as error:
+            crawl.fail(str(error))
+            return False
+        except Exception as error:  # noqa: BLE001 - a policy is the user's own code
+            policy = None if crawl.config is None else crawl.config.policy_text
+            crawl.fail(f"{policy} failed: {type(error).__name__}: {error}")
+            return False
+        self._drop(dropped.gone, "gone")
+        self._drop(dropped.threshold, "threshold")
+        self._drop(dropped.budget, "budget")
+        self._has_ranked = True
+        crawl.stats.count("seeds", len(held))
+        crawl.stats.count("rank_seconds", time.perf_counter() - started)
+        return True
+
+    def _release(self, *, is_idle: bool) -> None:
+        """Let the chosen seeds be sent: by score, or all arms at the same pace."""
+        chosen, others = self.seeds.take(is_last=is_idle)
+        self._drop(others, "budget")
+        for best in chosen:
+            self._crawl.parts.chosen(best.p, best.controls)
+        if not chosen:
+            return
+        run, release = self._crawl.run, next(self._releases)
+        is_by_score = len(chosen) == 1
+        for best, label in zip(chosen, self._crawl.labels, strict=True):
+            number = len(best.entries)
+            predictions = best.predictions(label.number, run)
+            asked_twice = best.asked_twice.tolist()
+            for seed, prediction, twice in zip(best.entries, predictions, asked_twice, strict=True):
+                mark_ranked(seed, prediction, label.arm, asked_twice=twice)
+            self._crawl.allowance.made += best.controls
+            paces = release + (np.arange(number) + 0.5) / max(number, 1)
+            orders = -best.score if is_by_score else paces
+            self._queue.add(best.entries, orders.tolist())
+            self._crawl.stats.count("ranked", number)
+
+    def _drop(self, requests: list[Request], reason: str) -> None:
+        crawler = self._crawl.crawler
+        if requests:
+            self._crawl.stats.count(f"dropped/{reason}", len(requests))
+        for request in requests:
+            crawler.signals.send_catch_log(
+                signals.request_dropped, request=request, spider=crawler.spider
+            )
+
+    def _note_error(self, failure: Failure) -> None:
+        logger.debug("Ranking failed", exc_info=failure_to_exc_info(failure))
+        if not self._crawl.is_open:  # the crawl was closed meanwhile
+            return
+        error = failure.value
+        self._crawl.fail(f"the seeds could not be ranked: {type(error).__name__}: {error}")
+        wake(self._crawl.crawler)
+
+
+@contextmanager
+def reading_a_list(crawler: Crawler, *, ranked_whole: bool = True) -> Iterator[None]:
+    """Have `start()` be known to read from this package's own source, which waits for no request.
+
+    Where it is to be `ranked_whole`, it is so however long it is.
+    """
+    ranker = Ranker.of(crawler)
+    if ranker is None:
+        yield
+        return
+    ranker.watch.is_reading = True
+    ranker.seeds.ends_surely |= ranked_whole
+    try:
+        yield
+    finally:
+        ranker.watch.is_reading = False

@@ -20,6 +20,7 @@ from hacs_crawler.crawl.asked import (
     used_callbacks,
 )
 from hacs_crawler.crawl.crawl import Crawl
+from hacs_crawler.crawl.ranker import reading_a_list
 from hacs_crawler.exceptions import StateError
 from hacs_crawler.ranking.plan import plan_of
 from hacs_crawler.state import PAGES_A_CALL, Ids, State, without_future
@@ -96,14 +97,8 @@ class Revisits:
         self, function: Callable[Concatenate[State, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
         """Return what a function of the state returns; that is no pause in which to rank."""
-        ranker = self._crawl.ranker
-        if ranker is not None:
-            ranker.watch.is_reading = True
-        try:
+        with reading_a_list(self._crawl.crawler, ranked_whole=False):
             return await self._crawl.state.patiently(function, *args, **kwargs)
-        finally:
-            if ranker is not None:
-                ranker.watch.is_reading = False
 
 
 def _sites(state: State, spider_name: str) -> set[int]:

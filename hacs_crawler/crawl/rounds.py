@@ -10,6 +10,7 @@ from scrapy.crawler import Crawler
 from scrapy.utils.defer import maybe_deferred_to_future
 
 from hacs_crawler.crawl.crawl import MINUTE, Crawl
+from hacs_crawler.crawl.ranker import Ranker
 from hacs_crawler.crawl.scrapy_internals import Downloads, is_parsing
 from hacs_crawler.utils.loop import sleep
 from hacs_crawler.utils.text import safe_logger
@@ -26,6 +27,7 @@ class Rounds:
     def __init__(self, crawler: Crawler, clock: Callable[[], float] = time.monotonic) -> None:
         self._crawler = crawler
         self._crawl = Crawl.of(crawler)
+        self._ranker = Ranker.of(crawler)
         self._clock = clock
         self._began = clock()
 
@@ -36,8 +38,8 @@ class Rounds:
         next one begins HACS_ROUND_MINUTES after this one did, or at once if that is past.
         """
         crawl = self._crawl
-        if crawl.ranker is not None:
-            await crawl.ranker.end_round()
+        if self._ranker is not None:
+            await self._ranker.end_round()
         while crawl.failure is None and not self._is_idle():
             await maybe_deferred_to_future(sleep(LOOK_SECONDS))
         await crawl.end_round()
@@ -49,13 +51,12 @@ class Rounds:
             await maybe_deferred_to_future(sleep(rest))
         self._began = self._clock()
         await crawl.begin_round()
-        if crawl.ranker is not None:
-            crawl.ranker.begin_round()
+        if self._ranker is not None:
+            self._ranker.begin_round()
         return crawl.failure is None
 
     def _is_idle(self) -> bool:
         """Whether nothing is waiting, under way or being parsed, as Scrapy's engine asks it."""
-        ranker = self._crawl.ranker
-        waits = ranker is not None and ranker.has_pending_requests()
-        is_asking = bool(Downloads(self._crawler).active)
-        return not (waits or is_asking or is_parsing(self._crawler))
+        if self._ranker is not None:
+            return not self._ranker.has_work and self._ranker.is_quiet()
+        return not (Downloads(self._crawler).active or is_parsing(self._crawler))

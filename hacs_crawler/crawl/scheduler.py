@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import time
 from itertools import count
 from typing import Any, Final
 
-from scrapy import Request, Spider, signals
+from scrapy import Request, Spider
 from scrapy.core.scheduler import BaseScheduler
 from scrapy.crawler import Crawler
-from scrapy.utils.defer import maybe_deferred_to_future
-from scrapy.utils.log import failure_to_exc_info
 from twisted.internet.defer import Deferred
-from twisted.python.failure import Failure
 
-from hacs_crawler.config import Config
 from hacs_crawler.crawl.backlog import Backlog
 from hacs_crawler.crawl.crawl import Crawl
-from hacs_crawler.crawl.held_seeds import HeldSeeds
 from hacs_crawler.crawl.inner_scheduler import inner_scheduler, is_scrapys_own, keeps_requests
 from hacs_crawler.crawl.meta import (
     followed_key,
@@ -30,6 +24,7 @@ from hacs_crawler.crawl.meta import (
     take_unsent_mark,
 )
 from hacs_crawler.crawl.paused_requests import PausedRequests
+from hacs_crawler.crawl.ranker import Ranker
 from hacs_crawler.crawl.scrapy_internals import (
     Downloads,
     empty_filter,
@@ -39,14 +34,11 @@ from hacs_crawler.crawl.scrapy_internals import (
     wake,
 )
 from hacs_crawler.crawl.seed_queue import SeedQueue
-from hacs_crawler.crawl.start_watch import StartWatch
-from hacs_crawler.utils.loop import begin, call_later, sleep
+from hacs_crawler.utils.loop import begin, call_later
 from hacs_crawler.utils.text import safe_logger
 
 logger = safe_logger(__name__)
 
-MOST_WAITING: Final = 2_000
-"""Of the seeds of a plan at most about so many wait as requests."""
 PARSING_SECONDS: Final = 0.05
 """How often it is looked whether callbacks are done: Scrapy does not say so where they yield nothing."""
 
@@ -59,9 +51,7 @@ class HacsScheduler(BaseScheduler):
     priority; between hosts, those with a free slot come first. Nothing here waits.
     """
 
-    def __init__(
-        self, inner: BaseScheduler, crawl: Crawl, config: Config | None, crawler: Crawler
-    ) -> None:
+    def __init__(self, inner: BaseScheduler, crawl: Crawl, crawler: Crawler) -> None:
         self._inner = inner
         self._crawl = crawl
         self._crawler = crawler
@@ -69,25 +59,20 @@ class HacsScheduler(BaseScheduler):
         self._backlog = Backlog()
         self._seeds = SeedQueue(self._downloads)
         self._paused = PausedRequests(crawl.pauses)
-        self._room: Deferred[None] | None = None
-        self._enough_room = 0
         self._is_resumed = False
         self._is_scrapys_own = is_scrapys_own(inner, crawler)
         self._enqueued = self._dequeued = 0
         self._planned = count()
-        self.watch = StartWatch(self._note_pause, time.monotonic)
-        """Tells when what is held is to be ranked."""
-        if config is not None:
-            self._held = HeldSeeds(crawl, config, self._seeds, self._drop, self._is_filtered)
+        self._ranker = Ranker(
+            crawl, self._seeds, self._is_quiet, self._is_filtered, self._forget_seen
+        )
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> HacsScheduler:
         """Build the inner scheduler named by HACS_INNER_SCHEDULER, and this one around it."""
         crawl = Crawl.of(crawler)
         inner = inner_scheduler(crawler, crawl, cls)
-        scheduler = cls(inner, crawl, crawl.config, crawler)
-        crawl.ranker = scheduler
-        return scheduler
+        return cls(inner, crawl, crawler)
 
     def open(self, spider: Spider) -> Deferred[None] | None:
         """Open the inner scheduler."""
@@ -99,16 +84,14 @@ class HacsScheduler(BaseScheduler):
 
     def close(self, reason: str) -> Deferred[None] | None:
         """Close the inner scheduler; one that keeps requests gets all that wait, to be ranked again."""
-        if self._crawl.config is None:
-            return self._inner.close(reason)
         if keeps_requests(self._inner, self._crawler):
-            left = [mark_unranked(seed) for seed in (*self._seeds.all(), *self._held.all())]
+            left = [mark_unranked(seed) for seed in (*self._seeds.all(), *self._ranker.seeds.all())]
             self._enqueued -= len(left)  # the inner scheduler counts them again
             left += self._paused.take_all()
             for request in left:
                 enqueue_unfiltered(self._inner, request)
         else:
-            self._held.drop_all()
+            self._ranker.drop_all()
         self._count_seeds()
         return self._inner.close(reason)
 
@@ -116,8 +99,7 @@ class HacsScheduler(BaseScheduler):
         """Whether anything waits here or in the inner scheduler."""
         if self._crawl.failure is not None:
             return False
-        is_ranking = len(self._held) or self._held.is_ranking or self._held.waits
-        waits = len(self._seeds) or is_ranking or self._paused
+        waits = len(self._seeds) or self._ranker.has_work or self._paused
         return bool(waits) or self._inner.has_pending_requests()
 
     def enqueue_request(self, request: Request) -> bool:
@@ -141,11 +123,11 @@ class HacsScheduler(BaseScheduler):
         page_id = self._page_to_rank(request)
         if page_id is None or is_again:  # what was let through once is, as a spider's own retry
             return self._pass_on(request)
-        if not self._held.passes_filter(request, page_id) and self._is_filtered(request):
+        if not self._ranker.seeds.passes_filter(request, page_id) and self._is_filtered(request):
             return False
         request.meta.setdefault("hacs_page", request.url)
         self._enqueued += 1
-        self._held.add(request, page_id)
+        self._ranker.seeds.add(request, page_id)
         return True
 
     def next_request(self) -> Request | None:
@@ -153,37 +135,15 @@ class HacsScheduler(BaseScheduler):
         if self._crawl.failure is not None:
             return None
         if self._is_resumed and not self._crawl.is_open:
-            begin(self._open_and_wake()).addErrback(self._note_error)
+            begin(self._open_and_wake())
             return None
         request = self._next()
         if request is not None:
-            self.watch.end_starving()
+            self._ranker.watch.end_starving()
             return request
         self._count_seeds()
         self._have_ranked()
         return None
-
-    @property
-    def wants_ranking(self) -> bool:
-        """Whether as many seeds are held as are ranked at once."""
-        return self._crawl.is_open and self._held.is_chunk
-
-    async def make_room(self, most: int | None = MOST_WAITING) -> None:
-        """Return when fewer ranked seeds wait than `most`, so that any number takes little memory."""
-        if most is not None and len(self._seeds) >= most and self._crawl.failure is None:
-            self._room, self._enough_room = Deferred(), max(1, most // 2)
-            await maybe_deferred_to_future(self._room)
-
-    async def rank_ahead(self) -> None:
-        """Rank what is held, and return when more seeds may be read."""
-        await self.rank()
-        wake(self._crawler)
-        await self.make_room(self._held.most_ahead)
-
-    def expect_a_list(self) -> None:
-        """Note that the seeds come from a list: it is ranked whole, however long it is."""
-        if self._crawl.config is not None:
-            self._held.ends_surely = True
 
     def __getattr__(self, name: str) -> Any:
         """Let code of the project find what it looks for in its own scheduler, such as `df`."""
@@ -193,38 +153,8 @@ class HacsScheduler(BaseScheduler):
 
     def __len__(self) -> int:
         """Return how many requests wait; TypeError where the inner scheduler does not know it."""
-        own = len(self._paused) + len(self._seeds)
-        own += len(self._held) if self._crawl.config is not None else 0
+        own = len(self._paused) + len(self._seeds) + len(self._ranker.seeds)
         return own + len(self._inner)  # type: ignore[arg-type]
-
-    async def rank(self, *, is_last: bool = False) -> None:
-        """Rank the seeds held; with a budget, release them when `is_last`."""
-        if self._crawl.is_open:
-            self.watch.reset()
-            is_idle = self._held.waits and not len(self._held) and self._is_idle()
-            await self._held.rank(is_last=is_last, is_idle=is_idle)
-
-    async def send_what_can_be_sent(self) -> None:
-        """Return when the engine has as many of the seeds held as it can take.
-
-        Where `start()` raises, Scrapy has sent what came before, and may close the spider at once.
-        """
-        await self.end_round()
-        await maybe_deferred_to_future(sleep(0))  # the engine asks in the next turn of the loop
-
-    async def end_round(self) -> None:
-        """Rank the seeds held, and release all that are within the budget."""
-        await self.rank(is_last=True)
-        wake(self._crawler)
-
-    def begin_round(self) -> None:
-        """Give each arm its budget anew, and let pages be visited again."""
-        self._held.begin_round()
-        empty_filter(self._inner, self._crawler)
-
-    def note_failure(self) -> None:
-        """Let `make_room` return: nothing is sent any more."""
-        self._note_room()
 
     def _page_to_rank(self, request: Request) -> int | None:
         """Return the id of the page that a request is to be ranked by, None where it is to be sent.
@@ -236,7 +166,7 @@ class HacsScheduler(BaseScheduler):
         if not crawl.is_open or config is None:
             return None
         page_id = seed_key(request)
-        if take_seed_mark(request) or (page_id is not None and not self.watch.is_over):
+        if take_seed_mark(request) or (page_id is not None and not self._ranker.watch.is_over):
             return page_id
         if not config.ranking.leaves_out:
             return None
@@ -244,20 +174,25 @@ class HacsScheduler(BaseScheduler):
 
     def _have_ranked(self) -> None:
         """See to it that what is held is ranked soon: nothing else can be sent."""
-        if self._crawl.config is None or self._held.is_ranking:
+        ranker = self._ranker
+        if ranker.is_ranking:
             return
-        if not self.watch.is_over:
-            if len(self._held) or self._held.waits:
-                self.watch.begin_starving()
-        elif len(self._held) or (self._held.waits and self._is_idle()):
-            self._note_pause()
-        elif self._held.waits and not self._downloads.active:
+        if not ranker.watch.is_over:
+            if ranker.has_work:
+                ranker.watch.begin_starving()
+        elif len(ranker.seeds) or (ranker.seeds.is_kept and self._is_quiet()):
+            ranker.note_pause()
+        elif ranker.seeds.is_kept and not self._downloads.active:
             call_later(PARSING_SECONDS, lambda: wake(self._crawler))
 
-    def _is_idle(self) -> bool:
+    def _is_quiet(self) -> bool:
         """Whether nothing is under way that might lead to other requests, and nothing is to be sent."""
         waits = len(self._seeds) or self._paused or self._inner.has_pending_requests()
         return not (waits or self._downloads.active or is_parsing(self._crawler))
+
+    def _forget_seen(self) -> None:
+        """Let pages be visited again."""
+        empty_filter(self._inner, self._crawler)
 
     def _pass_on(self, request: Request) -> bool:
         """Give a request to the inner scheduler, whose filter may drop it."""
@@ -292,7 +227,7 @@ class HacsScheduler(BaseScheduler):
 
     def _take_seed(self, slot: str) -> Request | None:
         seed = self._seeds.take(slot)
-        self._note_room()
+        self._ranker.note_room()
         if self._is_scrapys_own:
             self._dequeued += 1
             return seed
@@ -340,7 +275,7 @@ class HacsScheduler(BaseScheduler):
         if not request.meta.pop("hacs_seed", False) or page_id is None:
             return False
         self._enqueued += 1
-        self._held.add(request, page_id)
+        self._ranker.seeds.add(request, page_id)
         return True
 
     def _is_behind_seed(self, request: Request, slot: str) -> bool:
@@ -358,35 +293,9 @@ class HacsScheduler(BaseScheduler):
         self._seeds.note_sent(*found)
         return found[0]
 
-    def _note_pause(self) -> None:
-        """Rank what is held and have it sent: `start()` pauses, or is over."""
-        begin(self.end_round()).addErrback(self._note_error)
-
     async def _open_and_wake(self) -> None:
         await self._crawl.open()
         wake(self._crawler)
-
-    def _note_error(self, failure: Failure) -> None:
-        logger.debug("Ranking failed", exc_info=failure_to_exc_info(failure))
-        if not self._crawl.is_open:  # the crawl was closed meanwhile
-            return
-        error = failure.value
-        self._crawl.fail(f"the seeds could not be ranked: {type(error).__name__}: {error}")
-        wake(self._crawler)
-
-    def _note_room(self) -> None:
-        is_failed = self._crawl.failure is not None
-        if self._room is not None and (is_failed or len(self._seeds) < self._enough_room):
-            room, self._room = self._room, None
-            room.callback(None)
-
-    def _drop(self, requests: list[Request], reason: str) -> None:
-        if requests:
-            self._crawl.stats.count(f"dropped/{reason}", len(requests))
-        for request in requests:
-            self._crawler.signals.send_catch_log(
-                signals.request_dropped, request=request, spider=self._crawler.spider
-            )
 
     def _count_seeds(self) -> None:
         """Count seeds as Scrapy's scheduler counts requests, those of many calls at once."""

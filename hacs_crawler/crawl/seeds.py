@@ -16,6 +16,7 @@ from typing import IO, Any
 
 from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.meta import planned_meta
+from hacs_crawler.crawl.ranker import Ranker, reading_a_list
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.links import check_url, without_login
 from hacs_crawler.ranking.plan import Plan, make_plan
@@ -71,24 +72,21 @@ async def seeds_of(crawl: Crawl, source: str) -> AsyncIterator[str]:
     shard = None if crawl.config is None else crawl.config.shard
     passed_over = _PassedOver()
     worker = Worker()  # standard input may keep its reader waiting, and the state must not wait
-    if crawl.ranker is not None:
-        crawl.ranker.watch.is_reading = True
-        crawl.ranker.expect_a_list()
+    is_state = source == "state"
     try:
-        is_state = source == "state"
-        async for url in crawl.state.urls() if is_state else in_batches(worker, read_seeds(source)):
-            if is_state and (problem := check_url(url)):
-                passed_over.add(url, problem)
-                continue
-            if shard is not None and not shard.has(url):
-                crawl.stats.count("shard/left_out")
-                continue
-            yield url
+        with reading_a_list(crawl.crawler):
+            async for url in (
+                crawl.state.urls() if is_state else in_batches(worker, read_seeds(source))
+            ):
+                if is_state and (problem := check_url(url)):
+                    passed_over.add(url, problem)
+                elif shard is not None and not shard.has(url):
+                    crawl.stats.count("shard/left_out")
+                else:
+                    yield url
     finally:
         passed_over.log()
         worker.close()
-        if crawl.ranker is not None:
-            crawl.ranker.watch.is_reading = False
 
 
 async def planned_seeds(crawl: Crawl) -> AsyncIterator[tuple[str, dict[str, Any]]]:
@@ -117,7 +115,7 @@ async def planned_seeds(crawl: Crawl) -> AsyncIterator[tuple[str, dict[str, Any]
 
 async def _seeds_of_plan(crawl: Crawl, plan: Plan) -> AsyncIterator[tuple[str, dict[str, Any]]]:
     """Yield the URL and the meta of each page of a plan when there is room for its request."""
-    passed_over = _PassedOver()
+    passed_over, ranker = _PassedOver(), Ranker.of(crawl.crawler)
     for start in range(0, len(plan), PAGES_A_CALL):
         some = slice(start, start + PAGES_A_CALL)
         page_ids = plan.page_ids[some].tolist()
@@ -126,8 +124,8 @@ async def _seeds_of_plan(crawl: Crawl, plan: Plan) -> AsyncIterator[tuple[str, d
         for place, (page_id, prediction) in enumerate(
             zip(page_ids, predictions, strict=True), start
         ):
-            if crawl.ranker is not None:
-                await crawl.ranker.make_room()
+            if ranker is not None:
+                await ranker.make_room()
             if crawl.failure is not None:
                 return
             page = known.get(page_id)

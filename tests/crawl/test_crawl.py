@@ -8,7 +8,6 @@ import threading
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -199,7 +198,7 @@ def test_a_session_fails_once_and_says_why_in_one_line(
     crawl: Crawl, caplog: pytest.LogCaptureFixture
 ) -> None:
     told: list[str | None] = []
-    crawl.ranker = SimpleNamespace(note_failure=lambda: told.append(crawl.failure))  # type: ignore[assignment]
+    crawl.when_failed(lambda: told.append(crawl.failure))
     crawl.fail("the disk is on fire")
     crawl.fail("and so is the house")
     assert crawl.failure == "the disk is on fire"

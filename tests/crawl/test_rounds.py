@@ -20,25 +20,27 @@ ROUND_MINUTES = 10.0
 PAGE = Request("http://a.example/")
 
 
-class Ranker:
-    """A scheduler as far as rounds know it; it says what it was asked for."""
+class Ranking:
+    """A ranker as far as rounds know it; it says what it was asked for."""
 
-    def __init__(self, told: list[str]) -> None:
+    def __init__(self, crawler: Any, told: list[str]) -> None:
+        self._crawler = crawler
         self._told = told
         self.is_waiting = False
 
-    def has_pending_requests(self) -> bool:
+    @property
+    def has_work(self) -> bool:
         return self.is_waiting
+
+    def is_quiet(self) -> bool:
+        engine = self._crawler.engine
+        return not engine.downloader.active and engine.scraper.slot.is_idle()
 
     async def end_round(self) -> None:
         self._told.append("the last seeds are ranked")
 
     def begin_round(self) -> None:
         self._told.append("pages may be visited again")
-
-    def note_failure(self) -> None: ...
-
-    def note_recorded(self, recorded: object) -> None: ...
 
 
 class World:
@@ -55,14 +57,18 @@ class World:
         self.set_scraper(is_idle=True)
         self.crawl = Crawl.of(crawler)
         self.told: list[str] = []
-        self.ranker: Any = Ranker(self.told)
-        self.crawl.ranker = self.ranker
+        self.ranker = Ranking(crawler, self.told)
+        crawler.hacs_ranker = self.ranker
         self.crawl.log_summary = lambda: self.told.append("summed up")
         self.rounds = Rounds(crawler, timers.clock)
 
     def set_scraper(self, *, is_idle: bool) -> None:
         engine: Any = self.under_way.crawler.engine
         engine.scraper.slot = SimpleNamespace(is_idle=lambda: is_idle)
+
+    def rounds_of_another_scheduler(self) -> Rounds:
+        del self.crawl.crawler.hacs_ranker  # type: ignore[attr-defined]
+        return Rounds(self.crawl.crawler, self.timers.clock)
 
     async def begin(self) -> asyncio.Task[bool]:
         """Begin to wait for the next round."""
@@ -195,7 +201,7 @@ def test_where_another_scheduler_ranks_nothing_a_round_is_over_all_the_same(
     world: World,
 ) -> None:
     async def scenario() -> None:
-        world.crawl.ranker = None
+        world.rounds = world.rounds_of_another_scheduler()
         begun = await world.begin()
         await world.wait(ROUND_MINUTES * MINUTE)
         assert begun.result()

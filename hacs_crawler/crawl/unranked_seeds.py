@@ -1,0 +1,111 @@
+"""Start requests that wait to be ranked, and those ranked that wait for the rest of the budget."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from scrapy import Request
+
+from hacs_crawler.crawl.meta import is_added, is_start, take_added_mark
+from hacs_crawler.ranking.selection import Chosen, Selection
+
+LEAST_CHUNK: Final = 1_000
+"""With a budget, seeds are ranked in chunks of at least this many, so that memory stays O(budget)."""
+MOST_AHEAD: Final = 2_000
+"""A `start()` that may never end is read so far ahead of what is sent: it may count up until a callback
+stops it, and each seed that was read is sent."""
+
+
+class UnrankedSeeds:
+    """Holds seeds until they are ranked.
+
+    `selection` chooses among those of one round; None where none was ranked in it.
+    """
+
+    def __init__(self, budget: int | None) -> None:
+        self._budget = budget
+        self._held: list[Request] = []
+        self._page_ids: list[int] = []
+        self._ranking: list[Request] = []
+        self._added: set[int] = set()
+        self.selection: Selection[Request] | None = None
+        self.ends_surely = False
+        """Whether what is held comes from a list, which can be ranked whole."""
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    @property
+    def is_chunk(self) -> bool:
+        """Whether so many seeds are held that they are to be ranked before more are read."""
+        if self._budget:
+            return len(self._held) >= max(self._budget, LEAST_CHUNK)
+        return not self.ends_surely and len(self._held) >= MOST_AHEAD
+
+    @property
+    def most_ahead(self) -> int | None:
+        """How many ranked seeds may wait before more are read; None for any number."""
+        return None if self._budget or self.ends_surely else MOST_AHEAD
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether what was ranked is kept for what is left of the budget in the end."""
+        return self.selection is not None and self.selection.waits
+
+    def add(self, seed: Request, page_id: int) -> None:
+        """Hold a seed, whose page has that id."""
+        self._held.append(seed)
+        self._page_ids.append(page_id)
+
+    def passes_filter(self, seed: Request, page_id: int) -> bool:
+        """Whether the filter is not to be asked of a seed, whose page has that id.
+
+        Of one that HACS added it is asked when it is ranked: the spider may ask for the page by then. If
+        it does so later, the filter has seen nothing but what HACS added.
+        """
+        is_first = is_start(seed) and page_id in self._added
+        if is_first:
+            self._added.remove(page_id)
+        return is_first or is_added(seed)
+
+    def all(self) -> list[Request]:
+        """Return what is kept, what is being ranked, and what is held."""
+        kept = [] if self.selection is None else self.selection.entries
+        return [*kept, *self._ranking, *self._held]
+
+    def begin_ranking(self) -> tuple[list[Request], list[int]]:
+        """Return the seeds held, which are being ranked until `end_ranking`, and their pages' ids."""
+        self._ranking, self._held = self._held, []
+        page_ids, self._page_ids = self._page_ids, []
+        return self._ranking, page_ids
+
+    def end_ranking(self, unranked: list[Request], page_ids: list[int]) -> None:
+        """Hold again what could not be ranked."""
+        self._ranking = []
+        self._held[:0], self._page_ids[:0] = unranked, page_ids
+
+    def without_twins(
+        self, held: list[Request], page_ids: list[int], is_filtered: Callable[[Request], bool]
+    ) -> tuple[list[Request], list[int]]:
+        """Leave out what HACS added of the pages that the spider asks for itself, or was filtered."""
+        own = {page_id for seed, page_id in zip(held, page_ids, strict=True) if not is_added(seed)}
+        kept: list[Request] = []
+        kept_ids: list[int] = []
+        for seed, page_id in zip(held, page_ids, strict=True):
+            if take_added_mark(seed):
+                if page_id in own or is_filtered(seed):
+                    continue
+                self._added.add(page_id)
+            kept.append(seed)
+            kept_ids.append(page_id)
+        return kept, kept_ids
+
+    def begin_round(self) -> None:
+        """Give each arm its budget anew."""
+        self.selection = None
+        self._added.clear()
+
+    def take(self, *, is_last: bool) -> tuple[list[Chosen[Request]], list[Request]]:
+        """Return the seeds that each arm chose, and those that the budget drops; see `Selection`."""
+        return ([], []) if self.selection is None else self.selection.take(is_last=is_last)
