@@ -43,8 +43,8 @@ class Ranker:
     """Ranks the seeds that a scheduler holds, when `start()` pauses or is over.
 
     `is_quiet` says whether nothing else is to be sent, or under way, that might lead to requests,
-    `is_filtered` asks the project's duplicate filter, and `forget_seen` empties it. What cannot be ranked fails the crawl, and
-    stays.
+    `is_filtered` asks the project's duplicate filter, and `forget_seen` empties it. What
+    cannot be ranked fails the crawl, and stays.
     """
 
     def __init__(
