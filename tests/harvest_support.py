@@ -27,6 +27,7 @@ URL = "http://foo.edu/"
 SURT = "edu,foo)/"
 DAY = 86_400
 SOURCE = 7
+RULES = 9
 ADDRESS = ArchiveAddress("", ArchiveKind.CDX, "http://archive/cdx", "http://archive/web")
 BY_LINKS = HarvestOptions(SOURCE, since=0, until=100 * DAY, by_digest=False, max_captures=None)
 
@@ -66,7 +67,7 @@ class Archive:
         day = wanted.at // DAY
         self.fetched.append(day)
         (known,) = (one for one in self.rows if one.at == wanted.at)
-        return self.instead.get(day) or Memento(wanted.at, links=links_of(known.digest))
+        return self.instead.get(day) or Memento(wanted.at, links=links_of(known.digest), link_rules=RULES)
 
 
 def failing(day: int) -> Memento:

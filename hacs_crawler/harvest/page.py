@@ -133,7 +133,7 @@ class PageHarvest:
         self._client = client
         self._options = options
         self._site = site
-        self._shown: set[int] = set()
+        self._shown: dict[int, int] = {}  # by digest, the rules by which its links were taken
         self._failed: Counter[int] = Counter()
         self._passing: set[int] = set()
         self._redirected: set[int] = set()
@@ -163,8 +163,8 @@ class PageHarvest:
         failed at too many in a row, RefusedError, StoppedError.
         """
         known = None if page is None else page.harvests.get(self._options.source)
-        if known is not None and known.digest:
-            self._shown.add(known.digest)
+        if page is not None and known is not None and known.digest:
+            self._shown[known.digest] = page.rules_at(known.until)
         if self._options.max_captures is not None:
             # what is recorded already included, so that a killed harvest goes on with the same ones
             captures = thinned(captures, self._options.max_captures)
@@ -200,7 +200,8 @@ class PageHarvest:
             memento = await maybe_deferred_to_future(fetch)
         elif step.digest in self._shown:
             self._count("mementos_saved")
-            await self._visit(step, Visit(step.capture.url, step.capture.at))
+            rules = self._shown[step.digest]
+            await self._visit(step, Visit(step.capture.url, step.capture.at, link_rules=rules))
             return
         elif self._failed[step.digest] < MEMENTO_TRIES:
             memento = await self._client.memento(step.capture)
@@ -218,7 +219,7 @@ class PageHarvest:
         if memento.links is not None:
             self._count("mementos")
             if memento.at == step.capture.at:
-                self._shown.add(step.digest)
+                self._shown[step.digest] = memento.link_rules
             elif memento.at in self._redirected:
                 # others lead to the same capture: no need to ask all
                 self._failed[step.digest] += 1

@@ -61,6 +61,7 @@ def merge(page: Page, visit: Visit) -> frozenset[int]:
     if visit.news is not News.SEEN:
         _note_absence(page, visit)
         return frozenset()
+    _note_rules(page, visit.at, visit.link_rules)
     new = frozenset[int]() if visit.links is None else _merge_links(page, visit, visit.links)
     if visit.at >= page.last_news:
         _note_presence(page, visit.at)
@@ -68,7 +69,7 @@ def merge(page: Page, visit: Visit) -> frozenset[int]:
         if visit.links is not None:
             page.etag, page.last_modified = visit.etag, visit.last_modified
     _insert(page.visits, visit.at)
-    _thin(page.visits)
+    _thin_visits(page)
     return new
 
 
@@ -110,7 +111,9 @@ def merge_pages(page: Page, other: Page) -> Page:
         etag=shown.etag,
         last_modified=shown.last_modified,
         harvests=page.harvests.copy(),
-        rule_changes=rule_changes.union(*map(_rule_marks, (page, other))),
+        rule_changes=rule_changes.union(
+            *(rule_changes.marks(one.rule_changes, _times_of_rules(one)) for one in (page, other))
+        ),
     )
     for harvest in other.harvests.values():
         known = result.harvests.get(harvest.source, harvest)
@@ -142,10 +145,6 @@ def _union(times: array[int], others: array[int]) -> array[int]:
     return union
 
 
-def _rule_marks(page: Page) -> dict[int, int]:
-    return rule_changes.marks(page.rule_changes, page.visits, page.links_since)
-
-
 def _note_digest(page: Page, visit: Visit) -> None:
     repeats = visit.repeats or visit.news is News.REPEATED
     digests.add(page.digests, visit.at, visit.digest, repeats=repeats)
@@ -161,8 +160,9 @@ def _see_repeated(page: Page) -> None:
             _note_presence(page, at)
         if at > (page.last_visit or 0):  # of which content the validators are is not known then
             page.etag = page.last_modified = ""
+        _note_rules(page, at, rule_changes.UNKNOWN)
         _insert(page.visits, at)
-    _thin(page.visits)
+    _thin_visits(page)
     page.digests = _thinned_digests(page.digests)
 
 
@@ -192,11 +192,24 @@ def _note_absence(page: Page, visit: Visit) -> None:
 
 
 def _merge_links(page: Page, visit: Visit, shown: frozenset[int]) -> frozenset[int]:
-    page.rule_changes = rule_changes.with_visit(
-        page.rule_changes, page.visits, page.links_since, visit.at, visit.link_rules
-    )
     new = _note_links(page, visit.at, shown)
     return frozenset() if visit.at in page.baselines else new
+
+
+def _note_rules(page: Page, at: int, rules: int) -> None:
+    changes = page.rule_changes
+    if rules == page.rules_at(at):
+        return
+    if at > max([0, *page.visits[-1:], *changes[-2:-1]]):
+        changes.extend((at, rules))
+    else:
+        marks = rule_changes.marks(changes, _times_of_rules(page))
+        page.rule_changes = rule_changes.union(marks, {at: rules})
+
+
+def _times_of_rules(page: Page) -> set[int]:
+    """Return the seconds whose rules are kept: those of visits, and of links that were new."""
+    return {page.links_since, *page.visits, *page.runs[::2]}
 
 
 def _note_links(page: Page, at: int, shown: frozenset[int]) -> frozenset[int]:
@@ -266,6 +279,15 @@ def _insert(times: array[int], at: int) -> None:
         times.append(at)
     elif times[bisect_left(times, at)] != at:
         insort(times, at)
+
+
+def _thin_visits(page: Page) -> None:
+    _thin(page.visits)
+    changes = page.rule_changes
+    if changes[2:] or changes[:1] != array("I", [page.links_since]):
+        times = _times_of_rules(page)
+        if not times.issuperset(changes[::2]):
+            page.rule_changes = rule_changes.encoded(rule_changes.marks(changes, times))
 
 
 def _thin(times: array[int]) -> None:

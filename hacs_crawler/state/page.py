@@ -58,7 +58,8 @@ class Visit:
     fingerprints of the page's links, or None where the visit did not show them (304, an archive's
     revisit record). `digest` is the `digest_number` of the content, 0 where it is not known,
     `repeats` marks a visit of which an archive says that it found again what was there before.
-    `link_rules` is the fingerprint of the rules by which links were taken, 0 where it is not known.
+    `link_rules` is the fingerprint of the rules by which links were taken, 0 where it is not known; of a
+    visit without links those of the visit that showed the same content's, where the archive says which.
     `harvest` is set where the visit came from an archive that is to be asked for later captures only,
     `prediction` where its seed was ranked. `bytes` is the size of the answer's body.
     """
@@ -151,6 +152,11 @@ class Page:
         A visit that was thinned out may be among them: then the next one is the baseline.
         """
         return rule_changes.baselines(self.rule_changes, self.links_since)
+
+    def rules_at(self, second: int) -> int:
+        """Return the fingerprint of the rules by which the visit of a second went."""
+        changes = rule_changes.until(self.rule_changes, second)
+        return changes[-1] if changes else rule_changes.UNKNOWN
 
     @property
     def update_times(self) -> array[int]:

@@ -19,6 +19,7 @@ from hacs_crawler.state.page import Harvest, Page, Visit
 
 URL = "http://foo.edu/"
 SOURCE = 7
+RULES = 9
 TIMES = st.lists(st.integers(1, 2**31), min_size=1, max_size=80, unique=True).map(sorted)
 
 
@@ -80,7 +81,8 @@ def harvested(page: Page, history: list[Capture], links: dict[int, frozenset[int
     for step in list(steps(history, page.harvests.get(SOURCE))):
         at = step.capture.at
         harvest = Harvest(SOURCE, at, step.digest)
-        merge(page, Visit(URL, at, links=links[at] if step.is_new else None, harvest=harvest))
+        shown = links[at] if step.is_new else None
+        merge(page, Visit(URL, at, links=shown, link_rules=RULES, harvest=harvest))
     return page
 
 
@@ -97,7 +99,7 @@ def test_fetching_only_new_content_gives_the_same_page_as_fetching_all(
     page = harvested(Page(URL), history, links)
     everything = Page(URL)
     for one in history:
-        merge(everything, Visit(URL, one.at, links=links[one.at]))
+        merge(everything, Visit(URL, one.at, links=links[one.at], link_rules=RULES))
     page.harvests.clear()
     assert but_for_last_seen(page) == but_for_last_seen(everything)
 

@@ -12,7 +12,7 @@ from hacs_crawler.archive.capture import REVISIT
 from hacs_crawler.harvest.memento import BlockedError, Memento
 from hacs_crawler.harvest.page import MEMENTO_TRIES, HarvestOptions, PageHarvest
 from hacs_crawler.harvest.site import Site
-from harvest_support import BY_LINKS, DAY, URL, Archive, Crawl, capture, failing, links_of
+from harvest_support import BY_LINKS, DAY, RULES, URL, Archive, Crawl, capture, failing, links_of
 
 BY_DIGEST = replace(BY_LINKS, by_digest=True)
 
@@ -43,6 +43,15 @@ def test_each_content_is_fetched_once_and_shown_again_without_asking() -> None:
     page = crawl.page()
     assert page is not None
     assert set(page.links) == links_of("A") | links_of("B")
+
+
+def test_what_is_not_fetched_again_goes_by_the_rules_by_which_its_content_was_read() -> None:
+    crawl, archive = Crawl(), Archive([capture(day) for day in (1, 2, 3)])
+    recorded(crawl, archive, captures=archive.rows[:2])
+    recorded(crawl, archive)  # takes it up behind them, and fetches nothing
+    page = crawl.page()
+    assert page is not None
+    assert (archive.fetched, page.rule_changes.tolist()) == ([1], [DAY, RULES])
 
 
 def test_by_digest_nothing_is_fetched_and_another_digest_is_an_update() -> None:

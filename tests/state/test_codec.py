@@ -148,7 +148,7 @@ def test_changes_of_link_rules_come_back() -> None:
     page = example_page()
     merge(page, Visit(page.url, 400, links=frozenset({1}), link_rules=2**32 - 1))
     merge(page, Visit(page.url, 500, digest=5))
-    assert decode_page(encode_page(page)).rule_changes == array("I", [400, 2**32 - 1])
+    assert decode_page(encode_page(page)).rule_changes == array("I", [400, 2**32 - 1, 500, 0])
     assert decode_page(encode_page(page)) == page
 
 

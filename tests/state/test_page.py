@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from array import array
 from dataclasses import replace
-from itertools import pairwise
+from itertools import pairwise, permutations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hacs_crawler.state.codec import encode_page
@@ -286,6 +286,94 @@ def test_pages_merged_go_by_the_rules_of_the_visits_of_all(
         assert merged.update_times == whole.update_times
 
 
+def parts_of(history: list[Visit], sides: list[int]) -> list[list[Visit]]:
+    """The visits on one side, on the other (0 and 1), or on both (2)."""
+    pairs = list(zip(history, sides, strict=False))
+    return [[one for one, side in pairs if side in {number, 2}] for number in (0, 1)]
+
+
+sides = st.lists(st.integers(0, 2), min_size=12, max_size=12)
+
+
+rules = st.sampled_from([0, 1, 2])
+ruled = st.lists(
+    st.builds(
+        Visit,
+        url=st.just(URL),
+        at=st.integers(1, 9),
+        news=st.sampled_from([News.SEEN, News.SEEN, News.SEEN, *News]),
+        links=st.none() | st.frozensets(st.integers(1, 4), max_size=3),
+        link_rules=rules,
+        repeats=st.booleans(),
+    ).map(lambda one: replace(one, digest=one.at % 3)),  # an archive has one answer a second
+    max_size=5,
+)
+
+
+def bytes_of(page: Page) -> bytes:
+    """The page's bytes without what attempts told that saw nothing: that follows the latest news."""
+    return encode_page(replace(page, gone=0, failures=0, not_before=0))
+
+
+@given(ruled)
+def test_no_order_matters_whatever_visits_showed_and_by_whatever_rules(
+    history: list[Visit],
+) -> None:
+    pages = {bytes_of(page_after(*order)) for order in permutations(history)}
+    assert len(pages) == 1
+
+
+@given(ruled, sides)
+def test_nor_does_it_matter_which_of_them_two_pages_had(
+    history: list[Visit], sides: list[int]
+) -> None:
+    one, other = (page_after(*part) for part in parts_of(history, sides))
+    whole = page_after(*history)
+    for merged in (merge_pages(one, other), merge_pages(other, one), merge_pages(whole, one)):
+        assert bytes_of(merged) == bytes_of(whole)
+
+
+@settings(max_examples=30)
+@given(
+    st.lists(
+        st.tuples(st.integers(1, 3000), rules, st.booleans()),
+        unique_by=lambda one: one[0],
+        min_size=150,
+        max_size=260,
+    ),
+    st.integers(2, 60),
+)
+def test_nor_does_it_where_visits_are_thinned(
+    history: list[tuple[int, int, bool]], days: int
+) -> None:
+    taken = [
+        replace(by(rules, day * DAY, day // days, day % 4), **({} if shows else {"links": None}))
+        for day, rules, shows in history
+    ]
+    in_order = sorted(taken, key=lambda one: one.at)
+    page = page_after(*in_order)
+    assert bytes_of(page_after(*taken)) == bytes_of(page)
+    assert bytes_of(page_after(*reversed(in_order))) == bytes_of(page)
+    halves = page_after(*taken[::2]), page_after(*taken[1::2])
+    assert bytes_of(merge_pages(*halves)) == bytes_of(page)
+
+
+def test_a_late_visit_by_changed_rules_leaves_the_update_behind_a_304() -> None:
+    history = [by(7, 100, 1), by(8, 200, 1, 2), Visit(URL, 300), by(8, 400, 1, 2, 3)]
+    for order in permutations(history):
+        page = page_after(*order)
+        assert page.baselines.tolist() == [200]
+        assert page.update_times.tolist() == [400]
+
+
+def test_rules_take_no_room_but_where_they_change_or_links_were_not_shown() -> None:
+    page = page_after(*(by(1, 100 + at, at) for at in range(9)))
+    assert page.rule_changes.tolist() == [100, 1]
+    for at in range(200, 2_000):
+        merge(page, Visit(URL, at))
+    assert page.rule_changes.tolist() == [100, 1, page.visits[0], 0]
+
+
 @given(visits)
 def test_recording_everything_twice_changes_nothing(history: list[Visit]) -> None:
     once = page_after(*history)
@@ -323,15 +411,6 @@ def joined(*pages: Page) -> Page:
     for other in others:
         result = merge_pages(result, other)
     return result
-
-
-def parts_of(history: list[Visit], sides: list[int]) -> list[list[Visit]]:
-    """The visits on one side, on the other (0 and 1), or on both (2)."""
-    pairs = list(zip(history, sides, strict=False))
-    return [[one for one, side in pairs if side in {number, 2}] for number in (0, 1)]
-
-
-sides = st.lists(st.integers(0, 2), min_size=12, max_size=12)
 
 
 @given(visits, sides)
