@@ -67,7 +67,9 @@ class Archive:
         day = wanted.at // DAY
         self.fetched.append(day)
         (known,) = (one for one in self.rows if one.at == wanted.at)
-        return self.instead.get(day) or Memento(wanted.at, links=links_of(known.digest), link_rules=RULES)
+        return self.instead.get(day) or Memento(
+            wanted.at, links=links_of(known.digest), link_rules=RULES
+        )
 
 
 def failing(day: int) -> Memento:
