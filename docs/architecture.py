@@ -20,7 +20,7 @@ STOREYS = {
     "looking back": (("report",), ("experiment",), ("simulation",), ("evaluation",)),
     "what users meet": (("config",), ("outcome", "items")),
     "who is visited": (("ranking",),),
-    "what is known": (("interest",), ("archive",), ("rendering",), ("state",)),
+    "what is known": (("interest",), ("archive",), ("state",)),
     "mathematics": (("model", "statistics"),),
     "tools": (("links",), ("cluster",), ("utils",), ("exceptions",)),
 }

@@ -6,14 +6,13 @@ from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
 from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
 from scrapy.utils.misc import load_object
 
-from hacs_crawler.crawl.browser_handler import with_browser
 from hacs_crawler.crawl.scheduler import HacsScheduler
 from hacs_crawler.middlewares.link_additions import LinkAdditionsMiddleware
 from hacs_crawler.middlewares.page_memory import PageMemoryMiddleware
-from hacs_crawler.middlewares.rendering import RenderingMiddleware
 from hacs_crawler.middlewares.retry_after import RetryAfterMiddleware
 from hacs_crawler.middlewares.robotstxt import ObeyedRobotsTxtMiddleware
 from hacs_crawler.parts.metrics import Metrics
+from hacs_crawler.parts.rendering.handler import with_browser
 from hacs_crawler.utils.text import safe_logger
 
 logger = safe_logger(__name__)
@@ -24,8 +23,6 @@ COMPONENTS = (
     ("SPIDER_MIDDLEWARES", LinkAdditionsMiddleware, 40),
     # nearest the engine: sees the last of several redirects and retries only
     ("DOWNLOADER_MIDDLEWARES", PageMemoryMiddleware, 40),
-    # next to it: what this one asks for, and what it takes for better, is not seen by that one
-    ("DOWNLOADER_MIDDLEWARES", RenderingMiddleware, 45),
     # nearer the downloader than RetryMiddleware (550), which swallows 429 and 503
     ("DOWNLOADER_MIDDLEWARES", RetryAfterMiddleware, 560),
     ("EXTENSIONS", Metrics, 0),

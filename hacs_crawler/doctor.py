@@ -16,9 +16,9 @@ from scrapy.utils.misc import load_object
 
 from hacs_crawler.addon import COMPONENTS, HacsAddon
 from hacs_crawler.config import Config, unknown_settings
-from hacs_crawler.crawl.browser import system_browser
 from hacs_crawler.crawl.scheduler import HacsScheduler
 from hacs_crawler.exceptions import ConfigError, StateError
+from hacs_crawler.parts.rendering.browser import system_browser
 from hacs_crawler.state import SCHEMA, Estimation, Shard, State, describe, open_store
 
 PACKAGE: Final = "hacs-crawler"

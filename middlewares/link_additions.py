@@ -13,7 +13,7 @@ from scrapy.http import HtmlResponse, Response
 
 from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.meta import page_url, prediction_of
-from hacs_crawler.crawl.observation import observe
+from hacs_crawler.crawl.observation import observe, unseen
 from hacs_crawler.crawl.outputs import Output
 from hacs_crawler.crawl.part import Observed
 from hacs_crawler.crawl.ranker import Ranker
@@ -107,10 +107,8 @@ class LinkAdditionsMiddleware:
         at, prediction = int(crawl.clock()), prediction_of(request)
         request.meta.pop("hacs_claimed", None)
         crawl.stats.answers += 1
-        rules = crawl.link_rules(response.url)
-        visit, reason = observe(
-            response, url, at, rules, prediction, whole="hacs_needs_browser" not in request.meta
-        )
+        rules = crawl.link_rules(response)
+        visit, reason = observe(response, url, at, rules, prediction, unseen(request))
         if visit is not None and reason == "not_html" and not self._was_seen(url):
             visit = None  # a feed, an image: no page, and no attempt at one
         if reason and crawl.asked is not None:

@@ -17,6 +17,7 @@ from hacs_crawler.crawl.meta import (
     page_url,
     prediction_of,
 )
+from hacs_crawler.crawl.observation import forget_unseen
 from hacs_crawler.links import page_id_of
 from hacs_crawler.outcome import NotObserved
 
@@ -47,6 +48,7 @@ class PageMemoryMiddleware:
         url = page_url(request)
         if url is None or not self._crawl.is_open:
             return None
+        forget_unseen(request)
         request.meta.setdefault("hacs_page", url)
         # a redirect, a retry, or what any middleware sends again, goes on with the claim of the request
         claims, is_again = claim_of(request)
@@ -59,21 +61,31 @@ class PageMemoryMiddleware:
     def process_response(
         self, request: Request, response: Response, spider: Spider | None = None
     ) -> Response | Coroutine[Any, Any, Response]:
-        """Pass the response on, as soon as its page has been read."""
-        del spider
-        url = page_url(request)
-        if url is None or not self._crawl.is_open or not self._crawl.read_ahead.is_pending(url):
-            return response
-        return _wait(self._crawl, url, response)
-
-    def process_exception(
-        self, request: Request, exception: Exception, spider: Spider | None = None
-    ) -> None:
-        """Count a request that ended without a response as no observation of its page."""
+        """Pass on the response, or what a part has in its place, as soon as its page has been read."""
         del spider
         url = page_url(request)
         if url is None or not self._crawl.is_open:
-            return
+            return response
+        if self._crawl.parts.override("answered") or self._crawl.read_ahead.is_pending(url):
+            return self._ready(request, response, url)
+        return response
+
+    async def _ready(self, request: Request, response: Response, url: str) -> Response:
+        response = await self._crawl.parts.answered(request, response, url)
+        await self._crawl.read_ahead.ready(url)
+        return response
+
+    def process_exception(
+        self, request: Request, exception: Exception, spider: Spider | None = None
+    ) -> Request | None:
+        """Count a request that ended without a response as no observation, unless a part has another."""
+        del spider
+        url = page_url(request)
+        if url is None or not self._crawl.is_open:
+            return None
+        instead = self._crawl.parts.failed(request, exception, url)
+        if instead is not None:
+            return instead
         request.meta.pop("hacs_claimed", None)
         if self._crawl.asked is not None:
             self._crawl.asked.drop(page_id_of(url))
@@ -82,14 +94,10 @@ class PageMemoryMiddleware:
         self._crawl.stats.count_cause(_cause(exception))
         self._crawl.record_failure(url, prediction_of(request))
         request.meta["hacs"] = NotObserved(request.url, reason)  # an errback may copy it
+        return None
 
 
 def _cause(exception: Exception) -> str:
     """Return in a few words why a request had no response: without the host, to be counted."""
     words = str(exception).partition(":")[0].strip(" .")
     return words if words and not words.startswith(("[", "<")) else type(exception).__name__
-
-
-async def _wait(crawl: Crawl, url: str, response: Response) -> Response:
-    await crawl.read_ahead.ready(url)
-    return response

@@ -8,8 +8,8 @@ from scrapy.settings import Settings
 from scrapy.utils.misc import load_object
 
 from hacs_crawler.addon import HacsAddon
-from hacs_crawler.crawl.browser_handler import BrowserHandler
 from hacs_crawler.middlewares.robotstxt import ObeyedRobotsTxtMiddleware
+from hacs_crawler.parts.rendering.handler import BrowserHandler
 
 
 def settings_of(**given: object) -> Settings:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from hacs_crawler.links import menu_id, page_id_of
-from hacs_crawler.rendering import PageMark, SiteMark, Verdict, advice
+from hacs_crawler.parts.rendering.marks import PageMark, SiteMark, Verdict, advice
 from hacs_crawler.state import State
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from scrapy import Request, Spider, signals
 from scrapy.crawler import Crawler
 from scrapy.exceptions import CloseSpider, DontCloseSpider
+from scrapy.http import Response
 from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
@@ -31,7 +32,6 @@ from hacs_crawler.ranking.candidates import Correct
 from hacs_crawler.ranking.controls import Allowance, keep_allowance
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.shard_rounds import read_round
-from hacs_crawler.rendering import Costs
 from hacs_crawler.state import (
     Ids,
     Label,
@@ -78,8 +78,6 @@ class Crawl:
         """How p is corrected; known once the state is open."""
         self.allowance = Allowance()
         """How many control visits this run may make; known once the state is open."""
-        self.costs: Costs | None = None
-        """What visits take, where a policy asks for that; known once the state is open."""
         self.stats = CrawlStats(crawler.stats)
         self.log_summary: Callable[[], None] = self.stats.log_summary
         self.pauses = HostPauses(time.monotonic)
@@ -90,8 +88,6 @@ class Crawl:
         """How pages are asked for, where that is kept; known once the state is open."""
         self._since: int | None = getattr(crawler, "hacs_round", None)
         self._ranking: RankingOptions | None = None
-        self.before_close: list[Callable[[], Awaitable[None]]] = []
-        """What is to be done while the state is still open."""
         self.shard: OwnShard | None = None
         """Which pages are this crawl's; None where the settings name no shard."""
         self.parts = Parts((), self.stats, self.fail)
@@ -225,13 +221,13 @@ class Crawl:
         assert self._ranking is not None, "the crawl is not open"  # noqa: S101
         return self.parts.options(self._ranking)
 
-    def link_rules(self, url: str) -> LinkRules:
-        """Return which links count of a page found at a URL, and what is left out of them."""
+    def link_rules(self, response: Response) -> LinkRules:
+        """Return which links of a response count, and what is left out of them."""
         assert self.config is not None  # noqa: S101 - the crawl is open
-        return self.parts.link_rules(url, self.config.link_rules)
+        return self.parts.link_rules(response, self.config.link_rules)
 
     def _use(self, context: RunContext) -> None:
-        self.correct, self.allowance, self._ranking, self.costs, planned, self.done = context
+        self.correct, self.allowance, self._ranking, planned, self.done = context
         self._since = None if planned is None else planned.began + 1
 
     async def end_round(self) -> None:
@@ -280,8 +276,6 @@ class Crawl:
             await self.open()
         if self._write_behind is not None:
             started = time.monotonic()
-            for last in self.before_close:
-                await last()
             self._note_unfinished()
             await self._write_behind.close()
             await self._keep_asked(is_last=True)

@@ -13,9 +13,7 @@ one whose host wants a pause.
 `meta["hacs_arm"]` is the arm of an experiment that a seed and the requests that follow from it are of.
 `meta["hacs_control"]` marks a seed whose page is to be asked a second time, and `meta["hacs_beside"]` a
 request beside the crawl's own, such as that second one.
-`meta["hacs_render"]` is the URL of a request that is to go through a browser,
-`meta["hacs_needs_browser"]` marks one that should, but there is none, and `meta["hacs_seconds"]` is how
-long the answer took.
+What parts keep in the meta of requests begins with "hacs.", and is not named here.
 """
 
 from __future__ import annotations
@@ -33,13 +31,20 @@ RECORD: Final = "record"
 
 
 _RELEASED: Final = "released"
-_OF_ITS_OWN: Final = (
-    *("hacs", "hacs_page", "hacs_control", "hacs_care", "hacs_seed"),
-    "hacs_needs_browser",
-)
+_OF_ITS_OWN: Final = (*("hacs", "hacs_page", "hacs_control", "hacs_care", "hacs_seed"),)
 """What a request whose meta was copied from another one's does not keep."""
-_OF_THE_FIRST: Final = ("depth", "redirect_", "retry_times", "download_latency", "hacs", "is_start")
-"""What begins so is of a request as it was sent or answered, and not of another one for its page."""
+_OF_THE_FIRST: Final = (
+    "depth",
+    "redirect_",
+    "retry_times",
+    "download_latency",
+    "hacs_",
+    "is_start",
+)
+"""What begins so is of a request as it was sent or answered, and not of another one for its page.
+
+What parts keep in it ("hacs.") is how they had it sent, and holds for the other one, too.
+"""
 
 
 def page_url(request: Request) -> str | None:
@@ -176,11 +181,6 @@ def take_put_back_mark(request: Request) -> bool:
     return bool(request.meta.pop("hacs_put_back", False))
 
 
-def mark_to_render(request: Request) -> None:
-    """Have a request go through a browser; one for another URL that its meta is copied to does not."""
-    request.meta["hacs_render"] = request.url
-
-
 def second_request(first: Request, url: str, **meta: Any) -> Request:
     """Return a request for the page of another one, which no callback sees and no cache answers.
 
@@ -204,11 +204,6 @@ def remove_conditions(request: Request) -> None:
 def is_beside(request: Request) -> bool:
     """Whether a request is HACS's own, past the scheduler: for a pause it is given up, not put back."""
     return bool(request.meta.get("hacs_beside"))
-
-
-def is_to_be_rendered(request: Request) -> bool:
-    """Whether a request is to go through a browser."""
-    return request.meta.get("hacs_render") == request.url
 
 
 def prediction_of(request: Request) -> Prediction | None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Final, NamedTuple
 from weakref import WeakKeyDictionary
 
 from lxml.html import HtmlElement
+from scrapy import Request
 from scrapy.http import HtmlResponse, Response
 
 from hacs_crawler.archive import GZIP_MAGIC, MAX_BODY_BYTES, decoded
@@ -26,6 +26,7 @@ logger = safe_logger(__name__)
 
 GONE_STATUSES: Final = (404, 410)
 NOT_MODIFIED: Final = 304
+_UNSEEN: Final = "hacs/not_observed/"
 _trees: Final[WeakKeyDictionary[HtmlResponse, HtmlElement | None]] = WeakKeyDictionary()
 """Trees of responses that are in use: several parts of a crawl look at one."""
 
@@ -47,14 +48,13 @@ def observe(
     at: int,
     rules: LinkRules,
     prediction: Prediction | None = None,
-    *,
-    whole: bool = True,
+    unseen: str = "",
 ) -> Observation:
     """Return what a response, which came at second `at` since 1970 UTC, tells of a page.
 
     A visit is a 2xx answer with HTML, or a 304, which shows no update. 404 and 410 mark the page gone.
-    Everything else tells nothing, nor does HTML that is not `whole`, as of a page that needs a browser
-    where there is none. `rules` say which links count.
+    Everything else tells nothing, nor does an answer that is `unseen` for a reason. `rules` say which
+    links count.
     """
     if "cached" in response.flags:
         return Observation(None, "cached")
@@ -62,10 +62,9 @@ def observe(
     if response.status in GONE_STATUSES:
         visit = Visit(page_url, at, News.GONE, prediction=prediction, bytes=size)
         return Observation(visit, "gone")
-    if response.status == NOT_MODIFIED and whole:
+    if response.status == NOT_MODIFIED and not unseen:
         return Observation(Visit(page_url, at, prediction=prediction, bytes=size))
-    rules = rules_for(response, rules)
-    links, reason = shown_links(response, rules) if whole else (None, "needs_browser")
+    links, reason = (None, unseen) if unseen else shown_links(response, rules)
     if links is None:
         visit = Visit(page_url, at, News.FAILED, prediction=prediction, bytes=size)
         return Observation(visit, reason)
@@ -107,14 +106,20 @@ def _unpacked(response: HtmlResponse) -> HtmlResponse:
     return response
 
 
-def is_rendered(response: Response) -> bool:
-    """Whether a response shows a page as a browser does: scrapy-playwright says so."""
-    return "playwright" in response.flags
+def mark_unseen(request: Request, reason: str) -> None:
+    """Say why the answer to a request, whatever it is, does not show its page as it is."""
+    request.flags.append(_UNSEEN + reason)
 
 
-def rules_for(response: Response, rules: LinkRules) -> LinkRules:
-    """Return the rules by which links of a response count: a browser shows others than plain answers."""
-    return replace(rules, rendered=True) if is_rendered(response) else rules
+def unseen(request: Request) -> str:
+    """Return why the answer to a request does not show its page, "" where it may."""
+    flags = (flag for flag in request.flags if flag.startswith(_UNSEEN))
+    return next(flags, "").removeprefix(_UNSEEN)
+
+
+def forget_unseen(request: Request) -> None:
+    """Give a request that is sent anew, as a copy may be, another chance."""
+    request.flags[:] = [flag for flag in request.flags if not flag.startswith(_UNSEEN)]
 
 
 def shown_links(response: Response, rules: LinkRules) -> tuple[frozenset[int] | None, str]:

@@ -47,7 +47,10 @@ class Part:
     """
 
     required = False
-    """Whether the crawl ends where this part fails, as without it hosts or the state would be harmed."""
+    """Whether the crawl ends where this part fails, as without it hosts or the state would be harmed.
+
+    Where it fails over one page that page is not observed; after some failures in a row the crawl ends.
+    """
 
     @classmethod
     def from_crawl(
@@ -81,9 +84,19 @@ class Part:
     async def before_request(self, request: Request, page_url: str) -> None:
         """Change the request for a page, which is about to be downloaded."""
 
-    def link_rules(self, url: str, rules: LinkRules) -> LinkRules:
-        """Return by which rules the links of a page count, found at a URL."""
-        del url
+    async def answered(self, request: Request, response: Response, page_url: str) -> Response:
+        """Return the answer to a page's request, or another one in its place; it may take its time."""
+        del request, page_url
+        return response
+
+    def failed(self, request: Request, error: Exception, page_url: str) -> Request | None:
+        """Take note of a page's request without an answer; returns one to be sent in its place."""
+        del request, error, page_url
+        return None
+
+    def link_rules(self, response: Response, rules: LinkRules) -> LinkRules:
+        """Return by which rules the links of a response count."""
+        del response
         return rules
 
     def observed(self, observed: Observed) -> Iterable[Visit]:

@@ -7,8 +7,10 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator,
 from typing import Any, Final, TypeVar
 
 from scrapy import Request
+from scrapy.http import Response
 from scrapy.utils.misc import load_object
 
+from hacs_crawler.crawl.observation import mark_unseen
 from hacs_crawler.crawl.part import Observed, Part
 from hacs_crawler.crawl.stats import CrawlStats
 from hacs_crawler.exceptions import ConfigError, StateError
@@ -79,10 +81,10 @@ class Parts:
         for part, hook in self._hooks["chosen"]:
             self._call(part, hook, p, controls)
 
-    def link_rules(self, url: str, rules: LinkRules) -> LinkRules:
-        """Return by which rules the links of a page count, found at a URL."""
+    def link_rules(self, response: Response, rules: LinkRules) -> LinkRules:
+        """Return by which rules the links of a response count."""
         for part, hook in self._hooks["link_rules"]:
-            changed = self._call(part, hook, url, rules)
+            changed = self._call(part, hook, response, rules)
             rules = changed if isinstance(changed, LinkRules) else rules
         return rules
 
@@ -104,6 +106,21 @@ class Parts:
         """Have a request changed before it is downloaded."""
         for part, hook in self._hooks["before_request"]:
             await self._wait(part, hook, request, page_url)
+
+    async def answered(self, request: Request, response: Response, page_url: str) -> Response:
+        """Return the answer to a page's request, or what a part has in its place."""
+        for part, hook in self._hooks["answered"]:
+            answer = await self._guarded(part, hook, request, response, page_url)
+            response = answer if isinstance(answer, Response) else response
+        return response
+
+    def failed(self, request: Request, error: Exception, page_url: str) -> Request | None:
+        """Return the request that a part has in the place of one without an answer."""
+        for part, hook in self._hooks["failed"]:
+            instead = self._call(part, hook, request, error, page_url)
+            if isinstance(instead, Request):
+                return instead
+        return None
 
     async def before_rank(self, urls: Sequence[str]) -> None:
         """Return when all parts are ready for seeds to be ranked, or have taken too long."""
@@ -137,22 +154,25 @@ class Parts:
         try:
             result = hook(*given)
         except Exception as error:  # noqa: BLE001 - a part may be the user's own code
-            self._note_failure(part, error)
+            self._note_failure(part, error, given)
             return None
         self._failures.pop(part, None)
         return result
 
     async def _wait(self, part: Part, hook: Callable[..., Awaitable[None]], *given: Any) -> None:
-        async def work() -> None:
-            try:
-                await self._awaited(part, hook, *given)
-            except (ConfigError, StateError) as error:
-                self._note_failure(part, error)
-
-        done = begin(work())
+        done = begin(self._guarded(part, hook, *given))
         await wait_for(done, WAIT_SECONDS)
         if not done.called:
-            self._note_failure(part, TimeoutError(f"not done after {WAIT_SECONDS:g} s"))
+            self._note_failure(part, TimeoutError(f"not done after {WAIT_SECONDS:g} s"), given)
+
+    async def _guarded(
+        self, part: Part, hook: Callable[..., Awaitable[T]], *given: Any
+    ) -> T | None:
+        try:
+            return await self._awaited(part, hook, *given)
+        except (ConfigError, StateError) as error:
+            self._note_failure(part, error, given)
+            return None
 
     async def _awaited(
         self, part: Part, hook: Callable[..., Awaitable[T]], *given: Any
@@ -162,23 +182,27 @@ class Parts:
         except (ConfigError, StateError):
             raise
         except Exception as error:  # noqa: BLE001 - a part may be the user's own code
-            self._note_failure(part, error)
+            self._note_failure(part, error, given)
             return None
         self._failures.pop(part, None)
         return result
 
-    def _note_failure(self, part: Part, error: Exception) -> None:
+    def _note_failure(self, part: Part, error: Exception, given: tuple[Any, ...]) -> None:
         name = type(part).__name__
         self._stats.count(f"parts/failed/{name}")
         self._failures[part] += 1
         problem = f"{type(error).__name__}: {error}"
-        if part.required:
+        is_last = self._failures[part] == MOST_FAILURES
+        request = next((each for each in given if isinstance(each, Request)), None)
+        if part.required and request is not None:
+            mark_unseen(request, "part_failed")
+        if part.required and (request is None or is_last):
             self._fail(f"{name}, which this crawl cannot do without, failed: {problem}")
         elif part not in self._said:
             self._said.add(part)
             logger.warning("The part %s failed; the crawl goes on: %s", name, problem)
             logger.debug("%s", name, exc_info=error)
-        if self._failures[part] == MOST_FAILURES:
+        if is_last:
             logger.warning("The part %s failed %d times in a row: off", name, MOST_FAILURES)
             for hooks in self._hooks.values():
                 hooks[:] = [(other, hook) for other, hook in hooks if other is not part]

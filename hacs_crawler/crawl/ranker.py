@@ -237,7 +237,7 @@ class Ranker:
         if selection is None:
             options = crawl.ranking.seeded(secrets.randbits(63))
             most = crawl.allowance.most
-            selection = Selection(options, crawl.correct, seed_url, most, crawl.costs)
+            selection = Selection(options, crawl.correct, seed_url, most)
             self.seeds.selection = selection
         try:
             dropped: Dropped[Request] = selection.offer(

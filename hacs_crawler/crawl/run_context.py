@@ -16,11 +16,11 @@ from hacs_crawler.exceptions import StateError
 from hacs_crawler.ranking.calibration import Drift, drift_of
 from hacs_crawler.ranking.candidates import Correct
 from hacs_crawler.ranking.controls import Allowance, take_allowance
+from hacs_crawler.ranking.costs import informed
 from hacs_crawler.ranking.finalists import correction_of
-from hacs_crawler.ranking.instant import read_tier, with_hubs
+from hacs_crawler.ranking.instant import read_tier
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.shard_rounds import Round, options_left, read_round
-from hacs_crawler.rendering import Costs, read_costs
 from hacs_crawler.state import Ids, Run, State, follow_prior, open_state, refit_signals
 from hacs_crawler.utils.text import counted, safe_logger
 
@@ -37,7 +37,6 @@ class RunContext(NamedTuple):
     correct: Correct | None
     allowance: Allowance
     ranking: RankingOptions
-    costs: Costs | None
     round: Round | None
     done: Ids
     """Pages that were visited in this round already."""
@@ -72,12 +71,11 @@ def run_context(state: State, config: Config, since: int | None) -> RunContext:
             raise StateError("another `hacs crawl` has planned this shard meanwhile, and crawls it")
         options, done = options_left(state, options, round_)
     state.read_prior()
-    options = with_hubs(options, state, config.clock())
+    options = informed(options, state, config.clock())
     return RunContext(
         correction_of(state, options),
         take_allowance(state, options.budget, options.control_share),
         options,
-        read_costs(state) if options.uses_cost else None,
         round_,
         done,
     )

@@ -15,7 +15,7 @@ from scrapy.http import Response
 from scrapy.utils.defer import maybe_deferred_to_future
 
 from hacs_crawler.crawl.crawl import Crawl
-from hacs_crawler.crawl.meta import is_to_be_rendered, mark_to_render, second_request
+from hacs_crawler.crawl.meta import second_request
 from hacs_crawler.crawl.observation import observe
 from hacs_crawler.crawl.scrapy_internals import download, is_closing
 from hacs_crawler.state import Recorded
@@ -73,7 +73,7 @@ class SecondLooks:
         crawl.read_ahead.claim(url)
         await crawl.read_ahead.ready(url)
         at = max(int(crawl.clock()), first.visit.at + 1)
-        visit, reason = observe(response, url, at, crawl.link_rules(response.url))
+        visit, reason = observe(response, url, at, crawl.link_rules(response))
         if visit is None or reason or visit.links is None:
             crawl.read_ahead.drop(url)
             crawl.stats.count("controls/failed")
@@ -88,7 +88,4 @@ def _again(first: Request) -> Request:
     Cookies that the first answer set would have the server show again what it showed then.
     """
     url = (first.meta.get("redirect_urls") or [first.url])[0]
-    again = second_request(first, url, hacs_beside=True)
-    if is_to_be_rendered(first):
-        mark_to_render(again)
-    return again
+    return second_request(first, url, hacs_beside=True)

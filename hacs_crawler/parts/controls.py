@@ -44,9 +44,9 @@ class Controls(Part):
         """Read it anew: other crawls may have learned more."""
         self._varying = await self._crawl.state.patiently(read_varying)
 
-    def link_rules(self, url: str, rules: LinkRules) -> LinkRules:
+    def link_rules(self, response: Response, rules: LinkRules) -> LinkRules:
         """Leave out what changes with every request."""
-        varying = self._varying.get(host_of(url)) if self._varying else None
+        varying = self._varying.get(host_of(response.url)) if self._varying else None
         return rules if varying is None else replace(rules, varying=varying)
 
     def observed(self, observed: Observed) -> Iterable[Visit]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import fields
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +13,6 @@ from hacs_crawler.model import SiblingVisits, chance_of_update, elapsed_days, si
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.policies import Candidates, Floats
 from hacs_crawler.ranking.signals import Signals, with_signals
-from hacs_crawler.rendering import Costs
 from hacs_crawler.state import Estimation, Ids, Rows, rates_of
 from hacs_crawler.utils.times import DAY
 
@@ -21,9 +21,11 @@ Correct = Callable[[Floats], Floats]
 Places = NDArray[np.int64]
 Evidence = tuple[Floats, Floats]
 """What siblings tell of each of some pages, see `sibling_evidence`."""
+_COLUMNS: Final = [field.name for field in fields(Candidates) if field.name != "seed"]
+"""What has one element a page."""
 
 
-def candidates_from(  # noqa: PLR0913 - all that p is made of
+def candidates_from(
     page_ids: Ids,
     rows: Rows,
     now: float,
@@ -32,15 +34,14 @@ def candidates_from(  # noqa: PLR0913 - all that p is made of
     correct: Correct | None = None,
     *,
     signals: Sequence[Signals] = (),
-    costs: Costs | None = None,
     evidence: Evidence | None = None,
 ) -> Candidates:
     """Return what policies look at, from ranking rows (dtype `state.ROW`) of whole sites.
 
     `now` is in seconds since 1970 UTC. Pages of which the state has no gap get the rate that
     `estimation` expects of them. `correct` is applied to the p of pages that were visited. `signals`
-    count where e starts at the last visit. `costs` are what visits take, where a policy asks for that.
-    `evidence` is what `evidence_of` found of these pages, where `rows` are of whole sites no longer.
+    count where e starts at the last visit. `evidence` is what `evidence_of` found of these pages, where
+    `rows` are of whole sites no longer.
     """
     is_visited = rows["visits"] > 0
     # a page seen once has no gap to learn from, and its rate in the row may be of an older prior
@@ -80,7 +81,6 @@ def candidates_from(  # noqa: PLR0913 - all that p is made of
         churn=rows["churn"].astype(np.float64),
         churning=rows["churning"].astype(np.float64),
         seed=options.random_seed or 0,
-        seconds=None if costs is None else costs.of(page_ids),
     )
 
 
@@ -126,21 +126,11 @@ def nobody() -> Candidates:
 
 def joined(parts: Sequence[Candidates]) -> Candidates:
     """Return candidates one part after the other; there is one part at least."""
-    # of nobody there are no seconds, whatever the others have
-    some = [part for part in parts if len(part.page_ids)] or parts[:1]
-    columns = {
-        name: np.concatenate([getattr(part, name) for part in some]) for name in _columns(some[0])
-    }
+    columns = {name: np.concatenate([getattr(part, name) for part in parts]) for name in _COLUMNS}
     return Candidates(**columns, seed=parts[0].seed)
 
 
 def taken(candidates: Candidates, places: Places | NDArray[np.bool_]) -> Candidates:
     """Return some of the candidates."""
-    columns = {name: getattr(candidates, name)[places] for name in _columns(candidates)}
+    columns = {name: getattr(candidates, name)[places] for name in _COLUMNS}
     return Candidates(**columns, seed=candidates.seed)
-
-
-def _columns(candidates: Candidates) -> list[str]:
-    """Return the fields that have one element a page."""
-    names = [field.name for field in fields(candidates) if field.name != "seed"]
-    return [name for name in names if getattr(candidates, name) is not None]

@@ -25,7 +25,6 @@ from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.policies import Candidates, Floats
 from hacs_crawler.ranking.signals import read_signals
 from hacs_crawler.ranking.site_groups import groups_of
-from hacs_crawler.rendering import Costs, read_costs
 from hacs_crawler.state import Ids, Rows, State
 
 Counts = NDArray[np.int64]
@@ -98,9 +97,7 @@ def _of_all(  # noqa: PLR0917 - what candidates are made of, and which
     scores = _scores(page_ids, rows, state, options, now, correct)
     best = _best(scores.arms, scores.score, options, limit)
     alone, few = replace(options, siblings=False), np.take(rows, best)
-    candidates = candidates_from(
-        page_ids[best], few, now, state.estimation, alone, costs=scores.costs
-    )
+    candidates = candidates_from(page_ids[best], few, now, state.estimation, alone)
     return Finalists(
         candidates=replace(candidates, p=scores.p[best], raw_p=scores.raw_p[best]),
         arms=scores.arms[best].astype(np.int64),
@@ -228,7 +225,6 @@ class _Scores:
     p: Floats
     raw_p: Floats
     score: Floats
-    costs: Costs | None = None
     waiting: int = 0
     below_threshold: int = 0
 
@@ -245,8 +241,7 @@ def _scores(
     number = len(rows)
     p = np.empty(number)
     raw_p = p if correct is None else np.empty(number)
-    costs = read_costs(state) if options.uses_cost else None
-    found = _Scores(np.empty(number, np.int8), p, raw_p, np.empty(number), costs)
+    found = _Scores(np.empty(number, np.int8), p, raw_p, np.empty(number))
     for block in _blocks(rows["site"], options):
         some = np.take(rows, block)
         candidates = candidates_from(
@@ -257,7 +252,6 @@ def _scores(
             options,
             correct,
             signals=read_signals(state.store, some["site"], options.experiment),
-            costs=costs,
         )
         arms, score, is_low = arm_scores(candidates, some["site"], options)
         is_waiting = some["not_before"] > now

@@ -12,7 +12,6 @@ from hacs_crawler.exceptions import ConfigError, HacsError
 from hacs_crawler.interest.hubs import ListedHub, read_hubs
 from hacs_crawler.links import page_id_of
 from hacs_crawler.model import hub_rate, instant_index, tier_rate, update_index
-from hacs_crawler.ranking.arms import Experiment
 from hacs_crawler.ranking.candidates import Places, candidates_from
 from hacs_crawler.ranking.options import InstantOptions, RankingOptions
 from hacs_crawler.ranking.policies import Candidates, Floats, interest
@@ -164,14 +163,11 @@ def with_hubs(options: RankingOptions, state: State, now: float) -> RankingOptio
 
     Raises ConfigError, StateError.
     """
-    arms, instant = options.experiment.arms, options.instant
-    if instant is None or not any(arm.policy.score is interest for arm in arms):
+    instant = options.instant
+    if instant is None:
         return options
-    score = InterestScore(learned(read_tier(instant), state, now), instant.update_value)
-    new = tuple(
-        replace(arm, policy=replace(arm.policy, score=score))
-        if arm.policy.score is interest
-        else arm
-        for arm in arms
-    )
-    return replace(options, experiment=Experiment(new, options.experiment.salt))
+
+    def scorer() -> InterestScore:
+        return InterestScore(learned(read_tier(instant), state, now), instant.update_value)
+
+    return options.with_scorer(interest, scorer)

@@ -13,13 +13,12 @@ import numpy as np
 
 from hacs_crawler.ranking.candidates import candidates_from
 from hacs_crawler.ranking.choice import scored
+from hacs_crawler.ranking.costs import informed
 from hacs_crawler.ranking.finalists import correction_of
-from hacs_crawler.ranking.instant import with_hubs
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.plan import Plan, plan_of
 from hacs_crawler.ranking.policies import Candidates
 from hacs_crawler.ranking.signals import read_signals
-from hacs_crawler.rendering import read_costs
 from hacs_crawler.state import Ids, Rows, State
 from hacs_crawler.utils.times import DAY
 
@@ -64,7 +63,7 @@ def outlook_of(
 
     `now` is in seconds since 1970 UTC. Raises as `make_plan`.
     """
-    options = with_hubs(options, state, now).seeded(secrets.randbits(63))
+    options = informed(options, state, now).seeded(secrets.randbits(63))
     (place,) = np.flatnonzero(page_ids == page_id)
     row = rows[place]
     number = int(options.experiment.assign(rows["site"][[place]])[0])
@@ -77,7 +76,6 @@ def outlook_of(
     siblings = page_ids[is_sibling], rows[is_sibling]
     correct, estimation = correction_of(state, options), state.estimation
     signals = read_signals(state.store, siblings[1]["site"], options.experiment)
-    costs = read_costs(state) if options.uses_cost else None
 
     def at_age(days: float) -> Candidates:
         return candidates_from(
@@ -87,7 +85,6 @@ def outlook_of(
             options,
             correct,
             signals=signals,
-            costs=costs,
         )
 
     own = int(np.flatnonzero(siblings[0] == page_id)[0])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
@@ -12,7 +12,7 @@ from msgspec import Meta, Struct
 from msgspec import field as key
 
 from hacs_crawler.ranking.arms import Arm, Experiment
-from hacs_crawler.ranking.policies import POLICIES, Policy, policy_of
+from hacs_crawler.ranking.policies import POLICIES, Policy, Scorer, policy_of
 from hacs_crawler.state import Estimation, Label
 from hacs_crawler.utils.settings import (
     Count,
@@ -275,14 +275,23 @@ class RankingOptions:
         """Whether no policy compares pages of different sites, so that pages may be scored in parts."""
         return all(arm.policy.is_pointwise for arm in self.experiment.arms)
 
-    @property
-    def uses_cost(self) -> bool:
-        """Whether any policy looks at what visits take."""
-        return any(arm.policy.uses_cost for arm in self.experiment.arms)
-
     def seeded(self, seed: int) -> RankingOptions:
         """Return the same options with a random seed, where they have none of their own."""
         return self if self.random_seed is not None else replace(self, random_seed=seed)
+
+    def with_scorer(self, stand_in: Scorer, make: Callable[[], Scorer]) -> RankingOptions:
+        """Return the options with a scorer in the place of another one, made if some arm has that."""
+        arms = self.experiment.arms
+        if all(arm.policy.score is not stand_in for arm in arms):
+            return self
+        scorer = make()
+        new = tuple(
+            replace(arm, policy=replace(arm.policy, score=scorer))
+            if arm.policy.score is stand_in
+            else arm
+            for arm in arms
+        )
+        return replace(self, experiment=replace(self.experiment, arms=new))
 
     def budgets(self) -> list[int | None]:
         """Return the budget of each arm."""

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from hacs_crawler.ranking.candidates import Places, taken
 from hacs_crawler.ranking.choice import Quota, choose, quotas_of
+from hacs_crawler.ranking.costs import informed
 from hacs_crawler.ranking.finalists import Counts, Finalists, finalists_of
-from hacs_crawler.ranking.instant import with_hubs
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.policies import Candidates, Floats
 from hacs_crawler.state import (
@@ -68,8 +68,6 @@ class Plan:
     below_threshold: int
     left_out: int
     """Pages over the budget or the limit."""
-    seconds: Floats | None = None
-    """What visits take, where a policy asks for that."""
 
     def __len__(self) -> int:
         return len(self.page_ids)
@@ -78,7 +76,6 @@ class Plan:
         """Return the pages of an arm as its policy looks at them."""
         is_of_arm = self.arms == arm
         names = {field.name for field in fields(Candidates)} - {"seed"}
-        names -= set() if self.seconds is not None else {"seconds"}
         return Candidates(**{name: getattr(self, name)[is_of_arm] for name in names}, seed=seed)
 
     def predictions(self, places: slice, labels: Sequence[Label], run: int) -> list[Prediction]:
@@ -166,7 +163,7 @@ def plan_of(
     controls: int = 0,
 ) -> Plan:
     """Return the plan of pages whose ranking rows were read, see `make_plan`."""
-    options = with_hubs(options, state, now)
+    options = informed(options, state, now)
     options = options.seeded(secrets.randbits(63))  # the same in every block
     finalists = finalists_of(page_ids, rows, state, options, now, limit)
     return plan_from(finalists, options, limit, controls=controls)
@@ -210,7 +207,6 @@ def plan_from(
         waiting=finalists.waiting,
         below_threshold=finalists.below_threshold,
         left_out=int(finalists.eligible.sum()) - len(winners),
-        seconds=best.seconds,
     )
 
 

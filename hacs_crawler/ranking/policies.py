@@ -33,8 +33,7 @@ class Candidates:
     `updates` count what the rate was learned from, `failures` attempts since then that told nothing,
     of a page never seen every attempt. `churn` is the chance that a request brings links by itself,
     `churning` the probability that the page has such churn at all.
-    `seed` makes random policies repeatable. `seconds` is what a visit of the page takes of late,
-    None where no policy asks for it (`Policy.uses_cost`).
+    `seed` makes random policies repeatable.
     """
 
     page_ids: NDArray[np.int64]
@@ -49,7 +48,6 @@ class Candidates:
     churn: Floats
     churning: Floats
     seed: int
-    seconds: Floats | None = None
 
 
 Scorer = Callable[[Candidates], Floats]
@@ -63,8 +61,8 @@ class Policy:
     until it is visited, so one can tell when it will be due. `is_pointwise`: a page's score depends on
     no page of another site, so that pages may be scored in parts. `is_by_p`: the score grows with p
     alone, but for failed attempts. `uses_rate`: better rates make it choose better, so that control
-    visits are worth their cost. `uses_cost`: it looks at `Candidates.seconds`. `uses_signals`: what
-    sitemaps, feeds and pings say counts in p. The defaults hold for any function of a user.
+    visits are worth their cost. `uses_signals`: what sitemaps, feeds and pings say counts in p. The
+    defaults hold for any function of a user.
     """
 
     name: str
@@ -74,7 +72,6 @@ class Policy:
     is_pointwise: bool = False
     is_by_p: bool = False
     uses_rate: bool = True
-    uses_cost: bool = False
     uses_signals: bool = True
 
     def __call__(self, candidates: Candidates) -> Floats:
@@ -92,9 +89,12 @@ def hacs(candidates: Candidates) -> Floats:
 
 
 def per_cost(candidates: Candidates) -> Floats:
-    """Scorer by p for each second that a visit takes: a page that needs a browser costs many others."""
-    score = hacs(candidates)
-    return score if candidates.seconds is None else score / candidates.seconds
+    """Scorer by p for each second that a visit takes.
+
+    Seconds, which only the state knows, are put into it by `ranking.costs.informed`; without, all visits
+    take the same.
+    """
+    return hacs(candidates)
 
 
 def last_obs(candidates: Candidates) -> Floats:
@@ -136,7 +136,7 @@ def unseen_links(candidates: Candidates) -> Floats:
 def interest(candidates: Candidates) -> Floats:
     """Scorer by what a visit is worth where updates keep their worth: `update_index` of p, as `hacs`.
 
-    The hubs of HACS_INSTANT, whose links do not, are put into it by `ranking.instant.with_hubs`.
+    The hubs of HACS_INSTANT, whose links do not, are put into it by `ranking.costs.informed`.
     """
     return update_index(candidates.p) * 0.5**candidates.failures
 
@@ -151,7 +151,7 @@ _OURS: Final = (
     Policy("staleness", staleness, grows_with_time=True, is_pointwise=True),
     Policy("unseen-links", unseen_links, grows_with_time=True, is_pointwise=True),
     INTEREST,
-    Policy("per-cost", per_cost, grows_with_time=True, is_pointwise=True, uses_cost=True),
+    Policy("per-cost", per_cost, grows_with_time=True, is_pointwise=True),
     Policy(
         "hacs-without-signals",
         hacs,

@@ -15,7 +15,6 @@ from hacs_crawler.ranking.choice import Arms, arm_scores, choose, contenders, qu
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.policies import Candidates, Floats
 from hacs_crawler.ranking.signals import Signals
-from hacs_crawler.rendering import Costs
 from hacs_crawler.state import Estimation, Ids, Prediction, Rows, predictions
 from hacs_crawler.utils.arrays import BoolArray
 
@@ -72,8 +71,7 @@ class Selection(Generic[T]):
     """Chooses among a stream of entries, each of one page, the best within each arm's budget.
 
     Memory is bounded by the budget and the size of one offer. Ties keep the order of arrival. `url_of`
-    returns the URL of an entry's page. `controls` is how many control visits there may be in all, and
-    `costs` what visits take, where a policy asks for that.
+    returns the URL of an entry's page. `controls` is how many control visits there may be in all.
 
     With `RankingOptions.discover` pages never seen have a share of each budget, and the others the rest,
     until what one kind leaves unused is given to the other: see `take`.
@@ -85,10 +83,8 @@ class Selection(Generic[T]):
         correct: Correct | None = None,
         url_of: Callable[[T], str] = str,
         controls: int = 0,
-        costs: Costs | None = None,
     ) -> None:
         self._options = options
-        self._costs = costs
         self._correct = correct
         self._url_of = url_of
         self._quotas = quotas_of(options, controls, options.discover)
@@ -123,7 +119,6 @@ class Selection(Generic[T]):
             self._options,
             self._correct,
             signals=signals,
-            costs=self._costs,
         )
         arms, score, is_low = arm_scores(candidates, self._sites(entries, rows), self._options)
         is_gone = rows["not_before"] > now

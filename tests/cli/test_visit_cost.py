@@ -7,7 +7,7 @@ import pytest
 from hacs_crawler.cli.visit_cost import VisitCost
 from hacs_crawler.links.keys import page_id_of
 from hacs_crawler.links.sites import menu_id
-from hacs_crawler.rendering.marks import PageMark, SiteMark, Verdict
+from hacs_crawler.parts.rendering.marks import PageMark, SiteMark, Verdict
 from hacs_crawler.state.database import State
 from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.state.memory import MemoryStore

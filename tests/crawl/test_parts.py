@@ -14,6 +14,7 @@ from scrapy.http import Response
 from twisted.internet.defer import Deferred
 
 from crawl_support import Timers, run, settled
+from hacs_crawler.crawl.observation import forget_unseen, unseen
 from hacs_crawler.crawl.part import Observed, Part
 from hacs_crawler.crawl.parts import HOOKS, MOST_FAILURES, WAIT_SECONDS, Parts, load_parts
 from hacs_crawler.exceptions import ConfigError, StateUnavailableError
@@ -26,15 +27,22 @@ from hacs_crawler.utils import loop
 
 URL = "http://a.example/"
 VISIT = Visit(URL, 86_400, links=frozenset({1}))
-OBSERVED = Observed(
-    Request(URL), Response(URL), merged(Page(URL), Page(URL), VISIT, is_known=True), ""
-)
+REQUEST, RESPONSE = Request(URL), Response(URL)
+OBSERVED = Observed(REQUEST, RESPONSE, merged(Page(URL), Page(URL), VISIT, is_known=True), "")
 OPTIONS = RankingOptions(without_experiment(POLICIES["hacs"]))
 ROWS = np.zeros(1, ROW)
+
+
+async def answered(own: Parts) -> bool:
+    return await own.answered(REQUEST, RESPONSE, URL) is not RESPONSE
+
+
 CALLS: dict[str, Any] = {
     "opened": lambda own: own.opened(),
-    "before_request": lambda own: own.before_request(Request(URL), URL),
-    "link_rules": lambda own: own.link_rules(URL, LinkRules()) != LinkRules(),
+    "before_request": lambda own: own.before_request(REQUEST, URL),
+    "answered": answered,
+    "failed": lambda own: own.failed(REQUEST, OSError(), URL),
+    "link_rules": lambda own: own.link_rules(RESPONSE, LinkRules()) != LinkRules(),
     "options": lambda own: own.options(OPTIONS) is not OPTIONS,
     "chosen": lambda own: own.chosen(np.ones(1), 0),
     "busy": lambda own: own.busy(),
@@ -47,6 +55,8 @@ CALLS: dict[str, Any] = {
     "closing": lambda own: own.closing(),
 }
 """How the kernel calls each hook."""
+OVER_A_REQUEST = {"before_request", "answered", "failed"}
+"""Hooks that are called for one request of a page, which is told apart if they fail."""
 
 
 class Crawl:
@@ -91,12 +101,35 @@ def test_a_part_that_raises_costs_nothing_and_is_counted(
     assert caplog.messages == ["The part Own failed; the crawl goes on: ValueError: of a part"]
 
 
-@pytest.mark.parametrize("hook", sorted(CALLS))
+@pytest.mark.parametrize("hook", sorted({*CALLS} - OVER_A_REQUEST))
 def test_a_part_that_the_crawl_cannot_do_without_ends_it(hook: str) -> None:
     crawl = Crawl(part_with(hook, raising, required=True))
     crawl.call(hook)
     (line,) = crawl.failures
     assert line == "Own, which this crawl cannot do without, failed: ValueError: of a part"
+
+
+@pytest.mark.parametrize("hook", sorted(OVER_A_REQUEST))
+def test_where_it_fails_over_a_request_the_page_is_not_observed_and_the_tenth_time_the_crawl_ends(
+    hook: str,
+) -> None:
+    forget_unseen(REQUEST)
+    crawl = Crawl(part_with(hook, raising, required=True))
+    for _ in range(MOST_FAILURES):
+        assert crawl.failures == []
+        assert not crawl.call(hook)
+        assert unseen(REQUEST) == "part_failed"
+    (line,) = crawl.failures
+    assert line == "Own, which this crawl cannot do without, failed: ValueError: of a part"
+
+
+@pytest.mark.parametrize("hook", sorted(OVER_A_REQUEST))
+def test_where_another_part_fails_over_a_request_the_page_is_observed(
+    hook: str,
+) -> None:
+    forget_unseen(REQUEST)
+    Crawl(part_with(hook, raising)).call(hook)
+    assert not unseen(REQUEST)
 
 
 @pytest.mark.parametrize("hook", sorted(CALLS))

@@ -22,7 +22,7 @@ MOST_REDIRECTS = 5
 
 
 class FakeBrowser:
-    """What `hacs_crawler.crawl.browser` uses of scrapy-playwright's download handler."""
+    """What `hacs_crawler.parts.rendering.browser` uses of scrapy-playwright's download handler."""
 
     site: FuzzedSite
 

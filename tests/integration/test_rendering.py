@@ -17,7 +17,7 @@ import forks
 from browser import CHROMIUM, needs_chromium
 from hacs_crawler.links.keys import page_id_of
 from hacs_crawler.links.sites import menu_id
-from hacs_crawler.rendering.marks import PageMark, SiteMark, Verdict
+from hacs_crawler.parts.rendering.marks import PageMark, SiteMark, Verdict
 from hacs_crawler.state.address import open_store
 from hacs_crawler.state.page import Page
 from hacs_crawler.state.store import Annotation

@@ -233,9 +233,7 @@ def test_visits_at_random_times_are_drawn_by_frequency() -> None:
 
 
 def test_every_policy_of_a_crawl_can_be_simulated_where_all_visits_cost_the_same() -> None:
-    others = {name for name, policy in POLICIES.items() if not policy.uses_cost}
-    assert others < set(BASELINES)
-    assert not (set(POLICIES) - others) & set(BASELINES)
+    assert set(POLICIES) - set(BASELINES) == {"per-cost"}
 
 
 @pytest.mark.parametrize(

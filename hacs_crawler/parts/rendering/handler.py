@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Awaitable
 from inspect import iscoroutinefunction
 from typing import Any, ClassVar, Final
@@ -15,14 +14,14 @@ from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from scrapy.utils.misc import build_from_crawler, load_object
 from twisted.internet.defer import Deferred
 
-from hacs_crawler.crawl.browser import Browser
-from hacs_crawler.crawl.meta import is_to_be_rendered
+from hacs_crawler.crawl.crawl import Crawl
+from hacs_crawler.parts.rendering.rendering import Rendering
 
 _IS_ASYNC: Final = scrapy.version_info >= (2, 14)
 
 
 class BrowserHandler:
-    """Downloads with the handler it is around, or renders; notes how long that took.
+    """Downloads with the handler it is around, or has pages rendered.
 
     A class for each is made by `with_browser`.
     """
@@ -46,7 +45,7 @@ class BrowserHandler:
             return await self._download(request)
 
         async def close(self) -> None:
-            """End the browser, and close the handler that this one is around."""
+            """Close the handler that this one is around."""
             await self._close()
 
     else:
@@ -59,17 +58,14 @@ class BrowserHandler:
             return deferred_from_coro(self._download(request))
 
         def close(self) -> Deferred[None]:  # type: ignore[misc]
-            """End the browser, and close the handler that this one is around."""
+            """Close the handler that this one is around."""
             return deferred_from_coro(self._close())
 
     async def _download(self, request: Request) -> Response:
-        started = time.monotonic()
-        if is_to_be_rendered(request):
-            response = await Browser.of(self._crawler).render(request)
-        else:
-            response = await self._plain(request)
-        request.meta["hacs_seconds"] = time.monotonic() - started
-        return response
+        rendering = Crawl.of(self._crawler).parts.of(Rendering)
+        if rendering is None:
+            return await self._plain(request)
+        return await rendering.download(request, self._plain)
 
     async def _plain(self, request: Request) -> Response:
         if iscoroutinefunction(self._inner.download_request):
@@ -82,7 +78,6 @@ class BrowserHandler:
         return response
 
     async def _close(self) -> None:
-        await Browser.of(self._crawler).close()
         closed = self._inner.close() if hasattr(self._inner, "close") else None
         if isinstance(closed, Deferred):
             await maybe_deferred_to_future(closed)

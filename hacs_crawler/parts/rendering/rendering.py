@@ -1,134 +1,130 @@
-"""Downloader middleware: has pages rendered by a browser where HACS_RENDER and what is known ask for it.
+"""HACS_RENDER: pages that need a browser are rendered, and it is found out which pages these are.
 
-Nearest the engine but for `PageMemoryMiddleware`: what comes here is no redirect and no retry.
+A page that looks as if a browser showed more is asked for a second time through it, and where that shows
+more a third time: see `marks.shows_more`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
-from typing import Any
+import time
+from collections.abc import Awaitable, Callable
 
-from scrapy import Request, Spider
-from scrapy.crawler import Crawler
-from scrapy.exceptions import NotConfigured
+from scrapy import Request
 from scrapy.http import HtmlResponse, Response
 
-from hacs_crawler.crawl.browser import Browser, NoPageError, RenderingError, UnreachableError
 from hacs_crawler.crawl.crawl import Crawl
-from hacs_crawler.crawl.meta import (
-    mark_to_render,
-    page_url,
-    remove_conditions,
-    second_request,
-)
-from hacs_crawler.crawl.observation import is_rendered, rules_for, shown_links, tree_of
-from hacs_crawler.crawl.render_marks import RenderMarks
+from hacs_crawler.crawl.meta import remove_conditions, second_request
+from hacs_crawler.crawl.observation import mark_unseen, shown_links, tree_of, unseen
+from hacs_crawler.crawl.part import Part
 from hacs_crawler.crawl.scrapy_internals import download, is_closing
 from hacs_crawler.links import UNREADABLE
-from hacs_crawler.rendering import Verdict, shows_more, suspicion_of
+from hacs_crawler.parts.rendering.browser import (
+    Browser,
+    NoPageError,
+    RenderingError,
+    UnreachableError,
+)
+from hacs_crawler.parts.rendering.links import is_rendered
+from hacs_crawler.parts.rendering.marks import Verdict, shows_more
+from hacs_crawler.parts.rendering.render_marks import RenderMarks
+from hacs_crawler.parts.rendering.suspicion import suspicion_of
 from hacs_crawler.utils.text import safe_logger
 
 logger = safe_logger(__name__)
 
 
-class RenderingMiddleware:
-    """Marks requests for pages that need a browser, and finds out which pages these are.
+class Rendering(Part):
+    """Has pages rendered that need a browser.
 
-    A page that looks as if a browser showed more is asked for a second time through it, and where that
-    shows more a third time: see `rendering.shows_more`.
+    A failure of this code costs the visit of the page at hand, which may not show its links; see
+    `Part.required`.
     """
 
-    def __init__(self, crawler: Crawler, crawl: Crawl) -> None:
-        self._crawler = crawler
+    required = True
+
+    def __init__(self, crawl: Crawl, *, is_always: bool) -> None:
         self._crawl = crawl
+        self._is_always = is_always
         self._marks = RenderMarks(crawl)
+        self._browser = Browser(crawl)
         self._has_said_missing = False
-        crawl.before_close.append(self._marks.write)
 
     @classmethod
-    def from_crawler(cls, crawler: Crawler) -> RenderingMiddleware:
-        """Raise NotConfigured where HACS_RENDER is "never"."""
-        crawl = Crawl.of(crawler)
-        if crawl.config is None or crawl.config.render == "never":
-            raise NotConfigured
-        return cls(crawler, crawl)
+    def from_crawl(cls, crawl: Crawl) -> Rendering | None:
+        """Return None where HACS_RENDER is "never"."""
+        assert crawl.config is not None  # noqa: S101 - parts are made of a crawl with settings
+        mode = crawl.config.render
+        return None if mode == "never" else cls(crawl, is_always=mode == "always")
 
-    def process_request(
-        self, request: Request, spider: Spider | None = None
-    ) -> Coroutine[Any, Any, None] | None:
+    async def download(
+        self, request: Request, plainly: Callable[[Request], Awaitable[Response]]
+    ) -> Response:
+        """Return the answer to any request of the crawl, and note how long it took."""
+        started = time.monotonic()
+        # one for another URL that a spider copied meta to is not rendered
+        is_marked = request.meta.get("hacs.render") == request.url
+        response = await (self._browser.render if is_marked else plainly)(request)
+        request.meta["hacs.seconds"] = time.monotonic() - started
+        return response
+
+    async def before_request(self, request: Request, page_url: str) -> None:
         """Mark the request if its page is to be rendered."""
-        del spider
-        url = self._page(request)
-        return None if url is None else self._prepare(request, url)
+        request.meta.pop("hacs.render", None)
+        if not _is_ours(request):
+            return
+        await self._marks.ready(page_url)
+        if not self._is_always and not self._marks.advice(page_url).rendered:
+            return
+        if not await self._has_browser():
+            mark_unseen(request, "needs_browser")
+            return
+        request.meta["hacs.render"] = request.url
+        request.meta["dont_cache"] = True
+        remove_conditions(request)  # a browser would show a 304 as an empty page
 
-    def process_response(
-        self, request: Request, response: Response, spider: Spider | None = None
-    ) -> Response | Coroutine[Any, Any, Response]:
+    async def answered(self, request: Request, response: Response, page_url: str) -> Response:
         """Note what the visit took; look at the page the other way too where that is worth it."""
-        del spider
-        url = self._page(request)
-        if url is None or "cached" in response.flags:
+        if not _is_ours(request) or "cached" in response.flags:
             return response
-        return self._judge(request, response, url)
+        rendered, seconds = is_rendered(response), float(request.meta.get("hacs.seconds", 0.0))
+        if rendered:
+            self._crawl.stats.count("render/pages")
+            self._crawl.stats.count("render/seconds", seconds)
+        is_page = 200 <= response.status < 300 and isinstance(response, HtmlResponse)
+        if not is_page or unseen(request):
+            return response
+        advised = self._marks.advice(page_url)
+        is_doubtful = not self._is_always and (rendered or _is_suspicious(response))
+        if is_doubtful and advised.checked and not is_closing(self._crawl.crawler):
+            self._crawl.stats.count("render/checks")
+            look = self._look_plainly if rendered else self._look_with_browser
+            better = await look(request, response, page_url)
+            if better is not response:  # what it took is known from next time on
+                return better
+        counted = is_doubtful and not advised.checked
+        self._marks.note_visit(page_url, rendered=rendered, seconds=seconds, counted=counted)
+        return response
 
-    def process_exception(
-        self, request: Request, exception: Exception, spider: Spider | None = None
-    ) -> Request | None:
+    def failed(self, request: Request, error: Exception, page_url: str) -> Request | None:
         """Count what could not be rendered: a page that often hangs or crashes is left alone.
 
         What a browser would keep as a file is asked for plainly at once.
         """
-        del spider
-        url = self._page(request)
-        if url is None or not isinstance(exception, RenderingError):
+        if not isinstance(error, RenderingError):
             return None
-        if isinstance(exception, NoPageError) and not self._is_always:
-            self._marks.note_verdict(url, Verdict.PLAIN, for_site=False)
+        if isinstance(error, NoPageError) and not self._is_always:
+            self._marks.note_verdict(page_url, Verdict.PLAIN, for_site=False)
             return request.replace(dont_filter=True)
         self._crawl.stats.count("render/failed")
-        logger.info("%s could not be rendered: %s", request.url, exception)
-        if not isinstance(exception, UnreachableError) and not self._is_always:
-            self._marks.note_failure(url)
+        logger.info("%s could not be rendered: %s", request.url, error)
+        if not isinstance(error, UnreachableError) and not self._is_always:
+            self._marks.note_failure(page_url)
         return None
 
-    def _page(self, request: Request) -> str | None:
-        """Return the URL of the page that is visited, None where its rendering is not up to us."""
-        if not self._crawl.is_open or "playwright" in request.meta:
-            return None
-        return None if "hacs_archive" in request.meta else page_url(request)
-
-    async def _prepare(self, request: Request, url: str) -> None:
-        for key in ("hacs_render", "hacs_needs_browser"):
-            request.meta.pop(key, None)
-        await self._marks.ready(url)
-        if not self._is_always and not self._marks.advice(url).rendered:
-            return
-        if not await self._has_browser():
-            request.meta["hacs_needs_browser"] = True
-            return
-        mark_to_render(request)
-        request.meta["dont_cache"] = True
-        remove_conditions(request)  # a browser would show a 304 as an empty page
-
-    async def _judge(self, request: Request, response: Response, url: str) -> Response:
-        rendered, seconds = is_rendered(response), float(request.meta.get("hacs_seconds", 0.0))
-        if rendered:
-            self._crawl.stats.count("render/pages")
-            self._crawl.stats.count("render/seconds", seconds)
-        is_whole = 200 <= response.status < 300 and isinstance(response, HtmlResponse)
-        if not is_whole or "hacs_needs_browser" in request.meta:
-            return response
-        advised = self._marks.advice(url)
-        is_doubtful = not self._is_always and (rendered or _is_suspicious(response))
-        if is_doubtful and advised.checked and not is_closing(self._crawler):
-            self._crawl.stats.count("render/checks")
-            look = self._look_plainly if rendered else self._look_with_browser
-            better = await look(request, response, url)
-            if better is not response:  # what it took is known from next time on
-                return better
-        counted = is_doubtful and not advised.checked
-        self._marks.note_visit(url, rendered=rendered, seconds=seconds, counted=counted)
-        return response
+    async def closing(self) -> None:
+        """Write what was learned, and end the browser."""
+        await self._marks.write()
+        await self._browser.close()
 
     async def _look_with_browser(self, request: Request, plain: Response, url: str) -> Response:
         """Render a page that was asked for plainly; returns the better of the two answers."""
@@ -183,10 +179,9 @@ class RenderingMiddleware:
     async def _asked(self, request: Request, *, rendered: bool) -> HtmlResponse | None:
         """Ask for a page once more, and return its answer where that is a page."""
         again = second_request(request, request.url)
-        if rendered:
-            mark_to_render(again)
+        again.meta["hacs.render"] = again.url if rendered else None
         try:
-            response = await download(self._crawler, again)
+            response = await download(self._crawl.crawler, again)
         except Exception as error:  # noqa: BLE001 - whatever network and browser do
             self._crawl.stats.count("render/failed")
             logger.info("%s could not be looked at a second time: %s", request.url, error)
@@ -196,26 +191,24 @@ class RenderingMiddleware:
         return None
 
     async def _has_browser(self) -> bool:
-        browser = Browser.of(self._crawler)
-        is_there = await browser.is_there()
+        is_there = await self._browser.is_there()
         if not is_there and not self._has_said_missing:
             self._has_said_missing = True
             logger.warning(
                 "There is no browser (%s): pages that need one are visited without, and not recorded; "
                 "see docs/javascript.md, or set HACS_RENDER to never",
-                browser.missing,
+                self._browser.missing,
             )
         return is_there
 
     def _links(self, response: Response) -> frozenset[int] | None:
-        rules = self._crawl.link_rules(response.url)
-        links, _ = shown_links(response, rules_for(response, rules))
+        links, _ = shown_links(response, self._crawl.link_rules(response))
         return links
 
-    @property
-    def _is_always(self) -> bool:
-        config = self._crawl.config
-        return config is not None and config.render == "always"
+
+def _is_ours(request: Request) -> bool:
+    """Whether it is up to us if a page is rendered."""
+    return not request.meta.keys() & {"playwright", "hacs_archive"}
 
 
 def _is_suspicious(response: Response) -> bool:

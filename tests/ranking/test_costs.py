@@ -7,10 +7,10 @@ from scrapy.settings import Settings
 
 from hacs_crawler.config import Config
 from hacs_crawler.links.keys import page_id_of
+from hacs_crawler.parts.rendering.marks import PageMark, Verdict
+from hacs_crawler.ranking.costs import LEAST_SECONDS, PLAIN_SECONDS, Costs, read_costs
 from hacs_crawler.ranking.plan import make_plan
 from hacs_crawler.ranking.policies import POLICIES, Candidates, hacs
-from hacs_crawler.rendering.costs import LEAST_SECONDS, PLAIN_SECONDS, Costs, read_costs
-from hacs_crawler.rendering.marks import PageMark, Verdict
 from hacs_crawler.state.database import State
 from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.state.memory import MemoryStore
@@ -51,7 +51,7 @@ def test_where_nothing_is_known_every_page_costs_what_a_plain_answer_does() -> N
     assert len(costs.of(np.zeros(0, np.int64))) == 0
 
 
-def candidates(p: list[float], seconds: list[float] | None) -> Candidates:
+def candidates(p: list[float]) -> Candidates:
     number = len(p)
     zeros, counts = np.zeros(number), np.zeros(number, np.int64)
     return Candidates(
@@ -67,17 +67,16 @@ def candidates(p: list[float], seconds: list[float] | None) -> Candidates:
         churn=zeros,
         churning=zeros,
         seed=0,
-        seconds=None if seconds is None else np.array(seconds),
     )
 
 
 def test_a_page_that_takes_ten_times_as_long_has_to_be_worth_ten_others() -> None:
-    score = POLICIES["per-cost"](candidates([0.9, 0.1, 0.8], [5.0, 0.5, 0.5]))
+    score = Costs(np.arange(3), np.array([5.0, 0.5, 0.5])).score(candidates([0.9, 0.1, 0.8]))
     assert np.argsort(-score).tolist() == [2, 1, 0]
 
 
 def test_without_costs_the_order_is_that_of_p() -> None:
-    pages = candidates([0.9, 0.1, 0.8], None)
+    pages = candidates([0.9, 0.1, 0.8])
     assert POLICIES["per-cost"](pages).tolist() == hacs(pages).tolist()
 
 
@@ -105,6 +104,4 @@ def test_a_plan_goes_by_what_visits_take_where_the_policy_asks_for_it() -> None:
         plans[policy] = make_plan(state, options, now)
     ids = [page_id_of(url) for url in urls]
     assert plans["hacs"].page_ids.tolist() == ids
-    assert plans["hacs"].seconds is None
     assert plans["per-cost"].page_ids.tolist() == ids[::-1]
-    assert plans["per-cost"].candidates(0, seed=0).seconds.tolist() == [PLAIN_SECONDS, 5.0]  # type: ignore[union-attr]

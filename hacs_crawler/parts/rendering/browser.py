@@ -43,7 +43,8 @@ QUIET_SECONDS: Final = 10.0
 """So long a page that goes on loading, as chats and tickers do, is waited for to fall silent, or a third
 of what a page may take where that is less."""
 PAGE_SECONDS: Final = 30.0
-START_SECONDS: Final = 60.0
+START_SECONDS: Final = 45.0
+"""Less than a part may take before a request."""
 CLOSING_SECONDS: Final = 5.0
 NOT_LOADED: Final = frozenset({"image", "media", "font", "texttrack"})
 CHROMIUMS: Final = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
@@ -91,9 +92,9 @@ class _Rendering:
 class Browser:
     """Renders pages. All methods are called from the event loop."""
 
-    def __init__(self, crawler: Crawler) -> None:
-        self._crawler = crawler
-        self._crawl = Crawl.of(crawler)
+    def __init__(self, crawl: Crawl) -> None:
+        self._crawl = crawl
+        self._crawler = crawler = crawl.crawler
         self._seconds = _page_seconds(crawler.settings)
         self._quiet_seconds = min(QUIET_SECONDS, self._seconds / 3)
         self._downloads = Downloads(crawler)
@@ -107,15 +108,6 @@ class Browser:
         """PLAYWRIGHT_ABORT_REQUEST of the project."""
         self.missing: str | None = None
         """Why there is no browser, once one was looked for in vain."""
-
-    @classmethod
-    def of(cls, crawler: Crawler) -> Browser:
-        """Return the crawler's browser, made when first asked for."""
-        browser: Browser | None = getattr(crawler, "hacs_browser", None)
-        if browser is None:
-            browser = cls(crawler)
-            crawler.hacs_browser = browser  # type: ignore[attr-defined]
-        return browser
 
     async def is_there(self) -> bool:
         """Start the browser, if that was not done yet; returns whether it runs."""

@@ -15,7 +15,7 @@ from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.state_access.read_ahead import GATHER_SECONDS
 from hacs_crawler.exceptions import StateError
 from hacs_crawler.links import menu_id, page_id_of
-from hacs_crawler.rendering import Advice, PageMark, SiteMark, Verdict, advice
+from hacs_crawler.parts.rendering.marks import Advice, PageMark, SiteMark, Verdict, advice
 from hacs_crawler.state import Annotation, State
 from hacs_crawler.utils.loop import begin, call_later
 from hacs_crawler.utils.text import safe_logger

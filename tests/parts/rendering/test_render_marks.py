@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from hacs_crawler.crawl import render_marks
-from hacs_crawler.crawl.render_marks import RenderMarks
 from hacs_crawler.exceptions import StateUnavailableError
 from hacs_crawler.links.keys import page_id_of
-from hacs_crawler.rendering.marks import PageMark, Verdict
+from hacs_crawler.parts.rendering import render_marks
+from hacs_crawler.parts.rendering.marks import PageMark, Verdict
+from hacs_crawler.parts.rendering.render_marks import RenderMarks
 from hacs_crawler.state.database import State
 from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.state.memory import MemoryStore

@@ -12,9 +12,8 @@ from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import ClassVar, Final, NamedTuple, Self
 
-import numpy as np
-
 from hacs_crawler.exceptions import StateError
+from hacs_crawler.ranking import costs
 
 CHECK_EVERY: Final = 20
 """Every so many visits a verdict is looked at again."""
@@ -25,7 +24,7 @@ _DISSENT: Final = 4
 _FAILURE_VISITS: Final = 7
 """What a failure to render counts for: after the third a page is due to be looked at again."""
 _MOST: Final = 255
-_VERSION: Final = 1
+_VERSION: Final = costs.VERSION
 _FRESH_SHARE: Final = 0.3
 """What the latest visit counts for in a mean of what visits took."""
 NOTABLE: Final = 0.25
@@ -53,23 +52,9 @@ class PageMark:
     rendered: bool = False
     seconds: float = 0.0
 
-    KIND: ClassVar = "rendering"
-    DTYPE: ClassVar = np.dtype(
-        [
-            ("version", "u1"),
-            ("verdict", "u1"),
-            ("visits", "u1"),
-            ("rendered", "u1"),
-            ("seconds", "<f4"),
-        ]
-    )
-    """The same bytes, of many pages at once."""
+    KIND: ClassVar = costs.KIND
     _FORM: ClassVar = struct.Struct("<BBBBf")
-
-    @classmethod
-    def is_whole(cls, value: bytes) -> bool:
-        """Whether bytes are of the form that this version writes."""
-        return len(value) == cls._FORM.size and value[0] == _VERSION
+    """As `costs.DTYPE`."""
 
     def encoded(self) -> bytes:
         """Return the bytes that are kept."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from hacs_crawler.exceptions import StateError
-from hacs_crawler.rendering.marks import (
+from hacs_crawler.parts.rendering.marks import (
     CHECK_EVERY,
     Advice,
     PageMark,
@@ -16,6 +17,7 @@ from hacs_crawler.rendering.marks import (
     advice,
     shows_more,
 )
+from hacs_crawler.ranking import costs
 
 links = st.frozensets(st.integers(0, 30))
 page_marks = st.builds(
@@ -31,7 +33,18 @@ site_marks = st.builds(SiteMark, st.integers(0, 255), st.integers(0, 255), st.in
 @given(page_marks)
 def test_a_page_s_mark_is_read_as_it_was_written(mark: PageMark) -> None:
     assert PageMark.decoded(mark.encoded()) == mark
-    assert PageMark.is_whole(mark.encoded())
+
+
+@given(page_marks)
+def test_what_a_visit_takes_is_read_of_many_marks_at_once(mark: PageMark) -> None:
+    (fields,) = np.frombuffer(mark.encoded(), costs.DTYPE)
+    assert fields.tolist() == (
+        costs.VERSION,
+        mark.verdict,
+        mark.visits,
+        mark.rendered,
+        mark.seconds,
+    )
 
 
 @given(site_marks)

@@ -1,0 +1,23 @@
+"""Which links count of pages that a browser showed, ours or the project's own."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from scrapy.http import Response
+
+from hacs_crawler.crawl.part import Part
+from hacs_crawler.links import LinkRules
+
+
+class RenderedLinks(Part):
+    """Keeps what a browser shows apart from what plain answers show: see `LinkRules.rendered`."""
+
+    def link_rules(self, response: Response, rules: LinkRules) -> LinkRules:
+        """Return the rules for a page as a browser shows it, where it is one."""
+        return replace(rules, rendered=True) if is_rendered(response) else rules
+
+
+def is_rendered(response: Response) -> bool:
+    """Whether a response shows a page as a browser does: scrapy-playwright says so."""
+    return "playwright" in response.flags
