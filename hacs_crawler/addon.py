@@ -7,9 +7,9 @@ from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
 from scrapy.utils.misc import load_object
 
 from hacs_crawler.crawl.scheduler import HacsScheduler
+from hacs_crawler.middlewares.admission import AdmissionMiddleware
 from hacs_crawler.middlewares.link_additions import LinkAdditionsMiddleware
 from hacs_crawler.middlewares.page_memory import PageMemoryMiddleware
-from hacs_crawler.middlewares.retry_after import RetryAfterMiddleware
 from hacs_crawler.middlewares.robotstxt import ObeyedRobotsTxtMiddleware
 from hacs_crawler.parts.metrics import Metrics
 from hacs_crawler.parts.rendering.handler import with_browser
@@ -24,7 +24,7 @@ COMPONENTS = (
     # nearest the engine: sees the last of several redirects and retries only
     ("DOWNLOADER_MIDDLEWARES", PageMemoryMiddleware, 40),
     # nearer the downloader than RetryMiddleware (550), which swallows 429 and 503
-    ("DOWNLOADER_MIDDLEWARES", RetryAfterMiddleware, 560),
+    ("DOWNLOADER_MIDDLEWARES", AdmissionMiddleware, 560),
     ("EXTENSIONS", Metrics, 0),
 )
 

@@ -45,6 +45,7 @@ Clock = Callable[[], float]
 """Returns the present time in seconds since 1970 UTC."""
 
 BUILT_IN_PARTS: Final[dict[str | type, int | None]] = {
+    "hacs_crawler.parts.pauses.hosts.HostPauses": 20,
     "hacs_crawler.parts.aliases.Aliases": 100,
     "hacs_crawler.parts.controls.Controls": 110,
     "hacs_crawler.parts.conditional.ConditionalRequests": 120,

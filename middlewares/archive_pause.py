@@ -21,12 +21,13 @@ from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.error import ConnectionRefusedError as TwistedConnectionRefusedError
 
 from hacs_crawler.archive import PAUSE_SECONDS, ArchiveAddress
-from hacs_crawler.crawl.backoff import HostPausedError, retry_after
+from hacs_crawler.crawl.admission import PutBackError
 from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.scrapy_internals import Downloads, is_closing
 from hacs_crawler.harvest.pace import REQUESTS_AT_ONCE, GivenUpError, slots_of
 from hacs_crawler.utils.loop import sleep
 from hacs_crawler.utils.text import safe_logger
+from hacs_crawler.utils.times import retry_after
 
 try:
     from scrapy.exceptions import DownloadConnectionRefusedError
@@ -107,7 +108,7 @@ class ArchivePauseMiddleware:
             self._note_crawl_delay(request, response)
         if response.headers.get(b"Memento-Datetime"):
             request.meta["dont_retry"] = True
-        asked = retry_after(response, self._clock())
+        asked = retry_after(response.headers.get(b"Retry-After"), self._clock())
         if _is_too_many(response):
             self._leave_alone(request, "has had too many requests", asked)
             return request.replace(dont_filter=True)
@@ -131,7 +132,7 @@ class ArchivePauseMiddleware:
             return None
         if isinstance(exception, REFUSED):
             self._leave_alone(request, "refuses connections", None)
-        elif not isinstance(exception, HostPausedError):
+        elif not isinstance(exception, PutBackError):
             return None
         self._refuse_at_end(request)
         return request.replace(dont_filter=True)
@@ -205,7 +206,7 @@ class ArchivePauseMiddleware:
 
     def _recall(self, host: str) -> None:
         for slot in slots_of(host).values():
-            Downloads(self._crawler).recall(slot, _is_meant, HostPausedError(slot))
+            Downloads(self._crawler).recall(slot, _is_meant, PutBackError(slot))
 
 
 def _is_meant(request: Request) -> bool:

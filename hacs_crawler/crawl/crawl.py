@@ -15,7 +15,6 @@ from twisted.internet.defer import Deferred
 
 from hacs_crawler.config import Clock, Config, warn_of_unknown
 from hacs_crawler.crawl.asked import AskedPages
-from hacs_crawler.crawl.backoff import HostPauses
 from hacs_crawler.crawl.care import Care
 from hacs_crawler.crawl.meta import page_url, release_claim
 from hacs_crawler.crawl.parts import Parts, load_parts
@@ -80,8 +79,6 @@ class Crawl:
         """How many control visits this run may make; known once the state is open."""
         self.stats = CrawlStats(crawler.stats)
         self.log_summary: Callable[[], None] = self.stats.log_summary
-        self.pauses = HostPauses(time.monotonic)
-        """Which hosts want to be left alone; none where HACS_RETRY_AFTER is off."""
         self.care: Care | None = None
         """Which requests are for pages under care; known where the settings are right."""
         self.asked: AskedPages | None = None

@@ -7,9 +7,8 @@ response has come. `meta["hacs_care"]` is what HACS_PAGES says where the request
 HACS has the crawl begin with, `meta["hacs_of_list"]` and `meta["hacs_list"]` what a sitemap or feed
 names, and `meta["hacs_after_form"]` what was reached after a form was posted.
 `meta["hacs_page"]` is the URL of the page that a request visits; redirects and retries keep it.
-`meta["hacs_unsent"]` marks a seed of a plan until it is sent, `meta["hacs_claimed"]` a request whose
-page is held for its answer ("released" while it waits to be sent again), and `meta["hacs_put_back"]`
-one whose host wants a pause.
+`meta["hacs_unsent"]` marks a seed of a plan until it is sent, and `meta["hacs_claimed"]` a request whose
+page is held for its answer ("released" while it waits to be sent again).
 `meta["hacs_arm"]` is the arm of an experiment that a seed and the requests that follow from it are of.
 `meta["hacs_control"]` marks a seed whose page is to be asked a second time, and `meta["hacs_beside"]` a
 request beside the crawl's own, such as that second one.
@@ -174,11 +173,6 @@ def hub_meta(url: str) -> dict[str, Any]:
 def take_unsent_mark(request: Request) -> bool:
     """Return whether a seed was chosen from a plan and not sent yet; its redirects and retries were."""
     return bool(request.meta.pop("hacs_unsent", False))
-
-
-def take_put_back_mark(request: Request) -> bool:
-    """Return whether a request was taken out of the downloader because its host wants a pause."""
-    return bool(request.meta.pop("hacs_put_back", False))
 
 
 def second_request(first: Request, url: str, **meta: Any) -> Request:

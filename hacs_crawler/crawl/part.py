@@ -81,6 +81,15 @@ class Part:
     def chosen(self, p: Floats, controls: int) -> None:
         """Take note of the p of pages that a round chose, and of how many are asked twice."""
 
+    def admit(self, request: Request) -> float:
+        """Return how many seconds a request is to wait, 0 where it may be sent now.
+
+        It is asked when a request would be sent, and again just before it is downloaded. Those after it
+        for the same host wait as long; more than `LONGEST_WAIT_SECONDS` none does, but is given up.
+        """
+        del request
+        return 0.0
+
     async def before_request(self, request: Request, page_url: str) -> None:
         """Change the request for a page, which is about to be downloaded."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any, Final, TypeVar
 
 from scrapy import Request
@@ -80,6 +81,12 @@ class Parts:
         """Tell the p of pages that a round chose, and how many are asked twice."""
         for part, hook in self._hooks["chosen"]:
             self._call(part, hook, p, controls)
+
+    def admit(self, request: Request) -> float:
+        """Return how many seconds a request is to wait: the longest that any part says."""
+        # what fails here is no fault of the request: without an answer none may go out
+        found = (self._call(part, partial(hook, request)) for part, hook in self._hooks["admit"])
+        return max((seconds for seconds in found if isinstance(seconds, float)), default=0.0)
 
     def link_rules(self, response: Response, rules: LinkRules) -> LinkRules:
         """Return by which rules the links of a response count."""

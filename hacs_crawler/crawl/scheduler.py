@@ -10,6 +10,7 @@ from scrapy.core.scheduler import BaseScheduler
 from scrapy.crawler import Crawler
 from twisted.internet.defer import Deferred
 
+from hacs_crawler.crawl.admission import WaitingRequests
 from hacs_crawler.crawl.backlog import Backlog
 from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.inner_scheduler import inner_scheduler, is_scrapys_own, keeps_requests
@@ -19,11 +20,9 @@ from hacs_crawler.crawl.meta import (
     mark_unranked,
     page_url,
     seed_key,
-    take_put_back_mark,
     take_seed_mark,
     take_unsent_mark,
 )
-from hacs_crawler.crawl.paused_requests import PausedRequests
 from hacs_crawler.crawl.ranker import Ranker
 from hacs_crawler.crawl.scrapy_internals import (
     Downloads,
@@ -58,7 +57,7 @@ class HacsScheduler(BaseScheduler):
         self._downloads = Downloads(crawler)
         self._backlog = Backlog()
         self._seeds = SeedQueue(self._downloads)
-        self._paused = PausedRequests(crawl.pauses)
+        self._waiting = WaitingRequests(crawl.parts.admit, lambda: wake(crawler))
         self._is_resumed = False
         self._is_scrapys_own = is_scrapys_own(inner, crawler)
         self._enqueued = self._dequeued = 0
@@ -87,7 +86,7 @@ class HacsScheduler(BaseScheduler):
         if keeps_requests(self._inner, self._crawler):
             left = [mark_unranked(seed) for seed in (*self._seeds.all(), *self._ranker.seeds.all())]
             self._enqueued -= len(left)  # the inner scheduler counts them again
-            left += self._paused.take_all()
+            left += self._waiting.take_all()
             for request in left:
                 enqueue_unfiltered(self._inner, request)
         else:
@@ -99,7 +98,7 @@ class HacsScheduler(BaseScheduler):
         """Whether anything waits here or in the inner scheduler."""
         if self._crawl.failure is not None:
             return False
-        waits = len(self._seeds) or self._ranker.has_work or self._paused
+        waits = len(self._seeds) or self._ranker.has_work or self._waiting
         return bool(waits) or self._inner.has_pending_requests()
 
     def enqueue_request(self, request: Request) -> bool:
@@ -109,10 +108,6 @@ class HacsScheduler(BaseScheduler):
         """
         if take_unsent_mark(request):
             self._seeds.add_one(request, next(self._planned))
-            return True
-        if take_put_back_mark(request):
-            self._crawl.release(request)
-            self._paused.add(request, self._downloads.slot_of(request))
             return True
         is_again = forget_copied_meta(request)
         if self._crawl.care is not None:
@@ -153,7 +148,7 @@ class HacsScheduler(BaseScheduler):
 
     def __len__(self) -> int:
         """Return how many requests wait; TypeError where the inner scheduler does not know it."""
-        own = len(self._paused) + len(self._seeds) + len(self._ranker.seeds)
+        own = len(self._waiting) + len(self._seeds) + len(self._ranker.seeds)
         return own + len(self._inner)  # type: ignore[arg-type]
 
     def _page_to_rank(self, request: Request) -> int | None:
@@ -187,7 +182,7 @@ class HacsScheduler(BaseScheduler):
 
     def _is_quiet(self) -> bool:
         """Whether nothing is under way that might lead to other requests, and nothing is to be sent."""
-        waits = len(self._seeds) or self._paused or self._inner.has_pending_requests()
+        waits = len(self._seeds) or self._waiting or self._inner.has_pending_requests()
         return not (waits or self._downloads.active or is_parsing(self._crawler))
 
     def _forget_seen(self) -> None:
@@ -213,24 +208,24 @@ class HacsScheduler(BaseScheduler):
         return True
 
     def _next(self) -> Request | None:
-        if (request := self._next_after_pause()) is not None:
+        if (request := self._next_that_waited()) is not None:
             return request
-        found = self._seeds.best(self._paused.may_ask if len(self._crawl.pauses) else None)
-        if found is None:
-            return self._next_of_inner()
-        slot, (negated, _, _), waiting = found
-        if self._is_for_follow_ups(-negated, slot, waiting):
-            request = self._next_of_inner()
-            if request is not None:
+        while (found := self._seeds.best(self._waiting.slots)) is not None:
+            slot, (negated, _, _), waiting = found
+            is_for_follow_ups = self._is_for_follow_ups(-negated, slot, waiting)
+            if is_for_follow_ups and (request := self._next_of_inner()) is not None:
                 return request
-        return self._take_seed(slot)
+            seed = self._take_seed(slot)
+            if seed is not None or slot not in self._waiting.slots:
+                return seed
+        return self._next_of_inner()
 
     def _take_seed(self, slot: str) -> Request | None:
         seed = self._seeds.take(slot)
         self._ranker.note_room()
         if self._is_scrapys_own:
             self._dequeued += 1
-            return seed
+            return None if self._waiting.keeps(seed, slot) else seed
         self._enqueued -= 1  # the inner scheduler counts it
         enqueue_unfiltered(self._inner, seed)
         self._backlog.add(seed, slot)
@@ -250,7 +245,7 @@ class HacsScheduler(BaseScheduler):
         return bool(waiting) or self._backlog.has_outside(self._seeds.busy_slots())
 
     def _next_of_inner(self) -> Request | None:
-        """Return what the inner scheduler has for hosts that need not be left alone.
+        """Return what the inner scheduler has that may be sent now.
 
         A request whose host has a seed of more priority goes back, and the seed goes in its place.
         """
@@ -259,8 +254,7 @@ class HacsScheduler(BaseScheduler):
             self._backlog.remove(request, slot)
             if self._crawl.is_open and self._is_held_again(request):
                 continue
-            if not self._paused.may_ask(slot):
-                self._paused.add(request, slot)
+            if self._waiting.keeps(request, slot):
                 continue
             if self._is_behind_seed(request, slot) and enqueue_unfiltered(self._inner, request):
                 self._backlog.add(request, slot)
@@ -282,12 +276,12 @@ class HacsScheduler(BaseScheduler):
         priority = self._seeds.priority_in(slot)
         return priority is not None and priority > request.priority
 
-    def _next_after_pause(self) -> Request | None:
-        """Return a request whose host wanted to be left alone, and may be asked again."""
-        if not len(self._paused):
+    def _next_that_waited(self) -> Request | None:
+        """Return a request that had to wait, and may be sent now."""
+        if not len(self._waiting):
             return None
         self._seeds.forget_ended()
-        found = self._paused.take(self._seeds.is_free)
+        found = self._waiting.take(self._seeds.is_free)
         if found is None:
             return None
         self._seeds.note_sent(*found)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from itertools import count
@@ -86,31 +86,31 @@ class SeedQueue:
         if request not in requests:
             requests.append(request)
 
-    def best(self, may_ask: Callable[[str], bool] | None = None) -> tuple[str, Key, int] | None:
+    def best(self, left_out: Collection[str] = ()) -> tuple[str, Key, int] | None:
         """Return the slot of the next seed, what orders that, and how many wait in the slot.
 
-        `may_ask` leaves out slots that are to be left alone.
+        Slots that are `left_out` are none.
         """
         if not self._number:
             return None
         self.forget_ended()
         chosen: tuple[int, Key, str] | None = None
-        left_out: list[tuple[Key, str]] = []
+        passed_over: list[tuple[Key, str]] = []
         while self._idle:
             key, slot = self._idle[0]
             line = self._lines.get(slot)
             if slot in self._under_way or line is None or line.keys[-1] != key:
                 heappop(self._idle)
-            elif may_ask is not None and not may_ask(slot):
-                left_out.append(heappop(self._idle))
+            elif slot in left_out:
+                passed_over.append(heappop(self._idle))
             else:
                 chosen = (0, key, slot)
                 break
-        for entry in left_out:
+        for entry in passed_over:
             heappush(self._idle, entry)
         for slot, requests in self._under_way.items():
             line = self._lines.get(slot)
-            if line is None or (may_ask is not None and not may_ask(slot)):
+            if line is None or slot in left_out:
                 continue
             waiting = self._downloads.waiting_in(slot, len(requests))
             found = (waiting, line.keys[-1], slot)

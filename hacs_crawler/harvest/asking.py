@@ -13,7 +13,7 @@ from scrapy.http import Response
 from scrapy.utils.defer import maybe_deferred_to_future
 
 from hacs_crawler.archive import ArchiveAddress
-from hacs_crawler.crawl.backoff import HostPausedError
+from hacs_crawler.crawl.admission import PutBackError
 from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.scrapy_internals import Downloads, download, is_closing
 from hacs_crawler.exceptions import HacsError
@@ -117,7 +117,7 @@ class Asker:
         """Take back what waits to be sent when the crawl closes: it would take minutes."""
         if self.is_stopped:
             for slot in self._pace.slots:
-                Downloads(self._crawler).recall(slot, self._is_own, HostPausedError(slot))
+                Downloads(self._crawler).recall(slot, self._is_own, PutBackError(slot))
         self._cancel_recall = call_later(RECALL_SECONDS, self._recall)
 
     def _is_own(self, request: Request) -> bool:

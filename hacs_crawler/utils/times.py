@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 
 DAY = 86_400
 MAX_SECOND = 2**32 - 1
@@ -32,5 +33,21 @@ def parse_iso(text: str) -> int | None:
     """Return the second of an ISO 8601 time, None if there is no such time."""
     try:
         return in_range(datetime.fromisoformat(text))
+    except (ValueError, OverflowError):
+        return None
+
+
+def retry_after(header: bytes | None, now: float) -> float | None:
+    """Return how many seconds from `now` (since 1970) a Retry-After asks for, None for none."""
+    text = (header or b"").decode("latin-1").strip()
+    if text.isascii() and text.isdigit():
+        return float(text[:12])
+    try:
+        until = parsedate_to_datetime(text)
+        if (
+            until.tzinfo is None
+        ):  # as in the oldest form of an HTTP date, which is UTC (RFC 9110, 5.6.7)
+            until = until.replace(tzinfo=UTC)
+        return until.timestamp() - now
     except (ValueError, OverflowError):
         return None

@@ -16,7 +16,6 @@ from hacs_crawler.crawl.meta import (
     prediction_of,
     seed_key,
     seed_url,
-    take_put_back_mark,
     take_unsent_mark,
 )
 from hacs_crawler.links import page_id_of
@@ -161,12 +160,6 @@ def test_a_seed_of_a_plan_is_unsent_until_that_is_asked() -> None:
     assert take_unsent_mark(seed)
     assert not take_unsent_mark(seed), "its retries have been sent"
     assert not take_unsent_mark(start())
-
-
-def test_a_request_was_put_back_until_that_is_asked() -> None:
-    request = start(hacs_put_back=True)
-    assert take_put_back_mark(request)
-    assert not take_put_back_mark(request)
 
 
 @pytest.mark.parametrize("hacs", [None, True, False, *ANSWERS])

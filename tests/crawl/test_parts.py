@@ -42,6 +42,7 @@ CALLS: dict[str, Any] = {
     "before_request": lambda own: own.before_request(REQUEST, URL),
     "answered": answered,
     "failed": lambda own: own.failed(REQUEST, OSError(), URL),
+    "admit": lambda own: own.admit(REQUEST),
     "link_rules": lambda own: own.link_rules(RESPONSE, LinkRules()) != LinkRules(),
     "options": lambda own: own.options(OPTIONS) is not OPTIONS,
     "chosen": lambda own: own.chosen(np.ones(1), 0),

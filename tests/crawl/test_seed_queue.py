@@ -129,14 +129,14 @@ def test_a_slot_with_room_for_several_is_free_until_it_is_full() -> None:
 
 def test_slots_that_may_not_be_asked_are_passed_over_and_keep_their_seeds(world: World) -> None:
     world.add("a/1", "b/1", "b/2", "c/1")
-    best = world.seeds.best(lambda slot: slot != "a")
+    best = world.seeds.best({"a"})
     assert best is not None
     assert best[0] == "b"
     assert world.send_of("b") == "b/1"
-    best = world.seeds.best(lambda slot: slot == "b")
+    best = world.seeds.best({"a", "c"})
     assert best is not None
     assert best[0] == "b", "though it is busy"
-    assert world.seeds.best(lambda _: False) is None
+    assert world.seeds.best({"a", "b", "c"}) is None
     assert [world.send() for _ in range(3)] == ["a/1", "c/1", "b/2"]
 
 

@@ -466,6 +466,37 @@ def test_what_is_asked_for_past_the_scheduler_waits_for_its_host_too(
     assert "Traceback" not in crawl.log
 
 
+def test_a_request_that_waits_is_no_duplicate_to_a_scheduler_of_the_projects_own(
+    site: Site, any_spider: AnySpider
+) -> None:
+    site.pages["/busy"] = (429, {"Retry-After": "1"}, b"slow down")
+    site.set("/page")
+    crawl = any_spider.run(
+        """
+        import scrapy
+
+
+        class Plain(scrapy.Spider):
+            name = "plain"
+
+            async def start(self):
+                yield scrapy.Request(f"{self.url}/busy", self.parse, priority=1)
+                yield scrapy.Request(f"{self.url}/page", self.parse)
+
+            def parse(self, response):
+                yield {"status": response.status}
+        """,
+        HACS_RETRY_AFTER=True,
+        RETRY_ENABLED=False,
+        ROBOTSTXT_OBEY=False,
+        HTTPERROR_ALLOW_ALL=True,
+        DOWNLOAD_DELAY=0.2,
+        SCHEDULER="scrapy.core.scheduler.Scheduler",
+    )
+    assert sorted(item["status"] for item in crawl.items) == [200, 429]
+    assert site.times[1] - site.times[0] > 0.9
+
+
 def test_the_state_follows_the_project_not_the_working_folder(site: Site, project: Project) -> None:
     site.set("/~a/")
     project.state = "sqlite:///.hacs/test-of-the-project-folder.db"

@@ -277,7 +277,7 @@ class Browser:
         first = rendering.request
         meta = {key: True for key in ("dont_obey_robotstxt",) if first.meta.get(key)}
         request = Request(url, headers=first.headers, meta=meta)
-        if self._crawl.pauses.holds(self._downloads.slot_of(request)):
+        if self._crawl.parts.admit(request) > 0:
             return True
         try:
             await check_robotstxt(self._crawler, request)

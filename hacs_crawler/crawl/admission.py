@@ -1,0 +1,88 @@
+"""Requests that may not be sent yet, as parts say: they wait until their time."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Collection
+from itertools import chain
+from typing import Final
+
+from scrapy import Request
+
+from hacs_crawler.utils.loop import call_later
+
+LONGEST_WAIT_SECONDS: Final = 120.0
+"""A request that would have to wait longer is given up."""
+LEAST_SECONDS: Final = 0.01
+"""A part that has a request wait is not asked again sooner."""
+
+
+class PutBackError(Exception):
+    """The request goes back to the scheduler, and waits there."""
+
+
+class WaitingRequests:
+    """Requests by their downloader slot, and in one in the order in which they came.
+
+    How long one is to wait, as `admit` says, all of its slot do; then it is asked again. `wake` is
+    called when a slot's time has come.
+    """
+
+    def __init__(
+        self,
+        admit: Callable[[Request], float],
+        wake: Callable[[], object],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._admit = admit
+        self._wake = wake
+        self._clock = clock
+        self._until: dict[str, float] = {}
+        self._by_slot: dict[str, deque[Request]] = {}
+
+    def __len__(self) -> int:
+        return sum(map(len, self._by_slot.values()))
+
+    @property
+    def slots(self) -> Collection[str]:
+        """The slots whose requests wait now."""
+        if self._until:
+            now = self._clock()
+            self._until = {slot: until for slot, until in self._until.items() if until > now}
+        return self._until
+
+    def keeps(self, request: Request, slot: str) -> bool:
+        """Take a request if it may not be sent yet; returns whether that is so."""
+        if self._may_send(request, slot):
+            return False
+        self._by_slot.setdefault(slot, deque()).append(request)
+        return True
+
+    def take(self, is_free: Callable[[str], bool]) -> tuple[Request, str] | None:
+        """Return a request that may be sent now, with its slot, if that is free."""
+        for slot, waiting in self._by_slot.items():
+            if is_free(slot) and self._may_send(waiting[0], slot):
+                request = waiting.popleft()
+                if not waiting:
+                    del self._by_slot[slot]
+                return request, slot
+        return None
+
+    def take_all(self) -> list[Request]:
+        """Return the requests that wait, and forget them."""
+        requests = [*chain.from_iterable(self._by_slot.values())]
+        self._by_slot.clear()
+        return requests
+
+    def _may_send(self, request: Request, slot: str) -> bool:
+        """Whether a request may be sent now, or is given up, which whoever sends it does."""
+        if slot in self.slots:
+            return False
+        seconds = self._admit(request)
+        if not 0.0 < seconds <= LONGEST_WAIT_SECONDS:
+            return True
+        seconds = max(LEAST_SECONDS, seconds)
+        self._until[slot] = self._clock() + seconds
+        call_later(seconds, self._wake)
+        return False

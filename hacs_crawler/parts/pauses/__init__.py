@@ -1,0 +1,1 @@
+"""Hosts are left alone for as long as they ask."""

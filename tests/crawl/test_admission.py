@@ -1,0 +1,120 @@
+"""Requests that may not be sent yet: none comes before its time, and one slot waits for no other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from scrapy import Request
+
+from crawl_support import Timers
+from hacs_crawler.crawl import admission
+from hacs_crawler.crawl.admission import LONGEST_WAIT_SECONDS, WaitingRequests
+
+
+class World:
+    """Requests that are to wait as a test says, by their slot, and how often the scheduler was woken."""
+
+    def __init__(self, timers: Timers) -> None:
+        self.timers = timers
+        self.until: dict[str, float] = {}
+        self.asked: list[str] = []
+        self.woken = 0
+        self.requests = WaitingRequests(self.admit, self.wake, timers.clock)
+
+    def admit(self, request: Request) -> float:
+        self.asked.append(request.url)
+        return self.until.get(slot_of(request), 0.0) - self.timers.now
+
+    def wake(self) -> None:
+        self.woken += 1
+
+    def add(self, *urls: str) -> list[Request]:
+        made = [*map(Request, urls)]
+        for request in made:
+            assert self.requests.keeps(request, slot_of(request))
+        return made
+
+    def take(self, is_free: Callable[[str], bool] = lambda _: True) -> Request | None:
+        found = self.requests.take(is_free)
+        return None if found is None else found[0]
+
+
+def slot_of(request: Request) -> str:
+    return request.url.split("/")[2]
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch) -> World:
+    timers = Timers()
+    monkeypatch.setattr(admission, "call_later", timers.call_later)
+    return World(timers)
+
+
+def test_none_comes_before_its_time_then_in_order(world: World) -> None:
+    world.until["a.example"] = 10.0
+    first, second = world.add("http://a.example/1", "http://a.example/2")
+    assert world.take() is None
+    world.timers.go_on(10.0)
+    assert [world.take(), world.take(), world.take()] == [first, second, None]
+
+
+def test_what_a_part_says_of_one_holds_for_its_slot_until_then(world: World) -> None:
+    world.until["a.example"] = 10.0
+    world.add("http://a.example/1", "http://a.example/2", "http://a.example/3")
+    assert world.asked == ["http://a.example/1"]
+    assert [*world.requests.slots] == ["a.example"]
+    assert not world.requests.keeps(Request("http://b.example/"), "b.example")
+    world.timers.go_on(10.0)
+    assert not world.requests.slots
+
+
+def test_the_scheduler_is_woken_when_the_time_has_come(world: World) -> None:
+    world.until["a.example"] = 10.0
+    world.add("http://a.example/")
+    world.timers.go_on(9.0)
+    assert world.woken == 0
+    world.timers.go_on(1.0)
+    assert world.woken == 1
+
+
+def test_a_time_that_has_become_longer_is_waited_for(world: World) -> None:
+    world.until["a.example"] = 10.0
+    (request,) = world.add("http://a.example/")
+    world.until["a.example"] = 20.0
+    world.timers.go_on(10.0)
+    assert world.take() is None
+    world.timers.go_on(10.0)
+    assert world.woken == 2
+    assert world.take() is request
+
+
+def test_none_comes_while_its_slot_is_not_free(world: World) -> None:
+    world.until = {"a.example": 10.0, "b.example": 10.0}
+    _, second = world.add("http://a.example/", "http://b.example/")
+    world.timers.go_on(10.0)
+    assert world.take(lambda slot: slot != "a.example") is second
+    assert world.take(lambda slot: slot != "a.example") is None
+
+
+def test_slots_wait_each_for_its_own_time(world: World) -> None:
+    world.until = {"a.example": 20.0, "b.example": 10.0}
+    _, second = world.add("http://a.example/", "http://b.example/")
+    world.timers.go_on(10.0)
+    assert [world.take(), world.take()] == [second, None]
+
+
+def test_one_that_would_wait_for_too_long_is_let_go_to_be_given_up(world: World) -> None:
+    world.until["a.example"] = LONGEST_WAIT_SECONDS + 1.0
+    assert not world.requests.keeps(Request("http://a.example/"), "a.example")
+    world.timers.go_on(1.0)
+    assert world.requests.keeps(Request("http://a.example/"), "a.example")
+
+
+def test_what_is_taken_as_a_whole_is_forgotten(world: World) -> None:
+    world.until = {"a.example": 10.0, "b.example": 10.0}
+    made = world.add("http://a.example/", "http://b.example/")
+    assert len(world.requests) == 2
+    assert world.requests.take_all() == made
+    assert len(world.requests) == 0
+    assert world.requests.take_all() == []

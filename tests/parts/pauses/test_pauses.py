@@ -1,0 +1,87 @@
+"""Hosts that want to be left alone are, for as long as they ask."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+from scrapy import Request
+from scrapy.exceptions import NotConfigured
+from scrapy.http import Response
+
+from crawl_support import Timers, UnderWay, new_crawler
+from hacs_crawler.crawl.crawl import Crawl
+from hacs_crawler.middlewares.admission import AdmissionMiddleware
+from hacs_crawler.parts.pauses.hosts import (
+    DEFAULT_PAUSE_SECONDS,
+    HostPauses,
+)
+
+
+class World:
+    """The part of a crawl whose clock a test moves."""
+
+    def __init__(self) -> None:
+        self.timers = Timers()
+        crawl = SimpleNamespace(crawler=UnderWay().crawler)
+        self.part = HostPauses(cast(Crawl, crawl), self.timers.clock)
+
+    def answer(self, host: str, status: int, after: float | None = None) -> None:
+        headers = {} if after is None else {"Retry-After": f"{after:g}"}
+        request = Request(f"http://{host}/")
+        self.part.note_response(request, Response(request.url, status, headers))
+
+    def admit(self, host: str, **meta: object) -> float:
+        return self.part.admit(Request(f"http://{host}/page", meta=meta))
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_a_host_is_left_alone_for_as_long_as_it_asked(world: World, status: int) -> None:
+    world.answer("a.example", status, 30.0)
+    assert world.admit("a.example") == 30.0
+    world.timers.go_on(29.0)
+    assert world.admit("a.example") == 1.0
+    world.timers.go_on(1.0)
+    assert world.admit("a.example") <= 0.0
+
+
+def test_other_hosts_may_be_asked_meanwhile(world: World) -> None:
+    world.answer("a.example", 429, 30.0)
+    assert world.admit("b.example") <= 0.0
+
+
+def test_of_two_wishes_the_longer_counts(world: World) -> None:
+    for seconds, left in ((30.0, 30.0), (5.0, 30.0), (40.0, 40.0)):
+        world.answer("a.example", 429, seconds)
+        assert world.admit("a.example") == left
+
+
+def test_who_says_too_many_without_a_time_is_left_alone_for_a_minute(world: World) -> None:
+    world.answer("a.example", 429)
+    assert world.admit("a.example") == DEFAULT_PAUSE_SECONDS
+
+
+@pytest.mark.parametrize(("status", "after"), [(503, None), (200, 30.0), (429, 0.0)])
+def test_other_answers_ask_for_nothing(world: World, status: int, after: float | None) -> None:
+    world.answer("a.example", status, after)
+    assert world.admit("a.example") <= 0.0
+
+
+def test_archives_are_left_alone_by_others(world: World) -> None:
+    world.answer("a.example", 429, 30.0)
+    assert world.admit("a.example", hacs_archive="wayback") <= 0.0
+
+
+@pytest.mark.parametrize("is_on", [True, False])
+def test_where_it_is_off_no_request_is_asked_about(is_on: bool) -> None:
+    crawler = new_crawler(HACS_RETRY_AFTER=is_on)
+    assert Crawl.of(crawler).parts.override("admit") is is_on
+    with nullcontext() if is_on else pytest.raises(NotConfigured):
+        AdmissionMiddleware.from_crawler(crawler)

@@ -1,0 +1,76 @@
+"""What a Retry-After asks for."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from email.utils import format_datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hacs_crawler.utils.times import retry_after
+
+NOW = datetime(2023, 11, 14, 22, 13, 20, tzinfo=UTC).timestamp()
+
+
+@pytest.fixture
+def far_from_utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A machine whose local time is not UTC."""
+    with monkeypatch.context() as patch:
+        patch.setenv("TZ", "Pacific/Auckland")
+        time.tzset()
+        yield
+    time.tzset()
+
+
+def asked(value: str | bytes) -> float | None:
+    return retry_after(value if isinstance(value, bytes) else value.encode(), NOW)
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("120", 120.0), ("0", 0.0), (" 7 ", 7.0)])
+def test_retry_after_may_be_a_number_of_seconds(text: str, seconds: float) -> None:
+    assert asked(text) == seconds
+
+
+def test_retry_after_may_be_a_date() -> None:
+    date = datetime.fromtimestamp(NOW + 90.0, UTC)
+    assert asked(format_datetime(date, usegmt=True)) == 90.0
+    assert asked("Tue, 14 Nov 2023 22:13:00 GMT") == -20.0, "which is over"
+
+
+@pytest.mark.usefixtures("far_from_utc")
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Tue, 14 Nov 2023 22:14:50 GMT",
+        "Tue, 14 Nov 2023 22:14:50 -0000",
+        "Tue Nov 14 22:14:50 2023",
+        "Tuesday, 14-Nov-23 22:14:50 GMT",
+    ],
+)
+def test_all_forms_of_dates_are_in_utc_as_http_has_it(text: str) -> None:
+    assert asked(text) == 90.0
+
+
+@pytest.mark.parametrize("text", ["", "soon", "-5", "1.5", "١٢", "Tue, 99 Nov 2023 22:14:50 GMT"])
+def test_what_is_neither_asks_for_nothing(text: str) -> None:
+    assert asked(text) is None
+
+
+def test_an_answer_without_the_header_asks_for_nothing() -> None:
+    assert retry_after(None, NOW) is None
+
+
+def test_more_digits_than_any_time_has_are_a_long_time() -> None:
+    seconds = asked("9" * 5000)
+    assert seconds is not None
+    assert 1e11 < seconds < float("inf")
+
+
+@given(st.one_of(st.binary(max_size=60), st.from_regex(r"[A-Z][a-z]{2}, [-\d :+A-Z]{1,40}")))
+def test_no_header_does_harm(value: bytes | str) -> None:
+    seconds = asked(value)
+    assert seconds is None or abs(seconds) < float("inf")
