@@ -114,11 +114,11 @@ class LinkAdditionsMiddleware:
         if reason and crawl.asked is not None:
             crawl.asked.drop(page_id_of(url))
         if visit is None:
-            crawl.read_ahead.drop(url)
+            crawl.state.read_ahead.drop(url)
         else:
-            recorded = crawl.write_behind.record(visit)
+            recorded = crawl.state.write_behind.record(visit)
             for also in crawl.parts.observed(Observed(request, response, recorded, reason)):
-                crawl.write_behind.record(also)
+                crawl.state.write_behind.record(also)
             if not reason:
                 self._note_outcome(request, rules, recorded, prediction)
                 return
@@ -127,7 +127,7 @@ class LinkAdditionsMiddleware:
         request.meta["hacs"] = NotObserved(request.url, reason)
 
     def _was_seen(self, url: str) -> bool:
-        page = self._crawl.write_behind.look(url)
+        page = self._crawl.state.write_behind.look(url)
         return page is not None and bool(page.visits)
 
     def _note_outcome(

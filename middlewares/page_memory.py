@@ -52,7 +52,7 @@ class PageMemoryMiddleware:
         request.meta.setdefault("hacs_page", url)
         # a redirect, a retry, or what any middleware sends again, goes on with the claim of the request
         claims, is_again = claim_of(request)
-        self._crawl.read_ahead.claim(url, prediction_of(request), is_again=claims)
+        self._crawl.state.read_ahead.claim(url, prediction_of(request), is_again=claims)
         if asked is not None and not is_again:  # later it has what other middlewares gave it
             asked.note(page_id_of(url), request)
         parts = self._crawl.parts
@@ -66,13 +66,13 @@ class PageMemoryMiddleware:
         url = page_url(request)
         if url is None or not self._crawl.is_open:
             return response
-        if self._crawl.parts.override("answered") or self._crawl.read_ahead.is_pending(url):
+        if self._crawl.parts.override("answered") or self._crawl.state.read_ahead.is_pending(url):
             return self._ready(request, response, url)
         return response
 
     async def _ready(self, request: Request, response: Response, url: str) -> Response:
         response = await self._crawl.parts.answered(request, response, url)
-        await self._crawl.read_ahead.ready(url)
+        await self._crawl.state.read_ahead.ready(url)
         return response
 
     def process_exception(

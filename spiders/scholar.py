@@ -69,7 +69,7 @@ class ScholarSpider(Spider):
     async def start(self) -> AsyncIterator[Request]:
         """Yield a request for each seed."""
         crawl = Crawl.of(self.crawler)
-        crawl.needs_answers = True
+        crawl.expect_answers()
         if self._unknown:
             names = ", ".join(self._unknown)
             self.logger.warning("scholar has no argument %s; it is not used", printable(names))

@@ -105,7 +105,7 @@ class WaybackSpider(Spider):
         await crawl.open()
         if crawl.config is None or not crawl.is_open:
             return
-        crawl.log_summary = self._log_summary
+        crawl.sum_up_by(self._log_summary)
         try:
             options = self._options(int(crawl.clock()), crawl.config)
             seeds = await self._unique_seeds(crawl)

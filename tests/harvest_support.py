@@ -10,9 +10,7 @@ from types import SimpleNamespace
 from typing import Any, TypeVar
 
 from hacs_crawler.archive import ArchiveAddress, ArchiveKind, Capture, Cleaning
-from hacs_crawler.crawl.state_access.read_ahead import ReadAhead
-from hacs_crawler.crawl.state_access.state_thread import StateThread
-from hacs_crawler.crawl.state_access.write_behind import WriteBehind
+from hacs_crawler.crawl.state_access.open_state import OpenState
 from hacs_crawler.harvest.memento import Memento
 from hacs_crawler.harvest.page import HarvestOptions
 from hacs_crawler.harvest.query import IndexAnswer, Span
@@ -78,27 +76,22 @@ def failing(day: int) -> Memento:
 
 
 class Crawl:
-    """As much of a session as a harvest asks for; everything that it runs shares one state."""
+    """As much of a crawl as a harvest asks for; everything that it runs shares one state."""
 
     def __init__(self) -> None:
         self.state = State(MemoryStore(), Estimation())
         self.stats: Counter[str] = Counter()
 
     def run(self, act: Callable[[Any], Awaitable[T]]) -> T:
-        """Run something that is given a session; return its result once its visits are written."""
+        """Run something that is given a crawl; return its result once its visits are written."""
 
         async def with_crawl() -> T:
             worker = Worker()
-            state = StateThread(self.state, worker, lambda _: None)
-            write_behind = WriteBehind(
-                state, ReadAhead(state), lambda _: None, count=100, seconds=60.0, limit=1_000
-            )
+            state = OpenState(self.state, worker, lambda _: None, lambda _: None, 100)
             stats = SimpleNamespace(count=self._count)
             try:
-                result = await act(
-                    SimpleNamespace(state=state, write_behind=write_behind, stats=stats)
-                )
-                await write_behind.close()
+                result = await act(SimpleNamespace(state=state, stats=stats))
+                await state.write_behind.close()
             finally:
                 worker.close()
             return result

@@ -21,9 +21,7 @@ from hacs_crawler.crawl.parts import Parts, load_parts
 from hacs_crawler.crawl.run_context import RunContext, learn_from_run, opened, run_context
 from hacs_crawler.crawl.scrapy_internals import mark_as_failed
 from hacs_crawler.crawl.shard import OwnShard, with_own_shard
-from hacs_crawler.crawl.state_access.read_ahead import ReadAhead
-from hacs_crawler.crawl.state_access.state_thread import StateThread
-from hacs_crawler.crawl.state_access.write_behind import BUFFER_VISITS, FLUSH_SECONDS, WriteBehind
+from hacs_crawler.crawl.state_access.open_state import OpenState
 from hacs_crawler.crawl.stats import CrawlStats
 from hacs_crawler.exceptions import ConfigError, StateError, StateUnavailableError
 from hacs_crawler.links import LinkRules
@@ -61,8 +59,6 @@ class Crawl:
 
     run = 0
     """When this run began, in seconds since 1970 UTC."""
-    needs_answers = False
-    """Whether a crawl in which no page answers ends with status 1, as those of our own spiders."""
     done: Ids = np.zeros(0, np.int64)
     """Pages that were visited in this round already, by a crawl that was lost."""
 
@@ -78,7 +74,6 @@ class Crawl:
         self.allowance = Allowance()
         """How many control visits this run may make; known once the state is open."""
         self.stats = CrawlStats(crawler.stats)
-        self.log_summary: Callable[[], None] = self.stats.log_summary
         self.care: Care | None = None
         """Which requests are for pages under care; known where the settings are right."""
         self.asked: AskedPages | None = None
@@ -90,9 +85,9 @@ class Crawl:
         self.parts = Parts((), self.stats, self.fail)
         self._opening: Deferred[None] | None = None
         self._worker = Worker()
-        self._write_behind: WriteBehind | None = None
-        self._read_ahead: ReadAhead | None = None
-        self._state: StateThread | None = None
+        self._state: OpenState | None = None
+        self._needs_answers = False
+        self._log_summary: Callable[[], None] = self.stats.log_summary
         self._is_open = self._is_closed = False
         self._on_failure: list[Callable[[], None]] = []
         try:
@@ -128,25 +123,21 @@ class Crawl:
     @property
     def waiting_visits(self) -> int:
         """How many visits wait in memory to be written."""
-        return self._write_behind.waiting if self._write_behind is not None else 0
+        return 0 if self._state is None else self._state.write_behind.waiting
 
     @property
-    def state(self) -> StateThread:
+    def state(self) -> OpenState:
         """The open state."""
         assert self._state is not None, "the crawl is not open"  # noqa: S101
         return self._state
 
-    @property
-    def read_ahead(self) -> ReadAhead:
-        """What is read of pages that requests are under way for."""
-        assert self._read_ahead is not None, "the crawl is not open"  # noqa: S101
-        return self._read_ahead
+    def expect_answers(self) -> None:
+        """Have the crawl end with status 1 where not one page answers."""
+        self._needs_answers = True
 
-    @property
-    def write_behind(self) -> WriteBehind:
-        """What takes visits."""
-        assert self._write_behind is not None, "the crawl is not open"  # noqa: S101
-        return self._write_behind
+    def sum_up_by(self, log_summary: Callable[[], None]) -> None:
+        """Have a function log what the crawl did."""
+        self._log_summary = log_summary
 
     def fail(self, message: str) -> None:
         """Say once, in one line, why this crawl cannot go on, and have it closed, if it is not over."""
@@ -195,15 +186,8 @@ class Crawl:
         self._use(context)
         if config.remembers_requests and self.crawler.spider is not None:
             self.asked = AskedPages(self.crawler.spider)
-        self._state = StateThread(state, self._worker, self._note_state_error)
-        self._read_ahead = ReadAhead(self._state)
-        self._write_behind = WriteBehind(
-            self._state,
-            self._read_ahead,
-            self._note_recorded,
-            count=config.flush_visits,
-            seconds=FLUSH_SECONDS,
-            limit=BUFFER_VISITS,
+        self._state = OpenState(
+            state, self._worker, self._note_state_error, self._note_recorded, config.flush_visits
         )
         try:
             await self.parts.opened()
@@ -230,10 +214,10 @@ class Crawl:
     async def end_round(self) -> None:
         """Have everything written, and say in a sentence what the round did."""
         self._note_unfinished()
-        await self.write_behind.settle()
+        await self.state.write_behind.settle()
         await self._look_back()
         if self.failure is None:
-            self.log_summary()
+            self._log_summary()
 
     async def begin_round(self) -> None:
         """Read what is to be known for ranking anew, and count what is found from now on."""
@@ -271,31 +255,31 @@ class Crawl:
     async def _close(self, is_asked_to_end: Callable[[], bool]) -> None:
         if self._opening is not None:  # a state that is still opening would be open for ever
             await self.open()
-        if self._write_behind is not None:
+        if (state := self._state) is not None:
             started = time.monotonic()
             self._note_unfinished()
-            await self._write_behind.close()
+            await state.write_behind.close()
             await self._keep_asked(is_last=True)
             await self.parts.closing()
-            if lost := self._write_behind.lost:
+            if lost := state.write_behind.lost:
                 self.stats.count("state/lost", lost)
                 self._end_with_error(f"{counted(lost, 'visit')} could not be written to the state")
             else:
                 await self._look_back(is_asked_to_end)
             if self.failure is None:
-                if self.needs_answers and self.stats.has_seen_nothing:
+                if self._needs_answers and self.stats.has_seen_nothing:
                     self._end_with_error(f"not one page answered: {self.stats.causes()}")
-                self.log_summary()
+                self._log_summary()
                 if self.config is not None and self.config.pages == "start":
                     self.stats.log_if_few_were_under_care()
             self._is_open, self._is_closed = False, True
-            await self.state.once(State.close)
+            await state.once(State.close)
             logger.debug("The state was closed in %.2f s", time.monotonic() - started)
         self._worker.close()
 
     def _note_unfinished(self) -> None:
         """Record requests that ended without a word, as after too many redirects."""
-        for claim in self.read_ahead.unfinished():
+        for claim in self.state.read_ahead.unfinished():
             self.stats.count_not_observed("unfinished")
             self.record_failure(claim.url, claim.prediction)
 
@@ -305,7 +289,7 @@ class Crawl:
         if url is None or not self.is_open or not request.meta.pop("hacs_claimed", False):
             return
         for visit in self.parts.filtered(request, url):
-            self.write_behind.record(visit)
+            self.state.write_behind.record(visit)
 
     def release(self, request: Request) -> None:
         """Give up the claim of a request that waits again, as a retry does: it has not ended.
@@ -315,12 +299,12 @@ class Crawl:
         """
         url = page_url(request)
         if url is not None and self.is_open and release_claim(request):
-            self.read_ahead.drop(url)
+            self.state.read_ahead.drop(url)
 
     def record_failure(self, url: str, prediction: Prediction | None) -> None:
         """Record that a request told nothing of its page."""
         visit = Visit(url, int(self.clock()), News.FAILED, prediction=prediction)
-        self.write_behind.record(visit)
+        self.state.write_behind.record(visit)
 
     async def _look_back(self, is_asked_to_end: Callable[[], bool] = lambda: False) -> None:
         """Have the state learn from the run; that it cannot is no failure of the crawl."""

@@ -70,16 +70,16 @@ class SecondLooks:
             return None
         if crawl.failure is not None:
             return None
-        crawl.read_ahead.claim(url)
-        await crawl.read_ahead.ready(url)
+        crawl.state.read_ahead.claim(url)
+        await crawl.state.read_ahead.ready(url)
         at = max(int(crawl.clock()), first.visit.at + 1)
         visit, reason = observe(response, url, at, crawl.link_rules(response))
         if visit is None or reason or visit.links is None:
-            crawl.read_ahead.drop(url)
+            crawl.state.read_ahead.drop(url)
             crawl.stats.count("controls/failed")
             return None
         crawl.stats.count("controls")
-        return crawl.write_behind.record(visit), response
+        return crawl.state.write_behind.record(visit), response
 
 
 def _again(first: Request) -> Request:

@@ -244,8 +244,8 @@ class PageHarvest:
         is_shown = self._options.by_digest or step.digest in self._shown
         digest = step.digest if is_shown else 0
         harvest = Harvest(self._options.source, step.capture.at, digest)
-        await self._crawl.write_behind.make_room()
-        self._crawl.write_behind.record(
+        await self._crawl.state.write_behind.make_room()
+        self._crawl.state.write_behind.record(
             replace(
                 visit,
                 url=self._site.url_of(step.capture),

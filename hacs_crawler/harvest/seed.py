@@ -216,7 +216,7 @@ class Harvester:
         await maybe_deferred_to_future(lock.acquire())
         try:
             if was_busy:  # another seed has the same page
-                await self._crawl.write_behind.settle()
+                await self._crawl.state.write_behind.settle()
                 page = (await self._crawl.state.patiently(State.load, [key])).get(key)
             await self._record_captures(seed, captures, page)
         finally:
@@ -299,7 +299,7 @@ class Harvester:
 
     async def _write(self, seed: _Seed) -> None:
         """Note how far the seed is, once all its visits are in the state."""
-        if not await self._crawl.write_behind.settle():
+        if not await self._crawl.state.write_behind.settle():
             raise StoppedError
         too_many = seed.journal.forget()
         if too_many:

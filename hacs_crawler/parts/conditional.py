@@ -50,8 +50,8 @@ class ConditionalRequests(Part):
         """Make a request conditional on the page having changed, once the page has been read."""
         if self._checks and not await self._may_be_asked(request.url):
             return
-        await self._crawl.read_ahead.ready(page_url)
-        page = self._crawl.write_behind.look(page_url)
+        await self._crawl.state.read_ahead.ready(page_url)
+        page = self._crawl.state.write_behind.look(page_url)
         if page is None or not page.visits:
             return
         conditions = (("If-None-Match", page.etag), ("If-Modified-Since", page.last_modified))

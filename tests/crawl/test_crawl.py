@@ -122,7 +122,7 @@ def test_closing_writes_what_waits_and_closes_the_state(
 ) -> None:
     async def scenario() -> None:
         await crawl.open()
-        crawl.write_behind.record(Visit(URL, NOW, links=frozenset({1})))
+        crawl.state.write_behind.record(Visit(URL, NOW, links=frozenset({1})))
         assert crawl.waiting_visits == 1
         await close(crawl)
         assert not crawl.is_open
@@ -184,7 +184,7 @@ def test_a_session_that_is_closed_while_it_opens_leaves_no_state_open(
 def test_a_page_whose_request_ended_without_a_word_has_failed(crawl: Crawl, tmp_path: Path) -> None:
     async def scenario() -> None:
         await crawl.open()
-        crawl.read_ahead.claim(URL, PREDICTION)
+        crawl.state.read_ahead.claim(URL, PREDICTION)
         await close(crawl)
 
     run(scenario())
@@ -325,13 +325,13 @@ def test_a_redirect_that_the_filter_drops_shares_the_visit_of_its_target(
 
     async def scenario() -> None:
         await crawl.open()
-        crawl.read_ahead.claim(URL, PREDICTION)
+        crawl.state.read_ahead.claim(URL, PREDICTION)
         crawl.note_filtered(redirected_to(target.url))
         assert crawl.waiting_visits == 0, "the target was not visited yet"
         (visit,) = crawl.parts.observed(observed(shown))
         assert (visit.url, visit.prediction, visit.links) == (URL, PREDICTION, shown.links)
-        crawl.write_behind.record(visit)
-        crawl.read_ahead.claim(URL, PREDICTION)
+        crawl.state.write_behind.record(visit)
+        crawl.state.read_ahead.claim(URL, PREDICTION)
         crawl.note_filtered(redirected_to(target.url))
         assert crawl.waiting_visits == 2
         await close(crawl)

@@ -59,7 +59,7 @@ class World:
         self.told: list[str] = []
         self.ranker = Ranking(crawler, self.told)
         crawler.hacs_ranker = self.ranker
-        self.crawl.log_summary = lambda: self.told.append("summed up")
+        self.crawl.sum_up_by(lambda: self.told.append("summed up"))
         self.rounds = Rounds(crawler, timers.clock)
 
     def set_scraper(self, *, is_idle: bool) -> None:
@@ -171,7 +171,7 @@ def test_after_a_round_that_took_longer_than_its_time_the_next_begins_at_once(
 def test_a_round_records_what_ended_without_a_word(world: World) -> None:
     async def scenario() -> None:
         await world.crawl.open()
-        world.crawl.read_ahead.claim(PAGE.url)
+        world.crawl.state.read_ahead.claim(PAGE.url)
         begun = await world.begin()
         assert world.crawl.waiting_visits == 0
         found = world.crawl.stats.collector.get_value("hacs/not_observed/unfinished")

@@ -63,7 +63,13 @@ def test_a_server_that_stays_away_costs_visits_that_are_counted_and_a_bounded_me
     with RedisProcess(tmp_path) as server:
         project.state = server.url
         site.asked = Moments({10: server.kill})
-        crawl = project.crawl(urls, "-a", "level=homepage", **PROMPT, **changed(BUFFER_VISITS=10))
+        crawl = project.crawl(
+            urls,
+            "-a",
+            "level=homepage",
+            **PROMPT,
+            **changed("state_access.open_state", BUFFER_VISITS=10),
+        )
     written, lost = crawl.stat("hacs/visits"), crawl.stat("hacs/state/lost")
     assert written + lost == len(urls)
     assert lost >= len(urls) - 10
