@@ -217,7 +217,7 @@ class Crawl:
         await self.state.write_behind.settle()
         await self._look_back()
         if self.failure is None:
-            self._log_summary()
+            self._sum_up()
 
     async def begin_round(self) -> None:
         """Read what is to be known for ranking anew, and count what is found from now on."""
@@ -269,13 +269,17 @@ class Crawl:
             if self.failure is None:
                 if self._needs_answers and self.stats.has_seen_nothing:
                     self._end_with_error(f"not one page answered: {self.stats.causes()}")
-                self._log_summary()
+                self._sum_up()
                 if self.config is not None and self.config.pages == "start":
                     self.stats.log_if_few_were_under_care()
             self._is_open, self._is_closed = False, True
             await state.once(State.close)
             logger.debug("The state was closed in %.2f s", time.monotonic() - started)
         self._worker.close()
+
+    def _sum_up(self) -> None:
+        self._log_summary()
+        self.parts.sum_up()
 
     def _note_unfinished(self) -> None:
         """Record requests that ended without a word, as after too many redirects."""

@@ -121,6 +121,9 @@ class Part:
     async def round_began(self) -> None:
         """Begin another round of a crawl that goes on."""
 
+    def sum_up(self) -> None:
+        """Log what the part did since it was asked for that: a round or the run is over."""
+
     def busy(self) -> bool:
         """Whether the spider is to stay open for something that is under way."""
         return False

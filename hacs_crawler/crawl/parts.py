@@ -95,6 +95,11 @@ class Parts:
             rules = changed if isinstance(changed, LinkRules) else rules
         return rules
 
+    def sum_up(self) -> None:
+        """Have all parts log what they did."""
+        for part, hook in self._hooks["sum_up"]:
+            self._call(part, hook)
+
     def busy(self) -> bool:
         """Whether the spider is to stay open."""
         return any(self._call(part, hook) is True for part, hook in self._hooks["busy"])

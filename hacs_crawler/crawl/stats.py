@@ -43,11 +43,14 @@ class CrawlStats:
     _found: bytearray = field(default_factory=bytearray)
     _churning: Counter[str] = field(default_factory=Counter)
     _before: dict[str, Any] = field(default_factory=dict)
-    _instant: list[int] = field(default_factory=lambda: [0] * 4)
 
     def count(self, name: str, number: float = 1) -> None:
         """Add to the stat `hacs/<name>`."""
         self.collector.inc_value(f"hacs/{name}", number)  # type: ignore[arg-type]
+
+    def get(self, name: str) -> int:
+        """Return the stat `hacs/<name>`, 0 where nothing was counted."""
+        return int(self.collector.get_value(f"hacs/{name}", 0))
 
     def gauge(self, name: str, number: float) -> None:
         """Set the stat `hacs/<name>`."""
@@ -180,7 +183,6 @@ class CrawlStats:
             stat("dropped/gone"),
             counted(stat("not_observed"), "request"),
         )
-        self._log_instant()
         if self._churning:
             self._log_churning(stat("churn/visits"), stat("visits"), expectation)
         if self._causes:
@@ -200,18 +202,6 @@ class CrawlStats:
                 cared_for,
                 seen,
                 "was" if cared_for == 1 else "were",
-            )
-
-    def _log_instant(self) -> None:
-        """Say what rounds of the instant tier did since the last such line; they never pause."""
-        names = ("rounds", "visits", "updates", "new_links")
-        now = [int(self.collector.get_value(f"hacs/instant/{name}", 0)) for name in names]
-        since = [one - before for one, before in zip(now, self._instant, strict=True)]
-        self._instant = now
-        if since[0]:
-            logger.info(
-                "Instant tier: %s, %s to hubs, %s with %s",
-                *map(counted, since, ("round", "visit", "update", "new link")),
             )
 
     def _log_churning(self, churning: int, visits: int, expectation: Expectation) -> None:

@@ -18,7 +18,7 @@ from hacs_crawler.ranking.instant import Hubs, due, hubs_now
 from hacs_crawler.ranking.options import InstantOptions, RankingOptions
 from hacs_crawler.ranking.policies import Floats
 from hacs_crawler.utils.loop import begin, wait_for
-from hacs_crawler.utils.text import safe_logger
+from hacs_crawler.utils.text import counted, safe_logger
 
 logger = safe_logger(__name__)
 
@@ -31,6 +31,8 @@ FIRST_SHARE: Final = 0.5
 """The first round leaves so much of the budget to the tier, whose worth is not known yet."""
 PRIORITY: Final = 1
 """Of requests for hubs: they go before the seeds of a round, which may take hours."""
+COUNTED: Final = ("rounds", "visits", "updates", "new_links")
+"""What the stats `hacs/instant/…` count."""
 LONGEST_SECONDS: Final = 3600.0
 """A hub that was sent and never heard of may be sent again after so long."""
 
@@ -44,12 +46,17 @@ class InstantTier(Part):
     """
 
     def __init__(
-        self, ranking: RankingOptions, clock: Callable[[], float] = time.monotonic
+        self,
+        ranking: RankingOptions,
+        stat: Callable[[str], int],
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         assert ranking.instant is not None  # noqa: S101 - there is a tier
         self._ranking = ranking
         self._options: InstantOptions = ranking.instant
+        self._stat = stat
         self._clock = clock
+        self._summed_up = [0] * len(COUNTED)
         self._next_at = self._explore_owed = 0.0
         self._sent: dict[str, float] = {}
         self._taken: int | None = None
@@ -65,7 +72,7 @@ class InstantTier(Part):
         """Return None unless HACS_INSTANT is on."""
         assert crawl.config is not None  # noqa: S101 - parts are made of a crawl with settings
         ranking = crawl.config.ranking
-        return None if ranking.instant is None else cls(ranking)
+        return None if ranking.instant is None else cls(ranking, crawl.stats.get)
 
     def options(self, ranking: RankingOptions) -> RankingOptions:
         """Return the options of a round of all pages: the budget without what the tier takes of it."""
@@ -94,6 +101,17 @@ class InstantTier(Part):
             self.price = 0.0  # the budget is not used up: visits cost nothing
         self._taken, self._made = self._made, 0
         self._least_p, self._spent = 1.0, 0
+
+    def sum_up(self) -> None:
+        """Log what the tier did: its rounds never pause."""
+        now = [self._stat(f"instant/{name}") for name in COUNTED]
+        since = [one - before for one, before in zip(now, self._summed_up, strict=True)]
+        self._summed_up = now
+        if since[0]:
+            logger.info(
+                "Instant tier: %s, %s to hubs, %s with %s",
+                *map(counted, since, ("round", "visit", "update", "new link")),
+            )
 
     def due_in(self) -> float:
         """Return in how many seconds the next round of the tier begins."""

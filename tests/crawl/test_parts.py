@@ -52,6 +52,7 @@ CALLS: dict[str, Any] = {
     "evidence": lambda own: own.evidence(ROWS),
     "observed": lambda own: [*own.observed(OBSERVED)],
     "filtered": lambda own: [*own.filtered(Request(URL), URL)],
+    "sum_up": lambda own: own.sum_up(),
     "round_began": lambda own: own.round_began(),
     "closing": lambda own: own.closing(),
 }

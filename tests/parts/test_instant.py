@@ -16,6 +16,8 @@ from hacs_crawler.ranking.instant import Hubs, Tier
 from hacs_crawler.ranking.options import InstantOptions, RankingOptions
 from hacs_crawler.ranking.policies import POLICIES
 
+COUNTED = {"instant/rounds": 3, "instant/visits": 7, "instant/updates": 2, "instant/new_links": 1}
+
 
 @dataclass
 class Clock:
@@ -33,7 +35,8 @@ def clock() -> Clock:
 def tier_of(clock: Clock, budget: int | None) -> InstantTier:
     options = InstantOptions(Path("instant.txt"))
     policy = without_experiment(POLICIES["interest"])
-    tier = InstantTier(RankingOptions(policy, budget=budget, instant=options), clock)
+    ranking = RankingOptions(policy, budget=budget, instant=options)
+    tier = InstantTier(ranking, lambda name: COUNTED.get(name, 0), clock)
     tier.is_running = True
     return tier
 
@@ -128,3 +131,13 @@ def test_a_crawl_without_rounds_of_the_tier_keeps_its_budget(clock: Clock) -> No
     tier = tier_of(clock, 10)
     tier.is_running = False
     assert tier.options(tier._ranking).budget == 10
+
+
+def test_what_the_tier_did_is_said_once(clock: Clock, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    tier = tier_of(clock, None)
+    tier.sum_up()
+    tier.sum_up()
+    assert caplog.messages == [
+        "Instant tier: 3 rounds, 7 visits to hubs, 2 updates with 1 new link"
+    ]
