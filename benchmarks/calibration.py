@@ -82,8 +82,9 @@ class Crawl:
                 threshold=self.threshold or 0.0,
                 budget=scenario.budget if self.threshold is None else None,
                 random_seed=day,
+                correct=correct,
             )
-            selection = Selection(options, correct)
+            selection = Selection(options)
             rows = state.rows(world.page_ids)
             selection.offer(places.tolist(), world.page_ids, rows, now, state.estimation)
             ((chosen,), _) = selection.take()

@@ -138,7 +138,6 @@ class LinkAdditionsMiddleware:
         prediction: Prediction | None,
     ) -> None:
         crawl, page, visit = self._crawl, recorded.before, recorded.visit
-        crawl.stats.count_for_arm(request.meta.get("hacs_arm"), recorded)
         estimation = crawl.state.estimation
         rate, log_sd = page.rate, page.log_sd
         if not page.visits:

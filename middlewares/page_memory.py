@@ -45,18 +45,18 @@ class PageMemoryMiddleware:
         asked = self._crawl.asked
         if asked is not None and request.method not in ("GET", "HEAD"):
             request.meta["hacs_after_form"] = True
-        url = page_url(request)
-        if url is None or not self._crawl.is_open:
+        if not self._crawl.is_open:
             return None
-        forget_unseen(request)
-        request.meta.setdefault("hacs_page", url)
-        # a redirect, a retry, or what any middleware sends again, goes on with the claim of the request
-        claims, is_again = claim_of(request)
-        self._crawl.state.read_ahead.claim(url, prediction_of(request), is_again=claims)
-        if asked is not None and not is_again:  # later it has what other middlewares gave it
-            asked.note(page_id_of(url), request)
-        parts = self._crawl.parts
-        return parts.before_request(request, url) if parts.override("before_request") else None
+        url = page_url(request)
+        if url is not None:
+            forget_unseen(request)
+            request.meta.setdefault("hacs_page", url)
+            # a redirect, a retry, or what any middleware sends again, goes on with its claim
+            claims, is_again = claim_of(request)
+            self._crawl.state.read_ahead.claim(url, prediction_of(request), is_again=claims)
+            if asked is not None and not is_again:  # later it has what other middlewares gave it
+                asked.note(page_id_of(url), request)
+        return self._crawl.parts.before_request(request, url)
 
     def process_response(
         self, request: Request, response: Response, spider: Spider | None = None

@@ -18,20 +18,17 @@ from hacs_crawler.crawl.asked import AskedPages
 from hacs_crawler.crawl.care import Care
 from hacs_crawler.crawl.meta import page_url, release_claim
 from hacs_crawler.crawl.parts import Parts, load_parts
-from hacs_crawler.crawl.run_context import RunContext, learn_from_run, opened, run_context
+from hacs_crawler.crawl.run_context import RunContext, opened, run_context
 from hacs_crawler.crawl.scrapy_internals import mark_as_failed
 from hacs_crawler.crawl.shard import OwnShard, with_own_shard
 from hacs_crawler.crawl.state_access.open_state import OpenState
 from hacs_crawler.crawl.stats import CrawlStats
 from hacs_crawler.exceptions import ConfigError, StateError, StateUnavailableError
 from hacs_crawler.links import LinkRules
-from hacs_crawler.ranking.candidates import Correct
-from hacs_crawler.ranking.controls import Allowance, keep_allowance
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.shard_rounds import read_round
 from hacs_crawler.state import (
     Ids,
-    Label,
     News,
     Prediction,
     Recorded,
@@ -67,12 +64,6 @@ class Crawl:
         self.failure: str | None = None
         self.config: Config | None = None
         self.clock: Clock = time.time
-        self.labels: list[Label] = []
-        """By which the visits of each arm are recorded."""
-        self.correct: Correct | None = None
-        """How p is corrected; known once the state is open."""
-        self.allowance = Allowance()
-        """How many control visits this run may make; known once the state is open."""
         self.stats = CrawlStats(crawler.stats)
         self.care: Care | None = None
         """Which requests are for pages under care; known where the settings are right."""
@@ -173,7 +164,6 @@ class Crawl:
                 f"visits can be recorded from 1970 to 2106"
             )
             return
-        self.labels = config.ranking.labels(config.estimation)
         try:
             opening = self._worker.run(opened, config, self._since)
             state, context = await maybe_deferred_to_future(opening)
@@ -208,7 +198,7 @@ class Crawl:
         return self.parts.link_rules(response, self.config.link_rules)
 
     def _use(self, context: RunContext) -> None:
-        self.correct, self.allowance, self._ranking, planned, self.done = context
+        self._ranking, planned, self.done = context
         self._since = None if planned is None else planned.began + 1
 
     async def end_round(self) -> None:
@@ -311,21 +301,12 @@ class Crawl:
         self.state.write_behind.record(visit)
 
     async def _look_back(self, is_asked_to_end: Callable[[], bool] = lambda: False) -> None:
-        """Have the state learn from the run; that it cannot is no failure of the crawl."""
-        allowance, self.allowance = self.allowance, Allowance()
+        """Have parts learn from what was recorded; that they cannot is no failure of the crawl."""
         try:
-            await self.state.once(keep_allowance, allowance)
-            if not self.stats.recorded or self.config is None:
-                return
-            await self.state.once(
-                learn_from_run,
-                self.config,
-                is_asked_to_end,
-                is_judged=bool(self.stats.predicted),
-            )
+            await self.parts.round_ended(is_asked_to_end)
         except StateError as error:
             self._note_state_error(error)
-            logger.warning("The prior was not fitted anew, or not all pages follow it: %s", error)
+            logger.warning("Not all that this run tells was learned from it: %s", error)
 
     async def _keep_asked(self, *, is_last: bool = False) -> None:
         """Write how pages were asked for; without that they are visited, but not by themselves."""

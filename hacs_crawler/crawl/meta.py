@@ -9,7 +9,6 @@ names, and `meta["hacs_after_form"]` what was reached after a form was posted.
 `meta["hacs_page"]` is the URL of the page that a request visits; redirects and retries keep it.
 `meta["hacs_unsent"]` marks a seed of a plan until it is sent, and `meta["hacs_claimed"]` a request whose
 page is held for its answer ("released" while it waits to be sent again).
-`meta["hacs_arm"]` is the arm of an experiment that a seed and the requests that follow from it are of.
 `meta["hacs_control"]` marks a seed whose page is to be asked a second time, and `meta["hacs_beside"]` a
 request beside the crawl's own, such as that second one.
 What parts keep in the meta of requests begins with "hacs.", and is not named here.
@@ -132,15 +131,11 @@ def seed_url(request: Request) -> str:
     return without_login(page if isinstance(page, str) else request.url)
 
 
-def mark_ranked(
-    seed: Request, prediction: Prediction, arm: str, *, asked_twice: bool = False
-) -> Request:
-    """Write into a seed's meta what was predicted of it, and by which arm; return the seed."""
+def mark_ranked(seed: Request, prediction: Prediction, *, asked_twice: bool = False) -> Request:
+    """Write into a seed's meta what was predicted of it; return the seed."""
     seed.meta["hacs"] = prediction
     if asked_twice:
         seed.meta["hacs_control"] = True
-    if arm:
-        seed.meta["hacs_arm"] = arm
     seed.meta.setdefault("hacs_page", seed.url)
     return seed
 
@@ -149,20 +144,17 @@ def mark_unranked(seed: Request) -> Request:
     """Have a seed that was never sent be ranked anew, by the crawl that goes on with this one's job."""
     if prediction_of(seed) is not None:
         del seed.meta["hacs"]
-    for key in ("hacs_control", "hacs_arm"):
-        seed.meta.pop(key, None)
+    seed.meta.pop("hacs_control", None)
     seed.meta["hacs_seed"] = True
     return seed
 
 
-def planned_meta(
-    url: str, prediction: Prediction, arm: str, *, asked_twice: bool = False
-) -> dict[str, Any]:
+def planned_meta(url: str, prediction: Prediction, *, asked_twice: bool = False) -> dict[str, Any]:
     """Return the meta of a seed that was chosen from the whole state, and is not to be ranked again."""
     meta: dict[str, Any] = {"hacs": prediction, "hacs_unsent": True, "hacs_page": url}
     if asked_twice:
         meta["hacs_control"] = True
-    return {**meta, "hacs_arm": arm} if arm else meta
+    return meta
 
 
 def hub_meta(url: str) -> dict[str, Any]:

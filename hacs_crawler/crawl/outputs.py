@@ -19,7 +19,8 @@ class Output:
         self._crawl = crawl
         request = response.request
         self._request = request
-        self._arm = None if request is None else request.meta.get("hacs_arm")
+        meta = {} if request is None else request.meta
+        self._inherited = {key: meta[key] for key in crawl.parts.inherited if key in meta}
         self._names_pages = crawl.care is not None and crawl.care.names_pages(response)
         self._is_after_form = request is not None and bool(request.meta.get("hacs_after_form"))
         self._items = self._requests = 0
@@ -31,8 +32,8 @@ class Output:
             return entry
         self._requests += 1
         meta = entry.meta
-        if self._arm is not None:
-            meta.setdefault("hacs_arm", self._arm)
+        for key, value in self._inherited.items():
+            meta.setdefault(key, value)
         if self._names_pages:
             meta.setdefault("hacs_of_list", True)
         if self._is_after_form:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -51,6 +51,8 @@ class Part:
 
     Where it fails over one page that page is not observed; after some failures in a row the crawl ends.
     """
+    inherited: tuple[str, ...] = ()
+    """Keys of `meta` that requests take over from the one whose callback yields them."""
 
     @classmethod
     def from_crawl(
@@ -90,8 +92,11 @@ class Part:
         del request
         return 0.0
 
-    async def before_request(self, request: Request, page_url: str) -> None:
-        """Change the request for a page, which is about to be downloaded."""
+    def before_request(self, request: Request, page_url: str | None) -> Awaitable[None] | None:
+        """Change a request that is about to be downloaded; `page_url` is None where it is for no page.
+
+        A coroutine function is awaited before the request goes on.
+        """
 
     async def answered(self, request: Request, response: Response, page_url: str) -> Response:
         """Return the answer to a page's request, or another one in its place; it may take its time."""
@@ -123,6 +128,12 @@ class Part:
 
     def sum_up(self) -> None:
         """Log what the part did since it was asked for that: a round or the run is over."""
+
+    async def round_ended(self, is_asked_to_end: Callable[[], bool]) -> None:
+        """Learn from a round, or a crawl, whose visits are written; raises StateError.
+
+        It may take long: `is_asked_to_end` says, in any thread, whether the process is to end.
+        """
 
     def busy(self) -> bool:
         """Whether the spider is to stay open for something that is under way."""

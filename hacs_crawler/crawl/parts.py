@@ -3,8 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import (
+    Awaitable,
+    Callable,
+    Collection,
+    Coroutine,
+    Iterable,
+    Iterator,
+    Sequence,
+)
 from functools import partial
+from inspect import iscoroutinefunction, isfunction
 from typing import Any, Final, TypeVar
 
 from scrapy import Request
@@ -30,7 +39,7 @@ MOST_FAILURES: Final = 10
 WAIT_SECONDS: Final = 60.0
 """How long ranking waits for a part; what it learns later counts in the next round."""
 HOOKS: Final = tuple(
-    name for name in vars(Part) if name not in {"required", "from_crawl"} and name[0] != "_"
+    name for name, hook in vars(Part).items() if isfunction(hook) and name[0] != "_"
 )
 T = TypeVar("T")
 P = TypeVar("P", bound=Part)
@@ -47,6 +56,8 @@ class Parts:
         self._failures: Counter[Part] = Counter()
         self._said: set[Part] = set()
         self._own = list(parts)
+        self.inherited = tuple(key for part in self._own for key in part.inherited)
+        """Keys of `meta` that requests take over from the one whose callback yields them."""
         self._hooks = {
             name: [(part, getattr(part, name)) for part in self._own if _overrides(part, name)]
             for name in HOOKS
@@ -114,10 +125,22 @@ class Parts:
         for part, hook in self._hooks["round_began"]:
             await self._awaited(part, hook)
 
-    async def before_request(self, request: Request, page_url: str) -> None:
-        """Have a request changed before it is downloaded."""
+    async def round_ended(self, is_asked_to_end: Callable[[], bool]) -> None:
+        """Have all parts learn from a round whose visits are written; raises StateError."""
+        for part, hook in self._hooks["round_ended"]:
+            await self._awaited(part, hook, is_asked_to_end)
+
+    def before_request(
+        self, request: Request, page_url: str | None
+    ) -> Coroutine[Any, Any, None] | None:
+        """Have a request changed before it is downloaded; returns what is to be waited for."""
+        waits = []
         for part, hook in self._hooks["before_request"]:
-            await self._wait(part, hook, request, page_url)
+            if iscoroutinefunction(hook):
+                waits.append((part, hook))
+            else:
+                self._call(part, hook, request, page_url)
+        return self._all(waits, request, page_url) if waits else None
 
     async def answered(self, request: Request, response: Response, page_url: str) -> Response:
         """Return the answer to a page's request, or what a part has in its place."""
@@ -155,6 +178,10 @@ class Parts:
         """Have all parts write what is to be kept."""
         for part, hook in self._hooks["closing"]:
             await self._wait(part, hook)
+
+    async def _all(self, hooks: Iterable[tuple[Part, Any]], *given: Any) -> None:
+        for part, hook in hooks:
+            await self._wait(part, hook, *given)
 
     def _visits(self, part: Part, hook: Callable[..., Iterable[Visit]], *given: Any) -> list[Visit]:
         def visits() -> list[Visit]:

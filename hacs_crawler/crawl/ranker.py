@@ -236,8 +236,7 @@ class Ranker:
         crawl, selection = self._crawl, self.seeds.selection
         if selection is None:
             options = crawl.ranking.seeded(secrets.randbits(63))
-            most = crawl.allowance.most
-            selection = Selection(options, crawl.correct, seed_url, most)
+            selection = Selection(options, seed_url)
             self.seeds.selection = selection
         try:
             dropped: Dropped[Request] = selection.offer(
@@ -274,13 +273,13 @@ class Ranker:
             return
         run, release = self._crawl.run, next(self._releases)
         is_by_score = len(chosen) == 1
-        for best, label in zip(chosen, self._crawl.labels, strict=True):
+        labels = self._crawl.ranking.labels(self._crawl.state.estimation)
+        for best, label in zip(chosen, labels, strict=True):
             number = len(best.entries)
             predictions = best.predictions(label.number, run)
             asked_twice = best.asked_twice.tolist()
             for seed, prediction, twice in zip(best.entries, predictions, asked_twice, strict=True):
-                mark_ranked(seed, prediction, label.arm, asked_twice=twice)
-            self._crawl.allowance.made += best.controls
+                mark_ranked(seed, prediction, asked_twice=twice)
             paces = release + (np.arange(number) + 0.5) / max(number, 1)
             orders = -best.score if is_by_score else paces
             self._queue.add(best.entries, orders.tolist())

@@ -1,41 +1,25 @@
-"""What a state tells a run when it begins, and what it learns from the run when that ends.
-
-All functions are called in the state's own thread.
-"""
+"""What a state tells a run when it begins; all functions are called in the state's own thread."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
-from typing import Final, NamedTuple
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
 from hacs_crawler.config import Config
 from hacs_crawler.exceptions import StateError
-from hacs_crawler.ranking.calibration import Drift, drift_of
-from hacs_crawler.ranking.candidates import Correct
-from hacs_crawler.ranking.controls import Allowance, take_allowance
 from hacs_crawler.ranking.costs import informed
 from hacs_crawler.ranking.finalists import correction_of
 from hacs_crawler.ranking.instant import read_tier
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.shard_rounds import Round, options_left, read_round
-from hacs_crawler.state import Ids, Run, State, follow_prior, open_state, refit_signals
-from hacs_crawler.utils.text import counted, safe_logger
-
-logger = safe_logger(__name__)
-
-PROGRESS_SECONDS: Final = 10.0
-MANY_PAGES: Final = 20_000
-"""So many pages take some seconds to be estimated anew."""
+from hacs_crawler.state import Ids, State, open_state
 
 
 class RunContext(NamedTuple):
     """What a state keeps for a run beside its pages."""
 
-    correct: Correct | None
-    allowance: Allowance
     ranking: RankingOptions
     round: Round | None
     done: Ids
@@ -73,58 +57,7 @@ def run_context(state: State, config: Config, since: int | None) -> RunContext:
     state.read_prior()
     options = informed(options, state, config.clock())
     return RunContext(
-        correction_of(state, options),
-        take_allowance(state, options.budget, options.control_share),
-        options,
+        replace(options, correct=correction_of(state, options)),
         round_,
         done,
     )
-
-
-def learn_from_run(
-    state: State,
-    config: Config,
-    is_asked_to_end: Callable[[], bool],
-    *,
-    is_judged: bool,
-) -> None:
-    """Fit the prior and signals anew, bound the record of outcomes, and log whether p has drifted.
-
-    `is_judged` says that there were predictions to be judged by.
-    """
-    run = follow_prior(state, _log_progress(), is_asked_to_end)
-    if run is not None and is_asked_to_end():
-        pages = counted(run.pages, "page")
-        logger.info("%s estimated again; the next crawl goes on from there", pages)
-    elif run is not None and run.changed:
-        pages = counted(run.pages, "page")
-        logger.info("%s estimated again: the prior or its use has changed", pages)
-    refit_signals(state.store)
-    if is_judged and (drift := _bound_and_judge(state, config)) is not None:
-        logger.warning("p is off: %s", drift)
-
-
-def _log_progress() -> Callable[[Run, int], None]:
-    """Return what logs every now and then how far the pages are estimated anew."""
-    next_at = 0.0
-
-    def log(run: Run, total: int) -> None:
-        nonlocal next_at
-        if time.monotonic() < next_at or total < MANY_PAGES:
-            return
-        next_at = time.monotonic() + PROGRESS_SECONDS
-        logger.info(
-            "Estimating pages anew with the prior fitted to them: %d of %d (Ctrl-C ends it; the next "
-            "crawl goes on from there)",
-            run.pages,
-            total,
-        )
-
-    return log
-
-
-def _bound_and_judge(state: State, config: Config) -> Drift | None:
-    outcomes = state.bound_outcomes()
-    options = config.ranking
-    model = options.model(state.estimation)
-    return drift_of(state, model, outcomes, is_corrected=options.calibration)

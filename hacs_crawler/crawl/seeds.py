@@ -98,13 +98,9 @@ async def planned_seeds(crawl: Crawl) -> AsyncIterator[tuple[str, dict[str, Any]
     await crawl.parts.before_plan()
     started = time.perf_counter()
     plan = await crawl.state.patiently(
-        partial(make_plan, controls=crawl.allowance.most, done=crawl.done),
-        crawl.ranking,
-        crawl.clock(),
+        partial(make_plan, done=crawl.done), crawl.ranking, crawl.clock()
     )
-    controls = int(plan.asked_twice.sum())
-    crawl.allowance.made += controls
-    crawl.parts.chosen(plan.p, controls)
+    crawl.parts.chosen(plan.p, int(plan.asked_twice.sum()))
     crawl.stats.count("rank_seconds", time.perf_counter() - started)
     if not plan.known and not crawl.is_planned and crawl.shard is None:
         raise SeedsError("seeds = 'state': there is no usable seed in it, it knows no page yet")
@@ -116,11 +112,12 @@ async def planned_seeds(crawl: Crawl) -> AsyncIterator[tuple[str, dict[str, Any]
 async def _seeds_of_plan(crawl: Crawl, plan: Plan) -> AsyncIterator[tuple[str, dict[str, Any]]]:
     """Yield the URL and the meta of each page of a plan when there is room for its request."""
     passed_over, ranker = _PassedOver(), Ranker.of(crawl.crawler)
+    labels = crawl.ranking.labels(crawl.state.estimation)
     for start in range(0, len(plan), PAGES_A_CALL):
         some = slice(start, start + PAGES_A_CALL)
         page_ids = plan.page_ids[some].tolist()
         known = await crawl.state.patiently(State.load, page_ids)
-        predictions = plan.predictions(some, crawl.labels, crawl.run)
+        predictions = plan.predictions(some, labels, crawl.run)
         for place, (page_id, prediction) in enumerate(
             zip(page_ids, predictions, strict=True), start
         ):
@@ -134,8 +131,8 @@ async def _seeds_of_plan(crawl: Crawl, plan: Plan) -> AsyncIterator[tuple[str, d
             if problem := check_url(page.url):
                 passed_over.add(page.url, problem)
                 continue
-            arm, twice = plan.arm_names[plan.arms[place]], bool(plan.asked_twice[place])
-            yield page.url, planned_meta(page.url, prediction, arm, asked_twice=twice)
+            twice = bool(plan.asked_twice[place])
+            yield page.url, planned_meta(page.url, prediction, asked_twice=twice)
     passed_over.log()
 
 

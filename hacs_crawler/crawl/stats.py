@@ -111,17 +111,6 @@ class CrawlStats:
         chance: FloatArray = chance_of_new_links(np.array(self._p, np.float64), churn)
         return chance
 
-    def count_for_arm(self, arm: str | None, recorded: Recorded) -> None:
-        """Count a visit, of a seed or of what follows from it, for its arm, if it has one."""
-        if not arm:
-            return
-        self.count(f"experiment/{arm}/visits")
-        if recorded.updated_site:
-            self.count(f"experiment/{arm}/site_updates")
-        if recorded.updated:
-            self.count(f"experiment/{arm}/updates")
-            self.count(f"experiment/{arm}/new_links", len(recorded.new_links))
-
     def count_plan(self, plan: Plan) -> None:
         """Count the pages of the state that were scored, and what became of them."""
         for name, number in (

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from typing import Final
 from urllib.parse import urlsplit
 
+import numpy as np
 from scrapy import Request
 from scrapy.http import Response
 
@@ -46,8 +47,10 @@ class ConditionalRequests(Part):
         mode = crawl.config.conditional_requests
         return cls(crawl, checks=mode == "auto") if mode else None
 
-    async def before_request(self, request: Request, page_url: str) -> None:
+    async def before_request(self, request: Request, page_url: str | None) -> None:
         """Make a request conditional on the page having changed, once the page has been read."""
+        if page_url is None:
+            return
         if self._checks and not await self._may_be_asked(request.url):
             return
         await self._crawl.state.read_ahead.ready(page_url)
@@ -73,7 +76,7 @@ class ConditionalRequests(Part):
                 else:
                     self._crawl.stats.count("controls/confirmed")
 
-            self._crawl.allowance.made += 1
+            self._crawl.parts.chosen(np.zeros(0), controls=1)
             self._looks.begin(observed.request, observed.recorded, judge)
         return ()
 
@@ -94,7 +97,7 @@ class ConditionalRequests(Part):
     def _wants_check(self, url: str) -> bool:
         """Whether a 304 of that page is to be checked: one of each host in a run, at first."""
         key = source_id(urlsplit(url).netloc)
-        if self._crawl.allowance.most < 1 or key in self._is_checked:
+        if self._crawl.ranking.most_controls < 1 or key in self._is_checked:
             return False
         if self._confirmed.get(key, 0) >= CHECKS:
             return False

@@ -6,7 +6,7 @@ the links of the host's pages from then on.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from scrapy.http import HtmlResponse, Response
@@ -17,7 +17,10 @@ from hacs_crawler.crawl.part import Observed, Part
 from hacs_crawler.crawl.second_look import SecondLooks
 from hacs_crawler.exceptions import StateError
 from hacs_crawler.links import LinkRules, Varying, counted_links, host_of, link_fingerprint
-from hacs_crawler.state import Recorded, Visit, learn_varying, read_varying
+from hacs_crawler.ranking.controls import Allowance, keep_allowance, take_allowance
+from hacs_crawler.ranking.options import RankingOptions
+from hacs_crawler.ranking.policies import Floats
+from hacs_crawler.state import Recorded, State, Visit, learn_varying, read_varying
 from hacs_crawler.utils.text import safe_logger
 
 logger = safe_logger(__name__)
@@ -30,6 +33,7 @@ class Controls(Part):
         self._crawl = crawl
         self._looks = SecondLooks(crawl)
         self._varying: dict[str, Varying] = {}
+        self._allowance = Allowance()
 
     @classmethod
     def from_crawl(cls, crawl: Crawl) -> Controls:
@@ -37,12 +41,30 @@ class Controls(Part):
         return cls(crawl)
 
     async def opened(self) -> None:
-        """Read what is left out of the links of hosts."""
-        self._varying = await self._crawl.state.once(read_varying)
+        """Read what is left out of the links of hosts, and how many control visits there may be."""
+        known = await self._crawl.state.once(_known, self._crawl.ranking)
+        self._varying, self._allowance = known
 
     async def round_began(self) -> None:
         """Read it anew: other crawls may have learned more."""
-        self._varying = await self._crawl.state.patiently(read_varying)
+        known = await self._crawl.state.patiently(_known, self._crawl.ranking)
+        self._varying, self._allowance = known
+
+    async def round_ended(self, is_asked_to_end: Callable[[], bool]) -> None:
+        """Keep for later runs what this one left of its control visits."""
+        del is_asked_to_end
+        allowance, self._allowance = self._allowance, Allowance()
+        has_visited = bool(self._crawl.stats.recorded)
+        await self._crawl.state.once(keep_allowance, allowance, has_visited=has_visited)
+
+    def options(self, ranking: RankingOptions) -> RankingOptions:
+        """Return how many control visits there may be yet."""
+        return replace(ranking, most_controls=self._allowance.most)
+
+    def chosen(self, p: Floats, controls: int) -> None:
+        """Take what was chosen out of it."""
+        del p
+        self._allowance.made += controls
 
     def link_rules(self, response: Response, rules: LinkRules) -> LinkRules:
         """Leave out what changes with every request."""
@@ -99,3 +121,8 @@ class Controls(Part):
         assert self._crawl.config is not None  # noqa: S101 - the crawl is open
         rules = self._crawl.config.link_rules
         return frozenset(counted_links(tree_of(response), response.url, rules))
+
+
+def _known(state: State, options: RankingOptions) -> tuple[dict[str, Varying], Allowance]:
+    allowance = take_allowance(state, options.budget, options.control_share)
+    return read_varying(state), allowance

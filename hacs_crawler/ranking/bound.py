@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hacs_crawler.model import SHARED_UPDATES, is_trend
-from hacs_crawler.ranking.candidates import Correct, Places
-from hacs_crawler.ranking.options import RankingOptions
+from hacs_crawler.ranking.candidates import Places
+from hacs_crawler.ranking.options import Correct, RankingOptions
 from hacs_crawler.ranking.policies import Floats
 from hacs_crawler.state import VISITS_OF_A_RATE, Estimation, Rows, State, signal_kinds
 from hacs_crawler.utils.arrays import BoolArray

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import fields
 from typing import Final
 
@@ -10,14 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hacs_crawler.model import SiblingVisits, chance_of_update, elapsed_days, sibling_evidence
-from hacs_crawler.ranking.options import RankingOptions
+from hacs_crawler.ranking.options import Correct, RankingOptions
 from hacs_crawler.ranking.policies import Candidates, Floats
 from hacs_crawler.ranking.signals import Signals, with_signals
 from hacs_crawler.state import Estimation, Ids, Rows, rates_of
 from hacs_crawler.utils.times import DAY
 
-Correct = Callable[[Floats], Floats]
-"""A monotone correction of probabilities, as `hacs calibrate` fits it."""
 Places = NDArray[np.int64]
 Evidence = tuple[Floats, Floats]
 """What siblings tell of each of some pages, see `sibling_evidence`."""

@@ -67,16 +67,13 @@ class ArmChoice(NamedTuple):
     asked_twice: BoolArray
 
 
-def quotas_of(
-    options: RankingOptions, controls: int = 0, discover: float | None = None
-) -> list[Quota]:
+def quotas_of(options: RankingOptions, discover: float | None = None) -> list[Quota]:
     """Return the quota of each arm; `discover` is the share of each budget for pages never seen."""
-    most = options.controls(controls)
     if options.quotas is not None:
         shares = [unseen for _, unseen in options.quotas]
     else:
         shares = [_for_unseen(budget, discover) for budget in options.budgets()]
-    return [Quota(*one) for one in zip(options.budgets(), most, shares, strict=True)]
+    return [Quota(*one) for one in zip(options.budgets(), options.controls(), shares, strict=True)]
 
 
 def _for_unseen(budget: int | None, discover: float | None) -> int | None:

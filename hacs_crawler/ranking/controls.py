@@ -50,13 +50,14 @@ class Allowance:
         at_once = math.ceil(MOST_AT_ONCE * self.of_budget)
         return min(int(self.left + self.of_budget + 1e-9), at_once) - self.made
 
-    def rest(self, others: float = 0.0) -> float:
+    def rest(self, others: float = 0.0, *, has_visited: bool = True) -> float:
         """Return what the next run has beside its own share, at most `MOST_KEPT` times that.
 
-        `others` is what this run did not take. Checks that were under way together may have made more
-        than there were.
+        `others` is what this run did not take; one that visited nothing had no budget to share. Checks
+        that were under way together may have made more than there were.
         """
-        rest = min(others + self.left + self.of_budget - self.made, MOST_KEPT * self.of_budget)
+        own = self.of_budget if has_visited else 0.0
+        rest = min(others + self.left + own - self.made, MOST_KEPT * self.of_budget)
         return max(round(rest, 6), 0.0)
 
 
@@ -79,10 +80,14 @@ def take_allowance(state: State, budget: int | None, share: float) -> Allowance:
     return allowance
 
 
-def keep_allowance(state: State, allowance: Allowance) -> None:
-    """Keep for later runs what this one left."""
+def keep_allowance(state: State, allowance: Allowance, *, has_visited: bool = True) -> None:
+    """Keep for later runs what this one left, of its own share only if it `has_visited` a page."""
+
+    def rest(others: float | None) -> float:
+        return allowance.rest(others or 0.0, has_visited=has_visited)
+
     if allowance.of_budget:
-        change_note(state.store, NOTE, _Left, lambda others: allowance.rest(others or 0.0))
+        change_note(state.store, NOTE, _Left, rest)
 
 
 def control_worth(p: Floats, churning: Floats, visits: Counts, updates: Counts) -> Floats:

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from hacs_crawler.ranking.bound import Bounds, bounds_of, may_be_bounded, reach_of
 from hacs_crawler.ranking.calibration import read_correction
 from hacs_crawler.ranking.candidates import (
-    Correct,
     Places,
     candidates_from,
     evidence_of,
@@ -21,7 +20,7 @@ from hacs_crawler.ranking.candidates import (
     taken,
 )
 from hacs_crawler.ranking.choice import NO_ARM, Arms, arm_scores, contenders, quotas_of, scored
-from hacs_crawler.ranking.options import RankingOptions
+from hacs_crawler.ranking.options import Correct, RankingOptions
 from hacs_crawler.ranking.policies import Candidates, Floats
 from hacs_crawler.ranking.signals import read_signals
 from hacs_crawler.ranking.site_groups import groups_of

@@ -12,7 +12,7 @@ from msgspec import Meta, Struct
 from msgspec import field as key
 
 from hacs_crawler.ranking.arms import Arm, Experiment
-from hacs_crawler.ranking.policies import POLICIES, Policy, Scorer, policy_of
+from hacs_crawler.ranking.policies import POLICIES, Floats, Policy, Scorer, policy_of
 from hacs_crawler.state import Estimation, Label
 from hacs_crawler.utils.settings import (
     Count,
@@ -24,6 +24,8 @@ from hacs_crawler.utils.settings import (
     parsed_json,
 )
 
+Correct = Callable[[Floats], Floats]
+"""A monotone correction of probabilities, as `hacs calibrate` fits it."""
 _SHARES: Final = 'policies with shares that add up to 1, such as {"hacs": 0.5, "last-obs": 0.5}'
 _LIST: Final = (
     "the file that `hacs interest seeds` wrote, or an object with it as 'list', such as "
@@ -257,6 +259,10 @@ class RankingOptions:
         ),
     ] = None
 
+    correct: Correct | None = None
+    """How p of pages that were visited is corrected, where that is known before they are ranked."""
+    most_controls: int = 0
+    """How many control visits there may be in all."""
     quotas: tuple[tuple[int, int | None], ...] | None = None
     """Of a shard's round: for each arm its budget, and how much of it is for pages never seen."""
 
@@ -299,9 +305,9 @@ class RankingOptions:
             return [budget for budget, _ in self.quotas]
         return self.experiment.budgets(self.budget)
 
-    def controls(self, most: int) -> list[int]:
+    def controls(self) -> list[int]:
         """Return how many of the control visits each arm may make; none where λ is of no use."""
-        shares = self.experiment.budgets(most)
+        shares = self.experiment.budgets(self.most_controls)
         return [
             (share or 0) if arm.policy.uses_rate else 0
             for arm, share in zip(self.experiment.arms, shares, strict=True)

@@ -101,13 +101,12 @@ def make_plan(
     limit: int | None = None,
     progress: Progress | None = None,
     *,
-    controls: int = 0,
     done: Ids | None = None,
 ) -> Plan:
     """Return what `scrapy crawl scholar -a seeds=state` would visit, in its order.
 
     `now` is in seconds since 1970 UTC. With `limit` only that many pages of the beginning are returned.
-    `controls` is how many control visits there may be; pages that are `done` are not visited again.
+    Pages that are `done` are not visited again.
     Takes memory in proportion to the pages known, and makes no Python object of any. Raises StateError,
     and ConfigError where a policy does not return one number a page.
     """
@@ -115,7 +114,7 @@ def make_plan(
     if done is not None and len(done):
         rows = rows.copy()
         rows["not_before"][np.isin(page_ids, done)] = MAX_SECOND
-    return plan_of(page_ids, rows, state, options, now, limit, controls=controls)
+    return plan_of(page_ids, rows, state, options, now, limit)
 
 
 def pages_of(plan: Plan, places: slice, states: Sequence[State]) -> dict[int, Page]:
@@ -159,14 +158,12 @@ def plan_of(
     options: RankingOptions,
     now: float,
     limit: int | None = None,
-    *,
-    controls: int = 0,
 ) -> Plan:
     """Return the plan of pages whose ranking rows were read, see `make_plan`."""
     options = informed(options, state, now)
     options = options.seeded(secrets.randbits(63))  # the same in every block
     finalists = finalists_of(page_ids, rows, state, options, now, limit)
-    return plan_from(finalists, options, limit, controls=controls)
+    return plan_from(finalists, options, limit)
 
 
 def plan_from(
@@ -174,7 +171,6 @@ def plan_from(
     options: RankingOptions,
     limit: int | None,
     *,
-    controls: int = 0,
     discover: float | None = None,
     shards: int = 1,
 ) -> Plan:
@@ -183,7 +179,7 @@ def plan_from(
     `discover` is the share of the budget for pages never seen. Of several `shards` the remainder of a
     page's place says which it is in.
     """
-    quotas = quotas_of(options, controls, discover)
+    quotas = quotas_of(options, discover)
     winners, asked_twice = _winners(finalists, quotas, limit)
     best = taken(finalists.candidates, winners)
     return Plan(

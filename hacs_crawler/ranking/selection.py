@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hacs_crawler.links import site_id
-from hacs_crawler.ranking.candidates import Correct, candidates_from, joined, nobody, taken
+from hacs_crawler.ranking.candidates import candidates_from, joined, nobody, taken
 from hacs_crawler.ranking.choice import Arms, arm_scores, choose, contenders, quotas_of
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.policies import Candidates, Floats
@@ -71,7 +71,7 @@ class Selection(Generic[T]):
     """Chooses among a stream of entries, each of one page, the best within each arm's budget.
 
     Memory is bounded by the budget and the size of one offer. Ties keep the order of arrival. `url_of`
-    returns the URL of an entry's page. `controls` is how many control visits there may be in all.
+    returns the URL of an entry's page.
 
     With `RankingOptions.discover` pages never seen have a share of each budget, and the others the rest,
     until what one kind leaves unused is given to the other: see `take`.
@@ -80,14 +80,11 @@ class Selection(Generic[T]):
     def __init__(
         self,
         options: RankingOptions,
-        correct: Correct | None = None,
         url_of: Callable[[T], str] = str,
-        controls: int = 0,
     ) -> None:
         self._options = options
-        self._correct = correct
         self._url_of = url_of
-        self._quotas = quotas_of(options, controls, options.discover)
+        self._quotas = quotas_of(options, options.discover)
         self._entries: list[T] = []
         self._candidates = nobody()
         self._arms: Arms = np.zeros(0, np.int64)
@@ -117,7 +114,7 @@ class Selection(Generic[T]):
             now,
             estimation,
             self._options,
-            self._correct,
+            self._options.correct,
             signals=signals,
         )
         arms, score, is_low = arm_scores(candidates, self._sites(entries, rows), self._options)

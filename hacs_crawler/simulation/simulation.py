@@ -343,8 +343,9 @@ def _picked(
         budget=scenario.run_budget,
         siblings=scenario.has_siblings,
         random_seed=(scenario.seed << 32) + number,
+        most_controls=controls,
     )
-    selection: Selection[int] = Selection(options, controls=controls)
+    selection: Selection[int] = Selection(options)
     rows = state.rows(world.page_ids)
     selection.offer(
         list(range(len(rows))),

@@ -107,7 +107,7 @@ def test_a_follow_up_that_copied_a_start_requests_meta_is_none() -> None:
 
 
 def test_what_was_ranked_is_not_ranked_again_and_still_recorded() -> None:
-    ranked = mark_ranked(start(), PREDICTION, "")
+    ranked = mark_ranked(start(), PREDICTION)
     assert seed_key(ranked) is None
     assert page_url(ranked) == URL
 
@@ -128,35 +128,28 @@ def test_what_is_kept_of_a_page_has_no_login() -> None:
     assert page_url(start("http://ada:secret@a.example/page")) == URL
 
 
-def test_a_ranked_seed_carries_its_prediction_its_arm_and_its_page_through_redirects() -> None:
+def test_a_ranked_seed_carries_its_prediction_and_its_page_through_redirects() -> None:
     seed = start()
-    assert mark_ranked(seed, PREDICTION, "new") is seed
+    assert mark_ranked(seed, PREDICTION) is seed
     assert prediction_of(seed) == PREDICTION
-    assert seed.meta["hacs_arm"] == "new"
     redirected = seed.replace(url="http://b.example/elsewhere")
     assert page_url(redirected) == URL
     assert prediction_of(redirected) == PREDICTION
 
 
 def test_a_seed_that_names_its_page_keeps_that_name_when_it_is_ranked() -> None:
-    assert mark_ranked(start(hacs_page=SEED), PREDICTION, "").meta["hacs_page"] == SEED
-
-
-def test_without_an_experiment_there_is_no_arm() -> None:
-    assert "hacs_arm" not in mark_ranked(start(), PREDICTION, "").meta
-    assert "hacs_arm" not in planned_meta(URL, PREDICTION, "")
-    assert planned_meta(URL, PREDICTION, "new")["hacs_arm"] == "new"
+    assert mark_ranked(start(hacs_page=SEED), PREDICTION).meta["hacs_page"] == SEED
 
 
 def test_a_seed_of_a_plan_is_recorded_with_what_was_predicted_and_not_ranked() -> None:
-    seed = start(**planned_meta(URL, PREDICTION, ""))
+    seed = start(**planned_meta(URL, PREDICTION))
     assert seed_key(seed) is None
     assert page_url(seed) == URL
     assert prediction_of(seed) == PREDICTION
 
 
 def test_a_seed_of_a_plan_is_unsent_until_that_is_asked() -> None:
-    seed = start(**planned_meta(URL, PREDICTION, ""))
+    seed = start(**planned_meta(URL, PREDICTION))
     assert take_unsent_mark(seed)
     assert not take_unsent_mark(seed), "its retries have been sent"
     assert not take_unsent_mark(start())

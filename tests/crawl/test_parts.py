@@ -54,6 +54,7 @@ CALLS: dict[str, Any] = {
     "filtered": lambda own: [*own.filtered(Request(URL), URL)],
     "sum_up": lambda own: own.sum_up(),
     "round_began": lambda own: own.round_began(),
+    "round_ended": lambda own: own.round_ended(lambda: False),
     "closing": lambda own: own.closing(),
 }
 """How the kernel calls each hook."""
@@ -211,6 +212,31 @@ def test_ranking_does_not_wait_for_ever_for_a_part(
     assert caplog.messages == [
         "The part Own failed; the crawl goes on: TimeoutError: not done after 60 s"
     ]
+
+
+def test_a_request_waits_only_for_parts_that_have_it_wait() -> None:
+    asked: list[str | None] = []
+
+    def at_once(part: Part, request: Request, page_url: str | None) -> None:
+        asked.append(page_url)
+
+    async def later(part: Part, request: Request, page_url: str | None) -> None:
+        raise ValueError("of a part")
+
+    assert Crawl(part_with("before_request", at_once)).call("before_request") is None
+    both = Crawl(part_with("before_request", later), part_with("before_request", at_once))
+    for _ in range(MOST_FAILURES + 1):
+        both.call("before_request")
+    assert both.stats == {"parts/failed/Own": MOST_FAILURES}
+    assert asked == [URL] * (MOST_FAILURES + 2)
+
+
+def test_requests_take_over_what_any_part_says() -> None:
+    one, other = (
+        type("One", (Part,), {"inherited": ("a",)}),
+        type("Two", (Part,), {"inherited": ("b",)}),
+    )
+    assert Crawl(one(), Part(), other()).parts.inherited == ("a", "b")
 
 
 def test_a_state_that_is_away_is_no_failure_of_the_part_that_asks_for_evidence() -> None:

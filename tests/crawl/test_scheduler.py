@@ -50,7 +50,7 @@ class World:
     def add_seed(self, path: str, priority: int = 0) -> None:
         """Add a seed that was ranked; each comes after the ones before it."""
         url = f"http://{path}"
-        meta = planned_meta(url, PREDICTION, "")
+        meta = planned_meta(url, PREDICTION)
         assert self.scheduler.enqueue_request(Request(url, priority=priority, meta=meta))
 
     def add_follow_up(self, path: str, priority: int = 0) -> None:

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 import forks
-from hacs_crawler.crawl.run_context import MANY_PAGES
 from hacs_crawler.crawl.scheduler import MOST_WAITING
+from hacs_crawler.parts.refit import MANY_PAGES
 from hacs_crawler.state.page import Visit
 from hacs_crawler.utils.times import DAY
 from integration_support import QUICK, Crawl, Project, finish, read_until

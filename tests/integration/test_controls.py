@@ -227,6 +227,16 @@ def test_what_a_run_leaves_of_its_share_the_next_one_has(runs: Runs, sessions: S
     assert made == [0, 0, 1]
 
 
+def test_a_run_that_sees_no_page_leaves_nothing_to_later_ones(
+    runs: Runs, sessions: Sessions
+) -> None:
+    runs.known(3)
+    sessions.answers = dict.fromkeys(range(6), (500, {}))
+    settings = {"HACS_CONTROLS": 0.1, "RETRY_ENABLED": False}
+    made = [runs.run(3, day=day, **settings).stat("hacs/controls") for day in range(3)]
+    assert made == [0, 0, 0]
+
+
 def test_after_some_runs_whose_every_visit_showed_something_new_there_is_a_control(
     runs: Runs, sessions: Sessions
 ) -> None:

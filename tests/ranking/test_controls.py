@@ -114,6 +114,13 @@ def test_what_a_run_leaves_of_its_share_the_next_one_has(state: State) -> None:
     assert [made_in(state, 10, 0.02, 9) for _ in range(12)] == [0, 0, 0, 0, 1] * 2 + [0, 0]
 
 
+def test_a_run_that_visits_nothing_leaves_what_it_found(state: State) -> None:
+    made_in(state, 10, 0.05, 0)
+    for _ in range(3):
+        keep_allowance(state, take_allowance(state, 10, 0.05), has_visited=False)
+    assert state.store.read_meta(NOTE) == 0.5
+
+
 def test_no_more_is_kept_than_so_many_runs_leave(state: State) -> None:
     for _ in range(3 * MOST_KEPT):
         assert made_in(state, 100, 0.02, 0) == 0

@@ -67,10 +67,10 @@ class Rendering(Part):
         request.meta["hacs.seconds"] = time.monotonic() - started
         return response
 
-    async def before_request(self, request: Request, page_url: str) -> None:
+    async def before_request(self, request: Request, page_url: str | None) -> None:
         """Mark the request if its page is to be rendered."""
         request.meta.pop("hacs.render", None)
-        if not _is_ours(request):
+        if page_url is None or not _is_ours(request):
             return
         await self._marks.ready(page_url)
         if not self._is_always and not self._marks.advice(page_url).rendered:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.part import Part
 from hacs_crawler.ranking.signals import Signals, read_signals
-from hacs_crawler.state import Rows, State
+from hacs_crawler.state import Rows, State, refit_signals
 
 
 class SignalEvidence(Part):
@@ -30,3 +30,13 @@ class SignalEvidence(Part):
             return read_signals(state.store, rows["site"], experiment)
 
         return await self._crawl.state.once(read)
+
+    async def round_ended(self, is_asked_to_end: Callable[[], bool]) -> None:
+        """Learn from what was recorded what signals are worth."""
+        del is_asked_to_end
+        if self._crawl.stats.recorded:
+            await self._crawl.state.once(_refit)
+
+
+def _refit(state: State) -> None:
+    refit_signals(state.store)

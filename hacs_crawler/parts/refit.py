@@ -1,0 +1,77 @@
+"""The prior fitted anew when a round or a crawl ends: the state learns from what was recorded."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Final
+
+from hacs_crawler.crawl.crawl import Crawl
+from hacs_crawler.crawl.part import Part
+from hacs_crawler.ranking.calibration import drift_of
+from hacs_crawler.ranking.options import RankingOptions
+from hacs_crawler.state import Run, State, follow_prior
+from hacs_crawler.utils.text import counted, safe_logger
+
+logger = safe_logger(__name__)
+
+PROGRESS_SECONDS: Final = 10.0
+MANY_PAGES: Final = 20_000
+"""So many pages take some seconds to be estimated anew."""
+
+
+class Refit(Part):
+    """Has the pages follow their prior, and bounds and judges the record of outcomes."""
+
+    def __init__(self, crawl: Crawl) -> None:
+        self._crawl = crawl
+
+    @classmethod
+    def from_crawl(cls, crawl: Crawl) -> Refit:
+        """Return the part: every crawl that records visits learns from them."""
+        return cls(crawl)
+
+    async def round_ended(self, is_asked_to_end: Callable[[], bool]) -> None:
+        """Fit the prior anew where anything was recorded, and judge the predictions that there were."""
+        crawl = self._crawl
+        if crawl.stats.recorded:
+            await crawl.state.once(_follow_prior, is_asked_to_end)
+        if crawl.stats.recorded and crawl.stats.predicted:
+            await crawl.state.once(_bound_and_judge, crawl.ranking)
+
+
+def _follow_prior(state: State, is_asked_to_end: Callable[[], bool]) -> None:
+    run = follow_prior(state, _log_progress(), is_asked_to_end)
+    if run is not None and is_asked_to_end():
+        pages = counted(run.pages, "page")
+        logger.info("%s estimated again; the next crawl goes on from there", pages)
+    elif run is not None and run.changed:
+        pages = counted(run.pages, "page")
+        logger.info("%s estimated again: the prior or its use has changed", pages)
+
+
+def _bound_and_judge(state: State, options: RankingOptions) -> None:
+    """Bound the record of outcomes, and log whether p has drifted."""
+    outcomes, model = state.bound_outcomes(), options.model(state.estimation)
+    drift = drift_of(state, model, outcomes, is_corrected=options.calibration)
+    if drift is not None:
+        logger.warning("p is off: %s", drift)
+
+
+def _log_progress() -> Callable[[Run, int], None]:
+    """Return what logs every now and then how far the pages are estimated anew."""
+    next_at = 0.0
+
+    def log(run: Run, total: int) -> None:
+        nonlocal next_at
+        if time.monotonic() < next_at or total < MANY_PAGES:
+            return
+        next_at = time.monotonic() + PROGRESS_SECONDS
+        logger.info(
+            "Estimating pages anew with the prior fitted to them: %d of %d (Ctrl-C ends it; the next "
+            "crawl goes on from there)",
+            run.pages,
+            total,
+        )
+
+    return log
