@@ -43,6 +43,7 @@ from servers import RedisProcess, Site
 
 SHARDS, CRAWLED, A_HOST = 16, 1_000, 24
 A_WRITE = 5_000
+MOST_SECONDS = 3_600.0
 
 
 def fill(arguments: list[StateArguments], pages: int, site: Site) -> None:
@@ -94,7 +95,7 @@ def crawl(folder: Path, url: str, site: Site, workers: int, delay: float) -> tup
         there.wait_for_workers(workers)
         began = time.time()
         given = ("-a", "seeds=state", "-a", "level=homepage", "--dask", there.address)
-        done = finish(project.start("scholar", *given, shards=SHARDS, **settings))
+        done = finish(project.start("scholar", *given, shards=SHARDS, **settings), MOST_SECONDS)
     asked = web.asked()
     assert done.status == 0, done.log
     assert len(asked) == len(set(asked)) == CRAWLED, (len(asked), done.table)

@@ -226,9 +226,9 @@ class Done:
         return {name: cells for name, *cells in lines}
 
 
-def finish(process: subprocess.Popen[str]) -> Done:
+def finish(process: subprocess.Popen[str], seconds: float = DEADLINE_SECONDS) -> Done:
     try:
-        table, log = process.communicate(timeout=DEADLINE_SECONDS)
+        table, log = process.communicate(timeout=seconds)
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
         raise
@@ -264,7 +264,7 @@ class Dask:
 
     def wait_for_workers(self, number: int) -> None:
         with Client(f"tcp://{self.address}") as client:
-            client.wait_for_workers(number, timeout=DEADLINE_SECONDS)
+            client.wait_for_workers(number, timeout=seconds)
 
     def crawls_of(self, worker: subprocess.Popen[bytes]) -> list[int]:
         """The processes of the crawls that a worker looks after."""
