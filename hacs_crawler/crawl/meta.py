@@ -220,7 +220,7 @@ def is_start(request: Request) -> bool:
 
 
 def _is_unranked(request: Request) -> bool:
-    return request.meta.get("hacs", True) is True and request.method == "GET"
+    return request.meta.get("hacs", True) in (True, RECORD) and request.method == "GET"
 
 
 def _key(url: str) -> int | None:

@@ -9,6 +9,7 @@ import pytest
 from scrapy import FormRequest, Request
 
 from hacs_crawler.crawl.meta import (
+    followed_key,
     forget_copied_meta,
     mark_ranked,
     page_url,
@@ -64,6 +65,13 @@ def test_a_start_request_is_ranked_and_its_visit_recorded() -> None:
 def test_a_start_request_may_opt_out_of_both() -> None:
     assert seed_key(start(hacs=False)) is None
     assert page_url(start(hacs=False)) is None
+
+
+def test_what_is_to_be_recorded_is_ranked_where_hacs_pages_says_so() -> None:
+    assert seed_key(start(hacs="record")) == page_id_of(URL)
+    assert seed_key(start(hacs="record", hacs_care=False)) is None
+    assert followed_key(follow_up(hacs="record", hacs_care=True)) == page_id_of(URL)
+    assert followed_key(follow_up(hacs="record")) is None
 
 
 def test_a_follow_up_is_neither_ranked_nor_recorded_unless_it_opts_in() -> None:

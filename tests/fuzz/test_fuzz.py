@@ -20,12 +20,10 @@ from fuzz.scenario import Scenario, drawn
 from fuzz.settings_drawn import SET_BY_THE_JUDGE, VALUES, values_of
 from fuzz.shrink import shrunk
 from fuzz.spiders import KINDS
-from fuzz.unmended import UNMENDED, shows_unmended
 from hacs_crawler.config import SETTINGS
 
 SCENARIOS = Path(__file__).parent / "scenarios"
 KEPT = sorted(SCENARIOS.glob("*.json"))
-KNOWN = sorted((SCENARIOS / "unmended").glob("*.json"))
 SECONDS = float(os.environ.get("HACS_FUZZ_SECONDS", "0"))
 SHARES = 4
 SEEDS_A_SHARE = 30
@@ -55,8 +53,6 @@ def test_what_is_drawn_now_holds(share: int, player: Player) -> None:
 
 def _judge(seed: int, player: Player) -> None:
     scenario = drawn(seed, list(KINDS))
-    if shows_unmended(scenario):
-        return
     found = faults(scenario, player)
     if found:
         smaller, found = _smaller(scenario, found, player)
@@ -80,19 +76,7 @@ def test_a_scenario_that_failed_once_holds(file: Path, player: Player) -> None:
     assert faults(Scenario.from_json(file.read_bytes()), player) == []
 
 
-@pytest.mark.parametrize("file", KNOWN, ids=lambda file: file.stem)
-def test_a_fault_that_is_known_is_still_there(file: Path, player: Player) -> None:
-    scenario = Scenario.from_json(file.read_bytes())
-    assert UNMENDED[file.stem.replace("-", " ")](scenario)
-    assert faults(scenario, player) != [], f"mended: move {file.name}, see unmended.py"
-
-
 def test_each_setting_is_drawn_or_set_by_the_judge() -> None:
     drawn_ones = [name for name in SETTINGS if name not in SET_BY_THE_JUDGE]
     assert all(values_of(name) for name in drawn_ones)
     assert SETTINGS.keys() >= SET_BY_THE_JUDGE | VALUES.keys()
-
-
-@pytest.mark.parametrize("name", UNMENDED)
-def test_each_fault_that_is_known_has_a_scenario(name: str) -> None:
-    assert name.replace(" ", "-") in {file.stem for file in KNOWN}
