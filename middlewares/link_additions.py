@@ -12,13 +12,12 @@ from scrapy.crawler import Crawler
 from scrapy.http import HtmlResponse, Response
 
 from hacs_crawler.crawl.crawl import Crawl
-from hacs_crawler.crawl.meta import page_url, prediction_of
+from hacs_crawler.crawl.meta import mark_added, page_url, prediction_of
 from hacs_crawler.crawl.observation import observe, unseen
 from hacs_crawler.crawl.outputs import Output
 from hacs_crawler.crawl.part import Observed
-from hacs_crawler.crawl.ranker import Ranker
-from hacs_crawler.crawl.revisits import Revisits
-from hacs_crawler.links import LinkRules, page_id_of
+from hacs_crawler.crawl.ranker import Ranker, reading_a_list
+from hacs_crawler.links import LinkRules
 from hacs_crawler.model import CHURNING, elapsed_days, predictive_probability
 from hacs_crawler.outcome import NotObserved, Outcome
 from hacs_crawler.state import Prediction, Recorded
@@ -34,7 +33,6 @@ class LinkAdditionsMiddleware:
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
         self._crawl = Crawl.of(crawler)
-        self._revisits = Revisits(crawler, self._crawl)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> LinkAdditionsMiddleware:
@@ -53,7 +51,7 @@ class LinkAdditionsMiddleware:
         if _is_list(self._crawler.spider):
             ranker.seeds.ends_surely = True
         try:
-            async for entry in ranker.watch.entries(self._with_revisits(start)):
+            async for entry in ranker.watch.entries(self._with_added(start)):
                 if crawl.failure is not None:
                     return
                 yield entry
@@ -63,10 +61,12 @@ class LinkAdditionsMiddleware:
             await ranker.send_what_can_be_sent()
             raise
 
-    async def _with_revisits(self, start: AsyncIterator[Any]) -> AsyncIterator[Any]:
-        """Yield the known pages that the crawl begins with, and what the spider yields."""
-        async for request in self._revisits.requests():
-            yield request
+    async def _with_added(self, start: AsyncIterator[Any]) -> AsyncIterator[Any]:
+        """Yield what parts have the crawl begin with, and what the spider yields."""
+        if self._crawl.is_open:
+            with reading_a_list(self._crawler, ranked_whole=False):
+                async for request in self._crawl.parts.start_requests():
+                    yield mark_added(request)
         async for entry in start:
             yield entry
 
@@ -111,8 +111,6 @@ class LinkAdditionsMiddleware:
         visit, reason = observe(response, url, at, rules, prediction, unseen(request))
         if visit is not None and reason == "not_html" and not self._was_seen(url):
             visit = None  # a feed, an image: no page, and no attempt at one
-        if reason and crawl.asked is not None:
-            crawl.asked.drop(page_id_of(url))
         if visit is None:
             crawl.state.read_ahead.drop(url)
         else:

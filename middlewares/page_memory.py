@@ -18,7 +18,6 @@ from hacs_crawler.crawl.meta import (
     prediction_of,
 )
 from hacs_crawler.crawl.observation import forget_unseen
-from hacs_crawler.links import page_id_of
 from hacs_crawler.outcome import NotObserved
 
 
@@ -42,9 +41,6 @@ class PageMemoryMiddleware:
         """Have the page read; wait for parts that change the request."""
         del spider
         forget_copied_meta(request)
-        asked = self._crawl.asked
-        if asked is not None and request.method not in ("GET", "HEAD"):
-            request.meta["hacs_after_form"] = True
         if not self._crawl.is_open:
             return None
         url = page_url(request)
@@ -52,10 +48,9 @@ class PageMemoryMiddleware:
             forget_unseen(request)
             request.meta.setdefault("hacs_page", url)
             # a redirect, a retry, or what any middleware sends again, goes on with its claim
-            claims, is_again = claim_of(request)
-            self._crawl.state.read_ahead.claim(url, prediction_of(request), is_again=claims)
-            if asked is not None and not is_again:  # later it has what other middlewares gave it
-                asked.note(page_id_of(url), request)
+            self._crawl.state.read_ahead.claim(
+                url, prediction_of(request), is_again=claim_of(request)
+            )
         return self._crawl.parts.before_request(request, url)
 
     def process_response(
@@ -87,8 +82,6 @@ class PageMemoryMiddleware:
         if instead is not None:
             return instead
         request.meta.pop("hacs_claimed", None)
-        if self._crawl.asked is not None:
-            self._crawl.asked.drop(page_id_of(url))
         reason = "refused" if isinstance(exception, IgnoreRequest) else "error"
         self._crawl.stats.count_not_observed(reason)
         self._crawl.stats.count_cause(_cause(exception))

@@ -8,19 +8,16 @@ from __future__ import annotations
 
 import re
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 import msgspec
-from msgspec import Struct, field, structs
+from msgspec import Struct, field
 from scrapy import Request, Spider
 from scrapy.spiders import CrawlSpider
 
 from hacs_crawler.links import check_url, without_login
 from hacs_crawler.state import Annotation, Ids, State, change_annotations, change_note, read_note
-from hacs_crawler.utils.text import safe_logger
-
-logger = safe_logger(__name__)
 
 VERSION: Final = 1
 MOST_BYTES: Final = 4096
@@ -114,7 +111,7 @@ def asked_of(request: Request, spider: Spider) -> Asked | None:
             if _is_kept_key(str(key)) and _is_json({key: value})
         },
         depth=int(request.meta.get("depth", 0)),
-        after_form=bool(request.meta.get("hacs_after_form")),
+        after_form=bool(request.meta.get("hacs.after_form")),
     )
 
 
@@ -131,7 +128,7 @@ def request_of(asked: Asked, spider: Spider) -> Request | None:
         callback=callback,
         errback=errback,
         headers=asked.headers,
-        meta={**meta, "hacs_seed": True, "hacs_added": True, "hacs_page": asked.url},
+        meta={**meta, "hacs_page": asked.url},
         cb_kwargs=dict(asked.cb_kwargs),
     )
 
@@ -139,60 +136,6 @@ def request_of(asked: Asked, spider: Spider) -> Request | None:
 def kind_of(spider_name: str) -> str:
     """Return by which kind the annotations of a spider's pages are kept."""
     return f"asked/{spider_name}"
-
-
-class AskedPages:
-    """How the pages of one crawl are asked for: gathered here, and written in batches.
-
-    Called from the event loop; what `take` returns is called where the state may be written.
-    """
-
-    def __init__(self, spider: Spider) -> None:
-        self._spider = spider
-        self.spider_name: str = spider.name
-        """By which it is kept how pages were asked for."""
-        self._under_way: dict[int, Asked] = {}
-        self._waiting: dict[int, Asked] = {}
-        self._callbacks: set[str] = set()
-        self._not_kept: set[int] = set()
-
-    def __len__(self) -> int:
-        return len(self._waiting)
-
-    def note(self, page_id: int, request: Request) -> None:
-        """Remember how a page is asked for, until it is known whether that shows it."""
-        asked = asked_of(request, self._spider)
-        if asked is None:
-            self._not_kept.add(page_id)
-        else:
-            self._under_way[page_id] = asked
-
-    def drop(self, page_id: int) -> None:
-        """Forget how a page was asked for: it was not seen."""
-        self._under_way.pop(page_id, None)
-
-    def note_output(self, page_id: int, *, items: int, requests: int) -> None:
-        """Have it kept how a page was asked for that was seen, and what its callback yielded."""
-        asked = self._under_way.pop(page_id, None)
-        if asked is not None:
-            self._waiting[page_id] = structs.replace(asked, leads_on=bool(requests and not items))
-            self._callbacks |= {asked.callback, asked.errback}
-
-    def log_what_is_not_kept(self) -> None:
-        """Say how many pages cannot be visited again by themselves."""
-        if self._not_kept:
-            logger.info(
-                "%d pages cannot be visited again by themselves: their callback is no public method of "
-                "the spider %s, or their cb_kwargs hold what JSON cannot (docs/every-page.md)",
-                len(self._not_kept),
-                self.spider_name,
-            )
-
-    def take(self) -> Callable[[State], None]:
-        """Return a function that writes what was gathered into the state; forget it."""
-        waiting, self._waiting = self._waiting, {}
-        callbacks, name = set(self._callbacks), self.spider_name
-        return lambda state: write_asked(state, name, waiting, callbacks)
 
 
 def read_asked(state: State, spider_name: str, page_ids: Sequence[int]) -> dict[int, Asked | None]:

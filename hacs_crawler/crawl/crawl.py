@@ -14,7 +14,6 @@ from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
 from hacs_crawler.config import Clock, Config, warn_of_unknown
-from hacs_crawler.crawl.asked import AskedPages
 from hacs_crawler.crawl.care import Care
 from hacs_crawler.crawl.meta import page_url, release_claim
 from hacs_crawler.crawl.parts import Parts, load_parts
@@ -67,8 +66,6 @@ class Crawl:
         self.stats = CrawlStats(crawler.stats)
         self.care: Care | None = None
         """Which requests are for pages under care; known where the settings are right."""
-        self.asked: AskedPages | None = None
-        """How pages are asked for, where that is kept; known once the state is open."""
         self._since: int | None = getattr(crawler, "hacs_round", None)
         self._ranking: RankingOptions | None = None
         self.shard: OwnShard | None = None
@@ -174,8 +171,6 @@ class Crawl:
             self.fail(f"cannot open the state: {type(error).__name__}: {error}")
             return
         self._use(context)
-        if config.remembers_requests and self.crawler.spider is not None:
-            self.asked = AskedPages(self.crawler.spider)
         self._state = OpenState(
             state, self._worker, self._note_state_error, self._note_recorded, config.flush_visits
         )
@@ -249,7 +244,6 @@ class Crawl:
             started = time.monotonic()
             self._note_unfinished()
             await state.write_behind.close()
-            await self._keep_asked(is_last=True)
             await self.parts.closing()
             if lost := state.write_behind.lost:
                 self.stats.count("state/lost", lost)
@@ -308,22 +302,8 @@ class Crawl:
             self._note_state_error(error)
             logger.warning("Not all that this run tells was learned from it: %s", error)
 
-    async def _keep_asked(self, *, is_last: bool = False) -> None:
-        """Write how pages were asked for; without that they are visited, but not by themselves."""
-        if self.asked is None:
-            return
-        if is_last:
-            self.asked.log_what_is_not_kept()
-        if not len(self.asked):
-            return
-        try:
-            await self.state.once(lambda state, write: write(state), self.asked.take())
-        except StateError as error:
-            self._note_state_error(error)
-            logger.warning("How pages were asked for was not kept: %s", error)
-
     def _note_recorded(self, recorded: Sequence[Recorded]) -> None:
-        begin(self._keep_asked())
+        self.parts.recorded(recorded)
         self.stats.count_recorded(recorded)
 
     def _note_state_error(self, error: StateError) -> None:

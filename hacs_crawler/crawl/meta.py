@@ -5,7 +5,7 @@ is only to be recorded, a `Prediction` on one that was ranked, and an `Outcome` 
 response has come. `meta["hacs_care"]` is what HACS_PAGES says where the request does not.
 `meta["hacs_seed"]` marks what is ranked in the place of a start request, `meta["hacs_added"]` what
 HACS has the crawl begin with, `meta["hacs_of_list"]` and `meta["hacs_list"]` what a sitemap or feed
-names, and `meta["hacs_after_form"]` what was reached after a form was posted.
+names.
 `meta["hacs_page"]` is the URL of the page that a request visits; redirects and retries keep it.
 `meta["hacs_unsent"]` marks a seed of a plan until it is sent, and `meta["hacs_claimed"]` a request whose
 page is held for its answer ("released" while it waits to be sent again).
@@ -83,11 +83,11 @@ def followed_key(request: Request) -> int | None:
     return None
 
 
-def claim_of(request: Request) -> tuple[bool, bool]:
-    """Mark a request as one that claims its page; return whether it does already, and ever did."""
+def claim_of(request: Request) -> bool:
+    """Mark a request as one that claims its page; return whether it does already."""
     claimed = request.meta.get("hacs_claimed")
     request.meta["hacs_claimed"] = True
-    return claimed is True, bool(claimed)
+    return claimed is True
 
 
 def release_claim(request: Request) -> bool:
@@ -105,6 +105,12 @@ def is_seed(request: Request) -> bool:
     """
     is_listed = bool(request.meta.get("hacs_list"))
     return is_start(request) or is_listed or is_added(request)
+
+
+def mark_added(request: Request) -> Request:
+    """Have a request that HACS added to those of `start()` be ranked with them; return it."""
+    request.meta.update(hacs_seed=True, hacs_added=True)
+    return request
 
 
 def is_added(request: Request) -> bool:

@@ -8,8 +8,6 @@ from scrapy import Request
 from scrapy.http import Response
 
 from hacs_crawler.crawl.crawl import Crawl
-from hacs_crawler.links import page_id_of
-from hacs_crawler.outcome import Outcome
 
 
 class Output:
@@ -17,12 +15,10 @@ class Output:
 
     def __init__(self, response: Response, crawl: Crawl) -> None:
         self._crawl = crawl
-        request = response.request
-        self._request = request
-        meta = {} if request is None else request.meta
+        self._response = response
+        meta = {} if response.request is None else response.request.meta
         self._inherited = {key: meta[key] for key in crawl.parts.inherited if key in meta}
         self._names_pages = crawl.care is not None and crawl.care.names_pages(response)
-        self._is_after_form = request is not None and bool(request.meta.get("hacs_after_form"))
         self._items = self._requests = 0
 
     def note(self, entry: Any) -> Any:
@@ -36,16 +32,9 @@ class Output:
             meta.setdefault(key, value)
         if self._names_pages:
             meta.setdefault("hacs_of_list", True)
-        if self._is_after_form:
-            meta.setdefault("hacs_after_form", True)
         return entry
 
     def end(self) -> None:
         """Note that nothing else comes."""
-        request = self._request
-        if request is None or not self._crawl.is_open:
-            return
-        outcome = request.meta.get("hacs")
-        if self._crawl.asked is not None and isinstance(outcome, Outcome):
-            page_id = page_id_of(outcome.url)
-            self._crawl.asked.note_output(page_id, items=self._items, requests=self._requests)
+        if self._response.request is not None and self._crawl.is_open:
+            self._crawl.parts.finished(self._response, self._items, self._requests)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -14,6 +14,7 @@ from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.policies import Floats
 from hacs_crawler.ranking.signals import Signals
 from hacs_crawler.state import Recorded, Rows, Visit
+from hacs_crawler.utils.loop import each
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +66,10 @@ class Part:
     async def opened(self) -> None:
         """Read what the part keeps: the state is open. ConfigError and StateError end the crawl."""
 
+    def start_requests(self) -> AsyncIterator[Request]:
+        """Yield what the crawl begins with beside the spider's own requests; StateError ends it."""
+        return each(())
+
     async def before_rank(self, urls: Sequence[str]) -> None:
         """Prepare for seeds to be ranked, whose pages have these URLs."""
 
@@ -78,6 +83,11 @@ class Part:
     async def evidence(self, rows: Rows) -> Sequence[Signals]:
         """Return what is known of pages beside their ranking rows; raises StateError."""
         del rows
+        return ()
+
+    async def exempt(self, page_ids: Sequence[int]) -> Collection[int]:
+        """Return which pages HACS_THRESHOLD does not leave out; raises StateError."""
+        del page_ids
         return ()
 
     def chosen(self, p: Floats, controls: int) -> None:
@@ -117,6 +127,12 @@ class Part:
         """Take note of a response; returns visits of other pages that follow from it."""
         del observed
         return ()
+
+    def finished(self, response: Response, items: int, requests: int) -> None:
+        """Take note of how much a callback yielded for a response: nothing else comes."""
+
+    def recorded(self, batch: Sequence[Recorded]) -> None:
+        """Take note of visits that are in the state."""
 
     def filtered(self, request: Request, page_url: str) -> Iterable[Visit]:
         """Take note of a page's request that the filter dropped; returns visits, as `observed`."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import (
+    AsyncIterator,
     Awaitable,
     Callable,
     Collection,
@@ -28,7 +29,7 @@ from hacs_crawler.links import LinkRules
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.policies import Floats
 from hacs_crawler.ranking.signals import Signals
-from hacs_crawler.state import Rows, Visit
+from hacs_crawler.state import Recorded, Rows, Visit
 from hacs_crawler.utils.loop import begin, wait_for
 from hacs_crawler.utils.text import safe_logger
 
@@ -174,6 +175,34 @@ class Parts:
             found += await self._awaited(part, _signals, hook, rows) or ()
         return found
 
+    async def start_requests(self) -> AsyncIterator[Request]:
+        """Yield what the crawl begins with beside the spider's own; an error of the state ends it."""
+        for part, hook in self._hooks["start_requests"]:
+            try:
+                async for request in hook():
+                    yield _checked(request, Request)
+            except StateError as error:
+                self._fail(str(error))
+            except Exception as error:  # noqa: BLE001 - a part may be the user's own code
+                self._note_failure(part, error, ())
+
+    async def exempt(self, page_ids: Sequence[int]) -> set[int]:
+        """Return which pages no threshold leaves out; raises StateError."""
+        found: set[int] = set()
+        for part, hook in self._hooks["exempt"]:
+            found |= await self._awaited(part, _page_ids, hook, page_ids) or set()
+        return found
+
+    def finished(self, response: Response, items: int, requests: int) -> None:
+        """Tell how much a callback yielded for a response."""
+        for part, hook in self._hooks["finished"]:
+            self._call(part, hook, response, items, requests)
+
+    def recorded(self, batch: Sequence[Recorded]) -> None:
+        """Tell which visits are in the state."""
+        for part, hook in self._hooks["recorded"]:
+            self._call(part, hook, batch)
+
     async def closing(self) -> None:
         """Have all parts write what is to be kept."""
         for part, hook in self._hooks["closing"]:
@@ -271,6 +300,12 @@ async def _signals(
     hook: Callable[[Rows], Awaitable[Sequence[Signals]]], rows: Rows
 ) -> list[Signals]:
     return [_checked(found, Signals) for found in await hook(rows)]
+
+
+async def _page_ids(
+    hook: Callable[[Sequence[int]], Awaitable[Collection[int]]], page_ids: Sequence[int]
+) -> set[int]:
+    return {_checked(page_id, int) for page_id in await hook(page_ids)}
 
 
 def _checked(found: object, kind: type[T]) -> T:

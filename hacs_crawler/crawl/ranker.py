@@ -18,7 +18,6 @@ from scrapy.utils.log import failure_to_exc_info
 from twisted.internet.defer import Deferred, DeferredLock
 from twisted.python.failure import Failure
 
-from hacs_crawler.crawl.asked import read_asked
 from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.meta import mark_ranked, seed_url
 from hacs_crawler.crawl.scrapy_internals import wake
@@ -62,7 +61,6 @@ class Ranker:
         self._forget_seen = forget_seen
         ranking = None if crawl.config is None else crawl.config.ranking
         self._budget = None if ranking is None else ranking.budget
-        self._threshold = 0.0 if ranking is None else ranking.threshold
         self.seeds = UnrankedSeeds(self._budget)
         self.watch = StartWatch(self.note_pause, time.monotonic)
         """Tells when what is held is to be ranked."""
@@ -168,8 +166,7 @@ class Ranker:
         try:
             await self._crawl.parts.before_rank([seed_url(seed) for seed in held])
             found = await self._rows(page_ids)
-            is_exempt = await self._leads_on(page_ids)
-            is_done = found is not None and self._offer(held, page_ids, *found, is_exempt)
+            is_done = found is not None and self._offer(held, page_ids, *found)
         finally:
             self.seeds.end_ranking(*(([], []) if is_done else (held, page_ids)))
 
@@ -182,8 +179,10 @@ class Ranker:
         self._drop(done, "done")
         return list(compress(held, ~is_done)), list(compress(page_ids, ~is_done))
 
-    async def _rows(self, page_ids: list[int]) -> tuple[Rows, list[Signals]] | None:
-        """Read ranking rows, and what was heard of the pages.
+    async def _rows(
+        self, page_ids: list[int]
+    ) -> tuple[Rows, list[Signals], NDArray[np.bool_]] | None:
+        """Read ranking rows, what was heard of the pages, and which of them are exempt of the threshold.
 
         Once something was ranked, a state that is away is waited for.
         """
@@ -191,6 +190,7 @@ class Ranker:
             try:
                 rows, future = await self._crawl.state.rows(page_ids, self._crawl.clock())
                 signals = await self._crawl.parts.evidence(rows)
+                exempt = await self._crawl.parts.exempt(page_ids)
             except StateUnavailableError as error:
                 if not self._has_ranked:
                     self._crawl.fail(str(error))
@@ -202,20 +202,7 @@ class Ranker:
                 return None
             else:
                 self._say(future)
-                return rows, signals
-
-    async def _leads_on(self, page_ids: list[int]) -> NDArray[np.bool_] | None:
-        """Return which pages only lead on to others, None where that does not count."""
-        recipes = self._crawl.asked
-        if recipes is None or not self._threshold:
-            return None
-        try:
-            asked = await self._crawl.state.patiently(read_asked, recipes.spider_name, page_ids)
-        except StateError as error:
-            self._crawl.fail(str(error))
-            return None
-        found = (asked.get(page_id) for page_id in page_ids)
-        return np.array([how is not None and how.leads_on for how in found], np.bool_)
+                return rows, signals, np.isin(page_ids, list(exempt))
 
     def _say(self, future: Future | None) -> None:
         """Say once in a crawl that visits are set aside."""
@@ -229,7 +216,7 @@ class Ranker:
         page_ids: list[int],
         rows: Rows,
         signals: list[Signals],
-        is_exempt: NDArray[np.bool_] | None,
+        is_exempt: NDArray[np.bool_],
     ) -> bool:
         """Have seeds scored; returns whether that could be done."""
         started = time.perf_counter()

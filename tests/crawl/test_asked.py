@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import string
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -17,7 +16,6 @@ from scrapy.spiders import CrawlSpider, Rule
 from hacs_crawler.crawl.asked import (
     MOST_BYTES,
     Asked,
-    AskedPages,
     asked_of,
     asked_pages,
     decoded,
@@ -25,6 +23,7 @@ from hacs_crawler.crawl.asked import (
     read_asked,
     request_of,
     used_callbacks,
+    write_asked,
 )
 from hacs_crawler.links import page_id_of
 from hacs_crawler.state import Estimation, MemoryStore, State
@@ -181,55 +180,31 @@ def page_of(text: str) -> Any:
 
 
 def test_what_a_form_led_to_is_known() -> None:
-    request = FormRequest(URL, method="GET", meta={"hacs_after_form": True})
+    request = FormRequest(URL, method="GET", meta={"hacs.after_form": True})
     asked = asked_of(request, Any_())
     assert asked is not None
     assert asked.after_form
 
 
-def test_pages_are_kept_by_the_name_of_the_spider_once_they_were_seen() -> None:
-    state, spider = State(MemoryStore(), Estimation()), Any_()
-    pages, page_id = AskedPages(spider), page_id_of(URL)
-    pages.note(page_id, Request(URL, callback=spider.parse_item))
-    pages.note(7, Request(URL, callback=spider.parse_item))
-    assert len(pages) == 0
-    pages.drop(7)
-    pages.note_output(7, items=1, requests=0)
-    pages.note_output(page_id, items=0, requests=3)
-    pages.take()(state)
-    assert len(pages) == 0
+def test_pages_are_kept_by_the_name_of_the_spider() -> None:
+    state, page_id = State(MemoryStore(), Estimation()), page_id_of(URL)
+    write_asked(state, "any", {page_id: Asked(URL, "parse_item")}, {"parse_item", ""})
     assert asked_pages(state, "any").tolist() == [page_id]
     assert asked_pages(state, "other").tolist() == []
     assert used_callbacks(state, "any") == {"parse_item", ""}
-    (asked,) = read_asked(state, "any", [page_id, 8]).values()
-    assert asked is not None
-    assert asked.leads_on
+    assert read_asked(state, "any", [page_id, 8]) == {page_id: Asked(URL, "parse_item")}
     forget_asked(state, "any", [page_id, 8])
     assert asked_pages(state, "any").tolist() == []
 
 
-def test_a_page_that_yields_an_item_does_not_only_lead_on() -> None:
-    state, pages = State(MemoryStore(), Estimation()), AskedPages(Any_())
-    pages.note(1, Request(URL))
-    pages.note_output(1, items=1, requests=9)
-    pages.take()(state)
-    asked = read_asked(state, "any", [1])[1]
-    assert asked is not None
-    assert not asked.leads_on
-
-
 def test_of_two_crawls_that_write_at_once_no_callback_and_no_page_is_forgotten() -> None:
-    state, spider = State(MemoryStore(), Estimation()), Any_()
+    state = State(MemoryStore(), Estimation())
 
-    def written(page_id: int, callback: Any) -> Callable[[State], None]:
-        pages = AskedPages(spider)
-        pages.note(page_id, Request(URL, callback=callback))
-        pages.note_output(page_id, items=1, requests=0)
-        return pages.take()
+    def write(to: State, page_id: int, callback: str) -> None:
+        write_asked(to, "any", {page_id: Asked(URL, callback)}, {callback, ""})
 
-    other = written(2, spider.parse)
     late = State(MemoryStore(), Estimation())
-    late.store = Late(state.store, lambda: other(state))
-    written(1, spider.parse_item)(late)
+    late.store = Late(state.store, lambda: write(state, 2, "parse"))
+    write(late, 1, "parse_item")
     assert used_callbacks(state, "any") == {"parse", "parse_item", ""}
     assert asked_pages(state, "any").tolist() == [1, 2]

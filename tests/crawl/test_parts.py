@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -49,6 +49,10 @@ CALLS: dict[str, Any] = {
     "busy": lambda own: own.busy(),
     "before_rank": lambda own: own.before_rank([URL]),
     "before_plan": lambda own: own.before_plan(),
+    "start_requests": lambda own: all_of(own.start_requests()),
+    "exempt": lambda own: own.exempt([1]),
+    "finished": lambda own: own.finished(Response(URL), 1, 1),
+    "recorded": lambda own: own.recorded([OBSERVED.recorded]),
     "evidence": lambda own: own.evidence(ROWS),
     "observed": lambda own: [*own.observed(OBSERVED)],
     "filtered": lambda own: [*own.filtered(Request(URL), URL)],
@@ -60,6 +64,10 @@ CALLS: dict[str, Any] = {
 """How the kernel calls each hook."""
 OVER_A_REQUEST = {"before_request", "answered", "failed"}
 """Hooks that are called for one request of a page, which is told apart if they fail."""
+
+
+async def all_of(requests: AsyncIterator[Request]) -> list[Request]:
+    return [request async for request in requests]
 
 
 class Crawl:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, field, replace
-from typing import Concatenate, Final, ParamSpec, TypeVar
+from typing import Final
 
 import numpy as np
 from scrapy import Request, Spider
-from scrapy.crawler import Crawler
 
 from hacs_crawler.config import Config
 from hacs_crawler.crawl.asked import (
@@ -20,16 +19,12 @@ from hacs_crawler.crawl.asked import (
     used_callbacks,
 )
 from hacs_crawler.crawl.crawl import Crawl
-from hacs_crawler.crawl.ranker import reading_a_list
-from hacs_crawler.exceptions import StateError
+from hacs_crawler.crawl.part import Part
 from hacs_crawler.ranking.plan import plan_of
 from hacs_crawler.state import PAGES_A_CALL, Ids, State, without_future
 from hacs_crawler.utils.text import counted, safe_logger
 
 logger = safe_logger(__name__)
-
-P = ParamSpec("P")
-T = TypeVar("T")
 
 SPARE: Final = 100
 """So many more pages are looked at than wanted, for those that can no longer be asked for."""
@@ -48,57 +43,52 @@ class Choice:
     """Ids and callbacks of pages whose callback the spider no longer has."""
 
 
-class Revisits:
-    """The revisits of one crawl, which are ranked together with its start requests."""
+class Revisits(Part):
+    """Has a crawl begin with known pages, which are ranked together with its start requests."""
 
-    def __init__(self, crawler: Crawler, crawl: Crawl) -> None:
-        self._crawler = crawler
+    def __init__(self, crawl: Crawl, config: Config) -> None:
         self._crawl = crawl
+        self._config = config
 
-    async def requests(self) -> AsyncIterator[Request]:
-        """Yield the requests for known pages that a crawl begins with; a failure ends the crawl."""
-        crawl, spider = self._crawl, self._crawler.spider
+    @classmethod
+    def from_crawl(cls, crawl: Crawl) -> Revisits | None:
+        """Return None unless HACS_REVISIT is on, or other crawls may hand over pages."""
         config = crawl.config
-        if config is None or spider is None or not crawl.is_open:
-            return
-        try:
-            if config.revisit is not None:
-                async for request in self._best(config, spider):
-                    yield request
-            # a plan of the whole state has them already
-            if config.shard is not None and getattr(spider, "seeds", None) != "state":
-                async for request in self._handed_over(spider):
-                    yield request
-        except StateError as error:
-            crawl.fail(str(error))
+        assert config is not None  # noqa: S101 - parts are made of a crawl with settings
+        is_on = config.revisit is not None or config.shard is not None
+        return cls(crawl, config) if is_on else None
 
-    async def _best(self, config: Config, spider: Spider) -> AsyncIterator[Request]:
+    async def start_requests(self) -> AsyncIterator[Request]:
+        """Yield the requests for known pages that a crawl begins with."""
+        spider = self._crawl.crawler.spider
+        assert spider is not None  # noqa: S101 - it crawls
+        if self._config.revisit is not None:
+            for request in await self._best(self._config, spider):
+                yield request
+        # a plan of the whole state has them already
+        if self._config.shard is not None and getattr(spider, "seeds", None) != "state":
+            async for request in self._handed_over(spider):
+                yield request
+
+    async def _best(self, config: Config, spider: Spider) -> list[Request]:
         crawl = self._crawl
         if crawl.parts.override("before_plan"):
-            await crawl.parts.before_plan(await self._read(_sites, spider.name))
-        choice = await self._read(_chosen, config, spider, crawl.clock())
+            await crawl.parts.before_plan(await crawl.state.patiently(_sites, spider.name))
+        choice = await crawl.state.patiently(_chosen, config, spider, crawl.clock())
         _say(choice, spider)
         crawl.stats.count("revisits", len(choice.requests))
-        for request in choice.requests:
-            yield request
+        return choice.requests
 
     async def _handed_over(self, spider: Spider) -> AsyncIterator[Request]:
         """Yield requests for the pages that crawls of other shards came across, and none has visited."""
-        page_ids = await self._read(_never_visited, spider.name)
+        page_ids = await self._crawl.state.patiently(_never_visited, spider.name)
         for start in range(0, len(page_ids), PAGES_A_CALL):
             some = page_ids[start : start + PAGES_A_CALL]
-            choice = await self._read(_chosen_of, some, spider)
+            choice = await self._crawl.state.patiently(_chosen_of, some, spider)
             _say(choice, spider)
             self._crawl.stats.count("shard/taken_over", len(choice.requests))
             for request in choice.requests:
                 yield request
-
-    async def _read(
-        self, function: Callable[Concatenate[State, P], T], *args: P.args, **kwargs: P.kwargs
-    ) -> T:
-        """Return what a function of the state returns; that is no pause in which to rank."""
-        with reading_a_list(self._crawl.crawler, ranked_whole=False):
-            return await self._crawl.state.patiently(function, *args, **kwargs)
 
 
 def _sites(state: State, spider_name: str) -> set[int]:

@@ -1,0 +1,126 @@
+"""Keeps how the pages of a crawl are asked for, and which of them only lead on to others."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+
+from msgspec import structs
+from scrapy import Request, Spider
+from scrapy.http import Response
+
+from hacs_crawler.config import Config
+from hacs_crawler.crawl.asked import Asked, asked_of, read_asked, write_asked
+from hacs_crawler.crawl.crawl import Crawl
+from hacs_crawler.crawl.meta import seed_url
+from hacs_crawler.crawl.part import Observed, Part
+from hacs_crawler.exceptions import StateError
+from hacs_crawler.links import page_id_of
+from hacs_crawler.outcome import NotObserved, Outcome
+from hacs_crawler.state import Recorded, Visit
+from hacs_crawler.utils.loop import begin
+from hacs_crawler.utils.text import safe_logger
+
+logger = safe_logger(__name__)
+
+
+class AskedPages(Part):
+    """Gathers how pages are asked for, and writes that of those that were seen, in batches."""
+
+    inherited = ("hacs.after_form",)
+
+    def __init__(self, crawl: Crawl, config: Config) -> None:
+        self._crawl = crawl
+        self._threshold = config.ranking.threshold
+        self._under_way: dict[int, Asked] = {}
+        self._waiting: dict[int, Asked] = {}
+        self._callbacks: set[str] = set()
+        self._not_kept: set[int] = set()
+
+    @classmethod
+    def from_crawl(cls, crawl: Crawl) -> AskedPages | None:
+        """Return None unless HACS_PAGES or HACS_REVISIT has requests remembered."""
+        assert crawl.config is not None  # noqa: S101 - parts are made of a crawl with settings
+        return cls(crawl, crawl.config) if crawl.config.remembers_requests else None
+
+    def before_request(self, request: Request, page_url: str | None) -> None:
+        """Remember how a page is asked for, until it is known whether that shows it."""
+        if request.method not in ("GET", "HEAD"):
+            request.meta["hacs.after_form"] = True
+        # a redirect or retry has what other middlewares gave the request
+        if page_url is None or (page_id := page_id_of(page_url)) in self._under_way:
+            return
+        asked = asked_of(request, self._spider)
+        if asked is None:
+            self._not_kept.add(page_id)
+        else:
+            self._under_way[page_id] = asked
+
+    def observed(self, observed: Observed) -> Iterable[Visit]:
+        """Forget how a page was asked for that answered, and was not seen."""
+        if observed.reason:
+            self._forget(observed.visit.url)
+        return ()
+
+    def failed(self, request: Request, error: Exception, page_url: str) -> None:
+        """Forget how a page was asked for that did not answer."""
+        del request, error
+        self._forget(page_url)
+
+    def finished(self, response: Response, items: int, requests: int) -> None:
+        """Have it kept how a page was asked for that was seen, and what its callback yielded."""
+        assert response.request is not None  # noqa: S101 - its callback has yielded
+        outcome = response.request.meta.get("hacs")
+        if not isinstance(outcome, Outcome | NotObserved):
+            return
+        asked = self._under_way.pop(page_id_of(seed_url(response.request)), None)
+        if asked is not None and isinstance(outcome, Outcome):
+            page_id = page_id_of(outcome.url)
+            self._waiting[page_id] = structs.replace(asked, leads_on=bool(requests and not items))
+            self._callbacks |= {asked.callback, asked.errback}
+
+    def recorded(self, batch: Sequence[Recorded]) -> None:
+        """Write with visits how their pages were asked for."""
+        del batch
+        begin(self._write())
+
+    async def exempt(self, page_ids: Sequence[int]) -> Collection[int]:
+        """Return which pages only lead on to others."""
+        if not self._threshold:
+            return ()
+        asked = await self._crawl.state.once(read_asked, self._spider.name, page_ids)
+        return [page_id for page_id, how in asked.items() if how is not None and how.leads_on]
+
+    async def round_began(self) -> None:
+        """Forget what ended without a word, as redirects do that the project's filter drops."""
+        self._under_way.clear()
+
+    async def closing(self) -> None:
+        """Write the rest, and say how many pages cannot be visited again by themselves."""
+        if self._not_kept:
+            logger.info(
+                "%d pages cannot be visited again by themselves: their callback is no public method of "
+                "the spider %s, or their cb_kwargs hold what JSON cannot (docs/every-page.md)",
+                len(self._not_kept),
+                self._spider.name,
+            )
+        await self._write()
+
+    def _forget(self, page_url: str) -> None:
+        self._under_way.pop(page_id_of(page_url), None)
+
+    async def _write(self) -> None:
+        """Write how pages were asked for; without that they are visited, but not by themselves."""
+        waiting, self._waiting = self._waiting, {}
+        if not waiting:
+            return
+        callbacks = set(self._callbacks)
+        try:
+            await self._crawl.state.once(write_asked, self._spider.name, waiting, callbacks)
+        except StateError as error:
+            self._crawl.state.on_error(error)
+            logger.warning("How pages were asked for was not kept: %s", error)
+
+    @property
+    def _spider(self) -> Spider:
+        assert self._crawl.crawler.spider is not None  # noqa: S101 - it crawls
+        return self._crawl.crawler.spider

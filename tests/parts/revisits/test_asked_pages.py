@@ -1,0 +1,117 @@
+"""What is kept of how the pages of a crawl were asked for: of those that were seen."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from scrapy import Request, Spider
+from scrapy.http import HtmlResponse
+from scrapy.settings import Settings
+
+from crawl_support import run
+from hacs_crawler.config import Config
+from hacs_crawler.crawl.asked import Asked, read_asked
+from hacs_crawler.crawl.part import Observed
+from hacs_crawler.links import page_id_of
+from hacs_crawler.outcome import NotObserved, Outcome
+from hacs_crawler.parts.revisits.asked_pages import AskedPages
+from hacs_crawler.state import Estimation, MemoryStore, Page, State, Visit, merged
+
+URL = "http://a.example/x"
+PAGE = page_id_of(URL)
+SHOWN = object.__new__(Outcome)
+object.__setattr__(SHOWN, "url", URL)
+
+
+class Any_(Spider):  # noqa: N801 - a spider of somebody's
+    name = "any"
+
+    def parse_item(self, response: Any) -> None: ...
+
+
+class World:
+    """The part in a crawl of which it sees a state, a spider and its settings."""
+
+    def __init__(self, **settings: Any) -> None:
+        self.store = State(MemoryStore(), Estimation())
+        self.spider = Any_()
+        config = Config.from_settings(Settings({"HACS_PAGES": "all", **settings}))
+        crawl: Any = SimpleNamespace(
+            config=config, state=self, crawler=SimpleNamespace(spider=self.spider)
+        )
+        part = AskedPages.from_crawl(crawl)
+        assert part is not None
+        self.part = part
+
+    async def once(self, function: Any, *given: Any) -> Any:
+        return function(self.store, *given)
+
+    def send(self, url: str = URL, **arguments: Any) -> Request:
+        request = Request(url, **{"callback": self.spider.parse_item, **arguments})
+        self.part.before_request(request, request.meta.setdefault("hacs_page", url))
+        return request
+
+    def answer(self, request: Request, found: object, *, items: int, requests: int) -> None:
+        request.meta["hacs"] = found
+        self.part.finished(HtmlResponse(request.url, request=request), items, requests)
+
+    def kept(self) -> Asked | None:
+        run(self.part.closing())
+        return read_asked(self.store, "any", [PAGE]).get(PAGE)
+
+
+@pytest.mark.parametrize(("items", "requests", "leads_on"), [(0, 3, True), (1, 9, False)])
+def test_a_page_that_was_seen_is_kept_with_whether_it_only_leads_on(
+    items: int, requests: int, leads_on: bool
+) -> None:
+    world = World()
+    world.answer(world.send(), SHOWN, items=items, requests=requests)
+    assert world.kept() == Asked(URL, "parse_item", leads_on=leads_on)
+
+
+def test_a_redirect_or_retry_is_kept_as_it_was_asked_for_first() -> None:
+    world = World()
+    first = world.send(headers={"X-Part": "a"})
+    again = first.replace(url=f"{URL}/elsewhere", headers={"User-Agent": "of a middleware"})
+    world.part.before_request(again, URL)
+    world.answer(again, SHOWN, items=1, requests=0)
+    assert world.kept() == Asked(URL, "parse_item", headers={"X-Part": ["a"]})
+
+
+def test_what_was_not_seen_is_not_kept_and_is_asked_for_anew() -> None:
+    visit = Visit(URL, 86_400)
+    recorded = merged(Page(URL), Page(URL), visit, is_known=True)
+    world = World()
+    for end in (
+        lambda request: world.part.failed(request, ValueError(), URL),
+        lambda request: world.answer(request, NotObserved(URL, "gone"), items=1, requests=0),
+        lambda request: world.part.observed(Observed(request, HtmlResponse(URL), recorded, "gone")),
+    ):
+        end(world.send(cb_kwargs={"part": 1}))
+        assert world.kept() is None
+    world.answer(world.send(), SHOWN, items=1, requests=0)
+    assert world.kept() == Asked(URL, "parse_item")
+
+
+def test_what_follows_from_a_form_is_marked() -> None:
+    world = World()
+    form = Request(URL, method="POST")
+    world.part.before_request(form, None)
+    assert {key for key in world.part.inherited if form.meta.get(key)} == {"hacs.after_form"}
+    world.answer(world.send(meta={"hacs.after_form": True}), SHOWN, items=1, requests=0)
+    assert world.kept() == Asked(URL, "parse_item", after_form=True)
+
+
+def test_what_only_leads_on_is_exempt_where_there_is_a_threshold() -> None:
+    for threshold, exempt in ((0.0, []), (0.5, [PAGE])):
+        world = World(HACS_THRESHOLD=threshold)
+        world.answer(world.send(), SHOWN, items=0, requests=3)
+        world.kept()
+        assert list(run(world.part.exempt([PAGE, 8]))) == exempt
+
+
+def test_where_only_start_requests_are_pages_and_none_is_visited_again_nothing_is_kept() -> None:
+    crawl: Any = SimpleNamespace(config=Config.from_settings(Settings({})))
+    assert AskedPages.from_crawl(crawl) is None
