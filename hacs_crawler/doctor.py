@@ -18,7 +18,7 @@ from hacs_crawler.addon import COMPONENTS, HacsAddon
 from hacs_crawler.config import Config, unknown_settings
 from hacs_crawler.crawl.scheduler import HacsScheduler
 from hacs_crawler.exceptions import ConfigError, StateError
-from hacs_crawler.parts.rendering.browser import system_browser
+from hacs_crawler.parts.rendering.browser import BrowserMissingError, launch_options
 from hacs_crawler.state import SCHEMA, Estimation, Shard, State, describe, open_store
 
 PACKAGE: Final = "hacs-crawler"
@@ -142,12 +142,11 @@ def _browser(settings: BaseSettings) -> Check:
     try:
         with sync_playwright() as playwright:
             browser_type = getattr(playwright, kind)
-            options: dict[str, Any] = settings.getdict("PLAYWRIGHT_LAUNCH_OPTIONS")
-            options |= system_browser(settings, browser_type.executable_path)
+            options = launch_options(settings, browser_type.executable_path)
             browser = browser_type.launch(**options)
             found = f"{kind} {browser.version} starts"
             browser.close()
-    except (Error, AttributeError, TypeError, OSError) as error:
+    except (Error, BrowserMissingError, AttributeError, TypeError, OSError) as error:
         found = f"{kind} does not start: {str(error).strip().splitlines()[0]}"
         return Check("browser", "failure", found, f"playwright install {kind}")
     return Check("browser", "ok", found)

@@ -48,6 +48,8 @@ CRASH = SHELL.format(
     more="<script>const all = []; while (true) all.push(new Array(100000).fill({}))</script>"
 )
 NEVER = SHELL.format(more='<script>fetch("/hangs")</script><script src="/hangs" async></script>')
+AWAY = SHELL.format(more='<script>location = "http://localhost:1/"</script>')
+BLANK = SHELL.format(more='<script>location = "about:blank"</script>')
 HEAVY = SHELL.format(
     more='<img src="/a.png"><style>@font-face{font-family:F;src:url(/f.woff)}p{font-family:F}</style>'
     '<p>text</p><video src="/v.mp4" autoplay></video>'
@@ -77,6 +79,8 @@ class ScriptedSite:
             "/crash": CRASH,
             "/never": NEVER,
             "/heavy": HEAVY,
+            "/away": AWAY,
+            "/blank": BLANK,
         }
         self._numbers = count(1)
         self._over = Event()

@@ -15,6 +15,7 @@ from hacs_crawler.crawl.meta import (
     page_url,
     planned_meta,
     prediction_of,
+    second_request,
     seed_key,
     seed_url,
     take_unsent_mark,
@@ -191,3 +192,13 @@ def test_meta_without_an_outcome_stays_as_it_is(hacs: object) -> None:
     request = start(hacs=hacs, hacs_page=SEED)
     forget_copied_meta(request)
     assert request.meta == {"is_start_request": True, "hacs": hacs, "hacs_page": SEED}
+
+
+def test_a_second_request_is_sent_as_parts_had_the_first_one_sent() -> None:
+    first = Request(
+        URL, meta={"hacs.way": "by ship", "hacs_claimed": True, "download_slot": "slow"}
+    )
+    meta = second_request(first, URL).meta
+    assert meta["hacs.way"] == "by ship"
+    assert meta["download_slot"] == "slow"
+    assert "hacs_claimed" not in meta

@@ -76,6 +76,8 @@ class Runs:
 
     def __init__(self, project: Project, site: ScriptedSite) -> None:
         self._project, self._site = project, site
+        self.temporary = project.folder / "temporary"
+        self.temporary.mkdir()
 
     def __call__(self, *paths: str, day: int = 0, meta: str = "{}", **settings: Any) -> Crawl:
         given = {
@@ -97,7 +99,11 @@ class Runs:
             "scrapy",
             arguments,
             self._project.folder,
-            environment={**os.environ, "HACS_TESTS_LATER": str(day * DAY)},
+            environment={
+                **os.environ,
+                "HACS_TESTS_LATER": str(day * DAY),
+                "TMPDIR": str(self.temporary),
+            },
         )
         crawl = Crawl(done.returncode, done.stderr.decode(), "")
         assert crawl.exit_status == 0, crawl.log
@@ -250,6 +256,22 @@ def test_a_page_that_hangs_or_crashes_the_browser_costs_its_visit_and_nothing_el
     assert not page.visits
 
 
+@pytest.mark.parametrize(
+    ("path", "end"), [("/away", "chrome-error://chromewebdata/"), ("/blank", "about:blank")]
+)
+def test_what_a_browser_ends_at_that_is_no_page_of_the_web_is_a_failed_visit(
+    path: str, end: str, runs: Runs, scripted: ScriptedSite
+) -> None:
+    runs.set_mark(path, PageMark(Verdict.BROWSER))
+    crawl = runs(path)
+    assert f"failed {scripted.url}{path}" in crawl.log
+    assert f"{path} could not be rendered: a browser ended at {end}" in crawl.log
+    assert crawl.stat("hacs/not_observed/error") == 1
+    page = runs.page(path)
+    assert page is not None
+    assert not page.visits
+
+
 def test_a_suspicious_page_that_crashes_the_browser_is_visited_plainly_and_not_tried_at_each_visit(
     runs: Runs, scripted: ScriptedSite
 ) -> None:
@@ -360,6 +382,7 @@ def test_where_the_browser_is_missing_that_is_said_once_and_marked_pages_are_not
     missing = json.dumps({"executable_path": "/nowhere/chromium"})
     crawl = runs("/app/1", "/app/2", "/same/1", PLAYWRIGHT_LAUNCH_OPTIONS=missing)
     assert crawl.log.count("There is no browser") == 1
+    assert [*runs.temporary.iterdir()] == []
     assert seen(crawl) == {
         "/app/1": (0, "needs_browser"),
         "/app/2": (0, "needs_browser"),

@@ -46,16 +46,12 @@ PAGE_SECONDS: Final = 30.0
 START_SECONDS: Final = 45.0
 """Less than a part may take before a request."""
 CLOSING_SECONDS: Final = 5.0
+OF_THE_WEB: Final = ("http://", "https://")
 NOT_LOADED: Final = frozenset({"image", "media", "font", "texttrack"})
 CHROMIUMS: Final = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 """The first draws no windows: a page takes it half of the CPU time of the others."""
-_NAMES_A_BROWSER: Final = (
-    "LAUNCH_OPTIONS",
-    "CDP_URL",
-    "CONNECT_URL",
-    "BROWSER_TYPE",
-    "BROWSER_PROVIDER",
-)
+_ELSEWHERE: Final = ("CDP_URL", "CONNECT_URL", "BROWSER_PROVIDER")
+_NAMES_A_BROWSER: Final = ("LAUNCH_OPTIONS", "BROWSER_TYPE", *_ELSEWHERE)
 _CONTEXT: Final = "hacs-"
 _KEPT_META: Final = ("redirect_times", "redirect_urls", "redirect_reasons")
 
@@ -117,6 +113,11 @@ class Browser:
                     self._handler = await asyncio.wait_for(_started(self._crawler), START_SECONDS)
                 except Exception as error:  # noqa: BLE001 - a browser fails in many ways
                     self.missing = _first_line(error)
+                    logger.warning(
+                        "There is no browser (%s): pages that need one are visited without, and not "
+                        "recorded; see docs/javascript.md, or set HACS_RENDER to never",
+                        self.missing,
+                    )
                 else:
                     self._is_refused_too = self._handler.abort_request
                     self._handler.abort_request = self._is_refused
@@ -167,6 +168,9 @@ class Browser:
             raise _kind_of(message)(message) from error
         finally:
             await self._end(handler, name, rendering)
+        if not response.url.startswith(OF_THE_WEB):  # Chromium shows errors with status 200
+            msg = f"a browser ended at {response.url[:100]}"
+            raise RenderingError(msg)
         if response.url != request.url:  # where redirects led, which a browser follows by itself
             await check_robotstxt(self._crawler, request.replace(url=response.url, meta={}))
         request.meta.update({key: inner.meta[key] for key in _KEPT_META if key in inner.meta})
@@ -243,7 +247,7 @@ class Browser:
 
     async def _is_refused(self, asked: Any) -> bool:
         """Whether a request of a page is not to be sent; returns when it may be."""
-        if not asked.url.startswith(("http://", "https://")):
+        if not asked.url.startswith(OF_THE_WEB):
             return False
         rendering = self._of(asked)
         if rendering is None or asked.resource_type in NOT_LOADED:
@@ -313,10 +317,14 @@ async def _started(crawler: Crawler) -> Any:
         log.addFilter(_is_not_ours)
     handler = ScrapyPlaywrightDownloadHandler.from_crawler(crawler)
     handler.config.target_closed_max_retries = 0  # else a page that crashes does so four times
-    await handler._launch()  # noqa: SLF001 - what it would do when the engine starts
-    kind = handler.browser_provider.browser_type
-    handler.config.launch_options |= system_browser(crawler.settings, kind.executable_path)
-    await handler._maybe_launch_browser()  # noqa: SLF001 - so that a missing one is found before a page
+    try:
+        await handler._launch()  # noqa: SLF001 - what it would do when the engine starts
+        kind = handler.browser_provider.browser_type
+        handler.config.launch_options |= launch_options(crawler.settings, kind.executable_path)
+        await handler._maybe_launch_browser()  # noqa: SLF001 - a missing one is found before a page
+    except BaseException:
+        await _within(handler.close(), CLOSING_SECONDS)
+        raise
     return handler
 
 
@@ -359,12 +367,22 @@ def _is_not_ours(record: logging.LogRecord) -> bool:
     return not str(getattr(record, "context_name", "")).startswith(_CONTEXT)
 
 
-def system_browser(settings: BaseSettings, own: str) -> dict[str, str]:
-    """Return launch options for the system's Chromium where Playwright lacks its `own` at that path.
+def launch_options(settings: BaseSettings, own: str) -> dict[str, Any]:
+    """Return how to launch a browser: as the project says, or else as Playwright does.
 
-    None where there is no other either, or where the project says itself which browser it wants.
+    Where that lacks its `own`, at that path, it is the system's Chromium. Raises BrowserMissingError for
+    a file that is not there: Playwright would leave two folders in the temporary directory.
     """
-    if any(settings.get(f"PLAYWRIGHT_{name}") for name in _NAMES_A_BROWSER) or Path(own).exists():
-        return {}
-    found = next(filter(None, map(shutil.which, CHROMIUMS)), None)
-    return {} if found is None else {"executable_path": found}
+    options: dict[str, Any] = settings.getdict("PLAYWRIGHT_LAUNCH_OPTIONS")
+    is_named = any(settings.get(f"PLAYWRIGHT_{name}") for name in _NAMES_A_BROWSER)
+    if not is_named and not Path(own).exists():
+        found = next(filter(None, map(shutil.which, CHROMIUMS)), None)
+        options = {} if found is None else {"executable_path": found}
+    path = Path(options.get("executable_path", own))
+    # Playwright's own that draws no windows lies in a folder beside the one that it names
+    shells = path.parents[2].glob("*headless_shell*") if path == Path(own) else ()
+    is_other = any(settings.get(f"PLAYWRIGHT_{name}") for name in _ELSEWHERE)
+    if not (is_other or "channel" in options or path.exists() or any(shells)):
+        msg = f"there is no {path}"
+        raise BrowserMissingError(msg)
+    return options

@@ -146,17 +146,14 @@ class Advice(NamedTuple):
     rendered: bool
     checked: bool
     """A plain answer is looked at so only where its markup is suspicious."""
-    by_site: bool
-    """Whether the page has no verdict of its own, and its site has one."""
 
 
 def advice(page: PageMark, site: SiteMark) -> Advice:
     """Return how to visit a page of a site: by its own verdict, else its site's, else plainly."""
-    if page.verdict is not Verdict.UNKNOWN:
-        return Advice(page.verdict is Verdict.BROWSER, page.visits + 1 >= CHECK_EVERY, False)
-    if site.verdict is not Verdict.UNKNOWN:
-        return Advice(site.verdict is Verdict.BROWSER, site.visits + 1 >= CHECK_EVERY, True)
-    return Advice(rendered=False, checked=True, by_site=False)
+    for mark in (page, site):
+        if mark.verdict is not Verdict.UNKNOWN:
+            return Advice(mark.verdict is Verdict.BROWSER, mark.visits + 1 >= CHECK_EVERY)
+    return Advice(rendered=False, checked=True)
 
 
 def shows_more(plain: AbstractSet[int], first: AbstractSet[int], second: AbstractSet[int]) -> bool:

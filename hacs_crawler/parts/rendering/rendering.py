@@ -47,7 +47,6 @@ class Rendering(Part):
         self._is_always = is_always
         self._marks = RenderMarks(crawl)
         self._browser = Browser(crawl)
-        self._has_said_missing = False
 
     @classmethod
     def from_crawl(cls, crawl: Crawl) -> Rendering | None:
@@ -69,13 +68,13 @@ class Rendering(Part):
 
     async def before_request(self, request: Request, page_url: str | None) -> None:
         """Mark the request if its page is to be rendered."""
-        request.meta.pop("hacs.render", None)
         if page_url is None or not _is_ours(request):
             return
+        request.meta.pop("hacs.render", None)
         await self._marks.ready(page_url)
         if not self._is_always and not self._marks.advice(page_url).rendered:
             return
-        if not await self._has_browser():
+        if not await self._browser.is_there():
             mark_unseen(request, "needs_browser")
             return
         request.meta["hacs.render"] = request.url
@@ -128,35 +127,32 @@ class Rendering(Part):
 
     async def _look_with_browser(self, request: Request, plain: Response, url: str) -> Response:
         """Render a page that was asked for plainly; returns the better of the two answers."""
-        if not await self._has_browser():
+        if not await self._browser.is_there():
             return plain
         first = await self._asked(request, rendered=True)
         if first is None:
             # it will be tried again, but not at each visit
             self._marks.note_verdict(url, Verdict.PLAIN, for_site=False)
             return plain
-        is_more, number = await self._compared(request, plain, first)
-        self._note(url, Verdict.BROWSER if is_more else Verdict.PLAIN, number)
+        is_more = await self._compared(request, plain, first, url)
         return first.replace(request=request) if is_more else plain
 
     async def _look_plainly(self, request: Request, rendered: Response, url: str) -> Response:
         """Ask plainly for a page that was rendered."""
         plain = await self._asked(request, rendered=False)
         if plain is not None:
-            is_more, number = await self._compared(request, plain, rendered)
-            self._note(url, Verdict.BROWSER if is_more else Verdict.PLAIN, number)
+            await self._compared(request, plain, rendered, url)
         return rendered
 
-    async def _compared(
-        self, request: Request, plain: Response, first: Response
-    ) -> tuple[bool, int]:
-        """Return whether a browser shows more, and how many links that are."""
-        seen, shown = self._links(plain), self._links(first)
-        if seen is None or shown is None or not shown - seen:
-            return False, 0
-        second = await self._asked(request, rendered=True)
+    async def _compared(self, request: Request, plain: Response, first: Response, url: str) -> bool:
+        """Note, and return, whether a browser shows more of a page."""
+        seen, shown = self._links(plain), self._links(first) or frozenset()
+        more = frozenset() if seen is None else shown - seen
+        second = await self._asked(request, rendered=True) if more else None
         again = None if second is None else self._links(second)
-        return again is not None and shows_more(seen, shown, again), len(shown - seen)
+        is_more = bool(seen is not None and again and shows_more(seen, shown, again))
+        self._note(url, Verdict.BROWSER if is_more else Verdict.PLAIN, len(more))
+        return is_more
 
     def _note(self, url: str, verdict: Verdict, number: int) -> None:
         known = self._marks.advice(url).rendered
@@ -189,17 +185,6 @@ class Rendering(Part):
         if isinstance(response, HtmlResponse) and 200 <= response.status < 300:
             return response
         return None
-
-    async def _has_browser(self) -> bool:
-        is_there = await self._browser.is_there()
-        if not is_there and not self._has_said_missing:
-            self._has_said_missing = True
-            logger.warning(
-                "There is no browser (%s): pages that need one are visited without, and not recorded; "
-                "see docs/javascript.md, or set HACS_RENDER to never",
-                self._browser.missing,
-            )
-        return is_there
 
     def _links(self, response: Response) -> frozenset[int] | None:
         links, _ = shown_links(response, self._crawl.link_rules(response))

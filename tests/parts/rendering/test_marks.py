@@ -64,7 +64,7 @@ def test_a_damaged_mark_is_named(value: bytes) -> None:
 
 
 def test_an_unknown_page_is_visited_plainly_and_looked_at_if_it_is_suspicious() -> None:
-    assert advice(PageMark(), SiteMark()) == Advice(False, True, False)
+    assert advice(PageMark(), SiteMark()) == Advice(False, True)
 
 
 @pytest.mark.parametrize("verdict", [Verdict.PLAIN, Verdict.BROWSER])
@@ -86,8 +86,8 @@ def test_three_pages_that_agree_speak_for_their_site() -> None:
         assert site.verdict is Verdict.UNKNOWN, number
         site = site.judged(Verdict.UNKNOWN, Verdict.BROWSER)
     assert site.verdict is Verdict.BROWSER
-    assert advice(PageMark(), site) == Advice(True, False, True)
-    assert advice(PageMark(Verdict.PLAIN), site) == Advice(False, False, False)
+    assert advice(PageMark(), site) == Advice(True, False)
+    assert advice(PageMark(Verdict.PLAIN), site) == Advice(False, False)
 
 
 def test_a_page_that_says_otherwise_takes_four_to_be_outvoted() -> None:

@@ -1,0 +1,74 @@
+"""Which browser is launched, and that none is where its file is not there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from scrapy.settings import Settings
+
+from hacs_crawler.parts.rendering import browser
+from hacs_crawler.parts.rendering.browser import BrowserMissingError, launch_options
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Path:
+    """Where Playwright's own browser would be."""
+    return tmp_path / "browsers" / "chromium-1" / "linux" / "chrome"
+
+
+def options(own: Path, **given: Any) -> dict[str, Any]:
+    return launch_options(Settings(given), str(own))
+
+
+def made(path: Path) -> Path:
+    path.parent.mkdir(parents=True)
+    path.touch()
+    return path
+
+
+def test_playwright_s_own_browser_is_launched_as_it_is(own: Path) -> None:
+    assert options(made(own)) == {}
+
+
+def test_where_it_is_missing_the_system_s_chromium_is_launched(
+    own: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    system = made(tmp_path / "bin" / browser.CHROMIUMS[1])
+    system.chmod(0o755)
+    monkeypatch.setenv("PATH", str(system.parent))
+    assert options(own) == {"executable_path": str(system)}
+
+
+def test_where_there_is_no_other_that_is_said(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(BrowserMissingError, match=f"there is no {own}"):
+        options(own)
+
+
+def test_playwright_s_own_that_draws_no_windows_is_enough(
+    own: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "")
+    made(own.parents[2] / "chromium_headless_shell-1" / "shell")
+    assert options(own) == {}
+
+
+def test_what_the_project_says_itself_is_launched(own: Path, tmp_path: Path) -> None:
+    named = {"executable_path": str(tmp_path / "chrome"), "args": ["--no-sandbox"]}
+    with pytest.raises(BrowserMissingError, match="chrome"):
+        options(own, PLAYWRIGHT_LAUNCH_OPTIONS=named)
+    (tmp_path / "chrome").touch()
+    assert options(own, PLAYWRIGHT_LAUNCH_OPTIONS=named) == named
+
+
+@pytest.mark.parametrize(
+    "elsewhere",
+    [
+        {"PLAYWRIGHT_CDP_URL": "http://localhost:9222"},
+        {"PLAYWRIGHT_LAUNCH_OPTIONS": {"channel": "chrome"}},
+    ],
+)
+def test_a_browser_elsewhere_is_not_looked_for(own: Path, elsewhere: dict[str, Any]) -> None:
+    assert options(own, **elsewhere) == elsewhere.get("PLAYWRIGHT_LAUNCH_OPTIONS", {})
