@@ -264,7 +264,7 @@ class Dask:
 
     def wait_for_workers(self, number: int) -> None:
         with Client(f"tcp://{self.address}") as client:
-            client.wait_for_workers(number, timeout=seconds)
+            client.wait_for_workers(number, timeout=DEADLINE_SECONDS)
 
     def crawls_of(self, worker: subprocess.Popen[bytes]) -> list[int]:
         """The processes of the crawls that a worker looks after."""
