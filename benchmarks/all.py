@@ -52,6 +52,7 @@ BENCHMARKS = {
     "traps": "--runs 20 --pages 100 --traps 10 --budget 11",
     "calibration": FOLDER,
     "experiment": "--experiments 500 --sites 40",
+    "experiment_crawls": "--experiments 100",
     "demo": "--in-memory --seeds 20",
     "kills": "--kills 5",
     "soak": "--only malformed --responses 2000",

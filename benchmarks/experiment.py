@@ -19,7 +19,12 @@ from numpy.typing import NDArray
 from scipy.special import stdtrit
 
 from hacs_crawler.archive.timelines import Timelines, parse_day, read_timelines
-from hacs_crawler.experiment.comparison import ALPHA, MIN_EFFECTIVE_SITES, MIN_UPDATED_SITES
+from hacs_crawler.experiment.comparison import (
+    ALPHA,
+    MIN_EFFECTIVE_SITES,
+    MIN_FREEDOM,
+    MIN_UPDATED_SITES,
+)
 from hacs_crawler.model import estimate, update_probability
 from hacs_crawler.ranking.policies import POLICIES
 from hacs_crawler.simulation.baselines import Stateless
@@ -52,12 +57,25 @@ Sizes = Callable[[tuple[int, int], np.random.Generator], Floats]
 
 @dataclass(slots=True)
 class Arms:
-    """Both arms of many experiments at one look, (experiments, sites); pages are those known before."""
+    """Both arms of many experiments at one look, (experiments, sites); pages are those known before.
+
+    `sizes` are what a site is taken to be as large as: its pages if None.
+    """
 
     updates: tuple[Floats, Floats]
     visits: tuple[Floats, Floats]
     pages: tuple[Floats, Floats]
     excess: tuple[Floats, Floats]
+    sizes: tuple[Floats, Floats] | None = None
+
+    @property
+    def due(self) -> tuple[Floats, Floats]:
+        """Each arm's visits, divided among its sites by their sizes."""
+        first, second = (
+            visits.sum(-1, keepdims=True) * size / size.sum(-1, keepdims=True)
+            for visits, size in zip(self.visits, self.sizes or self.pages, strict=True)
+        )
+        return first, second
 
 
 @dataclass(slots=True)
@@ -103,6 +121,7 @@ def judged(arms: Arms, *, is_last: bool) -> dict[str, NDArray[np.bool_]]:
         )
         plain = difference_of(*rates(arms, has_history=False), scale)
         adjusted = difference_of(*rates(arms, has_history=True), scale)
+        is_enough &= (plain.freedom >= MIN_FREEDOM) & (adjusted.freedom >= MIN_FREEDOM)
         deviations = np.abs(plain.value) / plain.error
         found = {
             "ours": is_enough & (deviations > anytime_multiplier(plain, ALPHA)),
@@ -116,13 +135,14 @@ def judged(arms: Arms, *, is_last: bool) -> dict[str, NDArray[np.bool_]]:
 
 
 def rates(arms: Arms, *, has_history: bool) -> tuple[Rate, Rate]:
+    due = arms.due
     is_spread = np.logical_and.reduce(
-        [effective_clusters(part) >= MIN_EFFECTIVE_SITES for part in (*arms.visits, *arms.pages)]
+        [effective_clusters(part) >= MIN_EFFECTIVE_SITES for part in (*due, *arms.pages)]
     )
     first, second = (
         rate_of(
             arms.updates[arm],
-            arms.visits[arm],
+            due[arm],
             arms.excess[arm] * is_spread[..., None] if has_history else None,
         )
         for arm in (0, 1)

@@ -288,10 +288,8 @@ def _checked(config: Config) -> Config:
         if config.shards not in (None, config.shard.count):
             allowed = f"{config.shard.count}, or nothing, with HACS_SHARD = {str(config.shard)!r}"
             _refuse("HACS_SHARDS", config.shards, allowed)
-    for arm, part in zip(ranking.experiment.arms, ranking.budgets(), strict=True):
-        if part == 0:
-            allowed = f"a budget of which the arm {arm.name!r} gets at least one visit"
-            _refuse("HACS_BUDGET", ranking.budget, allowed)
+    if ranking.budget is not None and ranking.budget < len(ranking.experiment.arms):
+        _refuse("HACS_BUDGET", ranking.budget, "at least one visit for each arm of the experiment")
     config = replace(config, revisit=revisit)
     # only among pages that a crawl comes across are there some to discover
     discover = ranking.discover if config.remembers_requests else None

@@ -263,9 +263,15 @@ def test_without_an_experiment_one_arm_has_every_site() -> None:
     assert [(arm.name, arm.policy) for arm in found.arms] == [("", policies.POLICIES["random"])]
 
 
-def test_a_budget_that_leaves_an_arm_without_a_visit_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r"HACS_BUDGET = 4: .* 'last-obs' gets at least one"):
-        config(HACS_EXPERIMENT={"hacs": 0.9, "last-obs": 0.1}, HACS_BUDGET=4)
+def test_a_budget_with_fewer_visits_than_arms_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"HACS_BUDGET = 1: .* at least one visit for each arm"):
+        config(HACS_EXPERIMENT={"hacs": 0.9, "last-obs": 0.1}, HACS_BUDGET=1)
+
+
+@pytest.mark.parametrize("budget", [{"hacs": 1.0}, {"hacs": 0.5, "last-obs": 0.6}, "half"])
+def test_a_split_of_the_budget_that_is_none_is_refused(budget: object) -> None:
+    with pytest.raises(ConfigError, match=r"HACS_EXPERIMENT = .* as budget "):
+        config(HACS_EXPERIMENT={"hacs": 0.5, "last-obs": 0.5, "budget": budget})
 
 
 def test_ones_own_policy_is_taken_by_its_path() -> None:

@@ -144,7 +144,7 @@ def answer_of(
         ),
         comparisons=tuple(
             compare(
-                (names[place], names[control]),
+                experiment,
                 (place, control),
                 record,
                 sites,

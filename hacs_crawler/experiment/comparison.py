@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hacs_crawler.experiment.data import ArmVisits, Sites
+from hacs_crawler.ranking.arms import Experiment
 from hacs_crawler.statistics import (
     Difference,
     Rate,
@@ -38,6 +39,8 @@ for: a line through a few large sites follows them wherever they are, and hides 
 """
 FEW_LARGE_SHARE: Final = 0.2
 """Few sites carry a result if they are fewer than `MIN_EFFECTIVE_SITES` or than this share of all."""
+MIN_FREEDOM: Final = 2.0
+"""With fewer degrees of freedom an estimated error has no variance: it says nothing."""
 LARGEST: Final = 3
 SOUGHT_RATIO: Final = 1.1
 REPLICATES: Final = 2_000
@@ -79,7 +82,8 @@ class InterimLook:
 class Comparison:
     """An arm against the control, in updates that time brought a visit that is not a page's first.
 
-    `verdict` is "more", "fewer", "undecided" or "too early". With `is_adjusted` the two rates are
+    `verdict` is "more", "fewer", "undecided" or "too early". It `is_of_equals` where the arms have the
+    budgets that belong to their pages. With `is_adjusted` the two rates are
     adjusted for how often the sites were updated before; differences and ratios are of these rates.
     `effective_sites` says how many sites of equal size would carry as much, in each of both,
     `largest_share` what share of the visits the three largest have. The
@@ -94,6 +98,7 @@ class Comparison:
     alpha: float
     verdict: str
     is_adjusted: bool
+    is_of_equals: bool
     rate: float
     control_rate: float
     difference: float
@@ -127,15 +132,26 @@ class _Side:
 
     updates: FloatArray
     visits: FloatArray
-    pages: FloatArray
+    known: FloatArray
     excess: FloatArray
+    pages: FloatArray
 
     def rate(self, *, is_adjusted: bool) -> Rate:
-        return rate_of(self.updates, self.visits, self.excess if is_adjusted else None)
+        return rate_of(self.updates, self.due, self.excess if is_adjusted else None)
+
+    @property
+    def due(self) -> FloatArray:
+        """The arm's visits by its sites' pages.
+
+        A policy that visits sites the more the more often they are updated finds about the same by each
+        visit everywhere: by the visits made, its sites would look alike, whatever they are.
+        """
+        pages = self.pages.sum()
+        return self.pages * (self.visits.sum() / pages) if pages else self.visits
 
     @property
     def effective(self) -> float:
-        return float(effective_clusters(self.visits))
+        return float(effective_clusters(self.due))
 
     @property
     def largest_share(self) -> float:
@@ -144,7 +160,7 @@ class _Side:
 
     @property
     def is_adjustable(self) -> bool:
-        known = float(effective_clusters(self.pages))
+        known = float(effective_clusters(self.known))
         return min(self.effective, known) >= MIN_EFFECTIVE_SITES
 
     @property
@@ -186,7 +202,10 @@ class _Pair:
 
     @property
     def is_enough(self) -> bool:
-        return self.arm.is_enough and self.control.is_enough
+        sides = self.arm, self.control
+        return all(side.is_enough for side in sides) and bool(
+            self.difference.freedom >= MIN_FREEDOM
+        )
 
     def verdict(self, alpha: float) -> str:
         if not self.is_enough:
@@ -197,9 +216,9 @@ class _Pair:
 
 
 def compare(
-    names: tuple[str, str], arms: tuple[int, int], record: ArmVisits, sites: Sites, alpha: float
+    experiment: Experiment, arms: tuple[int, int], record: ArmVisits, sites: Sites, alpha: float
 ) -> Comparison:
-    """Compare an arm with the control: names, and places in the experiment's arms, of both.
+    """Compare an arm with the control, given by their places in the experiment.
 
     `alpha` is this comparison's share of the probability of a false alarm.
     """
@@ -210,11 +229,12 @@ def compare(
     low, high = interval_of(difference, errors)
     replicates = _replicates(pair)
     return Comparison(
-        arm=names[0],
-        control=names[1],
+        arm=experiment.arms[arms[0]].name,
+        control=experiment.arms[arms[1]].name,
         alpha=alpha,
         verdict=pair.verdict(alpha),
         is_adjusted=pair.is_adjusted,
+        is_of_equals=experiment.budget_shares is None,
         rate=float(arm.value),
         control_rate=float(control.value),
         difference=float(difference.value),
@@ -274,7 +294,8 @@ def _pair(
     halves: list[NDArray[np.int64]], updates: FloatArray, visits: FloatArray, sites: Sites
 ) -> _Pair:
     arm, control = (
-        _Side(updates[mine], visits[mine], sites.pages[mine], sites.excess[mine]) for mine in halves
+        _Side(updates[mine], visits[mine], sites.known[mine], sites.excess[mine], sites.pages[mine])
+        for mine in halves
     )
     return _Pair(arm, control)
 
@@ -315,7 +336,7 @@ def _replicates(pair: _Pair) -> tuple[FloatArray, FloatArray]:
     arm, control = (
         bootstrap(
             side.updates,
-            side.visits,
+            side.due,
             side.excess if pair.is_adjusted else None,
             number,
             np.random.default_rng(seed),

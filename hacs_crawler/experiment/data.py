@@ -167,12 +167,16 @@ def _add(
 
 @dataclass(frozen=True, slots=True)
 class Sites:
-    """The sites of each arm: pages known before the experiment, excess (see `statistics.excess_of`)."""
+    """The sites of each arm: pages known before the experiment, excess (see `statistics.excess_of`).
+
+    `pages` are all that the arm may visit, those found since among them.
+    """
 
     arms: Counts
     sites: Counts
-    pages: FloatArray
+    known: FloatArray
     excess: FloatArray
+    pages: FloatArray
 
     def places(self, record: ArmVisits) -> Counts:
         """Return the place of each visit's site."""
@@ -185,10 +189,18 @@ def sites_of(experiment: Experiment, record: ArmVisits, baseline: PriorRate) -> 
     visited = np.unique(_keys(record.arms, record.outcomes["site"]))
     known = _keys(experiment.assign(baseline.sites), baseline.sites)
     keys = np.union1d(visited, known)
-    pages, expected = np.zeros(len(keys)), np.zeros(len(keys))
+    before, expected = np.zeros(len(keys)), np.zeros(len(keys))
     place = np.searchsorted(keys, known)
-    pages[place], expected[place] = baseline.pages, baseline.expected
-    return Sites(keys >> 32, keys & 0xFFFF_FFFF, pages, excess_of(pages, expected))
+    before[place], expected[place] = baseline.pages, baseline.expected
+    pages = np.maximum(before + _pages(record.taken(record.is_first), keys), _pages(record, keys))
+    return Sites(keys >> 32, keys & 0xFFFF_FFFF, before, excess_of(before, expected), pages)
+
+
+def _pages(record: ArmVisits, keys: Counts) -> FloatArray:
+    """Return how many pages of each site, in the arm of its key, were visited."""
+    _, first = np.unique(record.outcomes["page_id"], return_index=True)
+    visited = _keys(record.arms, record.outcomes["site"])[first]
+    return np.bincount(np.searchsorted(keys, visited), minlength=len(keys)).astype(np.float64)
 
 
 def _keys(arms: Counts, sites: NDArray[np.integer]) -> Counts:

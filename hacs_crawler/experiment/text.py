@@ -26,6 +26,10 @@ BACKLOG: Final = (
     "Most pages have been visited but once since the experiment began, and those visits also found what "
     "had gathered before: a longer run may tell otherwise."
 )
+UNEQUAL: Final = (
+    "This compares no equals: the settings split the budget otherwise than by the arms' pages, and "
+    "fewer visits a page find more by each."
+)
 _LEAST_TOLD: Final = 0.005
 """A bound below it would be shown as 0.00."""
 _SOUGHT: Final = f"{100 * (SOUGHT_RATIO - 1):.0f} %"
@@ -78,6 +82,8 @@ def sentences(comparison: Comparison) -> Iterator[str]:
         f"{arm} finds {100 * comparison.rate:.1f} updates per 100 visits and {control} "
         f"{100 * comparison.control_rate:.1f}: {_times(comparison.ratio)} as many{allowance}."
     )
+    if not comparison.is_of_equals:
+        yield UNEQUAL
     yield from _carried(comparison)
     yield _concluded(comparison)
     low, high = comparison.ratio_bootstrap
@@ -135,6 +141,13 @@ def _concluded(one: Comparison) -> str:
 
 
 def _missing(one: Comparison) -> str:
+    if min(one.updated_sites) >= MIN_UPDATED_SITES:
+        arm, control = one.effective_sites
+        return (
+            f"{one.arm}'s visits tell no more than those to {arm:.1f} sites of equal size would, "
+            f"{one.control}'s than those to {control:.1f}: too few for the error between sites to be "
+            "estimated"
+        )
     parts = [
         f"{name} has visited {visited} sites again and found an update on {updated} of them"
         for name, visited, updated in zip(

@@ -1,25 +1,35 @@
-"""HACS_EXPERIMENT: what each arm's seeds, and the pages that they lead to, have brought."""
+"""HACS_EXPERIMENT: what belongs to each arm of the budget, and what its seeds have brought."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import replace
 
+import numpy as np
+from numpy.typing import NDArray
 from scrapy import Request
 
 from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.meta import prediction_of
 from hacs_crawler.crawl.part import Observed, Part
+from hacs_crawler.links import site_id
+from hacs_crawler.ranking.arm_pages import counted, keep_start_pages, start_pages
+from hacs_crawler.ranking.arms import Experiment
+from hacs_crawler.ranking.options import RankingOptions
+from hacs_crawler.ranking.plan import read_rows
 from hacs_crawler.state import Visit
 
 
 class Experiments(Part):
-    """Marks seeds with the arm that chose them, and counts visits for it."""
+    """Splits budgets by the arms' start pages, marks seeds with their arm, and counts its visits."""
 
     inherited = ("hacs.arm",)
 
     def __init__(self, crawl: Crawl, arms: dict[int, str]) -> None:
         self._crawl = crawl
         self._arms = arms
+        self._pages: tuple[int, ...] | None = None
+        self._offered: NDArray[np.int64] = np.zeros(len(arms), np.int64)
 
     @classmethod
     def from_crawl(cls, crawl: Crawl) -> Experiments | None:
@@ -29,6 +39,43 @@ class Experiments(Part):
             return None
         labels = crawl.config.ranking.labels(crawl.config.estimation)
         return cls(crawl, {label.number: label.arm for label in labels})
+
+    async def opened(self) -> None:
+        """Read how many pages each arm began with, if the experiment has begun."""
+        self._pages = await self._crawl.state.once(start_pages, self._experiment)
+
+    def options(self, ranking: RankingOptions) -> RankingOptions:
+        """Have the budget split by these pages."""
+        return replace(ranking, start_pages=self._pages)
+
+    async def before_rank(self, urls: Sequence[str]) -> None:
+        """Count the seeds with which the experiment begins."""
+        if self._pages is None:
+            sites = np.array([site_id(url) for url in urls], np.int64)
+            self._offered += counted(self._experiment, sites)
+
+    async def before_plan(self, sites: Collection[int] | None) -> None:
+        """Count the pages of the state, if the experiment begins with a plan of them."""
+        if self._pages is None and sites is None:
+            _, rows = await self._crawl.state.patiently(read_rows)
+            self._offered = counted(self._experiment, rows["site"])
+            await self._keep()
+
+    async def round_ended(self, is_asked_to_end: Callable[[], bool]) -> None:
+        """Keep what the experiment began with."""
+        del is_asked_to_end
+        if self._pages is None and self._offered.any():
+            await self._keep()
+
+    async def _keep(self) -> None:
+        state, experiment = self._crawl.state, self._experiment
+        await state.patiently(keep_start_pages, experiment, tuple(self._offered.tolist()))
+        self._pages = await state.patiently(start_pages, experiment)
+
+    @property
+    def _experiment(self) -> Experiment:
+        assert self._crawl.config is not None  # noqa: S101 - see `from_crawl`
+        return self._crawl.config.ranking.experiment
 
     def before_request(self, request: Request, page_url: str | None) -> None:
         """Mark a seed with the arm by whose label it was predicted."""

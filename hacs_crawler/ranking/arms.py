@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Final
@@ -18,7 +18,7 @@ _UNIT: Final = 2.0**-53
 
 @dataclass(frozen=True, slots=True)
 class Arm:
-    """A part of the sites and of the budget, and what ranks it; `name` is that of its policy."""
+    """A share of the sites, and what ranks them; `name` is that of its policy."""
 
     name: str
     policy: Policy
@@ -27,10 +27,14 @@ class Arm:
 
 @dataclass(frozen=True, slots=True)
 class Experiment:
-    """Arms whose shares add up to 1. With one arm there is nothing to compare: no experiment is on."""
+    """Arms whose shares add up to 1. With one arm there is nothing to compare: no experiment is on.
+
+    `budget_shares` are those of the budget where the user wants others than the arms' pages give.
+    """
 
     arms: tuple[Arm, ...]
     salt: str = ""
+    budget_shares: tuple[float, ...] | None = None
 
     @property
     def is_on(self) -> bool:
@@ -64,16 +68,17 @@ class Experiment:
         best: NDArray[np.int64] = np.argmax(np.stack(scores), axis=0)
         return best
 
-    def budgets(self, budget: int | None) -> list[int | None]:
-        """Split a budget by the arms' shares; what rounding leaves goes to the largest remainders."""
-        if budget is None:
-            return [None] * len(self.arms)
-        exact = [arm.share * budget for arm in self.arms]
-        whole = [math.floor(part + 1e-9) for part in exact]
-        by_remainder = sorted(range(len(exact)), key=lambda place: whole[place] - exact[place])
-        for place in by_remainder[: budget - sum(whole)]:
-            whole[place] += 1
-        return list(whole)
+    def budgets(self, budget: int | None, pages: Sequence[int] | None = None) -> list[int | None]:
+        """Split a budget by the arms' start pages, that visits to a page cost as much in each arm.
+
+        An arm with fewer visits a page finds more by each, whatever ranks it. Where pages are not known
+        yet, and the user wants no other split, each arm may have the whole budget.
+        """
+        parts = self.budget_shares or pages or ()
+        if budget is None or not sum(parts):
+            return [budget] * len(self.arms)
+        ends = np.rint(np.cumsum([0.0, *parts]) * (budget / sum(parts)))
+        return [int(part) for part in np.diff(ends)]
 
 
 def without_experiment(policy: Policy) -> Experiment:

@@ -9,6 +9,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from hacs_crawler.ranking.arm_pages import counted, start_pages
 from hacs_crawler.ranking.bound import Bounds, bounds_of, may_be_bounded, reach_of
 from hacs_crawler.ranking.calibration import read_correction
 from hacs_crawler.ranking.candidates import (
@@ -39,7 +40,8 @@ class Finalists:
 
     Arrays have one element a page. `arms` are places in the experiment's arms. `places` are where the
     pages stand in the store's order: of two with the same score the first is better. `eligible` is the
-    number of pages that may be visited, by arm, those left out here included.
+    number of pages that may be visited, by arm, those left out here included; `start_pages` by which
+    arms share a budget, and `known`, all pages.
     """
 
     candidates: Candidates
@@ -47,6 +49,7 @@ class Finalists:
     score: Floats
     places: Places
     eligible: Counts
+    start_pages: Counts
     known: int = 0
     waiting: int = 0
     below_threshold: int = 0
@@ -80,6 +83,9 @@ def finalists_of(
         found = _by_bounds(page_ids, bounds, state, options, most)
     else:
         found = _of_all(page_ids, rows, state, options, now, correct, limit)
+    kept = start_pages(state, options.experiment)
+    pages = counted(options.experiment, rows["site"]) if kept is None else np.array(kept)
+    found = replace(found, start_pages=pages)
     return found if stand_at is None else replace(found, places=stand_at[found.places])
 
 
@@ -106,6 +112,7 @@ def _of_all(  # noqa: PLR0917 - what candidates are made of, and which
         waiting=scores.waiting,
         below_threshold=scores.below_threshold,
         eligible=_eligible(scores, options),
+        start_pages=np.zeros(len(options.experiment.arms), np.int64),
     )
 
 
@@ -190,6 +197,7 @@ def merged(parts: Sequence[Finalists], options: RankingOptions, limit: int | Non
         waiting=sum(part.waiting for part in parts),
         below_threshold=sum(part.below_threshold for part in parts),
         eligible=np.sum([part.eligible for part in parts], axis=0),
+        start_pages=np.sum([part.start_pages for part in parts], axis=0),
     )
 
 
@@ -206,6 +214,7 @@ def _part(candidates: Candidates, score: Floats, places: Places) -> Finalists:
         score=score,
         places=places,
         eligible=np.zeros(1, np.int64),
+        start_pages=np.zeros(1, np.int64),
     )
 
 

@@ -128,7 +128,7 @@ def _last_within(plan: Plan, arm: int, options: RankingOptions) -> tuple[float, 
 
     Where the budget is not used up, any score is enough: minus infinity.
     """
-    budget = options.budgets()[arm]
+    budget = replace(options, start_pages=plan.start_pages).budgets()[arm]
     taken = plan.candidates(arm, options.random_seed or 0)
     if budget is None or len(taken.p) < budget:
         return -math.inf, None

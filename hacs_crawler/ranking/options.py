@@ -27,6 +27,7 @@ from hacs_crawler.utils.settings import (
 Correct = Callable[[Floats], Floats]
 """A monotone correction of probabilities, as `hacs calibrate` fits it."""
 _SHARES: Final = 'policies with shares that add up to 1, such as {"hacs": 0.5, "last-obs": 0.5}'
+_ROUNDING: Final = 1e-6
 _LIST: Final = (
     "the file that `hacs interest seeds` wrote, or an object with it as 'list', such as "
     '{"list": "instant.txt", "minutes": 5}'
@@ -81,16 +82,25 @@ def experiment_of(given: Any) -> Experiment:
     if not isinstance(given, Mapping):
         raise NotAllowedError(_SHARES)
     parts = dict(given)
-    salt = parts.pop("salt", "")
+    salt, budget = parts.pop("salt", ""), parts.pop("budget", None)
     if not isinstance(salt, str):
         raise NotAllowedError("as salt a text")
     policies = [(policy_named(name), share) for name, share in parts.items()]
     arms = tuple(Arm(policy.name, policy, _share(share)) for policy, share in policies)
     if len({arm.name for arm in arms}) < len(arms):
         raise NotAllowedError("each policy once, by a name of its own")
-    if len(arms) < 2 or abs(math.fsum(arm.share for arm in arms) - 1.0) > 1e-6:
+    if len(arms) < 2 or abs(math.fsum(arm.share for arm in arms) - 1.0) > _ROUNDING:
         raise NotAllowedError(f"at least two {_SHARES}")
-    return Experiment(arms, salt)
+    return Experiment(arms, salt, None if budget is None else _budget_shares(budget, list(parts)))
+
+
+def _budget_shares(given: Any, names: list[str]) -> tuple[float, ...]:
+    if not isinstance(given, Mapping) or sorted(given) != sorted(names):
+        raise NotAllowedError("as budget a share of each policy of the experiment")
+    shares = tuple(_share(given[name]) for name in names)
+    if abs(math.fsum(shares) - 1.0) > _ROUNDING:
+        raise NotAllowedError("as budget shares that add up to 1")
+    return shares
 
 
 def _share(given: Any) -> float:
@@ -128,10 +138,11 @@ class PolicySettings:
             "HACS_EXPERIMENT",
             """
             Policies to be [compared in live crawls](experiments.md), each with its share of the
-            sites and of [HACS_BUDGET](#hacs_budget): `{"hacs": 0.5, "last-obs": 0.5}`, on the
-            command line as JSON. There are at least two, their shares add up to 1, and
-            [HACS_POLICY](#hacs_policy) has no effect then. The optional key `salt`, any text,
-            assigns the sites again.
+            sites: `{"hacs": 0.5, "last-obs": 0.5}`, on the command line as JSON. There are at least
+            two, their shares add up to 1, and [HACS_POLICY](#hacs_policy) has no effect then. Of
+            [HACS_BUDGET](#hacs_budget) each gets what belongs to its start pages. The optional key
+            `salt`, any text, assigns the sites again; `budget`, such as `{"hacs": 0.7, "last-obs":
+            0.3}`, splits the budget otherwise, and the arms are no equals then.
             """,
             experiment_of,
         ),
@@ -265,6 +276,8 @@ class RankingOptions:
     """How many control visits there may be in all."""
     quotas: tuple[tuple[int, int | None], ...] | None = None
     """Of a shard's round: for each arm its budget, and how much of it is for pages never seen."""
+    start_pages: tuple[int, ...] | None = None
+    """How many each arm had at its experiment's first ranking, None before that."""
 
     @property
     def leaves_out(self) -> bool:
@@ -300,14 +313,14 @@ class RankingOptions:
         return replace(self, experiment=replace(self.experiment, arms=new))
 
     def budgets(self) -> list[int | None]:
-        """Return the budget of each arm."""
+        """Return the budget of each arm; before start pages are counted, the most that it may be."""
         if self.quotas is not None:
             return [budget for budget, _ in self.quotas]
-        return self.experiment.budgets(self.budget)
+        return self.experiment.budgets(self.budget, self.start_pages)
 
     def controls(self) -> list[int]:
         """Return how many of the control visits each arm may make; none where λ is of no use."""
-        shares = self.experiment.budgets(self.most_controls)
+        shares = self.experiment.budgets(self.most_controls, self.start_pages)
         return [
             (share or 0) if arm.policy.uses_rate else 0
             for arm, share in zip(self.experiment.arms, shares, strict=True)

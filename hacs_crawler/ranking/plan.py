@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,6 +61,8 @@ class Plan:
     churning: Floats
     asked_twice: NDArray[np.bool_]
     arm_names: tuple[str, ...]
+    start_pages: tuple[int, ...]
+    """Of each arm: by them an experiment's budget is split."""
     known: int
     """Pages in the state."""
     waiting: int
@@ -179,7 +181,8 @@ def plan_from(
     `discover` is the share of the budget for pages never seen. Of several `shards` the remainder of a
     page's place says which it is in.
     """
-    quotas = quotas_of(options, discover)
+    start_pages = tuple(finalists.start_pages.tolist())
+    quotas = quotas_of(replace(options, start_pages=start_pages), discover)
     winners, asked_twice = _winners(finalists, quotas, limit)
     best = taken(finalists.candidates, winners)
     return Plan(
@@ -199,6 +202,7 @@ def plan_from(
         churning=best.churning,
         asked_twice=asked_twice,
         arm_names=tuple(arm.name for arm in options.experiment.arms),
+        start_pages=start_pages,
         known=finalists.known,
         waiting=finalists.waiting,
         below_threshold=finalists.below_threshold,

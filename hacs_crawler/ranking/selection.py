@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
 import numpy as np
@@ -89,6 +89,7 @@ class Selection(Generic[T]):
         self._candidates = nobody()
         self._arms: Arms = np.zeros(0, np.int64)
         self._score: Floats = np.zeros(0)
+        self._pages = np.zeros(len(options.experiment.arms), np.int64)
 
     def offer(
         self,
@@ -118,6 +119,7 @@ class Selection(Generic[T]):
             signals=signals,
         )
         arms, score, is_low = arm_scores(candidates, self._sites(entries, rows), self._options)
+        self._pages += np.bincount(arms, minlength=len(self._pages))
         is_gone = rows["not_before"] > now
         if not self._options.leaves_out:
             self._add(entries, candidates, arms, np.where(is_gone, -np.inf, score))
@@ -150,6 +152,7 @@ class Selection(Generic[T]):
         Where pages never seen have a share, those over it, and those over the rest, are kept until the
         crawl has nothing else to do: then `is_last` gives them what is left, visited pages first.
         """
+        self._split()
         chosen: list[Chosen[T]] = []
         is_left = np.ones(len(self._entries), np.bool_)
         found = choose(self._candidates, self._arms, self._score, self._quotas, is_last=is_last)
@@ -168,6 +171,17 @@ class Selection(Generic[T]):
             [bool(quota.budget and quota.unseen is not None) for quota in self._quotas]
         )
         return chosen, self._keep(may_come[self._arms])
+
+    @property
+    def start_pages(self) -> tuple[int, ...]:
+        """How many of the pages that were offered each arm has."""
+        return tuple(self._pages.tolist())
+
+    def _split(self) -> None:
+        """Split the budget by the pages that were offered, where it is an experiment's first."""
+        if self._options.experiment.is_on and self._options.start_pages is None:
+            self._options = replace(self._options, start_pages=self.start_pages)
+            self._quotas = quotas_of(self._options, self._options.discover)
 
     def _add(self, entries: Sequence[T], candidates: Candidates, arms: Arms, score: Floats) -> None:
         if not self._entries:

@@ -23,7 +23,7 @@ from hacs_crawler.experiment.data import (
     record_of,
     sites_of,
 )
-from hacs_crawler.experiment.text import sentences
+from hacs_crawler.experiment.text import UNEQUAL, sentences
 from hacs_crawler.links.sites import site_id
 from hacs_crawler.ranking.arms import Arm, Experiment
 from hacs_crawler.ranking.policies import POLICIES
@@ -180,6 +180,37 @@ def test_too_few_sites_with_an_update_are_too_few_whatever_the_number_of_visits(
     assert not one.comparisons[0].looks
     assert "Too early to compare hacs with last-obs" in laid_out(*answer_parts(one))
     assert "update on 9 of them" in laid_out(*answer_parts(one))
+
+
+def test_two_giants_tell_nothing_of_the_error_between_sites() -> None:
+    """Each arm has a site with nearly all of its pages: no error can be estimated."""
+    found = outcomes(HALVES, {"hacs": [0.5] * 12, "last-obs": [0.5] * 12}, days=60)
+    giant = found["site"] % 1000 == 0
+    found["page_id"][giant] = 10_000_000 + np.arange(giant.sum()) % 100_000
+    comparison = answered(found).comparisons[0]
+    assert comparison.verdict == "too early"
+    assert comparison.needed is None
+    assert "tell no more than those to 1.4 sites of equal size would" in " ".join(
+        sentences(comparison)
+    )
+
+
+def test_sites_that_are_visited_as_often_as_they_are_updated_still_differ() -> None:
+    """A greedy policy finds as much by each visit on all of its sites: by visits they look alike."""
+    p = {"hacs": [0.5] * 40, "last-obs": [0.5] * 40}
+    even = outcomes(HALVES, p, days=40)
+    site = even["site"] % 1000
+    often = even[(site < 10) | (even["at"] % (8 * DAY) < DAY)]
+    assert answered(often).comparisons[0].relative_error > 2 * (
+        answered(even).comparisons[0].relative_error
+    )
+
+
+def test_a_split_of_the_users_own_is_said_to_compare_no_equals() -> None:
+    found = outcomes(HALVES, {"hacs": [0.5] * 20, "last-obs": [0.5] * 20})
+    unequal = replace(HALVES, budget_shares=(0.7, 0.3))
+    assert UNEQUAL in " ".join(sentences(answered(found, unequal).comparisons[0]))
+    assert UNEQUAL not in " ".join(sentences(answered(found).comparisons[0]))
 
 
 def test_the_same_visits_to_fewer_sites_tell_less() -> None:

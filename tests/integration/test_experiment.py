@@ -9,9 +9,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scrapy.settings import Settings
 
+from hacs_crawler.config import Config
 from hacs_crawler.links.keys import page_id_of
 from hacs_crawler.links.sites import site_id
+from hacs_crawler.ranking.arm_pages import start_pages
 from hacs_crawler.ranking.arms import Arm, Experiment
 from hacs_crawler.ranking.calibration import write_correction
 from hacs_crawler.ranking.policies import hacs, last_obs
@@ -73,7 +76,7 @@ def crawl_authors(
     return crawl
 
 
-def test_each_arm_visits_its_own_sites_within_its_share_of_the_budget(
+def test_each_arm_visits_its_own_sites_within_what_belongs_to_its_pages(
     site: Site, project: Project, crawl_authors: Callable[..., Crawl]
 ) -> None:
     # one at a time: with several in the downloader, their order is not the scheduler's any more
@@ -81,11 +84,18 @@ def test_each_arm_visits_its_own_sites_within_its_share_of_the_budget(
     arms = arms_of(site)
     visited = [path.strip("/~") for path in site.visited()]
     by_arm = {arm: [name for name in visited if arms[name] == arm] for arm in ("hacs", "last-obs")}
-    assert len(by_arm["hacs"]) == 2
+    pages = tuple(list(arms.values()).count(arm) for arm in ("hacs", "last-obs"))
+    hacs_visits, last_obs_visits = ARMS.budgets(4, pages)
+    assert len(by_arm["hacs"]) == hacs_visits
     # the oldest visits of the arm's own sites first
-    assert by_arm["last-obs"] == [name for name in NAMES if arms[name] == "last-obs"][:2]
-    assert crawl.stat("hacs/experiment/hacs/visits") == 2
-    assert crawl.stat("hacs/experiment/last-obs/visits") == 2
+    own = [name for name in NAMES if arms[name] == "last-obs"]
+    assert by_arm["last-obs"] == own[:last_obs_visits]
+    assert crawl.stat("hacs/experiment/hacs/visits") == hacs_visits
+    assert crawl.stat("hacs/experiment/last-obs/visits") == last_obs_visits
+    state = open_state_of(project)
+    experiment = Config.from_settings(Settings({"HACS_EXPERIMENT": EXPERIMENT})).ranking
+    assert start_pages(state, experiment.experiment) == pages
+    state.store.close()
 
 
 def test_every_visit_of_a_seed_leaves_an_outcome_record(
@@ -123,8 +133,8 @@ def test_what_follows_from_a_seed_belongs_to_its_arm_and_leaves_no_record(
     crawl = crawl_authors(HACS_BUDGET=4)
     assert len(outcomes_of(project)[0]) == 4
     # each seed and the one page below it that exists; the other is gone
-    assert crawl.stat("hacs/experiment/hacs/visits") == 4
-    assert crawl.stat("hacs/experiment/last-obs/visits") == 4
+    visits = (crawl.stat(f"hacs/experiment/{arm.name}/visits") for arm in ARMS.arms)
+    assert sum(visits) == 8
 
 
 def test_without_an_experiment_visits_are_recorded_under_the_policy(

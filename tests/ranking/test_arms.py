@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -90,13 +91,23 @@ def test_one_arm_is_no_experiment() -> None:
     assert not alone.assign(SITES).any()
 
 
-@given(shares, st.integers(1, 10_000))
-def test_budgets_add_up_and_are_less_than_one_from_their_share(
-    parts: list[float], budget: int
+@given(st.lists(st.integers(0, 10_000), min_size=2, max_size=5).filter(any), st.integers(1, 10_000))
+def test_a_budget_is_split_by_the_arms_pages_whatever_their_shares(
+    pages: list[int], budget: int
 ) -> None:
-    found = [part for part in experiment(*parts).budgets(budget) if part is not None]
-    assert sum(found) == budget
-    assert all(abs(a - budget * b) < 1 for a, b in zip(found, parts, strict=True))
+    found = experiment(*(1 / len(pages) for _ in pages)).budgets(budget, pages)
+    assert sum(part or 0 for part in found) == budget
+    exact = [budget * part / sum(pages) for part in pages]
+    assert all(abs((a or 0) - b) < 1.001 for a, b in zip(found, exact, strict=True))
+
+
+def test_before_pages_are_counted_each_arm_may_have_the_whole_budget() -> None:
+    assert experiment(0.5, 0.5).budgets(10) == [10, 10]
+
+
+def test_a_split_that_the_user_wants_goes_before_the_pages() -> None:
+    wanted = replace(experiment(0.5, 0.5), budget_shares=(0.7, 0.3))
+    assert wanted.budgets(10) == wanted.budgets(10, [1, 99]) == [7, 3]
 
 
 def test_without_a_budget_no_arm_has_one() -> None:

@@ -15,6 +15,7 @@ from scrapy.settings import Settings
 from hacs_crawler.config import Config
 from hacs_crawler.model import predictive_probability
 from hacs_crawler.ranking import finalists as finalists_module
+from hacs_crawler.ranking.arm_pages import keep_start_pages, start_pages
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.plan import Plan, make_plan, plan_of
 from hacs_crawler.ranking.policies import POLICIES, Candidates, Floats
@@ -116,7 +117,26 @@ def test_with_an_experiment_each_arm_has_its_policy_and_its_share(budget: int | 
     assert found.page_ids.tolist() == ranked_by_the_scheduler(ids, rows, chosen)
     assert found.arm_names == ("hacs", "last-obs")
     if budget:
-        assert np.bincount(found.arms).tolist() == [21, 20]
+        pages = np.bincount(chosen.experiment.assign(rows["site"]))
+        assert found.start_pages == tuple(pages)
+        assert np.bincount(found.arms).tolist() == np.rint(pages * 41 / 200).tolist()
+
+
+def test_pages_found_later_earn_an_arm_no_budget() -> None:
+    ids, rows = rows_of(200)
+    state, chosen = State(MemoryStore(), Estimation()), config(experiment=ARMS, budget=40)
+    keep_start_pages(state, chosen.experiment, (30, 10))
+    found = plan_of(ids, rows, state, chosen, NOW)
+    assert np.bincount(found.arms).tolist() == [30, 10]
+    keep_start_pages(state, chosen.experiment, (1, 1))
+    assert start_pages(state, chosen.experiment) == (30, 10)
+
+
+def test_other_shares_move_sites_so_that_pages_are_counted_anew() -> None:
+    state, chosen = State(MemoryStore(), Estimation()), config(experiment=ARMS)
+    keep_start_pages(state, chosen.experiment, (30, 10))
+    moved = {"hacs": 0.6, "last-obs": 0.4}
+    assert start_pages(state, config(experiment=moved).experiment) is None
 
 
 @pytest.mark.parametrize("experiment", [None, ARMS])
