@@ -90,16 +90,13 @@ class UnrankedSeeds:
     ) -> tuple[list[Request], list[int]]:
         """Leave out what HACS added of the pages that the spider asks for itself, or was filtered."""
         own = {page_id for seed, page_id in zip(held, page_ids, strict=True) if not is_added(seed)}
-        kept: list[Request] = []
-        kept_ids: list[int] = []
-        for seed, page_id in zip(held, page_ids, strict=True):
-            if take_added_mark(seed):
-                if page_id in own or is_filtered(seed):
-                    continue
-                self._added.add(page_id)
-            kept.append(seed)
-            kept_ids.append(page_id)
-        return kept, kept_ids
+        kept = [
+            (seed, page_id)
+            for seed, page_id in zip(held, page_ids, strict=True)
+            if not take_added_mark(seed) or not (page_id in own or is_filtered(seed))
+        ]
+        self._added |= {page_id for _, page_id in kept} - own
+        return [seed for seed, _ in kept], [page_id for _, page_id in kept]
 
     def begin_round(self) -> None:
         """Give each arm its budget anew."""

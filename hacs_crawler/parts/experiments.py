@@ -86,16 +86,14 @@ class Experiments(Part):
 
     def observed(self, observed: Observed) -> Iterable[Visit]:
         """Count a visit, of a seed or of what follows from it, for its arm, if it has one."""
-        arm = observed.request.meta.get("hacs.arm")
-        if arm and not observed.reason:
-            self._count(arm, observed)
-        return ()
-
-    def _count(self, arm: str, observed: Observed) -> None:
         stats, recorded = self._crawl.stats, observed.recorded
+        arm = observed.request.meta.get("hacs.arm")
+        if not arm or observed.reason:
+            return ()
         stats.count(f"experiment/{arm}/visits")
         if recorded.updated_site:
             stats.count(f"experiment/{arm}/site_updates")
         if recorded.updated:
             stats.count(f"experiment/{arm}/updates")
             stats.count(f"experiment/{arm}/new_links", len(recorded.new_links))
+        return ()

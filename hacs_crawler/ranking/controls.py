@@ -82,12 +82,13 @@ def take_allowance(state: State, budget: int | None, share: float) -> Allowance:
 
 def keep_allowance(state: State, allowance: Allowance, *, has_visited: bool = True) -> None:
     """Keep for later runs what this one left, of its own share only if it `has_visited` a page."""
-
-    def rest(others: float | None) -> float:
-        return allowance.rest(others or 0.0, has_visited=has_visited)
-
     if allowance.of_budget:
-        change_note(state.store, NOTE, _Left, rest)
+        change_note(
+            state.store,
+            NOTE,
+            _Left,
+            lambda others: allowance.rest(others or 0.0, has_visited=has_visited),
+        )
 
 
 def control_worth(p: Floats, churning: Floats, visits: Counts, updates: Counts) -> Floats:

@@ -134,28 +134,24 @@ def _chosen_of(state: State, page_ids: Ids, spider: Spider, most: int | None = N
     for start in range(0, len(page_ids), PAGES_A_CALL):
         ids = page_ids[start : start + PAGES_A_CALL].tolist()
         asked = read_asked(state, spider.name, ids)
-        for page_id, how in ((one, asked.get(one)) for one in ids):
+        for page_id in ids:
             if most is not None and len(choice.requests) >= most:
                 break
-            if how is None:
+            if (how := asked.get(page_id)) is None:
                 choice.damaged += 1
             elif how.after_form:
                 choice.behind_form += 1
+            elif request := _request(how, callbacks, spider):
+                choice.requests.append(request)
             else:
-                _choose(choice, page_id, how, callbacks, spider)
+                choice.gone.append((page_id, how.callback))
     forget_asked(state, spider.name, [page_id for page_id, _ in choice.gone])
     return choice
 
 
-def _choose(
-    choice: Choice, page_id: int, asked: Asked, callbacks: frozenset[str], spider: Spider
-) -> None:
+def _request(asked: Asked, callbacks: frozenset[str], spider: Spider) -> Request | None:
     is_used = {asked.callback, asked.errback} <= callbacks
-    request = request_of(asked, spider) if is_used else None
-    if request is None:
-        choice.gone.append((page_id, asked.callback))
-    else:
-        choice.requests.append(request)
+    return request_of(asked, spider) if is_used else None
 
 
 def _say(choice: Choice, spider: Spider) -> None:

@@ -35,8 +35,4 @@ class SignalEvidence(Part):
         """Learn from what was recorded what signals are worth."""
         del is_asked_to_end
         if self._crawl.stats.recorded:
-            await self._crawl.state.once(_refit)
-
-
-def _refit(state: State) -> None:
-    refit_signals(state.store)
+            await self._crawl.state.once(lambda state: refit_signals(state.store))
