@@ -16,6 +16,7 @@ from twisted.internet.defer import Deferred
 from hacs_crawler.config import Clock, Config, warn_of_unknown
 from hacs_crawler.crawl.care import Care
 from hacs_crawler.crawl.meta import page_url, release_claim
+from hacs_crawler.crawl.part import Part
 from hacs_crawler.crawl.parts import Parts, load_parts
 from hacs_crawler.crawl.run_context import RunContext, opened, run_context
 from hacs_crawler.crawl.scrapy_internals import mark_as_failed
@@ -175,7 +176,7 @@ class Crawl:
             state, self._worker, self._note_state_error, self._note_recorded, config.flush_visits
         )
         try:
-            await self.parts.opened()
+            await self.parts.each(Part.opened)
         except (ConfigError, StateError) as error:
             self.fail(str(error))
             return
@@ -213,7 +214,7 @@ class Crawl:
                 if not self.is_open:
                     return
             self._use(await self.state.patiently(run_context, self.config, self._since))
-            await self.parts.round_began()
+            await self.parts.each(Part.round_began)
         except ConfigError as error:
             logger.warning("%s; the round goes by what was read before", error)
         except StateError as error:
@@ -244,7 +245,7 @@ class Crawl:
             started = time.monotonic()
             self._note_unfinished()
             await state.write_behind.close()
-            await self.parts.closing()
+            await self.parts.wait(Part.closing)
             if lost := state.write_behind.lost:
                 self.stats.count("state/lost", lost)
                 self._end_with_error(f"{counted(lost, 'visit')} could not be written to the state")
@@ -263,7 +264,7 @@ class Crawl:
 
     def _sum_up(self) -> None:
         self._log_summary()
-        self.parts.sum_up()
+        self.parts.tell(Part.sum_up)
 
     def _note_unfinished(self) -> None:
         """Record requests that ended without a word, as after too many redirects."""
@@ -297,13 +298,13 @@ class Crawl:
     async def _look_back(self, is_asked_to_end: Callable[[], bool] = lambda: False) -> None:
         """Have parts learn from what was recorded; that they cannot is no failure of the crawl."""
         try:
-            await self.parts.round_ended(is_asked_to_end)
+            await self.parts.each(Part.round_ended, is_asked_to_end)
         except StateError as error:
             self._note_state_error(error)
             logger.warning("Not all that this run tells was learned from it: %s", error)
 
     def _note_recorded(self, recorded: Sequence[Recorded]) -> None:
-        self.parts.recorded(recorded)
+        self.parts.tell(Part.recorded, recorded)
         self.stats.count_recorded(recorded)
 
     def _note_state_error(self, error: StateError) -> None:

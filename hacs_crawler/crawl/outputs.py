@@ -8,6 +8,7 @@ from scrapy import Request
 from scrapy.http import Response
 
 from hacs_crawler.crawl.crawl import Crawl
+from hacs_crawler.crawl.part import Part
 
 
 class Output:
@@ -37,4 +38,4 @@ class Output:
     def end(self) -> None:
         """Note that nothing else comes."""
         if self._response.request is not None and self._crawl.is_open:
-            self._crawl.parts.finished(self._response, self._items, self._requests)
+            self._crawl.parts.tell(Part.finished, self._response, self._items, self._requests)

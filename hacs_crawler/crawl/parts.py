@@ -15,7 +15,7 @@ from collections.abc import (
 )
 from functools import partial
 from inspect import iscoroutinefunction, isfunction
-from typing import Any, Final, TypeVar
+from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 
 from scrapy import Request
 from scrapy.http import Response
@@ -27,9 +27,8 @@ from hacs_crawler.crawl.stats import CrawlStats
 from hacs_crawler.exceptions import ConfigError, StateError
 from hacs_crawler.links import LinkRules
 from hacs_crawler.ranking.options import RankingOptions
-from hacs_crawler.ranking.policies import Floats
 from hacs_crawler.ranking.signals import Signals
-from hacs_crawler.state import Recorded, Rows, Visit
+from hacs_crawler.state import Rows, Visit
 from hacs_crawler.utils.loop import begin, wait_for
 from hacs_crawler.utils.text import safe_logger
 
@@ -44,6 +43,8 @@ HOOKS: Final = tuple(
 )
 T = TypeVar("T")
 P = TypeVar("P", bound=Part)
+H = ParamSpec("H")
+"""What a hook is given."""
 
 
 class Parts:
@@ -89,11 +90,6 @@ class Parts:
             ranking = changed if isinstance(changed, RankingOptions) else ranking
         return ranking
 
-    def chosen(self, p: Floats, controls: int) -> None:
-        """Tell the p of pages that a round chose, and how many are asked twice."""
-        for part, hook in self._hooks["chosen"]:
-            self._call(part, hook, p, controls)
-
     def admit(self, request: Request) -> float:
         """Return how many seconds a request is to wait: the longest that any part says."""
         # what fails here is no fault of the request: without an answer none may go out
@@ -107,29 +103,9 @@ class Parts:
             rules = changed if isinstance(changed, LinkRules) else rules
         return rules
 
-    def sum_up(self) -> None:
-        """Have all parts log what they did."""
-        for part, hook in self._hooks["sum_up"]:
-            self._call(part, hook)
-
     def busy(self) -> bool:
         """Whether the spider is to stay open."""
         return any(self._call(part, hook) is True for part, hook in self._hooks["busy"])
-
-    async def opened(self) -> None:
-        """Have all parts read what they keep; raises ConfigError and StateError."""
-        for part, hook in self._hooks["opened"]:
-            await self._awaited(part, hook)
-
-    async def round_began(self) -> None:
-        """Begin another round; raises StateError."""
-        for part, hook in self._hooks["round_began"]:
-            await self._awaited(part, hook)
-
-    async def round_ended(self, is_asked_to_end: Callable[[], bool]) -> None:
-        """Have all parts learn from a round whose visits are written; raises StateError."""
-        for part, hook in self._hooks["round_ended"]:
-            await self._awaited(part, hook, is_asked_to_end)
 
     def before_request(
         self, request: Request, page_url: str | None
@@ -158,16 +134,6 @@ class Parts:
                 return instead
         return None
 
-    async def before_rank(self, urls: Sequence[str]) -> None:
-        """Return when all parts are ready for seeds to be ranked, or have taken too long."""
-        for part, hook in self._hooks["before_rank"]:
-            await self._wait(part, hook, urls)
-
-    async def before_plan(self, sites: Collection[int] | None = None) -> None:
-        """Return when all parts are ready for pages of the state to be ranked, all or those of sites."""
-        for part, hook in self._hooks["before_plan"]:
-            await self._wait(part, hook, sites)
-
     async def evidence(self, rows: Rows) -> list[Signals]:
         """Return what is known of pages beside their rows; raises StateError."""
         found: list[Signals] = []
@@ -193,20 +159,26 @@ class Parts:
             found |= await self._awaited(part, _page_ids, hook, page_ids) or set()
         return found
 
-    def finished(self, response: Response, items: int, requests: int) -> None:
-        """Tell how much a callback yielded for a response."""
-        for part, hook in self._hooks["finished"]:
-            self._call(part, hook, response, items, requests)
+    def tell(
+        self, hook: Callable[Concatenate[Any, H], object], *given: H.args, **also: H.kwargs
+    ) -> None:
+        """Call a hook of all parts that returns nothing."""
+        for part, own in self._hooks[hook.__name__]:
+            self._call(part, own, *given, **also)
 
-    def recorded(self, batch: Sequence[Recorded]) -> None:
-        """Tell which visits are in the state."""
-        for part, hook in self._hooks["recorded"]:
-            self._call(part, hook, batch)
+    async def each(
+        self, hook: Callable[Concatenate[Any, H], Awaitable[None]], *given: H.args, **also: H.kwargs
+    ) -> None:
+        """Have all parts do what may end the crawl; raises ConfigError and StateError."""
+        for part, own in self._hooks[hook.__name__]:
+            await self._awaited(part, own, *given, **also)
 
-    async def closing(self) -> None:
-        """Have all parts write what is to be kept."""
-        for part, hook in self._hooks["closing"]:
-            await self._wait(part, hook)
+    async def wait(
+        self, hook: Callable[Concatenate[Any, H], Awaitable[None]], *given: H.args, **also: H.kwargs
+    ) -> None:
+        """Return when all parts have done something, or have taken too long."""
+        for part, own in self._hooks[hook.__name__]:
+            await self._wait(part, own, *given, **also)
 
     async def _all(self, hooks: Iterable[tuple[Part, Any]], *given: Any) -> None:
         for part, hook in hooks:
@@ -218,35 +190,37 @@ class Parts:
 
         return self._call(part, visits) or []
 
-    def _call(self, part: Part, hook: Callable[..., T], *given: Any) -> T | None:
+    def _call(self, part: Part, hook: Callable[..., T], *given: Any, **also: Any) -> T | None:
         try:
-            result = hook(*given)
+            result = hook(*given, **also)
         except Exception as error:  # noqa: BLE001 - a part may be the user's own code
             self._note_failure(part, error, given)
             return None
         self._failures.pop(part, None)
         return result
 
-    async def _wait(self, part: Part, hook: Callable[..., Awaitable[None]], *given: Any) -> None:
-        done = begin(self._guarded(part, hook, *given))
+    async def _wait(
+        self, part: Part, hook: Callable[..., Awaitable[None]], *given: Any, **also: Any
+    ) -> None:
+        done = begin(self._guarded(part, hook, *given, **also))
         await wait_for(done, WAIT_SECONDS)
         if not done.called:
             self._note_failure(part, TimeoutError(f"not done after {WAIT_SECONDS:g} s"), given)
 
     async def _guarded(
-        self, part: Part, hook: Callable[..., Awaitable[T]], *given: Any
+        self, part: Part, hook: Callable[..., Awaitable[T]], *given: Any, **also: Any
     ) -> T | None:
         try:
-            return await self._awaited(part, hook, *given)
+            return await self._awaited(part, hook, *given, **also)
         except (ConfigError, StateError) as error:
             self._note_failure(part, error, given)
             return None
 
     async def _awaited(
-        self, part: Part, hook: Callable[..., Awaitable[T]], *given: Any
+        self, part: Part, hook: Callable[..., Awaitable[T]], *given: Any, **also: Any
     ) -> T | None:
         try:
-            result = await hook(*given)
+            result = await hook(*given, **also)
         except (ConfigError, StateError):
             raise
         except Exception as error:  # noqa: BLE001 - a part may be the user's own code

@@ -20,6 +20,7 @@ from twisted.python.failure import Failure
 
 from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.meta import mark_ranked, seed_url
+from hacs_crawler.crawl.part import Part
 from hacs_crawler.crawl.scrapy_internals import wake
 from hacs_crawler.crawl.seed_queue import SeedQueue
 from hacs_crawler.crawl.start_watch import StartWatch
@@ -164,7 +165,7 @@ class Ranker:
         held, page_ids = self._not_done(held, page_ids)
         is_done = False
         try:
-            await self._crawl.parts.before_rank([seed_url(seed) for seed in held])
+            await self._crawl.parts.wait(Part.before_rank, [seed_url(seed) for seed in held])
             found = await self._rows(page_ids)
             is_done = found is not None and self._offer(held, page_ids, *found)
         finally:
@@ -255,7 +256,7 @@ class Ranker:
         chosen, others = self.seeds.take(is_last=is_idle)
         self._drop(others, "budget")
         for best in chosen:
-            self._crawl.parts.chosen(best.p, best.controls)
+            self._crawl.parts.tell(Part.chosen, best.p, best.controls)
         if not chosen:
             return
         run, release = self._crawl.run, next(self._releases)

@@ -16,6 +16,7 @@ from typing import IO, Any
 
 from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.meta import planned_meta
+from hacs_crawler.crawl.part import Part
 from hacs_crawler.crawl.ranker import Ranker, reading_a_list
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.links import check_url, without_login
@@ -95,12 +96,12 @@ async def planned_seeds(crawl: Crawl) -> AsyncIterator[tuple[str, dict[str, Any]
     A request with that meta is not ranked with others. Raises SeedsError where the state knows no page.
     """
     assert crawl.config is not None  # noqa: S101 - the crawl is open
-    await crawl.parts.before_plan()
+    await crawl.parts.wait(Part.before_plan, None)
     started = time.perf_counter()
     plan = await crawl.state.patiently(
         partial(make_plan, done=crawl.done), crawl.ranking, crawl.clock()
     )
-    crawl.parts.chosen(plan.p, int(plan.asked_twice.sum()))
+    crawl.parts.tell(Part.chosen, plan.p, int(plan.asked_twice.sum()))
     crawl.stats.count("rank_seconds", time.perf_counter() - started)
     if not plan.known and not crawl.is_planned and crawl.shard is None:
         raise SeedsError("seeds = 'state': there is no usable seed in it, it knows no page yet")

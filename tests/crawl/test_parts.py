@@ -38,28 +38,28 @@ async def answered(own: Parts) -> bool:
 
 
 CALLS: dict[str, Any] = {
-    "opened": lambda own: own.opened(),
+    "opened": lambda own: own.each(Part.opened),
     "before_request": lambda own: own.before_request(REQUEST, URL),
     "answered": answered,
     "failed": lambda own: own.failed(REQUEST, OSError(), URL),
     "admit": lambda own: own.admit(REQUEST),
     "link_rules": lambda own: own.link_rules(RESPONSE, LinkRules()) != LinkRules(),
     "options": lambda own: own.options(OPTIONS) is not OPTIONS,
-    "chosen": lambda own: own.chosen(np.ones(1), 0),
+    "chosen": lambda own: own.tell(Part.chosen, np.ones(1), 0),
     "busy": lambda own: own.busy(),
-    "before_rank": lambda own: own.before_rank([URL]),
-    "before_plan": lambda own: own.before_plan(),
+    "before_rank": lambda own: own.wait(Part.before_rank, [URL]),
+    "before_plan": lambda own: own.wait(Part.before_plan, None),
     "start_requests": lambda own: all_of(own.start_requests()),
     "exempt": lambda own: own.exempt([1]),
-    "finished": lambda own: own.finished(Response(URL), 1, 1),
-    "recorded": lambda own: own.recorded([OBSERVED.recorded]),
+    "finished": lambda own: own.tell(Part.finished, Response(URL), 1, 1),
+    "recorded": lambda own: own.tell(Part.recorded, [OBSERVED.recorded]),
     "evidence": lambda own: own.evidence(ROWS),
     "observed": lambda own: [*own.observed(OBSERVED)],
     "filtered": lambda own: [*own.filtered(Request(URL), URL)],
-    "sum_up": lambda own: own.sum_up(),
-    "round_began": lambda own: own.round_began(),
-    "round_ended": lambda own: own.round_ended(lambda: False),
-    "closing": lambda own: own.closing(),
+    "sum_up": lambda own: own.tell(Part.sum_up),
+    "round_began": lambda own: own.each(Part.round_began),
+    "round_ended": lambda own: own.each(Part.round_ended, lambda: False),
+    "closing": lambda own: own.wait(Part.closing),
 }
 """How the kernel calls each hook."""
 OVER_A_REQUEST = {"before_request", "answered", "failed"}
@@ -207,7 +207,7 @@ def test_ranking_does_not_wait_for_ever_for_a_part(
     crawl = Crawl(part_with("before_rank", dawdle))
 
     async def scenario() -> None:
-        ranking = asyncio.ensure_future(crawl.parts.before_rank([URL]))
+        ranking = asyncio.ensure_future(crawl.parts.wait(Part.before_rank, [URL]))
         await settled()
         timers.go_on(WAIT_SECONDS - 1)
         await settled()

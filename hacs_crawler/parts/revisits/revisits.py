@@ -73,7 +73,8 @@ class Revisits(Part):
     async def _best(self, config: Config, spider: Spider) -> list[Request]:
         crawl = self._crawl
         if crawl.parts.override("before_plan"):
-            await crawl.parts.before_plan(await crawl.state.patiently(_sites, spider.name))
+            sites = await crawl.state.patiently(_sites, spider.name)
+            await crawl.parts.wait(Part.before_plan, sites)
         choice = await crawl.state.patiently(_chosen, config, spider, crawl.clock())
         _say(choice, spider)
         crawl.stats.count("revisits", len(choice.requests))
