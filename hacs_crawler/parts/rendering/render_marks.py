@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import islice
 from typing import Final, Generic, TypeVar, cast
 
@@ -28,73 +27,53 @@ WRITE_SECONDS: Final = 2.0
 M = TypeVar("M", bound=PageMark | SiteMark)
 
 
-@dataclass(slots=True)
-class _Kept(Generic[M]):
-    """A mark as it is now, and the bytes of it that the state has."""
-
-    mark: M
-    written: bytes
-
-
 class _Marks(Generic[M]):
-    """Marks of one kind by key, those looked at last."""
+    """Marks of one kind by key: as the state has them, those looked at last, and what is new."""
 
     def __init__(self, kind: type[M]) -> None:
         self.kind: type[M] = kind
-        self.kept: OrderedDict[int, _Kept[M]] = OrderedDict()
-        self.changed: set[int] = set()
+        self.kept: OrderedDict[int, bytes] = OrderedDict()
+        self.new: dict[int, M] = {}
 
     def get(self, key: int) -> M:
-        found = self.kept.get(key)
-        if found is None:
-            return self.kind()
-        self.kept.move_to_end(key)
-        return found.mark
+        if key in self.new:
+            return self.new[key]
+        if key in self.kept:
+            self.kept.move_to_end(key)
+        return cast(M, self.kind.decoded(self.kept.get(key, b"")))
 
     def take(self, keys: Sequence[int], read: dict[int, bytes]) -> None:
-        """Keep what was read, but not where it is known and was changed meanwhile."""
-        for key in keys:
-            if key not in self.kept:
-                value = read.get(key, b"")
-                self.kept[key] = _Kept(self.decoded(value), value)
-        self._trim()
+        """Keep what was read where nothing is known, and forget those looked at longest ago."""
+        self.keep({key: read.get(key, b"") for key in keys if key not in self.kept})
+        unchanged = (key for key in self.kept if key not in self.new)
+        for key in list(islice(unchanged, max(0, len(self.kept) - MOST_KEPT))):
+            del self.kept[key]
 
-    def decoded(self, value: bytes) -> M:
-        try:
-            return cast(M, self.kind.decoded(value))
-        except StateError as error:
-            logger.warning("%s; it is made anew", error)
-            return self.kind()
-
-    def put(self, key: int, mark: M) -> None:
-        known = self.kept.setdefault(key, _Kept(self.kind(), b""))
-        known.mark = mark
-        self.changed.add(key)
+    def keep(self, read: dict[int, bytes]) -> None:
+        """Keep what the state has."""
+        self.kept |= read
+        for key, value in read.items():
+            try:
+                self.kind.decoded(value)
+            except StateError as error:
+                logger.warning("%s; it is made anew", error)
+                self.new[key] = self.kind()
 
     def changes(self) -> list[Annotation]:
         """Return what is to be written, and take it for written."""
-        found = []
-        for key in self.changed:
-            known = self.kept[key]
-            value = known.mark.encoded()
-            if value != known.written:
-                found.append(Annotation(key, known.written, value))
-                known.written = value
-        self.changed.clear()
-        return found
+        changes = [
+            Annotation(key, self.kept.get(key, b""), mark.encoded())
+            for key, mark in self.new.items()
+        ]
+        self.new.clear()
+        self.kept |= {change.key: change.value for change in changes}
+        return [change for change in changes if change.value != change.seen]
 
-    def _trim(self) -> None:
-        """Forget those looked at longest ago, but for what is still to be written."""
-        excess = len(self.kept) - MOST_KEPT
-        if excess > 0:
-            unchanged = (key for key in self.kept if key not in self.changed)
-            for key in list(islice(unchanged, excess)):
-                del self.kept[key]
-
-    def refused(self, present: dict[int, bytes]) -> None:
-        """Take over what another crawl wrote; what this one learned of these it will learn again."""
-        for key, value in present.items():
-            self.kept[key] = _Kept(self.decoded(value), value)
+    def take_back(self, changes: Sequence[Annotation]) -> None:
+        """Have changes written later that could not be."""
+        for change in changes:
+            self.new.setdefault(change.key, cast(M, self.kind.decoded(change.value)))
+            self.kept[change.key] = change.seen
 
 
 class RenderMarks:
@@ -132,29 +111,28 @@ class RenderMarks:
         key = page_id_of(url)
         before = self._pages.get(key)
         after = before.timed(seconds, rendered=rendered)
-        if counted:
-            if before.verdict is Verdict.UNKNOWN:
-                self._put_site(menu_id(url), self._sites.get(menu_id(url)).visited())
-            else:
-                after = after.visited()
+        if counted and before.verdict is Verdict.UNKNOWN:
+            self._sites.new[menu_id(url)] = self._sites.get(menu_id(url)).visited()
+        elif counted:
+            after = after.visited()
         if after.differs_notably(before):
-            self._pages.put(key, after)
-            self._write_soon()
+            self._pages.new[key] = after
+        self._write_soon()
 
     def note_verdict(self, url: str, verdict: Verdict, *, for_site: bool = True) -> Verdict:
         """Note what was seen when a page was looked at both ways; returns its site's verdict."""
         key, site = page_id_of(url), menu_id(url)
         before = self._pages.get(key)
-        self._pages.put(key, before.judged(verdict))
+        self._pages.new[key] = before.judged(verdict)
         if for_site:
-            self._put_site(site, self._sites.get(site).judged(before.verdict, verdict))
+            self._sites.new[site] = self._sites.get(site).judged(before.verdict, verdict)
         self._write_soon()
         return self._sites.get(site).verdict
 
     def note_failure(self, url: str) -> None:
         """Note that a page could not be rendered; after the third time it is asked for plainly again."""
         key = page_id_of(url)
-        self._pages.put(key, self._pages.get(key).failed())
+        self._pages.new[key] = self._pages.get(key).failed()
         self._write_soon()
 
     def verdict_of_site(self, url: str) -> Verdict:
@@ -172,18 +150,13 @@ class RenderMarks:
                 present = await self._crawl.state.once(_write, marks.kind.KIND, changes)
             except StateError as error:
                 logger.warning("What is known of how pages are rendered was not kept: %s", error)
-                for change in changes:
-                    marks.kept[change.key].written = change.seen
-                    marks.changed.add(change.key)
+                marks.take_back(changes)
             else:
-                marks.refused(present)
-
-    def _put_site(self, key: int, mark: SiteMark) -> None:
-        self._sites.put(key, mark)
-        self._write_soon()
+                # what others wrote first holds; what this crawl learned of these it will learn again
+                marks.keep(present)
 
     def _write_soon(self) -> None:
-        if not self._is_timed:
+        if not self._is_timed and (self._pages.new or self._sites.new):
             self._is_timed = True
             call_later(WRITE_SECONDS, lambda: begin(self.write()))
 
