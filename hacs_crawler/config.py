@@ -6,6 +6,7 @@ A feature below declares its settings with itself, see `utils.settings`; those o
 from __future__ import annotations
 
 import math
+import os
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -23,7 +24,7 @@ from hacs_crawler.exceptions import ConfigError
 from hacs_crawler.links import LinkRules
 from hacs_crawler.ranking.arms import without_experiment
 from hacs_crawler.ranking.options import PolicySettings, RankingOptions
-from hacs_crawler.state import Estimation, StateArguments, StateSettings
+from hacs_crawler.state import Estimation, Shard, StateArguments, StateSettings
 from hacs_crawler.utils.settings import (
     NotAllowedError,
     Setting,
@@ -44,7 +45,10 @@ Revisit = Annotated[int, Meta(ge=0)] | Literal["budget"] | None
 Clock = Callable[[], float]
 """Returns the present time in seconds since 1970 UTC."""
 
+INDEX_VARIABLE: Final = "JOB_COMPLETION_INDEX"
+"""Kubernetes sets it in each pod of an indexed job."""
 BUILT_IN_PARTS: Final[dict[str | type, int | None]] = {
+    "hacs_crawler.parts.shards.shards.Shards": 10,
     "hacs_crawler.parts.pauses.hosts.HostPauses": 20,
     "hacs_crawler.parts.aliases.Aliases": 100,
     "hacs_crawler.parts.controls.Controls": 110,
@@ -276,6 +280,25 @@ class Config(StateSettings, ArchiveSettings):
             base=Path(cfg).parent if cfg else Path.cwd(),
         )
         return _checked(config)
+
+    @classmethod
+    def of_crawl(cls, settings: BaseSettings) -> Config:
+        """Read the settings of a crawl, whose shard the environment may name; raises ConfigError."""
+        config = cls.from_settings(settings)
+        if config.shards is None or config.shard is not None:
+            return config
+        text = os.environ.get(INDEX_VARIABLE)
+        if text is None:
+            raise ConfigError(
+                f"HACS_SHARDS = {config.shards}: the environment variable {INDEX_VARIABLE}, which "
+                "says which of these a crawl has, is not set; HACS_SHARD says it, too"
+            )
+        try:
+            shard = Shard.parse(f"{text}/{config.shards}")
+        except NotAllowedError:
+            msg = f"allowed is a number from 0 to {config.shards - 1}"
+            raise ConfigError(f"{INDEX_VARIABLE} = {text[:50]!r}: {msg}") from None
+        return _checked(replace(config, shard=shard))
 
 
 def _checked(config: Config) -> Config:

@@ -124,7 +124,7 @@ class ScholarSpider(Spider):
                 yield request
         except HacsError as error:
             crawl.fail(str(error))
-        if not number and self.seeds != "state" and crawl.shard is None:
+        if not number and self.seeds != "state" and not crawl.parts.override("takes"):
             crawl.fail(f"seeds = {self.seeds!r}: there is no usable seed in it")
 
     async def _seed_requests(self, crawl: Crawl) -> AsyncIterator[Request]:

@@ -182,7 +182,7 @@ class WaybackSpider(Spider):
         async for url in seeds_of(crawl, self.seeds):
             number += 1
             seeds.setdefault(Site(url, has_subpages=False).key, url)
-        if not seeds and crawl.shard is None:
+        if not seeds and not crawl.parts.override("takes"):
             raise HacsError(f"seeds = {self.seeds!r}: there is no usable seed in it")
         if number > len(seeds):
             crawl.stats.count("archive/seeds/second_homepage", number - len(seeds))

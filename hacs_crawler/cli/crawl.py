@@ -148,7 +148,7 @@ def _task(order: Order, shard: Shard, began: int) -> CrawlTask:
         "began": began,
     }
     log = Path(".hacs", f"crawl.{shard.index}-{shard.count}.log")
-    module = "hacs_crawler.crawl.shard_process"
+    module = "hacs_crawler.parts.shards.shard_process"
     return CrawlTask(str(shard), module, given, str(log), order.is_endless)
 
 

@@ -18,9 +18,15 @@ from hacs_crawler.cluster import Workers
 from hacs_crawler.config import Config
 from hacs_crawler.crawl.asked import kind_of
 from hacs_crawler.crawl.seeds import read_seeds
-from hacs_crawler.crawl.start_pages import CUT_SHORT, MOST_SECONDS, START, StartReading, start_of
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.links import page_id_of
+from hacs_crawler.parts.shards.start_pages import (
+    CUT_SHORT,
+    MOST_SECONDS,
+    START,
+    StartReading,
+    start_of,
+)
 from hacs_crawler.ranking.shard_rounds import (
     Round,
     ShardPages,
@@ -116,7 +122,7 @@ def _of_start(order: Order) -> np.ndarray:
         )
         try:
             done = subprocess.run(
-                [sys.executable, "-m", "hacs_crawler.crawl.start_pages"],
+                [sys.executable, "-m", "hacs_crawler.parts.shards.start_pages"],
                 input=msgspec.json.encode(reading) + b"\n",
                 stderr=subprocess.PIPE,
                 timeout=MOST_SECONDS + BLOCKED_SECONDS,

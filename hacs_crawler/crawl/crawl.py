@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 
-import numpy as np
 from scrapy import Request, Spider, signals
 from scrapy.crawler import Crawler
 from scrapy.exceptions import CloseSpider, DontCloseSpider
@@ -18,24 +17,21 @@ from hacs_crawler.crawl.care import Care
 from hacs_crawler.crawl.meta import page_url, release_claim
 from hacs_crawler.crawl.part import Part
 from hacs_crawler.crawl.parts import Parts, load_parts
-from hacs_crawler.crawl.run_context import RunContext, opened, run_context
+from hacs_crawler.crawl.run_context import informed_options, opened
 from hacs_crawler.crawl.scrapy_internals import mark_as_failed
-from hacs_crawler.crawl.shard import OwnShard, with_own_shard
 from hacs_crawler.crawl.state_access.open_state import OpenState
 from hacs_crawler.crawl.stats import CrawlStats
 from hacs_crawler.exceptions import ConfigError, StateError, StateUnavailableError
 from hacs_crawler.links import LinkRules
 from hacs_crawler.ranking.options import RankingOptions
-from hacs_crawler.ranking.shard_rounds import read_round
 from hacs_crawler.state import (
-    Ids,
     News,
     Prediction,
     Recorded,
     State,
     Visit,
 )
-from hacs_crawler.utils.loop import Worker, begin, shutdown_waits, sleep
+from hacs_crawler.utils.loop import Worker, begin, shutdown_waits
 from hacs_crawler.utils.text import counted, safe_logger
 from hacs_crawler.utils.times import MAX_SECOND
 
@@ -43,8 +39,6 @@ logger = safe_logger(__name__)
 
 CLOSE_REASON = "hacs_error"
 MINUTE = 60.0
-ROUND_LOOK_SECONDS = 1.0
-"""How often it is looked whether a plan over shards has begun the next round."""
 
 
 class Crawl:
@@ -56,8 +50,6 @@ class Crawl:
 
     run = 0
     """When this run began, in seconds since 1970 UTC."""
-    done: Ids = np.zeros(0, np.int64)
-    """Pages that were visited in this round already, by a crawl that was lost."""
 
     def __init__(self, crawler: Crawler) -> None:
         self.crawler = crawler
@@ -67,17 +59,14 @@ class Crawl:
         self.stats = CrawlStats(crawler.stats)
         self.care: Care | None = None
         """Which requests are for pages under care; known where the settings are right."""
-        self._since: int | None = getattr(crawler, "hacs_round", None)
         self._ranking: RankingOptions | None = None
-        self.shard: OwnShard | None = None
-        """Which pages are this crawl's; None where the settings name no shard."""
         self.parts = Parts((), self.stats, self.fail)
         self._opening: Deferred[None] | None = None
         self._worker = Worker()
         self._state: OpenState | None = None
         self._needs_answers = False
         self._log_summary: Callable[[], None] = self.stats.log_summary
-        self._is_open = self._is_closed = False
+        self._is_open = self._is_closing = self._is_closed = False
         self._on_failure: list[Callable[[], None]] = []
         try:
             self._read_settings(crawler)
@@ -88,11 +77,9 @@ class Crawl:
 
     def _read_settings(self, crawler: Crawler) -> None:
         warn_of_unknown(crawler.settings)
-        self.config = with_own_shard(Config.from_settings(crawler.settings))
+        self.config = Config.of_crawl(crawler.settings)
         self.clock = self.config.clock
         self.care = Care(self.config.pages)
-        if self.config.shard is not None:
-            self.shard = OwnShard(crawler, self.config, self.stats, self.fail)
         self.parts = Parts(load_parts(self.config.parts, self), self.stats, self.fail)
 
     @classmethod
@@ -151,27 +138,20 @@ class Crawl:
         if self.config is None or self.failure is not None:
             return
         config = self.config
-        if self.shard and not await self.shard.begin(
-            has_scheduler=hasattr(self.crawler, "hacs_ranker")
-        ):
-            return
-        self.run = int(self.clock())
-        if not 0 < self.run <= MAX_SECOND:
-            self.fail(
-                f"HACS_CLOCK, or this machine's clock, says second {self.run} since 1970 UTC: "
-                f"visits can be recorded from 1970 to 2106"
-            )
-            return
         try:
-            opening = self._worker.run(opened, config, self._since)
-            state, context = await maybe_deferred_to_future(opening)
+            await self.parts.each(Part.opening)
+            if self._is_closing or self.failure is not None:
+                return
+            self.run = _second_of(self.clock)
+            opening = self._worker.run(opened, config)
+            state, ranking = await maybe_deferred_to_future(opening)
         except (ConfigError, StateError) as error:
             self.fail(str(error))
             return
         except Exception as error:  # noqa: BLE001 - whatever it is, no request may go out
             self.fail(f"cannot open the state: {type(error).__name__}: {error}")
             return
-        self._use(context)
+        self._ranking = ranking
         self._state = OpenState(
             state, self._worker, self._note_state_error, self._note_recorded, config.flush_visits
         )
@@ -193,10 +173,6 @@ class Crawl:
         assert self.config is not None  # noqa: S101 - the crawl is open
         return self.parts.link_rules(response, self.config.link_rules)
 
-    def _use(self, context: RunContext) -> None:
-        self._ranking, planned, self.done = context
-        self._since = None if planned is None else planned.began + 1
-
     async def end_round(self) -> None:
         """Have everything written, and say in a sentence what the round did."""
         self._note_unfinished()
@@ -209,12 +185,10 @@ class Crawl:
         """Read what is to be known for ranking anew, and count what is found from now on."""
         assert self.config is not None  # noqa: S101 - the crawl is open
         try:
-            while self._since and not await self.state.patiently(read_round, self._since):
-                await maybe_deferred_to_future(sleep(ROUND_LOOK_SECONDS))
-                if not self.is_open:
-                    return
-            self._use(await self.state.patiently(run_context, self.config, self._since))
             await self.parts.each(Part.round_began)
+            if not self.is_open:
+                return
+            self._ranking = await self.state.patiently(informed_options, self.config)
         except ConfigError as error:
             logger.warning("%s; the round goes by what was read before", error)
         except StateError as error:
@@ -223,20 +197,13 @@ class Crawl:
         self.run = int(self.clock())
         self.stats.begin_round()
 
-    @property
-    def is_planned(self) -> bool:
-        """Whether a plan over shards says when rounds begin, and what this crawl visits in them."""
-        return self._since is not None
-
     async def close(self, spider: Spider, reason: str) -> None:
         """Write what waits, refit the prior, and say in a sentence what the crawl did."""
         del spider, reason
         with shutdown_waits() as is_asked_to_end:
-            if self.shard is not None:
-                self.shard.stop_waiting()
+            self._is_closing = True
             await self._close(is_asked_to_end)
-            if self.shard is not None:
-                await self.shard.close(self._end_with_error)
+            await self.parts.wait(Part.closed)
 
     async def _close(self, is_asked_to_end: Callable[[], bool]) -> None:
         if self._opening is not None:  # a state that is still opening would be open for ever
@@ -324,3 +291,14 @@ class Crawl:
 
     def _report_failure(self) -> None:
         mark_as_failed(self.crawler)
+
+
+def _second_of(clock: Clock) -> int:
+    """Return the second of now; raises ConfigError where no visit can be recorded then."""
+    second = int(clock())
+    if 0 < second <= MAX_SECOND:
+        return second
+    raise ConfigError(
+        f"HACS_CLOCK, or this machine's clock, says second {second} since 1970 UTC: visits can be "
+        "recorded from 1970 to 2106"
+    )

@@ -63,6 +63,9 @@ class Part:
         del crawl
         return cls()
 
+    async def opening(self) -> None:
+        """Prepare for the state to be opened. ConfigError and StateError end the crawl."""
+
     async def opened(self) -> None:
         """Read what the part keeps: the state is open. ConfigError and StateError end the crawl."""
 
@@ -92,6 +95,15 @@ class Part:
 
     def chosen(self, p: Floats, controls: int) -> None:
         """Take note of the p of pages that a round chose, and of how many are asked twice."""
+
+    def takes(self, page_url: str, request: Request | None) -> bool:
+        """Return whether a page is this crawl's to visit.
+
+        It is asked for each request for a page that is scheduled, before any filter, and without a
+        request for each of a list of pages that is read.
+        """
+        del page_url, request
+        return True
 
     def admit(self, request: Request) -> float:
         """Return how many seconds a request is to wait, 0 where it may be sent now.
@@ -157,3 +169,6 @@ class Part:
 
     async def closing(self) -> None:
         """Write what is to be kept: the state is open for the last time."""
+
+    async def closed(self) -> None:
+        """Let go of what the crawl had: the state is closed."""

@@ -90,6 +90,13 @@ class Parts:
             ranking = changed if isinstance(changed, RankingOptions) else ranking
         return ranking
 
+    def takes(self, page_url: str, request: Request | None = None) -> bool:
+        """Return whether a page is this crawl's to visit."""
+        return all(
+            self._call(part, partial(hook, page_url, request)) is not False
+            for part, hook in self._hooks["takes"]
+        )
+
     def admit(self, request: Request) -> float:
         """Return how many seconds a request is to wait: the longest that any part says."""
         # what fails here is no fault of the request: without an answer none may go out

@@ -175,7 +175,10 @@ class Ranker:
         self, held: list[Request], page_ids: list[int]
     ) -> tuple[list[Request], list[int]]:
         """Drop the seeds whose pages were visited in this round already; return the others."""
-        is_done = np.isin(page_ids, self._crawl.done)
+        visited = self._crawl.ranking.done
+        if visited is None:
+            return held, page_ids
+        is_done = np.isin(page_ids, visited)
         done = list(compress(held, is_done))
         self._drop(done, "done")
         return list(compress(held, ~is_done)), list(compress(page_ids, ~is_done))

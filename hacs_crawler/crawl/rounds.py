@@ -46,7 +46,7 @@ class Rounds:
         if crawl.failure is not None or crawl.config is None:
             return False
         rest = self._began + crawl.config.round_minutes * MINUTE - self._clock()
-        if rest > 0 and not crawl.is_planned:
+        if rest > 0:
             logger.info("The next round begins in %.1f minutes", rest / MINUTE)
             await maybe_deferred_to_future(sleep(rest))
         self._began = self._clock()

@@ -112,8 +112,7 @@ class HacsScheduler(BaseScheduler):
         is_again = forget_copied_meta(request)
         if self._crawl.care is not None:
             self._crawl.care.note(request, self._spider)
-        shard = self._crawl.shard
-        if shard is not None and not is_again and not shard.takes(request, self._is_filtered):
+        if self._crawl.parts.override("takes") and not is_again and not self._takes(request):
             return False
         page_id = self._page_to_rank(request)
         if page_id is None or is_again:  # what was let through once is, as a spider's own retry
@@ -150,6 +149,11 @@ class HacsScheduler(BaseScheduler):
         """Return how many requests wait; TypeError where the inner scheduler does not know it."""
         own = len(self._waiting) + len(self._seeds) + len(self._ranker.seeds)
         return own + len(self._inner)  # type: ignore[arg-type]
+
+    def _takes(self, request: Request) -> bool:
+        """Whether a request is this crawl's: for no page, for one of its own, or under way already."""
+        url = None if request.meta.get("hacs_claimed") else page_url(request)
+        return url is None or self._crawl.parts.takes(url, request)
 
     def _page_to_rank(self, request: Request) -> int | None:
         """Return the id of the page that a request is to be ranked by, None where it is to be sent.

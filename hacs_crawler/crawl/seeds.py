@@ -10,7 +10,6 @@ import zlib
 from codecs import BOM_UTF8
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AbstractContextManager, nullcontext
-from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
@@ -66,11 +65,10 @@ def read_seeds(source: str) -> Iterator[str]:
 async def seeds_of(crawl: Crawl, source: str) -> AsyncIterator[str]:
     """Stream the URLs of a seed file (see `read_seeds`), or for "state" of every page known.
 
-    Those of other shards than the crawl's are left out.
+    Those that are not the crawl's to visit are left out.
 
     Raises SeedsError, StateError.
     """
-    shard = None if crawl.config is None else crawl.config.shard
     passed_over = _PassedOver()
     worker = Worker()  # standard input may keep its reader waiting, and the state must not wait
     is_state = source == "state"
@@ -81,9 +79,7 @@ async def seeds_of(crawl: Crawl, source: str) -> AsyncIterator[str]:
             ):
                 if is_state and (problem := check_url(url)):
                     passed_over.add(url, problem)
-                elif shard is not None and not shard.has(url):
-                    crawl.stats.count("shard/left_out")
-                else:
+                elif crawl.parts.takes(url):
                     yield url
     finally:
         passed_over.log()
@@ -98,12 +94,10 @@ async def planned_seeds(crawl: Crawl) -> AsyncIterator[tuple[str, dict[str, Any]
     assert crawl.config is not None  # noqa: S101 - the crawl is open
     await crawl.parts.wait(Part.before_plan, None)
     started = time.perf_counter()
-    plan = await crawl.state.patiently(
-        partial(make_plan, done=crawl.done), crawl.ranking, crawl.clock()
-    )
+    plan = await crawl.state.patiently(make_plan, crawl.ranking, crawl.clock())
     crawl.parts.tell(Part.chosen, plan.p, int(plan.asked_twice.sum()))
     crawl.stats.count("rank_seconds", time.perf_counter() - started)
-    if not plan.known and not crawl.is_planned and crawl.shard is None:
+    if not plan.known and not crawl.parts.override("takes"):
         raise SeedsError("seeds = 'state': there is no usable seed in it, it knows no page yet")
     crawl.stats.count_plan(plan)
     async for seed in _seeds_of_plan(crawl, plan):

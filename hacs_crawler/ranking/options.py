@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
@@ -13,7 +13,7 @@ from msgspec import field as key
 
 from hacs_crawler.ranking.arms import Arm, Experiment
 from hacs_crawler.ranking.policies import POLICIES, Floats, Policy, Scorer, policy_of
-from hacs_crawler.state import Estimation, Label
+from hacs_crawler.state import Estimation, Ids, Label
 from hacs_crawler.utils.settings import (
     Count,
     NotAllowedError,
@@ -278,6 +278,8 @@ class RankingOptions:
     """Of a shard's round: for each arm its budget, and how much of it is for pages never seen."""
     start_pages: tuple[int, ...] | None = None
     """How many each arm had at its experiment's first ranking, None before that."""
+    done: Ids | None = field(default=None, compare=False)
+    """Ids of pages that are not visited again: they were in this round, by a crawl that was lost."""
 
     @property
     def leaves_out(self) -> bool:

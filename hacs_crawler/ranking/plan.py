@@ -102,20 +102,17 @@ def make_plan(
     now: float,
     limit: int | None = None,
     progress: Progress | None = None,
-    *,
-    done: Ids | None = None,
 ) -> Plan:
     """Return what `scrapy crawl scholar -a seeds=state` would visit, in its order.
 
     `now` is in seconds since 1970 UTC. With `limit` only that many pages of the beginning are returned.
-    Pages that are `done` are not visited again.
     Takes memory in proportion to the pages known, and makes no Python object of any. Raises StateError,
     and ConfigError where a policy does not return one number a page.
     """
     page_ids, rows = read_rows(state, progress, now)
-    if done is not None and len(done):
+    if options.done is not None:
         rows = rows.copy()
-        rows["not_before"][np.isin(page_ids, done)] = MAX_SECOND
+        rows["not_before"][np.isin(page_ids, options.done)] = MAX_SECOND
     return plan_of(page_ids, rows, state, options, now, limit)
 
 

@@ -140,32 +140,27 @@ def read_round(state: State, since: int) -> Round | None:
     return found if found is not None and found.began >= since else None
 
 
-def options_left(
-    state: State, options: RankingOptions, round_: Round
-) -> tuple[RankingOptions, Ids]:
-    """Return what is left of a round, and the ids of the pages that were visited in it already.
+def options_left(state: State, options: RankingOptions, round_: Round) -> RankingOptions:
+    """Return what is left of a round, by the record of outcomes.
 
-    These are those of an earlier try, whose worker was lost. Reads the record of outcomes.
+    What was visited in it already, an earlier try did, whose worker was lost.
     """
-    labels = [label.number for label in options.labels(state.estimation)]
     parts = [some[some["at"] >= round_.began] for some in state.store.outcomes()]
-    done = np.concatenate(parts) if parts else np.zeros(0, np.void)
-    if not len(done):
-        return _with(options, round_.quotas), np.zeros(0, np.int64)
-    _, first = np.unique(done["page_id"], return_index=True)
-    done = done[first]
-    page_ids: Ids = done["page_id"].astype(np.int64)
-    if round_.quotas is None:
-        return options, page_ids
+    if not any(map(len, parts)):
+        return _with(options, round_.quotas)
+    done = np.concatenate(parts)
+    done = done[np.unique(done["page_id"], return_index=True)[1]]
+    options = replace(options, done=done["page_id"].astype(np.int64))
+    labels = options.labels(state.estimation)
     quotas = []
-    for label, (budget, unseen) in zip(labels, round_.quotas, strict=False):
-        mine = done[done["label"] == label]
+    for label, (budget, unseen) in zip(labels, round_.quotas or (), strict=False):
+        mine = done[done["label"] == label.number]
         visits = np.isfinite(mine["days_since_visit"]).astype(np.int64)
         left = Quota(budget, unseen=unseen).without(visits, _twice(state, mine, round_.began))
         quotas.append(
             (max(left.budget or 0, 0), None if left.unseen is None else max(left.unseen, 0))
         )
-    return _with(options, tuple(quotas)), page_ids
+    return _with(options, tuple(quotas) or None)
 
 
 def _with(

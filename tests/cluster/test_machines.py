@@ -34,7 +34,7 @@ UNDER_WAY = 4
 SHORT = changed(
     state__shard_locks__LOCK_SECONDS=8.0,
     state__shard_locks__RELIED_ON_SECONDS=4.0,
-    crawl__shard_hold__RENEW_SECONDS=1.0,
+    parts__shards__hold__RENEW_SECONDS=1.0,
 )
 """A lock that is lost soon."""
 

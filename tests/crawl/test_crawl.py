@@ -274,14 +274,18 @@ def test_a_state_that_cannot_be_opened_is_a_failure_and_not_tried_again(
     assert len(tries) == 1
 
 
-def test_a_state_that_cannot_be_used_once_it_is_open_is_closed_again(
+def test_a_state_that_cannot_be_used_once_it_is_open_is_closed_with_the_crawl(
     crawl: Crawl, opened: list[State], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: object) -> None:
         raise StateError("the correction is damaged")
 
+    async def scenario() -> None:
+        await crawl.open()
+        await close(crawl)
+
     monkeypatch.setattr(run_context, "correction_of", refuse)
-    run(crawl.open())
+    run(scenario())
     assert crawl.failure == "the correction is damaged"
     assert is_closed(opened[0])
 

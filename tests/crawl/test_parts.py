@@ -38,10 +38,12 @@ async def answered(own: Parts) -> bool:
 
 
 CALLS: dict[str, Any] = {
+    "opening": lambda own: own.each(Part.opening),
     "opened": lambda own: own.each(Part.opened),
     "before_request": lambda own: own.before_request(REQUEST, URL),
     "answered": answered,
     "failed": lambda own: own.failed(REQUEST, OSError(), URL),
+    "takes": lambda own: not own.takes(URL),
     "admit": lambda own: own.admit(REQUEST),
     "link_rules": lambda own: own.link_rules(RESPONSE, LinkRules()) != LinkRules(),
     "options": lambda own: own.options(OPTIONS) is not OPTIONS,
@@ -60,6 +62,7 @@ CALLS: dict[str, Any] = {
     "round_began": lambda own: own.each(Part.round_began),
     "round_ended": lambda own: own.each(Part.round_ended, lambda: False),
     "closing": lambda own: own.wait(Part.closing),
+    "closed": lambda own: own.wait(Part.closed),
 }
 """How the kernel calls each hook."""
 OVER_A_REQUEST = {"before_request", "answered", "failed"}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from itertools import count
-from types import SimpleNamespace
 
 import pytest
 from hypothesis import settings
@@ -39,7 +38,7 @@ class World:
         self.under_way = UnderWay(self.crawler)
         self.leave_alone: set[str] = set()
         """Hosts of which a part says that they are to be left alone."""
-        Crawl.of(self.crawler).parts = SimpleNamespace(admit=self.admit)  # type: ignore[assignment]
+        Crawl.of(self.crawler).parts.admit = self.admit  # type: ignore[method-assign]
         self.scheduler = HacsScheduler.from_crawler(self.crawler)
         assert self.crawler.spider is not None
         self.scheduler.open(self.crawler.spider)

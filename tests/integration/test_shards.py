@@ -23,10 +23,10 @@ SHARDS = 4
 HOSTS = [f"127.0.0.{number}" for number in range(1, 13)]
 WANDERER = """
     from scrapy import Request, Spider
-    from hacs_crawler.crawl import shard_hold
+    from hacs_crawler.parts.shards import hold
     from hacs_crawler.state import shard_locks
 
-    shard_hold.RENEW_SECONDS = shard_hold.RETRY_SECONDS = 0.05  # else tests take a minute
+    hold.RENEW_SECONDS = hold.RETRY_SECONDS = 0.05  # else tests take a minute
     shard_locks.RELIED_ON_SECONDS = 0.5
 
 
@@ -239,20 +239,20 @@ def test_what_is_handed_over_survives_a_kill(hosts: Site, tmp_path: Path) -> Non
 
 
 AWAY = """
-    from hacs_crawler.crawl import shard
     from hacs_crawler.exceptions import StateUnavailableError
+    from hacs_crawler.parts.shards import shards
 
-    handed_over, tries = shard._handed_over, []
+    write, tries = shards._write, []
 
 
     def failing(*arguments):
         tries.append(arguments)
         if len(tries) < {most}:
             raise StateUnavailableError("the state is away")
-        handed_over(*arguments)
+        write(*arguments)
 
 
-    shard._handed_over, shard.CLOSING_PAUSES_SECONDS = failing, (0.01, 0.01)
+    shards._write, shards.CLOSING_PAUSES_SECONDS = failing, (0.01, 0.01)
 """
 
 

@@ -76,8 +76,8 @@ def chosen_by(
     found = []
     for (_, state), one in zip(parts, rounds, strict=True):
         if one is not None:
-            mine, done = options_left(state, asked, one)
-            assert not len(done)
+            mine = options_left(state, asked, one)
+            assert mine.done is None
             found.append(make_plan(state, mine, NOW).page_ids)
     return found
 
@@ -193,11 +193,12 @@ def test_what_was_visited_in_a_round_is_taken_off_it_and_not_visited_again(tmp_p
         state.record([*seen, again])
         round_ = read_round(state, int(NOW))
         assert round_ == Round(int(NOW), ((5, None),))
-        mine, done = options_left(state, asked, round_)
+        mine = options_left(state, asked, round_)
         assert mine.budget == 2
-        assert len(done) == 2
-        plan = make_plan(state, replace(mine, budget=None, quotas=None), NOW + DAY, done=done)
-        assert not set(plan.page_ids.tolist()) & set(done.tolist())
+        assert mine.done is not None
+        assert len(mine.done) == 2
+        plan = make_plan(state, replace(mine, budget=None, quotas=None), NOW + DAY)
+        assert not set(plan.page_ids.tolist()) & set(mine.done.tolist())
 
 
 def test_a_round_that_has_not_begun_is_waited_for(tmp_path: Path) -> None:

@@ -61,8 +61,8 @@ class ShardHold:
         """Whether the lock can be relied on now."""
         return self._clock() < self._relied_on_until
 
-    async def take(self, worker: Worker, *, waits: bool) -> str | None:
-        """Take the lock; return in a line why the crawl cannot begin, None where it can, or is over.
+    async def take(self, worker: Worker, *, waits: bool) -> None:
+        """Take the lock, unless the crawl is over before.
 
         Where another crawl has it, it is waited for if this one `waits`. Raises StateError.
         """
@@ -75,9 +75,10 @@ class ShardHold:
                     if math.isfinite(said_at):
                         logger.info("Shard %s is free: this crawl begins", self._shard)
                     self._begin(begun)
-                    return None
+                    return
                 if not waits:
-                    return f"shard {self._shard} is crawled by {holder} (HACS_SHARD_WAIT = False)"
+                    msg = f"shard {self._shard} is crawled by {holder} (HACS_SHARD_WAIT = False)"
+                    raise StateError(msg)
                 if begun - said_at > SAY_SECONDS:
                     logger.info(
                         "Shard %s is crawled by %s: this crawl %s, until that one ends (or 2 "
@@ -92,7 +93,6 @@ class ShardHold:
                     raise
                 logger.debug("%s", error)
             await maybe_deferred_to_future(sleep(LOOK_SECONDS))
-        return None
 
     def stop_waiting(self) -> None:
         """Let `take` return: the crawl is over; the lock lasts until all is written."""

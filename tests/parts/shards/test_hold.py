@@ -14,8 +14,9 @@ from scrapy import Request
 from scrapy.exceptions import IgnoreRequest
 
 from crawl_support import UnderWay, run, settled
-from hacs_crawler.crawl import shard_hold
-from hacs_crawler.crawl.shard_hold import ShardHold
+from hacs_crawler.exceptions import StateError
+from hacs_crawler.parts.shards import hold
+from hacs_crawler.parts.shards.hold import ShardHold
 from hacs_crawler.state import Shard, ShardLock, shard_lock
 from hacs_crawler.utils.loop import Worker
 
@@ -45,8 +46,8 @@ class Held:
         self.hold = ShardHold(under_way.crawler, SHARD, lock, self.lost.append, lambda: self.now)
         self.worker = Worker()
 
-    async def take(self, *, waits: bool = True) -> str | None:
-        return await self.hold.take(self.worker, waits=waits)
+    async def take(self, *, waits: bool = True) -> None:
+        await self.hold.take(self.worker, waits=waits)
 
     def send(self, url: str) -> asyncio.Task[None]:
         sending = self.handlers.download_request_async(Request(url))
@@ -71,7 +72,7 @@ def lock(redis_port: int, namespace: str) -> ShardLock:
 @pytest.fixture
 def holding(lock: ShardLock, monkeypatch: pytest.MonkeyPatch) -> Iterator[Held]:
     for name in ("RENEW_SECONDS", "RETRY_SECONDS", "LOOK_SECONDS"):
-        monkeypatch.setattr(shard_hold, name, 0.001)
+        monkeypatch.setattr(hold, name, 0.001)
     held = Held(lock)
     yield held
     held.hold.release()
@@ -85,8 +86,8 @@ def test_what_would_be_sent_past_the_deadline_waits_until_the_same_lock_is_renew
     holding: Held, lock: ShardLock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def scenario() -> None:
-        monkeypatch.setattr(shard_hold, "RENEW_SECONDS", 3600.0)
-        assert await holding.take() is None
+        monkeypatch.setattr(hold, "RENEW_SECONDS", 3600.0)
+        await holding.take()
         await holding.send("http://a.example/1")
         holding.now = lock.seconds + 1.0  # as after a SIGSTOP, before anything is renewed
         sending = holding.send("http://a.example/2")
@@ -104,7 +105,7 @@ def test_the_lock_is_renewed_while_the_crawl_lasts(
     holding: Held, server: redis.Redis, namespace: str
 ) -> None:
     async def scenario() -> None:
-        assert await holding.take() is None
+        await holding.take()
         server.pexpire(f"{namespace}:lock", 60_000)
         await holding.until(lambda: server.ttl(f"{namespace}:lock") > 60)
         holding.now = 100.0
@@ -120,7 +121,7 @@ def test_a_lock_that_is_gone_or_another_s_is_lost_for_good(
     key = f"{namespace}:lock"
 
     async def scenario() -> None:
-        assert await holding.take() is None
+        await holding.take()
         if value is None:
             server.delete(key)
         else:
@@ -148,7 +149,7 @@ def test_who_has_to_wait_says_for_whom_and_takes_the_shard_when_it_is_free(
         await holding.until(lambda: "this crawl waits" in caplog.text)
         assert "Shard 0/2 is crawled by process " in caplog.text
         other.release()
-        assert await taking is None
+        await taking
         assert holding.hold.may_send()
         assert caplog.text.count("waits") == 1
         assert "Shard 0/2 is free: this crawl begins" in caplog.text
@@ -161,9 +162,8 @@ def test_who_does_not_wait_says_who_has_the_shard(
 ) -> None:
     other = shard_lock(f"redis://127.0.0.1:{redis_port}/0", namespace, Path())
     assert other.take() is None
-    problem = run(holding.take(waits=False))
-    assert problem is not None
-    assert problem.startswith("shard 0/2 is crawled by process ")
+    with pytest.raises(StateError, match="shard 0/2 is crawled by process "):
+        run(holding.take(waits=False))
     other.release()
 
 
@@ -175,7 +175,7 @@ def test_waiting_ends_with_the_crawl(holding: Held, redis_port: int, namespace: 
         taking = asyncio.ensure_future(holding.take())
         await settled()
         holding.hold.stop_waiting()
-        assert await taking is None
+        await taking
         assert not holding.hold.may_send()
 
     run(scenario())
@@ -185,7 +185,7 @@ def test_waiting_ends_with_the_crawl(holding: Held, redis_port: int, namespace: 
 def test_a_crawl_that_has_ended_lets_others_have_the_shard(
     holding: Held, redis_port: int, namespace: str
 ) -> None:
-    assert run(holding.take()) is None
+    run(holding.take())
     holding.hold.release()
     other = shard_lock(f"redis://127.0.0.1:{redis_port}/0", namespace, Path())
     assert other.take() is None

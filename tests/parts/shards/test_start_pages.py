@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from crawls_support import Shards, web
-from hacs_crawler.crawl.start_pages import CUT_SHORT, START, StartReading
 from hacs_crawler.links import page_id_of, site_id
+from hacs_crawler.parts.shards.start_pages import CUT_SHORT, START, StartReading
 from hacs_crawler.state import shard_of_page
 
 pytestmark = pytest.mark.slow
@@ -35,7 +35,7 @@ def read(project: Shards, spider: str, **bounds: float) -> tuple[bool, np.ndarra
     file = project.folder / "found"
     reading = StartReading(spider, arguments, given, 3, str(file), **bounds)  # type: ignore[arg-type]
     done = subprocess.run(
-        [sys.executable, "-m", "hacs_crawler.crawl.start_pages"],
+        [sys.executable, "-m", "hacs_crawler.parts.shards.start_pages"],
         input=msgspec.json.encode(reading) + b"\n",
         cwd=project.folder,
         env=project.environment,

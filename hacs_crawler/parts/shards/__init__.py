@@ -1,0 +1,1 @@
+"""Shards: one crawl has the pages of some hosts, and others those of the rest."""
