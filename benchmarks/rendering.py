@@ -28,6 +28,9 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
+from hacs_crawler.parts.rendering.browser import CHROMIUMS
+
+CHROMIUM = next(filter(None, map(shutil.which, CHROMIUMS)), None)
 HERE = Path(__file__).parent
 DAY = 86_400
 START = 1_700_000_000
@@ -134,7 +137,7 @@ def crawl(folder: Path, mode: str, day: int) -> tuple[float, float, dict[str, fl
         "DOWNLOAD_DELAY": 0,
         "LOG_LEVEL": "INFO",
         "PLAYWRIGHT_LAUNCH_OPTIONS": json.dumps(
-            {"executable_path": shutil.which("chromium"), "args": ["--no-sandbox"]}
+            {"executable_path": CHROMIUM, "args": ["--no-sandbox"]}
         ),
     }
     command = [sys.executable, "-m", "scrapy", "runspider", str(folder / "spider.py")]

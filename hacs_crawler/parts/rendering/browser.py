@@ -378,7 +378,7 @@ def launch_options(settings: BaseSettings, own: str) -> dict[str, Any]:
     if not is_named and not Path(own).exists():
         found = next(filter(None, map(shutil.which, CHROMIUMS)), None)
         options = {} if found is None else {"executable_path": found}
-    path = Path(options.get("executable_path", own))
+    path = Path(options.get("executable_path") or own)
     # Playwright's own that draws no windows lies in a folder beside the one that it names
     shells = path.parents[2].glob("*headless_shell*") if path == Path(own) else ()
     is_other = any(settings.get(f"PLAYWRIGHT_{name}") for name in _ELSEWHERE)

@@ -30,6 +30,8 @@ def made(path: Path) -> Path:
 
 def test_playwright_s_own_browser_is_launched_as_it_is(own: Path) -> None:
     assert options(made(own)) == {}
+    unnamed = {"executable_path": None}
+    assert options(own, PLAYWRIGHT_LAUNCH_OPTIONS=unnamed) == unnamed
 
 
 def test_where_it_is_missing_the_system_s_chromium_is_launched(
