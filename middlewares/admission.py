@@ -12,7 +12,7 @@ from scrapy.utils.defer import maybe_deferred_to_future
 
 from hacs_crawler.crawl.admission import LONGEST_WAIT_SECONDS, PutBackError
 from hacs_crawler.crawl.crawl import Crawl
-from hacs_crawler.crawl.meta import is_beside
+from hacs_crawler.crawl.meta import tag_of
 from hacs_crawler.crawl.scrapy_internals import is_closing
 from hacs_crawler.utils.loop import sleep
 
@@ -45,7 +45,7 @@ class AdmissionMiddleware:
         del spider
         is_again = request in self._put_back
         self._put_back.discard(request)
-        if not self._is_to_wait(request, is_ending=is_beside(request)):
+        if not self._is_to_wait(request, is_ending=tag_of(request).beside):
             return None
         if is_again:
             return self._wait(request)
@@ -56,7 +56,7 @@ class AdmissionMiddleware:
     ) -> Request | None:
         """Put a request back, also one that a part has recalled while it waited in the downloader."""
         del spider
-        if not isinstance(exception, PutBackError) or is_beside(request):
+        if not isinstance(exception, PutBackError) or tag_of(request).beside:
             return None
         again = request.replace(dont_filter=True)
         self._put_back.add(again)

@@ -12,7 +12,15 @@ from scrapy.crawler import Crawler
 from scrapy.http import HtmlResponse, Response
 
 from hacs_crawler.crawl.crawl import Crawl
-from hacs_crawler.crawl.meta import mark_added, page_url, prediction_of
+from hacs_crawler.crawl.meta import (
+    KEY,
+    mark_added,
+    mark_answered,
+    page_url,
+    tag_of,
+    take_over,
+    tell,
+)
 from hacs_crawler.crawl.observation import observe, unseen
 from hacs_crawler.crawl.outputs import Output
 from hacs_crawler.crawl.part import Observed
@@ -54,6 +62,8 @@ class LinkAdditionsMiddleware:
             async for entry in ranker.watch.entries(self._with_added(start)):
                 if crawl.failure is not None:
                     return
+                if isinstance(entry, Request) and KEY in entry.meta:
+                    take_over(entry)
                 yield entry
                 if ranker.wants_ranking:
                     await ranker.rank_ahead()
@@ -78,6 +88,7 @@ class LinkAdditionsMiddleware:
             return
         self._crawl.stats.html_answers += isinstance(response, HtmlResponse)
         url = page_url(request)
+        mark_answered(request)
         if url is not None:
             self._observe(request, response, url)
 
@@ -104,8 +115,7 @@ class LinkAdditionsMiddleware:
     def _observe(self, request: Request, response: Response, url: str) -> None:
         crawl = self._crawl
         assert crawl.config is not None  # noqa: S101 - the crawl is open
-        at, prediction = int(crawl.clock()), prediction_of(request)
-        request.meta.pop("hacs_claimed", None)
+        at, prediction = int(crawl.clock()), tag_of(request).prediction
         crawl.stats.answers += 1
         rules = crawl.link_rules(response)
         visit, reason = observe(response, url, at, rules, prediction, unseen(request))
@@ -122,7 +132,7 @@ class LinkAdditionsMiddleware:
                 return
         if reason != "gone":
             crawl.stats.count_not_observed(reason)
-        request.meta["hacs"] = NotObserved(request.url, reason)
+        tell(request, NotObserved(request.url, reason))
 
     def _was_seen(self, url: str) -> bool:
         page = self._crawl.state.write_behind.look(url)
@@ -150,7 +160,7 @@ class LinkAdditionsMiddleware:
                 crawl.stats.count_prediction(p, is_update, prediction["churn"])
         if page.churn >= CHURNING:
             crawl.stats.count_churning(visit.url, is_update=recorded.updated)
-        request.meta["hacs"] = Outcome(
+        outcome = Outcome(
             url=visit.url,
             requested_url=request.url,
             visited_at=datetime.fromtimestamp(visit.at, UTC),
@@ -166,6 +176,7 @@ class LinkAdditionsMiddleware:
             estimate=estimation.rate_per_day,
             varying=rules.varying,
         )
+        tell(request, outcome)
 
 
 def _is_list(spider: Spider | None) -> bool:

@@ -11,12 +11,7 @@ from scrapy.exceptions import IgnoreRequest
 from scrapy.http import Response
 
 from hacs_crawler.crawl.crawl import Crawl
-from hacs_crawler.crawl.meta import (
-    claim_of,
-    forget_copied_meta,
-    page_url,
-    prediction_of,
-)
+from hacs_crawler.crawl.meta import claim, mark_answered, page_url, renew, tag_of, tell
 from hacs_crawler.crawl.observation import forget_unseen
 from hacs_crawler.outcome import NotObserved
 
@@ -40,17 +35,15 @@ class PageMemoryMiddleware:
     ) -> Coroutine[Any, Any, None] | None:
         """Have the page read; wait for parts that change the request."""
         del spider
-        forget_copied_meta(request)
+        renew(request)
         if not self._crawl.is_open:
             return None
         url = page_url(request)
         if url is not None:
             forget_unseen(request)
-            request.meta.setdefault("hacs_page", url)
             # a redirect, a retry, or what any middleware sends again, goes on with its claim
-            self._crawl.state.read_ahead.claim(
-                url, prediction_of(request), is_again=claim_of(request)
-            )
+            is_again = claim(request, url)
+            self._crawl.state.read_ahead.claim(url, tag_of(request).prediction, is_again=is_again)
         return self._crawl.parts.before_request(request, url)
 
     def process_response(
@@ -58,7 +51,7 @@ class PageMemoryMiddleware:
     ) -> Response | Coroutine[Any, Any, Response]:
         """Pass on the response, or what a part has in its place, as soon as its page has been read."""
         del spider
-        url = page_url(request)
+        url = tag_of(request).page
         if url is None or not self._crawl.is_open:
             return response
         if self._crawl.parts.override("answered") or self._crawl.state.read_ahead.is_pending(url):
@@ -81,12 +74,12 @@ class PageMemoryMiddleware:
         instead = self._crawl.parts.failed(request, exception, url)
         if instead is not None:
             return instead
-        request.meta.pop("hacs_claimed", None)
+        mark_answered(request)
         reason = "refused" if isinstance(exception, IgnoreRequest) else "error"
         self._crawl.stats.count_not_observed(reason)
         self._crawl.stats.count_cause(_cause(exception))
-        self._crawl.record_failure(url, prediction_of(request))
-        request.meta["hacs"] = NotObserved(request.url, reason)  # an errback may copy it
+        self._crawl.record_failure(url, tag_of(request).prediction)
+        tell(request, NotObserved(request.url, reason))
         return None
 
 

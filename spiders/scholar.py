@@ -13,7 +13,7 @@ from scrapy.linkextractors import IGNORED_EXTENSIONS
 from twisted.python.failure import Failure
 
 from hacs_crawler.crawl.crawl import Crawl
-from hacs_crawler.crawl.meta import hub_meta
+from hacs_crawler.crawl.meta import planned_meta
 from hacs_crawler.crawl.observation import tree_of
 from hacs_crawler.crawl.rounds import Rounds
 from hacs_crawler.crawl.seeds import planned_seeds, seeds_of
@@ -144,7 +144,7 @@ class ScholarSpider(Spider):
             callback=self.parse_hub,
             errback=self.note_hub_failure,
             priority=PRIORITY,
-            meta=hub_meta(url),
+            meta=planned_meta(url),
             cb_kwargs={"hub": url},
         )
 

@@ -12,7 +12,7 @@ from scrapy.linkextractors import IGNORED_EXTENSIONS
 from scrapy.spiders import CSVFeedSpider, SitemapSpider, XMLFeedSpider
 
 from hacs_crawler.config import Pages
-from hacs_crawler.crawl.meta import is_start
+from hacs_crawler.crawl.meta import is_start, set_care, tag_of
 
 _LISTS: Final = ("atom", "csv", "json", "rss", "txt", "xml")
 """What is no page, but names some: sitemaps, feeds, robots.txt."""
@@ -24,8 +24,8 @@ _OTHER_FILE = re.compile(
 class Care:
     """Says of each request that is scheduled whether it is for a page under care.
 
-    `meta["hacs"]` goes before this. What is found is kept in `meta["hacs_care"]`, where it is not what
-    holds without it: that start requests are under care, and no others.
+    `meta["hacs"]` goes before this. What is found is noted where it is not what holds without it: that
+    start requests are under care, and no others.
     """
 
     def __init__(self, pages: Pages) -> None:
@@ -33,23 +33,20 @@ class Care:
 
     def note(self, request: Request, spider: Spider | None) -> None:
         """Mark a request as it is scheduled; one that goes on, as a redirect does, stays as it is."""
-        meta = request.meta
-        if meta.get("hacs_claimed") or request.method != "GET":
+        tag = tag_of(request)
+        if tag.stage != "waiting" or request.method != "GET":
             return
-        is_of_list = meta.pop("hacs_of_list", False)
-        meta.pop("hacs_care", None)
-        if self._pages == "start":
-            if _is_fed(request, spider):
-                meta["hacs_care"] = meta["hacs_seed"] = True
-            elif is_of_list:
-                meta["hacs_care"] = not _is_other_file(request.url)
-                meta["hacs_list"] = True  # a sitemap may name others
-            elif is_start(request) and _reads_lists(spider):
-                meta["hacs_care"] = False
-            return
-        meta["hacs_care"] = self._is_page(request, spider)
-        if _is_fed(request, spider):
-            meta["hacs_seed"] = True
+        is_fed, care = _is_fed(request, spider), None
+        if self._pages != "start":
+            care = self._is_page(request, spider)
+        elif is_fed:
+            care = True
+        elif tag.listed:
+            care = not _is_other_file(request.url)
+        elif is_start(request) and _reads_lists(spider):
+            care = False
+        if is_fed or care is not tag.care:
+            set_care(request, care, is_fed=is_fed)
 
     def _is_page(self, request: Request, spider: Spider | None) -> bool:
         if self._pages == "all":
@@ -67,7 +64,7 @@ class Care:
             return False
         if request.method != "GET":
             return False
-        return is_start(request) or bool(request.meta.get("hacs_list"))
+        return is_start(request) or tag_of(request).listed
 
 
 def _reads_lists(spider: Spider | None) -> bool:

@@ -14,7 +14,7 @@ from twisted.internet.defer import Deferred
 
 from hacs_crawler.config import Clock, Config, warn_of_unknown
 from hacs_crawler.crawl.care import Care
-from hacs_crawler.crawl.meta import page_url, release_claim
+from hacs_crawler.crawl.meta import page_url, release, was_sent
 from hacs_crawler.crawl.part import Part
 from hacs_crawler.crawl.parts import Parts, load_parts
 from hacs_crawler.crawl.run_context import informed_options, opened
@@ -242,7 +242,7 @@ class Crawl:
     def note_filtered(self, request: Request) -> None:
         """Note that the project's filter dropped the request for a page, as its redirect may be."""
         url = page_url(request)
-        if url is None or not self.is_open or not request.meta.pop("hacs_claimed", False):
+        if url is None or not self.is_open or not was_sent(request):
             return
         for visit in self.parts.filtered(request, url):
             self.state.write_behind.record(visit)
@@ -253,8 +253,7 @@ class Crawl:
         It claims its page anew when it is sent. If the crawl is stopped before, nothing is held against
         the page.
         """
-        url = page_url(request)
-        if url is not None and self.is_open and release_claim(request):
+        if self.is_open and (url := release(request)) is not None:
             self.state.read_ahead.drop(url)
 
     def record_failure(self, url: str, prediction: Prediction | None) -> None:

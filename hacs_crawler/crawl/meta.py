@@ -1,43 +1,65 @@
-"""Which requests visit a page under HACS's care, and which page that is.
+"""What HACS knows of a request: which page it visits, and how far it has come.
 
-`meta["hacs"]` is False on a request that opts out, True on one that opts in, "record" on one whose page
-is only to be recorded, a `Prediction` on one that was ranked, and an `Outcome` or `NotObserved` once its
-response has come. `meta["hacs_care"]` is what HACS_PAGES says where the request does not.
-`meta["hacs_seed"]` marks what is ranked in the place of a start request, `meta["hacs_added"]` what
-HACS has the crawl begin with, `meta["hacs_of_list"]` and `meta["hacs_list"]` what a sitemap or feed
-names.
-`meta["hacs_page"]` is the URL of the page that a request visits; redirects and retries keep it.
-`meta["hacs_unsent"]` marks a seed of a plan until it is sent, and `meta["hacs_claimed"]` a request whose
-page is held for its answer ("released" while it waits to be sent again).
-`meta["hacs_control"]` marks a seed whose page is to be asked a second time, and `meta["hacs_beside"]` a
-request beside the crawl's own, such as that second one.
+Spiders say something of a request with `meta["hacs"]` (False: no page of HACS's; True: a page under
+care; "record": a page that is recorded) and `meta["hacs_page"]` (the URL of its page). All else there is
+theirs, and stays as it is. What HACS notes is one record, a `Tag`, which is replaced and never changed.
 What parts keep in the meta of requests begins with "hacs.", and is not named here.
 """
 
 from __future__ import annotations
 
-from typing import Any, Final
+from functools import cache
+from typing import Any, Final, Literal, NamedTuple
 
 from scrapy import Request
 
 from hacs_crawler.links import page_id_of, without_login
 from hacs_crawler.outcome import NotObserved, Outcome
-from hacs_crawler.state import Prediction, as_prediction
+from hacs_crawler.state import Prediction
 
-RECORD: Final = "record"
-"""The `meta["hacs"]` of a request whose page is recorded, and looked after where HACS_PAGES says so."""
+KEY: Final = "_hacs"
+"""The key of `Request.meta` under which the tag is."""
+
+Stage = Literal["waiting", "planned", "sent", "released", "answered", "again"]
+"""A "planned" one was chosen from the whole state, and needs no filter and no ranking. A request for a
+page is "sent" while it is under way and holds its page, "released" while it waits to be sent anew, as a
+retry or redirect does, and "answered" in the end; one that asks "again" is a copy for the same URL."""
 
 
-_RELEASED: Final = "released"
-_OF_ITS_OWN: Final = (*("hacs", "hacs_page", "hacs_control", "hacs_care", "hacs_seed"),)
-"""What a request whose meta was copied from another one's does not keep."""
+class Tag(NamedTuple):
+    """What HACS knows of one request. Plain values only: queues on disk and JSON can hold it.
+
+    `url` is the request's own when this was noted: of another URL only redirects and retries keep it.
+    `page` is the URL of the page that is visited, where that is known. `care` is what HACS_PAGES says,
+    None for what holds without it: start requests are pages, others none. `asked_twice` asks for a
+    control visit. A `seed` is ranked as start requests are; it is `added` where HACS has the crawl begin
+    with it, until it is ranked. A sitemap or feed `listed` it. One `beside` the spider's passes the
+    scheduler, and is given up if it had to wait.
+    """
+
+    url: str | None = None
+    page: str | None = None
+    stage: Stage = "waiting"
+    care: bool | None = None
+    prediction: Prediction | None = None
+    asked_twice: bool = False
+    seed: bool = False
+    added: bool = False
+    listed: bool = False
+    beside: bool = False
+
+
+UNTAGGED: Final = Tag()
+BESIDE: Final[dict[str, Any]] = {"hacs": False, KEY: Tag(beside=True)}
+"""The meta of a request of HACS's own."""
 _OF_THE_FIRST: Final = (
+    KEY,
     "depth",
     "redirect_",
     "retry_times",
-    "download_latency",
-    "hacs_",
+    "download_lat",
     "is_start",
+    "hacs_",
 )
 """What begins so is of a request as it was sent or answered, and not of another one for its page.
 
@@ -45,18 +67,33 @@ What parts keep in it ("hacs.") is how they had it sent, and holds for the other
 """
 
 
+def tag_of(request: Request) -> Tag:
+    """Return what is known of a request; of what a spider copied from another one's meta, nothing."""
+    tag = request.meta.get(KEY, UNTAGGED)
+    if tag.__class__ is not Tag:
+        tag = request.meta[KEY] = _unpacked(tag)
+    return UNTAGGED if tag.stage == "answered" and tag.url != request.url else tag
+
+
+def pack(request: Request) -> None:
+    """Have the tag kept by queues that write no classes, such as Scrapy's with marshal."""
+    tag = request.meta.get(KEY)
+    if isinstance(tag, Tag):
+        request.meta[KEY] = tuple(tag)
+
+
 def page_url(request: Request) -> str | None:
-    """Return the URL of the page that the request visits; None where HACS does not care for it.
+    """Return the URL of the page that the request visits; None where it is none of HACS's.
 
     What the request says itself counts (`meta["hacs"]`), else what HACS_PAGES says (`crawl.care`).
     """
-    meta = request.meta
-    is_cared_for = meta.get("hacs_care", "hacs_page" in meta or is_start(request))
-    hacs = meta.get("hacs", is_cared_for)
-    if not hacs or request.method != "GET":
-        return None
-    url = seed_url(request)
-    return url if _key(url) is not None else None
+    tag, said = tag_of(request), _said(request)
+    if said is False or tag.stage != "waiting":
+        return None if said is False else tag.page
+    is_page = said or _is_under_care(request, tag)
+    if is_page and request.method == "GET" and _key(url := seed_url(request)) is not None:
+        return url
+    return None
 
 
 def seed_key(request: Request) -> int | None:
@@ -64,10 +101,9 @@ def seed_key(request: Request) -> int | None:
 
     Ranked are start requests, and those in their place, that were not ranked yet and did not opt out.
     """
-    is_seed = is_start(request) or bool(request.meta.get("hacs_seed"))
-    if is_seed and _is_unranked(request) and request.meta.get("hacs_care", True):
-        return _key(seed_url(request))
-    return None
+    tag = tag_of(request)
+    is_seed = tag.care is not False and (tag.seed or is_start(request))
+    return _unranked_key(request) if is_seed else None
 
 
 def followed_key(request: Request) -> int | None:
@@ -75,27 +111,21 @@ def followed_key(request: Request) -> int | None:
 
     Redirects, retries and what was ranked already are none; nor what asks to be recorded only.
     """
+    is_under_care = tag_of(request).care or _said(request) is True
+    return _unranked_key(request) if is_under_care else None
+
+
+def seed_url(request: Request) -> str:
+    """Return the URL of the page that a request would be for; what is kept of it has no login."""
+    tag = tag_of(request)
+    return tag.page or _named(request) or without_login(request.url)
+
+
+def is_start(request: Request) -> bool:
+    """Whether `start()` yielded a request; a follow-up that copied such a one's meta has a depth."""
     meta = request.meta
-    hacs = meta.get("hacs")
-    is_under_care = hacs is True or (hacs in (None, RECORD) and meta.get("hacs_care", False))
-    if is_under_care and not meta.get("hacs_claimed") and _is_unranked(request):
-        return _key(seed_url(request))
-    return None
-
-
-def claim_of(request: Request) -> bool:
-    """Mark a request as one that claims its page; return whether it does already."""
-    claimed = request.meta.get("hacs_claimed")
-    request.meta["hacs_claimed"] = True
-    return claimed is True
-
-
-def release_claim(request: Request) -> bool:
-    """Note that a request claims its page no more, for now; returns whether it did."""
-    if request.meta.get("hacs_claimed") is not True:
-        return False
-    request.meta["hacs_claimed"] = _RELEASED
-    return True
+    is_first = bool(meta.get("is_start_request") and not meta.get("depth"))
+    return is_first and not tag_of(request).added  # Scrapy marks whatever comes with start() as one
 
 
 def is_seed(request: Request) -> bool:
@@ -103,74 +133,134 @@ def is_seed(request: Request) -> bool:
 
     A page from a queue outside, which only one crawl gets, is none.
     """
-    is_listed = bool(request.meta.get("hacs_list"))
-    return is_start(request) or is_listed or is_added(request)
+    tag = tag_of(request)
+    return tag.listed or tag.added or is_start(request)
+
+
+def was_sent(request: Request) -> bool:
+    """Whether a request for a page was sent before, and not answered."""
+    return tag_of(request).stage in {"sent", "released"}
+
+
+def set_care(request: Request, care: bool | None, *, is_fed: bool) -> None:
+    """Note what HACS_PAGES says of a request, and whether it came from a queue outside, to be ranked."""
+    tag = tag_of(request)
+    if tag is UNTAGGED:
+        request.meta[KEY] = _cared_for(care, is_fed)
+    else:
+        request.meta[KEY] = tag._replace(care=care, seed=is_fed or tag.seed)
+
+
+@cache
+def _cared_for(care: bool | None, is_seed: bool) -> Tag:
+    return Tag(care=care, seed=is_seed)
 
 
 def mark_added(request: Request) -> Request:
     """Have a request that HACS added to those of `start()` be ranked with them; return it."""
-    request.meta.update(hacs_seed=True, hacs_added=True)
+    request.meta[KEY] = Tag(seed=True, added=True)
     return request
-
-
-def is_added(request: Request) -> bool:
-    """Whether HACS added a request to those of `start()`, and it is not ranked yet."""
-    return bool(request.meta.get("hacs_added"))
 
 
 def take_added_mark(request: Request) -> bool:
     """Return whether HACS added a request to those of `start()`; it is like any other from now on."""
-    return bool(request.meta.pop("hacs_added", False))
-
-
-def take_seed_mark(request: Request) -> bool:
-    """Return whether a request is in the place of a start request; it is one no longer."""
-    is_seed = bool(request.meta.pop("hacs_seed", False))
-    if is_seed:
-        request.meta.pop("is_start_request", None)  # Scrapy marks what comes with start() as one
-    return is_seed
-
-
-def seed_url(request: Request) -> str:
-    """Return the URL of the page that a start request is for; what is kept of it has no login."""
-    page = request.meta.get("hacs_page")
-    return without_login(page if isinstance(page, str) else request.url)
+    tag = tag_of(request)
+    if tag.added:
+        request.meta[KEY] = tag._replace(added=False)
+        request.meta.pop("is_start_request", None)
+    return tag.added
 
 
 def mark_ranked(seed: Request, prediction: Prediction, *, asked_twice: bool = False) -> Request:
-    """Write into a seed's meta what was predicted of it; return the seed."""
-    seed.meta["hacs"] = prediction
-    if asked_twice:
-        seed.meta["hacs_control"] = True
-    seed.meta.setdefault("hacs_page", seed.url)
+    """Note what was predicted of a seed; return the seed."""
+    seed.meta[KEY] = tag_of(seed)._replace(
+        url=seed.url, page=seed_url(seed), prediction=prediction, asked_twice=asked_twice
+    )
     return seed
 
 
 def mark_unranked(seed: Request) -> Request:
     """Have a seed that was never sent be ranked anew, by the crawl that goes on with this one's job."""
-    if prediction_of(seed) is not None:
-        del seed.meta["hacs"]
-    seed.meta.pop("hacs_control", None)
-    seed.meta["hacs_seed"] = True
+    seed.meta[KEY] = tag_of(seed)._replace(
+        stage="waiting", prediction=None, asked_twice=False, seed=True
+    )
     return seed
 
 
-def planned_meta(url: str, prediction: Prediction, *, asked_twice: bool = False) -> dict[str, Any]:
+def planned_meta(
+    url: str, prediction: Prediction | None = None, *, asked_twice: bool = False
+) -> dict[str, Any]:
     """Return the meta of a seed that was chosen from the whole state, and is not to be ranked again."""
-    meta: dict[str, Any] = {"hacs": prediction, "hacs_unsent": True, "hacs_page": url}
-    if asked_twice:
-        meta["hacs_control"] = True
-    return meta
+    return {KEY: Tag(None, url, "planned", None, prediction, asked_twice)}
 
 
-def hub_meta(url: str) -> dict[str, Any]:
-    """Return the meta of a request for a hub of the instant tier, which is not ranked with the seeds."""
-    return {"hacs": True, "hacs_unsent": True, "hacs_page": url}
+def claim(request: Request, page: str) -> bool:
+    """Note that a request is sent for a page; return whether it holds it already.
+
+    A seed's `meta["hacs"]` is from now on what was predicted.
+    """
+    tag = tag_of(request)
+    if tag.stage != "sent":
+        request.meta[KEY] = tag._replace(url=request.url, page=page, stage="sent")
+        if tag.prediction is not None:
+            tell(request, tag.prediction)
+    return tag.stage == "sent"
 
 
-def take_unsent_mark(request: Request) -> bool:
-    """Return whether a seed was chosen from a plan and not sent yet; its redirects and retries were."""
-    return bool(request.meta.pop("hacs_unsent", False))
+def release(request: Request) -> str | None:
+    """Note that a request waits to be sent anew; return the page that it held, None if it held none."""
+    tag = tag_of(request)
+    if tag.stage != "sent":
+        return None
+    request.meta[KEY] = tag._replace(stage="released")
+    return tag.page
+
+
+def mark_answered(request: Request) -> None:
+    """Note that a request has come to its end: what a spider copies of its meta means nothing."""
+    if KEY in request.meta:
+        request.meta[KEY] = tag_of(request)._replace(url=request.url, stage="answered")
+
+
+def tell(request: Request, said: Prediction | Outcome | NotObserved) -> None:
+    """Put into `meta["hacs"]` what is known by now, unless a value of the spider's own is there."""
+    hacs = request.meta.get("hacs")
+    is_ours = isinstance(hacs, dict) and hacs == tag_of(request).prediction
+    if hacs is None or _said(request) or is_ours:
+        request.meta["hacs"] = said
+
+
+def renew(request: Request) -> bool:
+    """Forget what a spider copied from a response's meta; return whether it asks for the same page.
+
+    That is so where it asks for the same URL, as a spider's own retry does.
+    """
+    meta = request.meta
+    if isinstance(meta.get("hacs"), Outcome | NotObserved):
+        del meta["hacs"]
+    if KEY not in meta:
+        return False
+    tag = tag_of(request)
+    if tag is UNTAGGED:
+        _forget(request)
+    elif tag.stage == "answered":
+        stage: Stage = "waiting" if tag.page is None else "again"
+        tag = meta[KEY] = Tag(tag.url, tag.page, stage, tag.care, listed=tag.listed)
+    return tag.stage == "again"
+
+
+def take_over(request: Request, *, listed: bool = False) -> None:
+    """Let a request that a spider yields take over what it follows from, and nothing that it copied."""
+    if tag_of(request).url not in {None, request.url}:
+        _forget(request)
+    if not renew(request) and listed:
+        request.meta[KEY] = tag_of(request)._replace(listed=True)
+
+
+def remove_conditions(request: Request) -> None:
+    """Have a request answered with the page, whether it has changed or not."""
+    for name in ("If-None-Match", "If-Modified-Since"):
+        request.headers.pop(name, None)
 
 
 def second_request(first: Request, url: str, **meta: Any) -> Request:
@@ -187,46 +277,44 @@ def second_request(first: Request, url: str, **meta: Any) -> Request:
     return second
 
 
-def remove_conditions(request: Request) -> None:
-    """Have a request answered with the page, whether it has changed or not."""
-    for name in ("If-None-Match", "If-Modified-Since"):
-        request.headers.pop(name, None)
+def _unpacked(found: object) -> Tag:
+    """Return the tag that `pack` made plain."""
+    try:
+        return Tag._make(found)  # type: ignore[arg-type]
+    except TypeError:
+        return UNTAGGED
 
 
-def is_beside(request: Request) -> bool:
-    """Whether a request is HACS's own, past the scheduler: for a pause it is given up, not put back."""
-    return bool(request.meta.get("hacs_beside"))
+def _forget(request: Request) -> None:
+    """Remove what was copied from another request."""
+    copied: Tag = request.meta.pop(KEY)
+    if copied.stage == "answered" and _named(request) == copied.page:
+        request.meta.pop("hacs_page", None)
 
 
-def prediction_of(request: Request) -> Prediction | None:
-    """Return what was predicted of a ranked seed; None for any other request."""
-    return as_prediction(request.meta.get("hacs"))
+def _named(request: Request) -> str | None:
+    """Return the URL of the page that a spider says a request is for."""
+    page = request.meta.get("hacs_page")
+    return without_login(page) if isinstance(page, str) else None
 
 
-def forget_copied_meta(request: Request) -> bool:
-    """Remove what a spider copied from a response's meta, unless it asks for the same page again.
-
-    Returns whether it does.
-    """
-    meta = request.meta
-    outcome = meta.get("hacs")
-    if not isinstance(outcome, Outcome | NotObserved):
-        return False
-    if request.url == outcome.requested_url:
-        meta["hacs"] = True
-        return True
-    for key in _OF_ITS_OWN:
-        meta.pop(key, None)
-    return False
+def _said(request: Request) -> Literal[True, False, "record"] | None:
+    """Return what a spider says of a request; None where it says nothing, whatever it keeps there."""
+    hacs = request.meta.get("hacs")
+    is_said = hacs is True or hacs is False or (isinstance(hacs, str) and hacs == "record")
+    return hacs if is_said else None
 
 
-def is_start(request: Request) -> bool:
-    """Whether `start()` yielded a request; a follow-up that copied such a one's meta has a depth."""
-    return bool(request.meta.get("is_start_request") and not request.meta.get("depth"))
+def _is_under_care(request: Request, tag: Tag) -> bool:
+    if tag.care is not None:
+        return tag.care
+    return tag.page is not None or _named(request) is not None or is_start(request)
 
 
-def _is_unranked(request: Request) -> bool:
-    return request.meta.get("hacs", True) in (True, RECORD) and request.method == "GET"
+def _unranked_key(request: Request) -> int | None:
+    tag = tag_of(request)
+    is_new = tag.stage == "waiting" and tag.prediction is None and _said(request) is not False
+    return _key(seed_url(request)) if is_new and request.method == "GET" else None
 
 
 def _key(url: str) -> int | None:

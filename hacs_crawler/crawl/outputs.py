@@ -8,6 +8,7 @@ from scrapy import Request
 from scrapy.http import Response
 
 from hacs_crawler.crawl.crawl import Crawl
+from hacs_crawler.crawl.meta import KEY, take_over
 from hacs_crawler.crawl.part import Part
 
 
@@ -31,8 +32,8 @@ class Output:
         meta = entry.meta
         for key, value in self._inherited.items():
             meta.setdefault(key, value)
-        if self._names_pages:
-            meta.setdefault("hacs_of_list", True)
+        if self._names_pages or KEY in meta:
+            take_over(entry, listed=self._names_pages)
         return entry
 
     def end(self) -> None:

@@ -16,12 +16,13 @@ from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.inner_scheduler import inner_scheduler, is_scrapys_own, keeps_requests
 from hacs_crawler.crawl.meta import (
     followed_key,
-    forget_copied_meta,
     mark_unranked,
+    pack,
     page_url,
+    renew,
     seed_key,
-    take_seed_mark,
-    take_unsent_mark,
+    tag_of,
+    was_sent,
 )
 from hacs_crawler.crawl.ranker import Ranker
 from hacs_crawler.crawl.scrapy_internals import (
@@ -88,7 +89,7 @@ class HacsScheduler(BaseScheduler):
             self._enqueued -= len(left)  # the inner scheduler counts them again
             left += self._waiting.take_all()
             for request in left:
-                enqueue_unfiltered(self._inner, request)
+                self._give_again(request)
         else:
             self._ranker.drop_all()
         self._count_seeds()
@@ -106,10 +107,10 @@ class HacsScheduler(BaseScheduler):
 
         A seed of the plan was ranked already: it waits behind those that came before it.
         """
-        if take_unsent_mark(request):
+        if tag_of(request).stage == "planned":
             self._seeds.add_one(request, next(self._planned))
             return True
-        is_again = forget_copied_meta(request)
+        is_again = renew(request)
         if self._crawl.care is not None:
             self._crawl.care.note(request, self._spider)
         if self._crawl.parts.override("takes") and not is_again and not self._takes(request):
@@ -119,7 +120,6 @@ class HacsScheduler(BaseScheduler):
             return self._pass_on(request)
         if not self._ranker.seeds.passes_filter(request, page_id) and self._is_filtered(request):
             return False
-        request.meta.setdefault("hacs_page", request.url)
         self._enqueued += 1
         self._ranker.seeds.add(request, page_id)
         return True
@@ -152,7 +152,7 @@ class HacsScheduler(BaseScheduler):
 
     def _takes(self, request: Request) -> bool:
         """Whether a request is this crawl's: for no page, for one of its own, or under way already."""
-        url = None if request.meta.get("hacs_claimed") else page_url(request)
+        url = None if was_sent(request) else page_url(request)
         return url is None or self._crawl.parts.takes(url, request)
 
     def _page_to_rank(self, request: Request) -> int | None:
@@ -165,7 +165,7 @@ class HacsScheduler(BaseScheduler):
         if not crawl.is_open or config is None:
             return None
         page_id = seed_key(request)
-        if take_seed_mark(request) or (page_id is not None and not self._ranker.watch.is_over):
+        if tag_of(request).seed or (page_id is not None and not self._ranker.watch.is_over):
             return page_id
         if not config.ranking.leaves_out:
             return None
@@ -195,6 +195,8 @@ class HacsScheduler(BaseScheduler):
 
     def _pass_on(self, request: Request) -> bool:
         """Give a request to the inner scheduler, whose filter may drop it."""
+        if not self._is_scrapys_own:
+            pack(request)
         if not self._inner.enqueue_request(request):
             if page_url(request) is not None:
                 self._crawl.note_filtered(request)
@@ -202,6 +204,12 @@ class HacsScheduler(BaseScheduler):
         self._crawl.release(request)
         self._backlog.add(request, self._downloads.slot_of(request))
         return True
+
+    def _give_again(self, request: Request) -> bool:
+        """Give the inner scheduler a request that has passed its filter."""
+        if not self._is_scrapys_own:
+            pack(request)
+        return enqueue_unfiltered(self._inner, request)
 
     def _is_filtered(self, request: Request) -> bool:
         """Whether the project's duplicate filter drops a start request, as in Scrapy's scheduler."""
@@ -231,7 +239,7 @@ class HacsScheduler(BaseScheduler):
             self._dequeued += 1
             return None if self._waiting.keeps(seed, slot) else seed
         self._enqueued -= 1  # the inner scheduler counts it
-        enqueue_unfiltered(self._inner, seed)
+        self._give_again(seed)
         self._backlog.add(seed, slot)
         return self._next_of_inner()
 
@@ -260,7 +268,7 @@ class HacsScheduler(BaseScheduler):
                 continue
             if self._waiting.keeps(request, slot):
                 continue
-            if self._is_behind_seed(request, slot) and enqueue_unfiltered(self._inner, request):
+            if self._is_behind_seed(request, slot) and self._give_again(request):
                 self._backlog.add(request, slot)
                 return self._take_seed(slot)
             self._seeds.note_sent(request, slot)
@@ -270,7 +278,7 @@ class HacsScheduler(BaseScheduler):
     def _is_held_again(self, request: Request) -> bool:
         """Hold a seed that a job before did not send; returns whether it is one."""
         page_id = seed_key(request)
-        if not request.meta.pop("hacs_seed", False) or page_id is None:
+        if not tag_of(request).seed or page_id is None:
             return False
         self._enqueued += 1
         self._ranker.seeds.add(request, page_id)

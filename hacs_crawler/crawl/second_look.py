@@ -15,7 +15,7 @@ from scrapy.http import Response
 from scrapy.utils.defer import maybe_deferred_to_future
 
 from hacs_crawler.crawl.crawl import Crawl
-from hacs_crawler.crawl.meta import second_request
+from hacs_crawler.crawl.meta import BESIDE, second_request
 from hacs_crawler.crawl.observation import observe
 from hacs_crawler.crawl.scrapy_internals import download, is_closing
 from hacs_crawler.state import Recorded
@@ -88,4 +88,4 @@ def _again(first: Request) -> Request:
     Cookies that the first answer set would have the server show again what it showed then.
     """
     url = (first.meta.get("redirect_urls") or [first.url])[0]
-    return second_request(first, url, hacs_beside=True)
+    return second_request(first, url, **BESIDE)

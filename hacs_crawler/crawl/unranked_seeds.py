@@ -7,7 +7,7 @@ from typing import Final
 
 from scrapy import Request
 
-from hacs_crawler.crawl.meta import is_added, is_start, take_added_mark
+from hacs_crawler.crawl.meta import is_start, tag_of, take_added_mark
 from hacs_crawler.ranking.selection import Chosen, Selection
 
 LEAST_CHUNK: Final = 1_000
@@ -67,7 +67,7 @@ class UnrankedSeeds:
         is_first = is_start(seed) and page_id in self._added
         if is_first:
             self._added.remove(page_id)
-        return is_first or is_added(seed)
+        return is_first or tag_of(seed).added
 
     def all(self) -> list[Request]:
         """Return what is kept, what is being ranked, and what is held."""
@@ -89,7 +89,9 @@ class UnrankedSeeds:
         self, held: list[Request], page_ids: list[int], is_filtered: Callable[[Request], bool]
     ) -> tuple[list[Request], list[int]]:
         """Leave out what HACS added of the pages that the spider asks for itself, or was filtered."""
-        own = {page_id for seed, page_id in zip(held, page_ids, strict=True) if not is_added(seed)}
+        own = {
+            page_id for seed, page_id in zip(held, page_ids, strict=True) if not tag_of(seed).added
+        }
         kept = [
             (seed, page_id)
             for seed, page_id in zip(held, page_ids, strict=True)

@@ -10,7 +10,7 @@ from typing import Final
 
 from scrapy import Request
 
-from hacs_crawler.crawl.meta import prediction_of
+from hacs_crawler.crawl.meta import tag_of
 from hacs_crawler.crawl.part import Observed, Part
 from hacs_crawler.state import Prediction, Visit
 
@@ -44,7 +44,7 @@ class Aliases(Part):
 
     def filtered(self, request: Request, page_url: str) -> Iterable[Visit]:
         """Return the visit that the redirect of a page leads to; where there is none yet, it waits."""
-        alias = Alias(page_url, prediction_of(request))
+        alias = Alias(page_url, tag_of(request).prediction)
         if request.url in self._shown:
             shown, links = self._shown[request.url]
             return [alias.visit(replace(shown, links=None if links is None else frozenset(links)))]

@@ -12,6 +12,7 @@ from dataclasses import replace
 from scrapy.http import HtmlResponse, Response
 
 from hacs_crawler.crawl.crawl import Crawl
+from hacs_crawler.crawl.meta import tag_of
 from hacs_crawler.crawl.observation import tree_of
 from hacs_crawler.crawl.part import Observed, Part
 from hacs_crawler.crawl.second_look import SecondLooks
@@ -73,8 +74,11 @@ class Controls(Part):
 
     def observed(self, observed: Observed) -> Iterable[Visit]:
         """Ask a second time for a page that ranking marked."""
-        is_marked = observed.request.meta.pop("hacs_control", False)
-        if not is_marked or observed.reason or observed.visit.links is None:
+        if (
+            not tag_of(observed.request).asked_twice
+            or observed.reason
+            or observed.visit.links is None
+        ):
             return ()
         links, first = self._links(observed.response), observed.recorded
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scrapy import Request
 
 from hacs_crawler.crawl.crawl import Crawl
-from hacs_crawler.crawl.meta import prediction_of
+from hacs_crawler.crawl.meta import tag_of
 from hacs_crawler.crawl.part import Observed, Part
 from hacs_crawler.links import site_id
 from hacs_crawler.ranking.arm_pages import counted, keep_start_pages, start_pages
@@ -80,7 +80,7 @@ class Experiments(Part):
     def before_request(self, request: Request, page_url: str | None) -> None:
         """Mark a seed with the arm by whose label it was predicted."""
         del page_url
-        prediction = prediction_of(request)
+        prediction = tag_of(request).prediction
         if prediction is not None and prediction["label"] in self._arms:
             request.meta["hacs.arm"] = self._arms[prediction["label"]]
 

@@ -34,7 +34,6 @@ from hacs_crawler.state.outcome_log import UPDATED as UPDATED
 from hacs_crawler.state.outcome_log import Label as Label
 from hacs_crawler.state.outcome_log import Outcomes as Outcomes
 from hacs_crawler.state.outcome_log import Prediction as Prediction
-from hacs_crawler.state.outcome_log import as_prediction as as_prediction
 from hacs_crawler.state.outcome_log import chance_of_new_links as chance_of_new_links
 from hacs_crawler.state.outcome_log import churn_of as churn_of
 from hacs_crawler.state.outcome_log import has_new_links as has_new_links

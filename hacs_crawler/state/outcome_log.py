@@ -7,7 +7,6 @@ number, and in the same write as the visit that they belong to.
 from __future__ import annotations
 
 import json
-import math
 import struct
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
@@ -128,16 +127,6 @@ class Prediction(TypedDict):
     rate_per_day: _Rate
     days_since_visit: _Rate
     churn: _Share
-
-
-def as_prediction(value: object) -> Prediction | None:
-    """Return a value that is a prediction, None for any other: what spiders put there may be theirs."""
-    try:
-        found = msgspec.convert(value, Prediction)
-    except msgspec.ValidationError:
-        return None
-    days = found["days_since_visit"]
-    return found if days <= _MOST_DAYS or days == math.inf else None
 
 
 def predictions(

@@ -19,6 +19,7 @@ from scrapy.utils.defer import maybe_deferred_to_future
 from crawl_support import new_crawler, run, settled
 from hacs_crawler.crawl import run_context
 from hacs_crawler.crawl.crawl import CLOSE_REASON, Crawl
+from hacs_crawler.crawl.meta import claim, mark_ranked
 from hacs_crawler.crawl.part import Observed
 from hacs_crawler.exceptions import StateError, StateUnavailableError
 from hacs_crawler.links import page_id_of
@@ -312,7 +313,9 @@ def test_a_state_that_breaks_during_the_crawl_is_a_failure_and_one_that_is_away_
 
 def redirected_to(target: str) -> Request:
     """The request that a redirect of the page's request leads to."""
-    return Request(target, meta={"hacs": PREDICTION, "hacs_page": URL, "hacs_claimed": True})
+    request = mark_ranked(Request(URL), PREDICTION)
+    claim(request, URL)
+    return request.replace(url=target)
 
 
 def observed(visit: Visit) -> Observed:

@@ -1,24 +1,44 @@
-"""Which requests visit a page under HACS's care, and which page that is."""
+"""What is known of a request: which page it visits, how far it has come, and what copies of it keep."""
 
 from __future__ import annotations
 
+import json
+import marshal
+import pickle
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 from scrapy import FormRequest, Request
+from scrapy.utils.request import request_from_dict
+from scrapy.utils.serialize import ScrapyJSONEncoder
 
 from hacs_crawler.crawl.meta import (
+    BESIDE,
+    KEY,
+    UNTAGGED,
+    claim,
     followed_key,
-    forget_copied_meta,
+    is_seed,
+    is_start,
+    mark_added,
+    mark_answered,
     mark_ranked,
+    mark_unranked,
+    pack,
     page_url,
     planned_meta,
-    prediction_of,
+    release,
+    renew,
     second_request,
     seed_key,
     seed_url,
-    take_unsent_mark,
+    set_care,
+    tag_of,
+    take_added_mark,
+    take_over,
+    tell,
+    was_sent,
 )
 from hacs_crawler.links import page_id_of
 from hacs_crawler.outcome import NotObserved, Outcome
@@ -26,12 +46,13 @@ from hacs_crawler.state import Page, Prediction
 
 URL = "http://a.example/page"
 SEED = "http://a.example/"
+ELSEWHERE = "http://b.example/elsewhere"
 PREDICTION = Prediction(
     label=1, run=2, p=0.5, raw_p=0.5, rate_per_day=1.0, days_since_visit=1.0, churn=0.0
 )
 OUTCOME = Outcome(
-    url=SEED,
-    requested_url=SEED,
+    url=URL,
+    requested_url=URL,
     visited_at=datetime(2023, 11, 14, tzinfo=UTC),
     is_known=True,
     is_first=True,
@@ -41,11 +62,12 @@ OUTCOME = Outcome(
     p=1.0,
     churn=0.0,
     rate_before_per_day=0.1,
-    page=Page(SEED),
+    page=Page(URL),
     estimate=lambda _: 0.1,
     varying=None,
 )
-ANSWERS = [OUTCOME, NotObserved(SEED, "status")]
+ANSWERS = [OUTCOME, NotObserved(URL, "status")]
+OF_THE_SPIDER = [{"mine": 1}, [1], 7, "recorded", object()]
 
 
 def start(url: str = URL, **meta: Any) -> Request:
@@ -58,6 +80,29 @@ def follow_up(url: str = URL, **meta: Any) -> Request:
     return Request(url, meta={"depth": 1, **meta})
 
 
+def sent(request: Request) -> Request:
+    """The request once it is under way."""
+    page = page_url(request)
+    assert page is not None
+    claim(request, page)
+    return request
+
+
+def answered(request: Request, answer: Outcome | NotObserved = OUTCOME) -> Request:
+    """The request as its callback sees it."""
+    mark_answered(sent(request))
+    tell(request, answer)
+    return request
+
+
+def copied(request: Request, url: str, **meta: Any) -> Request:
+    """A request with another one's meta, as a spider copies it."""
+    return Request(url, meta={**request.meta, "depth": 1, **meta})
+
+
+# which page
+
+
 def test_a_start_request_is_ranked_and_its_visit_recorded() -> None:
     assert seed_key(start()) == page_id_of(URL)
     assert page_url(start()) == URL
@@ -68,21 +113,26 @@ def test_a_start_request_may_opt_out_of_both() -> None:
     assert page_url(start(hacs=False)) is None
 
 
-def test_what_is_to_be_recorded_is_ranked_where_hacs_pages_says_so() -> None:
+def test_a_start_request_that_is_to_be_recorded_is_a_page_as_any_start_request() -> None:
     assert seed_key(start(hacs="record")) == page_id_of(URL)
-    assert seed_key(start(hacs="record", hacs_care=False)) is None
-    assert followed_key(follow_up(hacs="record", hacs_care=True)) == page_id_of(URL)
-    assert followed_key(follow_up(hacs="record")) is None
+    assert page_url(start(hacs="record")) == URL
 
 
 def test_a_follow_up_is_neither_ranked_nor_recorded_unless_it_opts_in() -> None:
     assert seed_key(follow_up()) is None
+    assert followed_key(follow_up()) is None
     assert page_url(follow_up()) is None
     assert seed_key(follow_up(hacs=True)) is None
+    assert followed_key(follow_up(hacs=True)) == page_id_of(URL)
     assert page_url(follow_up(hacs=True)) == URL
 
 
-def test_a_follow_up_that_names_a_page_has_opted_in() -> None:
+def test_a_follow_up_may_be_recorded_only() -> None:
+    assert followed_key(follow_up(hacs="record")) is None
+    assert page_url(follow_up(hacs="record")) == URL
+
+
+def test_a_follow_up_that_names_a_page_is_recorded() -> None:
     assert page_url(follow_up(hacs_page=SEED)) == SEED
     assert page_url(follow_up(hacs_page=SEED, hacs=False)) is None
 
@@ -93,8 +143,32 @@ def test_a_start_request_may_name_the_page_that_it_is_ranked_by() -> None:
     assert seed_url(start(hacs_page=SEED)) == SEED
 
 
-def test_a_page_name_that_is_none_is_no_name() -> None:
-    assert seed_url(start(hacs_page=7)) == URL
+@pytest.mark.parametrize("care", [True, False])
+@pytest.mark.parametrize("request_of", [start, follow_up])
+def test_what_hacs_pages_says_of_a_request_holds_where_it_says_nothing_itself(
+    request_of: Any, care: bool
+) -> None:
+    request = request_of()
+    set_care(request, care, is_fed=False)
+    assert (page_url(request) is not None, followed_key(request) is not None) == (care, care)
+    request.meta["hacs"] = not care
+    assert (page_url(request) is not None) is not care
+
+
+def test_what_hacs_pages_says_may_change_until_the_request_is_sent() -> None:
+    request = follow_up()
+    set_care(request, True, is_fed=False)
+    set_care(request, None, is_fed=False)
+    assert page_url(request) is None
+
+
+@pytest.mark.parametrize("value", OF_THE_SPIDER)
+def test_a_value_of_the_spiders_own_says_nothing(value: object) -> None:
+    for request in (start(hacs=value), start(hacs_page=value if value != "recorded" else 7)):
+        assert seed_key(request) == page_id_of(URL)
+        assert page_url(request) == URL
+    for request in (follow_up(hacs=value), follow_up(hacs_page=7)):
+        assert page_url(request) is None
 
 
 @pytest.mark.parametrize("method", ["POST", "HEAD", "PUT"])
@@ -110,15 +184,9 @@ def test_a_form_that_is_sent_with_post_visits_no_page() -> None:
 
 
 def test_a_follow_up_that_copied_a_start_requests_meta_is_none() -> None:
-    copied = start(depth=1)
-    assert seed_key(copied) is None
-    assert page_url(copied) is None
-
-
-def test_what_was_ranked_is_not_ranked_again_and_still_recorded() -> None:
-    ranked = mark_ranked(start(), PREDICTION)
-    assert seed_key(ranked) is None
-    assert page_url(ranked) == URL
+    request = start(depth=1)
+    assert seed_key(request) is None
+    assert page_url(request) is None
 
 
 @pytest.mark.parametrize("url", ["http://a.example:99999/", "http://a.example:http/"])
@@ -137,68 +205,231 @@ def test_what_is_kept_of_a_page_has_no_login() -> None:
     assert page_url(start("http://ada:secret@a.example/page")) == URL
 
 
-def test_a_ranked_seed_carries_its_prediction_and_its_page_through_redirects() -> None:
-    seed = start()
-    assert mark_ranked(seed, PREDICTION) is seed
-    assert prediction_of(seed) == PREDICTION
-    redirected = seed.replace(url="http://b.example/elsewhere")
-    assert page_url(redirected) == URL
-    assert prediction_of(redirected) == PREDICTION
+def test_a_request_of_hacs_own_visits_no_page() -> None:
+    request = start(**BESIDE)
+    assert page_url(request) is None
+    assert tag_of(request).beside
+
+
+# ranked
+
+
+def test_what_was_ranked_is_not_ranked_again_and_still_recorded() -> None:
+    ranked = mark_ranked(start(), PREDICTION)
+    assert seed_key(ranked) is None
+    assert followed_key(ranked) is None
+    assert page_url(ranked) == URL
 
 
 def test_a_seed_that_names_its_page_keeps_that_name_when_it_is_ranked() -> None:
-    assert mark_ranked(start(hacs_page=SEED), PREDICTION).meta["hacs_page"] == SEED
+    assert page_url(mark_ranked(start(hacs_page=SEED), PREDICTION)) == SEED
 
 
-def test_a_seed_of_a_plan_is_recorded_with_what_was_predicted_and_not_ranked() -> None:
-    seed = start(**planned_meta(URL, PREDICTION))
+def test_a_seed_that_was_never_sent_is_ranked_anew_by_the_crawl_that_goes_on() -> None:
+    for request in (
+        start(),
+        mark_ranked(start(), PREDICTION, asked_twice=True),
+        start(**planned_meta(URL, PREDICTION, asked_twice=True)),
+        mark_ranked(follow_up(hacs=True), PREDICTION),
+    ):
+        left = mark_unranked(request)
+        assert seed_key(left) == page_id_of(URL)
+        assert tag_of(left).prediction is None
+        assert not tag_of(left).asked_twice
+
+
+def test_a_request_that_hacs_adds_is_ranked_with_those_of_start_and_is_none_of_them() -> None:
+    added = mark_added(start(hacs_page=SEED))
+    assert seed_key(added) == page_id_of(SEED)
+    assert is_seed(added)
+    assert not is_start(added)
+    assert take_added_mark(added)
+    assert not take_added_mark(added)
+    assert seed_key(added) == page_id_of(SEED)
+    assert not is_start(added)
+
+
+@pytest.mark.parametrize("meta", [planned_meta(URL, PREDICTION), planned_meta(URL)])
+def test_a_planned_seed_is_recorded_and_not_ranked(meta: dict[str, Any]) -> None:
+    seed = start(**meta)
+    assert tag_of(seed).stage == "planned"
     assert seed_key(seed) is None
+    assert followed_key(seed) is None
     assert page_url(seed) == URL
-    assert prediction_of(seed) == PREDICTION
+    assert tag_of(sent(seed)).stage == "sent", "its retries are not planned"
 
 
-def test_a_seed_of_a_plan_is_unsent_until_that_is_asked() -> None:
-    seed = start(**planned_meta(URL, PREDICTION))
-    assert take_unsent_mark(seed)
-    assert not take_unsent_mark(seed), "its retries have been sent"
-    assert not take_unsent_mark(start())
+# under way
 
 
-@pytest.mark.parametrize("hacs", [None, True, False, *ANSWERS])
-def test_only_a_ranked_seed_has_a_prediction(hacs: object) -> None:
-    assert prediction_of(start(hacs=hacs)) is None
+def test_redirects_and_retries_keep_all_that_is_known() -> None:
+    seed = mark_ranked(start(), PREDICTION, asked_twice=True)
+    assert not claim(seed, URL)
+    redirected = seed.replace(url=ELSEWHERE)
+    assert page_url(redirected) == URL
+    assert was_sent(redirected)
+    assert seed_key(redirected) is None
+    assert release(redirected) == URL
+    assert release(redirected) is None
+    assert tag_of(redirected).stage == "released"
+    assert not claim(redirected, URL)
+    assert claim(redirected, URL), "no scheduler of HACS's released it"
+    assert tag_of(redirected).prediction == PREDICTION
+    assert tag_of(redirected).asked_twice
+
+
+def test_under_way_a_page_stays_one_whatever_the_method_of_its_request_becomes() -> None:
+    assert page_url(sent(start()).replace(url=ELSEWHERE, method="POST")) == URL
+
+
+def test_a_ranked_seed_shows_what_was_predicted_from_when_it_is_sent() -> None:
+    seed = mark_ranked(start(), PREDICTION)
+    assert "hacs" not in seed.meta
+    assert sent(seed).meta["hacs"] == PREDICTION
 
 
 @pytest.mark.parametrize("answer", ANSWERS)
-def test_a_request_with_a_copied_outcome_is_of_no_page(answer: object) -> None:
-    copied = follow_up(hacs=answer, hacs_page=SEED, hacs_control=True, own="kept")
-    forget_copied_meta(copied)
-    assert copied.meta == {"depth": 1, "own": "kept"}
-    assert page_url(copied) is None
+@pytest.mark.parametrize("said", [{}, {"hacs": True}, {"hacs": "record"}])
+def test_an_answered_request_shows_its_outcome(said: dict[str, Any], answer: Any) -> None:
+    assert answered(mark_ranked(start(**said), PREDICTION), answer).meta["hacs"] is answer
+    assert answered(start(**said), answer).meta["hacs"] is answer
+
+
+@pytest.mark.parametrize("value", [*OF_THE_SPIDER, dict(PREDICTION)])
+def test_a_value_of_the_spiders_own_stays(value: object) -> None:
+    request = answered(start(hacs=value, hacs_page=SEED))
+    assert request.meta["hacs"] is value
+    assert request.meta["hacs_page"] == SEED
+
+
+# copied by a spider
 
 
 @pytest.mark.parametrize("answer", ANSWERS)
-def test_a_request_with_a_copied_outcome_for_the_same_url_asks_for_the_page_again(
-    answer: object,
-) -> None:
-    again = follow_up(SEED, hacs=answer, hacs_page=SEED)
-    forget_copied_meta(again)
+def test_a_request_with_an_answered_ones_meta_is_of_no_page(answer: Any) -> None:
+    first = answered(mark_ranked(start(hacs_page=SEED, own=1), PREDICTION), answer)
+    request = copied(first, ELSEWHERE)
+    assert not renew(request)
+    assert request.meta == {"is_start_request": True, "depth": 1, "own": 1}
+
+
+def test_a_copy_keeps_the_page_that_the_spider_says_it_is_for() -> None:
+    request = copied(answered(start(hacs_page=SEED)), ELSEWHERE, hacs_page=URL)
+    renew(request)
+    assert page_url(request) == URL
+
+
+def test_a_copied_outcome_alone_means_nothing() -> None:
+    request = follow_up(ELSEWHERE, hacs=OUTCOME)
+    assert not renew(request)
+    assert request.meta == {"depth": 1}
+
+
+@pytest.mark.parametrize("answer", ANSWERS)
+def test_a_copy_for_the_same_url_asks_for_the_page_again(answer: Any) -> None:
+    first = answered(mark_ranked(start(hacs_page=SEED), PREDICTION, asked_twice=True), answer)
+    again = copied(first, URL)
+    assert renew(again)
+    assert renew(again), "whoever asks"
     assert page_url(again) == SEED
-    assert prediction_of(again) is None
+    assert tag_of(again).stage == "again"
+    assert (tag_of(again).prediction, tag_of(again).asked_twice) == (None, False)
+    assert (seed_key(again), followed_key(again)) == (None, None)
+    assert not claim(again, SEED)
 
 
-@pytest.mark.parametrize("hacs", [True, False, PREDICTION])
-def test_meta_without_an_outcome_stays_as_it_is(hacs: object) -> None:
+def test_whoever_asks_again_may_opt_out() -> None:
+    assert page_url(copied(answered(start()), URL, hacs=False)) is None
+
+
+@pytest.mark.parametrize(
+    "first",
+    [mark_ranked(start(), PREDICTION), sent(mark_ranked(start(), PREDICTION))],
+)
+def test_a_spider_that_yields_a_request_made_of_one_under_way_asks_for_another_page(
+    first: Request,
+) -> None:
+    request = first.replace(url=ELSEWHERE)
+    take_over(request)
+    assert page_url(request) == ELSEWHERE
+    assert seed_key(request) == page_id_of(ELSEWHERE)
+
+
+@pytest.mark.parametrize("hacs", [True, False, "record", {"mine": 1}])
+def test_meta_of_a_request_that_was_never_sent_stays_as_it_is(hacs: object) -> None:
     request = start(hacs=hacs, hacs_page=SEED)
-    forget_copied_meta(request)
+    assert not renew(request)
     assert request.meta == {"is_start_request": True, "hacs": hacs, "hacs_page": SEED}
 
 
-def test_a_second_request_is_sent_as_parts_had_the_first_one_sent() -> None:
-    first = Request(
-        URL, meta={"hacs.way": "by ship", "hacs_claimed": True, "download_slot": "slow"}
-    )
-    meta = second_request(first, URL).meta
-    assert meta["hacs.way"] == "by ship"
-    assert meta["download_slot"] == "slow"
-    assert "hacs_claimed" not in meta
+def test_what_a_list_names_is_noted_so() -> None:
+    request = copied(answered(mark_ranked(start(), PREDICTION)), ELSEWHERE)
+    take_over(request, listed=True)
+    assert tag_of(request) == UNTAGGED._replace(listed=True)
+    assert is_seed(request)
+    again = copied(answered(start()), URL)
+    take_over(again, listed=True)
+    assert tag_of(again).stage == "again"
+    assert not tag_of(again).listed
+
+
+def test_a_second_request_is_sent_as_parts_had_the_first_one_sent_and_has_nothing_else() -> None:
+    first = mark_ranked(start(**{"hacs.way": "by ship", "download_slot": "slow"}), PREDICTION)
+    second = second_request(answered(first), URL)
+    assert tag_of(second) is UNTAGGED
+    assert page_url(second) is None
+    assert (second.meta["hacs.way"], second.meta["download_slot"]) == ("by ship", "slow")
+
+
+# as one record
+
+
+def test_a_tag_is_replaced_and_never_changed() -> None:
+    seed = mark_ranked(start(), PREDICTION)
+    tag = tag_of(seed)
+    mark_answered(seed)
+    assert tag_of(seed).stage == "answered"
+    assert tag.stage != "answered"
+    with pytest.raises(AttributeError):
+        tag.stage = "answered"  # type: ignore[misc]
+    assert not hasattr(tag, "__dict__")
+
+
+def test_requests_of_which_hacs_pages_says_the_same_share_one_tag() -> None:
+    first, second = follow_up(), follow_up(ELSEWHERE)
+    set_care(first, True, is_fed=False)
+    set_care(second, True, is_fed=False)
+    assert tag_of(first) is tag_of(second)
+
+
+@pytest.mark.parametrize(
+    "dump",
+    [
+        lambda meta: pickle.loads(pickle.dumps(meta)),
+        lambda meta: marshal.loads(marshal.dumps(meta)),
+        lambda meta: json.loads(json.dumps(meta)),
+    ],
+    ids=["pickle", "marshal", "json"],
+)
+def test_queues_of_any_kind_keep_a_tag(dump: Any) -> None:
+    seed = sent(mark_ranked(start(), PREDICTION, asked_twice=True))
+    tag = tag_of(seed)
+    pack(seed)
+    pack(seed)
+    assert tag_of(seed.copy()) == tag
+    kept = request_from_dict({**seed.to_dict(), "meta": dump(seed.meta)})
+    assert tag_of(kept) == tag
+    tell(kept, OUTCOME)
+    assert kept.meta["hacs"] is OUTCOME
+
+
+@pytest.mark.parametrize("rubbish", [7, "?", (), (1,) * 99, {"url": 1}, None])
+def test_anything_else_under_its_key_is_no_tag(rubbish: object) -> None:
+    request = start(**{KEY: rubbish})
+    pack(request)
+    assert page_url(request) == URL
+
+
+def test_a_spider_can_put_the_meta_of_a_response_into_a_feed() -> None:
+    meta = answered(mark_ranked(start(), PREDICTION)).meta
+    json.loads(ScrapyJSONEncoder().encode(meta))

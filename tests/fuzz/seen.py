@@ -73,7 +73,7 @@ class Run:
 
     def is_under_care(self, request: Yielded) -> bool:
         """Whether a request is for a page, by docs/every-page.md."""
-        if request.method != "GET" or request.hacs is False or request.hacs == "?":
+        if request.method != "GET" or request.hacs is False:
             return False
         if request.hacs is True:
             return True

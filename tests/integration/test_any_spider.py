@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import forks
-from hacs_crawler.crawl.scheduler import MOST_WAITING
+from hacs_crawler.crawl.ranker import MOST_WAITING
 from hacs_crawler.parts.refit import MANY_PAGES
 from hacs_crawler.state.page import Visit
 from hacs_crawler.utils.times import DAY

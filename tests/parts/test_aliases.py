@@ -7,6 +7,7 @@ import asyncio
 from scrapy import Request
 from scrapy.http import Response
 
+from hacs_crawler.crawl.meta import mark_ranked
 from hacs_crawler.crawl.part import Observed
 from hacs_crawler.parts.aliases import MOST_REMEMBERED, Alias, Aliases
 from hacs_crawler.state import Page, Prediction, Recorded, Visit, merged
@@ -30,8 +31,10 @@ def observed(url: str, visit: Visit) -> Observed:
 
 def filtered(aliases: Aliases, alias: Alias) -> list[Visit]:
     """Have the filter drop the redirect of a page to the target."""
-    meta = {} if alias.prediction is None else {"hacs": alias.prediction}
-    return [*aliases.filtered(Request(TARGET, meta=meta), alias.page_url)]
+    redirected = Request(TARGET)
+    if alias.prediction is not None:
+        mark_ranked(redirected, alias.prediction)
+    return [*aliases.filtered(redirected, alias.page_url)]
 
 
 def test_an_alias_shows_what_its_target_does_as_its_own_page() -> None:

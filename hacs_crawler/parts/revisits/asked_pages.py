@@ -11,11 +11,11 @@ from scrapy.http import Response
 from hacs_crawler.config import Config
 from hacs_crawler.crawl.asked import Asked, asked_of, read_asked, write_asked
 from hacs_crawler.crawl.crawl import Crawl
-from hacs_crawler.crawl.meta import seed_url
+from hacs_crawler.crawl.meta import page_url
 from hacs_crawler.crawl.part import Observed, Part
 from hacs_crawler.exceptions import StateError
 from hacs_crawler.links import page_id_of
-from hacs_crawler.outcome import NotObserved, Outcome
+from hacs_crawler.outcome import NotObserved
 from hacs_crawler.state import Recorded, Visit
 from hacs_crawler.utils.loop import begin
 from hacs_crawler.utils.text import safe_logger
@@ -69,12 +69,11 @@ class AskedPages(Part):
     def finished(self, response: Response, items: int, requests: int) -> None:
         """Have it kept how a page was asked for that was seen, and what its callback yielded."""
         assert response.request is not None  # noqa: S101 - its callback has yielded
-        outcome = response.request.meta.get("hacs")
-        if not isinstance(outcome, Outcome | NotObserved):
+        url = page_url(response.request)
+        if url is None or (asked := self._under_way.pop(page_id_of(url), None)) is None:
             return
-        asked = self._under_way.pop(page_id_of(seed_url(response.request)), None)
-        if asked is not None and isinstance(outcome, Outcome):
-            page_id = page_id_of(outcome.url)
+        if not isinstance(response.meta.get("hacs"), NotObserved):
+            page_id = page_id_of(url)
             self._waiting[page_id] = structs.replace(asked, leads_on=bool(requests and not items))
             self._callbacks |= {asked.callback, asked.errback}
 

@@ -17,6 +17,7 @@ from scrapy.http import Response
 from scrapy.utils.defer import maybe_deferred_to_future
 
 from hacs_crawler.crawl.crawl import Crawl
+from hacs_crawler.crawl.meta import BESIDE
 from hacs_crawler.crawl.scrapy_internals import download, is_closing
 from hacs_crawler.parts.signals.feed import read_feed
 from hacs_crawler.parts.signals.listing import Listing, SignalError
@@ -37,8 +38,7 @@ FILES_A_HOST: Final = 8
 REDIRECTS: Final = 2
 TIMEOUT_SECONDS: Final = 20.0
 _META: Final = {
-    "hacs": False,
-    "hacs_beside": True,
+    **BESIDE,
     "dont_redirect": True,
     "dont_retry": True,
     "dont_cache": True,
