@@ -93,7 +93,7 @@ class Part:
         del page_ids
         return ()
 
-    def chosen(self, p: Floats, controls: int) -> None:
+    def chosen(self, p: Floats, twice: int) -> None:
         """Take note of the p of pages that a round chose, and of how many are asked twice."""
 
     def takes(self, page_url: str, request: Request | None) -> bool:

@@ -259,7 +259,7 @@ class Ranker:
         chosen, others = self.seeds.take(is_last=is_idle)
         self._drop(others, "budget")
         for best in chosen:
-            self._crawl.parts.tell(Part.chosen, best.p, best.controls)
+            self._crawl.parts.tell(Part.chosen, best.p, int(best.asked_twice.sum()))
         if not chosen:
             return
         run, release = self._crawl.run, next(self._releases)

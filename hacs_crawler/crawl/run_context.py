@@ -7,7 +7,6 @@ from dataclasses import replace
 from hacs_crawler.config import Config
 from hacs_crawler.ranking.costs import informed
 from hacs_crawler.ranking.finalists import correction_of
-from hacs_crawler.ranking.instant import read_tier
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.state import State, open_state
 
@@ -19,8 +18,6 @@ def opened(config: Config) -> tuple[State, RankingOptions]:
     """
     state = open_state(*config.state_arguments)
     try:
-        if config.ranking.instant is not None:
-            read_tier(config.ranking.instant)  # before a request goes out it is said what is wrong
         for label in config.ranking.labels(config.estimation):
             state.keep_label(label)
         return state, informed_options(state, config)

@@ -76,7 +76,7 @@ class ConditionalRequests(Part):
                 else:
                     self._crawl.stats.count("controls/confirmed")
 
-            self._crawl.parts.tell(Part.chosen, np.zeros(0), controls=1)
+            self._crawl.parts.tell(Part.chosen, np.zeros(0), twice=1)
             self._looks.begin(observed.request, observed.recorded, judge)
         return ()
 

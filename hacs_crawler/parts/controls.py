@@ -62,10 +62,10 @@ class Controls(Part):
         """Return how many control visits there may be yet."""
         return replace(ranking, most_controls=self._allowance.most)
 
-    def chosen(self, p: Floats, controls: int) -> None:
+    def chosen(self, p: Floats, twice: int) -> None:
         """Take what was chosen out of it."""
         del p
-        self._allowance.made += controls
+        self._allowance.made += twice
 
     def link_rules(self, response: Response, rules: LinkRules) -> LinkRules:
         """Leave out what changes with every request."""

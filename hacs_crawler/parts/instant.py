@@ -14,7 +14,7 @@ from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.part import Part
 from hacs_crawler.exceptions import ConfigError, StateError
 from hacs_crawler.model import update_index
-from hacs_crawler.ranking.instant import Hubs, due, hubs_now
+from hacs_crawler.ranking.instant import Hubs, due, hubs_now, read_tier
 from hacs_crawler.ranking.options import InstantOptions, RankingOptions
 from hacs_crawler.ranking.policies import Floats
 from hacs_crawler.utils.loop import begin, wait_for
@@ -74,6 +74,10 @@ class InstantTier(Part):
         ranking = crawl.config.ranking
         return None if ranking.instant is None else cls(ranking, crawl.stats.get)
 
+    async def opened(self) -> None:
+        """Read the list of hubs, so that it is said what is wrong before a request goes out."""
+        read_tier(self._options)
+
     def options(self, ranking: RankingOptions) -> RankingOptions:
         """Return the options of a round of all pages: the budget without what the tier takes of it."""
         self._ranking, budget = ranking, ranking.budget  # a shard's is another one each round
@@ -83,15 +87,15 @@ class InstantTier(Part):
             self._taken = math.floor(FIRST_SHARE * budget)
         return replace(ranking, budget=max(1, budget - self._taken), quotas=None)
 
-    def chosen(self, p: Floats, controls: int) -> None:
+    def chosen(self, p: Floats, twice: int) -> None:
         """Note the p of pages that a round of all pages chose, and how many of them are asked twice.
 
         Where they use up the budget, they tell the price of a visit.
         """
         self._least_p = min(self._least_p, float(p.min(initial=1.0)))
-        self._spent += len(p) + controls
+        self._spent += len(p) + twice
         budget = self.options(self._ranking).budget
-        if budget is not None and self._spent >= budget and self._spent > controls:
+        if budget is not None and self._spent >= budget and self._spent > twice:
             self.price = self._options.update_value * float(update_index(self._least_p))
 
     async def round_began(self) -> None:

@@ -84,9 +84,9 @@ def test_by_value_hubs_are_visited_that_are_worth_more_than_the_last_page(clock:
     tier = tier_of(clock, 10)
     ranking = tier._ranking
     assert tier.options(ranking).budget == 5
-    tier.chosen(np.array([0.9, 0.8, 0.7]), controls=0)
+    tier.chosen(np.array([0.9, 0.8, 0.7]), twice=0)
     assert tier.price == 0.0
-    tier.chosen(np.array([0.6]), controls=1)
+    tier.chosen(np.array([0.6]), twice=1)
     assert tier.price == pytest.approx(float(update_index(0.6)))
     assert round_of(tier, 0.1, 0.5, 0.3) == [1, 2]
 
@@ -111,10 +111,10 @@ def test_by_value_other_pages_keep_a_part_of_the_budget(clock: Clock) -> None:
 
 def test_where_the_budget_is_not_used_up_the_price_falls_to_nothing(clock: Clock) -> None:
     tier = tier_of(clock, 4)
-    tier.chosen(np.array([0.9, 0.8]), controls=0)
+    tier.chosen(np.array([0.9, 0.8]), twice=0)
     assert tier.price > 0
     asyncio.run(tier.round_began())
-    tier.chosen(np.array([0.9]), controls=0)
+    tier.chosen(np.array([0.9]), twice=0)
     asyncio.run(tier.round_began())
     assert tier.price == 0.0
 
