@@ -1,27 +1,24 @@
-"""Histories for the demonstration's web: generated ones, and those of files of timelines.
+"""Histories for the demonstration's web, generated after what is known of scholarly pages.
 
-Generated ones follow what is known of scholarly pages. How often an author works on the site is
-log-normal, with the median of Jayawardana et al. 2020 for websites, 74 days, and the spread that the
-project's own timelines of 85 sites have. Then several pages change together; which ones differ by page,
-and many hardly ever do. An archive captures pages at log-normal gaps, with page medians of 20 to 127
-days (the same paper: 80 % of pages). Some authors stop one day, and some pages go away.
+How often an author works on the site is log-normal, with the median of Jayawardana et al. 2020 for
+websites, 74 days, and the spread that the project's own timelines of 85 sites have. Then several pages
+change together; which ones differ by page, and many hardly ever do. Pages are captured at log-normal
+gaps, with page medians of 20 to 127 days (the same paper: 80 % of pages). Some authors stop one day, and
+some pages go away.
 """
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Final
-from urllib.parse import urlsplit
 
 import numpy as np
 
-from hacs_crawler.archive import Seconds, TimelineError, Timelines, read_timelines
+from hacs_crawler.archive import Seconds
 from hacs_crawler.demo.web import Web, WebPage
-from hacs_crawler.exceptions import HacsError
 from hacs_crawler.utils.times import DAY
 
 BEGIN: Final = 1_609_459_200
-"""2021-01-01, when the archive began to look."""
+"""2021-01-01, when the captures begin."""
 START: Final = 1_704_067_200
 """2024-01-01, when the crawls begin."""
 END: Final = 1_767_225_600
@@ -36,32 +33,24 @@ GOING: Final = 0.03
 CAPTURE_DAYS: Final = (20.0, 127.0)
 CAPTURE_SPREAD: Final = 1.0
 MOST_SUBPAGES: Final = 10
-YEARS: Final = 2
-"""So many of a folder's years, the last ones, are for the crawls."""
 
-GIVEN: Final = (
-    *("ada", "amina", "bela", "chen", "clara", "david", "elif", "emeka", "farid", "grete", "hana"),
-    *("ivan", "jorge", "kofi", "leila", "maria", "nils", "olga", "priya", "rosa", "sven", "tomas"),
-    *("uma", "yuki"),
+GIVEN: Final = tuple(
+    "ada amina bela chen clara david elif emeka farid grete hana ivan jorge kofi leila maria nils olga "  # noqa: SIM905
+    "priya rosa sven tomas uma yuki".split()
 )
-FAMILY: Final = (
-    *("abel", "baum", "costa", "dubois", "eriksen", "fuchs", "garcia", "haddad", "ito", "jansen"),
-    *("kaya", "lopes", "meyer", "novak", "okafor", "petrov", "quist", "rao", "sato", "torres"),
-    *("ueda", "vogel", "weber", "zhang"),
+FAMILY: Final = tuple(
+    "abel baum costa dubois eriksen fuchs garcia haddad ito jansen kaya lopes meyer novak okafor "  # noqa: SIM905
+    "petrov quist rao sato torres ueda vogel weber zhang".split()
 )
-NAMES: Final = (
-    *("publications", "teaching", "students", "software", "talks", "projects", "group", "data"),
-    *("service", "notes"),
+NAMES: Final = tuple(
+    "publications teaching students software talks projects group data service notes".split()  # noqa: SIM905
 )
 
 
 def generated(seed: int, authors: int) -> Web:
-    """Return a web of so many authors, the same for the same seed; raises HacsError."""
-    most = len(GIVEN) * len(FAMILY)
-    if not 2 <= authors <= most:
-        raise HacsError(f"authors = {authors}: allowed is a whole number from 2 to {most}")
+    """Return a web of so many authors, at most 576: the same for the same seed."""
     random = np.random.default_rng(seed)
-    people = random.permutation(most)[:authors].tolist()
+    people = random.permutation(len(GIVEN) * len(FAMILY))[:authors].tolist()
     pages: list[WebPage] = []
     for person in people:
         given, family = divmod(person, len(FAMILY))
@@ -104,48 +93,3 @@ def _captures(random: np.random.Generator) -> list[int]:
     gaps = median_days * np.exp(random.normal(0.0, CAPTURE_SPREAD, most)) * DAY
     times = BEGIN + np.cumsum(gaps)
     return list(map(int, np.unique(times[times < START].astype(np.int64))))
-
-
-def from_timelines(folder: Path) -> Web:
-    """Return the web of a folder with pages.csv, updates.csv and captures.csv; raises TimelineError.
-
-    The last two of its years are for the crawls. Of each site the name of its homepage is kept, or a
-    number where two have the same.
-    """
-    files = [folder / f"{name}.csv" for name in ("pages", "updates", "captures")]
-    for file in files:
-        if not file.is_file():
-            raise TimelineError(f"{folder}: no folder of timelines: there is no {file.name} in it")
-    timelines = read_timelines(*files)
-    last = max(timelines.updates.at.max(initial=0), timelines.captures.at.max(initial=0))
-    start = int(last) - YEARS * 365 * DAY
-    pages = [
-        WebPage(
-            path=path,
-            links=10,
-            updates=timelines.updates.of(place).tolist(),
-            new_links=timelines.updates.new_links_of(place).tolist(),
-            captures=[int(at) for at in timelines.captures.of(place) if at < start],
-        )
-        for place, path in _paths(timelines).items()
-        if timelines.first_seen[place] < start
-    ]
-    if not any(page.captures for page in pages):
-        raise TimelineError(f"{folder}: no page was captured {YEARS} years before the end")
-    return Web(pages, start, int(last))
-
-
-def _paths(timelines: Timelines) -> dict[int, str]:
-    """Return a path below `/~author/` for each page of a site, by its place."""
-    names: dict[str, str] = {}
-    paths: dict[int, str] = {}
-    for place, (url, site) in enumerate(zip(timelines.urls, timelines.sites, strict=True)):
-        folder = urlsplit(site).path.rstrip("/")
-        below = urlsplit(url).path.removeprefix(folder).lstrip("/")
-        if not urlsplit(url).path.startswith(folder):
-            continue
-        if site not in names:
-            name = folder.rpartition("/")[2].lstrip("~") or "author"
-            names[site] = name if name not in names.values() else f"{name}-{len(names)}"
-        paths[place] = f"/~{names[site]}/{below}"
-    return paths

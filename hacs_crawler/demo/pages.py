@@ -9,54 +9,18 @@ from typing import Final
 
 from hacs_crawler.demo.web import WebPage
 
-TOPICS: Final = (
-    *(
-        "adaptive",
-        "approximate",
-        "archival",
-        "bayesian",
-        "causal",
-        "compact",
-        "distributed",
-        "dynamic",
-    ),
-    *("efficient", "federated", "incremental", "lazy", "minimal", "neural", "optimal", "parallel"),
-    *("private", "robust", "scalable", "sparse", "stable", "streaming", "temporal", "verified"),
+TOPICS: Final = tuple(
+    "adaptive approximate archival bayesian causal compact distributed dynamic efficient "  # noqa: SIM905
+    "federated "
+    "incremental lazy minimal neural optimal parallel private robust scalable sparse stable "
+    "streaming temporal verified".split()
 )
-THINGS: Final = (
-    *(
-        "caches",
-        "citations",
-        "clocks",
-        "collections",
-        "crawlers",
-        "estimators",
-        "filters",
-        "graphs",
-    ),
-    *(
-        "grammars",
-        "harvests",
-        "histories",
-        "hypertext",
-        "indexes",
-        "inference",
-        "libraries",
-        "logs",
-    ),
-    *(
-        "mementos",
-        "metadata",
-        "networks",
-        "queries",
-        "queues",
-        "rankings",
-        "repositories",
-        "schedules",
-    ),
-    *("signatures", "sketches", "streams", "trees"),
+THINGS: Final = tuple(
+    "caches citations clocks collections crawlers estimators filters graphs grammars "  # noqa: SIM905
+    "harvests "
+    "histories hypertext indexes inference libraries logs mementos metadata networks queries queues "
+    "rankings repositories schedules signatures sketches streams trees".split()
 )
-GONE: Final = b"<!DOCTYPE html><title>404 Not Found</title><p>There is no such page here.\n"
 
 
 def render(page: WebPage, below: tuple[str, ...], at: float) -> bytes:

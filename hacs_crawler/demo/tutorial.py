@@ -1,6 +1,6 @@
 """The local web of the tutorial: `python -m hacs_crawler.demo.tutorial FOLDER` serves it.
 
-It is the demonstration's web, smaller and without its archive; the reader turns the clock by hand.
+It is the demonstration's web, smaller; the reader turns the clock by hand.
 """
 
 from __future__ import annotations
@@ -13,9 +13,7 @@ from typing import Final
 
 from hacs_crawler.demo import clock
 from hacs_crawler.demo.histories import generated
-from hacs_crawler.demo.project import write_web
-from hacs_crawler.demo.server import CLOCK_FILE, WEB_FILE, LiveWeb, Server
-from hacs_crawler.demo.web import read_web
+from hacs_crawler.demo.server import LiveWeb, Server
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.utils.times import DAY, day_text
 
@@ -24,25 +22,23 @@ SEED: Final = 0
 """A web of busy authors, so that there is something to see after three crawls."""
 PORT: Final = 8123
 PAGES_FILE: Final = "pages.txt"
+CLOCK_FILE: Final = "clock"
 
 
 def serve(folder: Path, port: int) -> Server:
-    """Serve the web of a folder, which is made if need be; raises HacsError."""
-    if not (folder / WEB_FILE).exists():
+    """Serve the web by the clock of a folder, which is made if need be; raises HacsError."""
+    web, file = generated(SEED, AUTHORS), folder / CLOCK_FILE
+    if not file.exists():
         folder.mkdir(parents=True, exist_ok=True)
-        write_web(folder, generated(SEED, AUTHORS))
-    web = read_web(folder / WEB_FILE)
+        clock.set_to(file, web.start)
     try:
-        server = Server(port)
+        server = Server(LiveWeb(web, lambda: clock.read(file)), port)
     except OSError as error:
         raise HacsError(f"port {port} cannot be used: {error.strerror}; try --port") from error
     lines = "".join(
-        f"http://127.0.0.1:{server.server_port}{page.path}\n"
-        for page in web.pages
-        if not page.is_gone(web.start)
+        f"{server.address}{page.path}\n" for page in web.pages if not page.is_gone(web.start)
     )
     (folder / PAGES_FILE).write_text(lines, encoding="utf-8")
-    server.begin(LiveWeb(web, lambda: clock.read(folder / CLOCK_FILE)).answer)
     return server
 
 
@@ -68,9 +64,7 @@ def main() -> None:
             sys.stdout.write(f"It is {turn(given.folder, given.later)} now.\n")
             return
         server = serve(given.folder, given.port)
-        sys.stdout.write(
-            f"A web of {AUTHORS} authors is at http://127.0.0.1:{server.server_port}/.\n"
-        )
+        sys.stdout.write(f"A web of {AUTHORS} authors is at {server.address}/.\n")
         sys.stdout.write(f"Its pages are in {given.folder / PAGES_FILE}. Ctrl-C ends it.\n")
         sys.stdout.flush()
         threading.Event().wait()

@@ -233,18 +233,3 @@ def test_every_command_loads_where_signals_are_those_of_windows() -> None:
     loaded = python(code)
     assert loaded.stderr == ""
     assert loaded.stdout.split() == list(COMMANDS)
-
-
-@pytest.mark.slow
-def test_a_demonstrations_processes_end_where_signals_are_those_of_windows(tmp_path: Path) -> None:
-    code = (
-        f"{ON_WINDOWS}\n"
-        "import sys; from pathlib import Path\n"
-        "from hacs_crawler.demo.processes import Processes, EndSignals\n"
-        "with EndSignals() as signals, Processes(Path(sys.argv[1]), signals) as processes:\n"
-        "    processes.serve('job', '-c', 'print(1, flush=True); import time; time.sleep(600)')\n"
-        "    (job,) = processes._running.values()\n"
-        "print(job.returncode is not None)"
-    )
-    ended = python(code, str(tmp_path))
-    assert (ended.stderr, ended.stdout) == ("", "True\n")

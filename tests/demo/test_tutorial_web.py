@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from hacs_crawler.demo import clock, tutorial
-from hacs_crawler.demo.server import CLOCK_FILE, WEB_FILE
-from hacs_crawler.demo.web import read_web
+from hacs_crawler.demo.histories import START
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.utils.times import DAY
 
@@ -22,28 +21,20 @@ def get(url: str) -> bytes:
 
 
 def test_every_page_of_the_list_is_there_and_changes_as_the_clock_is_turned(tmp_path: Path) -> None:
-    server = tutorial.serve(tmp_path / "web", 0)
-    try:
+    with tutorial.serve(tmp_path / "web", 0):
         urls = (tmp_path / "web" / tutorial.PAGES_FILE).read_text().split()
         before = [get(url) for url in urls]
         assert tutorial.turn(tmp_path / "web", 30) == "2024-01-31"
         after = [get(url) for url in urls]
-    finally:
-        server.shutdown()
-        server.server_close()
     changed = sum(one != other for one, other in zip(before, after, strict=True))
     assert 0 < changed < len(urls)
 
 
 def test_a_folder_that_is_there_goes_on_where_it_was(tmp_path: Path) -> None:
-    first = tutorial.serve(tmp_path, 0)
-    first.shutdown()
-    first.server_close()
-    tutorial.turn(tmp_path, 30)
-    second = tutorial.serve(tmp_path, 0)
-    second.shutdown()
-    second.server_close()
-    days = (clock.read(tmp_path / CLOCK_FILE) - read_web(tmp_path / WEB_FILE).start) / DAY
+    with tutorial.serve(tmp_path, 0):
+        tutorial.turn(tmp_path, 30)
+    with tutorial.serve(tmp_path, 0):
+        days = (clock.read(tmp_path / tutorial.CLOCK_FILE) - START) / DAY
     assert 30 <= days < 31
 
 
