@@ -34,8 +34,15 @@ RETRY_ENABLED = False
 _SPIDERS = """
 import os
 import time
+from pathlib import Path
 
 import scrapy
+
+
+def slow(candidates):
+    Path("begun").touch()
+    time.sleep(3)
+    return candidates.p
 
 
 class Many(scrapy.Spider):
@@ -77,6 +84,7 @@ class Blocking(Many):
     name = "blocking"
 
     async def start(self):
+        Path("begun").touch()
         time.sleep(1_000)
         yield
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from textwrap import shorten
 from types import FrameType
@@ -138,23 +138,44 @@ def project_settings(pairs: list[str] | None) -> Settings:
     return settings
 
 
+class Asked:
+    """Which signal asked to stop, 0 for none."""
+
+    def __init__(self) -> None:
+        self.number = 0
+        self._interrupts = False
+
+    def note(self, number: int) -> None:
+        """Take note of a signal."""
+        self.number = number
+        if self._interrupts:
+            raise KeyboardInterrupt
+
+    @contextmanager
+    def ending_block(self) -> Iterator[None]:
+        """End the block where a signal comes, whatever it waits for."""
+        self._interrupts = True
+        with suppress(KeyboardInterrupt):
+            yield
+        self._interrupts = False
+
+
 @contextmanager
-def signals_noted() -> Iterator[Callable[[], int]]:
-    """Yield what returns the signal that asked to stop, 0 for none; asking twice ends the process."""
-    asked = 0
+def signals_noted() -> Iterator[Asked]:
+    """Yield what notes the signal that asks to stop; asking twice ends the process."""
+    asked = Asked()
 
     def ask(number: int, frame: FrameType | None) -> None:
         del frame
-        nonlocal asked
-        asked = number
         signal.signal(number, before[number])
+        asked.note(number)
 
     numbers: tuple[int, ...] = (signal.SIGINT, signal.SIGTERM)
     # a job in the background is started with SIGINT ignored, so that Ctrl-C ends only others
     heard = [number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN]
     before = {number: signal.signal(number, ask) for number in heard}
     try:
-        yield lambda: asked
+        yield asked
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

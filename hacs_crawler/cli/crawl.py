@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from itertools import count
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -14,17 +13,18 @@ from scrapy.utils.conf import arglist_to_dict
 
 from hacs_crawler.cli.clusters import Dask
 from hacs_crawler.cli.common import (
+    Asked,
     Set,
     ending_in_a_line,
     project_settings,
     signals_noted,
 )
 from hacs_crawler.cli.crawl_plan import Order, next_rounds
-from hacs_crawler.cluster import LOCAL, Crawls, CrawlTask, Ended, connected
+from hacs_crawler.cluster import LOCAL, Cluster, Crawls, CrawlTask, Ended, connected
 from hacs_crawler.config import Config, warn_of_unknown
 from hacs_crawler.doctor import wiring
 from hacs_crawler.exceptions import HacsError
-from hacs_crawler.state import MOST_SHARDS, Shard, sqlite_path
+from hacs_crawler.state import MOST_SHARDS, Shard, held, shard_lock, sqlite_path
 from hacs_crawler.utils.progress import Progress
 from hacs_crawler.utils.terminal import column_table, laid_out, terminal_width
 from hacs_crawler.utils.text import counted, safe_logger
@@ -32,8 +32,6 @@ from hacs_crawler.utils.text import counted, safe_logger
 logger = safe_logger(__name__)
 
 LOOK_SECONDS: Final = 0.2
-LOOKS_A_LINE: Final = 300
-"""How far the crawls are is logged about once a minute."""
 MINUTE: Final = 60.0
 COLUMNS: Final = {
     "requests": "downloader/request_count",
@@ -65,8 +63,8 @@ def crawl(
         order = _order(spider, shards, arguments, settings)
         ended = _crawled(order, dask or LOCAL, asked)
         _show(ended)
-        if asked():
-            raise typer.Exit(128 + asked())
+        if asked.number:
+            raise typer.Exit(128 + asked.number)
         if failed := [one.name for one in ended if one.status]:
             raise HacsError(f"failed: {counted(len(failed), 'shard')} ({', '.join(failed)})")
 
@@ -95,48 +93,54 @@ def _order(name: str, shards: int, arguments: list[str] | None, pairs: list[str]
     return Order(spider, given, arglist_to_dict(pairs or []), config, shards)
 
 
-def _crawled(order: Order, dask: str, asked: Callable[[], int]) -> list[Ended]:
+def _crawled(order: Order, dask: str, asked: Asked) -> list[Ended]:
     """Crawl, round after round where the spider's crawls go on; return how each has ended."""
     ended: list[Ended] = []
-    with connected(dask) as cluster:
-        if sqlite_path(order.config.state, order.config.base) is not None:
+    config = order.config
+    lock = shard_lock(config.state, f"{config.namespace}.crawl-{order.shards}", config.base)
+    with held(lock), connected(dask) as cluster:
+        if sqlite_path(config.state, config.base) is not None:
             cluster.check_here("HACS_STATE is an SQLite file, which only this machine can use")
-        crawls, began, looks = Crawls(cluster), 0, count(1)
+        crawls, began = Crawls(cluster), 0
         try:
             with Progress("crawl") as progress:
                 next_at = time.monotonic()
-                while not asked() and (not began or len(crawls) or order.is_endless):
+                while not asked.number and (not began or len(crawls) or order.is_endless):
                     if time.monotonic() >= next_at and (not began or order.is_endless):
-                        began = max(began + 1, int(order.config.clock()))
-                        for number in next_rounds(order, cluster, began):
-                            task = _task(order, Shard(number, order.shards), began)
-                            if task.name not in crawls:
-                                crawls.start(task)
-                        next_at = time.monotonic() + order.config.round_minutes * MINUTE
-                    ended += _look(crawls, ended, progress, next(looks))
-                if asked():
+                        began = max(began + 1, int(config.clock()))
+                        with asked.ending_block():
+                            _start_round(order, cluster, crawls, began)
+                        next_at = time.monotonic() + config.round_minutes * MINUTE
+                    ended += _look(crawls, len(ended), progress)
+                if asked.number:
                     crawls.end()
                 while len(crawls):
-                    ended += _look(crawls, ended, progress, next(looks))
+                    ended += _look(crawls, len(ended), progress)
         except KeyboardInterrupt:
             crawls.end(at_once=True)
             raise typer.Exit(130) from None
     return ended
 
 
-def _look(crawls: Crawls, ended: Sequence[Ended], progress: Progress, number: int) -> list[Ended]:
+def _start_round(order: Order, cluster: Cluster, crawls: Crawls, began: int) -> None:
+    """Plan a round, and start the crawls that are not alive."""
+    for number in next_rounds(order, cluster, began):
+        task = _task(order, Shard(number, order.shards), began)
+        if task.name not in crawls:
+            crawls.start(task)
+
+
+def _look(crawls: Crawls, done: int, progress: Progress) -> list[Ended]:
     """Wait a little, show how far the crawls are, and return those that have ended meanwhile."""
     time.sleep(LOOK_SECONDS)
     found = list(crawls.ended())
     for one in found:
         if one.status:
             logger.error("shard %s failed: %s", one.name, one.said or f"status {one.status}")
-    done = len(ended) + len(found)
-    pages = sum(int(one.get(COLUMNS["pages"], 0)) for one in crawls.progress.values())
-    text = f"{counted(pages, 'page')} visited, {done} of {done + len(crawls)} shards done"
+    done += len(found)
+    pages = counted(crawls.told(COLUMNS["pages"]), "page")
+    text = f"{pages} visited, {done} of {done + len(crawls)} shards done"
     progress.update(text, done, done + len(crawls))
-    if not number % LOOKS_A_LINE:
-        logger.info("%s", text)
     return found
 
 

@@ -30,13 +30,13 @@ def estimate(shards: Shards = None, settings: Set = None) -> None:
                 def show(run: Run, total: int) -> None:
                     progress.update(f"{run.pages} pages, {run.changed} changed", run.pages, total)
 
-                run, is_whole = advanced(one, run, show, lambda: bool(asked()))
+                run, is_whole = advanced(one, run, show, lambda: bool(asked.number))
             pages, changed = pages + run.pages - run.damaged, changed + run.changed
             damaged += run.damaged
             if not is_whole:
                 done = counted(pages + damaged, "page")
                 logger.info("stopped after %s; the same command goes on from there", done)
-                raise typer.Exit(128 + asked())
+                raise typer.Exit(128 + asked.number)
         if damaged:
             msg = f"{counted(pages, 'page')} estimated, {damaged} damaged left out"
             raise StateError(msg)

@@ -13,7 +13,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -48,22 +48,26 @@ class CrawlTask(NamedTuple):
 
 
 class Ended(NamedTuple):
-    """How a crawl has ended: its exit status, its last error, if there was one, and its stats."""
+    """How a crawl has ended: its exit status, its last error, if there was one, and its stats.
+
+    These are of the last `attempt`, as a worker says it, and of all attempts as `Crawls` does.
+    """
 
     name: str
     status: int
     said: str
     stats: Mapping[str, Any]
+    attempt: str = ""
 
 
 class Crawls:
-    """The crawls of one command; `progress` has of each what it told last, by name."""
+    """The crawls of one command."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._client = cluster.client
         self._run = secrets.token_hex(8)
         self._futures: dict[str, Future] = {}
-        self.progress: dict[str, Mapping[str, Any]] = {}
+        self._told: dict[str, dict[str, Mapping[str, Any]]] = {}
         self._is_ending = False
         self._client.subscribe_topic(self._run, self._note)
 
@@ -72,6 +76,10 @@ class Crawls:
 
     def __len__(self) -> int:
         return len(self._futures)
+
+    def told(self, stat: str) -> int:
+        """Return the sum of what all crawls told last of a stat."""
+        return sum(one.get(stat, 0) for told in self._told.values() for one in told.values())
 
     def start(self, task: CrawlTask) -> None:
         """Have a crawl run by some worker."""
@@ -88,24 +96,25 @@ class Crawls:
                 continue
             del self._futures[name]
             if future.status == "finished":
-                yield future.result()
+                one: Ended = future.result()
             elif self._is_ending and future.status == "cancelled":
-                yield Ended(name, *NOT_BEGUN)
+                one = Ended(name, *NOT_BEGUN)
             else:
-                said = " ".join(str(future.exception()).split())[:300]
-                yield Ended(name, 1, said, self.progress.get(name, {}))
+                one = Ended(name, 1, " ".join(str(future.exception()).split())[:300], {})
+            self._told.setdefault(name, {})[one.attempt] = one.stats
+            yield one._replace(stats=_summed(self._told[name].values()))
 
     def end(self, *, at_once: bool = False) -> None:
         """Have all end in order, or at once; those that wait for a worker do not begin."""
         self._is_ending = True
         for name, future in self._futures.items():
-            if name not in self.progress:
+            if name not in self._told:
                 future.cancel()
         self._client.run(end_crawls, self._run, at_once=at_once)
 
     def _note(self, event: tuple[float, Any]) -> None:
-        told = event[1]
-        self.progress[told["name"]] = told["stats"]
+        name, attempt, stats = event[1]
+        self._told.setdefault(name, {})[attempt] = stats
 
 
 def end_crawls(run: str, *, at_once: bool) -> None:
@@ -118,7 +127,7 @@ def run_crawl(run: str, task: CrawlTask) -> Ended:
     from distributed import get_worker, secede  # noqa: PLC0415 - an extra
 
     worker = get_worker()
-    key = worker.get_current_task()
+    key, attempt = worker.get_current_task(), secrets.token_hex(8)
     if run in _ENDED | _KILLED:
         return Ended(task.name, *NOT_BEGUN)
     if task.is_endless:
@@ -128,14 +137,15 @@ def run_crawl(run: str, task: CrawlTask) -> Ended:
         log.parent.mkdir(parents=True, exist_ok=True)
         process = _started(task, stats, log)
         try:
-            worker.log_event(run, {"name": task.name, "stats": {}})
-            _look_after(process, worker, key, run, task.name, stats)
+            worker.log_event(run, (task.name, attempt, {}))
+            for told in _looked_after(process, worker, key, run, stats):
+                worker.log_event(run, (task.name, attempt, told))
         finally:
             _kill(process)
         status, found = process.wait(), _read(stats)
         if status < 0 and run not in _KILLED:
             raise ClusterError(f"its process was killed: {signal.Signals(-status).name}")
-        return Ended(task.name, status, _last_error(log) if status else "", found)
+        return Ended(task.name, status, _last_error(log) if status else "", found, attempt)
 
 
 def _started(task: CrawlTask, stats: Path, log: Path) -> subprocess.Popen[bytes]:
@@ -154,14 +164,15 @@ def _started(task: CrawlTask, stats: Path, log: Path) -> subprocess.Popen[bytes]
     return process
 
 
-def _look_after(
-    process: subprocess.Popen[bytes], worker: Worker, key: str, run: str, name: str, stats: Path
-) -> None:
-    """Return when a crawl has ended, be it that nobody waits for it any more."""
+def _looked_after(
+    process: subprocess.Popen[bytes], worker: Worker, key: str, run: str, stats: Path
+) -> Iterator[Mapping[str, Any]]:
+    """Yield a crawl's stats until it has ended, be it that nobody waits for it any more."""
     told_at = time.monotonic()
     while True:
         with suppress(subprocess.TimeoutExpired):
             process.wait(LOOK_SECONDS)
+            yield _read(stats)
             return
         if run in _KILLED:
             return
@@ -169,7 +180,7 @@ def _look_after(
             process.stdin.close()  # type: ignore[union-attr]
         if time.monotonic() - told_at > TELL_SECONDS:
             told_at = time.monotonic()
-            worker.log_event(run, {"name": name, "stats": _read(stats)})
+            yield _read(stats)
 
 
 def _is_wanted(worker: Worker, key: str) -> bool:
@@ -177,6 +188,15 @@ def _is_wanted(worker: Worker, key: str) -> bool:
     task = worker.state.tasks.get(key)
     is_up = worker.status.name in {"running", "paused"}
     return is_up and task is not None and task.state in _ALIVE
+
+
+def _summed(parts: Iterable[Mapping[str, Any]]) -> Mapping[str, Any]:
+    """Return the sums of what is a number, and what the last part says of anything else."""
+    found: dict[str, Any] = {}
+    for part in parts:
+        numbers = {name: found.get(name, 0) + one for name, one in part.items() if type(one) is int}
+        found = {**found, **part, **numbers}
+    return found
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:

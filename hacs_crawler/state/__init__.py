@@ -59,6 +59,7 @@ from hacs_crawler.state.reestimation import stopped_run as stopped_run
 from hacs_crawler.state.reputation import Reputations as Reputations
 from hacs_crawler.state.schema import SCHEMA as SCHEMA
 from hacs_crawler.state.shard_locks import ShardLock as ShardLock
+from hacs_crawler.state.shard_locks import held as held
 from hacs_crawler.state.shard_locks import shard_lock as shard_lock
 from hacs_crawler.state.shards import MOST_SHARDS as MOST_SHARDS
 from hacs_crawler.state.shards import Shard as Shard

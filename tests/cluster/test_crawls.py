@@ -122,10 +122,25 @@ def test_a_file_is_not_for_workers_on_other_machines(monkeypatch: pytest.MonkeyP
             cluster.check_here("a file")
 
 
-def test_two_commands_at_once_visit_nothing_twice(project: Shards) -> None:
-    both = [project.start(shards=3, DOWNLOAD_DELAY=0.05) for _ in range(2)]
-    ends = [finish(process) for process in both]
+def test_of_two_commands_at_once_the_second_ends_in_one_line(project: Shards) -> None:
+    first = project.start(shards=3, DOWNLOAD_DELAY=0.5)
+    project.web.wait_for(1, first)
+    second = project.crawl(shards=3)
+    assert second.status == 1
+    assert second.log.startswith("ERROR: another `hacs crawl` has these shards: another process")
+    assert second.log.count("\n") == 1
+    assert finish(first).status == 0
     assert len(project.web.asked()) == len(set(project.web.asked())) == 40
-    project.web.check_hosts()
-    for done in ends:  # of one the crawls may find that the other has planned their shards
-        assert done.status == 0 or "has planned this shard meanwhile" in done.log
+
+
+@pytest.mark.parametrize(
+    ("spider", "policy"), [("blocking", "hacs"), ("many", "spiders.slow")], ids=["start", "plan"]
+)
+def test_a_signal_ends_a_plan_that_takes_long(project: Shards, spider: str, policy: str) -> None:
+    process = project.start(spider, shards=1_000, HACS_POLICY=policy)
+    wait_until((project.folder / "begun").exists, "the plan")
+    process.send_signal(signal.SIGINT)
+    done = finish(process, seconds=30.0)
+    assert done.status == 128 + signal.SIGINT
+    assert done.log == ""
+    assert project.web.asked() == []
