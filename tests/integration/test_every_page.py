@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
+import pytest
 from redis import Redis
 
 from changed import changed
 from integration_support import AnySpider, Crawl
+from reliability_support import whole_pages
 from servers import Site
 
 SHOP = """
@@ -408,6 +412,51 @@ def test_what_a_redis_queue_feeds_is_ranked_in_its_batches(
     assert sorted(visited) == sorted([*quiet, "/busy"])
     assert visited[0] == "/busy", "it was the last of the queue"
     assert last.stat("hacs/ranked") == last.stat("hacs/visits") == len(visited)
+
+
+SHARED = FED.replace(
+    "            yield {{",
+    """            for link in response.css("a::attr(href)").getall():
+                yield response.follow(link)
+            yield {{""",
+)
+"""A spider of scrapy-redis that follows links, by the queue that its processes share."""
+
+
+@pytest.mark.slow
+def test_of_a_queue_that_two_processes_share_each_page_is_visited_by_one_of_them(
+    site: Site, tmp_path: Path, redis_port: int, namespace: str
+) -> None:
+    server, url = Redis(port=redis_port), f"redis://127.0.0.1:{redis_port}"
+    paths = [f"/{number}" for number in range(40)]
+    for path in paths:
+        site.set(path, f"{path}/leaf")
+        site.set(f"{path}/leaf")
+        server.rpush(namespace, json.dumps({"url": site.url + path}))
+
+    def crawl(number: int) -> Crawl:
+        (tmp_path / str(number)).mkdir()
+        return AnySpider(tmp_path / str(number), site).run(
+            SHARED.format(key=namespace),
+            HACS_STATE=url,
+            HACS_NAMESPACE=namespace,
+            HACS_PAGES="all",
+            HACS_INNER_SCHEDULER="scrapy_redis.scheduler.Scheduler",
+            DUPEFILTER_CLASS="scrapy_redis.dupefilter.RFPDupeFilter",
+            SCHEDULER_QUEUE_KEY=f"{namespace}:requests",
+            SCHEDULER_DUPEFILTER_KEY=f"{namespace}:seen",
+            REDIS_URL=url,
+            REDIS_START_URLS_BATCH_SIZE=4,
+            MAX_IDLE_TIME_BEFORE_CLOSE=3,
+        )
+
+    with ThreadPoolExecutor() as threads:
+        both = [*threads.map(crawl, range(2))]
+    assert [one.exit_status for one in both] == [0, 0]
+    assert sorted(site.visited()) == sorted([*paths, *(f"{path}/leaf" for path in paths)])
+    assert sum(one.stat("hacs/visits") for one in both) == len(whole_pages(url, namespace)) == 80
+    assert sum(one.stat("hacs/ranked") for one in both) == len(paths)
+    assert sum(len(one.items) for one in both) == 80
 
 
 RETRIES = """
