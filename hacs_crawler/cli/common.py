@@ -138,7 +138,7 @@ def project_settings(pairs: list[str] | None) -> Settings:
     return settings
 
 
-class Asked:
+class StopSignal:
     """Which signal asked to stop, 0 for none."""
 
     def __init__(self) -> None:
@@ -161,9 +161,9 @@ class Asked:
 
 
 @contextmanager
-def signals_noted() -> Iterator[Asked]:
+def signals_noted() -> Iterator[StopSignal]:
     """Yield what notes the signal that asks to stop; asking twice ends the process."""
-    asked = Asked()
+    asked = StopSignal()
 
     def ask(number: int, frame: FrameType | None) -> None:
         del frame

@@ -13,8 +13,8 @@ from scrapy.utils.conf import arglist_to_dict
 
 from hacs_crawler.cli.clusters import Dask
 from hacs_crawler.cli.common import (
-    Asked,
     Set,
+    StopSignal,
     ending_in_a_line,
     project_settings,
     signals_noted,
@@ -93,7 +93,7 @@ def _order(name: str, shards: int, arguments: list[str] | None, pairs: list[str]
     return Order(spider, given, arglist_to_dict(pairs or []), config, shards)
 
 
-def _crawled(order: Order, dask: str, asked: Asked) -> list[Ended]:
+def _crawled(order: Order, dask: str, asked: StopSignal) -> list[Ended]:
     """Crawl, round after round where the spider's crawls go on; return how each has ended."""
     ended: list[Ended] = []
     config = order.config
