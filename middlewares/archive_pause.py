@@ -77,8 +77,7 @@ class ArchivePauseMiddleware:
         self._crawler = crawler
         self._crawl = crawl
         self._clock = clock
-        config = crawl.config
-        self._archives = {} if config is None else {one.name: one for one in config.archives}
+        self._archives = {one.name: one for one in crawl.config.archives}
         self._hosts: dict[str, _Host] = {}
 
     @classmethod

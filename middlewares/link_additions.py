@@ -114,7 +114,6 @@ class LinkAdditionsMiddleware:
 
     def _observe(self, request: Request, response: Response, url: str) -> None:
         crawl = self._crawl
-        assert crawl.config is not None  # noqa: S101 - the crawl is open
         at, prediction = int(crawl.clock()), tag_of(request).prediction
         crawl.stats.answers += 1
         rules = crawl.link_rules(response)

@@ -103,7 +103,7 @@ class WaybackSpider(Spider):
         """Harvest the seeds and yield what each of them has; asks the archive for nothing else."""
         crawl = Crawl.of(self.crawler)
         await crawl.open()
-        if crawl.config is None or not crawl.is_open:
+        if not crawl.is_open:
             return
         crawl.sum_up_by(self._log_summary)
         try:
@@ -128,7 +128,6 @@ class WaybackSpider(Spider):
         self, crawl: Crawl, archive: ArchiveAddress, options: HarvestOptions, seeds: list[str]
     ) -> AsyncIterator[SeedHistory]:
         """Harvest the seeds from one archive, whatever becomes of the others."""
-        assert crawl.config is not None  # noqa: S101 - it was read
         client = ArchiveClient(self.crawler, crawl, crawl.config, archive)
         facts = (archive.index_url, self.mode, options.since, options.max_captures)
         harvester = Harvester(

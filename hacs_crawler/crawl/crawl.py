@@ -9,6 +9,7 @@ from scrapy import Request, Spider, signals
 from scrapy.crawler import Crawler
 from scrapy.exceptions import CloseSpider, DontCloseSpider
 from scrapy.http import Response
+from scrapy.settings import BaseSettings
 from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
@@ -54,11 +55,7 @@ class Crawl:
     def __init__(self, crawler: Crawler) -> None:
         self.crawler = crawler
         self.failure: str | None = None
-        self.config: Config | None = None
-        self.clock: Clock = time.time
         self.stats = CrawlStats(crawler.stats)
-        self.care: Care | None = None
-        """Which requests are for pages under care; known where the settings are right."""
         self._ranking: RankingOptions | None = None
         self.parts = Parts((), self.stats, self.fail)
         self._opening: Deferred[None] | None = None
@@ -69,17 +66,19 @@ class Crawl:
         self._is_open = self._is_closing = self._is_closed = False
         self._on_failure: list[Callable[[], None]] = []
         try:
-            self._read_settings(crawler)
+            self._read_settings(crawler.settings)
         except ConfigError as error:
+            self._read_settings(BaseSettings())  # nothing is crawled by them
             self.fail(str(error))
         crawler.signals.connect(self._decide_whether_to_close, signals.spider_idle)
         crawler.signals.connect(self.close, signals.spider_closed)
 
-    def _read_settings(self, crawler: Crawler) -> None:
-        warn_of_unknown(crawler.settings)
-        self.config = Config.of_crawl(crawler.settings)
+    def _read_settings(self, settings: BaseSettings) -> None:
+        warn_of_unknown(settings)
+        self.config = Config.of_crawl(settings)
         self.clock = self.config.clock
         self.care = Care(self.config.pages)
+        """Which requests are for pages under care."""
         self.parts = Parts(load_parts(self.config.parts, self), self.stats, self.fail)
 
     @classmethod
@@ -135,7 +134,7 @@ class Crawl:
         await maybe_deferred_to_future(self._opening)
 
     async def _open(self) -> None:
-        if self.config is None or self.failure is not None:
+        if self.failure is not None:
             return
         config = self.config
         try:
@@ -170,7 +169,6 @@ class Crawl:
 
     def link_rules(self, response: Response) -> LinkRules:
         """Return which links of a response count, and what is left out of them."""
-        assert self.config is not None  # noqa: S101 - the crawl is open
         return self.parts.link_rules(response, self.config.link_rules)
 
     async def end_round(self) -> None:
@@ -183,7 +181,6 @@ class Crawl:
 
     async def begin_round(self) -> None:
         """Read what is to be known for ranking anew, and count what is found from now on."""
-        assert self.config is not None  # noqa: S101 - the crawl is open
         try:
             await self.parts.each(Part.round_began)
             if not self.is_open:
@@ -222,7 +219,7 @@ class Crawl:
                 if self._needs_answers and self.stats.has_seen_nothing:
                     self._end_with_error(f"not one page answered: {self.stats.causes()}")
                 self._sum_up()
-                if self.config is not None and self.config.pages == "start":
+                if self.config.pages == "start":
                     self.stats.log_if_few_were_under_care()
             self._is_open, self._is_closed = False, True
             await state.once(State.close)

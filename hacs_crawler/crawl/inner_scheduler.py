@@ -16,16 +16,15 @@ from hacs_crawler.crawl.crawl import Crawl
 def inner_scheduler(crawler: Crawler, crawl: Crawl, outer: type[BaseScheduler]) -> BaseScheduler:
     """Build the scheduler named by HACS_INNER_SCHEDULER; where that cannot be, fail the crawl."""
     found: type[BaseScheduler] = Scheduler
-    if crawl.config is not None:
-        name = crawl.config.inner_scheduler
-        try:
-            loaded: Any = load_object(name)
-            is_scheduler = isinstance(loaded, type) and issubclass(loaded, BaseScheduler)
-            if loaded is outer or not is_scheduler:
-                raise ValueError("that is none")  # noqa: TRY301 - one way to say it
-            found = loaded
-        except (ImportError, NameError, ValueError) as error:
-            crawl.fail(f"HACS_INNER_SCHEDULER = {name!r}: allowed is a scheduler's path ({error})")
+    name = crawl.config.inner_scheduler
+    try:
+        loaded: Any = load_object(name)
+        is_scheduler = isinstance(loaded, type) and issubclass(loaded, BaseScheduler)
+        if loaded is outer or not is_scheduler:
+            raise ValueError("that is none")  # noqa: TRY301 - one way to say it
+        found = loaded
+    except (ImportError, NameError, ValueError) as error:
+        crawl.fail(f"HACS_INNER_SCHEDULER = {name!r}: allowed is a scheduler's path ({error})")
     try:
         return build_from_crawler(found, crawler)
     except Exception as error:  # noqa: BLE001 - such as that of a server that is away

@@ -20,7 +20,7 @@ class Output:
         self._response = response
         meta = {} if response.request is None else response.request.meta
         self._inherited = {key: meta[key] for key in crawl.parts.inherited if key in meta}
-        self._names_pages = crawl.care is not None and crawl.care.names_pages(response)
+        self._names_pages = crawl.care.names_pages(response)
         self._items = self._requests = 0
 
     def note(self, entry: Any) -> Any:

@@ -60,8 +60,7 @@ class Ranker:
         self.is_quiet = is_quiet
         self._is_filtered = is_filtered
         self._forget_seen = forget_seen
-        ranking = None if crawl.config is None else crawl.config.ranking
-        self._budget = None if ranking is None else ranking.budget
+        self._budget = crawl.config.ranking.budget
         self.seeds = UnrankedSeeds(self._budget)
         self.watch = StartWatch(self.note_pause, time.monotonic)
         """Tells when what is held is to be ranked."""
@@ -243,8 +242,7 @@ class Ranker:
             crawl.fail(str(error))
             return False
         except Exception as error:  # noqa: BLE001 - a policy is the user's own code
-            policy = None if crawl.config is None else crawl.config.policy_text
-            crawl.fail(f"{policy} failed: {type(error).__name__}: {error}")
+            crawl.fail(f"{crawl.config.policy_text} failed: {type(error).__name__}: {error}")
             return False
         self._drop(dropped.gone, "gone")
         self._drop(dropped.threshold, "threshold")

@@ -43,7 +43,7 @@ class Rounds:
         while crawl.failure is None and not self._is_idle():
             await maybe_deferred_to_future(sleep(LOOK_SECONDS))
         await crawl.end_round()
-        if crawl.failure is not None or crawl.config is None:
+        if crawl.failure is not None:
             return False
         rest = self._began + crawl.config.round_minutes * MINUTE - self._clock()
         if rest > 0:

@@ -111,8 +111,7 @@ class HacsScheduler(BaseScheduler):
             self._seeds.add_one(request, next(self._planned))
             return True
         is_again = renew(request)
-        if self._crawl.care is not None:
-            self._crawl.care.note(request, self._spider)
+        self._crawl.care.note(request, self._spider)
         if self._crawl.parts.override("takes") and not is_again and not self._takes(request):
             return False
         page_id = self._page_to_rank(request)
@@ -161,13 +160,12 @@ class HacsScheduler(BaseScheduler):
         That a callback's request is ranked takes a budget or a threshold; what a start request is
         ranked for takes nothing.
         """
-        crawl, config = self._crawl, self._crawl.config
-        if not crawl.is_open or config is None:
+        if not self._crawl.is_open:
             return None
         page_id = seed_key(request)
         if tag_of(request).seed or (page_id is not None and not self._ranker.watch.is_over):
             return page_id
-        if not config.ranking.leaves_out:
+        if not self._crawl.config.ranking.leaves_out:
             return None
         return followed_key(request)
 

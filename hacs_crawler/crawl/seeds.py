@@ -91,7 +91,6 @@ async def planned_seeds(crawl: Crawl) -> AsyncIterator[tuple[str, dict[str, Any]
 
     A request with that meta is not ranked with others. Raises SeedsError where the state knows no page.
     """
-    assert crawl.config is not None  # noqa: S101 - the crawl is open
     await crawl.parts.wait(Part.before_plan, None)
     started = time.perf_counter()
     plan = await crawl.state.patiently(make_plan, crawl.ranking, crawl.clock())

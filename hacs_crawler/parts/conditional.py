@@ -43,7 +43,6 @@ class ConditionalRequests(Part):
     @classmethod
     def from_crawl(cls, crawl: Crawl) -> ConditionalRequests | None:
         """Return None unless HACS_CONDITIONAL_REQUESTS is on."""
-        assert crawl.config is not None  # noqa: S101 - parts are made of a crawl with settings
         mode = crawl.config.conditional_requests
         return cls(crawl, checks=mode == "auto") if mode else None
 

@@ -122,7 +122,6 @@ class Controls(Part):
     def _links(self, response: Response) -> frozenset[str]:
         """Return the canonical links of a page that was observed."""
         assert isinstance(response, HtmlResponse)  # noqa: S101 - else it would not have been
-        assert self._crawl.config is not None  # noqa: S101 - the crawl is open
         rules = self._crawl.config.link_rules
         return frozenset(counted_links(tree_of(response), response.url, rules))
 

@@ -34,7 +34,6 @@ class Experiments(Part):
     @classmethod
     def from_crawl(cls, crawl: Crawl) -> Experiments | None:
         """Return None unless HACS_EXPERIMENT is on."""
-        assert crawl.config is not None  # noqa: S101 - parts are made of a crawl with settings
         if not crawl.config.ranking.experiment.is_on:
             return None
         labels = crawl.config.ranking.labels(crawl.config.estimation)
@@ -74,7 +73,6 @@ class Experiments(Part):
 
     @property
     def _experiment(self) -> Experiment:
-        assert self._crawl.config is not None  # noqa: S101 - see `from_crawl`
         return self._crawl.config.ranking.experiment
 
     def before_request(self, request: Request, page_url: str | None) -> None:

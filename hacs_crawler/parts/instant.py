@@ -70,7 +70,6 @@ class InstantTier(Part):
     @classmethod
     def from_crawl(cls, crawl: Crawl) -> InstantTier | None:
         """Return None unless HACS_INSTANT is on."""
-        assert crawl.config is not None  # noqa: S101 - parts are made of a crawl with settings
         ranking = crawl.config.ranking
         return None if ranking.instant is None else cls(ranking, crawl.stats.get)
 
@@ -150,7 +149,7 @@ async def hubs_of(crawl: Crawl, tier: InstantTier) -> list[str]:
     Reads the list, and the tier's own pages. What cannot be read is said, and the round left out.
     """
     config = crawl.config
-    if not crawl.is_open or config is None:
+    if not crawl.is_open:
         return []
     try:
         hubs = await crawl.state.once(hubs_now, config.ranking, crawl.clock(), config.shard)

@@ -47,10 +47,10 @@ class Metrics:
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Metrics:
         """Serve where HACS_METRICS says; raises NotConfigured where it says nothing."""
-        config = Crawl.of(crawler).config
-        if config is None or config.metrics is None:
+        address = Crawl.of(crawler).config.metrics
+        if address is None:
             raise NotConfigured
-        return cls(crawler, config.metrics)
+        return cls(crawler, address)
 
     def open(self, spider: Spider) -> None:
         """Begin to serve; a crawl that cannot is not begun."""

@@ -42,7 +42,6 @@ class HostPauses(Part):
     @classmethod
     def from_crawl(cls, crawl: Crawl) -> HostPauses | None:
         """Return None unless HACS_RETRY_AFTER is on."""
-        assert crawl.config is not None  # noqa: S101 - parts are made of a crawl with settings
         return cls(crawl) if crawl.config.retry_after else None
 
     def admit(self, request: Request) -> float:

@@ -51,7 +51,6 @@ class Rendering(Part):
     @classmethod
     def from_crawl(cls, crawl: Crawl) -> Rendering | None:
         """Return None where HACS_RENDER is "never"."""
-        assert crawl.config is not None  # noqa: S101 - parts are made of a crawl with settings
         mode = crawl.config.render
         return None if mode == "never" else cls(crawl, is_always=mode == "always")
 

@@ -8,7 +8,6 @@ from msgspec import structs
 from scrapy import Request, Spider
 from scrapy.http import Response
 
-from hacs_crawler.config import Config
 from hacs_crawler.crawl.asked import Asked, asked_of, read_asked, write_asked
 from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.meta import page_url
@@ -28,9 +27,8 @@ class AskedPages(Part):
 
     inherited = ("hacs.after_form",)
 
-    def __init__(self, crawl: Crawl, config: Config) -> None:
+    def __init__(self, crawl: Crawl) -> None:
         self._crawl = crawl
-        self._threshold = config.ranking.threshold
         self._under_way: dict[int, Asked] = {}
         self._waiting: dict[int, Asked] = {}
         self._callbacks: set[str] = set()
@@ -39,8 +37,7 @@ class AskedPages(Part):
     @classmethod
     def from_crawl(cls, crawl: Crawl) -> AskedPages | None:
         """Return None unless HACS_PAGES or HACS_REVISIT has requests remembered."""
-        assert crawl.config is not None  # noqa: S101 - parts are made of a crawl with settings
-        return cls(crawl, crawl.config) if crawl.config.remembers_requests else None
+        return cls(crawl) if crawl.config.remembers_requests else None
 
     def before_request(self, request: Request, page_url: str | None) -> None:
         """Remember how a page is asked for, until it is known whether that shows it."""
@@ -84,7 +81,7 @@ class AskedPages(Part):
 
     async def exempt(self, page_ids: Sequence[int]) -> Collection[int]:
         """Return which pages only lead on to others."""
-        if not self._threshold:
+        if not self._crawl.config.ranking.threshold:
             return ()
         asked = await self._crawl.state.once(read_asked, self._spider.name, page_ids)
         return [page_id for page_id, how in asked.items() if how is not None and how.leads_on]

@@ -46,17 +46,15 @@ class Choice:
 class Revisits(Part):
     """Has a crawl begin with known pages, which are ranked together with its start requests."""
 
-    def __init__(self, crawl: Crawl, config: Config) -> None:
+    def __init__(self, crawl: Crawl) -> None:
         self._crawl = crawl
-        self._config = config
+        self._config = crawl.config
 
     @classmethod
     def from_crawl(cls, crawl: Crawl) -> Revisits | None:
         """Return None unless HACS_REVISIT is on, or other crawls may hand over pages."""
-        config = crawl.config
-        assert config is not None  # noqa: S101 - parts are made of a crawl with settings
-        is_on = config.revisit is not None or config.shard is not None
-        return cls(crawl, config) if is_on else None
+        is_on = crawl.config.revisit is not None or crawl.config.shard is not None
+        return cls(crawl) if is_on else None
 
     async def start_requests(self) -> AsyncIterator[Request]:
         """Yield the requests for known pages that a crawl begins with."""

@@ -60,7 +60,6 @@ class Shards(Part):
     def from_crawl(cls, crawl: Crawl) -> Shards | None:
         """Return None unless the settings name a shard."""
         config = crawl.config
-        assert config is not None  # noqa: S101 - parts are made of a crawl with settings
         return None if config.shard is None else cls(crawl, config, config.shard)
 
     async def opening(self) -> None:

@@ -23,7 +23,6 @@ class SignalEvidence(Part):
 
     async def evidence(self, rows: Rows) -> Sequence[Signals]:
         """Return what was heard of the pages of ranking rows."""
-        assert self._crawl.config is not None  # noqa: S101 - parts are made of a crawl with settings
         experiment = self._crawl.config.ranking.experiment
 
         def read(state: State) -> list[Signals]:

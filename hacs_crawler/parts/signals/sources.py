@@ -81,7 +81,6 @@ class SignalSources(Part):
     @classmethod
     def from_crawl(cls, crawl: Crawl) -> SignalSources | None:
         """Return None unless HACS_SIGNALS is on."""
-        assert crawl.config is not None  # noqa: S101 - parts are made of a crawl with settings
         return cls(crawl, crawl.config.signals) if crawl.config.signals else None
 
     async def round_began(self) -> None:
