@@ -26,7 +26,7 @@ def records(p, found, *, by=None, runs=10, sites=61, first_at=1_000_000) -> Outc
     made["run"] = 1 + places * runs // max(len(p), 1)
     made["site"] = places % sites
     made["label"] = (by or label()).number
-    made["p"] = made["raw_p"] = p
+    made["p"] = p
     made["days_since_visit"] = 3.0
     made["flags"] = SEEN + UPDATED * np.asarray(found, np.bool_)
     return made

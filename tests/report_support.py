@@ -81,7 +81,6 @@ def busy_state(config: Config, sites: int = 40, pages_a_site: int = 4) -> State:
                 label=labels[arm].number,
                 run=now,
                 p=p,
-                raw_p=p,
                 rate_per_day=0.1,
                 days_since_visit=days,
                 churn=0.0,

@@ -101,7 +101,7 @@ class Opened:
     def outcomes(self) -> Table:
         """Return a row for each ranked visit: what was predicted, and what it found; raises StateError.
 
-        `run` is when its crawl began, `p` what was predicted and `raw_p` the same before calibration,
+        `run` is when its crawl began, `p` what was predicted,
         `churn` the chance that a request shows new links by itself. `url` is None where the page is not
         known any more, `arm` without an experiment.
         """
@@ -119,7 +119,6 @@ class Opened:
                 "policy": [label.policy if label else None for label in known],
                 "estimator": [label.estimator if label else None for label in known],
                 "p": found["p"].astype(np.float64),
-                "raw_p": found["raw_p"].astype(np.float64),
                 "churn": churn_of(found),
                 "days_since_visit": finite(found["days_since_visit"]),
                 "is_seen": (found["flags"] & SEEN) > 0,

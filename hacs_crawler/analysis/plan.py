@@ -36,7 +36,6 @@ def plan_table(plan: Plan, *states: State) -> Table:
             "rank": np.arange(1, len(plan) + 1),
             "url": urls,
             "p": plan.p,
-            "raw_p": plan.raw_p,
             "rate_per_day": plan.rate_per_day,
             "rate_is_prior": plan.visits < VISITS_OF_A_RATE,
             "days_since_visit": finite(plan.days_since_visit),

@@ -69,7 +69,7 @@ COMMANDS: Final = {
     "calibrate": Entry(
         "calibrate:calibrate",
         TUNE,
-        "Compare predictions with what visits found, and fit corrections of them.",
+        "Compare predictions with what visits found.",
     ),
     "interest": Entry(
         "interest:interest_app",

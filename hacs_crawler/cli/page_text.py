@@ -69,8 +69,7 @@ def _facts(report: PageReport, config: Config, now: float) -> Iterator[tuple[str
         yield "siblings", _siblings(report)
     if words := report.cost.words():
         yield "a visit", words
-    corrected = "" if outlook.p == outlook.raw_p else f" ({outlook.raw_p:.4f} before calibration)"
-    yield "p now", f"{outlook.p:.4f}{corrected}"
+    yield "p now", f"{outlook.p:.4f}"
     yield "rank", _rank(outlook)
     yield "next visit", _next(outlook, config, now)
     if report.period is not None:

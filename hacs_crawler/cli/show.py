@@ -158,7 +158,6 @@ def _as_json(report: PageReport, estimator: str) -> dict[str, Any]:
             for one in report.signals
         ],
         "p": outlook.p,
-        "raw_p": outlook.raw_p,
         "arm": outlook.arm or None,
         "rank": outlook.rank,
         "ranked": outlook.ranked,

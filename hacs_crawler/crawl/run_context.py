@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from hacs_crawler.config import Config
 from hacs_crawler.ranking.costs import informed
-from hacs_crawler.ranking.finalists import correction_of
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.state import State, open_state
 
@@ -29,5 +26,4 @@ def opened(config: Config) -> tuple[State, RankingOptions]:
 def informed_options(state: State, config: Config) -> RankingOptions:
     """Return by what a run ranks, with what the state knows of that; read its prior anew."""
     state.read_prior()
-    options = informed(config.ranking, state, config.clock())
-    return replace(options, correct=correction_of(state, options))
+    return informed(config.ranking, state, config.clock())

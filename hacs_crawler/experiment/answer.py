@@ -20,7 +20,6 @@ from hacs_crawler.experiment.data import (
 )
 from hacs_crawler.ranking.arms import Experiment
 from hacs_crawler.ranking.candidates import candidates_from
-from hacs_crawler.ranking.finalists import correction_of
 from hacs_crawler.ranking.plan import read_rows
 from hacs_crawler.state import State
 from hacs_crawler.utils.arrays import FloatArray
@@ -114,7 +113,6 @@ def known_pages(config: Config, state: State, now: float) -> KnownPages:
         now,
         state.estimation,
         options,
-        correction_of(state, options),
     )
     return KnownPages(config.ranking.experiment.assign(rows["site"]), candidates.p)
 
@@ -173,9 +171,7 @@ def _summary(name: str, share: float, record: ArmVisits, p: FloatArray) -> ArmSu
     found = again.taken(again.is_updated)
     visits, updates = len(again.outcomes), float(again.updates_by_time.sum())
     size = int(again.outcomes["bytes"].sum(dtype=np.int64))
-    delays = delays_days(
-        *(found.outcomes[key].astype(float) for key in ("days_since_visit", "raw_p"))
-    )
+    delays = delays_days(*(found.outcomes[key].astype(float) for key in ("days_since_visit", "p")))
     return ArmSummary(
         arm=name,
         share=share,

@@ -53,7 +53,7 @@ def _follow_prior(state: State, is_asked_to_end: Callable[[], bool]) -> None:
 def _bound_and_judge(state: State, options: RankingOptions) -> None:
     """Bound the record of outcomes, and log whether p has drifted."""
     outcomes, model = state.bound_outcomes(), options.model(state.estimation)
-    drift = drift_of(state, model, outcomes, is_corrected=options.calibration)
+    drift = drift_of(state, model, outcomes)
     if drift is not None:
         logger.warning("p is off: %s", drift)
 

@@ -1,1 +1,1 @@
-"""Who is visited first: candidates, policies, selection, arms, plans and their calibration."""
+"""Who is visited first: candidates, policies, selection, arms, plans; and how right p was."""

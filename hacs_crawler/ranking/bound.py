@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from hacs_crawler.model import SHARED_UPDATES, is_trend
 from hacs_crawler.ranking.candidates import Places
-from hacs_crawler.ranking.options import Correct, RankingOptions
+from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.policies import Floats
 from hacs_crawler.state import VISITS_OF_A_RATE, Estimation, Rows, State, signal_kinds
 from hacs_crawler.utils.arrays import BoolArray
@@ -59,7 +59,6 @@ class Bounds:
     estimation: Estimation
     now: float
     shared: float
-    correct: Correct | None
 
     def of(self, rows: Rows) -> Floats:
         """Return the bound of each row."""
@@ -67,9 +66,9 @@ class Bounds:
         expected = self._rates(rows["visits"], rows["rate"]) * days
         expected[(rows["visits"] == 0) | is_trend(rows["log_sd"])] = np.inf
         expected += self.shared
-        changed = np.flatnonzero(rows["failures"]) if self.correct is None else np.arange(len(rows))
-        p = self._corrected(expected[changed], rows["visits"][changed] > 0)
-        expected[changed] = _expected(p * 0.5 ** rows["failures"][changed]) * (1.0 + _SLACK)
+        failed = np.flatnonzero(rows["failures"])
+        p = -np.expm1(-expected[failed])
+        expected[failed] = _expected(p * 0.5 ** rows["failures"][failed]) * (1.0 + _SLACK)
         expected[rows["not_before"] > self.now] = _WAITS
         return expected
 
@@ -84,16 +83,14 @@ class Bounds:
         if number >= len(sample):
             return 0.0
         least = float(np.partition(sample, -number)[-number])
-        # many may have the score to which this bound belongs, as after a correction in steps
         return min(max(least, 0.0) * (1.0 - 4.0 * _SLACK), reach_of(1.0))
 
     def reaching(self, least: float, below: float = np.inf) -> Reaching:
         """Return the pages whose bound is that, but not `below` or more if that is finite."""
-        raw = self._uncorrected(least)
         found, waiting = [np.zeros(0, np.int64)], 0
         for start in range(0, len(self.rows), PIECE_ROWS):
             some = self.rows[start : start + PIECE_ROWS]
-            found.append(start + np.flatnonzero(self._may_have(some, raw)))
+            found.append(start + np.flatnonzero(self._may_have(some, least)))
             waiting += int(np.count_nonzero(some["not_before"] > self.now))
         places = np.concatenate(found)
         bound = np.empty(len(places))
@@ -105,13 +102,13 @@ class Bounds:
             is_meant &= bound < below
         return Reaching(places[is_meant], bound[is_meant], waiting)
 
-    def _may_have(self, rows: Rows, raw: float) -> BoolArray:
-        """Return which pages may have that bound before correction, if they do not wait or fail."""
+    def _may_have(self, rows: Rows, bound: float) -> BoolArray:
+        """Return which pages may have that bound, if they do not wait or fail."""
         # columns of their own first: faster than computing with parts of rows
         visits, last_visit = rows["visits"].copy(), rows["last_visit"].copy()
         seconds = np.maximum(self.now - last_visit, 0.0)
         seconds *= self._rates(visits, rows["rate"].copy())
-        may: BoolArray = seconds >= (raw - self.shared) * (DAY / (1.0 + _SLACK))
+        may: BoolArray = seconds >= (bound - self.shared) * (DAY / (1.0 + _SLACK))
         may |= visits == 0
         may |= is_trend(rows["log_sd"].copy())
         return may
@@ -120,33 +117,14 @@ class Bounds:
         """Return the pages' rates; a page seen once has that of the prior."""
         return np.where(visits < VISITS_OF_A_RATE, self.estimation.prior.mean_rate, rate)
 
-    def _corrected(self, expected: ArrayLike, is_visited: ArrayLike = True) -> Floats:
-        """Return p where so many updates are expected, after its correction."""
-        p = -np.expm1(-np.asarray(expected, np.float64))
-        return p if self.correct is None else np.where(is_visited, self.correct(p), p)
 
-    def _uncorrected(self, bound: float) -> float:
-        """Return the bound that has to be reached before correction; the correction is monotone."""
-        if self.correct is None:
-            return bound
-        low, high = 0.0, _MOST_EXPECTED
-        for _ in range(64):
-            middle = (low + high) / 2.0
-            after = _expected(self._corrected([middle])) * (1.0 + _SLACK)
-            low, high = (low, middle) if after[0] >= bound else (middle, high)
-        return low
-
-
-def bounds_of(
-    rows: Rows, state: State, options: RankingOptions, now: float, correct: Correct | None
-) -> Bounds:
+def bounds_of(rows: Rows, state: State, options: RankingOptions, now: float) -> Bounds:
     """Return bounds of the pages' scores, where there may be some, see `may_be_bounded`."""
     return Bounds(
         rows=rows,
         estimation=state.estimation,
         now=now,
         shared=float(_expected(SHARED_UPDATES)) if options.counts_siblings else 0.0,
-        correct=correct,
     )
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hacs_crawler.model import SiblingVisits, chance_of_update, elapsed_days, sibling_evidence
-from hacs_crawler.ranking.options import Correct, RankingOptions
+from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.policies import Candidates, Floats
 from hacs_crawler.ranking.signals import Signals, with_signals
 from hacs_crawler.state import Estimation, Ids, Rows, rates_of
@@ -29,7 +29,6 @@ def candidates_from(
     now: float,
     estimation: Estimation,
     options: RankingOptions,
-    correct: Correct | None = None,
     *,
     signals: Sequence[Signals] = (),
     evidence: Evidence | None = None,
@@ -37,7 +36,7 @@ def candidates_from(
     """Return what policies look at, from ranking rows (dtype `state.ROW`) of whole sites.
 
     `now` is in seconds since 1970 UTC. Pages of which the state has no gap get the rate that
-    `estimation` expects of them. `correct` is applied to the p of pages that were visited. `signals`
+    `estimation` expects of them. `signals`
     count where e starts at the last visit. `evidence` is what `evidence_of` found of these pages, where
     `rows` are of whole sites no longer.
     """
@@ -65,14 +64,12 @@ def candidates_from(
         alone = with_signals(
             alone, signals, page_ids, rows, now, estimation=estimation, quiet_days=quiet_days
         )
-    raw_p = 1.0 - (1.0 - alone) * (1.0 - shared)
     return Candidates(
         page_ids=page_ids,
         rate_per_day=rate,
         days_since_visit=elapsed_days(now_day, last_visit),
         days_since_update=np.where(has_update, since_update, np.inf),
-        p=raw_p if correct is None else np.where(is_visited, correct(raw_p), raw_p),
-        raw_p=raw_p,
+        p=1.0 - (1.0 - alone) * (1.0 - shared),
         visits=rows["visits"].astype(np.int64),
         updates=rows["updates"].astype(np.int64),
         failures=rows["failures"].astype(np.int64),
@@ -112,7 +109,6 @@ def nobody() -> Candidates:
         days_since_visit=numbers,
         days_since_update=numbers,
         p=numbers,
-        raw_p=numbers,
         visits=ids,
         updates=ids,
         failures=ids,

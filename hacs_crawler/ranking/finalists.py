@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from hacs_crawler.ranking.arm_pages import counted, start_pages
 from hacs_crawler.ranking.bound import Bounds, bounds_of, may_be_bounded, reach_of
-from hacs_crawler.ranking.calibration import read_correction
 from hacs_crawler.ranking.candidates import (
     Places,
     candidates_from,
@@ -21,7 +20,7 @@ from hacs_crawler.ranking.candidates import (
     taken,
 )
 from hacs_crawler.ranking.choice import NO_ARM, Arms, arm_scores, contenders, quotas_of, scored
-from hacs_crawler.ranking.options import Correct, RankingOptions
+from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.policies import Candidates, Floats
 from hacs_crawler.ranking.signals import read_signals
 from hacs_crawler.ranking.site_groups import groups_of
@@ -76,35 +75,33 @@ def finalists_of(
 
     Where bounds can tell, only pages are ranked that may be among the best, see `_by_bounds`.
     """
-    correct = correction_of(state, options)
     most = quotas_of(options)[0].within(limit).budget
     if most and may_be_bounded(options, state, len(rows), most):
-        bounds = bounds_of(rows, state, options, now, correct)
+        bounds = bounds_of(rows, state, options, now)
         found = _by_bounds(page_ids, bounds, state, options, most)
     else:
-        found = _of_all(page_ids, rows, state, options, now, correct, limit)
+        found = _of_all(page_ids, rows, state, options, now, limit)
     kept = start_pages(state, options.experiment)
     pages = counted(options.experiment, rows["site"]) if kept is None else np.array(kept)
     found = replace(found, start_pages=pages)
     return found if stand_at is None else replace(found, places=stand_at[found.places])
 
 
-def _of_all(  # noqa: PLR0917 - what candidates are made of, and which
+def _of_all(
     page_ids: Ids,
     rows: Rows,
     state: State,
     options: RankingOptions,
     now: float,
-    correct: Correct | None,
     limit: int | None,
 ) -> Finalists:
     """Return the finalists after ranking every page."""
-    scores = _scores(page_ids, rows, state, options, now, correct)
+    scores = _scores(page_ids, rows, state, options, now)
     best = _best(scores.arms, scores.score, options, limit)
     alone, few = replace(options, siblings=False), np.take(rows, best)
     candidates = candidates_from(page_ids[best], few, now, state.estimation, alone)
     return Finalists(
-        candidates=replace(candidates, p=scores.p[best], raw_p=scores.raw_p[best]),
+        candidates=replace(candidates, p=scores.p[best]),
         arms=scores.arms[best].astype(np.int64),
         score=scores.score[best],
         places=best,
@@ -171,7 +168,7 @@ def _ranked(
     family, among = np.take(bounds.rows, members), np.searchsorted(members, wanted)
     evidence = evidence_of(family, state.estimation, options, among)
     candidates = candidates_from(
-        ids, rows, bounds.now, state.estimation, options, bounds.correct, evidence=evidence
+        ids, rows, bounds.now, state.estimation, options, evidence=evidence
     )
     (arm,) = options.experiment.arms
     return _part(candidates, scored(arm.policy, candidates), wanted)
@@ -201,11 +198,6 @@ def merged(parts: Sequence[Finalists], options: RankingOptions, limit: int | Non
     )
 
 
-def correction_of(state: State, options: RankingOptions) -> Correct | None:
-    """Return how the scheduler corrects p, None if it does not. Raises StateError."""
-    return read_correction(state, options.model(state.estimation)) if options.calibration else None
-
-
 def _part(candidates: Candidates, score: Floats, places: Places) -> Finalists:
     """Return finalists of the only arm, without numbers of other pages."""
     return Finalists(
@@ -231,7 +223,6 @@ class _Scores:
 
     arms: NDArray[np.int8]
     p: Floats
-    raw_p: Floats
     score: Floats
     waiting: int = 0
     below_threshold: int = 0
@@ -243,13 +234,10 @@ def _scores(
     state: State,
     options: RankingOptions,
     now: float,
-    correct: Correct | None,
 ) -> _Scores:
     """Score all pages, some whole sites at a time."""
     number = len(rows)
-    p = np.empty(number)
-    raw_p = p if correct is None else np.empty(number)
-    found = _Scores(np.empty(number, np.int8), p, raw_p, np.empty(number))
+    found = _Scores(np.empty(number, np.int8), np.empty(number), np.empty(number))
     for block in _blocks(rows["site"], options):
         some = np.take(rows, block)
         candidates = candidates_from(
@@ -258,13 +246,11 @@ def _scores(
             now,
             state.estimation,
             options,
-            correct,
             signals=read_signals(state.store, some["site"], options.experiment),
         )
         arms, score, is_low = arm_scores(candidates, some["site"], options)
         is_waiting = some["not_before"] > now
         is_low &= ~is_waiting
-        found.raw_p[block] = candidates.raw_p
         found.p[block] = candidates.p
         found.arms[block] = np.where(is_waiting | is_low, NO_ARM, arms)
         found.score[block] = score

@@ -14,7 +14,6 @@ import numpy as np
 from hacs_crawler.ranking.candidates import candidates_from
 from hacs_crawler.ranking.choice import scored
 from hacs_crawler.ranking.costs import informed
-from hacs_crawler.ranking.finalists import correction_of
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.plan import Plan, plan_of
 from hacs_crawler.ranking.policies import Candidates
@@ -48,7 +47,6 @@ class Forecast:
     hold: BlockReason
     arm: str
     p: float
-    raw_p: float
     rate_per_day: float
     rank: int | None
     ranked: int
@@ -74,16 +72,14 @@ def outlook_of(
 
     is_sibling = rows["site"] == row["site"]
     siblings = page_ids[is_sibling], rows[is_sibling]
-    correct, estimation = correction_of(state, options), state.estimation
     signals = read_signals(state.store, siblings[1]["site"], options.experiment)
 
     def at_age(days: float) -> Candidates:
         return candidates_from(
             *siblings,
             now + days * DAY,
-            estimation,
+            state.estimation,
             options,
-            correct,
             signals=signals,
         )
 
@@ -114,7 +110,6 @@ def outlook_of(
         hold=hold,
         arm=options.experiment.arms[number].name,
         p=float(present.p[own]),
-        raw_p=float(present.raw_p[own]),
         rate_per_day=float(present.rate_per_day[own]),
         rank=int(found[0]) + 1 if len(found) else None,
         ranked=len(of_arm),

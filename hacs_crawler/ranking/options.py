@@ -12,7 +12,7 @@ from msgspec import Meta, Struct
 from msgspec import field as key
 
 from hacs_crawler.ranking.arms import Arm, Experiment
-from hacs_crawler.ranking.policies import POLICIES, Floats, Policy, Scorer, policy_of
+from hacs_crawler.ranking.policies import POLICIES, Policy, Scorer, policy_of
 from hacs_crawler.state import Estimation, Ids, Label
 from hacs_crawler.utils.settings import (
     Count,
@@ -24,8 +24,6 @@ from hacs_crawler.utils.settings import (
     parsed_json,
 )
 
-Correct = Callable[[Floats], Floats]
-"""A monotone correction of probabilities, as `hacs calibrate` fits it."""
 _SHARES: Final = 'policies with shares that add up to 1, such as {"hacs": 0.5, "last-obs": 0.5}'
 _ROUNDING: Final = 1e-6
 _LIST: Final = (
@@ -183,17 +181,6 @@ class RankingOptions:
             """,
         ),
     ] = True
-    calibration: Annotated[
-        bool,
-        Setting(
-            "HACS_CALIBRATION",
-            """
-            Apply to p the [correction](calibration.md) that `hacs calibrate` fitted to this state's
-            own outcomes, if there is one. It changes what [HACS_THRESHOLD](#hacs_threshold) leaves
-            out, and not the order of p.
-            """,
-        ),
-    ] = True
     threshold: Annotated[
         Share,
         Setting(
@@ -270,8 +257,6 @@ class RankingOptions:
         ),
     ] = None
 
-    correct: Correct | None = None
-    """How p of pages that were visited is corrected, where that is known before they are ranked."""
     most_controls: int = 0
     """How many control visits there may be in all."""
     quotas: tuple[tuple[int, int | None], ...] | None = None

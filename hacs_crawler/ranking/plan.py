@@ -38,11 +38,11 @@ class Plan:
     """What would be crawled now, best first: arrays with one element a page.
 
     `shards` say of which state each page is, where it is a plan of several: by their places. `arms` are
-    places in `arm_names` (one arm named "" where no experiment is on). `score` is the policy's. `raw_p`
-    is p before any calibration. Times are in days, `days_since_visit` and `days_since_update` infinite
-    where there was none; `updates` counts visits with an update, `failures` the attempts since the last
-    visit that told nothing. Where there are fewer than `VISITS_OF_A_RATE` visits, λ is the prior's.
-    `churn` and `churning` are as in `Candidates`, `asked_twice` says which pages get a control visit.
+    places in `arm_names` (one arm named "" where no experiment is on). `score` is the policy's. Times
+    are in days, `days_since_visit` and `days_since_update` infinite where there was none; `updates`
+    counts visits with an update, `failures` the attempts since the last visit that told nothing. Where
+    there are fewer than `VISITS_OF_A_RATE` visits, λ is the prior's. `churn` and `churning` are as in
+    `Candidates`, `asked_twice` says which pages get a control visit.
     """
 
     page_ids: Ids
@@ -50,7 +50,6 @@ class Plan:
     arms: Counts
     score: Floats
     p: Floats
-    raw_p: Floats
     rate_per_day: Floats
     days_since_visit: Floats
     days_since_update: Floats
@@ -86,7 +85,6 @@ class Plan:
             0,
             run,
             p=self.p[places],
-            raw_p=self.raw_p[places],
             rate_per_day=self.rate_per_day[places],
             days_since_visit=self.days_since_visit[places],
             churn=self.churn[places],
@@ -188,7 +186,6 @@ def plan_from(
         arms=finalists.arms[winners],
         score=finalists.score[winners],
         p=best.p,
-        raw_p=best.raw_p,
         rate_per_day=best.rate_per_day,
         days_since_visit=best.days_since_visit,
         days_since_update=best.days_since_update,

@@ -29,7 +29,7 @@ class Candidates:
     `page_ids` are 64-bit hashes of the pages' SURTs. `rate_per_day` is the estimated update rate
     (the prior's mean for a page never visited). `days_since_visit` and `days_since_update` are
     infinite where there was none. `p` is the probability that the page has gained links, 1 where it
-    was never visited, `raw_p` the same before a correction by `hacs calibrate`. `visits` and
+    was never visited. `visits` and
     `updates` count what the rate was learned from, `failures` attempts since then that told nothing,
     of a page never seen every attempt. `churn` is the chance that a request brings links by itself,
     `churning` the probability that the page has such churn at all.
@@ -41,7 +41,6 @@ class Candidates:
     days_since_visit: Floats
     days_since_update: Floats
     p: Floats
-    raw_p: Floats
     visits: NDArray[np.int64]
     updates: NDArray[np.int64]
     failures: NDArray[np.int64]

@@ -35,7 +35,7 @@ class Dropped(Generic[T]):
 class Chosen(Generic[T]):
     """Entries of one arm, best first, with one element a page in each array.
 
-    `p`, `raw_p`, `days_since_visit` and `churn` are as in `Candidates`; `score` is what orders the
+    `p`, `days_since_visit` and `churn` are as in `Candidates`; `score` is what orders the
     entries. `asked_twice` says which get a control visit, see `controlled`.
     """
 
@@ -43,7 +43,6 @@ class Chosen(Generic[T]):
     page_ids: Ids
     score: Floats
     p: Floats
-    raw_p: Floats
     rate_per_day: Floats
     days_since_visit: Floats
     churn: Floats
@@ -60,7 +59,6 @@ class Chosen(Generic[T]):
             label,
             run,
             p=self.p,
-            raw_p=self.raw_p,
             rate_per_day=self.rate_per_day,
             days_since_visit=self.days_since_visit,
             churn=self.churn,
@@ -115,7 +113,6 @@ class Selection(Generic[T]):
             now,
             estimation,
             self._options,
-            self._options.correct,
             signals=signals,
         )
         arms, score, is_low = arm_scores(candidates, self._sites(entries, rows), self._options)
@@ -158,7 +155,7 @@ class Selection(Generic[T]):
         found = choose(self._candidates, self._arms, self._score, self._quotas, is_last=is_last)
         for places, asked_twice in found:
             best = taken(self._candidates, places)
-            numbers = (best.p, best.raw_p, best.rate_per_day, best.days_since_visit, best.churn)
+            numbers = (best.p, best.rate_per_day, best.days_since_visit, best.churn)
             entries = [self._entries[place] for place in places.tolist()]
             is_left[places] = False
             chosen.append(

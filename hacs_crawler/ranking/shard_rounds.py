@@ -1,6 +1,6 @@
 """One plan over shards: what each of them may visit in a round, as if one process chose among all.
 
-Each shard is ranked whole, with its own prior and correction. The best of all together are the plan; how
+Each shard is ranked whole, with its own prior. The best of all together are the plan; how
 many of them a shard has is its quota, by arm, which is kept in its state for its crawl.
 """
 

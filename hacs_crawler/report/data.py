@@ -119,7 +119,6 @@ def _settings(config: Config) -> list[tuple[str, str]]:
         "HACS_FADE_DAYS": f"{estimation.fade_days:g}",
         "HACS_ELAPSED_FROM": options.elapsed_from,
         "HACS_SIBLINGS": str(options.siblings),
-        "HACS_CALIBRATION": str(options.calibration),
         "HACS_THRESHOLD": f"{options.threshold:g}",
         "HACS_BUDGET": "none" if options.budget is None else str(options.budget),
     }

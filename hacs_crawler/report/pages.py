@@ -12,7 +12,6 @@ import numpy as np
 from hacs_crawler.links import site_id
 from hacs_crawler.model import bayes_quantiles, estimate, gaps_between
 from hacs_crawler.ranking.candidates import candidates_from
-from hacs_crawler.ranking.finalists import correction_of
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.plan import Plan
 from hacs_crawler.state import (
@@ -113,8 +112,7 @@ def chances(
     """
     ids, rows = known
     is_near = np.isin(rows["site"], rows["site"][np.isin(ids, page_ids)])
-    correct = correction_of(state, options)
-    near = candidates_from(ids[is_near], rows[is_near], now, state.estimation, options, correct)
+    near = candidates_from(ids[is_near], rows[is_near], now, state.estimation, options)
     return dict(zip(near.page_ids.tolist(), near.p.tolist(), strict=True))
 
 

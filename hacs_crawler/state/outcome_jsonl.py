@@ -66,7 +66,6 @@ class _OutcomeLine(Struct):
     new_to_site: Unsigned32
     bytes: Unsigned32
     p: _Probability
-    raw_p: _Probability
     churn: _Probability
     days_since_visit: NotNegative | None
     experiment: Unsigned32
@@ -127,7 +126,6 @@ def to_line(outcome: np.void, label: Label, url: str | None) -> bytes:
         "new_to_site": int(outcome["new_to_site"]),
         "bytes": int(outcome["bytes"]),
         "p": _number(outcome["p"]),
-        "raw_p": _number(outcome["raw_p"]),
         "churn": round(float(churn_of(outcome)), 4),
         "days_since_visit": _number(outcome["days_since_visit"]),
         **asdict(label),
@@ -149,7 +147,6 @@ def from_line(line: bytes) -> Labelled:
         second_of("run", found.run),
         found.site,
         found.p,
-        found.raw_p,
         _or_infinite(found.days_since_visit),
         min(found.new_links, _MOST_LINKS),
         min(found.new_to_site, _MOST_LINKS),

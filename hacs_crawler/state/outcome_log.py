@@ -29,7 +29,6 @@ OUTCOME: Final = np.dtype(
         ("site", "<u4"),
         ("label", "<u4"),
         ("p", "<f4"),
-        ("raw_p", "<f4"),
         ("days_since_visit", "<f4"),
         ("new_links", "<u2"),
         ("new_to_site", "<u2"),
@@ -39,7 +38,7 @@ OUTCOME: Final = np.dtype(
 )
 """One visit of a ranked seed. `at` is its time and `run` the start of its crawl, in
 seconds since 1970 UTC, `site` is `site_id` of its URL, `label` the number of its `Label`. `p` is the
-probability of an update as predicted, `raw_p` the same before any calibration was applied.
+probability of an update as predicted.
 `days_since_visit` is infinite where the page had never been seen. `bytes` is the size of the answer's
 body. `new_to_site` is how many of the `new_links` were new to the site. `flags` has SEEN where the page
 was observed, UPDATED where there was what HACS_UPDATES says is an update, and in its upper six bits the
@@ -52,7 +51,7 @@ UPDATED: Final = 2
 _CHURN_SHIFT: Final = 2
 _CHURN_STEPS: Final = 63
 
-_OUTCOME: Final = struct.Struct("<qIIIIfffHHIB")
+_OUTCOME: Final = struct.Struct("<qIIIIffHHIB")
 _MOST: Final = 2**32 - 1
 _MOST_LINKS: Final = 2**16 - 1
 
@@ -123,7 +122,6 @@ class Prediction(TypedDict):
     label: _Number
     run: _Number
     p: _Share
-    raw_p: _Share
     rate_per_day: _Rate
     days_since_visit: _Rate
     churn: _Share
@@ -134,24 +132,22 @@ def predictions(
     run: int,
     *,
     p: Floats,
-    raw_p: Floats,
     rate_per_day: Floats,
     days_since_visit: Floats,
     churn: Floats,
 ) -> list[Prediction]:
     """Return the predictions of several visits, from arrays with one element each."""
-    columns = (column.tolist() for column in (p, raw_p, rate_per_day, days_since_visit, churn))
+    columns = (column.tolist() for column in (p, rate_per_day, days_since_visit, churn))
     return [
         Prediction(
             label=label,
             run=run,
             p=one_p,
-            raw_p=one_raw_p,
             rate_per_day=rate,
             days_since_visit=days,
             churn=one_churn,
         )
-        for one_p, one_raw_p, rate, days, one_churn in zip(*columns, strict=True)
+        for one_p, rate, days, one_churn in zip(*columns, strict=True)
     ]
 
 
@@ -175,7 +171,6 @@ def outcome(  # noqa: PLR0913 - one for each field
         site,
         prediction["label"],
         prediction["p"],
-        prediction["raw_p"],
         prediction["days_since_visit"],
         min(new_links, _MOST_LINKS),
         min(new_to_site, _MOST_LINKS),
@@ -224,16 +219,14 @@ def time_share(p: Floats, churn: Floats) -> Floats:
 
 
 def share_of_time(outcomes: Outcomes) -> Floats:
-    """Return the `time_share` of each visit, with p before any calibration."""
-    return time_share(outcomes["raw_p"].astype(np.float64), churn_of(outcomes))
+    """Return the `time_share` of each visit."""
+    return time_share(outcomes["p"].astype(np.float64), churn_of(outcomes))
 
 
 def sound(outcomes: Outcomes) -> NDArray[np.bool_]:
     """Return which records can be: their probabilities are from 0 to 1, their days at least 0."""
-    are_probabilities = [
-        (outcomes[name] >= 0.0) & (outcomes[name] <= 1.0) for name in ("p", "raw_p")
-    ]
-    return are_probabilities[0] & are_probabilities[1] & (outcomes["days_since_visit"] >= 0.0)
+    is_probability = (outcomes["p"] >= 0.0) & (outcomes["p"] <= 1.0)
+    return is_probability & (outcomes["days_since_visit"] >= 0.0)
 
 
 def sorted_outcomes(parts: Iterable[Outcomes]) -> Outcomes:

@@ -8,8 +8,6 @@ from hacs_crawler.statistics.clusters import effective_clusters as effective_clu
 from hacs_crawler.statistics.clusters import excess_of as excess_of
 from hacs_crawler.statistics.clusters import rate_of as rate_of
 from hacs_crawler.statistics.clusters import within_variance as within_variance
-from hacs_crawler.statistics.isotonic import Correction as Correction
-from hacs_crawler.statistics.isotonic import fit_isotonic as fit_isotonic
 from hacs_crawler.statistics.scoring import Expectation as Expectation
 from hacs_crawler.statistics.scoring import clustered_z as clustered_z
 from hacs_crawler.statistics.scoring import reliability as reliability

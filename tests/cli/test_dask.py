@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner, Result
 
-from calibration_support import drawn, keep
 from dask_support import two_workers
 from hacs_crawler.cli.app import app
 from hacs_crawler.cluster import connection
 from hacs_crawler.evaluation import instant, update_points
-from hacs_crawler.state.address import open_store
-from hacs_crawler.state.database import State
-from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.utils.times import DAY
 from made_timelines import write_timelines
 from servers import free_port
@@ -87,22 +81,6 @@ def test_made_up_pages_are_evaluated_the_same_on_a_cluster(
         assert evaluated(tmp_path, *options, "--dask", scheduler) == alone
 
 
-def fill_outcomes(folder: Path) -> str:
-    name = "calibrated"
-    with closing(open_store(f"sqlite:///{folder}/state.db", name, folder)) as store:
-        keep(State(store, Estimation()), drawn(1_000, lambda p: p / 2))
-        return name
-
-
-def test_a_correction_is_the_same_on_a_cluster(scheduler: str, tmp_path: Path) -> None:
-    name = fill_outcomes(tmp_path)
-    asked = ("calibrate", "--json", "-s", f"HACS_NAMESPACE={name}")
-    alone, there = hacs(tmp_path, *asked), hacs(tmp_path, *asked, "--dask", scheduler)
-    assert there.exit_code == 0
-    assert json.loads(alone.stdout)["models"][0]["is_better"]
-    assert there.stdout == alone.stdout
-
-
 def check_failed(done: Result, caplog: pytest.LogCaptureFixture, address: str) -> None:
     """See that a command has ended with one line that names the cluster."""
     assert done.exit_code == 1
@@ -111,28 +89,20 @@ def check_failed(done: Result, caplog: pytest.LogCaptureFixture, address: str) -
     assert "Traceback" not in done.output
 
 
-@pytest.mark.parametrize("command", ["evaluate", "calibrate"])
 def test_a_scheduler_that_does_not_answer_leaves_evaluations_with_one_line(
-    command: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(connection, "CONNECT_SECONDS", 0.2)
-    asked = {
-        "evaluate": ["--paper", "singh", "--synthetic-pages", "10"],
-        "calibrate": ["-s", f"HACS_STATE=sqlite:///{tmp_path}/state.db"],
-    }
-    name, address = fill_outcomes(tmp_path), f"127.0.0.1:{free_port()}"
-    there = ["-s", f"HACS_NAMESPACE={name}"] if command == "calibrate" else []
-    done = CliRunner().invoke(app, [command, *asked[command], *there, "--dask", address])
+    address = f"127.0.0.1:{free_port()}"
+    asked = ["--paper", "singh", "--synthetic-pages", "10", "--dask", address]
+    done = CliRunner().invoke(app, ["evaluate", *asked])
     check_failed(done, caplog, address)
 
 
 def test_an_address_that_is_none_is_one_line(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    name = fill_outcomes(tmp_path)
-    done = hacs(tmp_path, "calibrate", "--dask", "nowhere", "-s", f"HACS_NAMESPACE={name}")
+    asked = ("--paper", "singh", "--synthetic-pages", "10")
+    done = hacs(tmp_path, "evaluate", *asked, "--dask", "nowhere")
     assert done.exit_code == 1
     assert "Dask cluster 'nowhere': allowed is the scheduler's HOST:PORT, or local" in caplog.text

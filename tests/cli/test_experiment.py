@@ -45,7 +45,7 @@ def recorded(days: int = 20) -> Outcomes:
     found["run"] = found["at"] - 5
     arms = EXPERIMENT.assign(found["site"])
     found["label"] = np.array([label.number for label in LABELS])[arms]
-    found["p"] = found["raw_p"] = 0.1
+    found["p"] = 0.1
     found["days_since_visit"] = np.where(found["at"] < START + DAY, np.inf, 1.0)
     updated = random.random(len(found)) < np.where(arms == 0, 0.6, 0.2)
     found["flags"] = SEEN | UPDATED * (updated & np.isfinite(found["days_since_visit"]))

@@ -39,7 +39,7 @@ COMMANDS = {
     "rank with arms": ("rank", *STATE, "-s", ARMS),
     "a page": ("show", URLS[0], "--from", "2020-09-20", *STATE),
     "a host": ("show", "www.example.org", *STATE),
-    "calibrate": ("calibrate", "--dry-run", *STATE),
+    "calibrate": ("calibrate", *STATE),
     "doctor": ("doctor", *STATE),
     "experiment": ("experiment", "status", *STATE, "-s", ARMS),
     "interest": ("interest", "fit", "views.csv"),

@@ -27,9 +27,7 @@ from hacs_crawler.state import Estimation, Page, Prediction, State, Visit, merge
 
 URL = "http://a.example/"
 NOW = 1_700_000_000
-PREDICTION = Prediction(
-    label=1, run=2, p=0.5, raw_p=0.5, rate_per_day=1.0, days_since_visit=1.0, churn=0.0
-)
+PREDICTION = Prediction(label=1, run=2, p=0.5, rate_per_day=1.0, days_since_visit=1.0, churn=0.0)
 New = Callable[..., Crawl]
 
 
@@ -279,15 +277,15 @@ def test_a_state_that_cannot_be_used_once_it_is_open_is_closed_with_the_crawl(
     crawl: Crawl, opened: list[State], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: object) -> None:
-        raise StateError("the correction is damaged")
+        raise StateError("the hubs are damaged")
 
     async def scenario() -> None:
         await crawl.open()
         await close(crawl)
 
-    monkeypatch.setattr(run_context, "correction_of", refuse)
+    monkeypatch.setattr(run_context, "informed", refuse)
     run(scenario())
-    assert crawl.failure == "the correction is damaged"
+    assert crawl.failure == "the hubs are damaged"
     assert is_closed(opened[0])
 
 

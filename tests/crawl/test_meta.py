@@ -47,9 +47,7 @@ from hacs_crawler.state import Page, Prediction
 URL = "http://a.example/page"
 SEED = "http://a.example/"
 ELSEWHERE = "http://b.example/elsewhere"
-PREDICTION = Prediction(
-    label=1, run=2, p=0.5, raw_p=0.5, rate_per_day=1.0, days_since_visit=1.0, churn=0.0
-)
+PREDICTION = Prediction(label=1, run=2, p=0.5, rate_per_day=1.0, days_since_visit=1.0, churn=0.0)
 OUTCOME = Outcome(
     url=URL,
     requested_url=URL,

@@ -17,9 +17,7 @@ PAGE = "http://a.example/"
 AT = 1_700_000_000
 RULES = LinkRules()
 TWO_LINKS = b'<a href="/one">1</a> <a href="http://b.example/two">2</a>'
-PREDICTION = Prediction(
-    label=1, run=2, p=0.5, raw_p=0.5, rate_per_day=1.0, days_since_visit=1.0, churn=0.0
-)
+PREDICTION = Prediction(label=1, run=2, p=0.5, rate_per_day=1.0, days_since_visit=1.0, churn=0.0)
 
 
 def html(body: bytes = TWO_LINKS, url: str = PAGE, **more: Any) -> HtmlResponse:

@@ -24,9 +24,7 @@ from hacs_crawler.crawl.scheduler import HacsScheduler
 from hacs_crawler.state import Prediction
 
 HOSTS = ("a", "b", "c")
-PREDICTION = Prediction(
-    label=1, run=2, p=0.5, raw_p=0.5, rate_per_day=1.0, days_since_visit=1.0, churn=0.0
-)
+PREDICTION = Prediction(label=1, run=2, p=0.5, rate_per_day=1.0, days_since_visit=1.0, churn=0.0)
 QUEUES = ("scrapy.pqueues.DownloaderAwarePriorityQueue", "scrapy.pqueues.ScrapyPriorityQueue")
 
 

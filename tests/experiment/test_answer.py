@@ -63,7 +63,7 @@ def outcomes(experiment: Experiment, p: dict[str, Any], days: int = 60, seed: in
         part["at"] = START + np.arange(len(sites)) // 2 % days * DAY + sites % 1000
         part["run"] = part["at"] // DAY * DAY
         part["label"] = label(experiment, arm).number
-        part["p"] = part["raw_p"] = 0.25
+        part["p"] = 0.25
         part["days_since_visit"] = 2.0
         part["bytes"] = 1_000
         updated = random.random(len(sites)) < np.repeat(probabilities, 2 * days)
@@ -286,7 +286,7 @@ def unequal(giant_pages: int, random: np.random.Generator) -> tuple[Outcomes, Pr
     part["at"] = START + day * DAY
     numbers = np.array([label(HALVES, arm.name).number for arm in HALVES.arms])
     part["label"] = numbers[arms[site]]
-    part["p"] = part["raw_p"] = 0.25
+    part["p"] = 0.25
     part["days_since_visit"] = 10.0
     part["flags"] = SEEN | UPDATED * (random.random((rounds, 160)) < p)[day, site]
     expected = pages * p * random.lognormal(0.0, 0.2, 160)

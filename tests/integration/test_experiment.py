@@ -1,4 +1,4 @@
-"""`scrapy crawl scholar` with HACS_EXPERIMENT and with corrected predictions, on a real local site."""
+"""`scrapy crawl scholar` with HACS_EXPERIMENT, on a real local site."""
 
 from __future__ import annotations
 
@@ -16,14 +16,12 @@ from hacs_crawler.links.keys import page_id_of
 from hacs_crawler.links.sites import site_id
 from hacs_crawler.ranking.arm_pages import start_pages
 from hacs_crawler.ranking.arms import Arm, Experiment
-from hacs_crawler.ranking.calibration import write_correction
 from hacs_crawler.ranking.policies import hacs, last_obs
 from hacs_crawler.state.address import open_store
 from hacs_crawler.state.database import State
 from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.state.outcome_log import SEEN, UPDATED, Label, Outcomes
 from hacs_crawler.state.page import Visit
-from hacs_crawler.statistics.isotonic import Correction
 from hacs_crawler.utils.times import DAY
 from integration_support import Crawl, Project
 from servers import Site
@@ -117,7 +115,7 @@ def test_every_visit_of_a_seed_leaves_an_outcome_record(
         assert label.experiment == ARMS.number
         assert one["site"] == site_id(url_of(site, name))
         assert one["days_since_visit"] == pytest.approx(30 - NAMES.index(name), abs=0.1)
-        assert 0 < one["p"] == one["raw_p"] < 1
+        assert 0 < one["p"] < 1
         is_seen = name not in {gone, broken}
         assert one["flags"] == (SEEN | UPDATED if is_seen else 0)
         assert one["new_links"] == (2 if is_seen else 0)
@@ -147,20 +145,3 @@ def test_without_an_experiment_visits_are_recorded_under_the_policy(
     assert (label.experiment, label.arm, label.policy) == (0, "", "random")
     assert one["days_since_visit"] == np.inf
     assert (one["p"], one["flags"]) == (1.0, SEEN)
-
-
-def test_a_correction_that_the_state_keeps_is_applied(
-    site: Site, project: Project, crawl_authors: Callable[..., Crawl]
-) -> None:
-    crawl_authors("-a", "level=homepage")
-    before, (label, *_) = outcomes_of(project)[0], outcomes_of(project)[1].values()
-    state = open_state_of(project)
-    write_correction(state, label.model, Correction((0.0, 1.0), (0.0, 0.25)))
-    state.store.close()
-    crawl_authors("-a", "level=homepage")
-    after = outcomes_of(project)[0][len(before) :]
-    assert after["p"] == pytest.approx(after["raw_p"] / 4)
-    crawl_authors("-a", "level=homepage", HACS_CALIBRATION=False)
-    last = outcomes_of(project)[0][len(before) + len(after) :]
-    assert len(last) == len(NAMES)
-    assert last["p"].tolist() == last["raw_p"].tolist()

@@ -14,9 +14,7 @@ from hacs_crawler.state import Page, Prediction, Recorded, Visit, merged
 
 TARGET = "http://b.example/"
 SHOWN = Visit(TARGET, 1_700_000_000, links=frozenset({1, 2}), etag='"5f"', bytes=70)
-PREDICTION = Prediction(
-    label=1, run=2, p=0.5, raw_p=0.5, rate_per_day=1.0, days_since_visit=1.0, churn=0.0
-)
+PREDICTION = Prediction(label=1, run=2, p=0.5, rate_per_day=1.0, days_since_visit=1.0, churn=0.0)
 ONE = Alias("http://a.example/1", PREDICTION)
 OTHER = Alias("http://a.example/2", None)
 

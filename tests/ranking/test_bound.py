@@ -15,8 +15,6 @@ from hacs_crawler.model import POINTS, SiblingCorrelation
 from hacs_crawler.model.trend import packed_trend
 from hacs_crawler.ranking import bound, finalists, site_groups
 from hacs_crawler.ranking.bound import Bounds, bounds_of, may_be_bounded, reach_of
-from hacs_crawler.ranking.calibration import Correction, write_correction
-from hacs_crawler.ranking.candidates import Correct
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.plan import Plan, plan_of
 from hacs_crawler.ranking.site_groups import groups_of
@@ -29,9 +27,6 @@ from hacs_crawler.state.store import Ids, Rows
 from hacs_crawler.utils.times import DAY
 
 NOW = 1000 * DAY
-STEPS = (0.0, 0.4, 1.0)
-LOWER = Correction(STEPS, (0.05, 0.5, 0.6))
-HIGHER = Correction(STEPS, (0.2, 0.8, 0.99))
 
 
 def options(**chosen: object) -> RankingOptions:
@@ -39,13 +34,10 @@ def options(**chosen: object) -> RankingOptions:
     return Config.from_settings(found).ranking
 
 
-def state(correction: Correction | None = None, of_sites: bool = False) -> State:
+def state(*, of_sites: bool = False) -> State:
     own = np.arange(3, 40, 3), np.linspace(0.0, 1.0, 13)
     together = SiblingCorrelation(0.5, *own) if of_sites else SiblingCorrelation()
-    found = State(MemoryStore(), Estimation(togetherness=together))
-    if correction is not None:
-        write_correction(found, options().model(found.estimation), correction)
-    return found
+    return State(MemoryStore(), Estimation(togetherness=together))
 
 
 def rows_of(
@@ -96,20 +88,18 @@ def assert_same_plan(
     st.integers(0, 2**32 - 1),
     st.integers(1, 400),
     st.integers(1, 40),
-    st.sampled_from([None, LOWER, HIGHER]),
     st.tuples(*[st.booleans()] * 4),
 )
 def test_the_plan_is_that_of_ranking_every_page(
     seed: int,
     sites: int,
     budget: int,
-    correction: Correction | None,
     switches: tuple[bool, ...],
 ) -> None:
     siblings, of_sites, has_new, has_trends = switches
     ids, rows = rows_of(500, seed, sites, new=0.3 * has_new, trends=0.1 * has_trends)
     chosen = options(budget=budget, siblings=siblings, random_seed=1)
-    known = state(correction, of_sites)
+    known = state(of_sites=of_sites)
     for limit in (None, 7):
         assert_same_plan(ids, rows, known, chosen, limit)
 
@@ -119,10 +109,9 @@ def test_the_plan_is_that_of_ranking_every_page(
     st.integers(0, 2**32 - 1),
     st.integers(1, 60),
     st.sampled_from([0.0, 0.7, 30.0]),
-    st.sampled_from([None, LOWER, HIGHER]),
 )
 def test_the_plan_is_the_same_however_bounds_were_guessed_and_sites_put_together(
-    seed: int, budget: int, guess: float, correction: Correction | None
+    seed: int, budget: int, guess: float
 ) -> None:
     ids, rows = rows_of(500, seed, 150, new=0.1, trends=0.05)
     with pytest.MonkeyPatch.context() as patch:
@@ -130,7 +119,7 @@ def test_the_plan_is_the_same_however_bounds_were_guessed_and_sites_put_together
         patch.setattr(bound, "PIECE_ROWS", 64)
         patch.setattr(site_groups, "PIECE_ROWS", 64)
         patch.setattr(site_groups, "SITES_A_GROUP", 3)
-        assert_same_plan(ids, rows, state(correction), options(budget=budget))
+        assert_same_plan(ids, rows, state(), options(budget=budget))
 
 
 @pytest.mark.parametrize("column", ["visits", "failures", "not_before"])
@@ -152,10 +141,8 @@ def test_where_every_page_waits_nothing_is_planned() -> None:
     assert_same_plan(ids, rows, state(), options(budget=30))
 
 
-def bounds_on(rows: Rows, correct: Correct | None = None) -> Bounds:
-    found = bounds_of(rows, state(), options(), NOW, correct)
-    assert found is not None
-    return found
+def bounds_on(rows: Rows) -> Bounds:
+    return bounds_of(rows, state(), options(), NOW)
 
 
 def test_most_pages_are_left_out_before_they_are_ranked(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -171,18 +158,17 @@ def test_most_pages_are_left_out_before_they_are_ranked(monkeypatch: pytest.Monk
     assert 20 <= sum(ranked) < 200
 
 
-@pytest.mark.parametrize("correction", [None, LOWER, HIGHER])
 def test_all_pages_are_looked_through_once_even_where_many_have_one_score(
-    correction: Correction | None, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     ids, rows = rows_of(20_000, 3, 30_000, new=0.0)
     rows["rate"][::10], rows["visits"][::10] = (
         5.0,
         8,
-    )  # p is 1 to the last digit, or the highest step
+    )  # p is 1 to the last digit
     passes, real = [], Bounds.reaching
     monkeypatch.setattr(Bounds, "reaching", lambda *given: passes.append(given) or real(*given))
-    plan_of(ids, rows, state(correction), options(budget=20), NOW)
+    plan_of(ids, rows, state(), options(budget=20), NOW)
     assert len(passes) == 1
 
 
@@ -213,10 +199,9 @@ def test_sites_are_ranked_from_high_bounds_to_low(monkeypatch: pytest.MonkeyPatc
     assert highest == sorted(highest, reverse=True)
 
 
-@pytest.mark.parametrize("correct", [None, LOWER, HIGHER])
-def test_each_page_that_reaches_a_bound_is_found_once(correct: Correct | None) -> None:
+def test_each_page_that_reaches_a_bound_is_found_once() -> None:
     _, rows = rows_of(5_000, 4, 900)
-    bounds = bounds_on(rows, correct)
+    bounds = bounds_on(rows)
     above, below = bounds.reaching(2.0), bounds.reaching(0.5, 2.0)
     both = np.sort(np.concatenate([above.places, below.places]))
     assert both.tolist() == bounds.reaching(0.5).places.tolist()

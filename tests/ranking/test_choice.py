@@ -48,7 +48,6 @@ def arrays(pages: Sequence[tuple[int, int, int, float]]) -> tuple[Candidates, np
         days_since_visit=numbers,
         days_since_update=numbers,
         p=score / 5.0,
-        raw_p=numbers,
         visits=visits.astype(np.int64),
         updates=visits.astype(np.int64),
         failures=np.zeros(number, np.int64),

@@ -60,7 +60,6 @@ def candidates(p: list[float]) -> Candidates:
         days_since_visit=zeros,
         days_since_update=zeros,
         p=np.array(p),
-        raw_p=np.array(p),
         visits=counts,
         updates=counts,
         failures=counts,

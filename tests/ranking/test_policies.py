@@ -49,7 +49,6 @@ def candidates(**columns: object) -> Candidates:
         page_ids=np.arange(size),
         days_since_update=given["days_since_visit"],
         p=np.zeros(size),
-        raw_p=np.zeros(size),
         updates=np.zeros(size, np.int64),
         churn=np.zeros(size),
         churning=np.zeros(size),

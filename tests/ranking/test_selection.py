@@ -67,7 +67,6 @@ def test_a_page_never_visited_is_sure_to_be_new() -> None:
         "label": 7,
         "run": 8,
         "p": 1.0,
-        "raw_p": 1.0,
         "rate_per_day": DEFAULT_PRIOR.mean_rate,
         "days_since_visit": math.inf,
         "churn": 0.0,

@@ -174,7 +174,6 @@ def visited(url: str, at: float, label: int, *, is_new: bool = False) -> Visit:
         "label": label,
         "run": int(at),
         "p": 0.5,
-        "raw_p": 0.5,
         "rate_per_day": 0.1,
         "days_since_visit": days,
         "churn": 0.0,

@@ -80,7 +80,7 @@ ROWS: dict[str, Callable[[bytes], bytes]] = {
 }
 OUTCOMES: dict[str, Callable[[bytes], bytes]] = {
     "p is not a number": with_numbers(OUTCOME, p=np.nan),
-    "p of 7": with_numbers(OUTCOME, p=7.0, raw_p=-3.0),
+    "p of 7": with_numbers(OUTCOME, p=7.0),
     "days are not a number": with_numbers(OUTCOME, days_since_visit=np.nan),
     "all at most": with_numbers(OUTCOME, run=2**32 - 1, bytes=2**32 - 1, flags=255),
     "of a label that is not kept": with_numbers(OUTCOME, label=12_345),
@@ -137,7 +137,6 @@ def visits_of(url: str) -> list[Visit]:
         label=LABEL.number,
         run=START,
         p=0.5,
-        raw_p=0.5,
         rate_per_day=0.1,
         days_since_visit=1.0,
         churn=0.0,

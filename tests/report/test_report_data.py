@@ -115,7 +115,7 @@ def outcomes(*records: tuple[int, int, float, float, int]) -> Outcomes:
     made = np.zeros(len(records), OUTCOME)
     for place, (run, label, p, days, flags) in enumerate(records):
         found = int(flags == SEEN | UPDATED)
-        made[place] = (place, run + 1, run, 1, label, p, p, days, found, 1 + found, 100, flags)
+        made[place] = (place, run + 1, run, 1, label, p, days, found, 1 + found, 100, flags)
     return made
 
 

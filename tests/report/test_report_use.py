@@ -266,6 +266,6 @@ def test_without_scripts_there_is_something_to_read(browser: Browser, busy: Path
     tab.navigate(busy)
     text = tab.run("document.body.innerText")
     assert "160 pages known" in text
-    assert tab.run("document.querySelectorAll('noscript tbody tr').length") == 25 * 2 + 10
+    assert tab.run("document.querySelectorAll('noscript tbody tr').length") == 25 * 2 + 9
     assert tab.run("document.documentElement.scrollWidth") == 400
     tab.close()

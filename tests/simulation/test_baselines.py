@@ -58,7 +58,6 @@ def candidates(rates: list[float], days: list[float], seed: int = 0) -> Candidat
         days_since_visit=np.array(days),
         days_since_update=np.array(days),
         p=np.zeros(size),
-        raw_p=np.zeros(size),
         visits=np.full(size, 3),
         updates=np.ones(size, np.int64),
         failures=np.zeros(size, np.int64),

@@ -332,7 +332,6 @@ class CountingStore:
     [
         {"p": 1e300},
         {"p": float("nan")},
-        {"raw_p": -0.1},
         {"churn": 2.0},
         {"label": -1},
         {"run": 2**32},
@@ -342,7 +341,7 @@ class CountingStore:
     ids=str,
 )
 def test_what_is_no_prediction_is_none(wrong: dict[str, object]) -> None:
-    sound = {"label": 1, "run": 2, "p": 0.5, "raw_p": 0.5, "rate_per_day": 1.0, "churn": 0.0}
+    sound = {"label": 1, "run": 2, "p": 0.5, "rate_per_day": 1.0, "churn": 0.0}
     sound["days_since_visit"] = float("inf")
     assert as_prediction(sound) == sound
     assert as_prediction({**sound, **wrong}) is None

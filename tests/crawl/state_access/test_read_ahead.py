@@ -14,9 +14,7 @@ from hacs_crawler.state import Prediction
 from state_access import DAY, OF_A, SECONDS, A, B, C, StateAccess, busy, visit
 
 pytestmark = pytest.mark.parametrize("new_store", ["sqlite", "redis"], indirect=True)
-PREDICTION = Prediction(
-    label=1, run=2, p=0.5, raw_p=0.5, rate_per_day=1.0, days_since_visit=1.0, churn=0.0
-)
+PREDICTION = Prediction(label=1, run=2, p=0.5, rate_per_day=1.0, days_since_visit=1.0, churn=0.0)
 
 
 def test_a_claimed_page_is_read_soon(world: StateAccess) -> None:
