@@ -33,7 +33,7 @@ DOWNLOADS = "tldextract"
 """The logger of a library by which Scrapy's cookies fetch a list, or fail to, once a machine."""
 OUR_WARNING = "WARNING of hacs_crawler"
 ALWAYS_SENT = ("Accept", "Accept-Encoding", "Accept-Language")
-HACS_OWN = re.compile(r"^hacs")
+HACS_OWN = re.compile(r"^_?hacs")
 NOT_COMPARED = re.compile(
     # where requests wait, how long they take, how many at once, and what is logged below WARNING
     r"^(hacs/|scheduler/(en|de)queued|memusage/|elapsed_time|start_time|finish_time|log_count/|.*per_minute$|.*_seconds$|.*max_concurrent$)"

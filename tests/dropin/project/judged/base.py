@@ -35,7 +35,9 @@ def facts(response: Response) -> dict[str, Any]:
         "status": response.status,
         "flags": list(response.flags),
         "request": {name: getattr(request, name) for name in SEEN},
-        "meta": {name: value for name, value in meta.items() if not name.startswith("hacs")},
+        "meta": {
+            name: value for name, value in meta.items() if not name.startswith(("hacs", "_hacs"))
+        },
     }
 
 
