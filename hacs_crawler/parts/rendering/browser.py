@@ -28,6 +28,7 @@ from scrapy.exceptions import IgnoreRequest
 from scrapy.http import Response
 from scrapy.settings import BaseSettings
 
+from hacs_crawler.crawl.admission import PutBackError
 from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.scrapy_internals import Downloads, check_robotstxt
 from hacs_crawler.utils.loop import begin
@@ -128,11 +129,14 @@ class Browser:
         """Return a page as a browser shows it, with what it has in links once it has fallen silent.
 
         Raises BrowserMissingError, RenderingError where the page takes longer than it may,
-        crashes, or cannot be reached, and IgnoreRequest where it redirects to what robots.txt forbids.
+        crashes, or cannot be reached, IgnoreRequest where it redirects to what robots.txt forbids, and
+        PutBackError where its host may not be asked now.
         """
         async with self._room:
             if not await self.is_there():
                 raise BrowserMissingError(self.missing)
+            if self._crawl.parts.admit(request) > 0:  # while it waited for room
+                raise PutBackError
             handler = self._handler
             try:
                 return await self._render(request)
