@@ -54,17 +54,16 @@ class Care:
             return not is_list and not _is_other_file(request.url)
         return any(pattern.search(request.url) for pattern in self._pages)  # type: ignore[union-attr]
 
-    def names_pages(self, response: Response) -> bool:
-        """Whether a response is no page but a list of pages, such as a sitemap.
 
-        Where start requests are the pages, those that it names are in their place.
-        """
-        request = response.request
-        if self._pages != "start" or request is None or isinstance(response, HtmlResponse):
-            return False
-        if request.method != "GET":
-            return False
-        return is_start(request) or tag_of(request).listed
+def names_pages(response: Response) -> bool:
+    """Whether a response is no page but a list of pages, such as a sitemap.
+
+    Where start requests are the pages, those that it names are in their place.
+    """
+    request = response.request
+    if request is None or isinstance(response, HtmlResponse) or request.method != "GET":
+        return False
+    return is_start(request) or tag_of(request).listed
 
 
 def _reads_lists(spider: Spider | None) -> bool:

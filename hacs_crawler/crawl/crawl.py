@@ -14,7 +14,6 @@ from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
 from hacs_crawler.config import Clock, Config, warn_of_unknown
-from hacs_crawler.crawl.care import Care
 from hacs_crawler.crawl.meta import page_url, release, was_sent
 from hacs_crawler.crawl.part import Part
 from hacs_crawler.crawl.parts import Parts, load_parts
@@ -77,8 +76,6 @@ class Crawl:
         warn_of_unknown(settings)
         self.config = Config.of_crawl(settings)
         self.clock = self.config.clock
-        self.care = Care(self.config.pages)
-        """Which requests are for pages under care."""
         self.parts = Parts(load_parts(self.config.parts, self), self.stats, self.fail)
 
     @classmethod

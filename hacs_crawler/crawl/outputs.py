@@ -7,6 +7,7 @@ from typing import Any
 from scrapy import Request
 from scrapy.http import Response
 
+from hacs_crawler.crawl.care import names_pages
 from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.meta import KEY, take_over
 from hacs_crawler.crawl.part import Part
@@ -20,7 +21,7 @@ class Output:
         self._response = response
         meta = {} if response.request is None else response.request.meta
         self._inherited = {key: meta[key] for key in crawl.parts.inherited if key in meta}
-        self._names_pages = crawl.care.names_pages(response)
+        self._names_pages = crawl.config.pages == "start" and names_pages(response)
         self._items = self._requests = 0
 
     def note(self, entry: Any) -> Any:

@@ -12,6 +12,7 @@ from twisted.internet.defer import Deferred
 
 from hacs_crawler.crawl.admission import WaitingRequests
 from hacs_crawler.crawl.backlog import Backlog
+from hacs_crawler.crawl.care import Care
 from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.inner_scheduler import inner_scheduler, is_scrapys_own, keeps_requests
 from hacs_crawler.crawl.meta import (
@@ -59,6 +60,7 @@ class HacsScheduler(BaseScheduler):
         self._backlog = Backlog()
         self._seeds = SeedQueue(self._downloads)
         self._waiting = WaitingRequests(crawl.parts.admit, lambda: wake(crawler))
+        self._care = Care(crawl.config.pages)
         self._is_resumed = False
         self._is_scrapys_own = is_scrapys_own(inner, crawler)
         self._enqueued = self._dequeued = 0
@@ -111,7 +113,7 @@ class HacsScheduler(BaseScheduler):
             self._seeds.add_one(request, next(self._planned))
             return True
         is_again = renew(request)
-        self._crawl.care.note(request, self._spider)
+        self._care.note(request, self._spider)
         if self._crawl.parts.override("takes") and not is_again and not self._takes(request):
             return False
         page_id = self._page_to_rank(request)
