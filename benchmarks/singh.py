@@ -12,8 +12,11 @@ Matloff, each and all at once (the paper: 91.5 %).
 from __future__ import annotations
 
 import argparse
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from itertools import product
+from types import MappingProxyType
+from typing import Final
 
 import numpy as np
 
@@ -21,23 +24,88 @@ from hacs_crawler.archive.timelines import Events, Timelines, parse_day
 from hacs_crawler.cli.simulate import table
 from hacs_crawler.evaluation.localized_error import (
     CONTESTANTS,
-    READINGS,
-    errors_of,
+    Contestant,
     has_next,
     next_gaps,
 )
-from hacs_crawler.evaluation.update_points import synthetic
+from hacs_crawler.evaluation.update_points import synthetic_chunks
 from hacs_crawler.links import page_id_of
-from hacs_crawler.model import LOCALIZED, MIN_POINTS, consistent_windows
+from hacs_crawler.model import LOCALIZED, MIN_POINTS, PowerLaw, Windows, consistent_windows
 from hacs_crawler.simulation.simulation import Scenario
 from hacs_crawler.simulation.tournament import compare
 from hacs_crawler.state import Estimation
+from hacs_crawler.utils.arrays import FloatArray, IndexArray, page_of_value, sum_by_page
 from hacs_crawler.utils.terminal import laid_out
 from hacs_crawler.utils.times import DAY
 
 FORMS = ("weibull", "weibull-shape", "weibull-ml")
 OTHERS = ("duane", "cho", "matloff")
 PLACES = {name: place for place, name in enumerate(CONTESTANTS)}
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """A contestant's laws of windows, and those at each update point of the windows."""
+
+    windows: Windows
+    window: IndexArray
+    contestant: Contestant
+    law: PowerLaw
+    at_point: PowerLaw
+    next_gap: FloatArray
+
+    def mean(self, values: FloatArray) -> FloatArray:
+        """Return the means over the points of each window."""
+        means: FloatArray = sum_by_page(values, self.windows.offsets) / self.windows.counts
+        return means
+
+    def gaps(self) -> FloatArray:
+        """Return the days before each point since the point before, or the window's origin."""
+        gaps: FloatArray = np.diff(self.windows.days, prepend=0.0)
+        gaps[self.windows.offsets[:-1]] = self.windows.days[self.windows.offsets[:-1]]
+        return gaps
+
+    def number(self) -> FloatArray:
+        """Return the number of each point within its window, from 1."""
+        first = self.windows.offsets[self.window]
+        return (1 + np.arange(len(self.window)) - first).astype(np.float64)
+
+
+def _next(fitted: Fitted) -> FloatArray:
+    rate = fitted.contestant.rate(fitted.law, fitted.windows.last_days)
+    return (1.0 / rate - fitted.next_gap) ** 2
+
+
+def _inside(fitted: Fitted) -> FloatArray:
+    rate = fitted.contestant.rate(fitted.at_point, fitted.windows.days)
+    return fitted.mean((1.0 / rate - fitted.gaps()) ** 2)
+
+
+def _points(fitted: Fitted) -> FloatArray:
+    law = fitted.at_point
+    days = law.end_days * np.power(fitted.number() / law.count, 1.0 / law.shape)
+    return fitted.mean((days - fitted.windows.days) ** 2)
+
+
+READINGS: Final[Mapping[str, Callable[[Fitted], FloatArray]]] = MappingProxyType(
+    {"next": _next, "inside": _inside, "points": _points}
+)
+"""What the squared error of a window may be, in days²; the paper's text is not exact.
+
+next: (1/lambda(t_n) - days to the first update after the window)². inside: the mean over the window's
+points of (1/lambda(t_i) - t_i + t_(i-1))². points: the mean of (t_i - the time up to which i are
+expected)².
+"""
+
+
+def errors_of(windows, next_gap, error_of):
+    """Return the squared error of each contestant in each window; shape (n_contestants, n_windows)."""
+    window = page_of_value(windows.offsets)
+    found = []
+    for contestant in CONTESTANTS.values():
+        law = contestant.law(windows)
+        found.append(error_of(Fitted(windows, window, contestant, law, law.of(window), next_gap)))
+    return np.array(found)
 
 
 def cut(chunks, threshold, is_summed, backward):
@@ -78,7 +146,7 @@ def row(title, found):
 def timelines(pages, stretch):
     """Made-up pages as timelines that begin in 2024, each a site of its own."""
     start = parse_day("2024-01-01", "start")
-    points = next(synthetic(pages, 1, is_dated=True))
+    points = next(synthetic_chunks(pages, 1, is_dated=True))
     urls = [f"http://s{number}.example.org/" for number in range(pages)]
     at = start + (points.days * stretch * DAY).astype(np.int64)
     none = np.zeros(0, np.int64)
@@ -117,14 +185,14 @@ def readings(pages) -> None:
         )
         print("| reading | " + " | ".join((*FORMS, *OTHERS, *wins)) + " |")
         print("|---|" + "---:|" * (len(FORMS) + len(OTHERS) + len(wins)))
-        chunks = list(synthetic(pages, 0, is_dated=is_dated))
+        chunks = list(synthetic_chunks(pages, 0, is_dated=is_dated))
         windows = list(cut(chunks, 3.0, is_summed, backward))
         for reading in READINGS:
             print(row(reading, errors(windows, reading)), flush=True)
     print("\nBy threshold: middle of the day, summed, backward, reading `inside`\n")
     print("| threshold, days | windows a page | " + " | ".join((*FORMS, *OTHERS, *wins)) + " |")
     print("|---|---:|" + "---:|" * (len(FORMS) + len(OTHERS) + len(wins)))
-    chunks = list(synthetic(pages, 0))
+    chunks = list(synthetic_chunks(pages, 0))
     for threshold in (0.0, 1.0, 3.0, 10.0, 30.0):
         windows = list(cut(chunks, threshold, True, True))
         number = sum(map(len, windows)) / pages

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
@@ -14,17 +13,14 @@ import typer
 
 from hacs_crawler.analysis import Table, table_of_rows
 from hacs_crawler.archive import parse_day, read_timelines
-from hacs_crawler.cli.clusters import Dask, workers_of
 from hacs_crawler.cli.common import Set, opened
 from hacs_crawler.cli.files import write_file
 from hacs_crawler.cli.tables import Records, shows_rows
-from hacs_crawler.cluster import check_cluster
 from hacs_crawler.crawl.seeds import read_seeds
 from hacs_crawler.evaluation.figures import check_matplotlib, plots
 from hacs_crawler.evaluation.histories import History, from_pages, from_timelines
 from hacs_crawler.evaluation.instant import evaluate_instant, instant_parts
 from hacs_crawler.evaluation.localized_tables import (
-    LocalizedEvaluation,
     evaluate_localized,
     localized_json,
     localized_parts,
@@ -37,14 +33,12 @@ from hacs_crawler.evaluation.tables import (
     table_parts,
 )
 from hacs_crawler.evaluation.update_points import (
-    Chunk,
     in_chunks,
     of_timelines,
     synthetic_chunks,
 )
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.links import DEEPEST
-from hacs_crawler.model import THRESHOLD_DAYS
 from hacs_crawler.utils.progress import Progress
 from hacs_crawler.utils.text import safe_logger
 from hacs_crawler.utils.times import DAY
@@ -79,9 +73,6 @@ def evaluate_command(  # noqa: PLR0913, PLR0917 - one for each option
     ] = Paper.HACS,
     since: Annotated[str | None, typer.Option(help="the first week: a day, UTC")] = None,
     until: Annotated[str | None, typer.Option(help="the last week: a day, UTC")] = None,
-    closed: Annotated[
-        bool, typer.Option("--closed-windows", help="use no capture from before a window")
-    ] = False,
     seeds: Annotated[
         str | None, typer.Option(help="of a state: its homepages, a file as for scholar")
     ] = None,
@@ -94,12 +85,6 @@ def evaluate_command(  # noqa: PLR0913, PLR0917 - one for each option
         int | None,
         typer.Option(help=f"singh, without files: so many  [default: {SYNTHETIC_PAGES}]", min=1),
     ] = None,
-    threshold_days: Annotated[
-        float | None,
-        typer.Option(help=f"singh: of a window, in days  [default: {THRESHOLD_DAYS:g}]"),
-    ] = None,
-    seed: Annotated[int | None, typer.Option(help="singh: of synthetic pages", min=0)] = None,
-    dask: Dask = None,
     settings: Set = None,
 ) -> Records:
     """Evaluate how well rates predict updates, as the paper on HACS does, or that of Singh.
@@ -116,42 +101,30 @@ def evaluate_command(  # noqa: PLR0913, PLR0917 - one for each option
     --csv and --parquet have the rows of Table I, of Singh's a row for each number, of the seed lists a
     row for each list.
     """
-    if dask is not None:
-        check_cluster(dask)
+    files = pages, updates, captures
+    if paper is not Paper.HACS and any(
+        given is not None for given in (since, until, seeds, depth, output, settings)
+    ):
+        raise HacsError(
+            "--since, --until, --seeds, --depth, --output and --set are not for this paper"
+        )
     if paper is Paper.INSTANT:
-        given = pages, updates, captures, since, until, seeds, output, settings
-        if closed or any(one is not None for one in given):
-            raise HacsError(
-                "--paper instant takes --dask, --json, --csv and --parquet, and no other option"
-            )
-        return _instant(dask)
+        if any(file is not None for file in files):
+            raise HacsError("--paper instant takes no files: its webs are made up")
+        return _instant()
     if paper is Paper.SINGH:
-        others = since, until, seeds, output, settings
-        if closed or any(one is not None for one in others):
-            raise HacsError(
-                "--paper singh takes --pages, --updates, --captures, --synthetic-pages, "
-                "--threshold-days, --seed, --dask, --json, --csv and --parquet, and no other "
-                "option"
-            )
-        localized = _localized(
-            (pages, updates, captures), synthetic_pages, threshold_days, seed, dask
-        )
-        return Records(
-            rows=lambda: _rows(localized_rows(localized)),
-            text=lambda: localized_parts(localized),
-            json=lambda: _json(localized_json(localized)),
-        )
-    if (synthetic_pages, threshold_days, seed) != (None, None, None):
-        raise HacsError("--synthetic-pages, --threshold-days and --seed go with --paper singh")
+        return _singh(files, synthetic_pages)
+    if synthetic_pages is not None:
+        raise HacsError("--synthetic-pages goes with --paper singh")
     bounds = _day(since, "since"), _day(until, "until")
     _check_output(output)
-    if pages or updates or captures:
+    if any(files):
         if seeds is not None or depth is not None or settings:
             raise HacsError("--seeds, --depth and --set are about a state, and files are given")
-        levels = _from_files(pages, updates, captures)
+        levels = _from_files(*files)
     else:
         levels = _from_state(settings, seeds, _deepest(depth or "links"))
-    result = _evaluated(levels, bounds, dask, is_closed=closed)
+    result = _evaluated(levels, *bounds)
     _write(result, output)
     return Records(
         rows=lambda: _rows(list(selection_rows(result))),
@@ -204,26 +177,16 @@ def _from_state(
         )
 
 
-def _evaluated(
-    levels: dict[str, History],
-    bounds: tuple[float | None, float | None],
-    dask: str | None,
-    *,
-    is_closed: bool,
-) -> Evaluation:
-    since, until = bounds
-    period, latest = choose_period(levels, since, until, is_closed=is_closed)
+def _evaluated(levels: dict[str, History], since: float | None, until: float | None) -> Evaluation:
+    period, latest = choose_period(levels, since, until)
     if until is not None and until > latest:
         logger.warning(
             "until is moved to %s: what happened in the week after it is not known",
             day_name(latest),
         )
-    with workers_of(dask) as workers, Progress("evaluate") as progress:
+    with Progress("evaluate") as progress:
         return evaluate(
-            levels,
-            period,
-            lambda done, total: progress.update(f"{done} weeks", done, total),
-            workers,
+            levels, period, lambda done, total: progress.update(f"{done} weeks", done, total)
         )
 
 
@@ -235,40 +198,31 @@ def _write(result: Evaluation, output: Path | None) -> None:
                 write_file(output / f"{plot.name}.{kind}", [plot.render(kind)])
 
 
-def _localized(
-    files: tuple[Path | None, Path | None, Path | None],
-    synthetic_pages: int | None,
-    threshold_days: float | None,
-    seed: int | None,
-    dask: str | None,
-) -> LocalizedEvaluation:
+def _singh(
+    files: tuple[Path | None, Path | None, Path | None], synthetic_pages: int | None
+) -> Records:
     pages, updates, captures = files
-    threshold = THRESHOLD_DAYS if threshold_days is None else threshold_days
-    if not 0 <= threshold < math.inf:
-        raise HacsError(f"--threshold-days = {threshold}: allowed is a number of at least 0")
-    if pages is None and updates is None and captures is None:
+    if not any(files):
         number = synthetic_pages or SYNTHETIC_PAGES
-        chunks: Sequence[Chunk] = synthetic_chunks(number, seed or 0)
-        data = f"synthetic, seed {seed or 0}"
+        chunks, data = synthetic_chunks(number), "synthetic"
     elif pages is None or updates is None:
         raise HacsError("--pages and --updates go together, and --captures with them")
-    elif synthetic_pages is not None or seed is not None:
-        raise HacsError("--synthetic-pages and --seed are about made-up pages, and files are given")
+    elif synthetic_pages is not None:
+        raise HacsError("--synthetic-pages is about made-up pages, and files are given")
     else:
         timelines = read_timelines(pages, updates, captures)
-        chunks, number = (
-            in_chunks(of_timelines(timelines, by_captures=captures is not None)),
-            len(timelines.urls),
-        )
+        chunks = in_chunks(of_timelines(timelines, by_captures=captures is not None))
+        number = len(timelines.urls)
         data = f"{pages.name}, {'captures' if captures else 'an access a day'}"
-    with workers_of(dask) as workers, Progress("evaluate") as progress:
-        return evaluate_localized(
-            chunks,
-            data,
-            threshold,
-            lambda done: progress.update(f"{done} pages", done, number),
-            workers,
+    with Progress("evaluate") as progress:
+        found = evaluate_localized(
+            chunks, data, lambda done: progress.update(f"{done} pages", done, number)
         )
+    return Records(
+        rows=lambda: _rows(localized_rows(found)),
+        text=lambda: localized_parts(found),
+        json=lambda: _json(localized_json(found)),
+    )
 
 
 def _rows(rows: Sequence[Mapping[str, Any]]) -> Table:
@@ -276,12 +230,11 @@ def _rows(rows: Sequence[Mapping[str, Any]]) -> Table:
     return table_of_rows(rows, texts)
 
 
-def _instant(dask: str | None) -> Records:
-    with workers_of(dask) as workers, Progress("evaluate") as progress:
+def _instant() -> Records:
+    with Progress("evaluate") as progress:
         found = evaluate_instant(
             np.random.default_rng(0),
             lambda done, total: progress.update("webs of pages", done, total),
-            workers,
         )
     return Records(
         rows=lambda: _rows(found),

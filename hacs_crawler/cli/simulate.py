@@ -6,7 +6,6 @@ import json
 import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Final
@@ -16,10 +15,8 @@ from rich.table import Table as Shown
 
 from hacs_crawler.analysis import standings_table, write_whole
 from hacs_crawler.archive import Timelines, parse_day, read_timelines, read_versions
-from hacs_crawler.cli.clusters import Dask
 from hacs_crawler.cli.files import check_target
 from hacs_crawler.cli.tables import Records, shows_rows
-from hacs_crawler.cluster import connected
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.model import ESTIMATORS
 from hacs_crawler.simulation import shipped
@@ -79,7 +76,6 @@ def simulate(  # noqa: PLR0913, PLR0917 - one for each option
         typer.Option(help="signals of sites, drawn: r=0.3..0.9,phi=0.01,delay=0.5"),
     ] = None,
     seed: Annotated[int, typer.Option(help="of what is random")] = 0,
-    dask: Dask = None,
     plot: Annotated[
         Path | None,
         typer.Option(help=f"a file for the curves, .svg or .png  [default: {DEFAULT_PLOT}]"),
@@ -116,7 +112,7 @@ def simulate(  # noqa: PLR0913, PLR0917 - one for each option
         every=every,
         signals=None if signals is None else SignalHabits.parse(signals),
     )
-    standings = _compared(scenario, names, visits_a_day, dask)
+    standings = _compared(scenario, names, visits_a_day)
     if target is not None:
         write_whole(target, draw_curves(standings, target.suffix[1:]))
     return Records(
@@ -224,18 +220,13 @@ def _plot_target(plot: Path | None, *, is_wanted: bool) -> Path | None:
     return plot or DEFAULT_PLOT
 
 
-def _compared(
-    scenario: Scenario, names: list[str], budgets: list[int], dask: str | None
-) -> list[Standing]:
-    with ExitStack() as stack:
-        cluster = None if dask is None else stack.enter_context(connected(dask))
-        progress = stack.enter_context(Progress("simulate"))
+def _compared(scenario: Scenario, names: list[str], budgets: list[int]) -> list[Standing]:
+    with Progress("simulate") as progress:
         return compare(
             scenario,
             names,
             budgets,
             on_progress=lambda done, total: progress.update(f"{done} runs", done, total),
-            cluster=cluster,
         )
 
 

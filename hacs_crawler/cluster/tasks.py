@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -18,10 +17,6 @@ T = TypeVar("T")
 
 class Workers:
     """What calls functions: this process, or a cluster."""
-
-    def kept(self, value: Any) -> Any:
-        """Take a value that is an argument of many calls; what is returned stands for it there."""
-        return value
 
     def mapped(self, function: Callable[..., T], items: Iterable[Any], *args: Any) -> Iterator[T]:
         """Yield what a function of each item returns, in the order of the items."""
@@ -48,12 +43,6 @@ class Cluster(Workers):
         """Have a function called by some worker; results of other tasks may be arguments."""
         return self.client.submit(function, *args, pure=False)
 
-    def kept(self, value: Any) -> Future:
-        """See `Workers.kept`; the scheduler can give it anew where the workers that had it are lost."""
-        with warnings.catch_warnings():  # a graph that is large is what is wanted
-            warnings.filterwarnings("ignore", "Sending large graph", UserWarning)
-            return self.submit(_itself, value)
-
     def mapped(self, function: Callable[..., T], items: Iterable[Any], *args: Any) -> Iterator[T]:
         """See `Workers.mapped`."""
         futures = deque(self.submit(function, item, *args) for item in items)
@@ -63,7 +52,3 @@ class Cluster(Workers):
 
 def _host_name() -> str:
     return socket.gethostname()
-
-
-def _itself(value: T) -> T:
-    return value

@@ -5,14 +5,14 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from hacs_crawler.evaluation.descriptive import Description, PoissonCheck
 from hacs_crawler.evaluation.paper import ORDERS, Evaluation, LevelResult
-from hacs_crawler.evaluation.selection import AVERAGE_TITLES, AVERAGES, MODELS, THETAS, curve
-from hacs_crawler.evaluation.tables import TITLES, evenly, table_rows
+from hacs_crawler.evaluation.tables import TITLES, evenly
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.utils.arrays import IndexArray
 
@@ -40,12 +40,10 @@ _STYLE: Final[Any] = {
     "svg.fonttype": "none",
     "svg.hashsalt": "hacs",
 }
-SHOWN_WEEKS: Final = (4, 8, 12)
 _LOOKS: Final = {
     "HACS": (SERIES[0], "o"),
     "Last-Obs": (SERIES[1], "s"),
     "Random": (SERIES[2], "^"),
-    "Brute Force": (SERIES[3], "D"),
 }
 
 
@@ -108,71 +106,18 @@ def say_nothing(axes: Axes) -> None:
     axes.set_axis_off()
 
 
-def plots(result: Evaluation) -> Iterator[Plot]:
-    """Yield the figures in the paper's order, each at both levels."""
-    for make in (captures, rates, medians, poisson, by_theta, by_window, ordering):
-        for level, one in result.levels.items():
-            yield make(level, one)
-
-
-def by_theta(level: str, result: LevelResult) -> Plot:
-    """Draw F1 by threshold."""
-
-    def draw(figure: Figure) -> None:
-        rows = np.atleast_1d(figure.subplots(len(AVERAGES), 1, sharex=True))
-        for axes, average in zip(rows, AVERAGES, strict=True):
-            axes.set_title(AVERAGE_TITLES[average], loc="left")
-            for number, weeks in enumerate(SHOWN_WEEKS):
-                for model, style in (("HACS", "-"), ("Random", ":")):
-                    f1 = curve(result.tallies[weeks].counts(model), average).f1
-                    label = f"w = {weeks}" if model == "HACS" else None
-                    axes.plot(THETAS, f1, style, color=SERIES[number], label=label)
-            axes.set_ylabel("F1")
-            axes.set_ylim(0)
-        add_legend(figure, rows[0])
-        rows[-1].set_xlabel("threshold θ on p")
-
-    return Plot(f"evaluation-1-theta-{level}", 6.2, draw)
-
-
-def by_window(level: str, result: LevelResult) -> Plot:
-    """Draw F1 at theta-hat by window."""
-    rows = list(table_rows(level, result))
-
-    def draw(figure: Figure) -> None:
-        panels = np.atleast_1d(figure.subplots(len(AVERAGES), 1, sharex=True))
-        for axes, average in zip(panels, AVERAGES, strict=True):
-            axes.set_title(AVERAGE_TITLES[average], loc="left")
-            for model in MODELS:
-                color, mark = _LOOKS[model]
-                mine = [row for row in rows if (row.average, row.model) == (average, model)]
-                f1 = [np.nan if row.f1 is None else row.f1 for row in mine]
-                weeks = [row.window_weeks for row in mine]
-                axes.plot(weeks, f1, f"{mark}-", color=color, label=model)
-            axes.set_ylabel("F1 at θ̂")
-            axes.set_ylim(0)
-        add_legend(figure, panels[0])
-        _week_ticks(panels[-1], [row.window_weeks for row in rows])
-
-    return Plot(f"evaluation-1-window-{level}", 6.2, draw)
-
-
-def ordering(level: str, result: LevelResult) -> Plot:
+def ordering(_level: str, result: LevelResult, figure: Figure) -> None:
     """Draw Figure 11: weighted P@K by window."""
-
-    def draw(figure: Figure) -> None:
-        axes = figure.subplots()
-        weeks = list(result.orderings)
-        for name in ORDERS:
-            color, mark = _LOOKS[name]
-            means = [order.mean(name) for order in result.orderings.values()]
-            values = [np.nan if mean is None else mean for mean in means]
-            axes.plot(weeks, values, f"{mark}-", color=color, label=name)
-        axes.set_ylabel("weighted P@K")
-        _week_ticks(axes, weeks)
-        add_legend(figure, axes)
-
-    return Plot(f"figure-11-ordering-{level}", 3.0, draw)
+    axes = figure.subplots()
+    weeks = list(result.orderings)
+    for name in ORDERS:
+        color, mark = _LOOKS[name]
+        means = [order.mean(name) for order in result.orderings.values()]
+        values = [np.nan if mean is None else mean for mean in means]
+        axes.plot(weeks, values, f"{mark}-", color=color, label=name)
+    axes.set_ylabel("weighted P@K")
+    _week_ticks(axes, weeks)
+    add_legend(figure, axes)
 
 
 def _week_ticks(axes: Axes, weeks: list[int]) -> None:
@@ -180,90 +125,76 @@ def _week_ticks(axes: Axes, weeks: list[int]) -> None:
     axes.set_xlabel("window w, weeks")
 
 
-def captures(level: str, result: LevelResult) -> Plot:
+def captures(level: str, result: LevelResult, figure: Figure) -> None:
     """Draw Figure 3: captures by month."""
     description = result.description
+    from matplotlib.dates import ConciseDateFormatter  # noqa: PLC0415 - an extra
 
-    def draw(figure: Figure) -> None:
-        from matplotlib.dates import ConciseDateFormatter  # noqa: PLC0415 - an extra
-
-        axes = figure.subplots()
-        months = np.array(description.months, "datetime64[M]")
-        of_all = "captures" if level == "homepage" else "captures of their pages"
-        axes.step(months, description.captures, where="mid", color=SERIES[0], label=of_all)
-        units = TITLES[level].lower()
-        axes.step(
-            months, description.captured, where="mid", color=SERIES[1], label=f"{units} captured"
-        )
-        axes.set_ylim(0)
-        labels = ConciseDateFormatter(axes.xaxis.get_major_locator())  # type: ignore[no-untyped-call]
-        axes.xaxis.set_major_formatter(labels)
-        axes.set_ylabel("number in a month")
-        add_legend(figure, axes)
-
-    return Plot(f"figure-3-captures-{level}", 2.8, draw)
+    axes = figure.subplots()
+    months = np.array(description.months, "datetime64[M]")
+    of_all = "captures" if level == "homepage" else "captures of their pages"
+    axes.step(months, description.captures, where="mid", color=SERIES[0], label=of_all)
+    units = TITLES[level].lower()
+    axes.step(months, description.captured, where="mid", color=SERIES[1], label=f"{units} captured")
+    axes.set_ylim(0)
+    labels = ConciseDateFormatter(axes.xaxis.get_major_locator())  # type: ignore[no-untyped-call]
+    axes.xaxis.set_major_formatter(labels)
+    axes.set_ylabel("number in a month")
+    add_legend(figure, axes)
 
 
-def rates(level: str, result: LevelResult) -> Plot:
+def rates(level: str, result: LevelResult, figure: Figure) -> None:
     """Draw Figure 4: the distribution of 1 / lambda."""
     description = result.description
     median = description.median_of_mean_days
-
-    def draw(figure: Figure) -> None:
-        axes = figure.subplots()
-        if median is None:
-            say_nothing(axes)
-            return
-        days = description.mean_days
-        edges = np.geomspace(days.min() * 0.99, days.max() * 1.01, 21)
-        axes.hist(days, edges.tolist(), color=SERIES[0])
-        axes.set_title(f"{days.size} with an update, {description.quiet} without", loc="left")
-        axes.axvline(median, color=SERIES[1], label=f"median {median:.0f} days")
-        axes.set_xscale("log")
-        plain_numbers(axes, "x")
-        axes.set_xlabel("1/λ, days")
-        axes.set_ylabel(TITLES[level].lower())
-        add_legend(figure, axes)
-
-    return Plot(f"figure-4-rates-{level}", 2.8, draw)
+    axes = figure.subplots()
+    if median is None:
+        say_nothing(axes)
+        return
+    days = description.mean_days
+    edges = np.geomspace(days.min() * 0.99, days.max() * 1.01, 21)
+    axes.hist(days, edges.tolist(), color=SERIES[0])
+    axes.set_title(f"{days.size} with an update, {description.quiet} without", loc="left")
+    axes.axvline(median, color=SERIES[1], label=f"median {median:.0f} days")
+    axes.set_xscale("log")
+    plain_numbers(axes, "x")
+    axes.set_xlabel("1/λ, days")
+    axes.set_ylabel(TITLES[level].lower())
+    add_legend(figure, axes)
 
 
-def medians(level: str, result: LevelResult) -> Plot:
+def medians(_level: str, result: LevelResult, figure: Figure) -> None:
     """Draw Figure 5: 1 / lambda against the median interval."""
     description = result.description
     known = np.flatnonzero(~np.isnan(description.median_days))
     correlation = _rank_correlation(description, known)
-
-    def draw(figure: Figure) -> None:
-        axes = figure.subplots()
-        if not known.size:
-            say_nothing(axes)
-            return
-        if correlation is not None:
-            axes.set_title(f"rank correlation {correlation:.2f}", loc="left")
-        places = known[evenly(known.size)]
-        x, y = description.median_days[places], description.mean_days[places]
-        ends = [min(x.min(), y.min()), max(x.max(), y.max())]
-        axes.plot(ends, ends, color=SERIES[1], linewidth=1, label="median = 1/λ")
-        exponential = [end / np.log(2) for end in ends]
-        axes.plot(
-            ends,
-            exponential,
-            "--",
-            color=SERIES[1],
-            linewidth=1,
-            label="median = ln 2 / λ (Poisson)",
-        )
-        axes.plot(x, y, ".", color=SERIES[0], alpha=0.6, markersize=6)
-        axes.set_xscale("log")
-        axes.set_yscale("log")
-        for axis in ("x", "y"):
-            plain_numbers(axes, axis)
-        axes.set_xlabel("median interval, days")
-        axes.set_ylabel("1/λ, days")
-        add_legend(figure, axes)
-
-    return Plot(f"figure-5-medians-{level}", 3.4, draw)
+    axes = figure.subplots()
+    if not known.size:
+        say_nothing(axes)
+        return
+    if correlation is not None:
+        axes.set_title(f"rank correlation {correlation:.2f}", loc="left")
+    places = known[evenly(known.size)]
+    x, y = description.median_days[places], description.mean_days[places]
+    ends = [min(x.min(), y.min()), max(x.max(), y.max())]
+    axes.plot(ends, ends, color=SERIES[1], linewidth=1, label="median = 1/λ")
+    exponential = [end / np.log(2) for end in ends]
+    axes.plot(
+        ends,
+        exponential,
+        "--",
+        color=SERIES[1],
+        linewidth=1,
+        label="median = ln 2 / λ (Poisson)",
+    )
+    axes.plot(x, y, ".", color=SERIES[0], alpha=0.6, markersize=6)
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    for axis in ("x", "y"):
+        plain_numbers(axes, axis)
+    axes.set_xlabel("median interval, days")
+    axes.set_ylabel("1/λ, days")
+    add_legend(figure, axes)
 
 
 def _rank_correlation(description: Description, known: IndexArray) -> float | None:
@@ -276,18 +207,14 @@ def _rank_correlation(description: Description, known: IndexArray) -> float | No
     return float(np.corrcoef(x, y)[0, 1])
 
 
-def poisson(level: str, result: LevelResult) -> Plot:
+def poisson(level: str, result: LevelResult, figure: Figure) -> None:
     """Draw Figure 6: intervals against the exponential distribution."""
     checks = result.description.checks
-
-    def draw(figure: Figure) -> None:
-        rows = np.atleast_1d(figure.subplots(len(checks), 1))
-        for axes, check in zip(rows, checks, strict=True):
-            _draw_check(axes, check, TITLES[level].lower())
-        add_legend(figure, rows[0])
-        rows[-1].set_xlabel("days between interpolated updates (last bar: or more)")
-
-    return Plot(f"figure-6-poisson-{level}", 5.6, draw)
+    rows = np.atleast_1d(figure.subplots(len(checks), 1))
+    for axes, check in zip(rows, checks, strict=True):
+        _draw_check(axes, check, TITLES[level].lower())
+    add_legend(figure, rows[0])
+    rows[-1].set_xlabel("days between interpolated updates (last bar: or more)")
 
 
 def _draw_check(axes: Axes, check: PoissonCheck, units: str) -> None:
@@ -302,3 +229,19 @@ def _draw_check(axes: Axes, check: PoissonCheck, units: str) -> None:
     axes.plot(middles, check.expected, "o-", color=SERIES[1], label="expected")
     axes.set_ylim(0, None if check.intervals else 1)
     axes.set_ylabel("share")
+
+
+_FIGURES: Final = {
+    "figure-3-captures": (2.8, captures),
+    "figure-4-rates": (2.8, rates),
+    "figure-5-medians": (3.4, medians),
+    "figure-6-poisson": (5.6, poisson),
+    "figure-11-ordering": (3.0, ordering),
+}
+
+
+def plots(result: Evaluation) -> Iterator[Plot]:
+    """Yield the figures in the paper's order, each at both levels."""
+    for name, (height, draw) in _FIGURES.items():
+        for level, one in result.levels.items():
+            yield Plot(f"{name}-{level}", height, partial(draw, level, one))

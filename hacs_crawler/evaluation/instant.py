@@ -8,7 +8,6 @@ from typing import Any, Final
 import numpy as np
 from rich.table import Table
 
-from hacs_crawler.cluster import HERE, Workers
 from hacs_crawler.evaluation.instant_web import KINDS, InstantWeb, make_web
 from hacs_crawler.model import (
     fit_anchored,
@@ -54,21 +53,17 @@ Row = dict[str, Any]
 def evaluate_instant(
     random: np.random.Generator,
     on_web: Callable[[int, int], None] = lambda _done, _total: None,
-    workers: Workers = HERE,
 ) -> list[Row]:
     """Judge the pages of synthetic webs, list sites and folders, and compare with the truth.
 
     Precision is the share of the listed places' pages that are temporal, recall the share of all
     temporal pages that lie there; both are means over `WEBS` webs, and f is of the means. `pages` has
-    the same of single pages, by rule. Each web is a task of a worker.
+    the same of single pages, by rule.
     """
-    made = []
+    webs = []
     for _ in range(WEBS):
         web = make_web(SITES, PAGES, random)
-        made.append((web, _manual(web, random)))
-    webs = []
-    for found in workers.mapped(_evaluated, made):
-        webs.append(found)
+        webs.append(_evaluated(web, _manual(web, random)))
         on_web(len(webs), WEBS)
     means = {key: np.mean([found[key] for found in webs], axis=0).tolist() for key in webs[0]}
     published = {("published", name): [*numbers, None] for name, numbers in PAPER.items()}
@@ -85,9 +80,8 @@ def evaluate_instant(
     ]
 
 
-def _evaluated(made: tuple[InstantWeb, IndexArray]) -> dict[tuple[str, str], Found]:
+def _evaluated(web: InstantWeb, manual: IndexArray) -> dict[tuple[str, str], Found]:
     """Return what is found of a web, and by its manual list, by table and name."""
-    web, manual = made
     ours = temporal_by_days(web.views)
     paper = temporal_by_curve(fit_paper(web.views))
     anchored = temporal_by_curve(fit_anchored(web.views))

@@ -26,7 +26,6 @@ class LocalizedVisits:
     premature. Pages with fewer than `MIN_POINTS` updates in the first half are not visited.
     """
 
-    threshold_days: float
     pages: int = 0
     observed: dict[str, int] = field(default_factory=lambda: dict.fromkeys(CONTESTANTS, 0))
     visits: dict[str, int] = field(default_factory=lambda: dict.fromkeys(CONTESTANTS, 0))
@@ -35,7 +34,7 @@ class LocalizedVisits:
         """Add pages."""
         split = points.first_days + HISTORY * (points.until_days - points.first_days)
         known = points.before(split)
-        windows = consistent_windows(*known, points.first_days, threshold_days=self.threshold_days)
+        windows = consistent_windows(*known, points.first_days)
         mine = windows.of(windows.is_last & (windows.counts >= MIN_POINTS))
         self.pages += len(mine)
         for name, contestant in CONTESTANTS.items():
@@ -45,13 +44,6 @@ class LocalizedVisits:
             visits = np.floor((points.until_days - split) * rate)
             self.visits[name] += int(visits.sum())
             self.observed[name] += _observed(points, split, rate, visits)
-
-    def join(self, other: LocalizedVisits) -> None:
-        """Add other pages."""
-        self.pages += other.pages
-        for name in CONTESTANTS:
-            self.visits[name] += other.visits[name]
-            self.observed[name] += other.observed[name]
 
 
 def _observed(points: Points, split: FloatArray, rate: FloatArray, visits: FloatArray) -> int:

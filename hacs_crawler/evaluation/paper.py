@@ -13,7 +13,6 @@ from typing import Final
 
 import numpy as np
 
-from hacs_crawler.cluster import HERE, Workers
 from hacs_crawler.evaluation.descriptive import Description, describe
 from hacs_crawler.evaluation.histories import History
 from hacs_crawler.evaluation.ordering import random_precision, weighted_precision
@@ -30,14 +29,10 @@ ORDERS: Final = ("HACS", "Last-Obs", "Random")
 
 @dataclass(frozen=True, slots=True)
 class Period:
-    """The moments t: weekly from `since` to `until`, both included, in days since 1970 UTC.
-
-    `is_closed`: whether windows are, see `windows.window`.
-    """
+    """The moments t: weekly from `since` to `until`, both included, in days since 1970 UTC."""
 
     since: float
     until: float
-    is_closed: bool = False
 
     @property
     def moments(self) -> FloatArray:
@@ -59,11 +54,6 @@ class Ordering:
         for name, value in zip(ORDERS, (by_p, by_age, at_random), strict=True):
             if value is not None:
                 self.values[name].append(value)
-
-    def join(self, other: Ordering) -> None:
-        """Add the moments of another ordering."""
-        for name, values in other.values.items():
-            self.values[name] += values
 
     @property
     def moments(self) -> int:
@@ -98,11 +88,8 @@ def evaluate(
     levels: Mapping[str, History],
     period: Period,
     on_moment: Callable[[int, int], None] = lambda _done, _total: None,
-    workers: Workers = HERE,
 ) -> Evaluation:
     """Run both evaluations at every level; `on_moment` is told how many moments of all are done.
-
-    Each moment is evaluated by one of the workers.
 
     Raises HacsError where no window of any moment holds a capture.
     """
@@ -118,37 +105,27 @@ def evaluate(
             description=describe(history),
         )
         before = len(results) * len(moments)
-        found = workers.mapped(_evaluated_at, moments, workers.kept(history), period.is_closed)
-        for done, by_weeks in enumerate(found, start=before + 1):
-            for weeks, (tally, ordering) in by_weeks.items():
-                result.tallies[weeks].join(tally)
-                result.orderings[weeks].join(ordering)
+        for done, day in enumerate(moments, start=before + 1):
+            _evaluate_at(day, history, result)
             on_moment(done, len(levels) * len(moments))
         results[name] = result
     return Evaluation(period, results)
 
 
-def _evaluated_at(
-    day: float, history: History, is_closed: bool
-) -> dict[int, tuple[Tally, Ordering]]:
-    """Return what is found at one moment, by weeks of the window."""
+def _evaluate_at(day: float, history: History, result: LevelResult) -> None:
+    """Add what is found at one moment."""
     next_updates = history.next_updates(day)
-    found = {}
     for weeks in WINDOW_WEEKS:
-        known = window(history, day, weeks * WEEK, HORIZON_DAYS, is_closed=is_closed)
+        known = window(history, day, weeks * WEEK, HORIZON_DAYS)
         following = next_updates[known.units]
-        tally, ordering = found[weeks] = Tally(), Ordering()
-        tally.add(known.p, following <= day + HORIZON_DAYS)
-        ordering.add(known.p, known.last_capture, following)
-    return found
+        result.tallies[weeks].add(known.p, following <= day + HORIZON_DAYS)
+        result.orderings[weeks].add(known.p, known.last_capture, following)
 
 
 def choose_period(
     levels: Mapping[str, History],
     since: float | None,
     until: float | None,
-    *,
-    is_closed: bool = False,
 ) -> tuple[Period, float]:
     """Return the moments to evaluate, and the last one after which the truth is known.
 
@@ -176,7 +153,7 @@ def choose_period(
             + ("" if since is None else f"; since = {day_name(since)}")
             + ("" if until is None else f"; until = {day_name(until)}")
         )
-    return Period(start, end, is_closed), latest
+    return Period(start, end), latest
 
 
 def _check_captures(history: History, period: Period) -> None:

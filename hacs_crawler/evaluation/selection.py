@@ -43,13 +43,6 @@ class Tally:
             self._selected.append(_at_least(p))
             self._hits.append(_at_least(p[changed]))
 
-    def join(self, other: Tally) -> None:
-        """Add the moments of another tally."""
-        self._pages += other._pages
-        self._changed += other._changed
-        self._selected += other._selected
-        self._hits += other._hits
-
     @property
     def moments(self) -> int:
         """Number of moments with pages."""

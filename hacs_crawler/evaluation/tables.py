@@ -24,7 +24,6 @@ from hacs_crawler.evaluation.selection import (
     MODELS,
     THETAS,
     Curve,
-    Tally,
     curve,
 )
 from hacs_crawler.utils.terminal import column_table
@@ -90,7 +89,6 @@ def _at(measured: Curve, place: int | None) -> list[float | None]:
 def table_parts(result: Evaluation) -> Iterator[str | Table]:
     """Yield the tables and sentences as they are printed."""
     dates = f"t = {day_name(result.period.since)} to {day_name(result.period.until)}, weekly"
-    dates += ", closed windows" if result.period.is_closed else ""
     for level, one in result.levels.items():
         yield from (conclusion(level, one), "")
     yield f"Evaluation 1: pages selected at theta, the best threshold of each window. {dates}"
@@ -179,9 +177,7 @@ def as_json(result: Evaluation) -> dict[str, Any]:
         "since": day_name(result.period.since),
         "until": day_name(result.period.until),
         "weeks": len(result.period.moments),
-        "closed_windows": result.period.is_closed,
         "horizon_days": HORIZON_DAYS,
-        "thetas": THETAS.tolist(),
         "levels": {level: _level_json(level, one) for level, one in result.levels.items()},
     }
 
@@ -190,9 +186,6 @@ def _level_json(level: str, result: LevelResult) -> dict[str, Any]:
     return {
         "units": result.units,
         "selection": [asdict(row) for row in table_rows(level, result)],
-        "by_theta": [
-            entry for weeks, tally in result.tallies.items() for entry in _curves_json(weeks, tally)
-        ],
         "ordering": [
             {
                 "window_weeks": weeks,
@@ -203,18 +196,6 @@ def _level_json(level: str, result: LevelResult) -> dict[str, Any]:
         ],
         "description": _description_json(result.description),
     }
-
-
-def _curves_json(weeks: int, tally: Tally) -> Iterator[dict[str, Any]]:
-    for average in AVERAGES:
-        for model in MODELS[:2]:
-            measured = curve(tally.counts(model), average)
-            yield {
-                "window_weeks": weeks,
-                "average": average,
-                "model": model,
-                **{field.name: defined(getattr(measured, field.name)) for field in fields(Curve)},
-            }
 
 
 def _description_json(description: Description) -> dict[str, Any]:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 from typing import Final
 
 import numpy as np
@@ -59,22 +58,16 @@ class Points:
         return self.days[is_known], offsets_of(counts)
 
 
-Chunk = Callable[[], Points]
-"""What makes some pages."""
-
-
-def synthetic_chunks(pages: int, seed: int, *, is_dated: bool = False) -> list[Chunk]:
-    """Return what makes pages of the paper's shape, `CHUNK_PAGES` at a time: the same for the same seed.
+def synthetic_chunks(pages: int, seed: int = 0, *, is_dated: bool = False) -> Iterator[Points]:
+    """Yield pages of the paper's shape, `CHUNK_PAGES` at a time: the same for the same seed.
 
     Each is accessed once a day for `ACCESSES` days, and has an update in 3 to 200 of them: with t(0),
     which the paper counts, 4 to 201, of mean 103 and deviation 45.9. Its time is cut into 1 to 5 parts,
     in each of which the rate is constant, rises or falls, by a factor of 2 to 8. Update points are the
     middles of the days, or with `is_dated` the time of a day's last update, as a last-modified date is.
     """
-    return [
-        partial(_synthetic, min(CHUNK_PAGES, pages - start), (seed, number), is_dated=is_dated)
-        for number, start in enumerate(range(0, pages, CHUNK_PAGES))
-    ]
+    for number, start in enumerate(range(0, pages, CHUNK_PAGES)):
+        yield _synthetic(min(CHUNK_PAGES, pages - start), (seed, number), is_dated=is_dated)
 
 
 def _synthetic(pages: int, seed: tuple[int, int], *, is_dated: bool) -> Points:
@@ -119,16 +112,10 @@ def _last_of_day(rate: FloatArray, rng: np.random.Generator) -> FloatArray:
     return np.clip(when, 1e-6, 1.0)  # rounding: a rate of 700 and more
 
 
-def in_chunks(points: Points) -> list[Chunk]:
-    """Return what gives the pages, `CHUNK_PAGES` at a time."""
-    return [
-        partial(_itself, points.some(start, min(start + CHUNK_PAGES, len(points))))
-        for start in range(0, max(len(points), 1), CHUNK_PAGES)
-    ]
-
-
-def _itself(points: Points) -> Points:
-    return points
+def in_chunks(points: Points) -> Iterator[Points]:
+    """Yield the pages, `CHUNK_PAGES` at a time."""
+    for start in range(0, max(len(points), 1), CHUNK_PAGES):
+        yield points.some(start, min(start + CHUNK_PAGES, len(points)))
 
 
 def of_timelines(timelines: Timelines, *, by_captures: bool) -> Points:

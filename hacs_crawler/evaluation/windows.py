@@ -33,13 +33,11 @@ class UnitRates:
     tau: FloatArray
 
 
-def window(
-    history: History, day: float, days: float, horizon_days: float, *, is_closed: bool = False
-) -> PaperWindow:
+def window(history: History, day: float, days: float, horizon_days: float) -> PaperWindow:
     """Return what captures within [day - days, day], both included, tell of day + horizon_days.
 
     Each tells whether it found an update since its page's capture before, which may lie before the
-    window; if the window `is_closed`, only where that lies within it too.
+    window.
     p = 1 - exp(-lambda e), e = day + horizon_days - tau (Jayawardana et al. 2020, Eq. 1).
     """
     first = np.searchsorted(history.capture_days, day - days)
@@ -50,9 +48,7 @@ def window(
         np.searchsorted(history.gap_ends, day - days),
         np.searchsorted(history.gap_ends, day, side="right"),
     )
-    earliest = day - days if is_closed else -np.inf
-    inside = np.flatnonzero(history.gap_starts[ended] >= earliest) + ended.start
-    rates = estimated(history, inside)
+    rates = estimated(history, np.arange(ended.start, ended.stop))
     p = np.zeros(units.size)
     moving = rates.per_day > 0
     p[np.searchsorted(units, rates.units[moving])] = update_probability(

@@ -49,13 +49,6 @@ class PowerLaw:
         found: FloatArray = self.expected(days) / np.asarray(days)
         return found
 
-    def time_of(self, updates: ArrayLike) -> FloatArray:
-        """Return the days t up to which so many updates are expected: the inverse of Lambda."""
-        found: FloatArray = self.end_days * np.power(
-            np.asarray(updates) / self.count, 1.0 / self.shape
-        )
-        return found
-
     def of(self, places: IndexArray) -> PowerLaw:
         """Return the laws at these places."""
         return PowerLaw(self.count[places], self.shape[places], self.end_days[places])

@@ -13,7 +13,6 @@ from multiprocessing import get_context, parent_process
 from threading import Thread
 from typing import Any, Final
 
-from hacs_crawler.cluster import Cluster
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.simulation.baselines import compete, find_baseline
 from hacs_crawler.simulation.simulation import Scenario, Score
@@ -61,29 +60,18 @@ def compare(
     budgets: Sequence[int],
     processes: int | None = None,
     on_progress: OnProgress = lambda _done, _total: None,
-    cluster: Cluster | None = None,
 ) -> list[Standing]:
     """Simulate every policy at every budget: return the standings, budget by budget.
 
     `scenario.budget` is not used. The result does not depend on the number of processes (one a core
-    unless told otherwise), nor on a Dask cluster that simulates instead. Raises HacsError for a name
-    that is not known, and where a policy fails.
+    unless told otherwise). Raises HacsError for a name that is not known, and where a policy fails.
     """
     for name in names:
         find_baseline(name)
     matches = _matches(names, budgets)
-    if cluster is not None:
-        scores = _play_on(cluster, scenario, matches, on_progress)
-        return _standings(scores, names, budgets)
     workers = min(processes or os.cpu_count() or 1, len(matches))
     play = _play_here if workers == 1 else _play_in_parallel
     scores = play(scenario, matches, workers, on_progress)
-    return _standings(scores, names, budgets)
-
-
-def _standings(
-    scores: dict[Match, Score], names: Sequence[str], budgets: Sequence[int]
-) -> list[Standing]:
     return [_standing(scores, name, budget) for budget in budgets for name in dict.fromkeys(names)]
 
 
@@ -118,21 +106,6 @@ def _play_here(
         on_progress(done, total)
 
     return {match: _play(scenario, match, on_day) for match in matches}
-
-
-def _play_on(
-    cluster: Cluster, scenario: Scenario, matches: Sequence[Match], on_progress: OnProgress
-) -> dict[Match, Score]:
-    days, scores = len(scenario.days()), {}
-    played = cluster.mapped(_played, matches, cluster.kept(scenario))
-    for match, score in zip(matches, played, strict=True):
-        scores[match] = score
-        on_progress(len(scores) * days, len(matches) * days)
-    return scores
-
-
-def _played(match: Match, scenario: Scenario) -> Score:
-    return _play(scenario, match, lambda: None)
 
 
 def _play_in_parallel(

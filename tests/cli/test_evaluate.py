@@ -207,15 +207,6 @@ def test_a_range_before_the_first_capture_of_a_level_is_named(
     assert "no captures between 20" in caplog.text
 
 
-def test_windows_can_be_closed(
-    folder: Path, result: Evaluation, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(folder)
-    done = CliRunner().invoke(app, ["evaluate", *FILES, "--closed-windows"])
-    assert "closed windows" in done.output
-    assert done.output.splitlines()[1:] != laid_out(*table_parts(result)).splitlines()[1:]
-
-
 def test_weeks_of_which_the_truth_is_not_known_are_left_out(
     folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

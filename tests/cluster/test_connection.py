@@ -34,7 +34,7 @@ def test_what_workers_were_given_outlives_them(tmp_path: Path, cluster: Cluster)
                 os.kill(os.getpid(), signal.SIGKILL)
         return values[number]
 
-    found = cluster.mapped(dying, range(3), cluster.kept([10, 11, 12]))
+    found = cluster.mapped(dying, range(3), [10, 11, 12])
     assert list(found) == [10, 11, 12]
     assert all(one.exists() for one in died)
 

@@ -63,13 +63,10 @@ def test_a_window_holds_captures_at_both_of_its_ends_and_no_others() -> None:
     assert window(page, 24, 6, 7).p.size == 0
 
 
-def test_a_capture_is_compared_with_the_one_before_the_window_unless_it_is_closed() -> None:
+def test_a_capture_is_compared_with_the_one_before_the_window() -> None:
     page = alone([(0, False), (10, True), (17, False)])
     open_ = window(page, 12, 3, 7).p  # the capture at 10 alone: Eq. 4, and tau at 5
     assert open_ == pytest.approx([1 - np.exp(log(0.5 / 1.5) / 10 * (12 + 7 - 5))])
-    assert window(page, 12, 3, 7, is_closed=True).p.tolist() == [0]
-    assert window(page, 17, 16, 7, is_closed=True).p.tolist() == [0]
-    assert window(page, 17, 17, 7, is_closed=True).p == window(page, 17, 17, 7).p
 
 
 def test_captures_after_the_moment_are_not_known() -> None:
