@@ -306,11 +306,9 @@ def _checked(config: Config) -> Config:
     ranking, revisit = config.ranking, config.revisit or None
     if revisit == "budget" and ranking.budget is None:
         _refuse("HACS_REVISIT", revisit, "a number of pages, or budget with HACS_BUDGET")
-    if config.shard is not None:
-        config.shard.namespace(config.namespace)
-        if config.shards not in (None, config.shard.count):
-            allowed = f"{config.shard.count}, or nothing, with HACS_SHARD = {str(config.shard)!r}"
-            _refuse("HACS_SHARDS", config.shards, allowed)
+    if config.shard is not None and config.shards not in (None, config.shard.count):
+        allowed = f"{config.shard.count}, or nothing, with HACS_SHARD = {str(config.shard)!r}"
+        _refuse("HACS_SHARDS", config.shards, allowed)
     if ranking.budget is not None and ranking.budget < len(ranking.experiment.arms):
         _refuse("HACS_BUDGET", ranking.budget, "at least one visit for each arm of the experiment")
     config = replace(config, revisit=revisit)

@@ -10,12 +10,10 @@ from typing import Annotated, Final
 
 from msgspec import Meta
 
-from hacs_crawler.exceptions import ConfigError
 from hacs_crawler.links import page_key
 from hacs_crawler.utils.settings import NotAllowedError
 
 MOST_SHARDS: Final = 1_000
-LONGEST_NAMESPACE: Final = 64
 ShardCount = Annotated[int, Meta(ge=1, le=MOST_SHARDS)]
 _WRITTEN: Final = re.compile(r"(\d{1,4})/(\d{1,4})", re.ASCII)
 
@@ -43,14 +41,8 @@ class Shard:
         return cls(int(match[1]), int(match[2])) if match is not None else cls(0, 0)
 
     def namespace(self, base: str) -> str:
-        """Return the namespace of its state, such as "hacs.3-16"; raises ConfigError if too long."""
-        name = f"{base}.{self.index}-{self.count}"
-        if len(name) > LONGEST_NAMESPACE:
-            raise ConfigError(
-                f"HACS_NAMESPACE = {base!r}: with its shard it is {name!r}, longer than "
-                f"{LONGEST_NAMESPACE} characters"
-            )
-        return name
+        """Return the namespace of its state, such as "hacs.3-16"."""
+        return f"{base}.{self.index}-{self.count}"
 
     def has(self, url: str) -> bool:
         """Whether a page is in this shard; raises ValueError where the URL is no page's."""

@@ -14,6 +14,7 @@ import forks
 from crawls_support import Shards, crawls_alive, finish, wait_until, web
 from dask_support import two_workers
 from hacs_crawler.cluster import connected
+from hacs_crawler.cluster.crawls import _summed
 from hacs_crawler.exceptions import ConfigError
 
 pytestmark = pytest.mark.slow
@@ -144,3 +145,9 @@ def test_a_signal_ends_a_plan_that_takes_long(project: Shards, spider: str, poli
     assert done.status == 128 + signal.SIGINT
     assert done.log == ""
     assert project.web.asked() == []
+
+
+def test_the_stats_of_a_crawl_are_those_of_all_its_attempts() -> None:
+    lost = {"hacs/visits": 3, "item_scraped_count": 2, "finish_reason": "killed"}
+    found = _summed([lost, {"hacs/visits": 4, "finish_reason": "finished"}])
+    assert found == {"hacs/visits": 7, "item_scraped_count": 2, "finish_reason": "finished"}

@@ -6,7 +6,6 @@ from hashlib import blake2b
 
 import pytest
 
-from hacs_crawler.exceptions import ConfigError
 from hacs_crawler.links import page_id_of
 from hacs_crawler.state import Shard, shard_of_page, shards_of
 from hacs_crawler.state.shards import shard_of
@@ -55,8 +54,3 @@ def test_a_page_is_in_exactly_one_shard_and_hosts_spread_over_all() -> None:
 
 def test_each_shard_has_a_namespace_of_its_own() -> None:
     assert Shard(3, 16).namespace("hacs") == "hacs.3-16"
-
-
-def test_a_namespace_that_grows_too_long_is_refused_in_one_line() -> None:
-    with pytest.raises(ConfigError, match=r"^HACS_NAMESPACE = 'n+': .* longer than 64 characters$"):
-        Shard(3, 16).namespace("n" * 60)

@@ -26,8 +26,6 @@ RETRY_SECONDS: Final = 2.0
 """After how long a renewal is tried again that failed."""
 LOOK_SECONDS: Final = 0.5
 """How often it is looked whether a lock is free, or may be relied on again."""
-SAY_SECONDS: Final = 600.0
-"""How often a crawl says that it still waits for its shard."""
 
 
 class ShardHold:
@@ -66,32 +64,27 @@ class ShardHold:
 
         Where another crawl has it, it is waited for if this one `waits`. Raises StateError.
         """
-        said_at = -math.inf
+        has_waited = False
         while not self._is_over:
             begun = self._clock()
             try:
                 holder = await maybe_deferred_to_future(worker.run(self._lock.take))
+            except StateUnavailableError:
+                if not has_waited:
+                    raise
+            else:
                 if holder is None:
-                    if math.isfinite(said_at):
+                    if has_waited:
                         logger.info("Shard %s is free: this crawl begins", self._shard)
                     self._begin(begun)
                     return
+                text = f"shard {self._shard} is crawled by {holder}"
                 if not waits:
-                    msg = f"shard {self._shard} is crawled by {holder} (HACS_SHARD_WAIT = False)"
-                    raise StateError(msg)
-                if begun - said_at > SAY_SECONDS:
-                    logger.info(
-                        "Shard %s is crawled by %s: this crawl %s, until that one ends (or 2 "
-                        "minutes, if it was killed)",
-                        self._shard,
-                        holder,
-                        "waits" if math.isinf(said_at) else "still waits",
-                    )
-                    said_at = begun
-            except StateUnavailableError as error:
-                if math.isinf(said_at):
-                    raise
-                logger.debug("%s", error)
+                    raise StateError(f"{text} (HACS_SHARD_WAIT = False)")
+                if not has_waited:
+                    until = "until that one ends (or 2 minutes, if it was killed)"
+                    logger.info("%s: this crawl waits, %s", text, until)
+                has_waited = True
             await maybe_deferred_to_future(sleep(LOOK_SECONDS))
 
     def stop_waiting(self) -> None:

@@ -28,7 +28,6 @@ from hacs_crawler.state import shard_of_page
 from hacs_crawler.utils.loop import call_later
 
 START: Final = np.dtype([("page_id", "<i8"), ("site", "<u4"), ("shard", "<u4")])
-MOST_PAGES: Final = 10_000_000
 MOST_SECONDS: Final = 60.0
 CUT_SHORT: Final = 3
 """The exit status where `start()` had not ended by then."""
@@ -50,7 +49,6 @@ class StartReading(msgspec.Struct, frozen=True):
     settings: dict[str, str]
     shards: int
     file: str
-    most_pages: int = MOST_PAGES
     most_seconds: float = MOST_SECONDS
 
 
@@ -64,7 +62,6 @@ class NotingScheduler(BaseScheduler):
 
     def __init__(self, reading: StartReading, care: Care) -> None:
         self._reading, self._care = reading, care
-        self._left = reading.most_pages
         self._file = Path(reading.file).open("wb")  # noqa: SIM115 - `close` ends it
 
     @classmethod
@@ -89,9 +86,6 @@ class NotingScheduler(BaseScheduler):
         if (page_id := seed_key(request)) is not None:
             row = start_of(page_id, seed_url(request), self._reading.shards)
             self._file.write(np.array(row, START).tobytes())
-            self._left -= 1
-        if not self._left:
-            self._end_early()
         return True
 
     def next_request(self) -> None:

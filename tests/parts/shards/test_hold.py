@@ -147,7 +147,7 @@ def test_who_has_to_wait_says_for_whom_and_takes_the_shard_when_it_is_free(
         assert other.take() is None
         taking = asyncio.ensure_future(holding.take())
         await holding.until(lambda: "this crawl waits" in caplog.text)
-        assert "Shard 0/2 is crawled by process " in caplog.text
+        assert "shard 0/2 is crawled by process " in caplog.text
         other.release()
         await taking
         assert holding.hold.may_send()

@@ -60,11 +60,6 @@ def test_each_page_has_its_id_its_site_and_its_shard_in_the_order_of_start(
     assert not Path(project.state.removeprefix("sqlite:///")).exists()
 
 
-def test_a_start_that_never_ends_is_read_up_to_a_number(project: Shards) -> None:
-    is_whole, found = read(project, "endless", most_pages=3_000)
-    assert (is_whole, len(found)) == (False, 3_000)
-
-
 def test_a_start_that_never_ends_is_read_for_some_time(project: Shards) -> None:
     is_whole, found = read(project, "endless", most_seconds=0.5)
     assert not is_whole
