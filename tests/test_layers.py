@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
 from itertools import chain
+from pathlib import Path
 
 import pytest
 
@@ -14,6 +15,7 @@ from architecture import (
     PACKAGE,
     PICTURE,
     PUBLIC,
+    ROOT,
     SOURCES,
     Import,
     all_imports,
@@ -131,3 +133,72 @@ def test_no_two_classes_bear_one_name() -> None:
             if isinstance(node, ast.ClassDef):
                 places.setdefault(node.name, []).append(module)
     assert {name: modules for name, modules in places.items() if len(modules) > 1} == {}
+
+
+def kernel() -> dict[str, Path]:
+    """The modules of the kernel: those of `crawl`, and what adapts them to Scrapy."""
+    adapters = {
+        f"{PACKAGE}.middlewares.{name}" for name in ("admission", "link_additions", "page_memory")
+    }
+    return {
+        module: path
+        for module, path in SOURCES.items()
+        if room(module) == "crawl" or module in adapters
+    }
+
+
+def identifiers(path: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text())):
+        for field in ("id", "attr", "name", "arg"):
+            if isinstance(name := getattr(node, field, None), str):
+                yield name
+
+
+def test_the_kernel_names_no_part() -> None:
+    """Not even by a name like a part's, but for words that mean other things, too."""
+    of_others = {"signals", "pauses"}  # those of Scrapy; `start()` and writes pause as well
+    parts = {path.stem for path in (ROOT / PACKAGE / "parts").glob("[a-z]*")} - of_others
+    stems = {name.removesuffix("s").removesuffix("e") for name in parts}
+    found = {
+        f"{module} names {name}"
+        for module, path in kernel().items()
+        for name in identifiers(path)
+        if any(stem in name.lower() for stem in stems)
+    }
+    assert found == set()
+    assert [
+        one for one in all_imports() if one.importer in kernel() and room(one.imported) == "parts"
+    ] == []
+
+
+def floors_of_the_kernel() -> dict[str, int]:
+    """The floor of each module of `crawl`, or of each folder in it: 1 where it imports no other."""
+    inside = f"{PACKAGE}.crawl."
+    graph: dict[str, set[str]] = {}
+    for one in all_imports():
+        if one.importer.startswith(inside) and one.imported.startswith(inside):
+            here, there = (name.removeprefix(inside).split(".")[0] for name in one[:2])
+            graph.setdefault(here, set()).update({there} - {here})
+    found: dict[str, int] = {}
+    for name in TopologicalSorter(graph).static_order():  # raises CycleError
+        found[name] = 1 + max((found[below] for below in graph.get(name, ())), default=0)
+    return found
+
+
+def test_the_kernel_has_five_floors_and_no_circle() -> None:
+    assert max(floors_of_the_kernel().values()) <= 5
+
+
+def test_nobody_writes_to_a_crawl_but_itself() -> None:
+    found = []
+    for module, path in SOURCES.items():
+        for node in ast.walk(ast.parse(path.read_text())):
+            targets = (
+                node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+            )
+            for target in targets:
+                holder = getattr(target, "value", None)
+                name = getattr(holder, "attr", None) or getattr(holder, "id", None)
+                if isinstance(target, ast.Attribute) and name in {"crawl", "_crawl"}:
+                    found.append(f"{module}:{node.lineno}")  # type: ignore[attr-defined]
+    assert found == []

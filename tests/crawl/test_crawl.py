@@ -90,6 +90,13 @@ def is_closed(state: State) -> bool:
     return False
 
 
+def test_a_crawl_shows_few_things(crawl: Crawl) -> None:
+    properties = {name for name, one in vars(Crawl).items() if isinstance(one, property)}
+    fields = {name for name in [*vars(crawl), *Crawl.__annotations__, "run"] if name[0] != "_"}
+    assert fields == {"clock", "config", "crawler", "failure", "parts", "run", "stats"}
+    assert properties == {"is_open", "ranking", "state", "waiting_visits"}
+
+
 def test_a_crawler_has_one_crawl(crawl: Crawl) -> None:
     assert Crawl.of(crawl.crawler) is crawl
     assert Crawl.of(new_crawler()) is not crawl
