@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
-from multiprocessing import get_context, parent_process
+from multiprocessing import active_children, get_context, parent_process
 from threading import Thread
 from typing import Any, Final
 
@@ -19,7 +19,6 @@ from hacs_crawler.simulation.simulation import Scenario, Score
 
 REFERENCES: Final = ("last-obs", "oracle")
 """What every policy is compared with, asked for or not."""
-POLL_SECONDS: Final = 0.2
 
 OnProgress = Callable[[int, int], None]
 """Called with the simulated days so far, and all that there will be."""
@@ -111,33 +110,23 @@ def _play_here(
 def _play_in_parallel(
     scenario: Scenario, matches: Sequence[Match], workers: int, on_progress: OnProgress
 ) -> dict[Match, Score]:
-    total = len(matches) * len(scenario.days())
     context = get_context("spawn")  # a fork would copy the locks of the bar's thread
-    days, stop = context.Value("q", 0), context.Event()
-    pool = ProcessPoolExecutor(workers, context, _start_worker, (scenario, days, stop))
-    try:
-        with _for_children():
-            futures = {pool.submit(_work, match): match for match in matches}
-        scores = {}
-        for future in _as_completed(list(futures), lambda: on_progress(days.value, total)):
-            scores[futures[future]] = future.result()
-    except BrokenProcessPool as error:
-        raise HacsError("a process that simulated was ended from outside") from error
-    else:
-        return scores
-    finally:
-        stop.set()
-        pool.shutdown(cancel_futures=True)
-
-
-def _as_completed(
-    futures: Sequence[Future[Score]], on_poll: Callable[[], None]
-) -> Iterator[Future[Score]]:
-    pending = set(futures)
-    while pending:
-        done, pending = wait(pending, POLL_SECONDS, FIRST_COMPLETED)
-        on_poll()
-        yield from done
+    others, days = set(active_children()), len(scenario.days())
+    scores: dict[Match, Score] = {}
+    with ProcessPoolExecutor(workers, context, _start_worker) as pool:
+        try:
+            with _for_children():
+                futures = {pool.submit(_played, scenario, match): match for match in matches}
+            for future in as_completed(futures):
+                scores[futures[future]] = future.result()
+                on_progress(len(scores) * days, len(matches) * days)
+        except BrokenProcessPool as error:
+            raise HacsError("a process that simulated was ended from outside") from error
+        except BaseException:  # Ctrl-C too: nobody waits for the other results any more
+            for worker in set(active_children()) - others:
+                worker.terminate()
+            raise
+    return scores
 
 
 @contextmanager
@@ -158,22 +147,9 @@ def _for_children() -> Iterator[None]:
             signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
 
 
-class _StopSimulation(Exception):  # noqa: N818 - nothing went wrong
-    """The other side does not wait for the result any more."""
-
-
-class _Worker:
-    """What a process was started with."""
-
-    scenario: Scenario
-    days: Any
-    stop: Any
-
-
-def _start_worker(scenario: Scenario, days: Any, stop: Any) -> None:
+def _start_worker() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     Thread(target=_end_with_parent, daemon=True).start()
-    _Worker.scenario, _Worker.days, _Worker.stop = scenario, days, stop
 
 
 def _end_with_parent() -> None:
@@ -184,14 +160,8 @@ def _end_with_parent() -> None:
         os._exit(1)
 
 
-def _work(match: Match) -> Score:
-    def on_day() -> None:
-        if _Worker.stop.is_set():
-            raise _StopSimulation
-        with _Worker.days.get_lock():
-            _Worker.days.value += 1
-
-    return _play(_Worker.scenario, match, on_day)
+def _played(scenario: Scenario, match: Match) -> Score:
+    return _play(scenario, match, lambda: None)
 
 
 def _play(scenario: Scenario, match: Match, on_day: Callable[[], None]) -> Score:
