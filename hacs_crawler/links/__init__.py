@@ -1,33 +1,40 @@
 """What a URL names, what a link is, and which site a page is of: no I/O."""
 
-from hacs_crawler.links.canonical import canonical_link as canonical_link
-from hacs_crawler.links.canonical import canonical_url as canonical_url
-from hacs_crawler.links.extract import UNREADABLE as UNREADABLE
-from hacs_crawler.links.extract import LinkRules as LinkRules
-from hacs_crawler.links.extract import counted_links as counted_links
-from hacs_crawler.links.extract import has_slow_encoding as has_slow_encoding
-from hacs_crawler.links.extract import is_binary as is_binary
-from hacs_crawler.links.extract import link_fingerprints as link_fingerprints
-from hacs_crawler.links.extract import page_links as page_links
-from hacs_crawler.links.keys import link_fingerprint as link_fingerprint
-from hacs_crawler.links.keys import page_id_of as page_id_of
-from hacs_crawler.links.keys import page_key as page_key
-from hacs_crawler.links.markup import MarkupError as MarkupError
-from hacs_crawler.links.markup import check_markup as check_markup
-from hacs_crawler.links.sites import DEEPEST as DEEPEST
-from hacs_crawler.links.sites import group_by_website as group_by_website
-from hacs_crawler.links.sites import is_inside as is_inside
-from hacs_crawler.links.sites import menu_id as menu_id
-from hacs_crawler.links.sites import menu_of as menu_of
-from hacs_crawler.links.sites import path_depth as path_depth
-from hacs_crawler.links.sites import site_id as site_id
-from hacs_crawler.links.sites import site_of as site_of
-from hacs_crawler.links.sites import website_of as website_of
-from hacs_crawler.links.urls import check_url as check_url
-from hacs_crawler.links.urls import fingerprint as fingerprint
-from hacs_crawler.links.urls import kept_url as kept_url
-from hacs_crawler.links.urls import page_surt as page_surt
-from hacs_crawler.links.urls import without_login as without_login
-from hacs_crawler.links.varying import LinkPart as LinkPart
-from hacs_crawler.links.varying import Varying as Varying
-from hacs_crawler.links.varying import host_of as host_of
+from hacs_crawler.links.canonical import (
+    canonical_link as canonical_link,
+    canonical_url as canonical_url,
+)
+from hacs_crawler.links.extract import (
+    UNREADABLE as UNREADABLE,
+    LinkRules as LinkRules,
+    counted_links as counted_links,
+    has_slow_encoding as has_slow_encoding,
+    is_binary as is_binary,
+    link_fingerprints as link_fingerprints,
+    page_links as page_links,
+)
+from hacs_crawler.links.keys import (
+    link_fingerprint as link_fingerprint,
+    page_id_of as page_id_of,
+    page_key as page_key,
+)
+from hacs_crawler.links.markup import MarkupError as MarkupError, check_markup as check_markup
+from hacs_crawler.links.sites import (
+    DEEPEST as DEEPEST,
+    group_by_website as group_by_website,
+    is_inside as is_inside,
+    menu_id as menu_id,
+    menu_of as menu_of,
+    path_depth as path_depth,
+    site_id as site_id,
+    site_of as site_of,
+    website_of as website_of,
+)
+from hacs_crawler.links.urls import (
+    check_url as check_url,
+    fingerprint as fingerprint,
+    kept_url as kept_url,
+    page_surt as page_surt,
+    without_login as without_login,
+)
+from hacs_crawler.links.varying import LinkPart as LinkPart, Varying as Varying, host_of as host_of

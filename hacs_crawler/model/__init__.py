@@ -1,76 +1,97 @@
 """The mathematics of recrawling: change rates from visits, and update probabilities from rates."""
 
-from hacs_crawler.model.bayes import bayes as bayes
-from hacs_crawler.model.bayes import bayes_quantiles as bayes_quantiles
-from hacs_crawler.model.churn import CHURNING as CHURNING
-from hacs_crawler.model.churn import CHURNING_PAGES as CHURNING_PAGES
-from hacs_crawler.model.churn import Fates as Fates
-from hacs_crawler.model.churn import LinkLifetime as LinkLifetime
-from hacs_crawler.model.churn import Rates as Rates
-from hacs_crawler.model.churn import confirmed_share as confirmed_share
-from hacs_crawler.model.churn import fit_churning_pages as fit_churning_pages
-from hacs_crawler.model.estimators import ESTIMATORS as ESTIMATORS
-from hacs_crawler.model.estimators import Visits as Visits
-from hacs_crawler.model.estimators import estimate as estimate
-from hacs_crawler.model.estimators import estimate_with_churn as estimate_with_churn
-from hacs_crawler.model.estimators import mle as mle
-from hacs_crawler.model.gaps import Gaps as Gaps
-from hacs_crawler.model.gaps import gaps_between as gaps_between
-from hacs_crawler.model.instant import hub_rate as hub_rate
-from hacs_crawler.model.instant import instant_index as instant_index
-from hacs_crawler.model.instant import tier_rate as tier_rate
-from hacs_crawler.model.instant import update_index as update_index
+from hacs_crawler.model.bayes import bayes as bayes, bayes_quantiles as bayes_quantiles
+from hacs_crawler.model.churn import (
+    CHURNING as CHURNING,
+    CHURNING_PAGES as CHURNING_PAGES,
+    Fates as Fates,
+    LinkLifetime as LinkLifetime,
+    Rates as Rates,
+    confirmed_share as confirmed_share,
+    fit_churning_pages as fit_churning_pages,
+)
+from hacs_crawler.model.estimators import (
+    ESTIMATORS as ESTIMATORS,
+    Visits as Visits,
+    estimate as estimate,
+    estimate_with_churn as estimate_with_churn,
+    mle as mle,
+)
+from hacs_crawler.model.gaps import Gaps as Gaps, gaps_between as gaps_between
+from hacs_crawler.model.instant import (
+    hub_rate as hub_rate,
+    instant_index as instant_index,
+    tier_rate as tier_rate,
+    update_index as update_index,
+)
 from hacs_crawler.model.interest_anchored import fit_anchored as fit_anchored
 from hacs_crawler.model.interest_curves import Curves as Curves
 from hacs_crawler.model.interest_paper import fit_paper as fit_paper
-from hacs_crawler.model.interest_sites import interest_in_sites as interest_in_sites
-from hacs_crawler.model.interest_sites import score_sites as score_sites
-from hacs_crawler.model.interest_temporal import BEST_DAYS as BEST_DAYS
-from hacs_crawler.model.interest_temporal import concentration_of as concentration_of
-from hacs_crawler.model.interest_temporal import temporal_by_curve as temporal_by_curve
-from hacs_crawler.model.interest_temporal import temporal_by_days as temporal_by_days
-from hacs_crawler.model.localized import LOCALIZED as LOCALIZED
-from hacs_crawler.model.localized import expected_up_to as expected_up_to
+from hacs_crawler.model.interest_sites import (
+    interest_in_sites as interest_in_sites,
+    score_sites as score_sites,
+)
+from hacs_crawler.model.interest_temporal import (
+    BEST_DAYS as BEST_DAYS,
+    concentration_of as concentration_of,
+    temporal_by_curve as temporal_by_curve,
+    temporal_by_days as temporal_by_days,
+)
+from hacs_crawler.model.localized import LOCALIZED as LOCALIZED, expected_up_to as expected_up_to
 from hacs_crawler.model.lognormal import lognormal_cumulative as lognormal_cumulative
-from hacs_crawler.model.power_law import PowerLaw as PowerLaw
-from hacs_crawler.model.power_law import cho_law as cho_law
-from hacs_crawler.model.power_law import corrected_weibull_law as corrected_weibull_law
-from hacs_crawler.model.power_law import duane_law as duane_law
-from hacs_crawler.model.power_law import matloff_law as matloff_law
-from hacs_crawler.model.power_law import naive_law as naive_law
-from hacs_crawler.model.power_law import weibull_law as weibull_law
+from hacs_crawler.model.power_law import (
+    PowerLaw as PowerLaw,
+    cho_law as cho_law,
+    corrected_weibull_law as corrected_weibull_law,
+    duane_law as duane_law,
+    matloff_law as matloff_law,
+    naive_law as naive_law,
+    weibull_law as weibull_law,
+)
 from hacs_crawler.model.predictive import predictive_probability as predictive_probability
-from hacs_crawler.model.prior import DEFAULT_PRIOR as DEFAULT_PRIOR
-from hacs_crawler.model.prior import LogNormalPrior as LogNormalPrior
-from hacs_crawler.model.prior import fit_prior as fit_prior
-from hacs_crawler.model.probability import elapsed_days as elapsed_days
-from hacs_crawler.model.probability import update_probability as update_probability
-from hacs_crawler.model.siblings import SHARED_UPDATES as SHARED_UPDATES
-from hacs_crawler.model.siblings import SiblingCorrelation as SiblingCorrelation
-from hacs_crawler.model.siblings import SiblingVisits as SiblingVisits
-from hacs_crawler.model.siblings import sibling_evidence as sibling_evidence
-from hacs_crawler.model.signals import MOST_GAPS as MOST_GAPS
-from hacs_crawler.model.signals import MOST_SIGNALS as MOST_SIGNALS
-from hacs_crawler.model.signals import POINTS as POINTS
-from hacs_crawler.model.signals import USUAL_PINGS as USUAL_PINGS
-from hacs_crawler.model.signals import USUAL_SIGNALS as USUAL_SIGNALS
-from hacs_crawler.model.signals import Beliefs as Beliefs
-from hacs_crawler.model.signals import SignalRecords as SignalRecords
-from hacs_crawler.model.signals import Trust as Trust
-from hacs_crawler.model.signals import beliefs_of as beliefs_of
-from hacs_crawler.model.signals import fit_prior_of_signals as fit_prior_of_signals
-from hacs_crawler.model.signals import gap_log_likelihood as gap_log_likelihood
-from hacs_crawler.model.signals import log_quiet_factor as log_quiet_factor
-from hacs_crawler.model.signals import open_log_likelihood as open_log_likelihood
-from hacs_crawler.model.signals import posterior as posterior
-from hacs_crawler.model.signals import trust_of as trust_of
+from hacs_crawler.model.prior import (
+    DEFAULT_PRIOR as DEFAULT_PRIOR,
+    LogNormalPrior as LogNormalPrior,
+    fit_prior as fit_prior,
+)
+from hacs_crawler.model.probability import (
+    elapsed_days as elapsed_days,
+    update_probability as update_probability,
+)
+from hacs_crawler.model.siblings import (
+    SHARED_UPDATES as SHARED_UPDATES,
+    SiblingCorrelation as SiblingCorrelation,
+    SiblingVisits as SiblingVisits,
+    sibling_evidence as sibling_evidence,
+)
+from hacs_crawler.model.signals import (
+    MOST_GAPS as MOST_GAPS,
+    MOST_SIGNALS as MOST_SIGNALS,
+    POINTS as POINTS,
+    USUAL_PINGS as USUAL_PINGS,
+    USUAL_SIGNALS as USUAL_SIGNALS,
+    Beliefs as Beliefs,
+    SignalRecords as SignalRecords,
+    Trust as Trust,
+    beliefs_of as beliefs_of,
+    fit_prior_of_signals as fit_prior_of_signals,
+    gap_log_likelihood as gap_log_likelihood,
+    log_quiet_factor as log_quiet_factor,
+    open_log_likelihood as open_log_likelihood,
+    posterior as posterior,
+    trust_of as trust_of,
+)
 from hacs_crawler.model.togetherness import fit_togetherness as fit_togetherness
-from hacs_crawler.model.trend import chance_of_update as chance_of_update
-from hacs_crawler.model.trend import is_trend as is_trend
-from hacs_crawler.model.trend import unpacked_trend as unpacked_trend
-from hacs_crawler.model.windows import MIN_POINTS as MIN_POINTS
-from hacs_crawler.model.windows import THRESHOLD_DAYS as THRESHOLD_DAYS
-from hacs_crawler.model.windows import Kind as Kind
-from hacs_crawler.model.windows import Windows as Windows
-from hacs_crawler.model.windows import consistent_windows as consistent_windows
-from hacs_crawler.model.windows import update_points as update_points
+from hacs_crawler.model.trend import (
+    chance_of_update as chance_of_update,
+    is_trend as is_trend,
+    unpacked_trend as unpacked_trend,
+)
+from hacs_crawler.model.windows import (
+    MIN_POINTS as MIN_POINTS,
+    THRESHOLD_DAYS as THRESHOLD_DAYS,
+    Kind as Kind,
+    Windows as Windows,
+    consistent_windows as consistent_windows,
+    update_points as update_points,
+)

@@ -1,102 +1,131 @@
 """What is known of each page, kept in SQLite or Redis."""
 
-from hacs_crawler.state.address import StateArguments as StateArguments
-from hacs_crawler.state.address import StateSettings as StateSettings
-from hacs_crawler.state.address import describe as describe
-from hacs_crawler.state.address import open_state as open_state
-from hacs_crawler.state.address import open_store as open_store
-from hacs_crawler.state.address import sqlite_path as sqlite_path
+from hacs_crawler.state.address import (
+    StateArguments as StateArguments,
+    StateSettings as StateSettings,
+    describe as describe,
+    open_state as open_state,
+    open_store as open_store,
+    sqlite_path as sqlite_path,
+)
 from hacs_crawler.state.codec import ROW as ROW
-from hacs_crawler.state.database import PAGES_A_CALL as PAGES_A_CALL
-from hacs_crawler.state.database import State as State
+from hacs_crawler.state.database import PAGES_A_CALL as PAGES_A_CALL, State as State
 from hacs_crawler.state.digests import digest_number as digest_number
-from hacs_crawler.state.estimation import Estimation as Estimation
-from hacs_crawler.state.estimation import baselines_of as baselines_of
-from hacs_crawler.state.estimation import fates as fates
-from hacs_crawler.state.estimation import histories as histories
-from hacs_crawler.state.future import Future as Future
-from hacs_crawler.state.future import as_of as as_of
-from hacs_crawler.state.future import without_future as without_future
-from hacs_crawler.state.joined import JoinedState as JoinedState
-from hacs_crawler.state.joined import states_in as states_in
-from hacs_crawler.state.jsonl import LONGEST_LINE_BYTES as LONGEST_LINE_BYTES
-from hacs_crawler.state.jsonl import is_export as is_export
-from hacs_crawler.state.jsonl import read_export as read_export
-from hacs_crawler.state.jsonl import to_line as to_line
+from hacs_crawler.state.estimation import (
+    Estimation as Estimation,
+    baselines_of as baselines_of,
+    fates as fates,
+    histories as histories,
+)
+from hacs_crawler.state.future import (
+    Future as Future,
+    as_of as as_of,
+    without_future as without_future,
+)
+from hacs_crawler.state.joined import JoinedState as JoinedState, states_in as states_in
+from hacs_crawler.state.jsonl import (
+    LONGEST_LINE_BYTES as LONGEST_LINE_BYTES,
+    is_export as is_export,
+    read_export as read_export,
+    to_line as to_line,
+)
 from hacs_crawler.state.memory import MemoryStore as MemoryStore
-from hacs_crawler.state.outcome_jsonl import OutcomeMerger as OutcomeMerger
-from hacs_crawler.state.outcome_jsonl import export_outcomes as export_outcomes
-from hacs_crawler.state.outcome_jsonl import is_outcomes as is_outcomes
-from hacs_crawler.state.outcome_jsonl import read_outcomes as read_outcomes
-from hacs_crawler.state.outcome_log import MOST_OUTCOMES as MOST_OUTCOMES
-from hacs_crawler.state.outcome_log import SEEN as SEEN
-from hacs_crawler.state.outcome_log import UPDATED as UPDATED
-from hacs_crawler.state.outcome_log import Label as Label
-from hacs_crawler.state.outcome_log import Outcomes as Outcomes
-from hacs_crawler.state.outcome_log import Prediction as Prediction
-from hacs_crawler.state.outcome_log import chance_of_new_links as chance_of_new_links
-from hacs_crawler.state.outcome_log import churn_of as churn_of
-from hacs_crawler.state.outcome_log import has_new_links as has_new_links
-from hacs_crawler.state.outcome_log import is_new_to_site as is_new_to_site
-from hacs_crawler.state.outcome_log import predictions as predictions
-from hacs_crawler.state.outcome_log import share_of_time as share_of_time
-from hacs_crawler.state.outcome_log import sorted_outcomes as sorted_outcomes
-from hacs_crawler.state.outcome_log import time_share as time_share
-from hacs_crawler.state.page import UPDATES as UPDATES
-from hacs_crawler.state.page import Harvest as Harvest
-from hacs_crawler.state.page import News as News
-from hacs_crawler.state.page import Page as Page
-from hacs_crawler.state.page import Visit as Visit
-from hacs_crawler.state.page import copy_of as copy_of
-from hacs_crawler.state.recorded import Recorded as Recorded
-from hacs_crawler.state.recorded import merged as merged
-from hacs_crawler.state.recorded import on_their_sites as on_their_sites
-from hacs_crawler.state.reestimation import Run as Run
-from hacs_crawler.state.reestimation import advanced as advanced
-from hacs_crawler.state.reestimation import follow_prior as follow_prior
-from hacs_crawler.state.reestimation import new_run as new_run
-from hacs_crawler.state.reestimation import stopped_run as stopped_run
+from hacs_crawler.state.outcome_jsonl import (
+    OutcomeMerger as OutcomeMerger,
+    export_outcomes as export_outcomes,
+    is_outcomes as is_outcomes,
+    read_outcomes as read_outcomes,
+)
+from hacs_crawler.state.outcome_log import (
+    MOST_OUTCOMES as MOST_OUTCOMES,
+    SEEN as SEEN,
+    UPDATED as UPDATED,
+    Label as Label,
+    Outcomes as Outcomes,
+    Prediction as Prediction,
+    chance_of_new_links as chance_of_new_links,
+    churn_of as churn_of,
+    has_new_links as has_new_links,
+    is_new_to_site as is_new_to_site,
+    predictions as predictions,
+    share_of_time as share_of_time,
+    sorted_outcomes as sorted_outcomes,
+    time_share as time_share,
+)
+from hacs_crawler.state.page import (
+    UPDATES as UPDATES,
+    Harvest as Harvest,
+    News as News,
+    Page as Page,
+    Visit as Visit,
+    copy_of as copy_of,
+)
+from hacs_crawler.state.recorded import (
+    Recorded as Recorded,
+    merged as merged,
+    on_their_sites as on_their_sites,
+)
+from hacs_crawler.state.reestimation import (
+    Run as Run,
+    advanced as advanced,
+    follow_prior as follow_prior,
+    new_run as new_run,
+    stopped_run as stopped_run,
+)
 from hacs_crawler.state.reputation import Reputations as Reputations
 from hacs_crawler.state.schema import SCHEMA as SCHEMA
-from hacs_crawler.state.shard_locks import ShardLock as ShardLock
-from hacs_crawler.state.shard_locks import held as held
-from hacs_crawler.state.shard_locks import shard_lock as shard_lock
-from hacs_crawler.state.shards import MOST_SHARDS as MOST_SHARDS
-from hacs_crawler.state.shards import Shard as Shard
-from hacs_crawler.state.shards import shard_of_page as shard_of_page
-from hacs_crawler.state.shards import shards_of as shards_of
-from hacs_crawler.state.signal_records import RECORD as RECORD
-from hacs_crawler.state.signal_records import VISITS_OF_A_RATE as VISITS_OF_A_RATE
-from hacs_crawler.state.signal_records import Records as Records
-from hacs_crawler.state.signal_records import heard_of as heard_of
-from hacs_crawler.state.signal_records import joined_ids as joined_ids
-from hacs_crawler.state.signal_records import open_likelihood as open_likelihood
-from hacs_crawler.state.signal_records import rates_of as rates_of
-from hacs_crawler.state.signal_records import read_again as read_again
-from hacs_crawler.state.signal_records import settled as settled
-from hacs_crawler.state.signal_records import signals_looked_for as signals_looked_for
-from hacs_crawler.state.signal_sources import SignalSource as SignalSource
-from hacs_crawler.state.signal_sources import change_sources as change_sources
-from hacs_crawler.state.signal_sources import claim_source as claim_source
-from hacs_crawler.state.signal_sources import known_sources as known_sources
-from hacs_crawler.state.signal_sources import read_sources as read_sources
-from hacs_crawler.state.signal_sources import source_id as source_id
-from hacs_crawler.state.signal_sources import write_sources as write_sources
-from hacs_crawler.state.signals import Others as Others
-from hacs_crawler.state.signals import hear as hear
-from hacs_crawler.state.signals import read_known_signals as read_known_signals
-from hacs_crawler.state.signals import refit_signals as refit_signals
-from hacs_crawler.state.signals import signal_kinds as signal_kinds
-from hacs_crawler.state.signals import trusted_sources as trusted_sources
-from hacs_crawler.state.site_links import LinkClaim as LinkClaim
-from hacs_crawler.state.site_links import claimed_of as claimed_of
-from hacs_crawler.state.store import Annotation as Annotation
-from hacs_crawler.state.store import Ids as Ids
-from hacs_crawler.state.store import Rows as Rows
-from hacs_crawler.state.store import Store as Store
-from hacs_crawler.state.store import change_annotations as change_annotations
-from hacs_crawler.state.store import change_note as change_note
-from hacs_crawler.state.store import read_note as read_note
-from hacs_crawler.state.varying import forget_varying as forget_varying
-from hacs_crawler.state.varying import learn_varying as learn_varying
-from hacs_crawler.state.varying import read_varying as read_varying
+from hacs_crawler.state.shard_locks import (
+    ShardLock as ShardLock,
+    held as held,
+    shard_lock as shard_lock,
+)
+from hacs_crawler.state.shards import (
+    MOST_SHARDS as MOST_SHARDS,
+    Shard as Shard,
+    shard_of_page as shard_of_page,
+    shards_of as shards_of,
+)
+from hacs_crawler.state.signal_records import (
+    RECORD as RECORD,
+    VISITS_OF_A_RATE as VISITS_OF_A_RATE,
+    Records as Records,
+    heard_of as heard_of,
+    joined_ids as joined_ids,
+    open_likelihood as open_likelihood,
+    rates_of as rates_of,
+    read_again as read_again,
+    settled as settled,
+    signals_looked_for as signals_looked_for,
+)
+from hacs_crawler.state.signal_sources import (
+    SignalSource as SignalSource,
+    change_sources as change_sources,
+    claim_source as claim_source,
+    known_sources as known_sources,
+    read_sources as read_sources,
+    source_id as source_id,
+    write_sources as write_sources,
+)
+from hacs_crawler.state.signals import (
+    Others as Others,
+    hear as hear,
+    read_known_signals as read_known_signals,
+    refit_signals as refit_signals,
+    signal_kinds as signal_kinds,
+    trusted_sources as trusted_sources,
+)
+from hacs_crawler.state.site_links import LinkClaim as LinkClaim, claimed_of as claimed_of
+from hacs_crawler.state.store import (
+    Annotation as Annotation,
+    Ids as Ids,
+    Rows as Rows,
+    Store as Store,
+    change_annotations as change_annotations,
+    change_note as change_note,
+    read_note as read_note,
+)
+from hacs_crawler.state.varying import (
+    forget_varying as forget_varying,
+    learn_varying as learn_varying,
+    read_varying as read_varying,
+)

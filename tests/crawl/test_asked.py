@@ -6,8 +6,7 @@ import string
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from scrapy import Request, Spider
 from scrapy.http import FormRequest
 from scrapy.linkextractors import LinkExtractor

@@ -7,8 +7,7 @@ from math import inf, log2
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from hacs_crawler.evaluation.ordering import (
     precision_at_k,

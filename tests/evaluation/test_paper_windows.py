@@ -6,8 +6,7 @@ from math import inf, log
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from hacs_crawler.evaluation.histories import Captures, History, from_pages, history
 from hacs_crawler.evaluation.windows import estimated, window

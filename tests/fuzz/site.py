@@ -9,8 +9,7 @@ from typing import Any
 from twisted.internet import reactor
 from twisted.web.http import Request as Asked
 from twisted.web.resource import Resource
-from twisted.web.server import NOT_DONE_YET
-from twisted.web.server import Site as Server
+from twisted.web.server import NOT_DONE_YET, Site as Server
 
 from fuzz.scenario import Page, Scenario
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from hacs_crawler.exceptions import StateError
 from hacs_crawler.harvest.journal import MOST_MISSED, MOST_TRIES, Journal, Missed

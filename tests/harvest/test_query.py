@@ -6,8 +6,7 @@ import json
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from hacs_crawler.archive import ArchiveError, Capture, original_of, timestamp_of
 from hacs_crawler.harvest.query import (

@@ -3,8 +3,7 @@
 import re
 
 import pytest
-from hypothesis import assume, example, given
-from hypothesis import strategies as st
+from hypothesis import assume, example, given, strategies as st
 from parsel import Selector
 
 from hacs_crawler.links import canonical

@@ -6,8 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from hypothesis import assume, given
-from hypothesis import strategies as st
+from hypothesis import assume, given, strategies as st
 
 from hacs_crawler.links import canonical_link, kept_url, link_fingerprint, page_id_of, page_surt
 from hacs_crawler.links.canonical import canonical_url, plain_url

@@ -3,8 +3,7 @@
 import socket
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 from scrapy import Request
 from surt import surt
 

@@ -6,8 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from hacs_crawler.model import DEFAULT_PRIOR, LogNormalPrior, gaps_between, update_probability
 from hacs_crawler.model.bayes import bayes, bayes_with_spread

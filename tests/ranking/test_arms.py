@@ -8,8 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from hacs_crawler.ranking.arms import Arm, Experiment, without_experiment
 from hacs_crawler.ranking.policies import hacs

@@ -6,8 +6,7 @@ from dataclasses import fields
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from scrapy.settings import Settings
 
 from hacs_crawler.config import Config

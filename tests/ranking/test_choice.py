@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from hacs_crawler.ranking.candidates import nobody
 from hacs_crawler.ranking.choice import NO_ARM, Quota, choose, contenders

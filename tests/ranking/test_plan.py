@@ -8,8 +8,7 @@ from typing import TypeVar
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from scrapy.settings import Settings
 
 from hacs_crawler.config import Config

@@ -7,8 +7,7 @@ from typing import TypeVar
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from hacs_crawler.exceptions import ConfigError
 from hacs_crawler.model import DEFAULT_PRIOR, SiblingCorrelation

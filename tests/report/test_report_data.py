@@ -7,8 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from hacs_crawler.links import site_id
 from hacs_crawler.model import DEFAULT_PRIOR, bayes, estimate, gaps_between

@@ -6,8 +6,7 @@ from itertools import permutations
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from hacs_crawler.links import page_id_of
 from hacs_crawler.state import Ids, Rows, State, as_of, without_future

@@ -9,8 +9,7 @@ from hashlib import blake2b
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from hacs_crawler.links.urls import fingerprint
 from hacs_crawler.state.codec import encode_page

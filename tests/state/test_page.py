@@ -7,8 +7,7 @@ from dataclasses import replace
 from itertools import pairwise, permutations
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from hacs_crawler.state.codec import encode_page
 from hacs_crawler.state.estimation import baselines_of

@@ -10,8 +10,7 @@ from threading import Thread
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from numpy.typing import NDArray
 
 from hacs_crawler.links import menu_id, menu_of, page_id_of

@@ -6,10 +6,8 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from scipy.stats import norm
-from scipy.stats import t as student
+from hypothesis import given, strategies as st
+from scipy.stats import norm, t as student
 
 from hacs_crawler.statistics.clusters import Rate, difference_of, rate_of
 from hacs_crawler.statistics.sequential import (

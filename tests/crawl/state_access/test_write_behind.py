@@ -6,8 +6,7 @@ import asyncio
 import logging
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, example, given, settings, strategies as st
 
 from crawl_support import run, settled
 from hacs_crawler.crawl.state_access.write_behind import (
