@@ -21,7 +21,7 @@ from hacs_crawler.crawl.meta import (
     take_over,
     tell,
 )
-from hacs_crawler.crawl.observation import observe, unseen
+from hacs_crawler.crawl.observation import observe
 from hacs_crawler.crawl.outputs import Output
 from hacs_crawler.crawl.part import Observed
 from hacs_crawler.crawl.ranker import Ranker, reading_a_list
@@ -117,7 +117,7 @@ class LinkAdditionsMiddleware:
         at, prediction = int(crawl.clock()), tag_of(request).prediction
         crawl.stats.answers += 1
         rules = crawl.link_rules(response)
-        visit, reason = observe(response, url, at, rules, prediction, unseen(request))
+        visit, reason = observe(response, url, at, rules, prediction, tag_of(request).unseen)
         if visit is not None and reason == "not_html" and not self._was_seen(url):
             visit = None  # a feed, an image: no page, and no attempt at one
         if visit is None:

@@ -12,7 +12,6 @@ from scrapy.http import Response
 
 from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.meta import claim, mark_answered, page_url, renew, tag_of, tell
-from hacs_crawler.crawl.observation import forget_unseen
 from hacs_crawler.outcome import NotObserved
 
 
@@ -40,7 +39,6 @@ class PageMemoryMiddleware:
             return None
         url = page_url(request)
         if url is not None:
-            forget_unseen(request)
             # a redirect, a retry, or what any middleware sends again, goes on with its claim
             is_again = claim(request, url)
             self._crawl.state.read_ahead.claim(url, tag_of(request).prediction, is_again=is_again)

@@ -34,7 +34,8 @@ class Tag(NamedTuple):
     None for what holds without it: start requests are pages, others none. `asked_twice` asks for a
     control visit. A `seed` is ranked as start requests are; it is `added` where HACS has the crawl begin
     with it, until it is ranked. A sitemap or feed `listed` it. One `beside` the spider's passes the
-    scheduler, and is given up if it had to wait.
+    scheduler, and is given up if it had to wait. Of one that is `unseen`, for a reason, the answer
+    does not show the page as it is.
     """
 
     url: str | None = None
@@ -47,6 +48,7 @@ class Tag(NamedTuple):
     added: bool = False
     listed: bool = False
     beside: bool = False
+    unseen: str = ""
 
 
 UNTAGGED: Final = Tag()
@@ -214,6 +216,11 @@ def release(request: Request) -> str | None:
         return None
     request.meta[KEY] = tag._replace(stage="released")
     return tag.page
+
+
+def mark_unseen(request: Request, reason: str) -> None:
+    """Say why the answer to a request, whatever it is, does not show its page."""
+    request.meta[KEY] = tag_of(request)._replace(unseen=reason)
 
 
 def mark_answered(request: Request) -> None:

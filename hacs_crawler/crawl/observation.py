@@ -6,7 +6,6 @@ from typing import Final, NamedTuple
 from weakref import WeakKeyDictionary
 
 from lxml.html import HtmlElement
-from scrapy import Request
 from scrapy.http import HtmlResponse, Response
 
 from hacs_crawler.archive import GZIP_MAGIC, MAX_BODY_BYTES, decoded
@@ -26,7 +25,6 @@ logger = safe_logger(__name__)
 
 GONE_STATUSES: Final = (404, 410)
 NOT_MODIFIED: Final = 304
-_UNSEEN: Final = "hacs/not_observed/"
 _trees: Final[WeakKeyDictionary[HtmlResponse, HtmlElement | None]] = WeakKeyDictionary()
 """Trees of responses that are in use: several parts of a crawl look at one."""
 
@@ -104,22 +102,6 @@ def _unpacked(response: HtmlResponse) -> HtmlResponse:
         if body is not None:  # it may name its encoding inside, where Scrapy could not look
             return response.replace(body=body, encoding=None)
     return response
-
-
-def mark_unseen(request: Request, reason: str) -> None:
-    """Say why the answer to a request, whatever it is, does not show its page as it is."""
-    request.flags.append(_UNSEEN + reason)
-
-
-def unseen(request: Request) -> str:
-    """Return why the answer to a request does not show its page, "" where it may."""
-    flags = (flag for flag in request.flags if flag.startswith(_UNSEEN))
-    return next(flags, "").removeprefix(_UNSEEN)
-
-
-def forget_unseen(request: Request) -> None:
-    """Give a request that is sent anew, as a copy may be, another chance."""
-    request.flags[:] = [flag for flag in request.flags if not flag.startswith(_UNSEEN)]
 
 
 def shown_links(response: Response, rules: LinkRules) -> tuple[frozenset[int] | None, str]:

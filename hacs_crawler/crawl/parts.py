@@ -21,7 +21,7 @@ from scrapy import Request
 from scrapy.http import Response
 from scrapy.utils.misc import load_object
 
-from hacs_crawler.crawl.observation import mark_unseen
+from hacs_crawler.crawl.meta import mark_unseen
 from hacs_crawler.crawl.part import Observed, Part
 from hacs_crawler.crawl.stats import CrawlStats
 from hacs_crawler.exceptions import ConfigError, StateError

@@ -14,7 +14,7 @@ from scrapy.http import Response
 from twisted.internet.defer import Deferred
 
 from crawl_support import Timers, run, settled
-from hacs_crawler.crawl.observation import forget_unseen, unseen
+from hacs_crawler.crawl.meta import mark_unseen, tag_of
 from hacs_crawler.crawl.part import Observed, Part
 from hacs_crawler.crawl.parts import HOOKS, MOST_FAILURES, WAIT_SECONDS, Parts, load_parts
 from hacs_crawler.exceptions import ConfigError, StateUnavailableError
@@ -127,12 +127,12 @@ def test_a_part_that_the_crawl_cannot_do_without_ends_it(hook: str) -> None:
 def test_where_it_fails_over_a_request_the_page_is_not_observed_and_the_tenth_time_the_crawl_ends(
     hook: str,
 ) -> None:
-    forget_unseen(REQUEST)
+    mark_unseen(REQUEST, "")
     crawl = Crawl(part_with(hook, raising, required=True))
     for _ in range(MOST_FAILURES):
         assert crawl.failures == []
         assert not crawl.call(hook)
-        assert unseen(REQUEST) == "part_failed"
+        assert tag_of(REQUEST).unseen == "part_failed"
     (line,) = crawl.failures
     assert line == "Own, which this crawl cannot do without, failed: ValueError: of a part"
 
@@ -141,9 +141,9 @@ def test_where_it_fails_over_a_request_the_page_is_not_observed_and_the_tenth_ti
 def test_where_another_part_fails_over_a_request_the_page_is_observed(
     hook: str,
 ) -> None:
-    forget_unseen(REQUEST)
+    mark_unseen(REQUEST, "")
     Crawl(part_with(hook, raising)).call(hook)
-    assert not unseen(REQUEST)
+    assert not tag_of(REQUEST).unseen
 
 
 @pytest.mark.parametrize("hook", sorted(CALLS))

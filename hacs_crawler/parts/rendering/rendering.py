@@ -13,8 +13,8 @@ from scrapy import Request
 from scrapy.http import HtmlResponse, Response
 
 from hacs_crawler.crawl.crawl import Crawl
-from hacs_crawler.crawl.meta import remove_conditions, second_request
-from hacs_crawler.crawl.observation import mark_unseen, shown_links, tree_of, unseen
+from hacs_crawler.crawl.meta import mark_unseen, remove_conditions, second_request, tag_of
+from hacs_crawler.crawl.observation import shown_links, tree_of
 from hacs_crawler.crawl.part import Part
 from hacs_crawler.crawl.scrapy_internals import download, is_closing
 from hacs_crawler.links import UNREADABLE
@@ -89,7 +89,7 @@ class Rendering(Part):
             self._crawl.stats.count("render/pages")
             self._crawl.stats.count("render/seconds", seconds)
         is_page = 200 <= response.status < 300 and isinstance(response, HtmlResponse)
-        if not is_page or unseen(request):
+        if not is_page or tag_of(request).unseen:
             return response
         advised = self._marks.advice(page_url)
         is_doubtful = not self._is_always and (rendered or _is_suspicious(response))

@@ -12,7 +12,7 @@ from scrapy.http import HtmlResponse, Response
 from scrapy.utils.test import get_crawler
 
 from crawl_support import run
-from hacs_crawler.crawl.observation import unseen
+from hacs_crawler.crawl.meta import tag_of
 from hacs_crawler.crawl.parts import Parts
 from hacs_crawler.links import LinkRules
 from hacs_crawler.parts.rendering.links import RenderedLinks
@@ -59,7 +59,7 @@ def test_a_page_over_which_the_code_fails_is_given_to_the_callback_and_not_obser
         return await parts.answered(request, SHELL, URL)
 
     assert run(visit()) is SHELL
-    assert unseen(request) == "part_failed"
+    assert tag_of(request).unseen == "part_failed"
     assert failures == []
 
 
