@@ -20,11 +20,9 @@ import numpy as np
 
 from hacs_crawler.archive.timelines import Events, parse_day, read_timelines
 from hacs_crawler.links import page_id_of
-from hacs_crawler.model import SiblingCorrelation
 from hacs_crawler.simulation.baselines import Stateless
 from hacs_crawler.simulation.simulation import Scenario, simulate
 from hacs_crawler.state.estimation import Estimation
-from hacs_crawler.state.siblings import read_togetherness
 from hacs_crawler.utils.progress import Progress
 from hacs_crawler.utils.times import DAY
 
@@ -32,19 +30,12 @@ START, END = (parse_day(day, "day") for day in ("2022-01-01", "2026-01-01"))
 SITES_A_KEY = (1, 2, 4, 10, 0)
 NOISE = 0.03
 MOVED_SHARE, MOVED_DAYS = 0.6, 90
-WAYS = ("no siblings", "all tell as much", "one number learned", "learned")
+WAYS = ("no siblings", "all tell as much", "learned")
 TOGETHER_DAYS = 1
-
-
-def one_number(store):
-    return SiblingCorrelation(read_togetherness(store).overall)
 
 
 PATCHES = {
     "all tell as much": partial(mock.patch, "hacs_crawler.state.database.refit_togetherness"),
-    "one number learned": partial(
-        mock.patch, "hacs_crawler.state.database.read_togetherness", one_number
-    ),
 }
 
 

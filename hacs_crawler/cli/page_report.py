@@ -37,8 +37,8 @@ class PageReport:
     holds `INTERVAL` of its posterior; None where it has none, or where the page may churn. `spread` is
     the rate's log_sd, or how it goes on (`model.packed_trend`). `churn` and `churning` are as in
     `model.Rates`, `confirmed` counts the updates of which a link was seen again, and those of which that
-    can be told. `siblings` are the other pages known of its site, `togetherness` how often they are
-    updated together, and those of all sites (see `model.SiblingCorrelation`).
+    can be told. `siblings` are the other pages known of its site, `togetherness` how often pages of
+    a site are updated together (see `model.togetherness`).
     """
 
     page: Page
@@ -51,7 +51,7 @@ class PageReport:
     confirmed: tuple[int, int]
     outlook: Forecast
     siblings: int
-    togetherness: tuple[float, float]
+    togetherness: float
     signals: list[PageSignals] = field(default_factory=list)
     period: PeriodRates | None = None
     set_aside: int = 0
@@ -88,7 +88,6 @@ def report_of(
         low, high = bayes_quantiles(gaps, estimation.prior, (tail, 1 - tail))[0].tolist()
         interval = (low, high)
     site = site_id(page.url)
-    togetherness = estimation.togetherness
     return PageReport(
         page=page,
         updated=updated.tolist(),
@@ -106,7 +105,7 @@ def report_of(
             rows[page_ids == page_id_of(page.url)],
             estimation,
         ),
-        togetherness=(float(togetherness.of(np.array([site]))[0]), togetherness.overall),
+        togetherness=estimation.togetherness,
         cost=VisitCost.read(state, page.url),
     )
 

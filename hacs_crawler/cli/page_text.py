@@ -119,9 +119,8 @@ def _churn(report: PageReport) -> str:
 def _siblings(report: PageReport) -> str:
     if not report.siblings:
         return "no other page of its site is known"
-    own, of_all = report.togetherness
     number = counted(report.siblings, "other page")
-    return f"{number} of its site; updated together {own:.2f} (all sites: {of_all:.2f})"
+    return f"{number} of its site; pages of a site are updated together: {report.togetherness:.2f}"
 
 
 def _heard(report: PageReport) -> Iterator[tuple[str, str]]:

@@ -145,8 +145,7 @@ def _as_json(report: PageReport, estimator: str) -> dict[str, Any]:
         "rate_interval": report.interval,
         "ranked_rate_per_day": outlook.rate_per_day,
         "siblings": report.siblings,
-        "togetherness": report.togetherness[0],
-        "togetherness_of_all_sites": report.togetherness[1],
+        "togetherness": report.togetherness,
         "rendered": report.cost.is_rendered,
         "seconds": report.cost.page.seconds or None,
         "signals": [

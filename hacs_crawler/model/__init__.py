@@ -60,7 +60,7 @@ from hacs_crawler.model.probability import (
 )
 from hacs_crawler.model.siblings import (
     SHARED_UPDATES as SHARED_UPDATES,
-    SiblingCorrelation as SiblingCorrelation,
+    USUAL_TOGETHERNESS as USUAL_TOGETHERNESS,
     SiblingVisits as SiblingVisits,
     sibling_evidence as sibling_evidence,
 )

@@ -1,6 +1,6 @@
 """What the visits of a site's other pages tell of a page."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -40,41 +40,17 @@ class SiblingVisits:
     quiet_since: FloatArray
 
 
-@dataclass(frozen=True, slots=True)
-class SiblingCorrelation:
-    """How often the pages of a site are updated together (see `model.togetherness`).
-
-    That is `overall`, but `values` at the `sites` (ascending numbers) of which something else is known.
-    """
-
-    overall: float = USUAL_TOGETHERNESS
-    sites: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
-    values: FloatArray = field(default_factory=lambda: np.zeros(0))
-
-    def of(self, sites: Ints) -> FloatArray:
-        """Return that of each of the sites."""
-        found = np.full(len(sites), self.overall)
-        if len(self.sites):
-            place = np.minimum(np.searchsorted(self.sites, sites), len(self.sites) - 1)
-            is_own = self.sites[place] == sites
-            found[is_own] = self.values[place[is_own]]
-        return found
-
-
-USUALLY: Final = SiblingCorrelation()
-
-
 def sibling_evidence(
-    pages: SiblingVisits, togetherness: SiblingCorrelation = USUALLY, wanted: Ints | None = None
+    pages: SiblingVisits, togetherness: float = USUAL_TOGETHERNESS, wanted: Ints | None = None
 ) -> tuple[FloatArray, FloatArray]:
     """Return for each page what its siblings tell of the time since its last visit.
 
     That is the number of days by which this time is to be taken as shorter, for siblings were seen
     quiet in it, and the probability that the page was updated together with one of them. Both are 0 for
     a page without siblings, one never seen, and one that was seen later than all of them. At less than
-    the usual `togetherness` of their site siblings tell less: `SHARED_UPDATES` is in proportion to its
-    square, for a page that is wrongly taken for updated costs a visit, and `QUIET_SHARE` to its fourth
-    power, for one that is wrongly taken for quiet is found late. What a
+    the usual `togetherness` of sites (see `model.togetherness`) siblings tell less: `SHARED_UPDATES` is
+    in proportion to its square, for a page that is wrongly taken for updated costs a visit, and
+    `QUIET_SHARE` to its fourth power, for one that is wrongly taken for quiet is found late. What a
     site's pages get depends on no other site's: sites may be looked at together or apart. `sites` must
     be below 2^32, times from 0 to 49,710 days (2^32 seconds). With `wanted`, places of pages, only
     these get an answer, in their order; the others are but siblings.
@@ -86,14 +62,13 @@ def sibling_evidence(
         few = SiblingVisits(*(getattr(pages, name)[members] for name in SiblingVisits.__slots__))
         sizes = np.diff(np.append(starts, len(members)))
         own = np.repeat(np.arange(len(starts)), sizes)
-        of_site = togetherness.of(few.sites[starts])
-        strength = np.minimum(1.0, of_site / USUAL_TOGETHERNESS)
-        quiet_share = QUIET_SHARE * strength**_QUIET_POWER
+        strength = min(1.0, togetherness / USUAL_TOGETHERNESS)
+        quiet_share = np.full(len(starts), QUIET_SHARE * strength**_QUIET_POWER)
         asked = _asked(members, wanted, len(pages.sites))
         told = members[asked]
         quiet[told] = quiet_days(own, few.last_visit, few.quiet_since, quiet_share, asked)
         most = SHARED_UPDATES * strength**_SHARED_POWER
-        shared[told] = most[own[asked]] * _together(few, own, starts, asked)
+        shared[told] = most * _together(few, own, starts, asked)
     return (quiet, shared) if wanted is None else (quiet[wanted], shared[wanted])
 
 

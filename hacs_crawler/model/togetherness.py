@@ -1,4 +1,4 @@
-"""How often the pages of a site are updated together, beyond chance."""
+"""How often the pages of sites are updated together, beyond chance: one number for all sites."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from hacs_crawler.model.estimators import mle
 from hacs_crawler.model.gaps import gaps_between
-from hacs_crawler.model.siblings import USUAL_TOGETHERNESS, SiblingCorrelation
+from hacs_crawler.model.siblings import USUAL_TOGETHERNESS
 from hacs_crawler.utils.arrays import BoolArray, FloatArray, IndexArray, page_of_value
 
 Ints = NDArray[np.int64]
@@ -39,7 +39,7 @@ def fit_togetherness(
     updated: BoolArray,
     offsets: IndexArray,
     baselines: BoolArray | None = None,
-) -> SiblingCorrelation:
+) -> float:
     """Return the probability that an update of a page came with one of a sibling's, 0 to 1.
 
     That of a sibling of at least the page's rate; of a slower one it is in proportion to the rates.
@@ -59,16 +59,16 @@ def fit_togetherness(
     pairs (a composite one), to the power at which they count as half the updates in them: the pairs of
     one update are not independent, and an update in common is seen from both pages.
 
-    r of a site is its posterior mean where the r of all sites follow a Beta distribution, and `overall`
-    the mean of that: of a site that tells nothing. Mean and concentration are learned from all sites,
-    each counting as one however large it is: averages over `MEANS` and `CONCENTRATIONS`, weighted by
-    how likely they make the pairs, and by a Beta distribution of the mean as after `PRIOR_SITES` sites
-    with `USUAL_TOGETHERNESS`. The integrals are sums over `CELLS` cells of r.
+    The r of sites follow a Beta distribution, whose mean is returned. Mean and concentration are
+    learned from all sites, each counting as one however large it is: averages over `MEANS` and
+    `CONCENTRATIONS`, weighted by how likely they make the pairs, and by a Beta distribution of the mean
+    as after `PRIOR_SITES` sites with `USUAL_TOGETHERNESS`. The integrals are sums over `CELLS` cells of
+    r.
     """
     pairs = _pairs(sites, visit_days, updated, offsets, baselines)
     if not len(pairs.excess):
-        return SiblingCorrelation()
-    numbers, site = np.unique(pairs.site, return_inverse=True)
+        return USUAL_TOGETHERNESS
+    site = np.unique(pairs.site, return_inverse=True)[1]
     first = np.unique(pairs.update, return_index=True)[1]
     power = np.bincount(site[first]) / np.bincount(site) / 2
     edges = np.linspace(0.0, 1.0, CELLS + 1)
@@ -82,14 +82,12 @@ def fit_togetherness(
     priors = np.maximum(
         np.diff(scipy.special.betainc(*shapes, edges[:, np.newaxis]), axis=0), _TINY
     )
-    of_pairs = likelihood @ priors
-    evidence = np.log(of_pairs).sum(axis=0)
+    evidence = np.log(likelihood @ priors).sum(axis=0)
     usual = PRIOR_SITES * USUAL_TOGETHERNESS, PRIOR_SITES * (1.0 - USUAL_TOGETHERNESS)
     evidence += (usual[0] - 1.0) * np.log(mean) + (usual[1] - 1.0) * np.log1p(-mean)
     weight = np.exp(evidence - evidence.max())
     weight /= weight.sum()
-    overall = float(r @ priors @ weight)
-    return SiblingCorrelation(overall, numbers, (likelihood * r) @ priors / of_pairs @ weight)
+    return float(r @ priors @ weight)
 
 
 def _pairs(

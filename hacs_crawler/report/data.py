@@ -80,9 +80,7 @@ def report_data(state: State, config: Config, now: float, limit: int) -> dict[st
             "mostOutcomes": MOST_OUTCOMES,
         },
         "together": (
-            round(state.estimation.togetherness.overall, 2)
-            if config.ranking.counts_siblings
-            else None
+            round(state.estimation.togetherness, 2) if config.ranking.counts_siblings else None
         ),
         "pages": page_data(pages, plan, chance, state),
         "plan": _plan(plan, config, limit, place),

@@ -106,7 +106,6 @@ function showPage(holder, place) {
       ["Visits kept", numberText(visits.length)],
       ["Of these with an update", numberText(found)],
       ["Failed since", plural(P.failures[place], "attempt")],
-      ["Updated together with its site", DATA.together === null ? "siblings do not count" : `${numberText(P.together[place])} (all sites: ${numberText(DATA.together)})`],
       ["In today's plan", isGone ? `no: gone, left alone until ${dayText(P.notBefore[place])}` : rank === null ? "no" : `yes, as number ${numberText(rank + 1)}`],
     ]),
     visits.length ? "" : el("p", { class: "empty" }, "This page has never been seen: no attempt to visit it has succeeded."),

@@ -9,7 +9,6 @@ from urllib.parse import quote
 
 import numpy as np
 
-from hacs_crawler.links import site_id
 from hacs_crawler.model import bayes_quantiles, estimate, gaps_between
 from hacs_crawler.ranking.candidates import candidates_from
 from hacs_crawler.ranking.options import RankingOptions
@@ -123,7 +122,6 @@ def page_data(
     shown = list(pages.values())
     places = np.flatnonzero(np.isin(plan.page_ids, list(pages)))
     rank = dict(zip(plan.page_ids[places].tolist(), places.tolist(), strict=True))
-    sites = np.array([site_id(page.url) for page in shown], np.int64)
     history = course(shown, state.estimation)
     updates = [_updates(page) for page in shown]
     return {
@@ -141,7 +139,6 @@ def page_data(
         "notBefore": [page.not_before for page in shown],
         "p": rounded([chance.get(page_id) for page_id in pages]),
         "rank": [rank.get(page_id) for page_id in pages],
-        "together": state.estimation.togetherness.of(sites).round(2).tolist(),
         "history": [
             _history(page, found, history, place)
             for place, (page, found) in enumerate(zip(shown, updates, strict=True))

@@ -14,11 +14,11 @@ from hacs_crawler.model import (
     CHURNING_PAGES,
     DEFAULT_PRIOR,
     ESTIMATORS,
+    USUAL_TOGETHERNESS,
     Fates,
     LinkLifetime,
     LogNormalPrior,
     Rates,
-    SiblingCorrelation,
     Visits,
     estimate_with_churn,
 )
@@ -73,7 +73,7 @@ class Estimation:
             """,
         ),
     ] = "page"
-    togetherness: SiblingCorrelation = field(default_factory=SiblingCorrelation, compare=False)
+    togetherness: float = field(default=USUAL_TOGETHERNESS, compare=False)
 
     def note(self) -> dict[str, Any]:
         """Return what rates are estimated with, as JSON."""

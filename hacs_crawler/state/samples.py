@@ -24,13 +24,12 @@ def sample_of_revisited(store: Store, size: int) -> list[int]:
     return chosen
 
 
-def sample_of_siblings(store: Store, first: int = 0) -> tuple[Ids, int]:
-    """Return ids of pages that may have been updated together, and with which site to go on next time.
+def sample_of_siblings(store: Store) -> Ids:
+    """Return ids of pages that may have been updated together.
 
-    They are those of whole sites, from the site `first` on: the numbers of sites are hashes, so any do.
-    0 is returned where no site is left out. Pages without a known update tell nothing, nor do sites with
-    one such page: they are left out. Of a store with more than `ROWS_TO_READ` rows so many are read. As
-    ids are hashes, these are some pages of each of its sites.
+    They are those of whole sites; the numbers of sites are hashes, so any do. Pages without a known
+    update tell nothing, nor do sites with one such page: they are left out. Of a store with more than
+    `ROWS_TO_READ` rows so many are read. As ids are hashes, these are some pages of each of its sites.
     """
     ids, sites, number = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], 0
     for page_ids, rows in store.all_rows():
@@ -40,10 +39,10 @@ def sample_of_siblings(store: Store, first: int = 0) -> tuple[Ids, int]:
         number += len(rows)
         if number >= ROWS_TO_READ:
             break
-    return _of_whole_sites(np.concatenate(ids), np.concatenate(sites), first)
+    return _of_whole_sites(np.concatenate(ids), np.concatenate(sites))
 
 
-def _of_whole_sites(ids: Ids, sites: Ids, first: int) -> tuple[Ids, int]:
+def _of_whole_sites(ids: Ids, sites: Ids) -> Ids:
     order = np.lexsort((ids, sites))
     ids, sites = ids[order], sites[order]
     starts = np.searchsorted(sites, sites, side="left")
@@ -51,7 +50,6 @@ def _of_whole_sites(ids: Ids, sites: Ids, first: int) -> tuple[Ids, int]:
     is_kept = has_sibling & (np.arange(len(sites)) - starts < PAGES_OF_A_SITE)
     ids, sites = ids[is_kept], sites[is_kept]
     if len(ids) <= PAGES_TO_COMPARE:
-        return ids, 0
-    ids, sites = (np.roll(some, -np.searchsorted(sites, first)) for some in (ids, sites))
+        return ids
     following = sites[PAGES_TO_COMPARE]
-    return ids[: np.flatnonzero(sites == following)[0]], int(following)
+    return ids[: np.flatnonzero(sites == following)[0]]

@@ -14,7 +14,6 @@ from typer.testing import CliRunner, Result
 from hacs_crawler.cli.app import app
 from hacs_crawler.cli.page_text import ordinal
 from hacs_crawler.config import Config
-from hacs_crawler.links import site_id
 from hacs_crawler.links.keys import page_id_of
 from hacs_crawler.ranking.next_visit import BlockReason, Forecast, outlook_of
 from hacs_crawler.ranking.options import RankingOptions
@@ -179,22 +178,21 @@ def test_a_pages_history_is_shown_latest_visit_first(folder: Path) -> None:
     ]
 
 
-def test_how_often_its_site_is_updated_together_is_shown_beside_the_figure_of_all_sites(
+def test_how_often_pages_of_a_site_are_updated_together_is_shown(
     folder: Path,
 ) -> None:
     store = open_store(f"sqlite:///{folder}/state.db", "hacs", folder)
     State(store, Estimation()).record(visits(f"{ADA}cv.html", [{1}, {1}]))
-    sites = {str(site_id(ADA)): 0.25}
-    store.write_meta("siblings", {"togetherness": 0.5, "sites": sites, "next": 0})
+    store.write_meta("siblings", {"togetherness": 0.5})
     store.close()
     shown = hacs_show(folder, ADA).stdout
-    assert "siblings     1 other page of its site; updated together 0.25 (all sites: 0.50)" in shown
+    assert "1 other page of its site; pages of a site are updated together: 0.50" in shown
     shown = hacs_show(folder, url(1)).stdout
     assert "siblings     no other page of its site is known" in shown
     assert "siblings" not in hacs_show(folder, ADA, "-s", "HACS_SIBLINGS=False").stdout
     facts = json.loads(hacs_show(folder, ADA, "--json").stdout)
     assert facts["siblings"] == 1
-    assert (facts["togetherness"], facts["togetherness_of_all_sites"]) == (0.25, 0.5)
+    assert facts["togetherness"] == 0.5
 
 
 def test_what_keeps_it_from_being_visited_is_said_in_words(folder: Path) -> None:

@@ -11,7 +11,6 @@ from hacs_crawler.model.siblings import (
     MOST_UPDATES,
     SHARED_UPDATES,
     USUAL_TOGETHERNESS,
-    SiblingCorrelation,
     SiblingVisits,
     sibling_evidence,
 )
@@ -19,16 +18,9 @@ from hacs_crawler.model.siblings import (
 NEVER = np.nan
 
 
-def learned(overall: float, of_sites: dict[int, float]) -> SiblingCorrelation:
-    numbers = sorted(of_sites)
-    values = np.array([of_sites[number] for number in numbers])
-    return SiblingCorrelation(overall, np.array(numbers, np.int64), values)
-
-
 def evidence(
     *pages: tuple[int, float, float, float, float],
     togetherness: float = USUAL_TOGETHERNESS,
-    of_sites: dict[int, float] | None = None,
     first_visit: float = 0.0,
 ) -> list[tuple[float, float]]:
     """Of pages of (site, rate, last visit, last update, visit before it): quiet days and probability."""
@@ -36,7 +28,7 @@ def evidence(
     quiet_since = np.where(np.isnan(columns[3]), first_visit, columns[3])
     quiet, shared = sibling_evidence(
         SiblingVisits(columns[0].astype(np.int64), *columns[1:], quiet_since),
-        learned(togetherness, of_sites or {}),
+        togetherness,
     )
     return list(zip(quiet.tolist(), shared.tolist(), strict=True))
 
@@ -83,22 +75,6 @@ def test_where_pages_are_updated_together_less_often_siblings_tell_less() -> Non
 def test_where_pages_are_never_updated_together_siblings_tell_nothing() -> None:
     pages = (1, 0.1, 10, NEVER, NEVER), (1, 0.1, 20, NEVER, NEVER), (1, 0.1, 30, 30, 10)
     assert evidence(*pages, togetherness=0.0) == [(0.0, 0.0)] * 3
-
-
-def test_what_was_learned_of_a_site_goes_before_what_all_have() -> None:
-    pages = [
-        page
-        for site in (1, 2, 3)
-        for page in (
-            (site, 0.1, 10, NEVER, NEVER),
-            (site, 0.1, 20, NEVER, NEVER),
-            (site, 0.1, 30, 30, 10),
-        )
-    ]
-    found = evidence(*pages, togetherness=USUAL_TOGETHERNESS / 2, of_sites={1: 0.0, 3: 0.9})
-    assert found[0] == (0.0, 0.0)
-    assert found[3] == (pytest.approx(QUIET_SHARE / 16 * 10), pytest.approx(SHARED_UPDATES / 4))
-    assert found[6] == (pytest.approx(QUIET_SHARE * 10), pytest.approx(SHARED_UPDATES))
 
 
 def test_more_than_the_usual_togetherness_tells_no_more() -> None:
@@ -159,11 +135,11 @@ whole_days = st.lists(
 )
 
 
-def plainly(found: list[Page], of_sites: dict[int, float]) -> list[tuple[float, float]]:
+def plainly(found: list[Page], togetherness: float) -> list[tuple[float, float]]:
     """What is said of each page by the definitions, page by page and day by day."""
     told = []
     for page in found:
-        strength = min(1.0, of_sites.get(page[0], USUAL_TOGETHERNESS) / USUAL_TOGETHERNESS)
+        strength = min(1.0, togetherness / USUAL_TOGETHERNESS)
         quiet = quiet_days_of(page, found, QUIET_SHARE * strength**4)
         told.append((quiet, strength**2 * shared_of(page, found)))
     return told
@@ -197,24 +173,22 @@ def shared_of(page: Page, found: list[Page]) -> float:
     return SHARED_UPDATES * min(most, 1.0)
 
 
-numbers_of_sites = st.dictionaries(st.integers(0, 4), st.floats(0, 1), max_size=3)
+togethernesses = st.floats(0, 1)
 
 
-@given(whole_days, numbers_of_sites)
-def test_every_page_gets_what_the_definitions_say(
-    found: list[Page], of_sites: dict[int, float]
-) -> None:
-    told = np.array(evidence(*found, of_sites=of_sites)).tolist()
-    assert told == [pytest.approx(one, rel=1e-5, abs=1e-8) for one in plainly(found, of_sites)]
+@given(whole_days, togethernesses)
+def test_every_page_gets_what_the_definitions_say(found: list[Page], togetherness: float) -> None:
+    told = np.array(evidence(*found, togetherness=togetherness)).tolist()
+    assert told == [pytest.approx(one, rel=1e-5, abs=1e-8) for one in plainly(found, togetherness)]
 
 
-@given(pages, numbers_of_sites)
+@given(pages, togethernesses)
 def test_sites_looked_at_apart_get_the_very_same(
-    found: list[tuple[int, float, float, float, float]], of_sites: dict[int, float]
+    found: list[tuple[int, float, float, float, float]], togetherness: float
 ) -> None:
-    together = evidence(*found, of_sites=of_sites)
+    together = evidence(*found, togetherness=togetherness)
     for site in range(4):
-        apart = evidence(*(page for page in found if page[0] == site), of_sites=of_sites)
+        apart = evidence(*(page for page in found if page[0] == site), togetherness=togetherness)
         assert apart == [one for page, one in zip(found, together, strict=True) if page[0] == site]
 
 
@@ -231,8 +205,7 @@ def test_what_some_pages_are_told_is_what_they_are_told_among_all(seed: int, sit
         updates - rng.integers(1, 9, 30),
         np.where(np.isnan(updates), visits - 10.0, updates),
     )
-    together = learned(0.5, {1: 0.2, 2: 1.0})
     wanted = rng.permutation(30)[: rng.integers(0, 31)]
-    some, every = (sibling_evidence(pages, together, which) for which in (wanted, None))
+    some, every = (sibling_evidence(pages, 0.5, which) for which in (wanted, None))
     for ours, theirs in zip(some, every, strict=True):
         assert ours.tolist() == theirs[wanted].tolist()

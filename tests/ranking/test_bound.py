@@ -10,7 +10,7 @@ from hypothesis import given, settings, strategies as st
 from scrapy.settings import Settings
 
 from hacs_crawler.config import Config
-from hacs_crawler.model import POINTS, SiblingCorrelation
+from hacs_crawler.model import POINTS
 from hacs_crawler.model.trend import packed_trend
 from hacs_crawler.ranking import bound, finalists, site_groups
 from hacs_crawler.ranking.bound import Bounds, bounds_of, may_be_bounded, reach_of
@@ -33,10 +33,8 @@ def options(**chosen: object) -> RankingOptions:
     return Config.from_settings(found).ranking
 
 
-def state(*, of_sites: bool = False) -> State:
-    own = np.arange(3, 40, 3), np.linspace(0.0, 1.0, 13)
-    together = SiblingCorrelation(0.5, *own) if of_sites else SiblingCorrelation()
-    return State(MemoryStore(), Estimation(togetherness=together))
+def state(togetherness: float = 0.6) -> State:
+    return State(MemoryStore(), Estimation(togetherness=togetherness))
 
 
 def rows_of(
@@ -95,10 +93,10 @@ def test_the_plan_is_that_of_ranking_every_page(
     budget: int,
     switches: tuple[bool, ...],
 ) -> None:
-    siblings, of_sites, has_new, has_trends = switches
+    siblings, is_little, has_new, has_trends = switches
     ids, rows = rows_of(500, seed, sites, new=0.3 * has_new, trends=0.1 * has_trends)
     chosen = options(budget=budget, siblings=siblings, random_seed=1)
-    known = state(of_sites=of_sites)
+    known = state(0.2 if is_little else 0.6)
     for limit in (None, 7):
         assert_same_plan(ids, rows, known, chosen, limit)
 

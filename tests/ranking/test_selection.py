@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from hacs_crawler.exceptions import ConfigError
-from hacs_crawler.model import DEFAULT_PRIOR, SiblingCorrelation
+from hacs_crawler.model import DEFAULT_PRIOR
 from hacs_crawler.model.siblings import USUAL_TOGETHERNESS
 from hacs_crawler.ranking.arms import without_experiment
 from hacs_crawler.ranking.candidates import candidates_from
@@ -126,12 +126,9 @@ def test_siblings_tell_as_much_as_the_state_has_learned() -> None:
     table = rows(seen, updated | {"before_update": 970 * DAY})
     alone, little, usual = (
         candidates_from(np.arange(2), table, NOW, Estimation(togetherness=one), options()).p[0]
-        for one in map(SiblingCorrelation, (0.0, 0.1, USUAL_TOGETHERNESS))
+        for one in (0.0, 0.1, USUAL_TOGETHERNESS)
     )
     assert alone < little < usual
-    of_site = SiblingCorrelation(0.0, np.array([1]), np.array([0.1]))
-    estimation = Estimation(togetherness=of_site)
-    assert candidates_from(np.arange(2), table, NOW, estimation, options()).p[0] == little
 
 
 def test_pages_below_the_threshold_are_left_out_except_by_brute_force() -> None:

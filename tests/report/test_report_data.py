@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from hacs_crawler.links import site_id
 from hacs_crawler.model import DEFAULT_PRIOR, bayes, estimate, gaps_between
 from hacs_crawler.model.bayes import bayes_quantiles
 from hacs_crawler.ranking.plan import make_plan, read_rows
@@ -229,18 +228,11 @@ def test_a_page_in_the_document_has_its_visits_updates_and_new_links() -> None:
     assert pages["rank"] == [None]
 
 
-def test_a_page_in_the_document_has_how_often_its_site_is_updated_together() -> None:
+def test_the_document_has_how_often_pages_of_a_site_are_updated_together() -> None:
     state = empty_state()
-    urls = ["http://a.example/x", "http://b.example/x"]
-    state.record([Visit(url, NOW - DAY, links=frozenset()) for url in urls])
-    state.store.write_meta(
-        "siblings", {"togetherness": 0.5, "sites": {str(site_id(urls[0])): 0.75}}
-    )
+    state.store.write_meta("siblings", {"togetherness": 0.5})
     state.read_prior()
-    data = data_of(state, config_of())
-    found = dict(zip(data["pages"]["url"], data["pages"]["together"], strict=True))
-    assert data["together"] == 0.5
-    assert found == {urls[0]: 0.75, urls[1]: 0.5}
+    assert data_of(state, config_of())["together"] == 0.5
     assert data_of(state, config_of(siblings=False))["together"] is None
 
 

@@ -16,7 +16,6 @@ from hacs_crawler.state import (
     Visit,
     follow_prior,
     samples,
-    siblings,
 )
 from hacs_crawler.state.samples import sample_of_siblings
 from hacs_crawler.state.siblings import NOTE
@@ -59,85 +58,10 @@ def test_the_next_run_knows_how_often_pages_are_updated_together(
 ) -> None:
     urls = [url for number in range(15) for url in site(number, 3)]
     state = recorded(store, urls, together=together)
-    assert state.estimation.togetherness.overall == USUAL_TOGETHERNESS
+    assert state.estimation.togetherness == USUAL_TOGETHERNESS
     state.refit_prior()
-    learned = State(store, Estimation()).estimation.togetherness.overall
-    assert learned > 0.8 if together else learned < 0.25
-
-
-def flat(sites: list[list[str]]) -> list[str]:
-    return [url for urls in sites for url in urls]
-
-
-def number_of(urls: list[str]) -> int:
-    return site_id(urls[0])
-
-
-def learned_of(store: Store, *sites: list[str]) -> list[float]:
     learned = State(store, Estimation()).estimation.togetherness
-    return learned.of(np.array([number_of(urls) for urls in sites])).tolist()
-
-
-def test_the_next_run_knows_of_which_sites_the_pages_are_updated_together(store: Store) -> None:
-    right = [site(number, 4) for number in range(10)]
-    wrong = [site(number, 4) for number in range(10, 20)]
-    recorded(store, flat(right), together=True)
-    recorded(store, flat(wrong), together=False).refit_prior()
-    assert min(learned_of(store, *right)) > 0.6
-    assert max(learned_of(store, *wrong)) < 0.3
-    assert 0.3 < learned_of(store, site(99, 1))[0] < 0.6
-
-
-def test_sites_that_differ_little_from_all_others_are_not_kept(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(siblings, "LEAST_DIFFERENCE", 0.4)
-    store = MemoryStore()
-    wrong = [site(number, 4) for number in range(10, 12)]
-    recorded(store, flat([site(number, 4) for number in range(10)]), together=True)
-    recorded(store, flat(wrong), together=False).refit_prior()
-    note = store.read_meta(NOTE)
-    assert note["sites"].keys() == {str(number_of(urls)) for urls in wrong}
-    assert learned_of(store, site(1, 1)) == [note["togetherness"]]
-
-
-def test_no_more_sites_are_kept_than_the_bound_and_those_that_differ_most(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(siblings, "MOST_SITES", 2)
-    store = MemoryStore()
-    right = [site(number, 4) for number in range(10)]
-    wrong = [site(number, 4) for number in range(10, 12)]
-    recorded(store, flat(right), together=True)
-    recorded(store, flat(wrong), together=False).refit_prior()
-    assert store.read_meta(NOTE)["sites"].keys() == {str(number_of(urls)) for urls in wrong}
-
-
-def test_where_not_all_sites_are_looked_at_the_next_run_goes_on_and_forgets_nothing(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(samples, "PAGES_TO_COMPARE", 40)
-    monkeypatch.setattr(siblings, "LEAST_DIFFERENCE", 0.0)
-    store = MemoryStore()
-    sites = [site(number, 4) for number in range(24)]
-    state = recorded(store, flat(sites), together=False)
-    known: list[set[str]] = []
-    for _ in range(3):
-        state.refit_prior()
-        known.append(set(store.read_meta(NOTE)["sites"]))
-    assert known[0] < known[1] < known[2] == {str(number_of(urls)) for urls in sites}
-    assert store.read_meta(NOTE)["next"] != 0
-    monkeypatch.setattr(samples, "PAGES_TO_COMPARE", 1000)
-    store.write_meta(NOTE, store.read_meta(NOTE) | {"sites": {"7": 0.5}})
-    state.refit_prior()  # all of them are looked at: there is no site 7
-    assert set(store.read_meta(NOTE)["sites"]) == known[2]
-
-
-def test_what_earlier_versions_learned_counts_for_all_sites() -> None:
-    store = MemoryStore()
-    store.write_meta(NOTE, {"togetherness": 0.125})
-    assert learned_of(store, site(1, 1)) == [0.125]
-    recorded(store, site(1, 3), together=True).refit_prior()
+    assert learned > 0.8 if together else learned < 0.25
 
 
 def test_where_only_the_togetherness_changed_no_page_is_estimated_anew() -> None:
@@ -146,7 +70,7 @@ def test_where_only_the_togetherness_changed_no_page_is_estimated_anew() -> None
     assert follow_prior(state, lambda _run, _total: None) is not None
     store.write_meta(NOTE, {"togetherness": 0.125})
     state = State(store, Estimation())
-    assert state.estimation.togetherness.overall == 0.125
+    assert state.estimation.togetherness == 0.125
     assert follow_prior(state, lambda _run, _total: None) is None
 
 
@@ -157,13 +81,6 @@ def test_where_only_the_togetherness_changed_no_page_is_estimated_anew() -> None
         {},
         {"togetherness": "much"},
         {"togetherness": 1.5},
-        {"togetherness": 0.5, "sites": []},
-        {"togetherness": 0.5, "sites": {"one": 0.5}},
-        {"togetherness": 0.5, "sites": {"1": "much"}},
-        {"togetherness": 0.5, "sites": {"1": -0.5}},
-        {"togetherness": 0.5, "sites": {"9" * 30: 0.5}},
-        {"togetherness": 0.5, "sites": {"1": float("nan")}},
-        {"togetherness": 0.5, "next": "all"},
     ],
 )
 def test_a_damaged_note_is_named(note: object) -> None:
@@ -177,7 +94,7 @@ def test_pages_without_update_and_pages_without_siblings_are_not_looked_at() -> 
     store = MemoryStore()
     state = recorded(store, [*site(1, 3), *site(2, 1)], together=True)
     state.record(visits("http://s1.example.edu/~ada/quiet", []))
-    assert set(sample_of_siblings(store)[0].tolist()) == ids_of(site(1, 3))
+    assert set(sample_of_siblings(store).tolist()) == ids_of(site(1, 3))
 
 
 def test_whole_sites_are_taken_but_of_a_giant_only_some_pages(
@@ -188,7 +105,7 @@ def test_whole_sites_are_taken_but_of_a_giant_only_some_pages(
     store = MemoryStore()
     sites = {number: site(number, 9 if number == 3 else 3) for number in range(8)}
     recorded(store, [url for urls in sites.values() for url in urls], together=True)
-    taken = set(sample_of_siblings(store)[0].tolist())
+    taken = set(sample_of_siblings(store).tolist())
     sizes = {number: len(taken & ids_of(urls)) for number, urls in sites.items()}
     assert 8 <= len(taken) <= 12
     assert all(size in (0, 5 if number == 3 else 3) for number, size in sizes.items())
@@ -199,4 +116,4 @@ def test_no_more_rows_are_read_than_needed(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr("hacs_crawler.state.memory.BATCH", 2)
     store = MemoryStore()
     recorded(store, site(1, 9), together=True)
-    assert len(sample_of_siblings(store)[0]) == 4
+    assert len(sample_of_siblings(store)) == 4

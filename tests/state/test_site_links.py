@@ -384,7 +384,7 @@ def test_where_sites_count_siblings_that_share_a_menu_only_are_not_updated_toget
         state.record([visit(url, day, *links) for url in urls for day, links in history()])
         state.refit_prior()
         state.read_prior()
-        together.append(state.estimation.togetherness.overall)
+        together.append(state.estimation.togetherness)
     assert together[1] < together[0]
 
 
