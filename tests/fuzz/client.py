@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import select
 import shutil
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
+from threading import Timer
 from typing import Any, Self
 
 import msgspec
@@ -47,14 +46,11 @@ class Player:
         self._number += 1
         folder = self._folder / f"{os.getpid()}-{self._number}"
         folder.mkdir()
-        job = {
-            "scenario": msgspec.to_builtins(scenario),
-            "addon": addon,
-            "folder": str(folder),
-            "redis": self._redis,
-        }
-        line = self._answer(json.dumps(job) + "\n")
-        if line is None:
+        fields = msgspec.to_builtins(scenario)
+        job = {"scenario": fields, "addon": addon, "folder": str(folder), "redis": self._redis}
+        line = self._answer(json.dumps(job))
+        if not line:
+            self._end()
             text = "".join((folder / "log").read_text().splitlines(keepends=True)[-30:])
             return f"it did not end within {LONGEST_SECONDS:g} s:\n{text}"
         shutil.rmtree(folder)
@@ -64,24 +60,17 @@ class Player:
         runs: list[dict[str, Any]] = answer["runs"]
         return runs
 
-    def _answer(self, line: str) -> str | None:
+    def _answer(self, line: str) -> str:
         process = self._process = self._process or _start()
         assert process.stdin is not None
         assert process.stdout is not None
-        process.stdin.write(line)
-        process.stdin.flush()
-        deadline, found = time.monotonic() + LONGEST_SECONDS, ""
-        while not found.endswith("\n"):
-            left = max(0.0, deadline - time.monotonic())
-            if not select.select([process.stdout], [], [], left)[0]:
-                self._end()
-                return None
-            part = os.read(process.stdout.fileno(), 1 << 20).decode()
-            if not part:
-                self._end()
-                return None
-            found += part
-        return found
+        guard = Timer(LONGEST_SECONDS, process.kill)
+        guard.start()
+        try:
+            print(line, file=process.stdin, flush=True)
+            return process.stdout.readline()
+        finally:
+            guard.cancel()
 
     def _end(self) -> None:
         if self._process is not None:
@@ -96,6 +85,5 @@ def _start() -> subprocess.Popen[str]:
         env={**os.environ, "PYTHONPATH": str(TESTS)},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        stderr=None,
         text=True,
     )

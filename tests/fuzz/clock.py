@@ -10,3 +10,7 @@ day = 0
 
 def now() -> float:
     return NOON + DAY * day
+
+
+def day_of(second: int) -> int:
+    return (second - NOON) // DAY

@@ -18,7 +18,7 @@ OF_ITS_STATE = ("rate", "log_sd", "churn", "churning", "is_in_site", "version")
 
 
 def exported(url: str, namespace: str) -> dict[str, Any]:
-    """The visits of each page by URL, and what an export and import changed."""
+    """Each page's visits and updates by URL, and what an export and import changed."""
     state = open_state(url, namespace, Path(), Estimation())
     try:
         file = io.BytesIO()
@@ -26,16 +26,18 @@ def exported(url: str, namespace: str) -> dict[str, Any]:
         other = State(MemoryStore(), Estimation())
         other.restore(read_export(file.getvalue().splitlines(keepends=True), "export"))
         pages, again = _pages(state), _pages(other)
+        updates = {page.url: list(page.update_times) for page in state.pages() if page}
     finally:
         state.close()
-    changed = [
-        f"{name} of {url}: {value!r} became {again.get(url, {}).get(name)!r}"
+    faults = [f"{damaged} pages of the state are damaged"] if damaged else []
+    faults += [
+        f"an export and an import changed {name} of {url}: {value!r} became {new!r}"
         for url, fields in pages.items()
         for name, value in fields.items()
-        if value != again.get(url, {}).get(name)
+        if value != (new := again.get(url, {}).get(name))
     ]
     visits = {url: list(fields["visits"]) for url, fields in pages.items()}
-    return {"visits": visits, "damaged": damaged, "changed": changed}
+    return {"visits": visits, "updates": updates, "faults": faults}
 
 
 def _pages(state: State) -> dict[str, dict[str, Any]]:

@@ -22,7 +22,7 @@ time.monotonic = _faster(time.monotonic)
 time.time = _faster(time.time)  # Twisted's timers go by it
 
 
-class _Selector(selectors.DefaultSelector):  # type: ignore[misc, valid-type]
+class _Selector(selectors.DefaultSelector):
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         found: list[tuple[selectors.SelectorKey, int]] = super().select(
             timeout / TIMES if timeout else timeout

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 
+from fuzz.clock import day_of
 from fuzz.seen import NO_PAGES, Run
 
 ADDS_OR_TAKES = {
@@ -21,6 +22,10 @@ FORBIDDING = {"closed to some", "names a sitemap"}
 SCRAPYS_OWN = "twisted.internet.defer.AlreadyCalledError"
 """The HTTP handler gives connections a second to close, a moment on the judge's clock, and does not see
 that they have closed in the same turn of the event loop (Scrapy 2.19, http11.py)."""
+CHANGING_RULES = {"HACS_LINKS", "HACS_LINKS_ALLOW", "HACS_LINKS_DENY", "HACS_RENDER", "HACS_PARTS"}
+"""Settings with which a new link of the site need not be one that counts."""
+STEADY = {"plain", "etag", "slow", "busy", "unavailable", "broken-once", "feed"}
+"""Kinds of pages on which nothing changes but by time."""
 OUR_ERROR = re.compile(r"^(ERROR|CRITICAL) hacs_crawler")
 
 
@@ -61,62 +66,90 @@ def a_budget_is_used_up_where_pages_are_left(run: Run) -> Iterator[str]:
         or "HACS_EXPERIMENT" in settings
         or run.kind.ends_early
         or run.kind.is_resumed
+        or _gives_up_hosts(run)
     ):
         return
-    (part,) = run.parts
-    left = int(part["stats"].get("hacs/dropped/budget", 0))
     share = settings.get("HACS_CONTROLS", 0.02)
     controls = -(-4 * share * budget // 1) if share else 0
-    sent = len(run.pages_sent(part))
-    if left and sent + controls < budget:
-        yield f"{sent} pages of a budget of {budget}, and {left} were left out"
+    for part in run.parts:
+        left = int(part["stats"].get("hacs/dropped/budget", 0))
+        sent = len(run.pages_sent(part))
+        if left and sent + controls < budget:
+            yield f"{sent} pages of a budget of {budget}, and {left} were left out"
 
 
 def visits_are_answers_of_the_site(run: Run) -> Iterator[str]:
     """No visit is in the state that the site knows nothing of."""
     answers = Counter(
-        one["url"]
-        for part in run.parts
-        for one in part["site"]
-        if one["is_page"] or one["status"] in {304, 301, 302}
+        asked["url"]
+        for asked in run.site()
+        if asked["is_page"] or asked["status"] in {304, 301, 302}
     )
-    for url, times in run.state["visits"].items():
-        if any(run.at <= at < run.at + 3600 for at in times) and not answers[url]:
+    for url, times in run.visits.items():
+        if run.is_of_now(times) and not answers[url]:
             yield f"the state has a visit of {url}, which the site did not answer"
-    redirects = sum(number for url, number in answers.items())
-    if run.stat("visits") > redirects:
-        yield f"{run.stat('visits')} visits of {redirects} answers"
+    if run.stat("visits") > answers.total():
+        yield f"{run.stat('visits')} visits of {answers.total()} answers"
 
 
 def answers_of_the_site_are_visits(run: Run) -> Iterator[str]:
     """What a callback was given of a page under care is in the state."""
-    pages = {one["url"] for part in run.parts for one in part["site"] if one["is_page"]}
-    unreadable = _unreadable(run)
+    kinds = {"bytes", "crash"}  # which the add-on may say that it cannot observe
+    if run.scenario.settings.get("HACS_RENDER", "never") != "never":
+        kinds |= {"script"}
+    pages = {asked["url"] for asked in run.site() if asked["is_page"]}
     for _, number, status, url in run.events("answered"):
         request = run.yielded.get(number)
         if request is None or not run.is_under_care(request) or url != request.url:
             continue
-        if status == 200 and url in pages and url not in unreadable:
-            times = run.state["visits"].get(url, [])
-            if not any(run.at <= at < run.at + 3600 for at in times):
-                yield f"no visit of {url} is in the state, which was answered"
+        page = run.page(url)
+        is_shown = status == 200 and url in pages and not (page and page.kind in kinds)
+        if is_shown and not run.is_of_now(run.visits.get(url, [])):
+            yield f"no visit of {url} is in the state, which was answered"
 
 
-def _unreadable(run: Run) -> set[str]:
-    """Pages of which the add-on may say that it cannot observe them."""
-    kinds = {"bytes", "crash"}
-    if run.scenario.settings.get("HACS_RENDER", "never") != "never":
-        kinds |= {"script"}
-    numbers = [at for at, page in enumerate(run.scenario.pages) if page.kind in kinds]
-    urls = {one["url"] for part in run.parts for one in part["site"]}
-    return {url for url in urls if any(re.search(rf"/p{at}(\?|$)", url) for at in numbers)}
+def updates_are_what_time_brought(run: Run) -> Iterator[str]:
+    """An update is found where links were added since the visit before, and nowhere else."""
+    kinds = {page.kind for page in run.scenario.pages}
+    is_plain = not (
+        CHANGING_RULES & run.scenario.settings.keys() or kinds & {"session", "rotating"}
+    )
+    for url, times in run.visits.items():
+        page = run.page(url)
+        before = [at for at in times if at < run.at]
+        if page is None or page.kind not in STEADY or not before or not run.is_of_now(times):
+            continue
+        is_new = any(day_of(before[-1]) < day <= day_of(run.at) for _, day in page.links)
+        is_found = run.is_of_now(run.updates.get(url, []))
+        if is_found and not is_new:
+            yield f"an update of {url}, to which nothing was added"
+        if is_new and not is_found and is_plain and page.kind != "etag":
+            yield f"no update of {url}, to which links were added"
+
+
+def robots_txt_is_obeyed(run: Run) -> Iterator[str]:
+    if run.scenario.settings.get("ROBOTSTXT_OBEY") and run.scenario.robots in FORBIDDING:
+        for asked in run.site():  # a browser follows redirects itself
+            if "/p1" in asked["url"] and not asked["by_browser"]:
+                yield f"{asked['url']} was asked for, which robots.txt forbids"
+
+
+def each_page_is_of_one_shard(run: Run) -> Iterator[str]:
+    """What all shards begin with, one of them asks for."""
+    if not run.scenario.has_shards or not is_comparable(run):
+        return
+    starts = {one.url for one in run.yielded.values() if one.is_start and run.is_under_care(one)}
+    asked = {url for _, _, _, url, _ in run.events("asked")}
+    for url in starts - asked:
+        yield f"no shard asked for {url}"
+    sent = Counter(url for part in run.parts for url in {*run.pages_sent(part)} & starts)
+    for url, times in sent.items():
+        if times > 1 and not run.kind.is_resumed:
+            yield f"{url} was asked for by both shards"
 
 
 def the_state_survives_an_export(run: Run) -> Iterator[str]:
-    if run.state["damaged"]:
-        yield f"{run.state['damaged']} pages of the state are damaged"
-    for line in run.state["changed"]:
-        yield f"an export and an import changed {line}"
+    yield from run.faults_of_states
 
 
 def no_host_is_asked_in_its_pause(run: Run) -> Iterator[str]:
@@ -133,6 +166,9 @@ INVARIANTS: tuple[Callable[[Run], Iterator[str]], ...] = (
     a_budget_is_used_up_where_pages_are_left,
     visits_are_answers_of_the_site,
     answers_of_the_site_are_visits,
+    updates_are_what_time_brought,
+    robots_txt_is_obeyed,
+    each_page_is_of_one_shard,
     the_state_survives_an_export,
     no_host_is_asked_in_its_pause,
 )
@@ -141,14 +177,18 @@ INVARIANTS: tuple[Callable[[Run], Iterator[str]], ...] = (
 def is_comparable(run: Run) -> bool:
     """Whether a crawl is to do what it does without the add-on."""
     settings = run.scenario.settings
-    if any(settings.get(name, "never") not in {"never", None, False} for name in ADDS_OR_TAKES):
+    if ADDS_OR_TAKES & run.settings_on():
         return False
     # Scrapy 2.19 alone does not always obey it
     forbids = settings.get("ROBOTSTXT_OBEY") and run.scenario.robots in FORBIDDING
     if run.kind.ends_early or forbids or (run.kind.has_two_callbacks and _leads_to_start(run)):
         return False
-    waits_too_long = any(page.kind == "closed" for page in run.scenario.pages)
-    return not (settings.get("HACS_RETRY_AFTER") and waits_too_long)
+    return not _gives_up_hosts(run)
+
+
+def _gives_up_hosts(run: Run) -> bool:
+    is_closed = any(page.kind == "closed" for page in run.scenario.pages)
+    return is_closed and bool(run.scenario.settings.get("HACS_RETRY_AFTER"))
 
 
 def _leads_to_start(run: Run) -> bool:
@@ -172,6 +212,8 @@ def _error(line: str) -> str:
 
 def the_add_on_changes_nothing(run: Run, plain: Run) -> Iterator[str]:
     """Requests and items are those of the same run without the add-on."""
+    if run.scenario.has_shards or not is_comparable(run):
+        return
     has_signals = "HACS_SIGNALS" in run.scenario.settings
     for name, with_it, without in (
         ("request", run.requests_made(), plain.requests_made()),
@@ -181,3 +223,7 @@ def the_add_on_changes_nothing(run: Run, plain: Run) -> Iterator[str]:
             for text, times in sorted(found.items()):
                 if not (has_signals and any(path in text for path in NO_PAGES)):
                     yield f"{name} {sign}: {text}" + (f" ({times} times)" if times > 1 else "")
+
+
+COMPARED = (no_traceback_is_logged, the_add_on_changes_nothing)
+"""What holds of a crawl and the same one without the add-on."""

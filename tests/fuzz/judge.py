@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from scrapy.settings import Settings
 
 from fuzz.client import Player
-from fuzz.invariants import (
-    INVARIANTS,
-    is_comparable,
-    no_traceback_is_logged,
-    the_add_on_changes_nothing,
-)
+from fuzz.invariants import COMPARED, INVARIANTS, is_comparable
 from fuzz.scenario import Scenario
 from fuzz.seen import Run
 from hacs_crawler.config import Config
@@ -34,21 +27,17 @@ def faults(scenario: Scenario, player: Player) -> list[str]:
         for fault in holds(run)
     ]
     has_traceback = any("Traceback" in line for run in runs for line in run.log())
-    if not found and (is_comparable(runs[0]) or has_traceback):
-        found += _compared(scenario, player, runs)
-    return found
-
-
-def _compared(scenario: Scenario, player: Player, runs: list[Run]) -> Iterator[str]:
+    if found or not (has_traceback or is_comparable(runs[0])):
+        return found
     seen = player.play(scenario, addon=False)
     if isinstance(seen, str):
-        yield f"without the add-on: {seen}"
-        return
-    for number, (run, plain) in enumerate(zip(runs, seen, strict=True), 1):
-        for holds in (no_traceback_is_logged, the_add_on_changes_nothing):
-            if holds is no_traceback_is_logged or is_comparable(run):
-                for fault in holds(run, Run(scenario, plain)):
-                    yield f"{holds.__name__}: run {number}: {fault}"
+        return [f"without the add-on: {seen}"]
+    return [
+        f"{holds.__name__}: run {number}: {fault}"
+        for number, (run, plain) in enumerate(zip(runs, seen, strict=True), 1)
+        for holds in COMPARED
+        for fault in holds(run, Run(scenario, plain))
+    ]
 
 
 def refusal(scenario: Scenario) -> str:

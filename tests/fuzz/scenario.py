@@ -20,6 +20,7 @@ PAGES = {
     "missing": 1,
     "gone": 1,  # 404 from some day on
     "busy": 3,  # 429 with Retry-After, a number of times in each run
+    "throttled": 1,  # 429 that names no time, once in each run
     "unavailable": 1,  # 503 with Retry-After, once in each run
     "closed": 1,  # 429 with a Retry-After of an hour, always
     "slow": 2,
@@ -37,6 +38,8 @@ PAGES = {
     "feed": 1,  # names a feed of the host
 }
 """Kinds of pages, and how often each is drawn."""
+LEADING = {"redirect", "refresh", "twin"}
+"""Whose `to` is a page."""
 ROBOTS = {
     "missing": 6,
     "open": 3,
@@ -70,6 +73,17 @@ class Scenario(Struct, frozen=True, omit_defaults=True):
     robots: str = "missing"
     sitemap: str = "missing"
     state: str = "sqlite"
+    has_shards: bool = False
+    """Whether each run is two crawls, of a shard each."""
+
+    def numbers(self) -> set[int]:
+        """The pages that are started with or led to."""
+        leading = [page.to for page in self.pages if page.kind in LEADING]
+        return {
+            *self.starts,
+            *leading,
+            *(number for page in self.pages for number, _ in page.links),
+        }
 
     def to_json(self) -> str:
         """A text that `from_json` reads, and people too."""
@@ -99,6 +113,7 @@ def drawn(seed: int, spiders: list[str]) -> Scenario:
         robots=_chosen(rng, ROBOTS),
         sitemap=_chosen(rng, SITEMAPS),
         state="redis" if rng.random() < 0.1 else "sqlite",
+        has_shards=rng.random() < 0.1,
     )
 
 
@@ -108,7 +123,7 @@ def _page(rng: random.Random, at: int, number: int) -> Page:
     later = range(at + 1, number)
     links = rng.sample(later, min(len(later), rng.randint(0, 4)))
     to = rng.randint(1, 3)
-    if kind in {"redirect", "refresh", "twin"}:
+    if kind in LEADING:
         to = rng.choice(later) if later else at
         kind = kind if later else "plain"
     return Page(

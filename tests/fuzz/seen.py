@@ -8,12 +8,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from fuzz.scenario import Scenario
+from fuzz.scenario import Page, Scenario
 from fuzz.spiders import KINDS
 
 NO_PAGES = ("/robots.txt", "/sitemap.xml", "/part.xml", "/feed.xml", "?inline")
 """How URLs end that are of no page, or of none that the add-on knows of."""
 ENDS = ("answered", "failed", "dropped")
+_PAGE = re.compile(r"/p(\d+)\Z")
 _SESSION = re.compile(r"\?sid=.*|(?<=/)r\d+x\d+")
 
 
@@ -35,7 +36,12 @@ class Run:
         self.scenario = scenario
         self.kind = KINDS[scenario.spider]
         self.parts: list[dict[str, Any]] = seen["parts"]
-        self.state: dict[str, Any] = seen["state"]
+        states: list[dict[str, Any]] = seen["states"]
+        self.visits, self.updates = (
+            {url: times for state in states for url, times in state[name].items() if times}
+            for name in ("visits", "updates")
+        )
+        self.faults_of_states: list[str] = [fault for state in states for fault in state["faults"]]
         self.at: int = seen["at"]
         self.reason: str = self.parts[-1]["reason"]
         self.yielded = {
@@ -47,11 +53,28 @@ class Run:
             yield from _events(part, *names)
 
     def log(self) -> Iterator[str]:
-        for part in self.parts:
-            yield from part["log"]
+        return (line for part in self.parts for line in part["log"])
+
+    def site(self) -> Iterator[dict[str, Any]]:
+        """What the site was asked."""
+        return (asked for part in self.parts for asked in part["site"])
 
     def stat(self, name: str) -> int:
         return sum(int(part["stats"].get(f"hacs/{name}", 0)) for part in self.parts)
+
+    def settings_on(self) -> set[str]:
+        """The settings that are given, but for those that switch something off."""
+        settings = self.scenario.settings.items()
+        return {name for name, value in settings if value not in ("never", None, False)}
+
+    def page(self, url: str) -> Page | None:
+        """The page whose URL it is."""
+        found = _PAGE.search(url)
+        return self.scenario.pages[int(found[1])] if found else None
+
+    def is_of_now(self, times: list[int]) -> bool:
+        """Whether one of the times is of this run, in which the clock stands still."""
+        return any(self.at <= at < self.at + 3600 for at in times)
 
     def ends(self) -> dict[str, list[str]]:
         """How each request ended that the spider yielded."""
@@ -93,15 +116,13 @@ class Run:
     def requests_made(self) -> Counter[str]:
         """What the site was asked for, and how it answered."""
         return Counter(
-            f"{one['method']} {_SESSION.sub('*', one['url'])} {one['status']}"
-            for part in self.parts
-            for one in part["site"]
+            f"{asked['method']} {_SESSION.sub('*', asked['url'])} {asked['status']}"
+            for asked in self.site()
         )
 
     def items(self) -> Counter[str]:
-        return Counter(
-            _SESSION.sub("*", str(item)) for part in self.parts for item in part["items"]
-        )
+        items = (str(item) for part in self.parts for item in part["items"])
+        return Counter(_SESSION.sub("*", item) for item in items)
 
 
 def _events(part: dict[str, Any], *names: str) -> Iterator[list[Any]]:

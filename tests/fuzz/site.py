@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
-
-from twisted.internet import reactor
-from twisted.web.http import Request as Asked
-from twisted.web.resource import Resource
-from twisted.web.server import NOT_DONE_YET, Site as Server
 
 from fuzz.scenario import Page, Scenario
 
@@ -29,19 +26,56 @@ class Answer:
     is_broken: bool = False
 
 
+NOT_FOUND = Answer(b"<p>nothing here", 404)
+ROBOTS_TXT = {
+    "open": b"User-agent: *\nDisallow:\n",
+    "closed to some": b"User-agent: *\nDisallow: /p1\nCrawl-delay: 0.1\n",
+    "names a sitemap": b"User-agent: *\nDisallow: /p1\nSitemap: http://HOST/sitemap.xml\n",
+    "malformed": b"\xff\xfe<html>" + bytes(range(256)),
+    "malformed sitemap": b"Sitemap: http://[::1/x\nSitemap: //\nSitemap: http://x:y/\nSitemap: \0\n",
+    "broken": b"User-agent",
+}
+
+
 class FuzzedSite:
     """Answers as the scenario says on the `day`; `log` has what it was asked, and the status."""
 
     def __init__(self) -> None:
-        self.day = 0
+        self.day = self.port = 0
         self.log: list[dict[str, Any]] = []
         self._scenario = Scenario(())
         self._times: Counter[str] = Counter()
-        self._port = reactor.listenTCP(0, Server(_Root(self)), interface="0.0.0.0")  # type: ignore[attr-defined]
 
-    @property
-    def port(self) -> int:
-        return int(self._port.getHost().port)
+    async def listen(self) -> None:
+        server = await asyncio.start_server(self._serve, "0.0.0.0", 0)
+        self.port = server.sockets[0].getsockname()[1]
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(ConnectionError, asyncio.IncompleteReadError):
+            while await self._answer_next(reader, writer):
+                await writer.drain()
+        writer.close()
+
+    async def _answer_next(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> bool:
+        """Answer a request; returns whether the connection stays open."""
+        first, *lines = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
+        method, path, _ = first.split()
+        headers = {
+            name.lower(): value.strip() for name, _, value in (x.partition(":") for x in lines)
+        }
+        await reader.readexactly(int(headers.get("content-length", 0)))
+        answer = self.answer(method, headers["host"], path, headers)
+        await asyncio.sleep(answer.delay)
+        length = 9999 if answer.is_broken else len(answer.body)
+        given = {"Content-Type": answer.kind, "Content-Length": length, **answer.headers}
+        if answer.status == 304:
+            del given["Content-Length"]
+        head = "".join(f"{name}: {value}\r\n" for name, value in given.items())
+        writer.write(f"HTTP/1.1 {answer.status} -\r\n{head}\r\n".encode())
+        writer.write(answer.body if method != "HEAD" else b"")
+        return not answer.is_broken
 
     def begin(self, scenario: Scenario, day: int) -> None:
         """Show the site of a day to somebody who was never here."""
@@ -61,8 +95,9 @@ class FuzzedSite:
         *,
         by_browser: bool = False,
     ) -> Answer:
-        self._times[path] += 1
-        found = self._found(path, host, headers, by_browser=by_browser)
+        asked = f"{method} {path}"  # a form's answer is another one's
+        self._times[asked] += 1
+        found = self._found(path, self._times[asked], host, headers, by_browser=by_browser)
         is_page = 200 <= found.status < 300 and found.kind == HTML and not found.is_broken
         self.log.append(
             {
@@ -75,7 +110,9 @@ class FuzzedSite:
         )
         return found
 
-    def _found(self, path: str, host: str, headers: dict[str, str], *, by_browser: bool) -> Answer:
+    def _found(
+        self, path: str, times: int, host: str, headers: dict[str, str], *, by_browser: bool
+    ) -> Answer:
         name = path.partition("?")[0].strip("/")
         if name == "robots.txt":
             return self._robots(host)
@@ -87,7 +124,7 @@ class FuzzedSite:
             return self._feed()
         number = name.removeprefix("p")
         if name.startswith("p") and number.isdecimal() and int(number) < len(self._scenario.pages):
-            return self._page(int(number), self._times[path], headers, by_browser=by_browser)
+            return self._page(int(number), times, headers, by_browser=by_browser)
         return Answer(_html("another page"))
 
     def _page(  # noqa: C901, PLR0911, PLR0912 - a case for each kind of page
@@ -104,11 +141,13 @@ class FuzzedSite:
             case "twin":
                 return Answer(_html("twin", self._links(self._scenario.pages[page.to])))
             case "missing":
-                return Answer(_html("nothing here"), 404)
+                return NOT_FOUND
             case "gone" if self.day >= page.to:
-                return Answer(_html("gone"), 404)
+                return NOT_FOUND
             case "busy" if times <= page.to:
                 return Answer(_html("busy"), 429, headers={"Retry-After": str(page.to)})
+            case "throttled" if times == 1:
+                return Answer(_html("busy"), 429)
             case "unavailable" if times == 1:
                 return Answer(_html("unavailable"), 503, headers={"Retry-After": "2"})
             case "closed":
@@ -150,22 +189,11 @@ class FuzzedSite:
         return [self.url(number) for number, day in page.links if day <= self.day]
 
     def _robots(self, host: str) -> Answer:
-        match self._scenario.robots:
-            case "open":
-                text = "User-agent: *\nDisallow:\n"
-            case "closed to some":
-                text = "User-agent: *\nDisallow: /p1\nCrawl-delay: 0.1\n"
-            case "names a sitemap":
-                text = f"User-agent: *\nDisallow: /p1\nSitemap: http://{host}/sitemap.xml\n"
-            case "malformed":
-                return Answer(b"\xff\xfe<html>" + bytes(range(256)), kind="text/plain")
-            case "malformed sitemap":
-                text = "Sitemap: http://[::1/x\nSitemap: //\nSitemap: http://x:y/\nSitemap: \x00\n"
-            case "broken":
-                return Answer(b"User-agent", kind="text/plain", is_broken=True)
-            case _:
-                return Answer(_html("nothing here"), 404)
-        return Answer(text.encode(), kind="text/plain")
+        kind = self._scenario.robots
+        if kind == "missing":
+            return NOT_FOUND
+        text = ROBOTS_TXT[kind].replace(b"HOST", host.encode())
+        return Answer(text, kind="text/plain", is_broken=kind == "broken")
 
     def _sitemap(self, host: str) -> Answer:
         match self._scenario.sitemap:
@@ -173,14 +201,12 @@ class FuzzedSite:
                 return self._listing()
             case "index":
                 entry = f"<sitemap><loc>http://{host}/part.xml</loc></sitemap>"
-                return Answer(
-                    f"<sitemapindex>{entry}</sitemapindex>".encode(), kind="application/xml"
-                )
+                text = f"<sitemapindex>{entry}</sitemapindex>"
             case "malformed":
                 text = "<urlset><url><loc>http://[</loc><lastmod>9999-99-99</lastmod></url><url>"
-                return Answer(text.encode(), kind="application/xml")
             case _:
-                return Answer(_html("nothing here"), 404)
+                return NOT_FOUND
+        return Answer(text.encode(), kind="application/xml")
 
     def _listing(self) -> Answer:
         urls = "".join(
@@ -208,41 +234,3 @@ def _html(title: str, links: list[str] | None = None, *, head: str = "", body: s
     anchors = "".join(f'<p><a href="{link}">{link}</a></p>' for link in links or [])
     page = f"<html><head><title>{title}</title>{head}</head><body>{PADDING}{anchors}{body}</body></html>"
     return page.encode()
-
-
-class _Root(Resource):
-    isLeaf = True  # noqa: N815 - Twisted looks for it
-
-    def __init__(self, site: FuzzedSite) -> None:
-        super().__init__()
-        self._site = site
-
-    def render(self, request: Asked) -> Any:
-        headers = {
-            name.decode("latin-1").lower(): values[0].decode("latin-1")
-            for name, values in request.requestHeaders.getAllRawHeaders()
-        }
-        method, path = request.method.decode(), request.uri.decode("latin-1")
-        answer = self._site.answer(method, headers.get("host", "?"), path, headers)
-        request.notifyFinish().addErrback(lambda _: None)  # who asked went away
-        reactor.callLater(answer.delay, _send, request, answer)  # type: ignore[attr-defined]
-        return NOT_DONE_YET
-
-
-def _send(request: Asked, answer: Answer) -> None:
-    if request.channel is None or request._disconnected:
-        return
-    request.setResponseCode(answer.status)
-    request.setHeader("Content-Type", answer.kind)
-    for name, value in answer.headers.items():
-        request.setHeader(name, value)
-    if answer.is_broken:
-        request.setHeader("Content-Length", "9999")
-        request.write(answer.body)
-        request.channel.loseConnection()
-        return
-    if answer.status not in {204, 304}:
-        request.setHeader("Content-Length", str(len(answer.body)))
-    if request.method != b"HEAD":
-        request.write(answer.body)
-    request.finish()

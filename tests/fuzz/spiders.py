@@ -17,21 +17,26 @@ class ScenarioError(Exception):
     """What a spider raises on purpose."""
 
 
-class Base:
-    """Knows the URLs of the scenario; tells the witness of errbacks."""
+class Plain(Spider):
+    """Knows the `urls` of all pages of the scenario; tells the witness of errbacks."""
 
     name = "fuzzed"
     urls: list[str]
-    """Of all pages."""
     start_numbers: list[int]
     has_two_callbacks = False
     """Whether a page that is started with and linked to is handled as what is asked for first."""
-    reasons = ("finished",)
+    reasons: tuple[str, ...] = ("finished",)
     """With which it may end."""
     ends_early = False
     """Whether requests may be left when it ends."""
     is_resumed = False
     """Whether it is stopped after a few answers, and goes on with its JOBDIR."""
+
+    @classmethod
+    def from_crawler(cls, crawler: Any, *args: Any, **kwargs: Any) -> Any:
+        spider = super().from_crawler(crawler, *args, **kwargs)
+        crawler.signals.connect(spider.idle, signals.spider_idle)
+        return spider
 
     @property
     def seeds(self) -> list[str]:
@@ -42,13 +47,12 @@ class Base:
             yield self.page(url)
 
     def page(self, url: str, **kwargs: Any) -> Request:
-        kwargs.setdefault("callback", self.parse)
-        return Request(url, errback=self.failed, **kwargs)
+        return Request(url, **{"callback": self.parse, "errback": self.failed, **kwargs})
 
     def parse(self, response: Response, **kwargs: Any) -> Any:
         yield self.item(response)
 
-    def item(self, response: Response) -> dict[str, Any]:
+    def item(self, response: Response) -> Any:
         return {"url": response.url, "status": response.status}
 
     def links(self, response: Response) -> list[str]:
@@ -59,38 +63,30 @@ class Base:
     def failed(self, failure: Failure) -> Any:
         self.crawler.witness.on_errback(failure)  # type: ignore[attr-defined]
 
-
-class Plain(Base, Spider):
-    pass
-
-
-class StartUrls(Base, Spider):
-    """Scrapy's own start(), whose requests have no errback of their own."""
-
-    start = Spider.start
-
-    @property
-    def start_urls(self) -> list[str]:  # type: ignore[override]
-        return self.seeds
-
-    @start_urls.setter
-    def start_urls(self, value: object) -> None:
+    def idle(self) -> None:
         pass
 
 
-class Follows(Base, Spider):
+class StartUrls(Plain):
+    """Scrapy's own start(), whose requests have no errback of their own."""
+
+    start = Spider.start
+    start_urls = Plain.seeds
+
+
+class Follows(Plain):
     def parse(self, response: Response, **kwargs: Any) -> Any:
         yield self.item(response)
         for url in self.links(response):
             yield self.page(url)
 
 
-class FollowsAsync(Base, Spider):
-    async def parse(self, response: Response, **kwargs: Any) -> Any:  # type: ignore[override]
+class FollowsAsync(Plain):
+    async def parse(self, response: Response, **kwargs: Any) -> Any:
         for url in self.links(response):
             yield self.page(url, cb_kwargs={"way": "async"})
             await asyncio.sleep(0)
-        yield self.item(response)
+        yield {**self.item(response), **kwargs}
 
 
 class FollowsOnly(Follows):
@@ -100,14 +96,14 @@ class FollowsOnly(Follows):
         return None
 
 
-class CopiesMeta(Base, Spider):
+class CopiesMeta(Plain):
     def parse(self, response: Response, **kwargs: Any) -> Any:
         yield self.item(response)
         for url in self.links(response):
             yield self.page(url, meta=response.meta)
 
 
-class CallbackOfItsOwn(Base, Spider):
+class CallbackOfItsOwn(Plain):
     has_two_callbacks = True
 
     async def start(self) -> Any:
@@ -116,10 +112,7 @@ class CallbackOfItsOwn(Base, Spider):
 
     def parse_list(self, response: Response, depth: int) -> Any:
         for url in self.links(response):
-            yield self.page(url, callback=self.parse_entry, priority=depth)
-
-    def parse_entry(self, response: Response) -> Any:
-        yield self.item(response)
+            yield self.page(url, priority=depth)
 
 
 class Slow(Follows):
@@ -129,15 +122,14 @@ class Slow(Follows):
             await asyncio.sleep(1)
 
 
-class WaitsForAnswers(Base, Spider):
+class WaitsForAnswers(Plain):
     async def start(self) -> Any:
         self.ended = 0
         for number, url in enumerate(self.seeds, 1):
             yield self.page(url, dont_filter=True)
-            for _ in range(100):
-                if self.ended >= number:
-                    break
-                await asyncio.sleep(1)
+            for _ in range(20):  # of what is left out there is no answer
+                if self.ended < number:
+                    await asyncio.sleep(1)
 
     def parse(self, response: Response, **kwargs: Any) -> Any:
         self.ended += 1
@@ -154,39 +146,33 @@ class Priorities(Follows):
             yield self.page(url, priority=number % 3 - 1)
 
 
-class AsksTwice(Base, Spider):
+class AsksTwice(Plain):
     async def start(self) -> Any:
         for url in self.seeds:
             yield self.page(url, dont_filter=True)
             yield self.page(url, dont_filter=True)
 
 
-class RepeatsItself(Base, Spider):
+class RepeatsItself(Plain):
     """A spider's own retry."""
 
     def parse(self, response: Response, **kwargs: Any) -> Any:
         if response.meta.get("again"):
             yield self.item(response)
         else:
-            yield response.request.replace(  # type: ignore[union-attr]
-                dont_filter=True, meta={**response.meta, "again": True}
-            )
+            assert response.request is not None
+            meta = {**response.meta, "again": True}
+            yield response.request.replace(dont_filter=True, meta=meta)
 
 
-class OnIdle(Base, Spider):
+class OnIdle(Plain):
     """Feeds the engine when there is nothing left to do, as spiders that read a queue do."""
-
-    @classmethod
-    def from_crawler(cls, crawler: Any, *args: Any, **kwargs: Any) -> Any:
-        spider = super().from_crawler(crawler, *args, **kwargs)
-        crawler.signals.connect(spider.feed, signals.spider_idle)
-        return spider
 
     async def start(self) -> Any:
         self.left = self.seeds[1:]
         yield self.page(self.seeds[0])
 
-    def feed(self) -> None:
+    def idle(self) -> None:
         if self.left:
             request = self.page(self.left.pop(0))
             self.crawler.witness.on_yield(request, is_start=False)  # type: ignore[attr-defined]
@@ -194,23 +180,18 @@ class OnIdle(Base, Spider):
             raise DontCloseSpider
 
 
-class StaysOpen(Base, Spider):
+class StaysOpen(Plain):
     """Lets itself be closed at the third idle moment only."""
 
-    @classmethod
-    def from_crawler(cls, crawler: Any, *args: Any, **kwargs: Any) -> Any:
-        spider = super().from_crawler(crawler, *args, **kwargs)
-        spider.idle = 0
-        crawler.signals.connect(spider.stay, signals.spider_idle)
-        return spider
+    times = 0
 
-    def stay(self) -> None:
-        self.idle += 1
-        if self.idle < 3:
+    def idle(self) -> None:
+        self.times += 1
+        if self.times < 3:
             raise DontCloseSpider
 
 
-class StartRaises(Base, Spider):
+class StartRaises(Plain):
     reasons = ("start_error", "finished")  # the latter before Scrapy 2.14
 
     async def start(self) -> Any:
@@ -219,7 +200,7 @@ class StartRaises(Base, Spider):
         raise ScenarioError("start")
 
 
-class CallbackRaises(Base, Spider):
+class CallbackRaises(Plain):
     def parse(self, response: Response, **kwargs: Any) -> Any:
         yield self.item(response)
         raise ScenarioError("callback")
@@ -234,27 +215,20 @@ class Closes(Follows):
         raise CloseSpider("enough")
 
 
-class ItemsFromStart(Base, Spider):
+class ItemsFromStart(Plain):
     async def start(self) -> Any:
         for url in self.seeds:
             yield {"from": "start"}
             yield self.page(url)
 
 
-class Forms(Base, Spider):
+class Forms(Follows):
     async def start(self) -> Any:
         for url in self.seeds:
-            yield FormRequest(
-                url, formdata={"a": "b"}, callback=self.parse_form, errback=self.failed
-            )
-
-    def parse_form(self, response: Response) -> Any:
-        yield self.item(response)
-        for url in self.links(response):
-            yield self.page(url)
+            yield FormRequest(url, formdata={"a": "b"}, callback=self.parse, errback=self.failed)
 
 
-class HeadFirst(Base, Spider):
+class HeadFirst(Plain):
     async def start(self) -> Any:
         for url in self.seeds:
             yield self.page(url, method="HEAD", callback=self.parse_head)
@@ -264,29 +238,29 @@ class HeadFirst(Base, Spider):
 
 
 class AllStatuses(Follows):
-    custom_settings: ClassVar[dict[str, Any]] = {"HTTPERROR_ALLOW_ALL": True}
+    custom_settings: ClassVar[dict[str, Any]] = {"HTTPERROR_ALLOW_ALL": True}  # type: ignore[misc]
 
 
-class OwnSlot(Base, Spider):
+class OwnSlot(Plain):
     async def start(self) -> Any:
         for number, url in enumerate(self.seeds):
             yield self.page(url, meta={"download_slot": f"slot{number % 2}"})
 
 
-class OptsOut(Base, Spider):
+class OptsOut(Plain):
     async def start(self) -> Any:
         for number, url in enumerate(self.seeds):
             yield self.page(url, meta={"hacs": (False, True, "record")[number % 3]})
 
 
-class FollowsUnderCare(Base, Spider):
+class FollowsUnderCare(Plain):
     def parse(self, response: Response, **kwargs: Any) -> Any:
         yield self.item(response)
         for number, url in enumerate(self.links(response)):
             yield self.page(url, meta={"hacs": (True, "record", False)[number % 3]})
 
 
-class ValuesOfItsOwn(Base, Spider):
+class ValuesOfItsOwn(Plain):
     """Whose meta has what the add-on does not know, under a name of the add-on's."""
 
     async def start(self) -> Any:
@@ -294,18 +268,18 @@ class ValuesOfItsOwn(Base, Spider):
             yield self.page(url, meta={"hacs": {"mine": 1}})
 
 
-class FromErrback(Base, Spider):
+class FromErrback(Plain):
     def failed(self, failure: Failure) -> Any:
         super().failed(failure)
         if "again" not in failure.request.meta:  # type: ignore[attr-defined]
             yield self.page(self.urls[-1], dont_filter=True, meta={"again": True})
 
 
-class Inline(Base, Spider):
+class Inline(Plain):
     """Asks the engine within a callback."""
 
-    async def parse(self, response: Response, **kwargs: Any) -> Any:  # type: ignore[override]
-        engine = self.crawler.engine
+    async def parse(self, response: Response, **kwargs: Any) -> Any:
+        engine: Any = self.crawler.engine
         request = Request(self.urls[0] + "?inline")
         try:
             if hasattr(engine, "download_async"):
@@ -318,19 +292,19 @@ class Inline(Base, Spider):
         yield self.item(response)
 
 
-class Rules(Base, CrawlSpider):
+class Rules(Plain, CrawlSpider):
     has_two_callbacks = True
     rules = (Rule(LinkExtractor(), callback="parse_page", follow=True, errback="failed"),)
+
+    async def start(self) -> Any:
+        for url in self.seeds:
+            yield self.page(url, callback=None)
 
     def parse_page(self, response: Response) -> Any:
         yield self.item(response)
 
-    async def start(self) -> Any:
-        for url in self.seeds:
-            yield Request(url, errback=self.failed)
 
-
-class Maps(Base, SitemapSpider):
+class Maps(Plain, SitemapSpider):
     start = SitemapSpider.start
 
     @property
@@ -338,30 +312,27 @@ class Maps(Base, SitemapSpider):
         return [f"{self.urls[0].rpartition('/')[0]}/sitemap.xml"]
 
 
-class Feeds(Base, XMLFeedSpider):
+class Feeds(Plain, XMLFeedSpider):
     itertag = "url"
 
     async def start(self) -> Any:
-        yield Request(f"{self.urls[0].rpartition('/')[0]}/sitemap.xml", errback=self.failed)
+        yield self.page(f"{self.urls[0].rpartition('/')[0]}/sitemap.xml", callback=None)
 
     def parse_node(self, response: Response, selector: Any) -> Any:
         for url in selector.xpath("loc/text()").getall():
-            yield self.page(url, callback=self.parse_page)
-
-    def parse_page(self, response: Response) -> Any:
-        yield self.item(response)
+            yield self.page(url)
 
 
 class Resumed(Follows):
     is_resumed = True
 
 
-class ResumedSeeds(Base, Spider):
+class ResumedSeeds(Plain):
     is_resumed = True
 
 
-KINDS: dict[str, type[Any]] = {
-    one.__name__: one
-    for one in list(globals().values())
-    if isinstance(one, type) and issubclass(one, Base) and one is not Base
+KINDS: dict[str, type[Plain]] = {
+    kind.__name__: kind
+    for kind in list(globals().values())
+    if isinstance(kind, type) and issubclass(kind, Plain)
 }

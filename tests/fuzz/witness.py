@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import AsyncIterator, Iterable
+from copy import deepcopy
 from inspect import iscoroutinefunction
 from typing import Any
 from urllib.parse import urlsplit
@@ -16,10 +18,22 @@ from twisted.python.failure import Failure
 
 NUMBER = "fuzz"
 """The meta key of a request's number: redirects, retries and what is resumed keep it."""
+TURNS = 3
+"""Of the event loop, in which a request that was let through is on its way to the download handler."""
+DEFAULT_PAUSE_SECONDS = 60
+"""After a 429 that names no time."""
+NOTHING_SEEN: dict[str, Any] = {
+    "events": [],
+    "items": [],
+    "reason": "",
+    "stats": {},
+    "asked_in_pause": [],
+}
+"""`events` have what happened, the number of the request it happened to, and more."""
 
 
 class Witness:
-    """An extension; `events` is a list of what happened, by the number of the request it happened to."""
+    """An extension; `seen` is what is known of the crawl."""
 
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
@@ -27,11 +41,9 @@ class Witness:
         self._heeds_pauses = crawler.settings.getbool("HACS_RETRY_AFTER")
         self._numbers = 0
         self._paused_until: dict[str, float] = {}
-        self.events: list[tuple[Any, ...]] = []
-        self.items: list[Any] = []
-        self.reason = ""
-        self.stats: dict[str, Any] = {}
-        self.asked_in_pause: list[str] = []
+        self._pausing: set[asyncio.Task[None]] = set()
+        self.seen = deepcopy(NOTHING_SEEN)
+        self.events: list[Any] = self.seen["events"]
         for handler, signal in (
             (self.on_dropped, signals.request_dropped),
             (self.on_item, signals.item_scraped),
@@ -64,7 +76,7 @@ class Witness:
 
     def on_errback(self, failure: Failure) -> None:
         request = failure.request  # type: ignore[attr-defined]
-        self.events.append(("failed", _number(request), failure.type.__name__))
+        self.events.append(("failed", _number(request), type(failure.value).__name__))
 
     def on_dropped(self, request: Request) -> None:
         self.events.append(("dropped", _number(request), request.url))
@@ -72,7 +84,7 @@ class Witness:
     def on_sent(self, request: Request) -> None:
         """A request goes out."""
         if self._paused_until.get(_slot(request), 0.0) > time.monotonic():
-            self.asked_in_pause.append(request.url)
+            self.seen["asked_in_pause"].append(request.url)
 
     def on_asked(self, request: Request) -> None:
         """A request has passed the downloader middlewares."""
@@ -81,22 +93,26 @@ class Witness:
 
     def on_downloaded(self, response: Response, request: Request) -> None:
         asked = (response.headers.get(b"Retry-After") or b"").decode()
-        if self._heeds_pauses and response.status in {429, 503} and asked.isdigit():
-            slot, until = _slot(request), time.monotonic() + int(asked)
-            self._paused_until[slot] = max(until, self._paused_until.get(slot, 0.0))
+        if self._heeds_pauses and response.status in {429, 503}:
+            until = time.monotonic() + (int(asked) if asked.isdigit() else DEFAULT_PAUSE_SECONDS)
+            pausing = asyncio.ensure_future(self._pause(_slot(request), until))
+            self._pausing.add(pausing)
+            pausing.add_done_callback(self._pausing.discard)
+
+    async def _pause(self, slot: str, until: float) -> None:
+        for _ in range(TURNS):
+            await asyncio.sleep(0)
+        self._paused_until[slot] = max(until, self._paused_until.get(slot, 0.0))
 
     def on_item(self, item: Any) -> None:
-        self.items.append(item)
+        self.seen["items"].append(item)
 
     def on_close(self, spider: Spider, reason: str) -> None:
-        self.reason = reason
+        self.seen["reason"] = reason
 
     def on_stopped(self) -> None:
-        stats = self._crawler.stats
-        assert stats is not None
-        self.stats = {
-            name: value for name, value in stats.get_stats().items() if name[:5] == "hacs/"
-        }
+        assert self._crawler.stats is not None
+        self.seen["stats"] = self._crawler.stats.get_stats()
 
 
 def _number(request: Request) -> str | None:
@@ -164,4 +180,4 @@ class WitnessHandler(HTTP11DownloadHandler):
             return super().download_request(request, spider)  # type: ignore[call-arg]
 
     def _note(self, request: Request) -> None:
-        self._crawler.witness.on_sent(request)  # type: ignore[attr-defined, union-attr]
+        self._crawler.witness.on_sent(request)  # type: ignore[attr-defined]

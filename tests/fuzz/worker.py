@@ -20,11 +20,14 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-from twisted.internet import asyncioreactor
+from twisted.internet.asyncioreactor import AsyncioSelectorReactor
+from twisted.internet.main import installReactor
 
 LOOP = fast_clock.new_loop()
-asyncioreactor.install(LOOP)
+REACTOR: Any = AsyncioSelectorReactor(LOOP)
+installReactor(REACTOR)  # type: ignore[no-untyped-call]
 
+import msgspec  # noqa: E402
 from scrapy.crawler import AsyncCrawlerRunner  # noqa: E402
 from scrapy.settings import Settings  # noqa: E402
 from scrapy.utils.log import configure_logging  # noqa: E402
@@ -34,7 +37,7 @@ from fuzz.exported import exported  # noqa: E402
 from fuzz.scenario import Scenario  # noqa: E402
 from fuzz.site import FuzzedSite  # noqa: E402
 from fuzz.spiders import KINDS  # noqa: E402
-from fuzz.witness import Witness, WitnessHandler, WitnessMiddleware  # noqa: E402
+from fuzz.witness import NOTHING_SEEN, Witness, WitnessHandler, WitnessMiddleware  # noqa: E402
 
 PAGES_BEFORE_THE_STOP = 2
 SETTINGS = {
@@ -67,48 +70,42 @@ class _Log(logging.Handler):
 
 async def play(job: dict[str, Any], site: FuzzedSite, log: _Log) -> list[dict[str, Any]]:
     """Crawl on each of the scenario's days; returns what was seen on each."""
-    scenario = Scenario.from_json(json.dumps(job["scenario"]))
+    scenario = msgspec.convert(job["scenario"], Scenario)
     folder = Path(job["folder"])
     os.chdir(folder)
-    Path("instant.txt").write_text("")
+    has_shards = job["addon"] and scenario.has_shards
     runs = []
     for number, day in enumerate(scenario.days):
         clock.day = day
         site.begin(scenario, day)
         Path("instant.txt").write_text(site.url(0) + "\n")
-        parts = [await _crawl(job, scenario, site, log, f"{number}.0", folder / f"job{number}")]
-        if KINDS[scenario.spider].is_resumed and parts[-1]["reason"] != "finished":
-            parts.append(
-                await _crawl(job, scenario, site, log, f"{number}.1", folder / f"job{number}")
-            )
-        state = exported(_state(job), folder.name) if job["addon"] else {}
-        runs.append({"parts": parts, "state": state, "at": int(clock.now())})
+        parts: list[dict[str, Any]] = []
+        states: list[dict[str, Any]] = []
+        for shard in ("0/2", "1/2") if has_shards else (None,):
+            given: dict[str, Any] = {**SETTINGS, **scenario.settings}
+            if job["addon"]:
+                state = {"HACS_STATE": _state(job), "HACS_NAMESPACE": folder.name}
+                given |= {"ADDONS": ADDON, **state, **({"HACS_SHARD": shard} if shard else {})}
+            if is_resumed := KINDS[scenario.spider].is_resumed:
+                given["JOBDIR"] = f"{folder}/job{len(parts)}.{number}"
+                given["CLOSESPIDER_PAGECOUNT"] = PAGES_BEFORE_THE_STOP
+            parts.append(await _crawl(scenario, given, f"{number}.{len(parts)}", site, log))
+            if is_resumed and parts[-1]["reason"] != "finished":
+                del given["CLOSESPIDER_PAGECOUNT"]
+                parts.append(await _crawl(scenario, given, f"{number}.{len(parts)}", site, log))
+            if job["addon"]:
+                namespace = folder.name + (f".{shard.replace('/', '-')}" if shard else "")
+                states.append(exported(_state(job), namespace))
+        runs.append({"parts": parts, "states": states, "at": int(clock.now())})
     return runs
 
 
 async def _crawl(
-    job: dict[str, Any],
-    scenario: Scenario,
-    site: FuzzedSite,
-    log: _Log,
-    part: str,
-    job_folder: Path,
+    scenario: Scenario, given: dict[str, Any], part: str, site: FuzzedSite, log: _Log
 ) -> dict[str, Any]:
-    kind = KINDS[scenario.spider]
-    given: dict[str, Any] = {**SETTINGS, **scenario.settings, "FUZZ_PART": part}
-    if job["addon"]:
-        given |= {
-            "ADDONS": ADDON,
-            "HACS_STATE": _state(job),
-            "HACS_NAMESPACE": Path(job["folder"]).name,
-        }
-    if kind.is_resumed:
-        given["JOBDIR"] = str(job_folder)
-        if part.endswith(".0"):
-            given["CLOSESPIDER_PAGECOUNT"] = PAGES_BEFORE_THE_STOP
     first, already = len(log.lines), len(site.log)
-    runner = AsyncCrawlerRunner(Settings(given))
-    crawler = runner.create_crawler(kind)
+    runner = AsyncCrawlerRunner(Settings({**given, "FUZZ_PART": part}))
+    crawler = runner.create_crawler(KINDS[scenario.spider])
     urls = [site.url(number) for number in range(len(scenario.pages))]
     failure = ""
     try:
@@ -119,11 +116,7 @@ async def _crawl(
     await asyncio.sleep(0)
     witness: Witness | None = getattr(crawler, "witness", None)
     return {
-        "events": witness.events if witness else [],
-        "items": witness.items if witness else [],
-        "reason": witness.reason if witness else "",
-        "stats": witness.stats if witness else {},
-        "asked_in_pause": witness.asked_in_pause if witness else [],
+        **(witness.seen if witness else NOTHING_SEEN),
         "log": [*log.lines[first:], *failure.splitlines()],
         "site": site.log[already:],
     }
@@ -138,6 +131,7 @@ def _state(job: dict[str, Any]) -> str:
 async def _serve(answers: Any) -> None:
     gc.freeze()
     site, log = FuzzedSite(), _Log()
+    await site.listen()
     fake_browser.install(site)
     logging.getLogger().addHandler(log)
     while line := await LOOP.run_in_executor(None, sys.stdin.readline):
@@ -158,17 +152,16 @@ def main() -> None:
         warnings.simplefilter("ignore")  # Scrapy 2.13 knows no other way
         configure_logging({"LOG_LEVEL": "INFO"}, install_root_handler=False)
     logging.getLogger().setLevel(logging.INFO)
-    from twisted.internet import reactor
 
     async def serve() -> None:
         try:
             await _serve(answers)
         finally:
-            reactor.stop()  # type: ignore[attr-defined]
+            REACTOR.stop()
 
     serving: list[Any] = []
-    reactor.callWhenRunning(lambda: serving.append(LOOP.create_task(serve())))  # type: ignore[attr-defined]
-    reactor.run()  # type: ignore[attr-defined]
+    REACTOR.callWhenRunning(lambda: serving.append(LOOP.create_task(serve())))
+    REACTOR.run()
 
 
 if __name__ == "__main__":
