@@ -196,6 +196,7 @@ def test_every_policy_is_documented() -> None:
         dict.fromkeys(
             [
                 "hacs",
+                "balanced",
                 "freshness",
                 "staleness",
                 "unseen-links",

@@ -120,9 +120,10 @@ class PolicySettings:
             "HACS_POLICY",
             """
             What scores pages, the highest first: `hacs`, `last-obs`, `random`, `brute-force`,
-            `freshness`, `staleness`, `unseen-links`, `interest`, `per-cost`, `hacs-without-signals`
-            (see [policies.md](policies.md)), or a [function](recipes.md#a-policy-of-your-own) of
-            your own by its dotted path. Ties keep the order in which the seeds came.
+            `balanced`, `freshness`, `staleness`, `unseen-links`, `interest`, `per-cost`,
+            `hacs-without-signals` (see [policies.md](policies.md)), or a
+            [function](recipes.md#a-policy-of-your-own) of your own by its dotted path. Ties keep the
+            order in which the seeds came.
             """,
             policy_named,
             default="hacs",

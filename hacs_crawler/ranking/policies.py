@@ -18,6 +18,8 @@ from hacs_crawler.model import update_index
 
 Floats = NDArray[np.float64]
 
+FRESHNESS_POWER: Final = 0.2
+"""What freshness weighs in `balanced`, and hits the rest."""
 UNSEEN_DAYS: Final = 365.0
 """What an index policy takes for the time since the last visit of a page that never answered."""
 
@@ -132,6 +134,18 @@ def unseen_links(candidates: Candidates) -> Floats:
     return _by_index(unseen_links_index, candidates)
 
 
+def balanced(candidates: Candidates) -> Floats:
+    """Scorer by p^0.8 F^0.2, F being `freshness_index`: some hits fewer than `hacs`, and pages fresher.
+
+    Pages never visited come first, as in the index policies.
+    """
+    fresh = freshness(candidates)
+    is_first = np.isinf(fresh)
+    hits = hacs(candidates) ** (1.0 - FRESHNESS_POWER)
+    score: Floats = np.where(is_first, 1.0, fresh) ** FRESHNESS_POWER * hits
+    return np.where(is_first, np.inf, score)
+
+
 def interest(candidates: Candidates) -> Floats:
     """Scorer by what a visit is worth where updates keep their worth: `update_index` of p, as `hacs`.
 
@@ -146,6 +160,7 @@ _OURS: Final = (
     Policy("last-obs", last_obs, grows_with_time=True, is_pointwise=True, uses_rate=False),
     Policy("random", random, is_pointwise=True, uses_rate=False),
     Policy("brute-force", brute_force, uses_threshold=False, is_pointwise=True, uses_rate=False),
+    Policy("balanced", balanced, grows_with_time=True, is_pointwise=True),
     Policy("freshness", freshness, grows_with_time=True, is_pointwise=True),
     Policy("staleness", staleness, grows_with_time=True, is_pointwise=True),
     Policy("unseen-links", unseen_links, grows_with_time=True, is_pointwise=True),

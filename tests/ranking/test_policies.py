@@ -47,7 +47,7 @@ def candidates(**columns: object) -> Candidates:
     return Candidates(
         page_ids=np.arange(size),
         days_since_update=given["days_since_visit"],
-        p=np.zeros(size),
+        p=np.full(size, 0.5),
         updates=np.zeros(size, np.int64),
         churn=np.zeros(size),
         churning=np.zeros(size),
@@ -78,6 +78,18 @@ def test_a_page_that_never_changes_is_worth_nothing(name: str) -> None:
     assert INDICES[name](0.0, 1e6).tolist() == 0.0
 
 
+def test_balanced_is_between_hits_and_freshness() -> None:
+    """Of a page of p near 1 that changes all the time, and one that is slower: each wants another."""
+    pages = candidates(rate_per_day=[20.0, 0.05], days_since_visit=[1.0, 20.0])
+    fast_and_slow = replace(pages, p=np.array([1.0, 0.63]))
+    hits, fresh, both = (
+        POLICIES[name](fast_and_slow) for name in ("hacs", "freshness", "balanced")
+    )
+    assert hits[0] > hits[1]
+    assert fresh[0] < fresh[1]
+    assert both == pytest.approx(hits**0.8 * fresh**0.2)
+
+
 def test_a_page_that_changes_all_the_time_is_not_worth_keeping_fresh() -> None:
     assert freshness_index(1000.0, 5.0) < freshness_index(0.1, 5.0)
     assert staleness_index(1000.0, 5.0) > staleness_index(0.1, 5.0)
@@ -93,7 +105,7 @@ def test_waiting_never_makes_a_visit_worth_less(
     assert math.isfinite(later)
 
 
-@pytest.mark.parametrize("name", INDICES)
+@pytest.mark.parametrize("name", [*INDICES, "balanced"])
 def test_pages_never_visited_come_first_until_they_fail(name: str) -> None:
     pages = candidates(
         days_since_visit=[math.inf, math.inf, 300.0, 5.0],
@@ -105,7 +117,7 @@ def test_pages_never_visited_come_first_until_they_fail(name: str) -> None:
     assert score[1] > 0
 
 
-@pytest.mark.parametrize("name", INDICES)
+@pytest.mark.parametrize("name", [*INDICES, "balanced"])
 def test_every_failure_halves_the_score(name: str) -> None:
     page = candidates()
     failed = replace(page, failures=np.array([2]))
