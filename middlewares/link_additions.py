@@ -152,30 +152,32 @@ class LinkAdditionsMiddleware:
         if prediction is None:
             p = _p(page.last_visit, rate, log_sd, visit.at)
         else:
-            p = prediction["p"]
+            p = prediction.p
             is_gap = recorded.is_known and not recorded.is_baseline
-            if math.isfinite(prediction["days_since_visit"]) and is_gap:
+            if math.isfinite(prediction.days_since_visit) and is_gap:
                 is_update = recorded.is_update(estimation.updates)
-                crawl.stats.count_prediction(p, is_update, prediction["churn"])
+                crawl.stats.count_prediction(p, is_update, prediction.churn)
         if page.churn >= CHURNING:
             crawl.stats.count_churning(visit.url, is_update=recorded.updated)
-        outcome = Outcome(
-            url=visit.url,
-            requested_url=request.url,
-            visited_at=datetime.fromtimestamp(visit.at, UTC),
-            is_known=recorded.is_known,
-            is_first=not page.visits,
-            is_update=recorded.updated and recorded.is_known,
-            new_links=set(recorded.new_links) if recorded.is_known else set(),
-            new_to_site=set(recorded.new_to_site) if recorded.is_known else set(),
-            p=p,
-            churn=page.churn,
-            rate_before_per_day=rate,
-            page=recorded.after,
-            estimate=estimation.rate_per_day,
-            varying=rules.varying,
+        tell(
+            request,
+            Outcome(
+                url=visit.url,
+                requested_url=request.url,
+                visited_at=datetime.fromtimestamp(visit.at, UTC),
+                is_known=recorded.is_known,
+                is_first=not page.visits,
+                is_update=recorded.updated and recorded.is_known,
+                new_links=set(recorded.new_links) if recorded.is_known else set(),
+                new_to_site=set(recorded.new_to_site) if recorded.is_known else set(),
+                p=p,
+                churn=page.churn,
+                rate_before_per_day=rate,
+                page=recorded.after,
+                estimate=estimation.rate_per_day,
+                varying=rules.varying,
+            ),
         )
-        tell(request, outcome)
 
 
 def _is_list(spider: Spider | None) -> bool:

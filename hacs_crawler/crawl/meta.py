@@ -11,6 +11,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any, Final, Literal, NamedTuple
 
+import msgspec
 from scrapy import Request
 
 from hacs_crawler.links import page_id_of, without_login
@@ -42,13 +43,13 @@ class Tag(NamedTuple):
     page: str | None = None
     stage: Stage = "waiting"
     care: bool | None = None
-    prediction: Prediction | None = None
     asked_twice: bool = False
     seed: bool = False
     added: bool = False
     listed: bool = False
     beside: bool = False
     unseen: str = ""
+    prediction: Prediction | None = None
 
 
 UNTAGGED: Final = Tag()
@@ -59,7 +60,7 @@ _OF_THE_FIRST: Final = (
     "depth",
     "redirect_",
     "retry_times",
-    "download_lat",
+    "download_latency",
     "is_start",
     "hacs_",
 )
@@ -77,11 +78,11 @@ def tag_of(request: Request) -> Tag:
     return UNTAGGED if tag.stage == "answered" and tag.url != request.url else tag
 
 
-def pack(request: Request) -> None:
-    """Have the tag kept by queues that write no classes, such as Scrapy's with marshal."""
-    tag = request.meta.get(KEY)
-    if isinstance(tag, Tag):
-        request.meta[KEY] = tuple(tag)
+def pack(request: Request) -> Request:
+    """Return a request whose tag queues keep that write no classes, such as Scrapy's with marshal."""
+    if KEY in request.meta:
+        request.meta[KEY] = msgspec.to_builtins(tag_of(request))
+    return request
 
 
 def page_url(request: Request) -> str | None:
@@ -92,7 +93,8 @@ def page_url(request: Request) -> str | None:
     tag, said = tag_of(request), _said(request)
     if said is False or tag.stage != "waiting":
         return None if said is False else tag.page
-    is_page = said or _is_under_care(request, tag)
+    is_named = tag.page is not None or _named(request) is not None
+    is_page = said or (tag.care if tag.care is not None else is_named or is_start(request))
     if is_page and request.method == "GET" and _key(url := seed_url(request)) is not None:
         return url
     return None
@@ -193,7 +195,8 @@ def planned_meta(
     url: str, prediction: Prediction | None = None, *, asked_twice: bool = False
 ) -> dict[str, Any]:
     """Return the meta of a seed that was chosen from the whole state, and is not to be ranked again."""
-    return {KEY: Tag(None, url, "planned", None, prediction, asked_twice)}
+    tag = Tag(page=url, stage="planned", asked_twice=asked_twice, prediction=prediction)
+    return {KEY: tag}
 
 
 def claim(request: Request, page: str) -> bool:
@@ -203,9 +206,9 @@ def claim(request: Request, page: str) -> bool:
     """
     tag = tag_of(request)
     if tag.stage != "sent":
-        request.meta[KEY] = tag._replace(url=request.url, page=page, stage="sent")
+        request.meta[KEY] = tag._replace(url=request.url, page=page, stage="sent", unseen="")
         if tag.prediction is not None:
-            tell(request, tag.prediction)
+            tell(request, tag.prediction._asdict())
     return tag.stage == "sent"
 
 
@@ -229,12 +232,12 @@ def mark_answered(request: Request) -> None:
         request.meta[KEY] = tag_of(request)._replace(url=request.url, stage="answered")
 
 
-def tell(request: Request, said: Prediction | Outcome | NotObserved) -> None:
+def tell(request: Request, news: dict[str, float] | Outcome | NotObserved) -> None:
     """Put into `meta["hacs"]` what is known by now, unless a value of the spider's own is there."""
-    hacs = request.meta.get("hacs")
-    is_ours = isinstance(hacs, dict) and hacs == tag_of(request).prediction
+    hacs, predicted = request.meta.get("hacs"), tag_of(request).prediction
+    is_ours = predicted is not None and isinstance(hacs, dict) and hacs == predicted._asdict()
     if hacs is None or _said(request) or is_ours:
-        request.meta["hacs"] = said
+        request.meta["hacs"] = news
 
 
 def renew(request: Request) -> bool:
@@ -285,10 +288,10 @@ def second_request(first: Request, url: str, **meta: Any) -> Request:
 
 
 def _unpacked(found: object) -> Tag:
-    """Return the tag that `pack` made plain."""
+    """Return the tag that `pack` made plain; what others made of it is none."""
     try:
-        return Tag._make(found)  # type: ignore[arg-type]
-    except TypeError:
+        return msgspec.convert(found, Tag)
+    except msgspec.ValidationError:
         return UNTAGGED
 
 
@@ -310,12 +313,6 @@ def _said(request: Request) -> Literal[True, False, "record"] | None:
     hacs = request.meta.get("hacs")
     is_said = hacs is True or hacs is False or (isinstance(hacs, str) and hacs == "record")
     return hacs if is_said else None
-
-
-def _is_under_care(request: Request, tag: Tag) -> bool:
-    if tag.care is not None:
-        return tag.care
-    return tag.page is not None or _named(request) is not None or is_start(request)
 
 
 def _unranked_key(request: Request) -> int | None:

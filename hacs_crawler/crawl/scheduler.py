@@ -91,7 +91,7 @@ class HacsScheduler(BaseScheduler):
             self._enqueued -= len(left)  # the inner scheduler counts them again
             left += self._waiting.take_all()
             for request in left:
-                self._give_again(request)
+                enqueue_unfiltered(self._inner, pack(request))
         else:
             self._ranker.drop_all()
         self._count_seeds()
@@ -205,12 +205,6 @@ class HacsScheduler(BaseScheduler):
         self._backlog.add(request, self._downloads.slot_of(request))
         return True
 
-    def _give_again(self, request: Request) -> bool:
-        """Give the inner scheduler a request that has passed its filter."""
-        if not self._is_scrapys_own:
-            pack(request)
-        return enqueue_unfiltered(self._inner, request)
-
     def _is_filtered(self, request: Request) -> bool:
         """Whether the project's duplicate filter drops a start request, as in Scrapy's scheduler."""
         seen = filter_of(self._inner)
@@ -239,7 +233,7 @@ class HacsScheduler(BaseScheduler):
             self._dequeued += 1
             return None if self._waiting.keeps(seed, slot) else seed
         self._enqueued -= 1  # the inner scheduler counts it
-        self._give_again(seed)
+        enqueue_unfiltered(self._inner, pack(seed))
         self._backlog.add(seed, slot)
         return self._next_of_inner()
 
@@ -268,7 +262,9 @@ class HacsScheduler(BaseScheduler):
                 continue
             if self._waiting.keeps(request, slot):
                 continue
-            if self._is_behind_seed(request, slot) and self._give_again(request):
+            if self._is_behind_seed(request, slot) and enqueue_unfiltered(
+                self._inner, pack(request)
+            ):
                 self._backlog.add(request, slot)
                 return self._take_seed(slot)
             self._seeds.note_sent(request, slot)

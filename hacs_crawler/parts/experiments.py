@@ -79,8 +79,8 @@ class Experiments(Part):
         """Mark a seed with the arm by whose label it was predicted."""
         del page_url
         prediction = tag_of(request).prediction
-        if prediction is not None and prediction["label"] in self._arms:
-            request.meta["hacs.arm"] = self._arms[prediction["label"]]
+        if prediction is not None and prediction.label in self._arms:
+            request.meta["hacs.arm"] = self._arms[prediction.label]
 
     def observed(self, observed: Observed) -> Iterable[Visit]:
         """Count a visit, of a seed or of what follows from it, for its arm, if it has one."""

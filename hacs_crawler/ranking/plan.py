@@ -81,17 +81,14 @@ class Plan:
 
     def predictions(self, places: slice, labels: Sequence[Label], run: int) -> list[Prediction]:
         """Return what is predicted of some pages, by the arms' labels, in the run of that second."""
-        found = predictions(
-            0,
+        return predictions(
+            [labels[arm].number for arm in self.arms[places].tolist()],
             run,
             p=self.p[places],
             rate_per_day=self.rate_per_day[places],
             days_since_visit=self.days_since_visit[places],
             churn=self.churn[places],
         )
-        for prediction, arm in zip(found, self.arms[places].tolist(), strict=True):
-            prediction["label"] = labels[arm].number
-        return found
 
 
 def make_plan(

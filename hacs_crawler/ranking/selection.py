@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import repeat
 from typing import Generic, TypeVar
 
 import numpy as np
@@ -56,7 +57,7 @@ class Chosen(Generic[T]):
     def predictions(self, label: int, run: int) -> list[Prediction]:
         """Return what is predicted of each, by the label of that number, in the run of that second."""
         return predictions(
-            label,
+            repeat(label),
             run,
             p=self.p,
             rate_per_day=self.rate_per_day,

@@ -11,7 +11,8 @@ import struct
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from functools import cache
-from typing import Annotated, Final, TypedDict
+from itertools import repeat
+from typing import Annotated, Final, NamedTuple
 
 import msgspec
 import numpy as np
@@ -109,26 +110,21 @@ def label_of(fields: object) -> Label | None:
 
 _Number = Annotated[int, Meta(ge=0, lt=2**32)]
 _Share = Annotated[float, Meta(ge=0.0, le=1.0)]
-_Rate = Annotated[float, Meta(ge=0.0)]
-_MOST_DAYS: Final = 1e6
 
 
-class Prediction(TypedDict):
-    """What was predicted of a visit when its seed was ranked; see `OUTCOME`.
-
-    It is in this form on its whole way: in a request's meta, and with the visit.
-    """
+class Prediction(NamedTuple):
+    """What was predicted of a visit when its seed was ranked; see `OUTCOME`."""
 
     label: _Number
     run: _Number
     p: _Share
-    rate_per_day: _Rate
-    days_since_visit: _Rate
+    rate_per_day: float
+    days_since_visit: float
     churn: _Share
 
 
 def predictions(
-    label: int,
+    labels: Iterable[int],
     run: int,
     *,
     p: Floats,
@@ -138,17 +134,7 @@ def predictions(
 ) -> list[Prediction]:
     """Return the predictions of several visits, from arrays with one element each."""
     columns = (column.tolist() for column in (p, rate_per_day, days_since_visit, churn))
-    return [
-        Prediction(
-            label=label,
-            run=run,
-            p=one_p,
-            rate_per_day=rate,
-            days_since_visit=days,
-            churn=one_churn,
-        )
-        for one_p, rate, days, one_churn in zip(*columns, strict=True)
-    ]
+    return list(map(Prediction, labels, repeat(run), *columns))
 
 
 def outcome(  # noqa: PLR0913 - one for each field
@@ -167,15 +153,15 @@ def outcome(  # noqa: PLR0913 - one for each field
     return _OUTCOME.pack(
         page_id,
         at,
-        prediction["run"],
+        prediction.run,
         site,
-        prediction["label"],
-        prediction["p"],
-        prediction["days_since_visit"],
+        prediction.label,
+        prediction.p,
+        prediction.days_since_visit,
         min(new_links, _MOST_LINKS),
         min(new_to_site, _MOST_LINKS),
         min(answer_bytes, _MOST),
-        flags_of(is_seen=is_seen, is_update=is_update, churn=prediction["churn"]),
+        flags_of(is_seen=is_seen, is_update=is_update, churn=prediction.churn),
     )
 
 

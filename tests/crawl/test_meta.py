@@ -25,6 +25,7 @@ from hacs_crawler.crawl.meta import (
     mark_answered,
     mark_ranked,
     mark_unranked,
+    mark_unseen,
     pack,
     page_url,
     planned_meta,
@@ -276,6 +277,14 @@ def test_redirects_and_retries_keep_all_that_is_known() -> None:
     assert tag_of(redirected).asked_twice
 
 
+def test_a_request_that_is_sent_anew_may_show_its_page_whatever_its_last_answer_did() -> None:
+    request = sent(start())
+    mark_unseen(request, "needs_browser")
+    release(request)
+    assert tag_of(request).unseen
+    assert not tag_of(sent(request)).unseen
+
+
 def test_under_way_a_page_stays_one_whatever_the_method_of_its_request_becomes() -> None:
     assert page_url(sent(start()).replace(url=ELSEWHERE, method="POST")) == URL
 
@@ -283,7 +292,7 @@ def test_under_way_a_page_stays_one_whatever_the_method_of_its_request_becomes()
 def test_a_ranked_seed_shows_what_was_predicted_from_when_it_is_sent() -> None:
     seed = mark_ranked(start(), PREDICTION)
     assert "hacs" not in seed.meta
-    assert sent(seed).meta["hacs"] == PREDICTION
+    assert sent(seed).meta["hacs"] == PREDICTION._asdict()
 
 
 @pytest.mark.parametrize("answer", ANSWERS)
@@ -293,7 +302,7 @@ def test_an_answered_request_shows_its_outcome(said: dict[str, Any], answer: Any
     assert answered(start(**said), answer).meta["hacs"] is answer
 
 
-@pytest.mark.parametrize("value", [*OF_THE_SPIDER, dict(PREDICTION)])
+@pytest.mark.parametrize("value", [*OF_THE_SPIDER, PREDICTION._asdict()])
 def test_a_value_of_the_spiders_own_stays(value: object) -> None:
     request = answered(start(hacs=value, hacs_page=SEED))
     assert request.meta["hacs"] is value
@@ -421,11 +430,28 @@ def test_queues_of_any_kind_keep_a_tag(dump: Any) -> None:
     assert kept.meta["hacs"] is OUTCOME
 
 
-@pytest.mark.parametrize("rubbish", [7, "?", (), (1,) * 99, {"url": 1}, None])
+@pytest.mark.parametrize("rubbish", [7, "?", (), (1,) * 10, (1,) * 99, {"url": 1}, None])
 def test_anything_else_under_its_key_is_no_tag(rubbish: object) -> None:
     request = start(**{KEY: rubbish})
     pack(request)
     assert page_url(request) == URL
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"p": 1.5},
+        {"p": float("nan")},
+        {"churn": 2.0},
+        {"label": -1},
+        {"run": 2**32},
+        {"label": "?"},
+    ],
+    ids=str,
+)
+def test_a_prediction_that_could_not_be_recorded_is_none(wrong: dict[str, Any]) -> None:
+    seed = pack(mark_ranked(start(), PREDICTION._replace(**wrong)))
+    assert tag_of(seed) is UNTAGGED
 
 
 def test_a_spider_can_put_the_meta_of_a_response_into_a_feed() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import count
+from pathlib import Path
 
 import pytest
 from hypothesis import settings, strategies as st
@@ -18,7 +19,7 @@ from scrapy import Request
 
 from crawl_support import UnderWay, new_crawler
 from hacs_crawler.crawl.crawl import Crawl
-from hacs_crawler.crawl.meta import planned_meta
+from hacs_crawler.crawl.meta import page_url, planned_meta, tag_of
 from hacs_crawler.crawl.scheduler import HacsScheduler
 from hacs_crawler.state import Prediction
 
@@ -62,6 +63,29 @@ class World:
 
     def send_all(self) -> list[str]:
         return list(iter(self.send, None))
+
+
+@pytest.mark.parametrize("queue", ["PickleFifoDiskQueue", "MarshalFifoDiskQueue"])
+def test_queues_on_disk_keep_what_is_known_of_a_request(
+    queue: str, tmp_path: Path, asyncio_reactor: None
+) -> None:
+    queues = {"SCHEDULER_DISK_QUEUE": f"scrapy.squeues.{queue}", "JOBDIR": str(tmp_path)}
+    world = World(**queues)
+    world.add_seed("a/seed")
+    seed = world.scheduler.next_request()
+    assert seed is not None
+    assert tag_of(seed).prediction == PREDICTION
+    world.add_seed("a/left")
+    world.scheduler.close("shutdown")
+    assert world.crawler.stats is not None
+    assert world.crawler.stats.get_value("scheduler/enqueued/disk") == 2
+
+    resumed = World(**queues).scheduler
+    left = resumed._inner.next_request()
+    resumed.close("finished")
+    assert left is not None
+    assert tag_of(left).seed
+    assert page_url(left) == "http://a/left"
 
 
 @pytest.fixture(params=QUEUES)

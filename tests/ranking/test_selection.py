@@ -17,6 +17,7 @@ from hacs_crawler.ranking.candidates import candidates_from
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.policies import POLICIES, Candidates, Policy
 from hacs_crawler.ranking.selection import Selection
+from hacs_crawler.state import Prediction
 from hacs_crawler.state.codec import ROW
 from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.state.store import Rows
@@ -62,15 +63,15 @@ def test_a_page_never_visited_is_sure_to_be_new() -> None:
     ((chosen,), _) = selection.take()
     assert chosen.entries == [1, 0]
     first, second = chosen.predictions(7, 8)
-    assert first == {
-        "label": 7,
-        "run": 8,
-        "p": 1.0,
-        "rate_per_day": DEFAULT_PRIOR.mean_rate,
-        "days_since_visit": math.inf,
-        "churn": 0.0,
-    }
-    assert second["p"] < 1.0
+    assert first == Prediction(
+        label=7,
+        run=8,
+        p=1.0,
+        rate_per_day=DEFAULT_PRIOR.mean_rate,
+        days_since_visit=math.inf,
+        churn=0.0,
+    )
+    assert second.p < 1.0
 
 
 def test_ties_keep_the_order_of_arrival() -> None:

@@ -170,14 +170,14 @@ def test_only_what_start_yields_and_what_is_begun_with_may_be_visited(tmp_path: 
 
 def visited(url: str, at: float, label: int, *, is_new: bool = False) -> Visit:
     days = float("inf") if is_new else 3.0
-    told: Prediction = {
-        "label": label,
-        "run": int(at),
-        "p": 0.5,
-        "rate_per_day": 0.1,
-        "days_since_visit": days,
-        "churn": 0.0,
-    }
+    told = Prediction(
+        label=label,
+        run=int(at),
+        p=0.5,
+        rate_per_day=0.1,
+        days_since_visit=days,
+        churn=0.0,
+    )
     return Visit(url, int(at), links=frozenset({1}), prediction=told)
 
 

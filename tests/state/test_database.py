@@ -15,7 +15,6 @@ from hacs_crawler.state.codec import ROW
 from hacs_crawler.state.database import Reestimated, Restored, State
 from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.state.merging import merge
-from hacs_crawler.state.outcome_log import as_prediction
 from hacs_crawler.state.page import News, Page, Visit
 from hacs_crawler.state.store import Change, Store
 from hacs_crawler.utils.times import DAY
@@ -324,24 +323,3 @@ class CountingStore:
     def __getattr__(self, name: str) -> object:
         self.calls.append(name)
         return getattr(self._store, name)
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"p": 1e300},
-        {"p": float("nan")},
-        {"churn": 2.0},
-        {"label": -1},
-        {"run": 2**32},
-        {"days_since_visit": 1e300},
-        {"label": "hacs"},
-    ],
-    ids=str,
-)
-def test_what_is_no_prediction_is_none(wrong: dict[str, object]) -> None:
-    sound = {"label": 1, "run": 2, "p": 0.5, "rate_per_day": 1.0, "churn": 0.0}
-    sound["days_since_visit"] = float("inf")
-    assert as_prediction(sound) == sound
-    assert as_prediction({**sound, **wrong}) is None
-    assert as_prediction({"mine": 1}) is None

@@ -296,7 +296,7 @@ def test_what_is_new_to_the_site_depends_on_which_visit_is_recorded_first() -> N
 
 def prediction() -> Prediction:
     numbers = dict.fromkeys(("p", "rate_per_day", "days_since_visit", "churn"), 0.5)
-    return Prediction(label=1, run=1, **numbers)  # type: ignore[typeddict-item]
+    return Prediction(label=1, run=1, **numbers)
 
 
 def ranked(url: str, day: int, *links: int) -> Visit:
