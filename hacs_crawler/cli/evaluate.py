@@ -121,11 +121,14 @@ def evaluate_command(  # noqa: PLR0913, PLR0917 - one for each option
     if any(files):
         if seeds is not None or depth is not None or settings:
             raise HacsError("--seeds, --depth and --set are about a state, and files are given")
-        levels = _from_files(*files)
+        if pages is None or updates is None or captures is None:
+            raise HacsError("--pages, --updates and --captures go together")
+        levels = from_timelines(read_timelines(pages, updates, captures))
     else:
         levels = _from_state(settings, seeds, _deepest(depth or "links"))
     result = _evaluated(levels, *bounds)
-    _write(result, output)
+    if output is not None:
+        _draw(result, output)
     return Records(
         rows=lambda: _rows(list(selection_rows(result))),
         text=lambda: table_parts(result),
@@ -151,16 +154,6 @@ def _check_output(output: Path | None) -> None:
             output.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise HacsError(f"{output}: cannot write: {error.strerror or error}") from error
-
-
-def _from_files(
-    pages: Path | None,
-    updates: Path | None,
-    captures: Path | None,
-) -> dict[str, History]:
-    if pages is None or updates is None or captures is None:
-        raise HacsError("--pages, --updates and --captures go together")
-    return from_timelines(read_timelines(pages, updates, captures))
 
 
 def _from_state(
@@ -190,12 +183,10 @@ def _evaluated(levels: dict[str, History], since: float | None, until: float | N
         )
 
 
-def _write(result: Evaluation, output: Path | None) -> None:
-    """Write what is asked for; each file is whole or not there."""
-    if output is not None:
-        for plot in plots(result):
-            for kind in ("svg", "png"):
-                write_file(output / f"{plot.name}.{kind}", [plot.render(kind)])
+def _draw(result: Evaluation, output: Path) -> None:
+    for plot in plots(result):
+        for kind in ("svg", "png"):
+            write_file(output / f"{plot.name}.{kind}", [plot.render(kind)])
 
 
 def _singh(

@@ -55,7 +55,7 @@ def generated(seed: int, authors: int) -> Web:
     for person in people:
         given, family = divmod(person, len(FAMILY))
         pages += _site(random, f"/~{GIVEN[given]}-{FAMILY[family]}/")
-    return Web(pages, START, END)
+    return Web(pages, START)
 
 
 def _site(random: np.random.Generator, homepage: str) -> list[WebPage]:

@@ -39,8 +39,7 @@ class WebPage:
 
 @dataclass(frozen=True, slots=True)
 class Web:
-    """Pages with their histories; crawls begin at `start`, `end` is when the histories end."""
+    """Pages with their histories; crawls begin at `start`."""
 
     pages: Sequence[WebPage]
     start: int
-    end: int

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import fields
 from typing import Any, Final
 
 import numpy as np
@@ -44,27 +44,12 @@ SELECTION_TITLES: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One model at one level, window and average, at theta-hat; None where undefined.
+Row = dict[str, Any]
+"""One model at one level, window and average, at theta-hat; None where undefined.
 
-    `weeks` counts the moments t with pages. The counts are sums over them, of Random the mean over
-    all draws.
-    """
-
-    level: str
-    average: str
-    window_weeks: int
-    weeks: int
-    model: str
-    theta: float | None
-    true_positives: float | None
-    false_positives: float | None
-    false_negatives: float | None
-    true_negatives: float | None
-    precision: float | None
-    recall: float | None
-    f1: float | None
+`weeks` counts the moments t with pages. The counts are sums over them, of Random the mean over all
+draws. docs/evaluation.md has the columns.
+"""
 
 
 def table_rows(level: str, result: LevelResult) -> Iterator[Row]:
@@ -75,15 +60,26 @@ def table_rows(level: str, result: LevelResult) -> Iterator[Row]:
             best = curves[0].best()
             for model, measured in zip(MODELS, curves, strict=True):
                 chosen = 0 if model == "Brute Force" else best
-                theta = None if best is None or model == "Brute Force" else float(THETAS[best])
-                yield Row(
-                    level, average, weeks, tally.moments, model, theta, *_at(measured, chosen)
-                )
+                yield {
+                    "level": level,
+                    "average": average,
+                    "window_weeks": weeks,
+                    "weeks": tally.moments,
+                    "model": model,
+                    "theta": None
+                    if best is None or model == "Brute Force"
+                    else float(THETAS[best]),
+                    **_at(measured, chosen),
+                }
 
 
-def _at(measured: Curve, place: int | None) -> list[float | None]:
-    columns = [getattr(measured, field.name) for field in fields(Curve)]
-    return [None] * len(columns) if place is None else defined([x[place] for x in columns])
+def _at(measured: Curve, place: int | None) -> dict[str, float | None]:
+    """Return the measures at a threshold; none is defined where none selects an updated page."""
+    names = [field.name for field in fields(Curve)]
+    if place is None:
+        return dict.fromkeys(names)
+    values = defined([getattr(measured, name)[place] for name in names])
+    return dict(zip(names, values, strict=True))
 
 
 def table_parts(result: Evaluation) -> Iterator[str | Table]:
@@ -111,8 +107,8 @@ def _table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
 
 def conclusion(level: str, result: LevelResult) -> str:
     """Return in a sentence or two what both evaluations say of one level."""
-    rows = [row for row in table_rows(level, result) if row.average == "micro"]
-    ours = [row for row in rows if row.model == MODELS[0] and row.f1 is not None]
+    rows = [row for row in table_rows(level, result) if row["average"] == "micro"]
+    ours = [row for row in rows if row["model"] == MODELS[0] and row["f1"] is not None]
     orders = [
         (weeks, order.mean(ORDERS[0]), order.mean("Random"))
         for weeks, order in result.orderings.items()
@@ -124,11 +120,12 @@ def conclusion(level: str, result: LevelResult) -> str:
     ]
     told = []
     if ours:
-        best = max(ours, key=lambda row: row.f1 or 0.0)
-        others = {row.model: row.f1 for row in rows if row.window_weeks == best.window_weeks}
+        best = max(ours, key=lambda row: float(row["f1"]))
+        weeks = best["window_weeks"]
+        others = {row["model"]: row["f1"] for row in rows if row["window_weeks"] == weeks}
         told.append(
-            f"pages selected by HACS have an F1 of {shown(best.f1, 3)} at best (window of "
-            f"{counted(best.window_weeks, 'week')}), Random {shown(others['Random'], 3)}, Brute Force "
+            f"pages selected by HACS have an F1 of {shown(best['f1'], 3)} at best (window of "
+            f"{counted(weeks, 'week')}), Random {shown(others['Random'], 3)}, Brute Force "
             f"{shown(others['Brute Force'], 3)}"
         )
     if ranked:
@@ -146,13 +143,13 @@ def conclusion(level: str, result: LevelResult) -> str:
 
 def selection_cells(average: str, rows: Sequence[Row]) -> list[list[str]]:
     """Return a table's cells: window, weeks, theta, then P, R and F1 of each model."""
-    mine = [row for row in rows if row.average == average]
+    mine = [row for row in rows if row["average"] == average]
     return [
         [
-            str(group[0].window_weeks),
-            str(group[0].weeks),
-            shown(group[0].theta, 2),
-            *(shown(getattr(row, name), 3) for row in group for name in _MEASURES),
+            str(group[0]["window_weeks"]),
+            str(group[0]["weeks"]),
+            shown(group[0]["theta"], 2),
+            *(shown(row[name], 3) for row in group for name in _MEASURES),
         ]
         for group in (mine[i : i + len(MODELS)] for i in range(0, len(mine), len(MODELS)))
     ]
@@ -166,9 +163,9 @@ def ordering_cells(result: LevelResult) -> list[list[str]]:
     ]
 
 
-def selection_rows(result: Evaluation) -> Iterator[dict[str, Any]]:
+def selection_rows(result: Evaluation) -> Iterator[Row]:
     """Yield the rows of Table I of all levels; None is undefined."""
-    return (asdict(row) for level, one in result.levels.items() for row in table_rows(level, one))
+    return (row for level, one in result.levels.items() for row in table_rows(level, one))
 
 
 def as_json(result: Evaluation) -> dict[str, Any]:
@@ -185,7 +182,7 @@ def as_json(result: Evaluation) -> dict[str, Any]:
 def _level_json(level: str, result: LevelResult) -> dict[str, Any]:
     return {
         "units": result.units,
-        "selection": [asdict(row) for row in table_rows(level, result)],
+        "selection": list(table_rows(level, result)),
         "ordering": [
             {
                 "window_weeks": weeks,

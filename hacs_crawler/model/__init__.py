@@ -89,7 +89,6 @@ from hacs_crawler.model.trend import (
 )
 from hacs_crawler.model.windows import (
     MIN_POINTS as MIN_POINTS,
-    THRESHOLD_DAYS as THRESHOLD_DAYS,
     Kind as Kind,
     Windows as Windows,
     consistent_windows as consistent_windows,

@@ -40,7 +40,7 @@ class Served:
 @pytest.fixture
 def served() -> Iterator[Served]:
     made = Served()
-    with Server(LiveWeb(Web(PAGES, START, START + 100 * DAY), lambda: made.now)) as server:
+    with Server(LiveWeb(Web(PAGES, START), lambda: made.now)) as server:
         made.address = server.address
         yield made
 
