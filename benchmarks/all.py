@@ -57,6 +57,7 @@ BENCHMARKS = {
     "soak": "--only malformed --responses 2000",
     "instant": "--webs 1 --days 15",
     "interest": "",
+    "seed_lists": "",
     "wayback": f"{FOLDER} --sites 10 --skip memory",
 }
 LEFT_OUT = {

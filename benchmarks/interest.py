@@ -4,7 +4,7 @@
 
 FOLDER holds biographies.csv.gz, articles-robots.csv.gz and stories-votes.csv.gz (page,date,views):
 daily views of encyclopedia biographies around a death and far from it, views of articles by robots, and
-votes for stories of a link-sharing page. Without it the made-up web of `hacs evaluate --paper instant`
+votes for stories of a link-sharing page. Without it the made-up web of `seed_lists.py`
 alone is told apart.
 """
 
@@ -19,8 +19,8 @@ from pathlib import Path
 import numpy as np
 from scipy.optimize import OptimizeWarning, curve_fit
 from scipy.stats import lognorm, rankdata
+from seed_lists import make_web
 
-from hacs_crawler.evaluation.instant_web import make_web
 from hacs_crawler.interest.views import read_views
 from hacs_crawler.model import (
     concentration_of,

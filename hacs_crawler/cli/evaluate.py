@@ -8,7 +8,6 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Final
 
-import numpy as np
 import typer
 
 from hacs_crawler.analysis import Table, table_of_rows
@@ -19,7 +18,6 @@ from hacs_crawler.cli.tables import Records, shows_rows
 from hacs_crawler.crawl.seeds import read_seeds
 from hacs_crawler.evaluation.figures import check_matplotlib, plots
 from hacs_crawler.evaluation.histories import History, from_pages, from_timelines
-from hacs_crawler.evaluation.instant import evaluate_instant, instant_parts
 from hacs_crawler.evaluation.localized_tables import (
     evaluate_localized,
     localized_json,
@@ -56,7 +54,6 @@ class Paper(StrEnum):
 
     HACS = "hacs"
     SINGH = "singh"
-    INSTANT = "instant"
 
 
 @shows_rows(json="file")
@@ -66,10 +63,7 @@ def evaluate_command(  # noqa: PLR0913, PLR0917 - one for each option
     captures: Annotated[Path | None, _File] = None,
     paper: Annotated[
         Paper,
-        typer.Option(
-            help="whose evaluations: HACS, the localized rates of Singh 2007, or the seed lists of "
-            "Wang et al. 2008"
-        ),
+        typer.Option(help="whose evaluations: HACS, or the localized rates of Singh 2007"),
     ] = Paper.HACS,
     since: Annotated[str | None, typer.Option(help="the first week: a day, UTC")] = None,
     until: Annotated[str | None, typer.Option(help="the last week: a day, UTC")] = None,
@@ -95,24 +89,14 @@ def evaluate_command(  # noqa: PLR0913, PLR0917 - one for each option
     With `--paper singh`: how well estimators follow rates that change, of `--pages`, `--updates` and,
     if given, `--captures`, or else of synthetic pages. Prints Tables 1 to 4 and Figure 1.
 
-    With `--paper instant`: how well sites that are news are told by their page views, on synthetic
-    webs, beside a manual list (Table 1).
-
-    --csv and --parquet have the rows of Table I, of Singh's a row for each number, of the seed lists a
-    row for each list.
+    --csv and --parquet have the rows of Table I, of Singh's a row for each number.
     """
     files = pages, updates, captures
-    if paper is not Paper.HACS and any(
-        given is not None for given in (since, until, seeds, depth, output, settings)
-    ):
-        raise HacsError(
-            "--since, --until, --seeds, --depth, --output and --set are not for this paper"
-        )
-    if paper is Paper.INSTANT:
-        if any(file is not None for file in files):
-            raise HacsError("--paper instant takes no files: its webs are made up")
-        return _instant()
     if paper is Paper.SINGH:
+        if any(given is not None for given in (since, until, seeds, depth, output, settings)):
+            raise HacsError(
+                "--since, --until, --seeds, --depth, --output and --set are not for this paper"
+            )
         return _singh(files, synthetic_pages)
     if synthetic_pages is not None:
         raise HacsError("--synthetic-pages goes with --paper singh")
@@ -219,19 +203,6 @@ def _singh(
 def _rows(rows: Sequence[Mapping[str, Any]]) -> Table:
     texts = {name for row in rows for name, value in row.items() if isinstance(value, str)}
     return table_of_rows(rows, texts)
-
-
-def _instant() -> Records:
-    with Progress("evaluate") as progress:
-        found = evaluate_instant(
-            np.random.default_rng(0),
-            lambda done, total: progress.update("webs of pages", done, total),
-        )
-    return Records(
-        rows=lambda: _rows(found),
-        text=lambda: instant_parts(found),
-        json=lambda: _json(found),
-    )
 
 
 def _json(body: object) -> list[str]:
