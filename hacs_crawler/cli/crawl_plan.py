@@ -75,8 +75,7 @@ def next_rounds(order: Order, workers: Workers, began: int) -> dict[int, Round]:
     for number, one in enumerate(rounds_of(plan, order.shards, options, began)):
         if one is not None or order.is_endless:
             found[number] = one or Round(began, ((0, 0),) * len(options.experiment.arms))
-    for number, one in found.items():
-        keep_round(shards[number].arguments, one)
+            keep_round(shards[number].arguments, found[number])
     logger.info(
         "of %s known or begun with, %d are to be visited in %s; skipped: %d gone, %d below the "
         "threshold, %d over budget",
