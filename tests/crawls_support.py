@@ -138,10 +138,13 @@ class Web:
         )
         assert process.poll() is None, process.communicate()
 
-    def check_hosts(self) -> None:
-        """See that no host was asked by two processes by turns: one after the other alone."""
+    def check_hosts(self, most: int | None = None) -> None:
+        """See that no host was asked by two processes by turns: one after the other alone.
+
+        Of all requests, or of the first so many.
+        """
         by_host = defaultdict(list)
-        for host, _, process in self.site.requests[self.seen :]:
+        for host, _, process in self.site.requests[self.seen :][:most]:
             by_host[host].append(process)
         for host, processes in by_host.items():
             turns = [process for process, _ in groupby(processes)]
