@@ -28,7 +28,6 @@ REQUEST: Final = {
     "crawl/backlog.py": "tells whether follow-ups go first",
     "crawl/admission.py": "holds it while its host is to be left alone",
     "middlewares/page_memory.py": "claims its page, and lets parts change it",
-    "crawl/observation.py": "forgets what was noted of an answer before",
 }
 RESPONSE: Final = {
     "middlewares/page_memory.py": "waits until the page is read, and lets parts replace the answer",
