@@ -6,8 +6,9 @@ To the known histories of FOLDER pages are added that never gain a link of their
 own: `session` shows a new session parameter in its links at every request, `token` a random token in
 some link's path at every second request, `box` five links of a pool of 60 at random. Two kinds are
 time's own, and shown apart: `calendar` shows the links of the next 30 days, `weekly` five links that are
-new each week. The default crawls with and without them, as does Last-Obs; hits are visits that found an
-update of FOLDER's. What is learned of parts of links that change (docs/updates.md) is not used here.
+new each week. The default crawls with and without them, with control visits and without; Last-Obs crawls
+too. Hits are visits that found an update of FOLDER's. What is learned of parts of links that change
+(docs/updates.md) is not used here.
 """
 
 import argparse
@@ -102,8 +103,11 @@ def with_traps(folder: Path, kind: str, number: int) -> Timelines:
         )
 
 
-def run(timelines: Timelines, budget: int, years: int, score: object) -> tuple[Score, float]:
-    scenario = Scenario(timelines, START, START + years * 365 * DAY, budget, Estimation())
+def run(
+    timelines: Timelines, budget: int, years: int, score: object, controls: float = 0.02
+) -> tuple[Score, float]:
+    end = START + years * 365 * DAY
+    scenario = Scenario(timelines, START, end, budget, Estimation(), control_share=controls)
     worlds: list[Churning] = []
 
     def world(scenario: Scenario) -> World:
@@ -128,18 +132,22 @@ def main() -> None:
     options = parser.parse_args()
     plain = with_traps(options.folder, "none", 0)
     row(["visits a day", "traps", "hits", "of those without traps", "visits to traps", "delay, days",
-         "Last-Obs' hits"])  # fmt: skip
-    row(["---:"] * 7)
+         "without control visits: hits", "visits to traps", "Last-Obs' hits"])  # fmt: skip
+    row(["---:"] * 9)
     for budget in options.budgets:
         clean, _ = run(plain, budget, options.years, hacs)
         peer, _ = run(plain, budget, options.years, last_obs)
-        row([budget, "none", clean.hits, "", "", f"{clean.mean_delay_days or 0:.1f}", peer.hits])
+        alone, _ = run(plain, budget, options.years, hacs, 0.0)
+        delay = f"{clean.mean_delay_days or 0:.1f}"
+        row([budget, "none", clean.hits, "", "", delay, alone.hits, "", peer.hits])
         for kind in options.kinds:
             for number in options.numbers:
                 timelines = with_traps(options.folder, kind, number)
                 score, share = run(timelines, budget, options.years, hacs)
+                alone, of_traps = run(timelines, budget, options.years, hacs, 0.0)
                 cells = [score.hits, f"{score.hits / clean.hits:.1%}", f"{share:.1%}"]
-                row([budget, f"{number} {kind}", *cells, f"{score.mean_delay_days or 0:.1f}", ""])
+                cells += [f"{score.mean_delay_days or 0:.1f}", alone.hits, f"{of_traps:.1%}", ""]
+                row([budget, f"{number} {kind}", *cells])
 
 
 if __name__ == "__main__":
