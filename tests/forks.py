@@ -81,7 +81,7 @@ def run(
         "environment": dict(os.environ if environment is None else environment),
         "folder": str(folder),
     }
-    requests = _parent()
+    requests = _parent(threading.get_ident())
     reading, writing = os.pipe()
     with tempfile.TemporaryFile() as stdout, tempfile.TemporaryFile() as stderr:
         streams = [reading, stdout.fileno(), stderr.fileno()]
@@ -106,8 +106,9 @@ def _feed(stream: int, given: bytes) -> None:
 
 
 @cache
-def _parent() -> socket.socket:
-    """Start the process that commands are forks of; it ends with this one."""
+def _parent(thread: int) -> socket.socket:
+    """Start the process that a thread's commands are forks of, one at a time; it ends with this one."""
+    del thread
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with theirs:
         process = subprocess.Popen(
