@@ -61,7 +61,7 @@ class HacsScheduler(BaseScheduler):
         self._seeds = SeedQueue(self._downloads)
         self._waiting = WaitingRequests(crawl.parts.admit, lambda: wake(crawler))
         self._care = Care(crawl.config.pages)
-        self._is_resumed = False
+        self._is_resumed = self._is_closed = False
         self._is_scrapys_own = is_scrapys_own(inner, crawler)
         self._enqueued = self._dequeued = 0
         self._planned = count()
@@ -95,6 +95,7 @@ class HacsScheduler(BaseScheduler):
         else:
             self._ranker.drop_all()
         self._count_seeds()
+        self._is_closed = True
         return self._inner.close(reason)
 
     def has_pending_requests(self) -> bool:
@@ -109,6 +110,8 @@ class HacsScheduler(BaseScheduler):
 
         A seed of the plan was ranked already: it waits behind those that came before it.
         """
+        if self._is_closed:  # Scrapy may still ask start() for more
+            return False
         if tag_of(request).stage == "planned":
             self._seeds.add_one(request, next(self._planned))
             return True

@@ -88,6 +88,14 @@ def test_queues_on_disk_keep_what_is_known_of_a_request(
     assert page_url(left) == "http://a/left"
 
 
+def test_what_start_yields_when_the_queues_are_closed_is_dropped(
+    tmp_path: Path, asyncio_reactor: None
+) -> None:
+    scheduler = World(JOBDIR=str(tmp_path)).scheduler
+    scheduler.close("shutdown")
+    assert not scheduler.enqueue_request(Request("http://a/late"))
+
+
 @pytest.fixture(params=QUEUES)
 def world(request: pytest.FixtureRequest, asyncio_reactor: None) -> World:
     return World(request.param)

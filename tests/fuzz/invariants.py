@@ -98,9 +98,13 @@ def answers_of_the_site_are_visits(run: Run) -> Iterator[str]:
     if run.scenario.settings.get("HACS_RENDER", "never") != "never":
         kinds |= {"script"}
     pages = {asked["url"] for asked in run.site() if asked["is_page"]}
+    asked = reversed([*run.events("asked")])
+    is_of_redirect = {number: goes_on for _, number, _, _, goes_on in asked}  # from the first on
     for _, number, status, url in run.events("answered"):
         request = run.yielded.get(number)
         if request is None or not run.is_under_care(request) or url != request.url:
+            continue
+        if is_of_redirect[number]:  # meta was copied that says whose page it is
             continue
         page = run.page(url)
         is_shown = status == 200 and url in pages and not (page and page.kind in kinds)

@@ -103,14 +103,15 @@ def drawn(seed: int, spiders: list[str]) -> Scenario:
     starts = rng.sample(range(number), rng.randint(1, number))
     if rng.random() < 0.15:
         starts.append(rng.choice(starts))
+    robots = _chosen(rng, ROBOTS)
     days = (0, *sorted(rng.sample(range(1, 30), 2)))
     return Scenario(
         pages,
         spider=rng.choice(spiders),
         starts=tuple(starts),
-        settings=draw_settings(rng, {page.kind for page in pages}),
+        settings=draw_settings(rng, {page.kind for page in pages} | {robots}),
         days=days,
-        robots=_chosen(rng, ROBOTS),
+        robots=robots,
         sitemap=_chosen(rng, SITEMAPS),
         state="redis" if rng.random() < 0.1 else "sqlite",
         has_shards=rng.random() < 0.1,

@@ -64,19 +64,21 @@ SCRAPYS: dict[str, list[Any]] = {
 FITTING = {
     "busy": "HACS_RETRY_AFTER",
     "closed": "HACS_RETRY_AFTER",
+    "closed to some": "ROBOTSTXT_OBEY",
     "etag": "HACS_CONDITIONAL_REQUESTS",
     "feed": "HACS_SIGNALS",
+    "names a sitemap": "ROBOTSTXT_OBEY",
     "plain": "HACS_BUDGET",
     "script": "HACS_RENDER",
     "throttled": "HACS_RETRY_AFTER",
     "unavailable": "HACS_RETRY_AFTER",
     "wrong-etag": "HACS_CONDITIONAL_REQUESTS",
 }
-"""Settings that do something with a kind of page: they are drawn more often where there is one."""
+"""Settings that do something with a kind of page or robots.txt: drawn more often where there is one."""
 
 
 def draw_settings(rng: random.Random, kinds: set[str]) -> dict[str, Any]:
-    """Some settings, and among them often what does something with the kinds of pages there are."""
+    """Some settings, and among them often what does something with the kinds of things there are."""
     chosen = set(rng.sample(list(VALUES), rng.choice((0, 1, 2, 4, 8))))
     chosen |= {FITTING[kind] for kind in sorted(kinds & FITTING.keys()) if rng.random() < 0.4}
     scrapys = set(rng.sample(list(SCRAPYS), rng.choice((0, 1, 3))))
