@@ -67,6 +67,7 @@ def a_budget_is_used_up_where_pages_are_left(run: Run) -> Iterator[str]:
         or run.kind.ends_early
         or run.kind.is_resumed
         or _gives_up_hosts(run)
+        or _obeys_robots_txt(run)
     ):
         return
     share = settings.get("HACS_CONTROLS", 0.02)
@@ -132,7 +133,7 @@ def updates_are_what_time_brought(run: Run) -> Iterator[str]:
 
 
 def robots_txt_is_obeyed(run: Run) -> Iterator[str]:
-    if run.scenario.settings.get("ROBOTSTXT_OBEY") and run.scenario.robots in FORBIDDING:
+    if _obeys_robots_txt(run):
         for asked in run.site():  # a browser follows redirects itself
             if "/p1" in asked["url"] and not asked["by_browser"]:
                 yield f"{asked['url']} was asked for, which robots.txt forbids"
@@ -180,14 +181,16 @@ INVARIANTS: tuple[Callable[[Run], Iterator[str]], ...] = (
 
 def is_comparable(run: Run) -> bool:
     """Whether a crawl is to do what it does without the add-on."""
-    settings = run.scenario.settings
-    if ADDS_OR_TAKES & run.settings_on():
+    has_two_ways = run.kind.has_two_callbacks and _leads_to_start(run)
+    # Scrapy 2.19 alone does not always obey robots.txt
+    if run.kind.ends_early or has_two_ways or _obeys_robots_txt(run):
         return False
-    # Scrapy 2.19 alone does not always obey it
-    forbids = settings.get("ROBOTSTXT_OBEY") and run.scenario.robots in FORBIDDING
-    if run.kind.ends_early or forbids or (run.kind.has_two_callbacks and _leads_to_start(run)):
-        return False
-    return not _gives_up_hosts(run)
+    return not (ADDS_OR_TAKES & run.settings_on() or _gives_up_hosts(run))
+
+
+def _obeys_robots_txt(run: Run) -> bool:
+    obeys = bool(run.scenario.settings.get("ROBOTSTXT_OBEY"))
+    return obeys and run.scenario.robots in FORBIDDING
 
 
 def _gives_up_hosts(run: Run) -> bool:

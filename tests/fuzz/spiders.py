@@ -86,7 +86,7 @@ class FollowsAsync(Plain):
         for url in self.links(response):
             yield self.page(url, cb_kwargs={"way": "async"})
             await asyncio.sleep(0)
-        yield {**self.item(response), **kwargs}
+        yield self.item(response)
 
 
 class FollowsOnly(Follows):
