@@ -114,10 +114,10 @@ class LinkAdditionsMiddleware:
 
     def _observe(self, request: Request, response: Response, url: str) -> None:
         crawl = self._crawl
-        at, prediction = int(crawl.clock()), tag_of(request).prediction
+        at, tag = int(crawl.clock()), tag_of(request)
         crawl.stats.answers += 1
         rules = crawl.link_rules(response)
-        visit, reason = observe(response, url, at, rules, prediction, tag_of(request).unseen)
+        visit, reason = observe(response, url, at, rules, tag.prediction, tag.unseen)
         if visit is not None and reason == "not_html" and not self._was_seen(url):
             visit = None  # a feed, an image: no page, and no attempt at one
         if visit is None:
@@ -127,7 +127,7 @@ class LinkAdditionsMiddleware:
             for also in crawl.parts.observed(Observed(request, response, recorded, reason)):
                 crawl.state.write_behind.record(also)
             if not reason:
-                self._note_outcome(request, rules, recorded, prediction)
+                self._note_outcome(request, rules, recorded, tag.prediction)
                 return
         if reason != "gone":
             crawl.stats.count_not_observed(reason)

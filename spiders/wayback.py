@@ -197,8 +197,7 @@ class WaybackSpider(Spider):
         self._progress.update(text, completed=done, total=self._total)
 
     def _stat(self, name: str) -> int:
-        assert self.crawler.stats is not None  # noqa: S101 - there are stats while crawling
-        return int(self.crawler.stats.get_value(f"hacs/archive/{name}", 0) or 0)
+        return Crawl.of(self.crawler).stats.get(f"archive/{name}")
 
     def _log_summary(self) -> None:
         for name, numbers in self._found.items():
@@ -230,7 +229,7 @@ class WaybackSpider(Spider):
             unread,
             unanswered,
             self._stat("captures"),
-            int(self.crawler.stats.get_value("hacs/visits", 0) or 0),
+            Crawl.of(self.crawler).stats.get("visits"),
             fetched,
             saved,
             _share(saved, fetched + saved + failed),

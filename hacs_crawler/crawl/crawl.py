@@ -38,7 +38,6 @@ from hacs_crawler.utils.times import MAX_SECOND
 logger = safe_logger(__name__)
 
 CLOSE_REASON = "hacs_error"
-MINUTE = 60.0
 
 
 class Crawl:

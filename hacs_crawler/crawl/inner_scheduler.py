@@ -13,7 +13,7 @@ from scrapy.utils.misc import build_from_crawler, load_object
 from hacs_crawler.crawl.crawl import Crawl
 
 
-def inner_scheduler(crawler: Crawler, crawl: Crawl, outer: type[BaseScheduler]) -> BaseScheduler:
+def inner_scheduler(crawl: Crawl, outer: type[BaseScheduler]) -> BaseScheduler:
     """Build the scheduler named by HACS_INNER_SCHEDULER; where that cannot be, fail the crawl."""
     found: type[BaseScheduler] = Scheduler
     name = crawl.config.inner_scheduler
@@ -26,7 +26,7 @@ def inner_scheduler(crawler: Crawler, crawl: Crawl, outer: type[BaseScheduler]) 
     except (ImportError, NameError, ValueError) as error:
         crawl.fail(f"HACS_INNER_SCHEDULER = {name!r}: allowed is a scheduler's path ({error})")
     try:
-        return build_from_crawler(found, crawler)
+        return build_from_crawler(found, crawl.crawler)
     except Exception as error:  # noqa: BLE001 - such as that of a server that is away
         crawl.fail(f"HACS_INNER_SCHEDULER: {found.__name__} does not start: {error}")
         return _NoScheduler()

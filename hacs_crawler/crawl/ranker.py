@@ -80,7 +80,7 @@ class Ranker:
     @property
     def has_work(self) -> bool:
         """Whether seeds are to be ranked, are being ranked, or are kept for what is left of a budget."""
-        return bool(len(self.seeds) or self._lock.locked or self.seeds.is_kept)
+        return bool(len(self.seeds) or self.is_ranking or self.seeds.is_kept)
 
     @property
     def is_ranking(self) -> bool:

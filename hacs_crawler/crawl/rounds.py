@@ -9,7 +9,7 @@ from typing import Final
 from scrapy.crawler import Crawler
 from scrapy.utils.defer import maybe_deferred_to_future
 
-from hacs_crawler.crawl.crawl import MINUTE, Crawl
+from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.ranker import Ranker
 from hacs_crawler.crawl.scrapy_internals import Downloads, is_parsing
 from hacs_crawler.utils.loop import sleep
@@ -17,6 +17,7 @@ from hacs_crawler.utils.text import safe_logger
 
 logger = safe_logger(__name__)
 
+MINUTE: Final = 60.0
 LOOK_SECONDS: Final = 0.25
 """How often it is looked whether a round is done."""
 

@@ -36,9 +36,6 @@ from hacs_crawler.crawl.scrapy_internals import (
 )
 from hacs_crawler.crawl.seed_queue import SeedQueue
 from hacs_crawler.utils.loop import begin, call_later
-from hacs_crawler.utils.text import safe_logger
-
-logger = safe_logger(__name__)
 
 PARSING_SECONDS: Final = 0.05
 """How often it is looked whether callbacks are done: Scrapy does not say so where they yield nothing."""
@@ -52,7 +49,8 @@ class HacsScheduler(BaseScheduler):
     priority; between hosts, those with a free slot come first. Nothing here waits.
     """
 
-    def __init__(self, inner: BaseScheduler, crawl: Crawl, crawler: Crawler) -> None:
+    def __init__(self, inner: BaseScheduler, crawl: Crawl) -> None:
+        crawler = crawl.crawler
         self._inner = inner
         self._crawl = crawl
         self._crawler = crawler
@@ -73,8 +71,7 @@ class HacsScheduler(BaseScheduler):
     def from_crawler(cls, crawler: Crawler) -> HacsScheduler:
         """Build the inner scheduler named by HACS_INNER_SCHEDULER, and this one around it."""
         crawl = Crawl.of(crawler)
-        inner = inner_scheduler(crawler, crawl, cls)
-        return cls(inner, crawl, crawler)
+        return cls(inner_scheduler(crawl, cls), crawl)
 
     def open(self, spider: Spider) -> Deferred[None] | None:
         """Open the inner scheduler."""

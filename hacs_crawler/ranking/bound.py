@@ -30,8 +30,6 @@ _SLACK: Final = 1e-6
 """What the table of p and rounding may add to the updates expected, as a share of them."""
 _ROUNDING: Final = 1e-12
 """By how much p may differ from another one that is the same but for rounding."""
-_MOST_EXPECTED: Final = 745.0
-"""Of more updates none at all is no number above 0."""
 _WAITS: Final = -1.0
 
 

@@ -13,8 +13,8 @@ from scrapy import Request, Spider
 
 from crawl_support import Timers, UnderWay, new_crawler, run, settled
 from hacs_crawler.crawl import rounds as rounds_module
-from hacs_crawler.crawl.crawl import MINUTE, Crawl
-from hacs_crawler.crawl.rounds import LOOK_SECONDS, Rounds
+from hacs_crawler.crawl.crawl import Crawl
+from hacs_crawler.crawl.rounds import LOOK_SECONDS, MINUTE, Rounds
 
 ROUND_MINUTES = 10.0
 PAGE = Request("http://a.example/")

@@ -239,14 +239,18 @@ DATED = """
 """
 
 
-def test_a_start_request_of_the_spiders_own_goes_before_the_revisit_of_its_page(
-    any_spider: AnySpider, site: Site
-) -> None:
+def begin_with_two_known_pages(any_spider: AnySpider, site: Site) -> None:
     site.set("/a", "/x")
     site.set("/first", "/x")
     any_spider.run(DATED, HACS_REVISIT=9)
     site.visited()
     any_spider.days = 2
+
+
+def test_a_start_request_of_the_spiders_own_goes_before_the_revisit_of_its_page(
+    any_spider: AnySpider, site: Site
+) -> None:
+    begin_with_two_known_pages(any_spider, site)
     site.headers.clear()
     crawl = any_spider.run(DATED, "-a", "run=2", HACS_REVISIT=9)
     asked_by = {one["x-run"] for one in site.headers if "x-run" in one}
@@ -257,11 +261,7 @@ def test_a_start_request_of_the_spiders_own_goes_before_the_revisit_of_its_page(
 def test_a_start_request_is_answered_though_the_page_was_visited_again_before_it_came(
     any_spider: AnySpider, site: Site
 ) -> None:
-    site.set("/a", "/x")
-    site.set("/first", "/x")
-    any_spider.run(DATED, HACS_REVISIT=9)
-    site.visited()
-    any_spider.days = 2
+    begin_with_two_known_pages(any_spider, site)
     crawl = any_spider.run(DATED, "-a", "run=2", "-a", "waits=1", HACS_REVISIT=9)
     assert sorted(site.visited()) == ["/a", "/a", "/first"]
     assert [item["run"] for item in crawl.items if item["path"] == "/a"] == ["1", "2"]
