@@ -22,7 +22,14 @@ from hacs_crawler.model.bayes import bayes_with_spread
 from hacs_crawler.model.gaps import Gaps
 from hacs_crawler.model.predictive import spread_of
 from hacs_crawler.model.prior import LogNormalPrior
-from hacs_crawler.utils.arrays import BoolArray, FloatArray, blocks, sum_by_page
+from hacs_crawler.utils.arrays import (
+    BoolArray,
+    FloatArray,
+    blocks,
+    offsets_of,
+    page_of_value,
+    sum_by_page,
+)
 
 Fates = NDArray[np.uint8]
 """Of each gap the `LinkLifetime` of what its visit brought."""
@@ -211,21 +218,25 @@ def _log_prior(x: FloatArray, prior: LogNormalPrior) -> FloatArray:
 
 def _log_likelihood(gaps: Gaps, fates: Fates, rate: FloatArray) -> FloatArray:
     """Return the weighted log-likelihood of each page at each rate and churn; (n_pages, n_x, n_c)."""
-    log_quiet = -gaps.days[:, None] * rate
-    by_churn = np.exp(log_quiet)
+    quiet = gaps.weight * ~gaps.updated
+    days = sum_by_page(quiet * gaps.days, gaps.offsets)[:, None, None]
+    number = sum_by_page(quiet, gaps.offsets)[:, None, None]
+    log_quiet = number * np.log1p(-_C) - days * rate[:, None]
+
+    page = page_of_value(gaps.offsets)[gaps.updated]
+    offsets = offsets_of(np.bincount(page, minlength=len(gaps)))
+    fates, weight = fates[gaps.updated], gaps.weight[gaps.updated, None, None]
+    by_churn = np.exp(-gaps.days[gaps.updated, None] * rate)
     by_time = (1.0 - by_churn)[:, :, None]
     by_churn = by_churn[:, :, None] * _C
-    quiet = ~gaps.updated
     parts = []
     for of_time, of_churn in product(_KINDS_OF_PAGES, _KINDS_OF_CHURN):
         seen = by_churn * _likelihood(of_churn)[fates][:, None, None]
         seen += by_time * _likelihood(of_time)[fates][:, None, None]
         np.maximum(seen, 1e-300, out=seen)
         each = np.log(seen, out=seen)
-        each[quiet] = log_quiet[quiet][:, :, None] + np.log1p(-_C)
-        each *= gaps.weight[:, None, None]
-        summed = sum_by_page(each.reshape(len(each), -1), gaps.offsets)
-        parts.append(summed.reshape(len(gaps), len(rate), len(_C)))
+        each *= weight
+        parts.append(log_quiet + sum_by_page(each, offsets))
         parts[-1] += np.log(of_time[0] * of_churn[0])
     found: FloatArray = np.logaddexp.reduce(parts, axis=0)
     return found
