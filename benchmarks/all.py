@@ -1,13 +1,12 @@
-"""Every benchmark in one go, in under an hour, into one file.
+"""Every benchmark in one go, in under an hour.
 
 python benchmarks/all.py FOLDER     # with pages.csv, updates.csv, captures.csv, versions.jsonl.gz
-python benchmarks/all.py FOLDER --only links store --output some.md
+python benchmarks/all.py FOLDER --only links store
 
-One after the other, as processes of their own, most of them smaller than by default, so that all fit; on
-a machine that does nothing else, or times mean little: the file says how busy it was. One that takes
-longer than `MOST_SECONDS` is stopped, and what it had printed is kept. What it writes is
-benchmarks/RESULTS.md; README.md beside it says what the figures mean, and has those of the larger runs.
-Exits with 1 where a benchmark failed.
+One after the other, as processes of their own; on a machine that does nothing else, or times mean
+little: each result says how busy it was. One that takes longer than `MOST_SECONDS` is stopped, and what
+it had printed is kept. What a benchmark prints becomes results/NAME.md; then README.md, and the figures
+that documents quote, are written anew (figures.py). Exits with 1 where a benchmark failed.
 """
 
 from __future__ import annotations
@@ -24,6 +23,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
+import figures
+
 HERE = Path(__file__).parent
 MOST_SECONDS = 400.0
 FOLDER = "FOLDER"
@@ -35,15 +36,15 @@ BENCHMARKS = {
     "links": "",
     "crawl": "--pages 1500 --rounds 3",
     "polite": "--rounds 1",
-    "store": "--rows 100000 --pages 2000 --visits 2000",
+    "store": "--rows 200000 --pages 5000 --visits 3000",
     "scale": "--largest 1000000 --repeat 1",
-    "plan": "",
+    "plan": "--pages 10000000 --only SQLite --repeat 2",
     "shards": "--pages 20000",
     "workers": "--pages 5000 --visits 3000 --requests 2000 --repeat 1",
     "export": "--pages 10000",
     "every_page": "--runs 12 --pages 60",
     "rendering": "--runs 2 --pages 50 --apps 10",
-    "simulate": f"{FOLDER} --budgets 5",
+    "simulate": FOLDER,
     "singh": "--pages 3000",
     "site_links": FOLDER,
     "siblings": f"{FOLDER} --seeds 1 --budgets 5 --sites 1 10",
@@ -64,6 +65,7 @@ LEFT_OUT = {
     "archives": "needs a folder of archive files",
     "trackers": "writes a list that ships, from the public network",
     "timelines": "makes data for others",
+    "figures": "measures nothing: it writes what the others found",
 }
 
 
@@ -100,31 +102,19 @@ def run(name: str, timelines: Path) -> Done:
     return Done(command, time.monotonic() - started, load, printed.strip(), problem)
 
 
-def section(name: str, done: Done) -> str:
-    problem = f"**{done.problem}**\n\n" if done.problem else ""
-    return (
-        f"## {name}\n\n    {done.command}\n\n{done.seconds:.0f} s; load {done.load:.1f} at its start."
-        f"\n\n{problem}```text\n{done.printed}\n```\n"
-    )
-
-
-def head(seconds: float) -> str:
-    where = HERE.parent
+def result(name: str, done: Done) -> str:
     commit = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"],
-        cwd=where,
+        ["git", "describe", "--always", "--dirty"],
+        cwd=HERE,
         capture_output=True,
         text=True,
         check=False,
     ).stdout.strip()
+    problem = f"**{done.problem}**\n\n" if done.problem else ""
     return (
-        "# Every benchmark in one go\n\n"
-        "    python benchmarks/all.py ../shared/data/scholarly-timelines\n\n"
-        f"{datetime.now(UTC):%Y-%m-%d}, commit {commit or 'unknown'}, Python "
-        f"{platform.python_version()}, {os.cpu_count()} cores, {seconds / 60:.0f} minutes.\n\n"
-        "What the figures mean is in [README.md](README.md), with those of larger runs. Not run: "
-        + "; ".join(f"`{name}` ({why})" for name, why in LEFT_OUT.items())
-        + ".\n"
+        f"# {name}\n\n    {done.command}\n\n{datetime.now(UTC):%Y-%m-%d}, commit {commit or 'unknown'}, "
+        f"Python {platform.python_version()}, {os.cpu_count()} cores, {done.seconds:.0f} s, load "
+        f"{done.load:.1f} at its start.\n\n{problem}{done.printed}\n"
     )
 
 
@@ -132,16 +122,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("timelines", type=Path, metavar=FOLDER)
     parser.add_argument("--only", nargs="+", choices=BENCHMARKS, default=list(BENCHMARKS))
-    parser.add_argument("--output", type=Path, default=HERE / "RESULTS.md")
     arguments = parser.parse_args()
-    parts, failed, started = [], [], time.monotonic()
+    failed = []
     for number, name in enumerate(arguments.only, start=1):
         print(f"{number} of {len(arguments.only)}: {name}", end="", file=sys.stderr, flush=True)
         done = run(name, arguments.timelines)
         print(f", {done.seconds:.0f} s {done.problem}", file=sys.stderr, flush=True)
-        parts.append(section(name, done))
+        (figures.RESULTS / f"{name}.md").write_text(result(name, done))
         failed += [name] * bool(done.problem)
-        arguments.output.write_text("\n".join([head(time.monotonic() - started), *parts]))
+    for path, text in figures.files():
+        path.write_text(text)
     if failed:
         sys.exit(f"failed, or stopped: {', '.join(failed)}")
 

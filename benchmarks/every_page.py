@@ -175,6 +175,9 @@ def serve(web: Web) -> ThreadingHTTPServer:
         protocol_version = "HTTP/1.1"
 
         def do_GET(self) -> None:
+            if self.path == "/robots.txt":
+                self.send_error(404)
+                return
             body = web.body(self.path).encode()
             self.send_response(200)
             kind = "application/xml" if self.path.endswith(".xml") else "text/html"

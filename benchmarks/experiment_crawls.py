@@ -11,6 +11,7 @@ split and the error found: "halves" gives each arm half of the visits, "pages" w
 import argparse
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -158,13 +159,12 @@ def main() -> None:
     parser.add_argument("--experiments", type=int, default=300)
     arguments = parser.parse_args()
     variants = (("halves", True), ("pages", True), ("pages", False))
-    rows = [(ratio, policy) for ratio in (1.0, 1.3) for policy in ("last-obs", "hacs")]
-    total, done = len(rows) * len(WORLDS) * len(variants), 0
+    total, done = 4 * len(WORLDS) * len(variants), 0
+    heads = " | ".join(f"{split}, by {'visits' if by else 'pages'}" for split, by in variants)
     with Progress("experiments") as progress:
-        for ratio, policy in rows:
-            print(f"\nBoth arms {policy}, {ratio:g} times as much in the first\n")
-            print("| | " + " | ".join(f"{a}, by {'visits' if b else 'pages'}" for a, b in variants))
-            for name, sites in WORLDS.items():
+        for ratio, title in ((1.0, "no difference"), (1.3, "a 1.3-fold difference")):
+            print(f"\n| {title} | {heads} |\n|---|{'---:|' * len(variants)}", flush=True)
+            for policy, (name, sites) in product(("last-obs", "hacs"), WORLDS.items()):
                 cells = []
                 for split, by_visits in variants:
                     looks = crawled(
@@ -174,7 +174,7 @@ def main() -> None:
                     cells.append(" / ".join(f"{100 * found[method]:.1f} %" for method in METHODS))
                     done += 1
                     progress.update(name, done, total)
-                print(f"| {name} | {' | '.join(cells)} |", flush=True)
+                print(f"| `{policy}`, {name} | {' | '.join(cells)} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -349,11 +349,12 @@ def main() -> None:
         compare(options.others, options.days)
         return
     webs = [make_web(np.random.default_rng(seed), Kind()) for seed in range(options.webs)]
+    print("| | kept | least | most |\n|---|---:|---:|---:|")
     for name, make in contenders().items():
         shares = [
             kept(web, make(), options.visits, options.days, seed) for seed, web in enumerate(webs)
         ]
-        print(f"{name:<40}{np.mean(shares):.3f}  {min(shares):.3f} to {max(shares):.3f}")
+        print(f"| {name} | {np.mean(shares):.3f} | {min(shares):.3f} | {max(shares):.3f} |")
 
 
 def compare(webs: int, days: int) -> None:
@@ -373,11 +374,12 @@ def compare(webs: int, days: int) -> None:
         by_p = kept(web, ByP(), visits, days, seed)
         for name, make in forms.items():
             gains[name].append(kept(web, make(), visits, days, seed, seen) - by_p)
+    print(
+        f"| of {webs} webs | kept more than by p | at least | less than p on |\n|---|---:|---:|---:|"
+    )
     for name, more in gains.items():
-        print(
-            f"{name:<40}keeps {np.mean(more):.3f} more than p on average, {min(more):.3f} at least; "
-            f"less than p on {sum(gain < 0 for gain in more)} of {webs} webs"
-        )
+        less = sum(gain < 0 for gain in more)
+        print(f"| {name} | {np.mean(more):.3f} | {min(more):.3f} | {less} |")
 
 
 if __name__ == "__main__":

@@ -51,16 +51,18 @@ def made(n: int, random: np.random.Generator) -> tuple[FloatArray, FloatArray, F
 def speed(random: np.random.Generator) -> None:
     views, mu, sigma = made(PAGES, random)
     half = PAGES // 2
-    print(
-        f"fits a second of CPU time, one thread, {PAGES} pages of {DAYS} days, half of them news:"
-    )
+    print(f"| {PAGES:,} pages of {DAYS} days | fits a second | error of mu | of sigma |")
+    print("|---|---:|---:|---:|")
     for name, fit in (("anchored", fit_anchored), ("paper", fit_paper)):
         for what, some in (("all", views), ("news", views[:half])):
             start = time.process_time()
             found = fit(some)
-            print(f"  batch, {name}, {what}: {len(some) / (time.process_time() - start):.0f}")
-        off = np.abs(found.mu - mu), np.abs(found.sigma - sigma)
-        print(f"    median error of mu {np.median(off[0]):.3f}, sigma {np.median(off[1]):.3f}")
+            row = f"{name}, batched, {what} | {len(some) / (time.process_time() - start):,.0f}"
+            errors = " | "
+            if what == "news":
+                off = np.abs(found.mu - mu), np.abs(found.sigma - sigma)
+                errors = " | ".join(f"{np.median(one):.3f}" for one in off)
+            print(f"| {row} | {errors} |")
     x = np.arange(1.0, DAYS + 1)
 
     def curve(x: FloatArray, a: float, b: float, mu: float, sigma: float) -> FloatArray:
@@ -88,8 +90,8 @@ def speed(random: np.random.Generator) -> None:
         ours = float(((curve(x, *parameters[page]) - y) ** 2).sum())
         worse += bool(ends) and ours > min(ends) * (1 + 1e-3)
     took = time.process_time() - start
-    print(f"  loop of curve_fit, paper, two starts: {LOOPED / took:.1f}")
-    print(f"    it failed on {failed} of {LOOPED}; the batch's sum of squares is higher on {worse}")
+    print(f"| paper, a loop of `curve_fit` from two starts | {LOOPED / took:.0f} | | |")
+    print(f"\n`curve_fit` failed on {failed} of {LOOPED} pages, and was better on {worse}.")
 
 
 def series(path: Path) -> list[FloatArray]:
@@ -169,22 +171,21 @@ def classification(folder: Path | None, random: np.random.Generator) -> None:
         name: {kind: measure(views) for kind, views in kinds.items()}
         for name, measure in MEASURES.items()
     }
-    print(f"\n{'AUC':<42}" + "".join(f"{name:>17}" for name in MEASURES))
+    print(f"\n| told apart (AUC) | {' | '.join(MEASURES)} |\n|---|{'---:|' * len(MEASURES)}")
     for one, other in PAIRS:
         if one in kinds:
-            cells = "".join(f"{auc(by[one], by[other]):>17.3f}" for by in values.values())
-            print(f"{f'{one} / {other}':<42}{cells}")
+            cells = " | ".join(f"{auc(by[one], by[other]):.3f}" for by in values.values())
+            print(f"| {one} / {other} | {cells} |")
     rules = {
         "by days": temporal_by_days,
         "anchored": lambda views: fit_anchored(views).phi(3) > PAPER_SHARE,
         "paper": lambda views: fit_paper(views).phi(3) > PAPER_SHARE,
     }
-    print(
-        f"\n{'temporal, of windows of':<24}{'number':>8}" + "".join(f"{name:>10}" for name in rules)
-    )
+    print(f"\n| temporal, of windows of | number | {' | '.join(rules)} |")
+    print(f"|---|---:|{'---:|' * len(rules)}")
     for kind, views in kinds.items():
-        cells = "".join(f"{rule(views).mean():>10.3f}" for rule in rules.values())
-        print(f"{kind:<24}{len(views):>8}{cells}")
+        cells = " | ".join(f"{rule(views).mean():.3f}" for rule in rules.values())
+        print(f"| {kind} | {len(views):,} | {cells} |")
 
 
 def main() -> None:

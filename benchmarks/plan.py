@@ -129,7 +129,7 @@ def main() -> None:
                 fill(address, options.pages, file_of_p)
                 runs = [in_a_process(address, file_of_p) for _ in range(options.repeat)]
                 best = min(runs, key=lambda run: run["all"])
-                print(f"\r{line(options.pages, name, best)}", flush=True)
+                print(line(options.pages, name, best), flush=True)
 
 
 if __name__ == "__main__":

@@ -74,7 +74,7 @@ FIELDS = (
 
 
 def tell(text: str) -> None:
-    print(f"\r{text:<70}", end="", file=sys.stderr, flush=True)
+    print(f"\r{text:<70}\r", end="", file=sys.stderr, flush=True)
 
 
 def synthetic(number: int) -> tuple[Ids, Rows]:
@@ -414,7 +414,7 @@ def main() -> None:
         tell("")
         for step, found in results[number].items():
             line = row_of(step, number, found, results[number]["floor"]["rank"])
-            print(f"\r{line}", flush=True)
+            print(line, flush=True)
     if options.plot:
         plot(results, options.plot)
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
-from rich.table import Table
 
 from hacs_crawler.model import (
     fit_anchored,
@@ -23,7 +22,6 @@ from hacs_crawler.model import (
     temporal_by_days,
 )
 from hacs_crawler.utils.arrays import BoolArray, FloatArray, IndexArray
-from hacs_crawler.utils.terminal import column_table, laid_out
 
 DAYS: Final = 60
 TEMPORAL_SHARE: Final = 0.139
@@ -252,24 +250,22 @@ def _manual(web: InstantWeb, random: np.random.Generator) -> IndexArray:
     return np.argsort(np.where(taken, -fame, 0.0), kind="stable")[: min(LISTED, int(taken.sum()))]
 
 
-def instant_parts(rows: Sequence[Row]) -> list[str | Table]:
-    """Return the tables and sentences as they are printed."""
-    parts: list[str | Table] = [
-        f"{WEBS} synthetic webs of about {PAGES} pages; means, lists of {LISTED} sites, and folders of "
-        "as many pages as the sites have"
-    ]
-    for table, title in TABLES.items():
-        mine = [row for row in rows if row["table"] == table]
-        columns: dict[str, list[Any]] = {title: [TITLES[row["name"]] for row in mine]}
-        for name in ("precision", "recall", "f"):
-            columns[name] = [f"{row[name]:.3f}" for row in mine]
-        columns["pages"] = ["-" if row["pages"] is None else f"{row['pages']:.0f}" for row in mine]
-        parts += ["", column_table(columns, texts=(title,))]
-    return parts
+def print_table(rows: Sequence[Row], title: str) -> None:
+    print(f"\n| {title} | precision | recall | f | pages |\n|---|---:|---:|---:|---:|")
+    for row in rows:
+        scores = " | ".join(f"{row[name]:.3f}" for name in ("precision", "recall", "f"))
+        pages = "" if row["pages"] is None else f"{row['pages']:,.0f}"
+        print(f"| {TITLES[row['name']]} | {scores} | {pages} |")
 
 
 def main() -> None:
-    print(laid_out(*instant_parts(evaluate_instant(np.random.default_rng(0)))))
+    rows = evaluate_instant(np.random.default_rng(0))
+    print(
+        f"{WEBS} synthetic webs of about {PAGES:,} pages; means, lists of {LISTED} sites, and folders "
+        "of as many pages as the sites have."
+    )
+    for table, title in TABLES.items():
+        print_table([row for row in rows if row["table"] == table], title)
 
 
 if __name__ == "__main__":

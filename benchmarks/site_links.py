@@ -76,24 +76,25 @@ def main() -> None:
     events = events_of(timelines, links)
     sites = np.array([menu_id(url) for url in timelines.urls])
     same_day = np.mean(shares_of_a_day(events, sites))
-    print(f"{len(events) - len(sites)} updates; only links of another page's day: {same_day:.1%}")
     exact, memories = echoes(events, sites, most=10**9)
     sizes = np.array([len(memory) for memory in memories.values()])
-    print(f"seen at once, echoes: {exact.mean():.1%}")
-    print(
-        f"memories: {sizes.sum() / len(sites):.0f} bytes a page, of {len(sizes)} sites; "
-        f"median {np.median(sizes):.0f}, largest {sizes.max()}"
-    )
+    print("| | of all updates |\n|---|---:|")
+    print(f"| number | {len(events) - len(sites):,} |")
+    print(f"| only links of another page's day | {same_day:.1%} |")
+    print(f"| echoes, each seen at once | {exact.mean():.1%} |")
+    print(f"\n| bytes of {len(sizes)} sites' memories | |\n|---|---:|")
+    print(f"| a page | {sizes.sum() / len(sites):.0f} |")
+    print(f"| a site, median | {np.median(sizes):.0f} |\n| the largest | {sizes.max():,} |")
+    print("\n| a site remembers | echoes taken for new | new taken for echoes | µs a claim |")
+    print("|---|---:|---:|---:|")
     for most in BOUNDS:
         started = time.perf_counter()
         found, _ = echoes(events, sites, most)
         each = (time.perf_counter() - started) / len(events)
-        print(
-            f"at most {most:>5} links: {np.mean(exact & ~found):.2%} of the updates taken for new "
-            f"that are not, {np.mean(~exact & found):.2%} the other way; {1e6 * each:.0f} us a claim"
-        )
+        wrong = f"{np.mean(exact & ~found):.2%} | {np.mean(~exact & found):.2%}"
+        print(f"| {most:,} links | {wrong} | {1e6 * each:.0f} |")
     found, _ = echoes(events, np.zeros_like(sites), most=10**9)
-    print(f"all sites under one key: {np.mean(~exact & found):.2%} taken for echoes that are none")
+    print(f"| all, under one key | | {np.mean(~exact & found):.2%} | |")
 
 
 if __name__ == "__main__":

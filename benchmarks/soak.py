@@ -135,11 +135,19 @@ def malformed(responses: int, folder: Path) -> list[str]:
     if pages.total() != known:
         faults.append(f"the state has {pages.total()} pages of {known}")
     reasons = re.findall(r"'hacs/not_observed/(\w+)': (\d+)", crawl.log)
-    print(f"malformed: {responses:,} seeds, {sum(site.asked.values()):,} requests")
-    print(f"  {crawl.seconds:.0f} s, {crawl.cpu_seconds:.0f} s of CPU", end="")
-    print(f", at most {crawl.most_megabytes:.0f} MB of memory")
-    print(f"  the event loop stood still for {stall} ms at most")
-    print(f"  {visits:,} visits; no observation: " + ", ".join(f"{n} {r}" for r, n in reasons))
+    print("| malformed answers | |\n|---|---:|")
+    rows = {
+        "seeds": f"{responses:,}",
+        "requests": f"{sum(site.asked.values()):,}",
+        "seconds": f"{crawl.seconds:.0f}",
+        "CPU, s": f"{crawl.cpu_seconds:.0f}",
+        "peak memory, MB": f"{crawl.most_megabytes:.0f}",
+        "the event loop stood still, ms": f"{stall:,}",
+        "visits": f"{visits:,}",
+        **{f"not observed: {reason}": number for reason, number in reasons},
+        "faults": f"{len(faults)}",
+    }
+    print("\n".join(f"| {name} | {number} |" for name, number in rows.items()))
     return faults
 
 

@@ -50,7 +50,7 @@ FIELDS = ("rate", "last_visit", "last_update")
 
 
 def tell(text: str) -> None:
-    print(f"\r{text:<60}", end="", file=sys.stderr, flush=True)
+    print(f"\r{text:<60}\r", end="", file=sys.stderr, flush=True)
 
 
 def header(*cells: str) -> None:
@@ -60,7 +60,7 @@ def header(*cells: str) -> None:
 
 def line(*cells: object) -> None:
     tell("")
-    print("\r| " + " | ".join(str(cell) for cell in cells) + " |", flush=True)
+    print("| " + " | ".join(str(cell) for cell in cells) + " |", flush=True)
 
 
 def url(number: int) -> str:

@@ -186,7 +186,7 @@ def main() -> None:
                 key = kind, workers
                 if key not in best or found["seconds"] < best[key]["seconds"]:
                     best[key] = found
-    print(f"\r{os.cpu_count()} cores\n")
+    print(f"{os.cpu_count()} cores\n")
     print(
         "| | processes | a second, all | against one | CPU of a process, µs each "
         "| CPU of Redis, µs each | Redis alone would do, a second | bytes to and from it, each |\n|---|"

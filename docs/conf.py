@@ -19,7 +19,7 @@ root_doc = "docs/index"
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.viewcode"]
 include_patterns = [
     *("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/*.md"),
-    *("benchmarks/README.md", "examples/README.md"),
+    *("benchmarks/README.md", "benchmarks/results/*.md", "examples/README.md"),
 ]
 html_theme = "furo"
 html_title = "hacs-crawler"
@@ -59,7 +59,14 @@ def add_navigation(_app: Sphinx, docname: str, source: list[str]) -> None:
     source[0] = "\n".join([source[0], *trees])
 
 
+def leave_out_of_navigation(_app: Sphinx, docname: str, source: list[str]) -> None:
+    """Have no table of contents list what benchmarks printed: their page has links to it."""
+    if docname.startswith("benchmarks/results/"):
+        source[0] = f"---\norphan: true\n---\n{source[0]}"
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
     """Connect what is above to Sphinx."""
+    app.connect("source-read", leave_out_of_navigation)
     app.connect("source-read", add_navigation)
     return {"parallel_read_safe": True}
