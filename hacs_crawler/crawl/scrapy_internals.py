@@ -113,15 +113,13 @@ class Downloads:
         more = (self._crawler.spider,) if _GETS_SPIDER else ()
         return downloader._get_slot(request, *more)[1]  # noqa: SLF001
 
-    def recall(self, slot: str, is_meant: Callable[[Request], bool], error: Exception) -> None:
-        """Take requests out of a slot's queue before they are sent; each ends with the error."""
+    def recall(self, is_meant: Callable[[Request], bool], error: Exception) -> None:
+        """Take requests out of their slots' queues before they are sent; each ends with the error."""
         downloader = self._downloader
-        found = None if downloader is None else downloader.slots.get(slot)
-        if found is None:
-            return
-        for waiting in [one for one in found.queue if is_meant(one[0])]:
-            found.queue.remove(waiting)
-            waiting[1].errback(error)
+        for slot in () if downloader is None else list(downloader.slots.values()):
+            for waiting in [one for one in slot.queue if is_meant(one[0])]:
+                slot.queue.remove(waiting)
+                waiting[1].errback(error)
 
     @property
     def _downloader(self) -> Any:

@@ -49,10 +49,9 @@ class FakeBrowser:
         pass
 
     async def _download_request(self, request: Request, spider: object) -> HtmlResponse:
-        witness = self._crawler.witness  # type: ignore[attr-defined]
+        self._crawler.witness.on_sent(request)  # type: ignore[attr-defined]
         url = request.url
-        for _ in range(MOST_REDIRECTS):
-            witness.on_sent(request.replace(url=url))
+        for _ in range(MOST_REDIRECTS):  # which no browser lets anybody hold back
             answer = await self._asked(url)
             if "Location" not in answer.headers:
                 break

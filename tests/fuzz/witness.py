@@ -40,7 +40,7 @@ class Witness:
         self._prefix = crawler.settings["FUZZ_PART"]
         self._heeds_pauses = crawler.settings.getbool("HACS_RETRY_AFTER")
         self._numbers = 0
-        self._paused_until: dict[str, float] = {}
+        self._paused_until: dict[str | None, float] = {}
         self._pausing: set[asyncio.Task[None]] = set()
         self.seen = deepcopy(NOTHING_SEEN)
         self.events: list[Any] = self.seen["events"]
@@ -83,7 +83,7 @@ class Witness:
 
     def on_sent(self, request: Request) -> None:
         """A request goes out."""
-        if self._paused_until.get(_slot(request), 0.0) > time.monotonic():
+        if self._paused_until.get(_host(request), 0.0) > time.monotonic():
             self.seen["asked_in_pause"].append(request.url)
 
     def on_asked(self, request: Request) -> None:
@@ -95,14 +95,14 @@ class Witness:
         asked = (response.headers.get(b"Retry-After") or b"").decode()
         if self._heeds_pauses and response.status in {429, 503}:
             until = time.monotonic() + (int(asked) if asked.isdigit() else DEFAULT_PAUSE_SECONDS)
-            pausing = asyncio.ensure_future(self._pause(_slot(request), until))
+            pausing = asyncio.ensure_future(self._pause(_host(response), until))
             self._pausing.add(pausing)
             pausing.add_done_callback(self._pausing.discard)
 
-    async def _pause(self, slot: str, until: float) -> None:
+    async def _pause(self, host: str | None, until: float) -> None:
         for _ in range(TURNS):
             await asyncio.sleep(0)
-        self._paused_until[slot] = max(until, self._paused_until.get(slot, 0.0))
+        self._paused_until[host] = max(until, self._paused_until.get(host, 0.0))
 
     def on_item(self, item: Any) -> None:
         self.seen["items"].append(item)
@@ -120,8 +120,8 @@ def _number(request: Request) -> str | None:
     return number.decode() if number else None
 
 
-def _slot(request: Request) -> str:
-    return str(request.meta.get("download_slot") or urlsplit(request.url).hostname)
+def _host(sent: Request | Response) -> str | None:
+    return urlsplit(sent.url).hostname
 
 
 class WitnessMiddleware:
