@@ -53,7 +53,6 @@ from hacs_crawler.state.outcome_log import (
     time_share as time_share,
 )
 from hacs_crawler.state.page import (
-    UPDATES as UPDATES,
     Harvest as Harvest,
     News as News,
     Page as Page,

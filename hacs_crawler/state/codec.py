@@ -86,7 +86,7 @@ def encode_page(page: Page) -> bytes:
         LAYOUT,
         page.gone,
         page.failures,
-        page.is_in_site,
+        page.is_in_site | page.keeps_spells << 1,
         page.version,
         page.links_since,
         page.last_news,
@@ -135,7 +135,7 @@ def decode_pages(bodies: Mapping[int, bytes]) -> dict[int, Page]:
 
 
 def _decode(body: memoryview) -> Page:
-    _, gone, failures, in_site, version, since, news, not_before, *rest = _HEADER.unpack_from(body)
+    _, gone, failures, flags, version, since, news, not_before, *rest = _HEADER.unpack_from(body)
     rate, log_sd, churn, churning, *sizes = rest
     harvests, links, last_seen, *lengths = sizes[3:]
     ends = [_HEADER.size]
@@ -198,7 +198,8 @@ def _decode(body: memoryview) -> Page:
         contents=contents,
         rule_changes=rule_changes,
         echoes=echoes,
-        is_in_site=bool(in_site),
+        is_in_site=bool(flags & 1),
+        keeps_spells=bool(flags & 2),
     )
 
 

@@ -134,7 +134,7 @@ class State:
                 # In time order: of a link that two of them show, the earlier one has it as new.
                 for index in sorted(by_page[page_id], key=lambda index: visits[index].at):
                     before, page = page, copy_of(page)
-                    recorded[index] = merged(before, page, visits[index])
+                    recorded[index] = merged(before, page, visits[index], self.estimation.updates)
                 after[page_id] = page
             advanced = (index for page_id in base for index in by_page[page_id])
             by_time = sorted(advanced, key=lambda index: visits[index].at)

@@ -1,7 +1,8 @@
-"""What a visit brought: links new to its page, and to its site."""
+"""What a visit brought: links, or other marks, new to its page, and to its site."""
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
@@ -28,6 +29,8 @@ class Memories(Protocol):
 class Recorded:
     """What a recorded visit brought: the links l*(m_i), and its page before and after.
 
+    Of a page that keeps spells `new_links` are the marks that are news as HACS_UPDATES says, and `lost`
+    counts those that the visit before had shown.
     `new_to_site` are those of them that no other page of the site was known to show; all of them, as
     long as `on_their_sites` has not asked. `is_known` is False where what was known of the page could
     not be read.
@@ -40,6 +43,7 @@ class Recorded:
     after: Page
     is_known: bool = True
     new_to_site: frozenset[int] = frozenset()
+    lost: int = 0
 
     @property
     def is_baseline(self) -> bool:
@@ -53,18 +57,29 @@ class Recorded:
 
     def is_update(self, updates: Updates) -> bool:
         """Whether there was what counts as an update."""
-        return self.updated if updates == "page" else self.updated_site
+        return self.updated_site if updates == "site" else self.updated
 
 
-def merged(before: Page, page: Page, visit: Visit, *, is_known: bool = True) -> Recorded:
-    """Merge a visit into `page`, a copy of `before`, and say what it brought."""
+def merged(
+    before: Page, page: Page, visit: Visit, updates: Updates = "page", *, is_known: bool = True
+) -> Recorded:
+    """Merge a visit into `page`, a copy of `before`, and say what it brought.
+
+    `updates` says what is news on a page that keeps spells.
+    """
     new_links = merge(page, visit)
     updated = bool(before.visits) and bool(new_links)
+    lost = 0
+    if page.keeps_spells and visit.links is not None:
+        if updates in {"page", "site"}:
+            new_links -= page.spells.until(visit.at)
+        updated = visit.at in page.updates_of("page" if updates == "site" else updates)
+        lost = _lost(page, visit.at)
     if visit.digest and not updated:
         updated = visit.at in page.update_times
     if _shows_links(visit):
         page.is_in_site = True  # from when this visit is written
-    return Recorded(visit, new_links, updated, before, page, is_known, new_links)
+    return Recorded(visit, new_links, updated, before, page, is_known, new_links, lost)
 
 
 def on_their_sites(recorded: Sequence[Recorded], memories: Memories) -> list[Recorded]:
@@ -108,6 +123,15 @@ def outcome_record(one: Recorded, updates: Updates) -> bytes:
         new_to_site=len(one.new_to_site) if one.updated else 0,
         is_update=one.is_update(updates),
     )
+
+
+def _lost(page: Page, at: int) -> int:
+    """Return how many marks a visit did not show that the visit before it did."""
+    shown_at = page.shown_at
+    place = bisect_left(shown_at, at)
+    if not place or at in page.baselines:
+        return 0
+    return page.last_seen.count(shown_at[place - 1])
 
 
 def _shows_links(visit: Visit) -> bool:

@@ -89,7 +89,8 @@ class WriteBehind:
         is_known = found is not None or self._read_ahead.has_read(page_id)
         self._read_ahead.drop(visit.url)
         before = found or Page(visit.url)
-        recorded = merged(before, copy_of(before), visit, is_known=is_known)
+        updates = self._state.estimation.updates
+        recorded = merged(before, copy_of(before), visit, updates, is_known=is_known)
         if is_known:
             recorded = self._read_ahead.on_its_site(recorded)
             if page_id not in self._latest:  # else it has visits that the state may not know
