@@ -113,8 +113,8 @@ class Page:
     `rate` is the estimate in 1/day, `log_sd` its spread, `churn` and `churning` tell of requests that
     bring links by themselves (see `model.Rates`); `version` grows with every write. `harvests` are the
     archives' harvests by source. `rule_changes` says by which rules links were taken (see
-    `state.rule_changes`). Where the page `keeps_spells`, `runs`, `links` and `last_seen` are those of the
-    marks that it showed (see `state.spells`): a mark may be among `links` more than once.
+    `state.rule_changes`). Where the page `keeps_spells`, `runs`, `links` and `last_seen` are those of
+    the marks that it showed (see `state.spells`): a mark may be among `links` more than once.
     """
 
     url: str

@@ -6,8 +6,8 @@ kept showed can be told exactly from that, so that A, B, A is three changes in w
 come; what only visits showed that were thinned out is forgotten.
 
 A spell is kept as a link is: `runs` lists (time, number of spells that begin then), `marks` has their
-fingerprints in that order, `last_seen` the times at which they end. `visits` are the times, ascending, of
-the visits that showed what the page's marks were.
+fingerprints in that order, `last_seen` the times at which they end. `visits` are the times, ascending,
+of the visits that showed what the page's marks were.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""Marks other than links: a page knows all times at which it showed them, in whatever order it learned."""
+"""Marks other than links: a page knows when it showed them, in whatever order its visits come."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -138,7 +139,7 @@ def test_updates_are_those_of_the_visits_one_by_one(visits: list[Visit]) -> None
     expected: dict[Updates, list[int]] = {updates: [] for updates in EVERY_UPDATE}
     shown = [visit for visit in visits if visit.links is not None]
     known = set(shown[0].links or ()) if shown else set()
-    for before, visit in zip(shown, shown[1:], strict=False):
+    for before, visit in pairwise(shown):
         assert visit.links is not None
         assert before.links is not None
         if visit.link_rules == before.link_rules:
