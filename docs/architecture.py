@@ -22,7 +22,7 @@ STOREYS = {
     "who is visited": (("ranking",),),
     "what is known": (("interest",), ("archive",), ("state",)),
     "mathematics": (("model", "statistics"),),
-    "tools": (("links",), ("cluster",), ("utils",), ("exceptions",)),
+    "tools": (("watch",), ("links",), ("cluster",), ("utils",), ("exceptions",)),
 }
 """Floors from top to bottom, under the names they have in the picture."""
 FLOORS = tuple(floor for floors in STOREYS.values() for floor in floors)

@@ -24,7 +24,7 @@ from hacs_crawler.exceptions import ConfigError
 from hacs_crawler.links import LinkRules
 from hacs_crawler.ranking.arms import without_experiment
 from hacs_crawler.ranking.options import PolicySettings, RankingOptions
-from hacs_crawler.state import Estimation, Shard, StateArguments, StateSettings
+from hacs_crawler.state import Estimation, Shard, StateArguments, StateSettings, Updates
 from hacs_crawler.utils.settings import (
     NotAllowedError,
     Setting,
@@ -35,6 +35,7 @@ from hacs_crawler.utils.settings import (
     read_group,
 )
 from hacs_crawler.utils.text import safe_logger
+from hacs_crawler.watch import MarkRules, WatchSettings
 
 logger = safe_logger(__name__)
 
@@ -103,7 +104,7 @@ def _address(given: Any) -> tuple[str, int]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Config(StateSettings, ArchiveSettings):
+class Config(StateSettings, ArchiveSettings, WatchSettings):
     """The settings of one crawl. Times are in days where so named."""
 
     estimation: Estimation
@@ -111,6 +112,19 @@ class Config(StateSettings, ArchiveSettings):
     link_rules: LinkRules
     base: Path
     """Where a relative SQLite path starts: the project's folder, else the working folder."""
+    updates: Annotated[
+        Updates | None,
+        Setting(
+            "HACS_UPDATES",
+            """
+            [What counts as an update](updates.md#what-is-news-to-you): what the page had never
+            shown (`"page"`, the default for links, as in the paper); such things of which at least
+            one had been on [no other page of the site](updates.md#links-new-to-the-site)
+            (`"site"`); what it did not show at the visit before (`"change"`, the default for all
+            else that is [watched](#hacs_watch)); or also what has gone since (`"any-change"`).
+            """,
+        ),
+    ] = None
     pages: Annotated[
         Pages,
         Setting(
@@ -240,6 +254,11 @@ class Config(StateSettings, ArchiveSettings):
     ] = None
 
     @property
+    def rules(self) -> LinkRules | MarkRules:
+        """By which rules it is read what pages show."""
+        return self.watch or self.link_rules
+
+    @property
     def remembers_requests(self) -> bool:
         """Whether it is kept how pages were asked for, and what they led to."""
         return self.pages != "start" or self.revisit is not None
@@ -311,7 +330,11 @@ def _checked(config: Config) -> Config:
         _refuse("HACS_SHARDS", config.shards, allowed)
     if ranking.budget is not None and ranking.budget < len(ranking.experiment.arms):
         _refuse("HACS_BUDGET", ranking.budget, "at least one visit for each arm of the experiment")
-    config = replace(config, revisit=revisit)
+    updates = config.updates or ("page" if config.watch is None else "change")
+    if config.watch is None and updates not in {"page", "site"}:
+        _refuse("HACS_UPDATES", updates, "page or site where links are watched (HACS_WATCH)")
+    estimation = replace(config.estimation, updates=updates)
+    config = replace(config, revisit=revisit, updates=updates, estimation=estimation)
     # only among pages that a crawl comes across are there some to discover
     discover = ranking.discover if config.remembers_requests else None
     tier = ranking.instant

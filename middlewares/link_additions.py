@@ -21,15 +21,15 @@ from hacs_crawler.crawl.meta import (
     take_over,
     tell,
 )
-from hacs_crawler.crawl.observation import observe
+from hacs_crawler.crawl.observation import is_suddenly_empty, observe
 from hacs_crawler.crawl.outputs import Output
 from hacs_crawler.crawl.part import Observed
 from hacs_crawler.crawl.ranker import Ranker, reading_a_list
-from hacs_crawler.links import LinkRules
 from hacs_crawler.model import CHURNING, elapsed_days, predictive_probability
 from hacs_crawler.outcome import NotObserved, Outcome
 from hacs_crawler.state import Prediction, Recorded
 from hacs_crawler.utils.times import DAY
+from hacs_crawler.watch import Rules
 
 
 class LinkAdditionsMiddleware:
@@ -116,10 +116,12 @@ class LinkAdditionsMiddleware:
         crawl = self._crawl
         at, tag = int(crawl.clock()), tag_of(request)
         crawl.stats.answers += 1
-        rules = crawl.link_rules(response)
+        rules = crawl.rules(response)
         visit, reason = observe(response, url, at, rules, tag.prediction, tag.unseen)
         if visit is not None and reason == "not_html" and not self._was_seen(url):
             visit = None  # a feed, an image: no page, and no attempt at one
+        elif visit is not None and is_suddenly_empty(visit, crawl.state.write_behind.look(url)):
+            visit, reason = None, "nothing_shown"
         if visit is None:
             crawl.state.read_ahead.drop(url)
         else:
@@ -140,7 +142,7 @@ class LinkAdditionsMiddleware:
     def _note_outcome(
         self,
         request: Request,
-        rules: LinkRules,
+        rules: Rules,
         recorded: Recorded,
         prediction: Prediction | None,
     ) -> None:
@@ -175,7 +177,8 @@ class LinkAdditionsMiddleware:
                 rate_before_per_day=rate,
                 page=recorded.after,
                 estimate=estimation.rate_per_day,
-                varying=rules.varying,
+                rules=rules,
+                lost_marks=recorded.lost,
             ),
         )
 

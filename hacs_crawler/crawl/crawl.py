@@ -22,7 +22,6 @@ from hacs_crawler.crawl.scrapy_internals import mark_as_failed
 from hacs_crawler.crawl.state_access.open_state import OpenState
 from hacs_crawler.crawl.stats import CrawlStats
 from hacs_crawler.exceptions import ConfigError, StateError, StateUnavailableError
-from hacs_crawler.links import LinkRules
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.state import (
     News,
@@ -34,6 +33,7 @@ from hacs_crawler.state import (
 from hacs_crawler.utils.loop import Worker, begin, shutdown_waits
 from hacs_crawler.utils.text import counted, safe_logger
 from hacs_crawler.utils.times import MAX_SECOND
+from hacs_crawler.watch import Rules
 
 logger = safe_logger(__name__)
 
@@ -163,9 +163,9 @@ class Crawl:
         assert self._ranking is not None, "the crawl is not open"  # noqa: S101
         return self.parts.options(self._ranking)
 
-    def link_rules(self, response: Response) -> LinkRules:
-        """Return which links of a response count, and what is left out of them."""
-        return self.parts.link_rules(response, self.config.link_rules)
+    def rules(self, response: Response) -> Rules:
+        """Return by which rules it is read what a response shows, and what is left out of that."""
+        return self.parts.rules(response, self.config.rules)
 
     async def end_round(self) -> None:
         """Have everything written, and say in a sentence what the round did."""

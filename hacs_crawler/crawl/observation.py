@@ -11,15 +11,15 @@ from scrapy.http import HtmlResponse, Response
 from hacs_crawler.archive import GZIP_MAGIC, MAX_BODY_BYTES, decoded
 from hacs_crawler.links import (
     UNREADABLE,
-    LinkRules,
     MarkupError,
     check_markup,
     has_slow_encoding,
     is_binary,
     link_fingerprints,
 )
-from hacs_crawler.state import News, Prediction, Visit
+from hacs_crawler.state import News, Page, Prediction, Visit
 from hacs_crawler.utils.text import safe_logger
+from hacs_crawler.watch import MarkRules, Rules, UnreadableMarksError
 
 logger = safe_logger(__name__)
 
@@ -30,7 +30,7 @@ _trees: Final[WeakKeyDictionary[HtmlResponse, HtmlElement | None]] = WeakKeyDict
 
 
 class Observation(NamedTuple):
-    """What is recorded of a response, and why it showed nothing of the page's links.
+    """What is recorded of a response, and why it showed nothing of the page.
 
     `visit` is None where there was no visit at all (the answer came from a cache). `reason` is one of
     the stat `hacs/not_observed/<reason>`, or "gone", or "" where the page was seen.
@@ -44,15 +44,15 @@ def observe(
     response: Response,
     page_url: str,
     at: int,
-    rules: LinkRules,
+    rules: Rules,
     prediction: Prediction | None = None,
     unseen: str = "",
 ) -> Observation:
     """Return what a response, which came at second `at` since 1970 UTC, tells of a page.
 
     A visit is a 2xx answer with HTML, or a 304, which shows no update. 404 and 410 mark the page gone.
-    Everything else tells nothing, nor does an answer that is `unseen` for a reason. `rules` say which
-    links count.
+    Everything else tells nothing, nor does an answer that is `unseen` for a reason. `rules` say what is
+    watched.
     """
     if "cached" in response.flags:
         return Observation(None, "cached")
@@ -62,7 +62,7 @@ def observe(
         return Observation(visit, "gone")
     if response.status == NOT_MODIFIED and not unseen:
         return Observation(Visit(page_url, at, prediction=prediction, bytes=size))
-    links, reason = (None, unseen) if unseen else shown_links(response, rules)
+    links, reason = (None, unseen) if unseen else shown_marks(response, rules)
     if links is None:
         visit = Visit(page_url, at, News.FAILED, prediction=prediction, bytes=size)
         return Observation(visit, reason)
@@ -76,6 +76,7 @@ def observe(
             last_modified=_header(response, b"Last-Modified"),
             prediction=prediction,
             bytes=size,
+            keeps_spells=isinstance(rules, MarkRules),
         )
     )
 
@@ -104,22 +105,42 @@ def _unpacked(response: HtmlResponse) -> HtmlResponse:
     return response
 
 
-def shown_links(response: Response, rules: LinkRules) -> tuple[frozenset[int] | None, str]:
-    """Return the page's links, or None and why there are none to be had."""
+def shown_marks(response: Response, rules: Rules) -> tuple[frozenset[int] | None, str]:
+    """Return what the page shows of what is watched, or None and why that is not to be had."""
     if not 200 <= response.status < 300:
         return None, "status"
-    if not isinstance(response, HtmlResponse):
+    answers = rules.answers if isinstance(rules, MarkRules) else HtmlResponse
+    if not isinstance(response, answers):
         return None, "not_html"
     try:
-        tree = tree_of(response)
-        if tree is None:
-            return None, "empty"
-        return link_fingerprints(tree, response.url, rules), ""
+        return _marks(response, rules)
+    except UnreadableMarksError as error:
+        logger.warning("%s is not read: %s", response.url, error)
+        return None, "unreadable"
     except MarkupError as error:
         logger.warning("%s is not read: %s", response.url, error)
         return None, "markup"
     except UNREADABLE:
         return None, "unreadable"
+
+
+def _marks(response: Response, rules: Rules) -> tuple[frozenset[int] | None, str]:
+    tree = None
+    if isinstance(response, HtmlResponse):
+        tree = tree_of(response)
+        if tree is None:
+            return None, "empty"
+    if isinstance(rules, MarkRules):
+        return rules.marks(response, tree), ""
+    return link_fingerprints(tree, response.url, rules), ""
+
+
+def is_suddenly_empty(visit: Visit, before: Page | None) -> bool:
+    """Whether a visit shows nothing of a page that always showed something: it could not be read."""
+    if before is None or not visit.keeps_spells or visit.links:
+        return False
+    shown = before.spells.shown_by(before.shown_at) if before.keeps_spells else {}
+    return bool(shown) and all(shown.values())
 
 
 def _header(response: Response, name: bytes) -> str:

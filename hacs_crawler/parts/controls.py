@@ -23,6 +23,7 @@ from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.policies import Floats
 from hacs_crawler.state import Recorded, State, Visit, learn_varying, read_varying
 from hacs_crawler.utils.text import safe_logger
+from hacs_crawler.watch import Rules
 
 logger = safe_logger(__name__)
 
@@ -67,10 +68,12 @@ class Controls(Part):
         del p
         self._allowance.made += twice
 
-    def link_rules(self, response: Response, rules: LinkRules) -> LinkRules:
-        """Leave out what changes with every request."""
+    def rules(self, response: Response, rules: Rules) -> Rules:
+        """Leave out of links what changes with every request."""
         varying = self._varying.get(host_of(response.url)) if self._varying else None
-        return rules if varying is None else replace(rules, varying=varying)
+        if varying is None or not isinstance(rules, LinkRules):
+            return rules
+        return replace(rules, varying=varying)
 
     def observed(self, observed: Observed) -> Iterable[Visit]:
         """Ask a second time for a page that ranking marked."""
@@ -120,9 +123,11 @@ class Controls(Part):
             self._varying[host] = varying
 
     def _links(self, response: Response) -> frozenset[str]:
-        """Return the canonical links of a page that was observed."""
+        """Return the canonical links of a page that was observed; none where they are not watched."""
+        rules = self._crawl.config.rules
+        if not isinstance(rules, LinkRules):
+            return frozenset()
         assert isinstance(response, HtmlResponse)  # noqa: S101 - else it would not have been
-        rules = self._crawl.config.link_rules
         return frozenset(counted_links(tree_of(response), response.url, rules))
 
 

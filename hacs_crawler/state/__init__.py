@@ -56,6 +56,7 @@ from hacs_crawler.state.page import (
     Harvest as Harvest,
     News as News,
     Page as Page,
+    Updates as Updates,
     Visit as Visit,
     copy_of as copy_of,
 )

@@ -62,17 +62,7 @@ class Estimation:
     ] = 365.0
     prior: LogNormalPrior = DEFAULT_PRIOR
     churning_pages: float = CHURNING_PAGES
-    updates: Annotated[
-        Updates,
-        Setting(
-            "HACS_UPDATES",
-            """
-            What counts as an update: links that the page had never shown, as in the paper; or such
-            links of which at least one had been on [no other page of the
-            site](updates.md#links-new-to-the-site).
-            """,
-        ),
-    ] = "page"
+    updates: Updates = "page"
     togetherness: float = field(default=USUAL_TOGETHERNESS, compare=False)
 
     def note(self) -> dict[str, Any]:

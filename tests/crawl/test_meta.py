@@ -41,7 +41,7 @@ from hacs_crawler.crawl.meta import (
     tell,
     was_sent,
 )
-from hacs_crawler.links import page_id_of
+from hacs_crawler.links import LinkRules, page_id_of
 from hacs_crawler.outcome import NotObserved, Outcome
 from hacs_crawler.state import Page, Prediction
 
@@ -63,7 +63,8 @@ OUTCOME = Outcome(
     rate_before_per_day=0.1,
     page=Page(URL),
     estimate=lambda _: 0.1,
-    varying=None,
+    rules=LinkRules(),
+    lost_marks=0,
 )
 ANSWERS = [OUTCOME, NotObserved(URL, "status")]
 OF_THE_SPIDER = [{"mine": 1}, [1], 7, "recorded", object()]

@@ -14,7 +14,7 @@ from scrapy.http import HtmlResponse, Response
 
 from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.meta import mark_unseen, remove_conditions, second_request, tag_of
-from hacs_crawler.crawl.observation import shown_links, tree_of
+from hacs_crawler.crawl.observation import shown_marks, tree_of
 from hacs_crawler.crawl.part import Part
 from hacs_crawler.crawl.scrapy_internals import download, is_closing
 from hacs_crawler.links import UNREADABLE
@@ -186,7 +186,7 @@ class Rendering(Part):
         return None
 
     def _links(self, response: Response) -> frozenset[int] | None:
-        links, _ = shown_links(response, self._crawl.link_rules(response))
+        links, _ = shown_marks(response, self._crawl.rules(response))
         return links
 
 

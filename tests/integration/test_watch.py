@@ -1,0 +1,132 @@
+"""What is watched of pages in whole crawls: prices, lists, texts, on SQLite and Redis."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from integration_support import AnySpider
+from servers import Site
+
+SHOP = """
+    import scrapy
+
+
+    class Shop(scrapy.Spider):
+        name = "shop"
+
+        def __init__(self, url, *args, **kwargs):
+            super().__init__(*args, **kwargs)
+            self.start_urls = [url + "/kettle"]
+
+        def parse(self, response):
+            outcome = response.meta["hacs"]
+            if not hasattr(outcome, "is_update"):
+                yield {"reason": outcome.reason}
+                return
+            price = response.css(".price").xpath("string()").get()
+            yield {
+                "update": outcome.is_update,
+                "counts": [outcome.gained, outcome.lost],
+                "is_new": outcome.is_new(price),
+            }
+
+
+    def prices(response):
+        return response.css(".price").xpath("string()").getall()
+"""
+
+
+@pytest.fixture(params=["sqlite", "redis"])
+def state(request: pytest.FixtureRequest) -> dict[str, Any]:
+    """Settings of a state of its own."""
+    if request.param == "sqlite":
+        return {}
+    return {"HACS_STATE": f"redis://127.0.0.1:{request.getfixturevalue('redis_port')}/9"}
+
+
+def price(site: Site, *prices: str, page: str = "/kettle") -> None:
+    shown = "".join(f"<p class=price>{one}</p>" for one in prices)
+    body = f"<html><body><a href=/elsewhere>more</a>{shown}</body></html>".encode()
+    site.pages[page] = (200, {}, body)
+
+
+def visits(
+    any_spider: AnySpider, site: Site, prices: str, first: int = 0, **settings: object
+) -> list[dict[str, Any]]:
+    """What the spider was told of each day's price, from a day on."""
+    found = []
+    for day, one in enumerate(prices, first):
+        price(site, *one)
+        any_spider.days = day
+        crawl = any_spider.run(SHOP, **settings)
+        assert crawl.exit_status == 0, crawl.log
+        found += crawl.items
+    return found
+
+
+def test_a_price_that_changes_and_returns_is_two_updates(
+    any_spider: AnySpider, site: Site, state: dict[str, Any]
+) -> None:
+    found = visits(any_spider, site, "ABAA", HACS_WATCH="css:.price", **state)
+    assert [one["update"] for one in found] == [False, True, True, False]
+    assert [one["counts"] for one in found] == [[0, 0], [1, 1], [1, 1], [0, 0]]
+    assert [one["is_new"] for one in found] == [False, True, True, False]
+
+
+@pytest.mark.parametrize("watch", ["xpath://p[@class='price']", "any_spider.prices"])
+def test_where_only_what_was_never_shown_counts_a_price_that_returns_does_not(
+    any_spider: AnySpider, site: Site, watch: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    found = visits(any_spider, site, "ABA", HACS_WATCH=watch, HACS_UPDATES="page")
+    assert [one["update"] for one in found] == [False, True, False]
+
+
+def test_a_page_that_shows_nothing_of_what_it_always_showed_was_not_read(
+    any_spider: AnySpider, site: Site
+) -> None:
+    settings = {"HACS_WATCH": "css:.price"}
+    visits(any_spider, site, "A", **settings)
+    price(site)
+    any_spider.days = 1
+    blocked = any_spider.run(SHOP, **settings)
+    assert blocked.items == [{"reason": "nothing_shown"}]
+    assert blocked.stat("hacs/not_observed/nothing_shown") == 1
+    assert blocked.stat("hacs/visits") == 0
+    any_spider.days = 2
+    price(site, "A")
+    assert any_spider.run(SHOP, **settings).items[0]["update"] is False
+
+
+def test_after_a_change_of_what_is_watched_a_visit_is_a_baseline(
+    any_spider: AnySpider, site: Site
+) -> None:
+    found = visits(any_spider, site, "AB")
+    assert [one["update"] for one in found] == [False, False]
+    found = visits(any_spider, site, "CD", 2, HACS_WATCH="css:.price")
+    assert [one["update"] for one in found] == [False, True]
+
+
+def test_a_json_answer_is_a_page_where_its_parts_are_watched(
+    any_spider: AnySpider, site: Site
+) -> None:
+    updates = []
+    for day, stock in enumerate((5, 5, 4)):
+        body = f'{{"at": {day}, "offers": [{{"id": 1, "stock": {stock}}}]}}'.encode()
+        site.pages["/kettle"] = (200, {"Content-Type": "application/json"}, body)
+        any_spider.days = day
+        crawl = any_spider.run(SHOP, HACS_WATCH="jmespath:offers[].stock")
+        assert crawl.stat("hacs/visits") == 1, crawl.log
+        updates.append(crawl.stat("hacs/updates"))
+    assert updates == [0, 0, 1]
+
+
+def test_an_expression_that_cannot_be_read_ends_the_crawl_with_a_line(
+    any_spider: AnySpider, site: Site
+) -> None:
+    crawl = any_spider.run(SHOP, HACS_WATCH="css:p[")
+    assert crawl.exit_status == 1
+    assert "HACS_WATCH = 'css:p[': allowed is an expression that can be read" in crawl.log
+    assert not site.visited()
