@@ -21,7 +21,7 @@ from hacs_crawler.crawl.meta import (
     take_over,
     tell,
 )
-from hacs_crawler.crawl.observation import is_suddenly_empty, observe
+from hacs_crawler.crawl.observation import Observation, is_suddenly_empty, observe
 from hacs_crawler.crawl.outputs import Output
 from hacs_crawler.crawl.part import Observed
 from hacs_crawler.crawl.ranker import Ranker, reading_a_list
@@ -121,7 +121,7 @@ class LinkAdditionsMiddleware:
         if visit is not None and reason == "not_html" and not self._was_seen(url):
             visit = None  # a feed, an image: no page, and no attempt at one
         elif visit is not None and is_suddenly_empty(visit, crawl.state.write_behind.look(url)):
-            visit, reason = None, "nothing_shown"
+            visit, reason = Observation(None, "nothing_shown")
         if visit is None:
             crawl.state.read_ahead.drop(url)
         else:
