@@ -1,40 +1,44 @@
-"""Ranked start requests that wait to be sent: the best first, among hosts with a free slot."""
+"""What waits by slot: ranked start requests, and how many requests the inner scheduler was given."""
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from bisect import insort
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
 from heapq import heappop, heappush
-from itertools import count
+from itertools import chain
+from typing import TypeVar
 
+from msgspec import Struct
 from scrapy import Request
 
 from hacs_crawler.crawl.scrapy_internals import Downloads
 
+T = TypeVar("T")
 Key = tuple[int, float, int]
 """What orders seeds, the least first: priority (negated), place in the ranking, arrival."""
+Mark = Callable[[Request, int], object]
+"""Notes in a seed what was predicted of it, by its number among the seeds that were added with it."""
 
 
-@dataclass(slots=True)
-class _SlotQueue:
-    """The seeds that wait for one slot, the best last.
+class _Waiting(Struct, order=True, gc=False):
+    """A seed that waits; the greatest is the best. Python's garbage collector passes these over."""
 
-    Two lists: a tuple a seed would have Python's garbage collector look at each again and again.
-    """
+    priority: int
+    negated_order: float
+    negated_arrival: int
+    seed: Request
+    first_arrival: int
+    mark: Mark | None
 
-    keys: list[Key] = field(default_factory=list)
-    seeds: list[Request] = field(default_factory=list)
+    @property
+    def key(self) -> Key:
+        return -self.priority, -self.negated_order, -self.negated_arrival
 
-    def sort(self) -> None:
-        places = sorted(range(len(self.keys)), key=self.keys.__getitem__, reverse=True)
-        self.keys = [self.keys[place] for place in places]
-        self.seeds = [self.seeds[place] for place in places]
-
-    def insert(self, key: Key, seed: Request) -> None:
-        place = bisect_left(self.keys, _reversed(key), key=_reversed)
-        self.keys.insert(place, key)
-        self.seeds.insert(place, seed)
+    def marked(self) -> Request:
+        if self.mark is not None:
+            self.mark(self.seed, -self.negated_arrival - self.first_arrival)
+        return self.seed
 
 
 class SeedQueue:
@@ -44,47 +48,73 @@ class SeedQueue:
     wait is next, as Scrapy's own queue chooses. Within a slot the order is exact.
     """
 
-    def __init__(self, downloads: Downloads) -> None:
+    def __init__(self, downloads: Downloads, *, knows_all_given: bool = False) -> None:
         self._downloads = downloads
-        self._arrivals = count()
-        self._number = 0
-        self._lines: dict[str, _SlotQueue] = {}
+        self._knows_all_given = knows_all_given
+        self._arrived = self._number = 0
+        self._lines: dict[str, list[_Waiting]] = {}
         # the best of each slot in which nothing is under way; entries may be outdated
         self._idle: list[tuple[Key, str]] = []
-        self._under_way: dict[str, list[Request]] = {}
+        # kept while seeds wait: the slot of each request under way, and how many there are in each
+        self._slot_of: dict[Request, str] = {}
+        self._under_way: Counter[str] = Counter()
+        # what the inner scheduler was given, by slot, and has not given back
+        self._given: dict[str, Counter[int]] = {}
+        self._given_by_priority: Counter[int] = Counter()
 
     def __len__(self) -> int:
         return self._number
 
-    def add(self, seeds: Sequence[Request], orders: Sequence[float]) -> None:
-        """Take seeds with their places in the ranking: the lower, the sooner."""
-        changed: dict[str, _SlotQueue] = {}
-        slot_of, arrivals = self._downloads.slot_of, self._arrivals
-        for seed, order in zip(seeds, orders, strict=True):
-            slot = slot_of(seed)
+    def add(
+        self, seeds: Sequence[Request], orders: Sequence[float], mark: Mark | None = None
+    ) -> None:
+        """Take seeds with their places in the ranking, the lower the sooner; `take` marks them."""
+        self.look()
+        first, changed = self._arrived, dict[str, list[_Waiting]]()
+        for arrival, (seed, order) in enumerate(zip(seeds, orders, strict=True), first):
+            slot = self._downloads.slot_of(seed)
             line = changed.get(slot)
             if line is None:
-                line = changed[slot] = self._lines.setdefault(slot, _SlotQueue())
-            line.keys.append((-seed.priority, order, next(arrivals)))
-            line.seeds.append(seed)
+                line = changed[slot] = self._lines.setdefault(slot, [])
+            line.append(_Waiting(seed.priority, -order, -arrival, seed, first, mark))
+        self._arrived += len(seeds)
         self._number += len(seeds)
         for slot, line in changed.items():
             line.sort()
             self._offer(slot)
 
     def add_one(self, seed: Request, order: float) -> None:
-        """Take one seed."""
+        """Take one seed, which is marked already."""
+        self.look()
         slot = self._downloads.slot_of(seed)
-        line = self._lines.setdefault(slot, _SlotQueue())
-        line.insert((-seed.priority, order, next(self._arrivals)), seed)
+        waiting = _Waiting(seed.priority, -order, -self._arrived, seed, self._arrived, None)
+        insort(self._lines.setdefault(slot, []), waiting)
+        self._arrived += 1
         self._number += 1
         self._offer(slot)
 
     def note_sent(self, request: Request, slot: str) -> None:
-        """Note that a request from elsewhere is about to be under way."""
-        requests = self._under_way.setdefault(slot, [])
-        if request not in requests:
-            requests.append(request)
+        """Note that a request is about to be under way."""
+        if self._number and request not in self._slot_of:
+            self._slot_of[request] = slot
+            self._under_way[slot] += 1
+
+    def note_given(self, request: Request, slot: str) -> None:
+        """Note that the inner scheduler took a request."""
+        given = self._given.get(slot)
+        if given is None:
+            given = self._given[slot] = Counter()
+        given[request.priority] += 1
+        self._given_by_priority[request.priority] += 1
+
+    def note_given_back(self, request: Request, slot: str) -> None:
+        """Note that the inner scheduler gave a request back."""
+        given, priority = self._given.get(slot), request.priority
+        if given is not None and priority in given:
+            _decrease(given, priority)
+            _decrease(self._given_by_priority, priority)
+            if not given:
+                del self._given[slot]
 
     def best(self, left_out: Collection[str] = ()) -> tuple[str, Key, int] | None:
         """Return the slot of the next seed, what orders that, and how many wait in the slot.
@@ -93,13 +123,12 @@ class SeedQueue:
         """
         if not self._number:
             return None
-        self.forget_ended()
+        self.look()
         chosen: tuple[int, Key, str] | None = None
         passed_over: list[tuple[Key, str]] = []
         while self._idle:
             key, slot = self._idle[0]
-            line = self._lines.get(slot)
-            if slot in self._under_way or line is None or line.keys[-1] != key:
+            if slot in self._under_way or slot not in self._lines or self._best_in(slot) != key:
                 heappop(self._idle)
             elif slot in left_out:
                 passed_over.append(heappop(self._idle))
@@ -108,67 +137,83 @@ class SeedQueue:
                 break
         for entry in passed_over:
             heappush(self._idle, entry)
-        for slot, requests in self._under_way.items():
-            line = self._lines.get(slot)
-            if line is None or slot in left_out:
+        for slot, number in self._under_way.items():
+            if slot in left_out or slot not in self._lines:
                 continue
-            waiting = self._downloads.waiting_in(slot, len(requests))
-            found = (waiting, line.keys[-1], slot)
-            if chosen is None or found < chosen:
-                chosen = found
+            key = self._best_in(slot)
+            if chosen is not None and chosen < (0, key):
+                continue
+            chosen_here = (self._downloads.waiting_in(slot, number), key, slot)
+            chosen = chosen_here if chosen is None else min(chosen, chosen_here)
         return None if chosen is None else (chosen[2], chosen[1], chosen[0])
 
-    def priority_in(self, slot: str) -> int | None:
-        """Return the highest priority of the seeds that wait for a slot, None if there are none."""
-        line = self._lines.get(slot)
-        return None if line is None else -line.keys[-1][0]
+    def is_for_follow_ups(self, slot: str, key: Key, waiting: int) -> bool:
+        """Whether the inner scheduler is asked before the best seed, which `best` says, goes.
+
+        Not where the seed has more priority than all follow-ups or than all for its slot, nor where all
+        follow-ups are for slots in which requests wait, and the seed's is free.
+        """
+        if not self._given:  # it may have requests of a job before, or of other crawls
+            return not self._knows_all_given
+        priority, here = -key[0], self._given.get(slot)
+        if priority > max(self._given_by_priority) or (here and priority > max(here)):
+            return False
+        busy = sum(slot in self._given for slot in self.busy_slots())
+        return bool(waiting) or len(self._given) > busy
+
+    def is_before(self, request: Request, slot: str) -> bool:
+        """Whether a seed for a slot has more priority than a request for it."""
+        return slot in self._lines and self._lines[slot][-1].priority > request.priority
 
     def take(self, slot: str) -> Request:
         """Return the best seed of a slot, which is about to be under way, and forget it."""
         line = self._lines[slot]
-        line.keys.pop()
-        seed = line.seeds.pop()
-        if not line.seeds:
+        seed = line.pop().marked()
+        if not line:
             del self._lines[slot]
-        self._number -= 1
         self.note_sent(seed, slot)
+        self._number -= 1
         return seed
 
     def is_free(self, slot: str) -> bool:
         """Whether no request waits for its turn in a slot."""
-        requests = self._under_way.get(slot)
-        return requests is None or not self._downloads.waiting_in(slot, len(requests))
+        number = self._under_way.get(slot)
+        return not number or not self._downloads.waiting_in(slot, number)
 
     def busy_slots(self) -> list[str]:
         """Return the slots in which requests wait for their turn."""
-        self.forget_ended()
+        self.look()
         return [slot for slot in self._under_way if not self.is_free(slot)]
 
     def all(self) -> list[Request]:
-        """Return the seeds that wait, best first."""
-        everything = _SlotQueue()
-        for line in self._lines.values():
-            everything.keys += line.keys
-            everything.seeds += line.seeds
-        everything.sort()
-        return everything.seeds[::-1]
+        """Return the seeds that wait, best first; they are not marked."""
+        everything = sorted(chain.from_iterable(self._lines.values()), reverse=True)
+        return [waiting.seed for waiting in everything]
 
-    def forget_ended(self) -> None:
-        """Forget requests that are no longer under way, so that their slots are free again."""
+    def look(self) -> None:
+        """See what is under way by now, so that slots are free again whose requests have ended."""
         active = self._downloads.active
-        for slot in list(self._under_way):
-            left = [request for request in self._under_way[slot] if request in active]
-            if left:
-                self._under_way[slot] = left
-            else:
-                del self._under_way[slot]
+        if not self._number:
+            self._slot_of = {request: self._downloads.slot_of(request) for request in active}
+            self._under_way = Counter(self._slot_of.values())
+            return
+        for request in self._slot_of.keys() - active:
+            slot = self._slot_of.pop(request)
+            if _decrease(self._under_way, slot):
                 self._offer(slot)
 
+    def _best_in(self, slot: str) -> Key:
+        return self._lines[slot][-1].key
+
     def _offer(self, slot: str) -> None:
-        line = self._lines.get(slot)
-        if line is not None and slot not in self._under_way:
-            heappush(self._idle, (line.keys[-1], slot))
+        if slot in self._lines and slot not in self._under_way:
+            heappush(self._idle, (self._best_in(slot), slot))
 
 
-def _reversed(key: Key) -> tuple[float, ...]:
-    return tuple(-part for part in key)
+def _decrease(counts: Counter[T], key: T) -> bool:
+    """Count one less; returns whether none is left."""
+    counts[key] -= 1
+    if counts[key]:
+        return False
+    del counts[key]
+    return True
