@@ -216,6 +216,17 @@ class Config(StateSettings, ArchiveSettings, WatchSettings):
             default={},
         ),
     ]
+    spiders: Annotated[
+        bool,
+        Setting(
+            "HACS_SPIDERS",
+            """
+            Add the spiders that come along, [scholar](reference.md#the-scholar-spider) and
+            [wayback](reference.md#the-wayback-spider), to those of the project. One of the project's
+            own that has such a name stays what it is.
+            """,
+        ),
+    ] = False
     retry_after: Annotated[
         bool,
         Setting(

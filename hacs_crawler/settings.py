@@ -8,6 +8,7 @@ from importlib.util import find_spec
 
 BOT_NAME = "hacs-crawler"
 ADDONS = {"hacs_crawler.addon.HacsAddon": 500}
+HACS_SPIDERS = True
 
 USER_AGENT = "hacs-crawler/0.1 (history-aware recrawling of scholarly pages; respects robots.txt)"
 ROBOTSTXT_USER_AGENT = "hacs-crawler"
