@@ -22,6 +22,7 @@ HACS_RETRY_AFTER = True
 HACS_SIGNALS = 200
 DOWNLOAD_TIMEOUT = 60
 DOWNLOAD_MAXSIZE = 32 * 1024 * 1024
+EXTENSIONS = {"hacs_crawler.middlewares.robotstxt.OneLineAHost": 0}
 # nearer the engine than HttpCompressionMiddleware (590), and before Scrapy decodes a page (580)
 DOWNLOADER_MIDDLEWARES = {"hacs_crawler.middlewares.slow_encoding.SlowEncodingMiddleware": 585}
 
