@@ -199,12 +199,15 @@ def planned_meta(
     return {KEY: tag}
 
 
-def claim(request: Request, page: str) -> bool:
-    """Note that a request is sent for a page; return whether it holds it already.
+def claim(request: Request, page: str | None) -> bool:
+    """Note that a request is sent for a page, or for none; return whether it holds it already.
 
-    A seed's `meta["hacs"]` is from now on what was predicted.
+    What it is redirected to is for that page, or for none, too. A seed's `meta["hacs"]` is from now on
+    what was predicted.
     """
     tag = tag_of(request)
+    if page is None and tag is UNTAGGED and request.method == "GET" and not is_start(request):
+        return False  # a redirect of it is no page either, without a mark
     if tag.stage != "sent":
         request.meta[KEY] = tag._replace(url=request.url, page=page, stage="sent", unseen="")
         if tag.prediction is not None:
