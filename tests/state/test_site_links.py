@@ -333,7 +333,7 @@ def test_labels_tell_what_p_was_of() -> None:
     page = Label(0, "", "hacs", "bayes", 365.0, "visit", siblings=True)
     site = replace(page, updates="site")
     assert page.number != site.number
-    assert site.model == f"{page.model} new to the site"
+    assert site.model == f"{page.model}, new to the site"
     assert label_of(asdict(page)) == page
 
 
