@@ -48,6 +48,7 @@ Clock = Callable[[], float]
 
 INDEX_VARIABLE: Final = "JOB_COMPLETION_INDEX"
 """Kubernetes sets it in each pod of an indexed job."""
+_NO_ITEMS: Final = "nothing, unless HACS_WATCH is items"
 BUILT_IN_PARTS: Final[dict[str | type, int | None]] = {
     "hacs_crawler.parts.shards.shards.Shards": 10,
     "hacs_crawler.parts.pauses.hosts.HostPauses": 20,
@@ -270,6 +271,11 @@ class Config(StateSettings, ArchiveSettings, WatchSettings):
         return self.watch or self.link_rules
 
     @property
+    def takes_items(self) -> bool:
+        """Whether what pages show are the items that their callbacks yield."""
+        return self.watch is not None and self.watch.takes_items
+
+    @property
     def remembers_requests(self) -> bool:
         """Whether it is kept how pages were asked for, and what they led to."""
         return self.pages != "start" or self.revisit is not None
@@ -344,8 +350,12 @@ def _checked(config: Config) -> Config:
     updates = config.updates or ("page" if config.watch is None else "change")
     if config.watch is None and updates not in {"page", "site"}:
         _refuse("HACS_UPDATES", updates, "page or site where links are watched (HACS_WATCH)")
+    if not config.takes_items and (config.watch_fields or config.watch_ignore):
+        name = "FIELDS" if config.watch_fields else "IGNORE"
+        _refuse(f"HACS_WATCH_{name}", config.watch_fields or config.watch_ignore, _NO_ITEMS)
     estimation = replace(config.estimation, updates=updates)
-    config = replace(config, revisit=revisit, updates=updates, estimation=estimation)
+    watch = config.watched_items() if config.takes_items else config.watch
+    config = replace(config, revisit=revisit, updates=updates, estimation=estimation, watch=watch)
     # only among pages that a crawl comes across are there some to discover
     discover = ranking.discover if config.remembers_requests else None
     tier = ranking.instant

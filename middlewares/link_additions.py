@@ -11,6 +11,7 @@ from scrapy import Request, Spider
 from scrapy.crawler import Crawler
 from scrapy.http import HtmlResponse, Response
 
+from hacs_crawler.crawl.awaited import AwaitedVisit
 from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.meta import (
     KEY,
@@ -27,20 +28,22 @@ from hacs_crawler.crawl.part import Observed
 from hacs_crawler.crawl.ranker import Ranker, reading_a_list
 from hacs_crawler.model import CHURNING, elapsed_days, predictive_probability
 from hacs_crawler.outcome import NotObserved, Outcome
-from hacs_crawler.state import Prediction, Recorded
+from hacs_crawler.state import Recorded
 from hacs_crawler.utils.times import DAY
-from hacs_crawler.watch import Rules
+from hacs_crawler.watch import MarkRules, Rules
 
 
 class LinkAdditionsMiddleware:
     """Records a visit for each response of a page under HACS's care, before the callback runs.
 
-    What counts as a visit says `observe`. The outcome is put into `response.meta["hacs"]`.
+    What counts as a visit says `observe`. The outcome is put into `response.meta["hacs"]`. Where items
+    are watched both is done once the callback has yielded all of them.
     """
 
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
         self._crawl = Crawl.of(crawler)
+        self._awaited: dict[Response, AwaitedVisit] = {}
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> LinkAdditionsMiddleware:
@@ -97,20 +100,37 @@ class LinkAdditionsMiddleware:
     ) -> Iterator[Any]:
         """Let requests that follow from a page take over what is said of it; see `Output`."""
         del spider
-        output = Output(response, self._crawl)
-        for entry in result:
-            yield output.note(entry)
+        output = Output(response, self._crawl, self._awaited.get(response))
+        try:
+            for entry in result:
+                yield output.note(entry)
+        except BaseException:
+            self._end(response, is_whole=False)
+            raise
         output.end()
+        self._end(response)
 
     async def process_spider_output_async(
         self, response: Response, result: AsyncIterator[Any], spider: Spider | None = None
     ) -> AsyncIterator[Any]:
         """Do the same for callbacks that are asynchronous generators."""
         del spider
-        output = Output(response, self._crawl)
-        async for entry in result:
-            yield output.note(entry)
+        output = Output(response, self._crawl, self._awaited.get(response))
+        try:
+            async for entry in result:
+                yield output.note(entry)
+        except BaseException:
+            self._end(response, is_whole=False)
+            raise
         output.end()
+        self._end(response)
+
+    def process_spider_exception(
+        self, response: Response, exception: Exception, spider: Spider | None = None
+    ) -> None:
+        """Observe nothing of a page whose callback failed before it yielded anything."""
+        del exception, spider
+        self._end(response, is_whole=False)
 
     def _observe(self, request: Request, response: Response, url: str) -> None:
         crawl = self._crawl
@@ -120,7 +140,34 @@ class LinkAdditionsMiddleware:
         visit, reason = observe(response, url, at, rules, tag.prediction, tag.unseen)
         if visit is not None and reason == "not_html" and not self._was_seen(url):
             visit = None  # a feed, an image: no page, and no attempt at one
-        elif visit is not None and is_suddenly_empty(visit, crawl.state.write_behind.look(url)):
+        if (
+            visit is not None
+            and visit.links is not None
+            and isinstance(rules, MarkRules)
+            and rules.takes_items
+        ):
+            self._awaited[response] = AwaitedVisit(request, response, visit, rules)
+            crawl.state.read_ahead.note_answer(url)
+        else:
+            self._conclude(request, response, url, rules, Observation(visit, reason))
+
+    def _end(self, response: Response, *, is_whole: bool = True) -> None:
+        """Record what a page showed whose callback has ended; one that was cut may have shown more."""
+        awaited = self._awaited.pop(response, None)
+        if awaited is None or not self._crawl.is_open:
+            return
+        url = awaited.visit.url
+        self._crawl.state.read_ahead.note_answer(url, -1)
+        found = awaited.observation() if is_whole else Observation(None, "callback_failed")
+        self._conclude(awaited.request, response, url, awaited.rules, found)
+
+    def _conclude(
+        self, request: Request, response: Response, url: str, rules: Rules, found: Observation
+    ) -> None:
+        """Record what was found, and say what it brought."""
+        crawl = self._crawl
+        visit, reason = found
+        if visit is not None and is_suddenly_empty(visit, crawl.state.write_behind.look(url)):
             visit, reason = Observation(None, "nothing_shown")
         if visit is None:
             crawl.state.read_ahead.drop(url)
@@ -129,7 +176,7 @@ class LinkAdditionsMiddleware:
             for also in crawl.parts.observed(Observed(request, response, recorded, reason)):
                 crawl.state.write_behind.record(also)
             if not reason:
-                self._note_outcome(request, rules, recorded, tag.prediction)
+                self._note_outcome(request, rules, recorded)
                 return
         if reason != "gone":
             crawl.stats.count_not_observed(reason)
@@ -139,14 +186,9 @@ class LinkAdditionsMiddleware:
         page = self._crawl.state.write_behind.look(url)
         return page is not None and bool(page.visits)
 
-    def _note_outcome(
-        self,
-        request: Request,
-        rules: Rules,
-        recorded: Recorded,
-        prediction: Prediction | None,
-    ) -> None:
+    def _note_outcome(self, request: Request, rules: Rules, recorded: Recorded) -> None:
         crawl, page, visit = self._crawl, recorded.before, recorded.visit
+        prediction = visit.prediction
         estimation = crawl.state.estimation
         rate, log_sd = page.rate, page.log_sd
         if not page.visits:

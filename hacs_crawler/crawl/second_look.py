@@ -42,7 +42,12 @@ class SecondLooks:
         first: Recorded,
         then: Callable[[Recorded, Response], Coroutine[Any, Any, None]],
     ) -> None:
-        """Look at the page of a visit again, and call `then` with what that showed, if anything."""
+        """Look at the page of a visit again, and call `then` with what that showed, if anything.
+
+        Where items are watched nothing is: the callback is not called twice.
+        """
+        if self._crawl.config.takes_items:
+            return
         again = _again(request)  # before the callback can change it
         self.under_way += 1
 

@@ -60,8 +60,9 @@ class Controls(Part):
         await self._crawl.state.once(keep_allowance, allowance, has_visited=has_visited)
 
     def options(self, ranking: RankingOptions) -> RankingOptions:
-        """Return how many control visits there may be yet."""
-        return replace(ranking, most_controls=self._allowance.most)
+        """Return how many control visits there may be yet; none where it takes a callback to see one."""
+        most = 0 if self._crawl.config.takes_items else self._allowance.most
+        return replace(ranking, most_controls=most)
 
     def chosen(self, p: Floats, twice: int) -> None:
         """Take what was chosen out of it."""

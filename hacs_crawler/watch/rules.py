@@ -34,13 +34,16 @@ class MarkRules:
     """What is watched. `name` is what HACS_WATCH says, with what else its marks depend on.
 
     `answers` are the classes of responses that show anything of it. `rendered` says that the page is
-    taken as a browser shows it.
+    taken as a browser shows it. Of rules that `takes_items` marks are what the page's callback yields,
+    and `read` finds none. `canonical` makes a thing a text or bytes.
     """
 
     name: str
     read: Reader = field(compare=False)
     answers: tuple[type[Response], ...] = field(default=(HtmlResponse,), compare=False)
     rendered: bool = False
+    takes_items: bool = False
+    canonical: Callable[[Any], Shown] = field(default=lambda thing: thing, compare=False)
 
     @cached_property
     def fingerprint(self) -> int:
@@ -61,8 +64,11 @@ class MarkRules:
             raise UnreadableMarksError(f"{self.name}: {problem}") from error
 
     def marks_of(self, thing: Any) -> frozenset[int]:
-        """Return the mark of one thing that a page may show; none of an empty one."""
-        return marks_of([thing])
+        """Return the mark of one thing that a page may show; none of an empty one.
+
+        Raises UnreadableMarksError where there is none to be had.
+        """
+        return marks_of([self.canonical(thing)])
 
 
 Rules = LinkRules | MarkRules

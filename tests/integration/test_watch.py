@@ -130,3 +130,146 @@ def test_an_expression_that_cannot_be_read_ends_the_crawl_with_a_line(
     assert crawl.exit_status == 1
     assert "HACS_WATCH = 'css:p[': allowed is an expression that can be read" in crawl.log
     assert not site.visited()
+
+
+PLAIN = """
+    import scrapy
+
+
+    class Jobs(scrapy.Spider):
+        name = "jobs"
+
+        def __init__(self, url, *args, **kwargs):
+            super().__init__(*args, **kwargs)
+            self.start_urls = [url + "/kettle"]
+
+        def parse(self, response):
+            for text in response.css(".price::text").getall():
+                yield {"job": text}
+"""
+ASYNCHRONOUS = """
+    import asyncio
+
+    import scrapy
+
+
+    class Jobs(scrapy.Spider):
+        name = "jobs"
+
+        def __init__(self, url, *args, **kwargs):
+            super().__init__(*args, **kwargs)
+            self.start_urls = [url + "/kettle"]
+
+        async def parse(self, response):
+            for text in response.css(".price::text").getall():
+                await asyncio.sleep(0)
+                yield {"job": text}
+"""
+CRAWLING = """
+    from scrapy.linkextractors import LinkExtractor
+    from scrapy.spiders import CrawlSpider, Rule
+
+
+    class Jobs(CrawlSpider):
+        name = "jobs"
+        rules = (Rule(LinkExtractor(allow="/kettle"), callback="parse_job"),)
+        custom_settings = {"HACS_PAGES": ["/kettle"]}
+
+        def __init__(self, url, *args, **kwargs):
+            super().__init__(*args, **kwargs)
+            self.start_urls = [url + "/"]
+
+        def parse_job(self, response):
+            return [{"job": text} for text in response.css(".price::text").getall()]
+"""
+
+
+def updates(
+    any_spider: AnySpider, site: Site, code: str, days: list[str], **settings: object
+) -> list[int]:
+    """How many updates each day's crawl found, with an item for each letter."""
+    found = []
+    for one in days:
+        price(site, *one)
+        crawl = any_spider.run(code, HACS_WATCH="items", **settings)
+        assert crawl.exit_status == 0, crawl.log
+        assert "Traceback" not in crawl.log
+        found.append(crawl.stat("hacs/updates"))
+        any_spider.days += 1
+    return found
+
+
+@pytest.mark.parametrize("code", [PLAIN, ASYNCHRONOUS, CRAWLING], ids=["plain", "async", "crawl"])
+def test_the_items_that_a_callback_yields_are_what_its_page_shows(
+    any_spider: AnySpider, site: Site, code: str, state: dict[str, Any]
+) -> None:
+    site.set("/", "/kettle")
+    assert updates(any_spider, site, code, ["AB", "BA", "BAC", "BC"], **state) == [0, 0, 1, 0]
+
+
+def test_only_the_fields_that_count_make_updates(any_spider: AnySpider, site: Site) -> None:
+    code = PLAIN.replace("{", '{"at": __import__('time').time_ns(), ')
+    assert updates(any_spider, site, code, ["A", "A", "B"], HACS_WATCH_IGNORE="at") == [0, 0, 1]
+    assert updates(any_spider, site, code, ["A", "A"], HACS_WATCH_FIELDS="at")[1] == 1
+
+
+BROKEN = {
+    "raises": "raise ValueError(text)",
+    "closes": "raise scrapy.exceptions.CloseSpider('enough')",
+}
+
+
+@pytest.mark.parametrize("end", BROKEN)
+def test_a_callback_that_is_cut_short_is_no_observation(
+    any_spider: AnySpider, site: Site, end: str
+) -> None:
+    assert updates(any_spider, site, PLAIN, ["AB"]) == [0]
+    price(site, "C", "X")
+    cut = PLAIN.replace("yield", f"{'if text == chr(88): ' + BROKEN[end]}\n                yield")
+    crawl = any_spider.run(cut, HACS_WATCH="items")
+    assert crawl.items == [{"job": "C"}]
+    assert crawl.stat("hacs/not_observed/callback_failed") == 1
+    assert (crawl.stat("hacs/visits"), crawl.stat("hacs/not_observed/unfinished")) == (0, 0)
+    any_spider.days += 1
+    assert updates(any_spider, site, PLAIN, ["AB"]) == [0]
+
+
+def test_a_callback_that_raises_at_once_is_no_observation_either(
+    any_spider: AnySpider, site: Site
+) -> None:
+    assert updates(any_spider, site, CRAWLING_OR_LIST, ["AB"]) == [0]
+    broken = CRAWLING_OR_LIST.replace("return [", "return 1 / 0 and [")
+    crawl = any_spider.run(broken, HACS_WATCH="items")
+    assert crawl.stat("hacs/not_observed/callback_failed") == 1
+    assert crawl.stat("hacs/visits") == 0
+
+
+CRAWLING_OR_LIST = PLAIN.replace(
+    """for text in response.css(".price::text").getall():
+                yield {"job": text}""",
+    """return [{"job": text} for text in response.css(".price::text").getall()]""",
+)
+
+
+def test_a_callback_that_yields_nothing_where_it_always_did_has_read_nothing(
+    any_spider: AnySpider, site: Site
+) -> None:
+    assert updates(any_spider, site, PLAIN, ["AB", "", "AB"]) == [0, 0, 0]
+
+
+def test_a_list_that_was_empty_at_first_may_fill_and_be_empty_again(
+    any_spider: AnySpider, site: Site
+) -> None:
+    settings = {"HACS_UPDATES": "any-change"}
+    assert updates(any_spider, site, PLAIN, ["", "A", ""], **settings) == [0, 1, 1]
+
+
+def test_an_item_that_is_another_at_each_run_costs_the_observation_and_a_line(
+    any_spider: AnySpider, site: Site
+) -> None:
+    price(site, "A")
+    code = PLAIN.replace("{", '{"seller": type("Seller", (), {})(), ')
+    crawl = any_spider.run(code, "-O", "/dev/null:jsonlines", HACS_WATCH="items")
+    assert "the field 'seller' of an item holds <any_spider.Seller object at" in crawl.log
+    assert crawl.stat("hacs/not_observed/unreadable") == 1
+    assert crawl.stat("item_scraped_count") == 1

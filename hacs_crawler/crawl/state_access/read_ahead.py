@@ -25,10 +25,14 @@ _Read = tuple[dict[int, Page], Sequence[int], dict[int, bytes]]
 
 @dataclass(slots=True)
 class Claim:
-    """A page that requests are under way for, how many, and what was predicted of it."""
+    """A page that requests are under way for, how many, and what was predicted of it.
+
+    Of them `answered` wait for what their callbacks yield.
+    """
 
     url: str
     number: int = 0
+    answered: int = 0
     prediction: Prediction | None = None
 
 
@@ -88,14 +92,20 @@ class ReadAhead:
             self._claims.pop(page_id, None)
             self._pages.pop(page_id, None)
 
+    def note_answer(self, url: str, waiting: int = 1) -> None:
+        """Note that an answer came and waits for its callback, or, with -1, that it waits no more."""
+        claim = self._claims.get(page_id_of(url))
+        if claim is not None:
+            claim.answered += waiting
+
     def unfinished(self) -> list[Claim]:
-        """Return the pages that are still claimed; give all claims up.
+        """Return the pages that are still claimed, and not answered; give all claims up.
 
         To be called when nothing is under way.
         """
         claims, self._claims = self._claims, {}
         self._pages.clear()
-        return list(claims.values())
+        return [claim for claim in claims.values() if claim.number > claim.answered]
 
     def has_read(self, page_id: int) -> bool:
         """Whether a page has been read, and is held; the state may not know it."""

@@ -186,7 +186,10 @@ class Rendering(Part):
         return None
 
     def _links(self, response: Response) -> frozenset[int] | None:
-        links, _ = shown_marks(response, self._crawl.rules(response))
+        rules = self._crawl.rules(response)
+        if self._crawl.config.takes_items:  # which a callback would have to be called for
+            rules = self._crawl.config.link_rules
+        links, _ = shown_marks(response, rules)
         return links
 
 
