@@ -208,7 +208,7 @@ def test_the_items_that_a_callback_yields_are_what_its_page_shows(
 
 
 def test_only_the_fields_that_count_make_updates(any_spider: AnySpider, site: Site) -> None:
-    code = PLAIN.replace("{", '{"at": __import__('time').time_ns(), ')
+    code = PLAIN.replace("{", '{"at": __import__("time").time_ns(), ')
     assert updates(any_spider, site, code, ["A", "A", "B"], HACS_WATCH_IGNORE="at") == [0, 0, 1]
     assert updates(any_spider, site, code, ["A", "A"], HACS_WATCH_FIELDS="at")[1] == 1
 

@@ -32,8 +32,8 @@ class Claim:
 
     url: str
     number: int = 0
-    answered: int = 0
     prediction: Prediction | None = None
+    answered: int = 0
 
 
 class ReadAhead:
