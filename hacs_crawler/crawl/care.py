@@ -7,12 +7,13 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from scrapy import Request, Spider
-from scrapy.http import HtmlResponse, Response
+from scrapy.http import Response
 from scrapy.linkextractors import IGNORED_EXTENSIONS
 from scrapy.spiders import CSVFeedSpider, SitemapSpider, XMLFeedSpider
 
 from hacs_crawler.config import Pages
 from hacs_crawler.crawl.meta import is_start, set_care, tag_of
+from hacs_crawler.crawl.observation import is_html
 
 _LISTS: Final = ("atom", "csv", "json", "rss", "txt", "xml")
 """What is no page, but names some: sitemaps, feeds, robots.txt."""
@@ -73,7 +74,7 @@ def names_pages(response: Response) -> bool:
     Where start requests are the pages, those that it names are in their place.
     """
     request = response.request
-    if request is None or isinstance(response, HtmlResponse) or request.method != "GET":
+    if request is None or is_html(response) or request.method != "GET":
         return False
     return is_start(request) or tag_of(request).listed
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+import re
+from typing import Final, NamedTuple, TypeGuard
 from weakref import WeakKeyDictionary
 
 from lxml.html import HtmlElement
-from scrapy.http import HtmlResponse, Response
+from scrapy.http import HtmlResponse, Response, TextResponse
 
 from hacs_crawler.archive import GZIP_MAGIC, MAX_BODY_BYTES, decoded
 from hacs_crawler.links import (
@@ -25,7 +26,13 @@ logger = safe_logger(__name__)
 
 GONE_STATUSES: Final = (404, 410)
 NOT_MODIFIED: Final = 304
-_trees: Final[WeakKeyDictionary[HtmlResponse, HtmlElement | None]] = WeakKeyDictionary()
+_FRAGMENT: Final = re.compile(
+    rb"\s*<(?:!--|(?:a|article|b|br|dl|div|font|form|h[1-6]|iframe|li|main|nav|ol|p|script|section|span"
+    rb"|style|table|title|ul)[\s>])",
+    re.IGNORECASE,
+)
+"""With what HTML begins: as in the standard of MIME sniffing, and what else may hold links."""
+_trees: Final[WeakKeyDictionary[TextResponse, HtmlElement | None]] = WeakKeyDictionary()
 """Trees of responses that are in use: several parts of a crawl look at one."""
 
 
@@ -81,7 +88,14 @@ def observe(
     )
 
 
-def tree_of(response: HtmlResponse) -> HtmlElement | None:
+def is_html(response: Response) -> TypeGuard[TextResponse]:
+    """Whether a response is HTML: for Scrapy, or as a fragment that comes without a Content-Type."""
+    is_unnamed = type(response) is TextResponse and b"Content-Type" not in response.headers
+    is_fragment = is_unnamed and _FRAGMENT.match(response.body) is not None
+    return isinstance(response, HtmlResponse) or is_fragment
+
+
+def tree_of(response: TextResponse) -> HtmlElement | None:
     """Return the tree of a page, None for an empty one.
 
     Raises one of `UNREADABLE`, of these MarkupError where a tree of it would take too long to make.
@@ -96,7 +110,7 @@ def tree_of(response: HtmlResponse) -> HtmlElement | None:
     return _trees[response]
 
 
-def _unpacked(response: HtmlResponse) -> HtmlResponse:
+def _unpacked(response: TextResponse) -> TextResponse:
     """Return a response unpacked that was packed twice, any other as it is."""
     if response.body.startswith(GZIP_MAGIC):
         body = decoded(response.body, "", MAX_BODY_BYTES)
@@ -110,7 +124,7 @@ def shown_marks(response: Response, rules: Rules) -> tuple[frozenset[int] | None
     if not 200 <= response.status < 300:
         return None, "status"
     answers = rules.answers if isinstance(rules, MarkRules) else HtmlResponse
-    if not isinstance(response, answers):
+    if not (isinstance(response, answers) or is_html(response)):
         return None, "not_html"
     try:
         return _marks(response, rules)
@@ -126,7 +140,7 @@ def shown_marks(response: Response, rules: Rules) -> tuple[frozenset[int] | None
 
 def _marks(response: Response, rules: Rules) -> tuple[frozenset[int] | None, str]:
     tree = None
-    if isinstance(response, HtmlResponse):
+    if is_html(response):
         tree = tree_of(response)
         if tree is None:
             return None, "empty"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from scrapy.http import HtmlResponse, Response
+from scrapy.http import Response, TextResponse
 
 from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.meta import tag_of
@@ -128,7 +128,7 @@ class Controls(Part):
         rules = self._crawl.config.rules
         if not isinstance(rules, LinkRules):
             return frozenset()
-        assert isinstance(response, HtmlResponse)  # noqa: S101 - else it would not have been
+        assert isinstance(response, TextResponse)  # noqa: S101 - else it would not have been
         return frozenset(counted_links(tree_of(response), response.url, rules))
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from scrapy.http import HtmlResponse, Response, TextResponse, XmlResponse
+from scrapy.responsetypes import responsetypes
 
 from hacs_crawler.crawl.observation import observe, tree_of
 from hacs_crawler.links import LinkRules, canonical_link, link_fingerprint
@@ -114,7 +115,28 @@ def test_any_other_status_tells_nothing(status: int) -> None:
 
 @pytest.mark.parametrize("kind", [Response, TextResponse, XmlResponse])
 def test_what_is_not_html_tells_nothing(kind: type[Response]) -> None:
-    assert why_not_seen(kind(PAGE, body=TWO_LINKS)) == "not_html"
+    response = kind(PAGE, body=TWO_LINKS, headers={"Content-Type": "text/plain"})
+    assert why_not_seen(response) == "not_html"
+
+
+@pytest.mark.parametrize(
+    ("body", "is_page"),
+    [
+        (TWO_LINKS, True),
+        (b" \n<!-- news -->" + TWO_LINKS, True),
+        (b"<ul><li>" + TWO_LINKS, True),
+        (b"News: " + TWO_LINKS, False),
+        (b"<urlset><url>" + TWO_LINKS, False),
+        (b'{"html": "<p>"}' + TWO_LINKS, False),
+    ],
+)
+def test_without_a_content_type_a_fragment_of_html_is_a_page(body: bytes, is_page: bool) -> None:
+    response = responsetypes.from_args(url=PAGE, body=body)(PAGE, body=body)
+    assert type(response) is TextResponse, "as Scrapy has it"
+    if is_page:
+        assert seen(response).links == fingerprints("/one", "http://b.example/two")
+    else:
+        assert why_not_seen(response) == "not_html"
 
 
 @pytest.mark.parametrize("body", [b"", b" \r\n\t\n"])
