@@ -8,13 +8,13 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from scrapy import Request, Spider
-from scrapy.http import HtmlResponse, Response
+from scrapy.http import Response
 from scrapy.linkextractors import IGNORED_EXTENSIONS
 from twisted.python.failure import Failure
 
 from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.meta import planned_meta
-from hacs_crawler.crawl.observation import tree_of
+from hacs_crawler.crawl.observation import is_html, tree_of
 from hacs_crawler.crawl.rounds import Rounds
 from hacs_crawler.crawl.seeds import planned_seeds, seeds_of
 from hacs_crawler.exceptions import HacsError
@@ -183,7 +183,7 @@ class ScholarSpider(Spider):
         if not isinstance(outcome, Outcome):
             return
         yield _page_visit(outcome)
-        if not isinstance(response, HtmlResponse):
+        if not is_html(response):
             return
         site: str = kwargs.get("site") or website_of(response.url)
         links: int = kwargs.get("links", 0)

@@ -137,9 +137,9 @@ def link_fingerprints(
     """Return the fingerprints (signed 64-bit) of the distinct links of a parsed HTML page.
 
     `root` is the tree that lxml makes of it, or None for an empty document.
-    `base_url` is where the page was found. Links are those of `a` and `area`, relative to the first
-    `base`; a link to the page itself counts as any other. What is no http(s) link is passed over.
-    Raises MarkupError where they are too many.
+    `base_url` is where the page was found. Links are those of `a` and `area`, and of frames within the
+    site, relative to the first `base`; a link to the page itself counts as any other. What is no http(s)
+    link is passed over. Raises MarkupError where they are too many.
     """
     links = counted_links(root, base_url, rules)
     varying = None if rules is None else rules.varying
@@ -157,12 +157,14 @@ def counted_links(
     hrefs = {*_a_hrefs(root), *_area_hrefs(root)}
     if len(hrefs) > MOST_LINKS:
         raise MarkupError(f"it has more than {MOST_LINKS:,} links")
-    links = _resolver(root, base_url).links(hrefs)
+    resolver = _resolver(root, base_url)
+    links = resolver.links(hrefs)
+    links.update(link for link, _ in _frame_links(root, base_url, resolver))
     return links if rules is None else rules.select(links, base_url)
 
 
 def page_links(root: etree._Element | None, base_url: str) -> Iterator[tuple[str, str]]:
-    """Yield each distinct canonical link of a parsed page and its text, in the page's order.
+    """Yield each distinct canonical link of a parsed page and its text, in the page's order, frames last.
 
     The text is that of the first element with this link (of an `area`, its `alt`), with its white
     space collapsed; "" where those before it had a million characters. Raises as `link_fingerprints`.
@@ -180,6 +182,20 @@ def page_links(root: etree._Element | None, base_url: str) -> Iterator[tuple[str
             text = element.get("alt") or (_text(element) if text_left > 0 else "")
             text_left -= len(text)
             yield link, " ".join(text.split())
+    for link, title in _frame_links(root, base_url, resolver):
+        if link not in seen:
+            seen.add(link)
+            yield link, title
+
+
+def _frame_links(
+    root: etree._Element, base_url: str, resolver: Resolver
+) -> Iterator[tuple[str, str]]:
+    """Yield links and titles of frames of the same site: others are advertisements and videos."""
+    for element in root.iter("frame", "iframe"):
+        link = resolver.link(element.get("src") or "about:blank")
+        if link is not None and domain_of(link) == domain_of(base_url):
+            yield link, " ".join((element.get("title") or element.get("name") or "").split())
 
 
 def _resolver(root: etree._Element, base_url: str) -> Resolver:
