@@ -164,7 +164,7 @@ def counted_links(
 
 
 def page_links(root: etree._Element | None, base_url: str) -> Iterator[tuple[str, str]]:
-    """Yield each distinct canonical link of a parsed page and its text, in the page's order, frames last.
+    """Yield each distinct canonical link of a page and its text, in the page's order, frames last.
 
     The text is that of the first element with this link (of an `area`, its `alt`), with its white
     space collapsed; "" where those before it had a million characters. Raises as `link_fingerprints`.
