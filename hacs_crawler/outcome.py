@@ -27,12 +27,12 @@ class Outcome:
 
     `new_links` are fingerprints of the links that no earlier visit had shown, or of whatever else is
     watched and is news as HACS_UPDATES says; `is_update` says whether there was an update. Nothing is
-    new on a first visit, which is the baseline. `new_to_site` are those of
-    them that no other page of the site was known to show when the page was read. `p` is the probability
-    of an update as it was when the request was scheduled (for a request that was not ranked: when the
-    response came); `churn` is the chance that a request shows new links however little time has passed,
-    so that new links were to be expected with 1 - (1 - churn)(1 - p). `is_known` is False where the
-    store could not be reached: then nothing is known beyond the visit itself.
+    new on a first visit, which is the baseline. `new_to_site` are, where HACS_UPDATES is "site", those
+    of them that no other page of the site was known to show when the page was read, else None. `p` is
+    the probability of an update as it was when the request was scheduled (for a request that was not
+    ranked: when the response came); `churn` is the chance that a request shows new links however little
+    time has passed, so that new links were to be expected with 1 - (1 - churn)(1 - p). `is_known` is
+    False where the store could not be reached: then nothing is known beyond the visit itself.
 
     It is a dataclass item whose fields Scrapy's JSON encoder can write, so that a feed of
     `response.meta` works. `after` is no field of it.
@@ -45,7 +45,7 @@ class Outcome:
     is_first: bool
     is_update: bool
     new_links: set[int]
-    new_to_site: set[int]
+    new_to_site: set[int] | None
     p: float
     churn: float
     rate_before_per_day: float
@@ -97,7 +97,12 @@ class Outcome:
         return self._is_among(thing, self.new_links)
 
     def is_new_to_site(self, thing: Any) -> bool:
-        """Whether it is, moreover, on no other page of the site, as far as that was known."""
+        """Whether it is, moreover, on no other page of the site, as far as that was known.
+
+        Raises ValueError unless sites count.
+        """
+        if self.new_to_site is None:
+            raise ValueError('what is new to the site is known with HACS_UPDATES = "site" only')
         return self._is_among(thing, self.new_to_site)
 
     def _is_among(self, thing: Any, marks: set[int]) -> bool:

@@ -213,7 +213,9 @@ class LinkAdditionsMiddleware:
                 is_first=not page.visits,
                 is_update=recorded.updated and recorded.is_known,
                 new_links=set(recorded.new_links) if recorded.is_known else set(),
-                new_to_site=set(recorded.new_to_site) if recorded.is_known else set(),
+                new_to_site=set(recorded.new_to_site or ())
+                if estimation.updates == "site"
+                else None,
                 p=p,
                 churn=page.churn,
                 rate_before_per_day=rate,

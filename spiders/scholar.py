@@ -226,7 +226,7 @@ def _page_visit(outcome: Outcome) -> PageVisit:
         is_first=outcome.is_first,
         is_update=outcome.is_update,
         new_links=len(outcome.new_links),
-        new_to_site=len(outcome.new_to_site),
+        new_to_site=None if outcome.new_to_site is None else len(outcome.new_to_site),
         rate_per_day=outcome.rate_after_per_day,
         last_update=outcome.last_update,
         p=outcome.p,

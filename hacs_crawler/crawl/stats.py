@@ -126,13 +126,14 @@ class CrawlStats:
     def count_recorded(self, recorded: Sequence[Recorded]) -> None:
         """Count visits that the store has acknowledged."""
         seen = [one for one in recorded if one.visit.news is News.SEEN]
+        asked_sites = [one for one in seen if one.new_to_site is not None]
         self.recorded += len(seen)
         for name, number in (
             ("visits", len(seen)),
             ("first_visits", sum(not one.before.visits for one in seen)),
             ("updates", sum(one.updated for one in seen)),
-            ("site_updates", sum(one.updated_site for one in seen)),
-            ("links_new_to_site", sum(len(one.new_to_site) for one in seen if one.updated)),
+            ("site_updates", sum(one.updated_site for one in asked_sites)),
+            ("links_new_to_site", sum(len(one.new_to_site or ()) for one in seen if one.updated)),
             ("new_links", sum(len(one.new_links) for one in seen if one.updated)),
             ("gone", sum(one.visit.news is News.GONE for one in recorded)),
         ):
@@ -156,14 +157,13 @@ class CrawlStats:
 
         expectation = self.expectation()
         logger.info(
-            "HACS visited %s (%d for the first time) and found %s with %s (%s new to the site); of %s "
+            "HACS visited %s (%d for the first time) and found %s with %s; of %s "
             "known before, %d had an update and %.1f were predicted; skipped: %d below threshold, %d "
             "over budget, %d gone; %s failed",
             counted(stat("visits"), "page"),
             stat("first_visits"),
             counted(stat("updates"), "update"),
             counted(stat("new_links"), "new link"),
-            counted(stat("site_updates"), "update"),
             counted(expectation.visits, "ranked page"),
             expectation.found_updates,
             expectation.expected_updates,

@@ -32,7 +32,13 @@ from hacs_crawler.state.outcome_log import (
     sound,
 )
 from hacs_crawler.state.page import Page, Updates, Visit, copy_of
-from hacs_crawler.state.recorded import Recorded, merged, on_their_sites, outcome_record
+from hacs_crawler.state.recorded import (
+    Recorded,
+    merged,
+    on_their_sites,
+    outcome_record,
+    still_hold,
+)
 from hacs_crawler.state.samples import sample_of_revisited
 from hacs_crawler.state.siblings import read_togetherness, refit_togetherness
 from hacs_crawler.state.store import Change, Ids, Rows, Store, read_note
@@ -109,14 +115,18 @@ class State:
         return self.store.site_links(sites)
 
     def record(
-        self, visits: Sequence[Visit], known: Mapping[int, Page] | None = None
+        self,
+        visits: Sequence[Visit],
+        known: Mapping[int, Page] | None = None,
+        told: Sequence[Recorded] = (),
     ) -> list[Recorded]:
         """Record visits, of any pages and in any order, and return what each of them brought.
 
         Each page is written whole or not at all, with its new rate. `known` are pages as the caller
-        loaded them. Writing takes one round trip, one more where links are new (see
-        `state.site_links`), and a further one for the pages that are in the
-        store otherwise than in `known`: they are merged again from what the store has.
+        loaded them, and `told` what each visit brought where it has merged it with them: then nothing
+        is merged again but what the store has otherwise. Writing takes one round trip, a further one
+        for the pages that are in the store otherwise than in `known`, and one more where sites count
+        and links are new (see `state.site_links`).
 
         Raises StateUnavailableError where the store cannot be reached; recording the same visits
         again later is safe, whatever part of them was written. Visits of a page whose bytes in the
@@ -126,20 +136,31 @@ class State:
         for index, visit in enumerate(visits):
             by_page.setdefault(page_id_of(visit.url), []).append(index)
         recorded: dict[int, Recorded] = {}
+        counts_sites = self.estimation.updates == "site"  # of which only the store can tell
 
         def advance(base: _Base) -> dict[int, Page]:
             after: dict[int, Page] = {}
             for page_id, present in base.items():
+                of_page = [(index, told[index]) for index in by_page[page_id]] if told else []
+                if (
+                    not counts_sites
+                    and of_page
+                    and still_hold([one for _, one in of_page], present)
+                ):
+                    recorded.update(of_page)
+                    after[page_id] = of_page[-1][1].after
+                    continue
                 page = present or Page(url=visits[by_page[page_id][0]].url)
                 # In time order: of a link that two of them show, the earlier one has it as new.
                 for index in sorted(by_page[page_id], key=lambda index: visits[index].at):
                     before, page = page, copy_of(page)
                     recorded[index] = merged(before, page, visits[index], self.estimation.updates)
                 after[page_id] = page
-            advanced = (index for page_id in base for index in by_page[page_id])
-            by_time = sorted(advanced, key=lambda index: visits[index].at)
-            found = on_their_sites([recorded[index] for index in by_time], self.store)
-            recorded.update(zip(by_time, found, strict=True))
+            if counts_sites:
+                advanced = (index for page_id in base for index in by_page[page_id])
+                by_time = sorted(advanced, key=lambda index: visits[index].at)
+                found = on_their_sites([recorded[index] for index in by_time], self.store)
+                recorded.update(zip(by_time, found, strict=True))
             self._estimate(after.values())
             return after
 

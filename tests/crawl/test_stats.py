@@ -46,20 +46,20 @@ def test_a_run_without_predictions_is_summed_up_too(stats, caplog):
     [
         (
             0,
-            "visited 0 pages (0 for the first time) and found 0 updates with 0 new links (0 updates new",
+            "visited 0 pages (0 for the first time) and found 0 updates with 0 new links; of",
         ),
         (
             1,
-            "visited 1 page (1 for the first time) and found 1 update with 1 new link (1 update new to",
+            "visited 1 page (1 for the first time) and found 1 update with 1 new link; of",
         ),
         (
             2,
-            "visited 2 pages (2 for the first time) and found 2 updates with 2 new links (2 updates new",
+            "visited 2 pages (2 for the first time) and found 2 updates with 2 new links; of",
         ),
     ],
 )
 def test_what_was_found_is_said_in_the_right_number(stats, caplog, number, expected):
-    for name in ("visits", "first_visits", "updates", "new_links", "site_updates"):
+    for name in ("visits", "first_visits", "updates", "new_links"):
         stats.count(name, number)
     with caplog.at_level(logging.INFO):
         stats.log_summary()

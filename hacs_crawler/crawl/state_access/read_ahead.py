@@ -47,7 +47,7 @@ class ReadAhead:
         self._reading: frozenset[int] = frozenset()
         self._readers: list[Deferred[None]] = []
         self._is_read_timed = self._is_closed = False
-        self._sites = SiteMemories()
+        self._sites = SiteMemories() if state.estimation.updates == "site" else None
         self._wanted_sites: set[int] = set()
 
     def claim(
@@ -65,7 +65,8 @@ class ReadAhead:
         if page_id in self._pages or self.is_pending(url):
             return
         self._wanted.append(page_id)
-        self._wanted_sites.add(menu_id(url))
+        if self._sites is not None:
+            self._wanted_sites.add(menu_id(url))
         if not self._reading and not self._is_read_timed:
             self._is_read_timed = True
             call_later(GATHER_SECONDS, self._read)
@@ -120,8 +121,8 @@ class ReadAhead:
         self._pages.update({key: page for key, page in pages.items() if key in self._pages})
 
     def on_its_site(self, recorded: Recorded) -> Recorded:
-        """Return what a visit brought, with what was new to its site as far as that was read."""
-        return on_their_sites([recorded], self._sites)[0]
+        """Return what a visit brought; where sites count, with what was new to its site, as read."""
+        return recorded if self._sites is None else on_their_sites([recorded], self._sites)[0]
 
     def close(self) -> None:
         """Read nothing any more: the state will be closed."""
@@ -134,14 +135,16 @@ class ReadAhead:
             self._end_of_read()
             return
         page_ids, self._wanted = self._wanted, []
-        sites, self._wanted_sites = self._sites.unread(self._wanted_sites), set()
+        sites = [] if self._sites is None else self._sites.unread(self._wanted_sites)
+        self._wanted_sites.clear()
         self._reading = frozenset(page_ids)
         reading = self._state.run(_load, page_ids, sites)
         reading.addCallbacks(self._keep, self._fail_to_read)
 
     def _keep(self, read: _Read) -> None:
         pages, sites, memories = read
-        self._sites.keep(sites, memories)
+        if self._sites is not None:
+            self._sites.keep(sites, memories)
         for page_id in self._reading:
             if page_id in self._claims:
                 self._pages[page_id] = pages.get(page_id)
