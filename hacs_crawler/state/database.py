@@ -161,7 +161,7 @@ class State:
                 by_time = sorted(advanced, key=lambda index: visits[index].at)
                 found = on_their_sites([recorded[index] for index in by_time], self.store)
                 recorded.update(zip(by_time, found, strict=True))
-            self._estimate(after.values())
+            self.estimation.estimate([*after.values()])
             return after
 
         def outcomes(page_id: int) -> bytes:
@@ -197,7 +197,7 @@ class State:
                 is_new.pop(page_id, None)
                 if page != present:
                     after[page_id], is_new[page_id] = page, present is None
-            self._estimate(after.values())
+            self.estimation.estimate([*after.values()])
             return after
 
         damaged = self._write(dict.fromkeys(given), advance)
@@ -216,7 +216,7 @@ class State:
             changed.difference_update(base)
             after = {page_id: replace(page) for page_id, page in base.items() if page is not None}
             rates = {page_id: page.rate for page_id, page in after.items()}
-            self._estimate(after.values())
+            self.estimation.estimate([*after.values()])
             for page_id, rate in rates.items():
                 if isclose(after[page_id].rate, rate, rel_tol=_SAME_RATE):
                     del after[page_id]
@@ -333,18 +333,10 @@ class State:
             after = advance(base)
             if not after:
                 return damaged
-            present = self.store.write(
-                [
-                    _change(
-                        page_id,
-                        base[page_id],
-                        after[page_id],
-                        outcomes(page_id),
-                        self.estimation.updates,
-                    )
-                    for page_id in after
-                ]
+            changes = (
+                (page_id, base[page_id], page, outcomes(page_id)) for page_id, page in after.items()
             )
+            present = self.store.write([_change(*one, self.estimation.updates) for one in changes])
             base, refused = {}, base
             lost = 0
             for page_id, body in present.items():
@@ -367,9 +359,6 @@ class State:
             f"{len(base)} pages were changed by other processes {_TRIES} times while being written"
         )
         raise StateUnavailableError(msg)
-
-    def _estimate(self, pages: Iterable[Page]) -> None:
-        self.estimation.estimate(list(pages))
 
 
 def _by_id(pages: Iterable[Page]) -> dict[int, Page]:

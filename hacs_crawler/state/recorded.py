@@ -83,7 +83,8 @@ def merged(
 
 def still_hold(told: Sequence[Recorded], present: Page | None) -> bool:
     """Whether a page's visits were merged one after the other, by time, beginning with it as it is."""
-    return told[0].before is present and all(
+    is_begun = bool(told) and told[0].before is present
+    return is_begun and all(
         one.after is following.before and one.visit.at <= following.visit.at
         for one, following in pairwise(told)
     )
