@@ -34,14 +34,14 @@ class PageMemoryMiddleware:
     ) -> Coroutine[Any, Any, None] | None:
         """Have the page read; wait for parts that change the request."""
         del spider
-        renew(request)
+        tag = renew(request)
         if not self._crawl.is_open:
             return None
         url = page_url(request)
         # a redirect, a retry, or what any middleware sends again, goes on with its claim
         is_again = claim(request, url)
         if url is not None:
-            self._crawl.state.read_ahead.claim(url, tag_of(request).prediction, is_again=is_again)
+            self._crawl.state.read_ahead.claim(url, tag.prediction, is_again=is_again)
         return self._crawl.parts.before_request(request, url)
 
     def process_response(

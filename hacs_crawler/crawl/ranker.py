@@ -164,7 +164,9 @@ class Ranker:
         held, page_ids = self._not_done(held, page_ids)
         is_done = False
         try:
-            await self._crawl.parts.wait(Part.before_rank, [seed_url(seed) for seed in held])
+            if self._crawl.parts.override("before_rank"):
+                urls = [seed_url(seed) for seed in held]
+                await self._crawl.parts.wait(Part.before_rank, urls)
             found = await self._rows(page_ids)
             is_done = found is not None and self._offer(held, page_ids, *found)
         finally:

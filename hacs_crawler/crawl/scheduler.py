@@ -17,7 +17,10 @@ from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.inner_scheduler import inner_scheduler, is_scrapys_own, keeps_requests
 from hacs_crawler.crawl.meta import (
     KEY,
+    UNTAGGED,
+    Tag,
     followed_key,
+    is_start,
     mark_unranked,
     pack,
     page_url,
@@ -110,15 +113,17 @@ class HacsScheduler(BaseScheduler):
         """
         if self._is_closed:  # Scrapy may still ask start() for more
             return False
-        if tag_of(request).stage == "planned":
+        tag = renew(request)
+        if tag.stage == "planned":
             self._seeds.add_one(request, next(self._planned))
             return True
-        is_again = renew(request)
-        if self._care.is_needed or KEY in request.meta:
+        if self._care.is_needed or tag is not UNTAGGED:
             self._care.note(request)
+            tag = tag_of(request)
+        is_again = tag.stage == "again"
         if self._crawl.parts.override("takes") and not is_again and not self._takes(request):
             return False
-        page_id = self._page_to_rank(request)
+        page_id = self._page_to_rank(request, tag)
         if page_id is None or is_again:  # what was let through once is, as a spider's own retry
             return self._pass_on(request)
         if not self._ranker.seeds.passes_filter(request, page_id) and self._is_filtered(request):
@@ -138,8 +143,9 @@ class HacsScheduler(BaseScheduler):
         if request is not None:
             self._ranker.watch.end_starving()
             return request
-        self._count_seeds()
-        self._have_ranked()
+        if not self._ranker.watch.is_starving:  # else this was said before
+            self._count_seeds()
+            self._have_ranked()
         return None
 
     def __getattr__(self, name: str) -> Any:
@@ -158,7 +164,7 @@ class HacsScheduler(BaseScheduler):
         url = None if was_sent(request) else page_url(request)
         return url is None or self._crawl.parts.takes(url, request)
 
-    def _page_to_rank(self, request: Request) -> int | None:
+    def _page_to_rank(self, request: Request, tag: Tag) -> int | None:
         """Return the id of the page that a request is to be ranked by, None where it is to be sent.
 
         That a callback's request is ranked takes a budget or a threshold; what a start request is
@@ -166,12 +172,11 @@ class HacsScheduler(BaseScheduler):
         """
         if not self._crawl.is_open:
             return None
-        page_id = seed_key(request)
-        if tag_of(request).seed or (page_id is not None and not self._ranker.watch.is_over):
-            return page_id
-        if not self._crawl.config.ranking.leaves_out:
-            return None
-        return followed_key(request)
+        if tag.seed or (is_start(request) and not self._ranker.watch.is_over):
+            page_id = seed_key(request)
+            if tag.seed or page_id is not None:
+                return page_id
+        return followed_key(request) if self._crawl.config.ranking.leaves_out else None
 
     def _have_ranked(self) -> None:
         """See to it that what is held is ranked soon: nothing else can be sent."""
@@ -203,7 +208,8 @@ class HacsScheduler(BaseScheduler):
             if page_url(request) is not None:
                 self._crawl.note_filtered(request)
             return False
-        self._crawl.release(request)
+        if KEY in request.meta:
+            self._crawl.release(request)
         self._seeds.note_given(request, self._downloads.slot_of(request))
         return True
 
@@ -268,8 +274,7 @@ class HacsScheduler(BaseScheduler):
 
     def _is_held_again(self, request: Request) -> bool:
         """Hold a seed that a job before did not send; returns whether it is one."""
-        page_id = seed_key(request)
-        if not tag_of(request).seed or page_id is None:
+        if not tag_of(request).seed or (page_id := seed_key(request)) is None:
             return False
         self._enqueued += 1
         self._ranker.seeds.add(request, page_id)
