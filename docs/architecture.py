@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[1]
 PICTURE = ROOT / "docs" / "architecture.svg"
 PACKAGE = "hacs_crawler"
 STOREYS = {
-    "what is started": (("cli",), ("analysis",), ("doctor", "demo"), ("spiders", "addon")),
+    "what is started": (("cli",), ("analysis",), ("doctor",), ("spiders", "addon"), ("demo",)),
     "a crawl": (("middlewares",), ("harvest",), ("parts",), ("crawl",)),
     "looking back": (("report",), ("experiment",), ("simulation",), ("evaluation",)),
     "what users meet": (("config",), ("outcome", "items")),

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator, Iterator
-from typing import Any
+from typing import Any, Self
 from urllib.parse import urlsplit
 
 from scrapy import Request, Spider
+from scrapy.crawler import Crawler
 from scrapy.http import Response
 from scrapy.linkextractors import IGNORED_EXTENSIONS
 from twisted.python.failure import Failure
@@ -17,6 +18,7 @@ from hacs_crawler.crawl.meta import planned_meta
 from hacs_crawler.crawl.observation import is_html, tree_of
 from hacs_crawler.crawl.rounds import Rounds
 from hacs_crawler.crawl.seeds import planned_seeds, seeds_of
+from hacs_crawler.demo.play import SEEDS, Play, begin
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.items import NewPublication, PageVisit
 from hacs_crawler.links import DEEPEST, is_inside, page_links, path_depth, website_of
@@ -37,13 +39,14 @@ _OTHER_FILE = re.compile(rf"\.(?:{'|'.join(map(re.escape, IGNORED_EXTENSIONS))})
 class ScholarSpider(Spider):
     """`scrapy crawl scholar -a seeds=FILE [-a level=homepage] [-a depth=path] [-a forever=1]`.
 
-    `seeds` is a file of homepages (`.gz` too), `-` for standard input, or `state` for every page that
-    the store knows. At level `website` (the default) it follows links inside the author's site, that
-    is on the same host and under the homepage's path, to depth 2; at level `homepage` it stays on the
-    homepages. `depth` says what is counted: `links` (the default) from the homepage, or levels of the
-    `path` below it, as the paper and the spider `wayback` do. Yields a `PageVisit` for each page visited
-    and a `NewPublication` for each new link that looks like one. With `forever`, rounds follow one
-    another until the crawl is stopped.
+    `seeds` is a file of homepages (`.gz` too), `-` for standard input, `state` for every page that the
+    store knows, or `demo` for a small web that comes along (`demo.play`). At level `website` (the
+    default) it follows links inside the author's site, that is on the same host and under the
+    homepage's path, to depth 2; at level `homepage` it stays on the homepages. `depth` says what is
+    counted: `links` (the default) from the homepage, or levels of the `path` below it, as the paper
+    and the spider `wayback` do. Yields a `PageVisit` for each page visited and a `NewPublication` for
+    each new link that looks like one. With `forever`, rounds follow one another until the crawl is
+    stopped.
     """
 
     name = "scholar"
@@ -65,6 +68,15 @@ class ScholarSpider(Spider):
         self.level = level
         self.depth = depth
         self.forever = forever
+        self.play: Play | None = None
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> Self:
+        """Make the spider, and with `seeds=demo` the web that it crawls."""
+        spider = super().from_crawler(crawler, *args, **kwargs)
+        if spider.seeds == SEEDS:
+            spider.play, spider.level = begin(crawler.settings), "homepage"
+        return spider
 
     async def start(self) -> AsyncIterator[Request]:
         """Yield a request for each seed."""
@@ -88,7 +100,7 @@ class ScholarSpider(Spider):
     def _problem(self) -> str:
         """Return what is wrong with the arguments, "" if nothing is."""
         if not self.seeds:
-            return "scholar needs seeds: -a seeds=FILE, -a seeds=- or -a seeds=state"
+            return "scholar needs seeds: -a seeds=FILE, -a seeds=-, -a seeds=state or -a seeds=demo"
         for name, allowed in (("level", LEVELS), ("depth", tuple(MOST_LINKS))):
             value = getattr(self, name)
             if value not in allowed:
@@ -108,10 +120,10 @@ class ScholarSpider(Spider):
 
     async def _rounds(self, crawl: Crawl) -> AsyncIterator[Request]:
         """Yield the seeds of one round after the other."""
-        rounds = Rounds(self.crawler)
+        rounds = Rounds(self.crawler, turn=self.play.turn if self.play else None)
         async for request in self._round(crawl):
             yield request
-        while self.is_endless and await rounds.next():
+        while (self.is_endless or self.play) and await rounds.next():
             async for request in self._round(crawl):
                 yield request
 
@@ -131,6 +143,9 @@ class ScholarSpider(Spider):
         if self.seeds == "state":
             async for url, meta in planned_seeds(crawl):
                 yield self._seed_request(url, meta)
+        elif self.play is not None:
+            for url in self.play.urls():
+                yield self._seed_request(url)
         else:
             async for url in seeds_of(crawl, self.seeds):
                 yield self._seed_request(url)

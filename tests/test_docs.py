@@ -47,7 +47,7 @@ SOURCES = {
     for path in sorted((ROOT / folder).rglob("*.py"))
 }
 TEST_COMMAND = "pip install -r requirements-test.txt && pytest"
-CRAWL_COMMAND = "pip install -r requirements.txt && scrapy crawl scholar -a seeds=seeds/scholar.txt"
+CRAWL_COMMAND = "pip install -r requirements.txt && scrapy crawl scholar -a seeds=demo"
 SCRAPYS_OWN_META = {
     "is_start_request",
     "depth",
