@@ -21,11 +21,11 @@ from twisted.python.failure import Failure
 from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.meta import mark_ranked, seed_url
 from hacs_crawler.crawl.part import Part
+from hacs_crawler.crawl.queues.seed_queue import SeedQueue
+from hacs_crawler.crawl.queues.unranked_seeds import UnrankedSeeds
 from hacs_crawler.crawl.scrapy_internals import wake
-from hacs_crawler.crawl.seed_queue import SeedQueue
 from hacs_crawler.crawl.start_watch import StartWatch
 from hacs_crawler.crawl.state_access.state_thread import RETRY_SECONDS
-from hacs_crawler.crawl.unranked_seeds import UnrankedSeeds
 from hacs_crawler.exceptions import ConfigError, StateError, StateUnavailableError
 from hacs_crawler.ranking.selection import Chosen, Dropped, Selection
 from hacs_crawler.ranking.signals import Signals

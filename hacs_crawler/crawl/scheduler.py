@@ -29,6 +29,7 @@ from hacs_crawler.crawl.meta import (
     tag_of,
     was_sent,
 )
+from hacs_crawler.crawl.queues.seed_queue import SeedQueue
 from hacs_crawler.crawl.ranker import Ranker
 from hacs_crawler.crawl.scrapy_internals import (
     Downloads,
@@ -38,7 +39,6 @@ from hacs_crawler.crawl.scrapy_internals import (
     is_parsing,
     wake,
 )
-from hacs_crawler.crawl.seed_queue import SeedQueue
 from hacs_crawler.utils.loop import begin, call_later
 
 PARSING_SECONDS: Final = 0.05

@@ -19,8 +19,8 @@ from hypothesis.stateful import (
 from scrapy import Request
 
 from crawl_support import UnderWay
+from hacs_crawler.crawl.queues.seed_queue import Key, SeedQueue
 from hacs_crawler.crawl.scrapy_internals import Downloads
-from hacs_crawler.crawl.seed_queue import Key, SeedQueue
 
 HOSTS = ("a", "b", "c")
 
