@@ -137,7 +137,8 @@ class LinkAdditionsMiddleware:
         at, tag = int(crawl.clock()), tag_of(request)
         crawl.stats.answers += 1
         rules = crawl.rules(response)
-        visit, reason = observe(response, url, at, rules, tag.prediction, tag.unseen)
+        known = crawl.state.write_behind.look(url)
+        visit, reason = observe(response, url, at, rules, tag.prediction, tag.unseen, known=known)
         if visit is not None and reason == "not_html" and not self._was_seen(url):
             visit = None  # a feed, an image: no page, and no attempt at one
         if (

@@ -16,7 +16,7 @@ from hacs_crawler.links import (
     check_markup,
     has_slow_encoding,
     is_binary,
-    link_fingerprints,
+    source_links,
 )
 from hacs_crawler.state import News, Page, Prediction, Visit
 from hacs_crawler.utils.text import safe_logger
@@ -47,6 +47,14 @@ class Observation(NamedTuple):
     reason: str = ""
 
 
+class Shown(NamedTuple):
+    """The marks of a page, or None and why there are none; and the number of its links' source."""
+
+    marks: frozenset[int] | None
+    reason: str = ""
+    hrefs: int = 0
+
+
 def observe(
     response: Response,
     page_url: str,
@@ -54,12 +62,14 @@ def observe(
     rules: Rules,
     prediction: Prediction | None = None,
     unseen: str = "",
+    *,
+    known: Page | None = None,
 ) -> Observation:
     """Return what a response, which came at second `at` since 1970 UTC, tells of a page.
 
     A visit is a 2xx answer with HTML, or a 304, which shows no update. 404 and 410 mark the page gone.
     Everything else tells nothing, nor does an answer that is `unseen` for a reason. `rules` say what is
-    watched.
+    watched. Links whose source is that of `known`, what is known of the page, are the same, too.
     """
     if "cached" in response.flags:
         return Observation(None, "cached")
@@ -69,7 +79,7 @@ def observe(
         return Observation(visit, "gone")
     if response.status == NOT_MODIFIED and not unseen:
         return Observation(Visit(page_url, at, prediction=prediction, bytes=size))
-    links, reason = (None, unseen) if unseen else shown_marks(response, rules)
+    links, reason, hrefs = Shown(None, unseen) if unseen else shown_marks(response, rules, known)
     if links is None:
         visit = Visit(page_url, at, News.FAILED, prediction=prediction, bytes=size)
         return Observation(visit, reason)
@@ -83,6 +93,7 @@ def observe(
             last_modified=_header(response, b"Last-Modified"),
             prediction=prediction,
             bytes=size,
+            hrefs=hrefs,
             keeps_spells=isinstance(rules, MarkRules),
         )
     )
@@ -119,34 +130,38 @@ def _unpacked(response: TextResponse) -> TextResponse:
     return response
 
 
-def shown_marks(response: Response, rules: Rules) -> tuple[frozenset[int] | None, str]:
-    """Return what the page shows of what is watched, or None and why that is not to be had."""
+def shown_marks(response: Response, rules: Rules, known: Page | None = None) -> Shown:
+    """Return what the page shows of what is watched, or why that is not to be had."""
     if not 200 <= response.status < 300:
-        return None, "status"
+        return Shown(None, "status")
     answers = rules.answers if isinstance(rules, MarkRules) else HtmlResponse
     if not (isinstance(response, answers) or is_html(response)):
-        return None, "not_html"
+        return Shown(None, "not_html")
     try:
-        return _marks(response, rules)
+        return _marks(response, rules, known)
     except UnreadableMarksError as error:
         logger.warning("%s is not read: %s", response.url, error)
-        return None, "unreadable"
+        return Shown(None, "unreadable")
     except MarkupError as error:
         logger.warning("%s is not read: %s", response.url, error)
-        return None, "markup"
+        return Shown(None, "markup")
     except UNREADABLE:
-        return None, "unreadable"
+        return Shown(None, "unreadable")
 
 
-def _marks(response: Response, rules: Rules) -> tuple[frozenset[int] | None, str]:
+def _marks(response: Response, rules: Rules, known: Page | None) -> Shown:
     tree = None
     if is_html(response):
         tree = tree_of(response)
         if tree is None:
-            return None, "empty"
+            return Shown(None, "empty")
     if isinstance(rules, MarkRules):
-        return rules.marks(response, tree), ""
-    return link_fingerprints(tree, response.url, rules), ""
+        return Shown(rules.marks(response, tree))
+    links = source_links(tree, response.url)
+    hrefs = links.number(rules)
+    if known is not None and hrefs and known.hrefs == hrefs:
+        return Shown(known.last_shown()[1], hrefs=hrefs)
+    return Shown(links.fingerprints(rules), hrefs=hrefs)
 
 
 def is_suddenly_empty(visit: Visit, before: Page | None) -> bool:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final, Literal, NamedTuple
 
 from lxml import etree
 
@@ -37,6 +37,7 @@ UNREADABLE: Final = (ValueError, LookupError, RecursionError, etree.LxmlError)
 """What decoding and parsing of broken pages may raise."""
 MOST_LINKS: Final = 100_000
 _MOST_TEXT: Final = 1_000_000
+_LARGEST: Final = 2**64 - 1
 
 
 def is_binary(body: bytes, encoding: str) -> bool:
@@ -131,6 +132,37 @@ def _fingerprint_of(rules: LinkRules) -> int:
     return (fingerprint(repr(what)) & 0xFFFF_FFFF) or 1
 
 
+class SourceLinks(NamedTuple):
+    """The links of the page at `page_url` as its source has them: `hrefs`, and canonical `frames`."""
+
+    page_url: str
+    resolver: Resolver
+    hrefs: list[str]
+    frames: list[str]
+
+    def number(self, rules: LinkRules) -> int:
+        """Return a 64-bit number of all that the page's fingerprints follow from, 0 without links."""
+        if not self.hrefs and not self.frames:
+            return 0
+        where = f"{rules.fingerprint}", self.page_url, self.resolver.base, f"{len(self.frames)}"
+        text = "\0".join((*where, *self.frames, *self.hrefs))  # which lxml finds in no page
+        return fingerprint(text) & _LARGEST
+
+    def counted(self, rules: LinkRules) -> Iterable[str]:
+        """Return the distinct canonical links that count; raises MarkupError where they are too many."""
+        hrefs = {*self.hrefs}
+        if len(hrefs) > MOST_LINKS:
+            raise MarkupError(f"it has more than {MOST_LINKS:,} links")
+        return rules.select(self.resolver.links(hrefs).union(self.frames), self.page_url)
+
+    def fingerprints(self, rules: LinkRules) -> frozenset[int]:
+        """Return the fingerprints of the links that count; raises as `counted`."""
+        links = self.counted(rules)
+        if rules.varying is not None:
+            links = map(rules.varying.identity, links)
+        return fingerprints_of(list(links))
+
+
 def link_fingerprints(
     root: etree._Element | None, base_url: str, rules: LinkRules | None = None
 ) -> frozenset[int]:
@@ -141,26 +173,23 @@ def link_fingerprints(
     site, relative to the first `base`; a link to the page itself counts as any other. What is no http(s)
     link is passed over. Raises MarkupError where they are too many.
     """
-    links = counted_links(root, base_url, rules)
-    varying = None if rules is None else rules.varying
-    if varying is not None:
-        links = map(varying.identity, links)
-    return fingerprints_of(list(links))
+    return source_links(root, base_url).fingerprints(rules or LinkRules())
 
 
 def counted_links(
     root: etree._Element | None, base_url: str, rules: LinkRules | None = None
 ) -> Iterable[str]:
     """Return the distinct canonical links that count, as `link_fingerprints` takes them."""
+    return source_links(root, base_url).counted(rules or LinkRules())
+
+
+def source_links(root: etree._Element | None, base_url: str) -> SourceLinks:
+    """Return the links of a page as its source has them; see `link_fingerprints`."""
     if root is None:
-        return ()
-    hrefs = {*_a_hrefs(root), *_area_hrefs(root)}
-    if len(hrefs) > MOST_LINKS:
-        raise MarkupError(f"it has more than {MOST_LINKS:,} links")
+        return SourceLinks(base_url, Resolver(base_url), [], [])
     resolver = _resolver(root, base_url)
-    links = resolver.links(hrefs)
-    links.update(link for link, _ in _frame_links(root, base_url, resolver))
-    return links if rules is None else rules.select(links, base_url)
+    frames = [link for link, _ in _frame_links(root, base_url, resolver)]
+    return SourceLinks(base_url, resolver, _a_hrefs(root) + _area_hrefs(root), frames)
 
 
 def page_links(root: etree._Element | None, base_url: str) -> Iterator[tuple[str, str]]:

@@ -29,7 +29,7 @@ logger = safe_logger(__name__)
 
 LAYOUT: Final = 1
 _LISTS: Final = 7
-_HEADER: Final = struct.Struct(f"<BBBBIIIIdfffHHHHII{_LISTS}I")
+_HEADER: Final = struct.Struct(f"<BBBBIIIIdfffQHHHHII{_LISTS}I")
 _HARVEST: Final = struct.Struct("<IIq")
 VERSION_OFFSET: Final = 4
 """Where the four bytes of a page's version stand in its bytes; the Redis script compares them."""
@@ -95,6 +95,7 @@ def encode_page(page: Page) -> bytes:
         page.log_sd,
         page.churn,
         page.churning,
+        page.hrefs,
         *map(len, texts),
         len(page.harvests),
         len(page.links),
@@ -136,7 +137,7 @@ def decode_pages(bodies: Mapping[int, bytes]) -> dict[int, Page]:
 
 def _decode(body: memoryview) -> Page:
     _, gone, failures, flags, version, since, news, not_before, *rest = _HEADER.unpack_from(body)
-    rate, log_sd, churn, churning, *sizes = rest
+    rate, log_sd, churn, churning, hrefs, *sizes = rest
     harvests, links, last_seen, *lengths = sizes[3:]
     ends = [_HEADER.size]
     for size in (*sizes[:3], harvests * _HARVEST.size, 8 * links, 4 * sum(lengths)):
@@ -190,6 +191,7 @@ def _decode(body: memoryview) -> Page:
         version=version,
         etag=etag,
         last_modified=last_modified,
+        hrefs=hrefs,
         harvests={
             source: Harvest(source, until, digest)
             for source, until, digest in _HARVEST.iter_unpack(body[ends[3] : ends[4]])

@@ -132,6 +132,7 @@ def merge_pages(page: Page, other: Page) -> Page:
         result.harvests[harvest.source] = furthest
     result.keeps_spells |= other.keeps_spells
     if result.keeps_spells:
+        result.hrefs = 0
         marks = page.spells.shown_by(page.shown_at)
         _join_shown(marks, other.spells.shown_by(other.shown_at))
         _set_spells(result, {at: marks[at] for at in result.visits if at in marks})
@@ -139,6 +140,7 @@ def merge_pages(page: Page, other: Page) -> Page:
         seen = page.sightings()
         _join(seen, other.sightings())
         _set_sightings(result, seen)
+        result.hrefs = _hrefs_of(result, [(one.hrefs, one.last_shown()) for one in (page, other)])
     result.is_in_site = (page.is_in_site and other.is_in_site) or any(
         one.is_in_site and one.links == result.links for one in (page, other)
     )
@@ -209,14 +211,27 @@ def _note_absence(page: Page, visit: Visit) -> None:
 
 
 def _merge_links(page: Page, visit: Visit, shown: frozenset[int]) -> frozenset[int]:
+    latest = max(page.last_seen, default=0)
+    known = [(page.hrefs, page.last_shown())] if visit.at == latest else []
     new = _note_links(page, visit.at, shown)
+    if shown and visit.at >= latest:
+        page.hrefs = _hrefs_of(page, [*known, (visit.hrefs, (visit.at, shown))])
     return frozenset() if visit.at in page.baselines else new
+
+
+def _hrefs_of(page: Page, found: list[tuple[int, tuple[int, frozenset[int]]]]) -> int:
+    """Return which number of those found is that of the links that the page showed last, else 0."""
+    if len(found) == 1:
+        return found[0][0]
+    together = page.last_shown()
+    return max((hrefs for hrefs, shown in found if shown == together), default=0)
 
 
 def _merge_marks(
     page: Page, at: int, shown: frozenset[int], shown_at: array[int]
 ) -> frozenset[int]:
     """Note what a visit showed; returns what the visit before it, of those `shown_at`, did not show."""
+    page.hrefs = 0
     if shown_at and at <= shown_at[-1]:
         known = page.spells.shown_by(shown_at)
         _join_shown(known, {at: {*shown}})

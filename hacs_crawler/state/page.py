@@ -62,7 +62,8 @@ class Visit:
     `link_rules` is the fingerprint of the rules by which links were taken, 0 where it is not known; of a
     visit without links those of the visit that showed the same content's, where the archive says which.
     `harvest` is set where the visit came from an archive that is to be asked for later captures only,
-    `prediction` where its seed was ranked. `bytes` is the size of the answer's body. `keeps_spells` says
+    `prediction` where its seed was ranked. `bytes` is the size of the answer's body. `hrefs` is a number
+    of the source that the links were taken from, 0 where it is not known. `keeps_spells` says
     that `links` are other marks than links, of which the page keeps all `spells` (see `state.spells`).
     """
 
@@ -78,6 +79,7 @@ class Visit:
     harvest: Harvest | None = None
     prediction: Prediction | None = None
     bytes: int = 0
+    hrefs: int = 0
     keeps_spells: bool = False
 
     def __post_init__(self) -> None:
@@ -112,7 +114,8 @@ class Page:
     their links first. `is_in_site` says whether the page's links are in the memory of its site.
     `rate` is the estimate in 1/day, `log_sd` its spread, `churn` and `churning` tell of requests that
     bring links by themselves (see `model.Rates`); `version` grows with every write. `harvests` are the
-    archives' harvests by source. `rule_changes` says by which rules links were taken (see
+    archives' harvests by source. `hrefs` is the number of the source of which `last_shown` was taken, 0
+    where it is not known. `rule_changes` says by which rules links were taken (see
     `state.rule_changes`). Where the page `keeps_spells`, `runs`, `links` and `last_seen` are those of
     the marks that it showed (see `state.spells`): a mark may be among `links` more than once.
     """
@@ -138,6 +141,7 @@ class Page:
     version: int = 0
     etag: str = ""
     last_modified: str = ""
+    hrefs: int = 0
     harvests: dict[int, Harvest] = field(default_factory=dict)
     rule_changes: array[int] = field(default_factory=lambda: array("I"))
     keeps_spells: bool = False
@@ -216,6 +220,14 @@ class Page:
         """Tau: second of the last visit that found an update, or None where none is known."""
         times = self.update_times
         return times[-1] if times and self.visits and times[-1] > self.visits[0] else None
+
+    def last_shown(self) -> tuple[int, frozenset[int]]:
+        """When links were seen last, and which were: what the latest visit showed that saw any."""
+        latest = max(self.last_seen, default=0)
+        if self.last_seen.count(latest) == len(self.last_seen):  # as of most pages
+            return latest, frozenset(self.links)
+        last = zip(self.links, self.last_seen, strict=True)
+        return latest, frozenset(link for link, at in last if at == latest)
 
     def sightings(self) -> dict[int, Sightings]:
         """Every link's fingerprint with the seconds it was seen at."""

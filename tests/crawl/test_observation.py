@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,8 +12,8 @@ from scrapy.http import HtmlResponse, Response, TextResponse, XmlResponse
 from scrapy.responsetypes import responsetypes
 
 from hacs_crawler.crawl.observation import observe, tree_of
-from hacs_crawler.links import LinkRules, canonical_link, link_fingerprint
-from hacs_crawler.state import News, Prediction, Visit
+from hacs_crawler.links import LinkRules, canonical_link, link_fingerprint, source_links
+from hacs_crawler.state import News, Page, Prediction, Visit, merged
 
 PAGE = "http://a.example/"
 AT = 1_700_000_000
@@ -56,6 +57,7 @@ def test_a_page_is_seen_with_its_links_validators_and_size() -> None:
             News.SEEN,
             links=fingerprints("/one", "http://b.example/two"),
             link_rules=RULES.fingerprint,
+            hrefs=source_links(tree_of(html()), PAGE).number(RULES),
             etag='"5f"',
             last_modified="Tue, 14 Nov 2023 22:13:20 GMT",
             prediction=PREDICTION,
@@ -169,11 +171,51 @@ def test_of_broken_html_the_links_are_those_that_can_be_read(body: bytes, links:
     assert seen(html(body)).links == fingerprints(*links)
 
 
+def known_after(response: Response, rules: LinkRules = RULES) -> Page:
+    """What is known of the page after a response."""
+    return merged(Page(PAGE), Page(PAGE), seen(response, rules)).after
+
+
+@pytest.mark.parametrize("body", [TWO_LINKS, b"<area href=/one>", b"<iframe src=/one></iframe>"])
+def test_links_whose_source_is_that_of_the_last_visit_are_those_of_the_last_visit(
+    body: bytes,
+) -> None:
+    known = known_after(html(body))
+    known.links[0] = 99
+    visit, _ = observe(html(b"<p>News</p>" + body), PAGE, AT + 1, RULES, known=known)
+    assert visit is not None
+    assert visit.links == {*known.links}
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"body": TWO_LINKS + b"<a href=/three>"},
+        {"body": TWO_LINKS[::-1].replace(b"<", b"")},
+        {"body": b"<base href=http://b.example/>" + TWO_LINKS},
+        {"body": TWO_LINKS.replace(b"/one", b"/two")},
+        {"url": "http://a.example/folder/"},
+    ],
+)
+def test_of_another_source_links_are_read_anew(changed: dict[str, Any]) -> None:
+    known = known_after(html())
+    visit, _ = observe(html(**changed), PAGE, AT + 1, RULES, known=known)
+    assert visit == replace(seen(html(**changed)), at=AT + 1)
+    if visit is not None and visit.links:
+        assert visit.hrefs != known.hrefs
+
+
+def test_so_they_are_where_other_rules_hold() -> None:
+    rules = LinkRules(deny=(re.compile("two"),))
+    visit, _ = observe(html(), PAGE, AT + 1, rules, known=known_after(html()))
+    assert visit == replace(seen(html(), rules), at=AT + 1)
+
+
 def test_what_the_parser_gives_up_tells_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> None:
         raise RecursionError("elements nested too deeply")
 
-    monkeypatch.setattr("hacs_crawler.crawl.observation.link_fingerprints", refuse)
+    monkeypatch.setattr("hacs_crawler.crawl.observation.source_links", refuse)
     assert why_not_seen(html()) == "unreadable"
 
 

@@ -20,7 +20,7 @@ def rules(watch: str) -> MarkRules:
 
 
 def marks(watch: str, response: Response) -> frozenset[int]:
-    found, reason = shown_marks(response, rules(watch))
+    found, reason, _ = shown_marks(response, rules(watch))
     assert found is not None, reason
     return found
 
@@ -63,12 +63,12 @@ def test_each_element_of_a_list_in_json_is_a_mark_whatever_the_order_of_its_keys
 
 
 def test_json_that_is_none_shows_nothing_of_its_page() -> None:
-    assert shown_marks(json("<html>"), rules("jmespath:offers")) == (None, "unreadable")
-    assert shown_marks(json("{}"), rules("css:p")) == (frozenset(), "")
+    assert shown_marks(json("<html>"), rules("jmespath:offers")).reason == "unreadable"
+    assert shown_marks(json("{}"), rules("css:p")).marks == frozenset()
 
 
 def test_html_shows_links_and_a_feed_does_not() -> None:
-    assert shown_marks(Response(URL, body=b"PNG"), rules("css:p")) == (None, "not_html")
+    assert shown_marks(Response(URL, body=b"PNG"), rules("css:p")).reason == "not_html"
 
 
 def prices(response: Response) -> list[str | bytes]:
@@ -85,7 +85,7 @@ def test_what_a_function_raises_costs_the_observation_and_a_line(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     own = rules(f"{__name__}.prices")
-    assert shown_marks(Response(URL, body=b"broken"), own) == (None, "unreadable")
+    assert shown_marks(Response(URL, body=b"broken"), own).reason == "unreadable"
     assert f"{URL} is not read: {__name__}.prices: KeyError: 'price'" in caplog.text
 
 

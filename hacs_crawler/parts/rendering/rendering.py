@@ -189,8 +189,7 @@ class Rendering(Part):
         rules = self._crawl.rules(response)
         if self._crawl.config.takes_items:  # which a callback would have to be called for
             rules = self._crawl.config.link_rules
-        links, _ = shown_marks(response, rules)
-        return links
+        return shown_marks(response, rules).marks
 
 
 def _is_ours(request: Request) -> bool:
