@@ -14,11 +14,11 @@ from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
 from hacs_crawler.config import Clock, Config, warn_of_unknown
-from hacs_crawler.crawl.meta import page_url, release, was_sent
+from hacs_crawler.crawl.meta import page_url, release, tag_of, was_sent
 from hacs_crawler.crawl.part import Part
 from hacs_crawler.crawl.parts import Parts, load_parts
 from hacs_crawler.crawl.run_context import informed_options, opened
-from hacs_crawler.crawl.scrapy_internals import mark_as_failed
+from hacs_crawler.crawl.scrapy_internals import count_no_page, mark_as_failed
 from hacs_crawler.crawl.state_access.open_state import OpenState
 from hacs_crawler.crawl.stats import CrawlStats
 from hacs_crawler.exceptions import ConfigError, StateError, StateUnavailableError
@@ -134,6 +134,7 @@ class Crawl:
             return
         config = self.config
         try:
+            count_no_page(self.crawler, lambda request: tag_of(request).beside)
             await self.parts.each(Part.opening)
             if self._is_closing or self.failure is not None:
                 return
