@@ -15,10 +15,16 @@ ROOT = Path(__file__).parents[1]
 PICTURE = ROOT / "docs" / "architecture.svg"
 PACKAGE = "hacs_crawler"
 STOREYS = {
-    "what is started": (("cli",), ("analysis",), ("doctor",), ("spiders", "addon"), ("demo",)),
+    "what is started": (
+        ("cli",),
+        ("analysis",),
+        ("doctor",),
+        ("spiders", "addon", "pipelines"),
+        ("demo",),
+    ),
     "a crawl": (("middlewares",), ("harvest",), ("parts",), ("crawl",)),
     "looking back": (("report",), ("experiment",), ("simulation",), ("evaluation",)),
-    "what users meet": (("config",), ("outcome", "items")),
+    "what users meet": (("config",), ("outcome", "items", "signals")),
     "who is visited": (("ranking",),),
     "what is known": (("interest",), ("archive",), ("state",)),
     "mathematics": (("model", "statistics"),),

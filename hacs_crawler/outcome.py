@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import InitVar, dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Literal
 
 from hacs_crawler.links import canonical_link, link_fingerprint
 from hacs_crawler.state import Page
@@ -95,6 +95,10 @@ class Outcome:
         Of links that is one that no earlier visit had shown.
         """
         return self._is_among(thing, self.new_links)
+
+    def status(self, thing: Any) -> Literal["new", "same"]:
+        """Whether a thing that the page shows is news, in a word."""
+        return "new" if self.is_new(thing) else "same"
 
     def is_new_to_site(self, thing: Any) -> bool:
         """Whether it is, moreover, on no other page of the site, as far as that was known.

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Iterable, Iterator
 from datetime import UTC, datetime
 from typing import Any
 
+from pydispatch.dispatcher import getReceivers
 from scrapy import Request, Spider
 from scrapy.crawler import Crawler
 from scrapy.http import HtmlResponse, Response
@@ -28,6 +29,7 @@ from hacs_crawler.crawl.part import Observed
 from hacs_crawler.crawl.ranker import Ranker, reading_a_list
 from hacs_crawler.model import CHURNING, elapsed_days, predictive_probability
 from hacs_crawler.outcome import NotObserved, Outcome
+from hacs_crawler.signals import page_visited
 from hacs_crawler.state import Recorded
 from hacs_crawler.utils.times import DAY
 from hacs_crawler.watch import MarkRules, Rules
@@ -44,6 +46,8 @@ class LinkAdditionsMiddleware:
         self._crawler = crawler
         self._crawl = Crawl.of(crawler)
         self._awaited: dict[Response, AwaitedVisit] = {}
+        self.are_news: dict[int, tuple[Any, bool]] | None = None
+        """Where a pipeline asks for it, by the `id` of items: they, and whether they are news."""
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> LinkAdditionsMiddleware:
@@ -147,7 +151,11 @@ class LinkAdditionsMiddleware:
             and isinstance(rules, MarkRules)
             and rules.takes_items
         ):
-            self._awaited[response] = AwaitedVisit(request, response, visit, rules)
+            page = crawl.state.write_behind.look(url)
+            updates = crawl.state.estimation.updates
+            known = () if page is None else page.known_marks(updates, rules.fingerprint)
+            awaited = AwaitedVisit(request, response, visit, rules, known, self.are_news)
+            self._awaited[response] = awaited
             crawl.state.read_ahead.note_answer(url)
         else:
             self._conclude(request, response, url, rules, Observation(visit, reason))
@@ -204,28 +212,27 @@ class LinkAdditionsMiddleware:
                 crawl.stats.count_prediction(p, is_update, prediction.churn)
         if page.churn >= CHURNING:
             crawl.stats.count_churning(visit.url, is_update=recorded.updated)
-        tell(
-            request,
-            Outcome(
-                url=visit.url,
-                requested_url=request.url,
-                visited_at=datetime.fromtimestamp(visit.at, UTC),
-                is_known=recorded.is_known,
-                is_first=not page.visits,
-                is_update=recorded.updated and recorded.is_known,
-                new_links=set(recorded.new_links) if recorded.is_known else set(),
-                new_to_site=set(recorded.new_to_site or ())
-                if estimation.updates == "site"
-                else None,
-                p=p,
-                churn=page.churn,
-                rate_before_per_day=rate,
-                page=recorded.after,
-                estimate=estimation.rate_per_day,
-                rules=rules,
-                lost_marks=recorded.lost,
-            ),
+        outcome = Outcome(
+            url=visit.url,
+            requested_url=request.url,
+            visited_at=datetime.fromtimestamp(visit.at, UTC),
+            is_known=recorded.is_known,
+            is_first=not page.visits,
+            is_update=recorded.updated and recorded.is_known,
+            new_links=set(recorded.new_links) if recorded.is_known else set(),
+            new_to_site=set(recorded.new_to_site or ()) if estimation.updates == "site" else None,
+            p=p,
+            churn=page.churn,
+            rate_before_per_day=rate,
+            page=recorded.after,
+            estimate=estimation.rate_per_day,
+            rules=rules,
+            lost_marks=recorded.lost,
         )
+        tell(request, outcome)
+        if getReceivers(self._crawler, page_visited):  # to send it to nobody takes 20 times as long
+            signals = self._crawler.signals
+            signals.send_catch_log(page_visited, page=visit.url, outcome=outcome)
 
 
 def _is_list(spider: Spider | None) -> bool:

@@ -240,9 +240,7 @@ def _merge_marks(
         gained = known[at] - known[shown_at[place - 1]] if place else set[int]()
     else:
         latest = shown_at[-1] if shown_at else 0
-        last = zip(page.links, page.last_seen, strict=True)
-        present = {mark for mark, until in last if until == latest}
-        gained = set(shown - present)
+        gained = set(shown - page.spells.ending(latest))
         last = zip(page.links, page.last_seen, strict=True)
         page.last_seen = array(
             "I", [at if until == latest and mark in shown else until for mark, until in last]

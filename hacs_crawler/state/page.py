@@ -197,6 +197,14 @@ class Page:
         changed = set(digests.changes(self.digests, self.contents))
         return array("I", sorted({*added, *(changed - baselines)}))
 
+    def known_marks(self, updates: Updates, rules: int) -> set[int]:
+        """Return what the next visit may show, by these rules, without news; the page keeps spells."""
+        shown_at = self.shown_at
+        if not self.keeps_spells or not shown_at or self.rules_at(shown_at[-1]) != rules:
+            return set()
+        is_kept = updates in {"page", "site"}
+        return set(self.links) if is_kept else self.spells.ending(shown_at[-1])
+
     def updates_of(self, updates: Updates) -> array[int]:
         """Return the seconds at which was found what counts as an update, ascending.
 

@@ -72,6 +72,10 @@ class Spells(NamedTuple):
         """Return the marks that visits before a second have shown."""
         return {mark for first, marks in self.begun() if first < at for mark in marks}
 
+    def ending(self, at: int) -> set[int]:
+        """Return the marks of the spells that end at a second."""
+        return {mark for mark, last in zip(self.marks, self.last_seen, strict=True) if last == at}
+
     def is_needed(self, at: int, following: int | None) -> bool:
         """Whether spells become others if the visit of a second, before `following`, is left out."""
         begins = self.runs[::2]

@@ -273,3 +273,122 @@ def test_an_item_that_is_another_at_each_run_costs_the_observation_and_a_line(
     assert "the field 'seller' of an item holds <any_spider.Seller object at" in crawl.log
     assert crawl.stat("hacs/not_observed/unreadable") == 1
     assert crawl.stat("item_scraped_count") == 1
+
+
+PIPELINE = {"ITEM_PIPELINES": '{"hacs_crawler.pipelines.OnlyChanges": 500}'}
+
+
+@pytest.mark.parametrize("code", [PLAIN, ASYNCHRONOUS], ids=["plain", "async"])
+def test_a_pipeline_lets_only_items_pass_that_their_page_did_not_show_before(
+    any_spider: AnySpider, site: Site, code: str, state: dict[str, Any]
+) -> None:
+    def passed(shown: str, **settings: object) -> str:
+        price(site, *shown)
+        crawl = any_spider.run(code, HACS_WATCH="items", **PIPELINE, **settings, **state)
+        assert "Traceback" not in crawl.log
+        any_spider.days += 1
+        assert crawl.stat("item_dropped_count") == len(shown) - len(crawl.items)
+        return "".join(sorted(item["job"] for item in crawl.items))
+
+    assert [passed(shown) for shown in ("AB", "AC", "AC", "AB")] == ["AB", "C", "", "B"]
+    assert passed("CD", HACS_UPDATES="page") == "D"
+
+
+def test_items_of_a_callback_that_failed_pass_again(any_spider: AnySpider, site: Site) -> None:
+    price(site, "A", "X")
+    broken = PLAIN.replace("yield", "if text == 'X': raise ValueError(text)\n                yield")
+    first = any_spider.run(broken, HACS_WATCH="items", **PIPELINE)
+    again = any_spider.run(PLAIN, HACS_WATCH="items", **PIPELINE)
+    assert (first.items, len(again.items)) == ([{"job": "A"}], 2)
+
+
+def test_the_pipeline_is_off_where_items_are_not_watched(any_spider: AnySpider, site: Site) -> None:
+    price(site, "A")
+    crawl = any_spider.run(PLAIN, **PIPELINE)
+    assert 'OnlyChanges needs HACS_WATCH = "items"' in crawl.log
+    assert crawl.items == [{"job": "A"}]
+
+
+@pytest.mark.parametrize("watch", ["links", "items", "css:.price"])
+def test_a_signal_tells_of_each_visit_whatever_is_watched(
+    any_spider: AnySpider, site: Site, watch: str
+) -> None:
+    listening = PLAIN.replace(
+        "        def parse(",
+        """        @classmethod
+        def from_crawler(cls, crawler, *args, **kwargs):
+            from hacs_crawler.signals import page_visited
+
+            spider = super().from_crawler(crawler, *args, **kwargs)
+            crawler.signals.connect(spider.visited, page_visited)
+            return spider
+
+        def visited(self, page, outcome):
+            new = outcome.status({"job": "B"}) if outcome.gained else "nothing"
+            told = (page[-7:], outcome.is_update, outcome.gained, outcome.lost, new)
+            self.logger.info("told: %s %s +%d -%d %s", *told)
+
+        def parse(""",
+    )
+    if watch != "items":
+        listening = listening.replace('{"job": "B"}', '"B"')
+    logs = []
+    for shown in ("A", "B"):
+        price(site, shown)
+        logs.append(any_spider.run(listening, HACS_WATCH=watch).log)
+        any_spider.days += 1
+    assert "told: /kettle False +0 -0 nothing" in logs[0]
+    told = "False +0 -0 nothing" if watch == "links" else "True +1 -1 new"
+    assert f"told: /kettle {told}" in logs[1]
+
+
+DETAILS = """
+    import scrapy
+    from scrapy_deltafetch import DeltaFetch
+
+
+    class Delta(DeltaFetch):  # which Scrapy 2.19 does not take as it is
+        async def process_spider_output_async(self, response, result):
+            for entry in self.process_spider_output(response, [one async for one in result], None):
+                yield entry
+
+
+    class Shop(scrapy.Spider):
+        name = "shop"
+        custom_settings = {"HACS_PAGES": ["/kettle", "/teapot"]}
+
+        def __init__(self, url, *args, **kwargs):
+            super().__init__(*args, **kwargs)
+            self.start_urls = [url + "/"]
+
+        def parse(self, response):
+            yield from response.follow_all(css="a", callback=self.parse_product)
+
+        def parse_product(self, response):
+            yield {"page": response.url[-7:], "price": response.css(".price::text").get()}
+"""
+
+
+def test_beside_deltafetch_a_product_is_not_yielded_twice_and_no_new_price_is_missed(
+    any_spider: AnySpider, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(any_spider.folder))
+
+    def crawl(kettle: str, **settings: object) -> list[str]:
+        site.set("/", "/kettle", "/teapot")
+        price(site, kettle)
+        price(site, "7", page="/teapot")
+        found = any_spider.run(DETAILS, **settings)
+        assert found.exit_status == 0, found.log
+        any_spider.days += 1
+        return sorted(item["page"] + item["price"] for item in found.items)
+
+    ours: dict[str, Any] = {"HACS_WATCH": "items", **PIPELINE}
+    theirs = {
+        "SPIDER_MIDDLEWARES": '{"any_spider.Delta": 100}',
+        "DELTAFETCH_ENABLED": True,
+        "DELTAFETCH_DIR": any_spider.folder / "deltafetch",
+    }
+    assert crawl("5", **theirs) == crawl("5", **ours) == ["/kettle5", "/teapot7"]
+    assert crawl("5", **theirs) == crawl("5", **ours) == []
+    assert (crawl("6", **theirs), crawl("6", **ours)) == ([], ["/kettle6"])
