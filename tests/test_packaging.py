@@ -23,6 +23,7 @@ from hacs_crawler.report.html import SCRIPTS
 ROOT = Path(__file__).parents[1]
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 DISTRIBUTIONS = {
+    "pydispatch": "pydispatcher",
     "playwright": "scrapy-playwright",  # which is no use without it
     "prometheus_client": "prometheus-client",
     "scrapy_redis": "scrapy-redis",

@@ -24,7 +24,7 @@ from hacs_crawler.model import (
 )
 from hacs_crawler.state.page import Page, Updates
 from hacs_crawler.utils.settings import Setting
-from hacs_crawler.utils.times import DAY, MAX_SECOND
+from hacs_crawler.utils.times import DAY
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +122,9 @@ def histories(
 def fates(pages: Sequence[Page]) -> Fates:
     """Return of each visit, flat as in `histories`, what became of its new links.
 
-    Of other marks nothing: a price or a text is gone with the next one, whoever brought it.
+    Of other marks, such as a price or a text, those that two visits in a row showed are as good as
+    lasting, and of those that were gone at once nothing is known: the next one takes their place anyway,
+    whoever brought it.
     """
     visits, offsets = _joined([page.visits for page in pages])
     found = np.zeros(len(visits), np.uint8)
@@ -140,23 +142,20 @@ def fates(pages: Sequence[Page]) -> Fates:
     latest_of_page = np.repeat(latest, np.diff(run_offsets))
     is_known = latest_of_page > first
     # links taken by other rules are not seen again, whatever became of them
-    last_baseline = [_lifetimes_since(page) for page in pages]
+    last_baseline = [page.baselines[-1] if len(page.baselines) else 0 for page in pages]
     is_known &= first >= np.repeat(np.array(last_baseline, np.uint32), np.diff(run_offsets))
     of_runs = np.select(
         [~is_known, latest_of_run == latest_of_page, latest_of_run > first],
         [LinkLifetime.UNKNOWN, LinkLifetime.LASTING, LinkLifetime.PASSING],
         LinkLifetime.FLEETING,
     )
+    has_spells = np.repeat([page.keeps_spells for page in pages], np.diff(run_offsets))
+    in_spells = np.where(latest_of_run > first, LinkLifetime.LASTING, LinkLifetime.UNKNOWN)
+    of_runs = np.where(has_spells & is_known, in_spells, of_runs)
     places = np.searchsorted(_of_pages(visits, offsets), _of_pages(first, run_offsets))
     is_kept = places < np.repeat(offsets[1:], np.diff(run_offsets))
     found[places[is_kept]] = of_runs[is_kept]
     return found
-
-
-def _lifetimes_since(page: Page) -> int:
-    if page.keeps_spells:
-        return MAX_SECOND
-    return page.baselines[-1] if len(page.baselines) else 0
 
 
 def baselines_of(pages: Sequence[Page]) -> np.ndarray[tuple[int], np.dtype[np.bool_]] | None:
