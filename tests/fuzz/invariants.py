@@ -22,7 +22,14 @@ FORBIDDING = {"closed to some", "names a sitemap"}
 SCRAPYS_OWN = "twisted.internet.defer.AlreadyCalledError"
 """The HTTP handler gives connections a second to close, a moment on the judge's clock, and does not see
 that they have closed in the same turn of the event loop (Scrapy 2.19, http11.py)."""
-CHANGING_RULES = {"HACS_LINKS", "HACS_LINKS_ALLOW", "HACS_LINKS_DENY", "HACS_RENDER", "HACS_PARTS"}
+CHANGING_RULES = {
+    "HACS_LINKS",
+    "HACS_LINKS_ALLOW",
+    "HACS_LINKS_DENY",
+    "HACS_PARTS",
+    "HACS_RENDER",
+    "HACS_WATCH",
+}
 """Settings with which a new link of the site need not be one that counts."""
 STEADY = {"plain", "etag", "slow", "busy", "unavailable", "broken-once", "feed"}
 """Kinds of pages on which nothing changes but by time."""
@@ -88,10 +95,11 @@ def a_budget_is_used_up_where_pages_are_left(run: Run) -> Iterator[str]:
 
 def visits_are_answers_of_the_site(run: Run) -> Iterator[str]:
     """No visit is in the state that the site knows nothing of."""
+    watched = {200} if "HACS_WATCH" in run.scenario.settings else set()
     answers = Counter(
         asked["url"]
         for asked in run.site()
-        if asked["is_page"] or asked["status"] in {304, 301, 302}
+        if asked["is_page"] or asked["status"] in watched | {304, 301, 302}
     )
     for url, times in run.visits.items():
         if run.is_of_now(times) and not answers[url]:
@@ -102,6 +110,8 @@ def visits_are_answers_of_the_site(run: Run) -> Iterator[str]:
 
 def answers_of_the_site_are_visits(run: Run) -> Iterator[str]:
     """What a callback was given of a page under care is in the state."""
+    if "HACS_WATCH" in run.scenario.settings:  # some pages have nothing of it
+        return
     kinds = {"bytes", "crash"}  # which the add-on may say that it cannot observe
     if run.scenario.settings.get("HACS_RENDER", "never") != "never":
         kinds |= {"script"}

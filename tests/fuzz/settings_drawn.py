@@ -19,6 +19,7 @@ SET_BY_THE_JUDGE = {
     "HACS_INNER_SCHEDULER",
     "HACS_ROUND_MINUTES",  # of crawls that do not end
     "HACS_METRICS",  # a port
+    "HACS_SPIDERS",
 }
 """Settings that are not drawn."""
 SHARES = [0.0, 0.02, 0.2, 0.5]
@@ -46,7 +47,10 @@ VALUES: dict[str, list[Any]] = {
     "HACS_SIBLINGS": [True, False],
     "HACS_SIGNALS": [0, 1, 30],
     "HACS_THRESHOLD": [*SHARES, 1.0],
-    "HACS_UPDATES": ["page", "site"],
+    "HACS_UPDATES": ["page", "site", "change", "any-change"],
+    "HACS_WATCH": ["items", "css:a::text", "xpath://p", "jmespath:json"],
+    "HACS_WATCH_FIELDS": [["url"]],
+    "HACS_WATCH_IGNORE": [["status"]],
 }
 SCRAPYS: dict[str, list[Any]] = {
     "AUTOTHROTTLE_ENABLED": [True],
@@ -90,4 +94,6 @@ def draw_settings(rng: random.Random, kinds: set[str]) -> dict[str, Any]:
     for kind in sorted(kinds & FITTING.keys()):
         drawn |= FITTING[kind] if rng.random() < 0.5 else {}
     drawn |= rng.choice(WAITING) if rng.random() < 0.5 else {}
+    if drawn.keys() & {"HACS_UPDATES", "HACS_WATCH_FIELDS", "HACS_WATCH_IGNORE"}:
+        drawn["HACS_WATCH"] = ["items"]  # without which most of their values are refused
     return {name: rng.choice(values) for name, values in sorted(drawn.items())}
