@@ -20,6 +20,7 @@ from hacs_crawler.crawl.rounds import Rounds
 from hacs_crawler.crawl.seeds import planned_seeds, seeds_of
 from hacs_crawler.demo.play import SEEDS, Play, begin
 from hacs_crawler.exceptions import HacsError
+from hacs_crawler.harvest.dialects import NO_HOST
 from hacs_crawler.items import NewPublication, PageVisit
 from hacs_crawler.links import DEEPEST, is_inside, page_links, path_depth, website_of
 from hacs_crawler.outcome import Outcome
@@ -225,7 +226,12 @@ class ScholarSpider(Spider):
         return is_near and is_page and is_inside(url, website)
 
     def note_failure(self, failure: Failure) -> None:
-        """Say in one line why a page could not be visited; the middlewares have recorded it."""
+        """Say in one line why a page could not be visited; the middlewares have recorded it.
+
+        Of a host that cannot be looked up it was said already, once for all its pages.
+        """
+        if type(failure.value).__name__ in NO_HOST:
+            return
         request: Request = failure.request  # type: ignore[attr-defined]
         self.logger.warning(
             "%s was not seen: %s",

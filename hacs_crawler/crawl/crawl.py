@@ -225,6 +225,8 @@ class Crawl:
 
     def _sum_up(self) -> None:
         self._log_summary()
+        if self._log_summary == self.stats.log_summary:
+            self.stats.log_first_crawl(self.state.estimation)
         self.parts.tell(Part.sum_up)
 
     def _note_unfinished(self) -> None:

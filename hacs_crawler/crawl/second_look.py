@@ -84,7 +84,7 @@ class SecondLooks:
             crawl.state.read_ahead.drop(url)
             crawl.stats.count("controls/failed")
             return None
-        crawl.stats.count("controls")
+        crawl.stats.count_beside("controls", "control visit")
         return crawl.state.write_behind.record(visit), response
 
 

@@ -1,12 +1,15 @@
 """What a crawl counts, and the sentence that sums it up."""
 
 import logging
+import math
+from array import array
 
 import pytest
 from scrapy.statscollectors import MemoryStatsCollector
 from scrapy.utils.test import get_crawler
 
 from hacs_crawler.crawl.stats import CrawlStats
+from hacs_crawler.state import Estimation, Page
 from hacs_crawler.statistics.scoring import summary
 
 
@@ -73,3 +76,31 @@ def test_what_was_skipped_is_said_by_its_reason(stats, caplog):
     with caplog.at_level(logging.INFO):
         stats.log_summary()
     assert "skipped: 1 below threshold, 2 over budget, 3 gone; 1 request failed" in caplog.text
+
+
+def test_what_a_run_did_beside_its_list_is_in_its_sentence(stats, caplog):
+    for _ in range(3):
+        stats.count_beside("controls", "control visit")
+    stats.count_beside("render/pages", "rendered page")
+    with caplog.at_level(logging.INFO):
+        stats.log_summary()
+    assert "failed; beside these 3 control visits, 1 rendered page" in caplog.text
+    caplog.clear()
+    stats.begin_round()
+    with caplog.at_level(logging.INFO):
+        stats.log_summary()
+    assert "beside" not in caplog.text
+
+
+@pytest.mark.parametrize(("firsts", "is_said"), [(0, False), (29, False), (30, True)])
+def test_a_first_crawl_says_what_comes_next(stats, caplog, firsts, is_said):
+    stats.count("visits", 30)
+    stats.count("first_visits", firsts)
+    with caplog.at_level(logging.INFO):
+        stats.log_first_crawl(Estimation())
+    expected = 30 * (
+        1 - math.exp(-Estimation().rate_per_day(Page("http://a.example/", array("I", [0]))))
+    )
+    assert (
+        f"; {expected:.1f} updates are to be expected of them by tomorrow" in caplog.text
+    ) is is_said

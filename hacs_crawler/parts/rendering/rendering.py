@@ -86,7 +86,7 @@ class Rendering(Part):
             return response
         rendered, seconds = is_rendered(response), float(request.meta.get("hacs.seconds", 0.0))
         if rendered:
-            self._crawl.stats.count("render/pages")
+            self._crawl.stats.count_beside("render/pages", "rendered page")
             self._crawl.stats.count("render/seconds", seconds)
         is_page = 200 <= response.status < 300 and isinstance(response, HtmlResponse)
         if not is_page or tag_of(request).unseen:
