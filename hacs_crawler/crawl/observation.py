@@ -101,9 +101,10 @@ def observe(
 
 def is_html(response: Response) -> TypeGuard[TextResponse]:
     """Whether a response is HTML: for Scrapy, or as a fragment that comes without a Content-Type."""
+    if isinstance(response, HtmlResponse):
+        return True
     is_unnamed = type(response) is TextResponse and b"Content-Type" not in response.headers
-    is_fragment = is_unnamed and _FRAGMENT.match(response.body) is not None
-    return isinstance(response, HtmlResponse) or is_fragment
+    return is_unnamed and _FRAGMENT.match(response.body) is not None
 
 
 def tree_of(response: TextResponse) -> HtmlElement | None:

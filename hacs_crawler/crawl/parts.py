@@ -192,10 +192,7 @@ class Parts:
             await self._wait(part, hook, *given)
 
     def _visits(self, part: Part, hook: Callable[..., Iterable[Visit]], *given: Any) -> list[Visit]:
-        def visits() -> list[Visit]:
-            return [_checked(visit, Visit) for visit in hook(*given)]
-
-        return self._call(part, visits) or []
+        return self._call(part, partial(_visits, hook, *given)) or []
 
     def _call(self, part: Part, hook: Callable[..., T], *given: Any, **also: Any) -> T | None:
         try:
@@ -275,6 +272,10 @@ def load_parts(paths: Iterable[str | type[Part]], crawl: object) -> list[Part]:
 
 def _overrides(part: Part, name: str) -> bool:
     return getattr(type(part), name) is not getattr(Part, name)
+
+
+def _visits(hook: Callable[..., Iterable[Visit]], *given: Any) -> list[Visit]:
+    return [_checked(visit, Visit) for visit in hook(*given)]
 
 
 async def _signals(

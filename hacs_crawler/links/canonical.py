@@ -83,12 +83,12 @@ def canonical_link(base_url: str, href: str) -> str | None:
 class Resolver:
     """Finds canonical links relative to one base URL, those of one page."""
 
-    __slots__ = ("_directory", "_host", "_odd_characters", "_scheme", "base")
+    __slots__ = ("_base", "_directory", "_host", "_odd_characters", "_scheme")
 
     def __init__(self, base: str) -> None:
         self._odd_characters = 0
-        self.base = base.partition("#")[0]
-        plain = _PLAIN_BASE.fullmatch(self.base)
+        self._base = base.partition("#")[0]
+        plain = _PLAIN_BASE.fullmatch(self._base)
         self._scheme: str | None = plain[1] if plain else None  # None: nothing here is plain
         self._host: str = plain[2] if plain else ""
         self._directory: str = (plain and plain[3]) or "/"
@@ -113,7 +113,7 @@ class Resolver:
             self._odd_characters += _ODD_LINK_CHARACTERS + len(href)
             if self._odd_characters > MOST_ODD_CHARACTERS:
                 raise MarkupError("it has too many links with unusual characters")
-            return slow_link(self.base, href)
+            return slow_link(self._base, href)
         scheme, host, path, root_path, ups, relative, query = plain.groups()
         if relative is not None:
             directory = self._directory

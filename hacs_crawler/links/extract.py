@@ -133,10 +133,10 @@ def _fingerprint_of(rules: LinkRules) -> int:
 
 
 class SourceLinks(NamedTuple):
-    """The links of the page at `page_url` as its source has them: `hrefs`, and canonical `frames`."""
+    """The links of a page as its source has them: `hrefs` relative to `base`, and canonical `frames`."""
 
     page_url: str
-    resolver: Resolver
+    base: str
     hrefs: list[str]
     frames: list[str]
 
@@ -144,7 +144,7 @@ class SourceLinks(NamedTuple):
         """Return a 64-bit number of all that the page's fingerprints follow from, 0 without links."""
         if not self.hrefs and not self.frames:
             return 0
-        where = f"{rules.fingerprint}", self.page_url, self.resolver.base, f"{len(self.frames)}"
+        where = f"{rules.fingerprint}", self.page_url, self.base, f"{len(self.frames)}"
         text = "\0".join((*where, *self.frames, *self.hrefs))  # which lxml finds in no page
         return fingerprint(text) & _LARGEST
 
@@ -153,7 +153,7 @@ class SourceLinks(NamedTuple):
         hrefs = {*self.hrefs}
         if len(hrefs) > MOST_LINKS:
             raise MarkupError(f"it has more than {MOST_LINKS:,} links")
-        return rules.select(self.resolver.links(hrefs).union(self.frames), self.page_url)
+        return rules.select(Resolver(self.base).links(hrefs).union(self.frames), self.page_url)
 
     def fingerprints(self, rules: LinkRules) -> frozenset[int]:
         """Return the fingerprints of the links that count; raises as `counted`."""
@@ -186,10 +186,10 @@ def counted_links(
 def source_links(root: etree._Element | None, base_url: str) -> SourceLinks:
     """Return the links of a page as its source has them; see `link_fingerprints`."""
     if root is None:
-        return SourceLinks(base_url, Resolver(base_url), [], [])
-    resolver = _resolver(root, base_url)
-    frames = [link for link, _ in _frame_links(root, base_url, resolver)]
-    return SourceLinks(base_url, resolver, _a_hrefs(root) + _area_hrefs(root), frames)
+        return SourceLinks(base_url, base_url, [], [])
+    base = _base_of(root, base_url)
+    frames = [link for link, _ in _frame_links(root, base_url, base)]
+    return SourceLinks(base_url, base, _a_hrefs(root) + _area_hrefs(root), frames)
 
 
 def page_links(root: etree._Element | None, base_url: str) -> Iterator[tuple[str, str]]:
@@ -200,7 +200,8 @@ def page_links(root: etree._Element | None, base_url: str) -> Iterator[tuple[str
     """
     if root is None:
         return
-    resolver = _resolver(root, base_url)
+    base = _base_of(root, base_url)
+    resolver = Resolver(base)
     seen: set[str | None] = {None}
     text_left = _MOST_TEXT  # links may lie in one another, each with the text of all
     for element in root.iter("a", "area"):
@@ -211,26 +212,26 @@ def page_links(root: etree._Element | None, base_url: str) -> Iterator[tuple[str
             text = element.get("alt") or (_text(element) if text_left > 0 else "")
             text_left -= len(text)
             yield link, " ".join(text.split())
-    for link, title in _frame_links(root, base_url, resolver):
+    for link, title in _frame_links(root, base_url, base):
         if link not in seen:
             seen.add(link)
             yield link, title
 
 
-def _frame_links(
-    root: etree._Element, base_url: str, resolver: Resolver
-) -> Iterator[tuple[str, str]]:
+def _frame_links(root: etree._Element, base_url: str, base: str) -> Iterator[tuple[str, str]]:
     """Yield links and titles of frames of the same site: others are advertisements and videos."""
+    resolver = None
     for element in root.iter("frame", "iframe"):
+        resolver = resolver or Resolver(base)
         link = resolver.link(element.get("src") or "about:blank")
         if link is not None and domain_of(link) == domain_of(base_url):
             yield link, " ".join((element.get("title") or element.get("name") or "").split())
 
 
-def _resolver(root: etree._Element, base_url: str) -> Resolver:
-    """Resolve as on this page, whose first `base` element may name another URL than its own."""
+def _base_of(root: etree._Element, base_url: str) -> str:
+    """Return what links of this page are relative to: its first `base` element may name another URL."""
     for href in _base_hrefs(root)[:1]:
         base = join_link(base_url, href)
         if base is not None and canonical_url(base) is not None:
-            return Resolver(base)
-    return Resolver(base_url)
+            return base
+    return base_url
