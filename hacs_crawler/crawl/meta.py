@@ -130,7 +130,8 @@ def is_start(request: Request) -> bool:
     meta = request.meta
     if not meta.get("is_start_request") or meta.get("depth"):
         return False
-    return not tag_of(request).added  # Scrapy marks whatever comes with start() as one
+    # Scrapy marks whatever comes with start() as one
+    return KEY not in meta or not tag_of(request).added
 
 
 def is_seed(request: Request) -> bool:

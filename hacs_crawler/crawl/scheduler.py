@@ -20,7 +20,6 @@ from hacs_crawler.crawl.meta import (
     UNTAGGED,
     Tag,
     followed_key,
-    is_start,
     mark_unranked,
     pack,
     page_url,
@@ -172,7 +171,7 @@ class HacsScheduler(BaseScheduler):
         """
         if not self._crawl.is_open:
             return None
-        if tag.seed or (is_start(request) and not self._ranker.watch.is_over):
+        if tag.seed or not self._ranker.watch.is_over:
             page_id = seed_key(request)
             if tag.seed or page_id is not None:
                 return page_id

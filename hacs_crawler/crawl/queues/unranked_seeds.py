@@ -69,7 +69,7 @@ class UnrankedSeeds:
         is_first = page_id in self._added and is_start(seed)
         if is_first:
             self._added.remove(page_id)
-        return is_first or tag_of(seed).added
+        return is_first or (KEY in seed.meta and tag_of(seed).added)
 
     def all(self) -> list[Request]:
         """Return what is kept, what is being ranked, and what is held."""
