@@ -124,28 +124,31 @@ class SeedQueue:
         if not self._number:
             return None
         self.look()
-        chosen: tuple[int, Key, str] | None = None
+        chosen: tuple[str, _Waiting, int] | None = None
         passed_over: list[tuple[Key, str]] = []
         while self._idle:
             key, slot = self._idle[0]
-            if slot in self._under_way or slot not in self._lines or self._best_in(slot) != key:
+            line = self._lines.get(slot)
+            if line is None or slot in self._under_way or line[-1].key != key:
                 heappop(self._idle)
             elif slot in left_out:
                 passed_over.append(heappop(self._idle))
             else:
-                chosen = (0, key, slot)
+                chosen = slot, line[-1], 0
                 break
         for entry in passed_over:
             heappush(self._idle, entry)
         for slot, number in self._under_way.items():
-            if slot in left_out or slot not in self._lines:
+            line = self._lines.get(slot)
+            if line is None or slot in left_out:
                 continue
-            key = self._best_in(slot)
-            if chosen is not None and chosen < (0, key):
-                continue
-            chosen_here = (self._downloads.waiting_in(slot, number), key, slot)
-            chosen = chosen_here if chosen is None else min(chosen, chosen_here)
-        return None if chosen is None else (chosen[2], chosen[1], chosen[0])
+            if chosen is None:
+                chosen = slot, line[-1], self._downloads.waiting_in(slot, number)
+            elif chosen[2] or chosen[1] < line[-1]:
+                waiting = self._downloads.waiting_in(slot, number)
+                if (chosen[2], line[-1]) > (waiting, chosen[1]):
+                    chosen = slot, line[-1], waiting
+        return None if chosen is None else (chosen[0], chosen[1].key, chosen[2])
 
     def is_for_follow_ups(self, slot: str, key: Key, waiting: int) -> bool:
         """Whether the inner scheduler is asked before the best seed, which `best` says, goes.
@@ -202,12 +205,10 @@ class SeedQueue:
             if _decrease(self._under_way, slot):
                 self._offer(slot)
 
-    def _best_in(self, slot: str) -> Key:
-        return self._lines[slot][-1].key
-
     def _offer(self, slot: str) -> None:
-        if slot in self._lines and slot not in self._under_way:
-            heappush(self._idle, (self._best_in(slot), slot))
+        line = self._lines.get(slot)
+        if line is not None and slot not in self._under_way:
+            heappush(self._idle, (line[-1].key, slot))
 
 
 def _decrease(counts: Counter[T], key: T) -> bool:
