@@ -34,6 +34,7 @@ BENCHMARKS = {
     "estimate": "--pages 20000",
     "links": "",
     "crawl": "--pages 1500 --rounds 3",
+    "instructions": "--pages 40",
     "polite": "--rounds 1",
     "store": "--rows 100000 --pages 2000 --visits 2000",
     "scale": "--largest 1000000 --repeat 1",
