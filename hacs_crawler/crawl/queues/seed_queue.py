@@ -124,20 +124,7 @@ class SeedQueue:
         if not self._number:
             return None
         self.look()
-        chosen: tuple[str, _Waiting, int] | None = None
-        passed_over: list[tuple[Key, str]] = []
-        while self._idle:
-            key, slot = self._idle[0]
-            line = self._lines.get(slot)
-            if line is None or slot in self._under_way or line[-1].key != key:
-                heappop(self._idle)
-            elif slot in left_out:
-                passed_over.append(heappop(self._idle))
-            else:
-                chosen = slot, line[-1], 0
-                break
-        for entry in passed_over:
-            heappush(self._idle, entry)
+        chosen = self._best_idle(left_out)
         for slot, number in self._under_way.items():
             line = self._lines.get(slot)
             if line is None or slot in left_out:
@@ -204,6 +191,23 @@ class SeedQueue:
             slot = self._slot_of.pop(request)
             if _decrease(self._under_way, slot):
                 self._offer(slot)
+
+    def _best_idle(self, left_out: Collection[str]) -> tuple[str, _Waiting, int] | None:
+        """Return what `best` does, of the slots in which nothing is under way."""
+        chosen: tuple[str, _Waiting, int] | None = None
+        passed_over: list[tuple[Key, str]] = []
+        while self._idle and chosen is None:
+            key, slot = self._idle[0]
+            line = self._lines.get(slot)
+            if line is None or slot in self._under_way or line[-1].key != key:
+                heappop(self._idle)
+            elif slot in left_out:
+                passed_over.append(heappop(self._idle))
+            else:
+                chosen = slot, line[-1], 0
+        for entry in passed_over:
+            heappush(self._idle, entry)
+        return chosen
 
     def _offer(self, slot: str) -> None:
         line = self._lines.get(slot)
