@@ -7,7 +7,13 @@ turns: Scrapy alone, and with HACS on SQLite and on Redis, once on an empty stat
 page is known. The spider reads the links of each page with parsel in every case. Counts the CPU time
 of the Scrapy process (user and system, start-up subtracted by crawling no page), and what of it Python's
 full garbage collections take from `start()` on, and all threads but the event loop's. Crawls run on the
-first core, the site and Redis on the last; with `--all-cores` a crawl's threads may run at once.
+first core, the site and Redis on the last; with `--all-cores` a crawl's threads may run at once. In the
+last row the add-on is on, and the start page's callback asks for all others, which are not under care.
+
+    python benchmarks/crawl.py --memory
+
+Peak memory of crawls that begin with 100,000 requests, and end after the first hundred answers.
+`instructions.py` counts instructions instead of time.
 
     python benchmarks/crawl.py --profile here.prof
 
@@ -27,10 +33,11 @@ import resource
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from statistics import median
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))  # the tests' servers
 
@@ -40,7 +47,7 @@ ROOT = Path(__file__).resolve().parents[1]
 OWN = ("hacs_crawler", "middlewares", "spiders")
 LINKS = 30
 SPIDER = """
-import cProfile, gc, threading, time
+import cProfile, gc, resource, threading, time
 from pathlib import Path
 import scrapy
 
@@ -82,7 +89,8 @@ class Reader(scrapy.Spider):
 
     def closed(self, reason):
         beside = time.process_time() - time.thread_time()
-        Path("spent").write_text(f"{self.seconds} {beside}")
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        Path("spent").write_text(f"{self.seconds} {beside} {peak}")
         for name, profile in self.profiles.items():
             profile.disable()
             if name == "MainThread" or name.startswith("hacs-state"):
@@ -103,11 +111,15 @@ def page(number: int) -> bytes:
 
 
 class Spent(NamedTuple):
-    """CPU seconds of a crawl, or milliseconds a page; of all, full collections and other threads."""
+    """CPU seconds of a crawl, or milliseconds a page; of all, full collections and other threads.
+
+    And peak memory in MiB.
+    """
 
     all: float
     collecting: float
     beside: float
+    peak: float
 
 
 class PageServer(asyncio.Protocol):
@@ -135,22 +147,34 @@ def serve(port: int) -> None:
     asyncio.run(run())
 
 
-def crawl(
-    folder: Path, port: int, pages: int, state: str | None, *, full: bool = False, profile: str = ""
-) -> Spent:
-    """Return the CPU seconds of one crawl."""
-    file = folder / "reader.py"
-    file.write_text(SPIDER)
+def command(
+    file: Path,
+    port: int,
+    pages: int,
+    state: str | None,
+    *,
+    full: bool = False,
+    profile: str = "",
+    more: Sequence[str] = (),
+) -> list[str]:
+    """Return the command of a crawl, with `more` settings."""
     settings = ["LOG_LEVEL=WARNING", "TELNETCONSOLE_ENABLED=0", "CONCURRENT_REQUESTS=32"]
     settings += ["CONCURRENT_REQUESTS_PER_DOMAIN=32"]
     if state is not None:
         settings += ['ADDONS={"hacs_crawler.addon.HacsAddon": 500}', f"HACS_STATE={state}"]
-    command = [sys.executable, "-m", "scrapy", "runspider", str(file)]
-    command += ["-a", f"site=http://127.0.0.1:{port}", "-a", f"pages={pages}"]
-    command += ["-a", f"full={'yes' if full else ''}", "-a", f"profile={profile}"]
-    command += [part for one in settings for part in ("-s", one)]
+    run = [sys.executable, "-m", "scrapy", "runspider", str(file)]
+    run += ["-a", f"site=http://127.0.0.1:{port}", "-a", f"pages={pages}"]
+    run += ["-a", f"full={'yes' if full else ''}", "-a", f"profile={profile}"]
+    return run + [part for one in (*settings, *more) for part in ("-s", one)]
+
+
+def crawl(folder: Path, port: int, pages: int, state: str | None, **how: Any) -> Spent:
+    """Return the CPU seconds of one crawl, and its peak memory; see `command`."""
+    file = folder / "reader.py"
+    file.write_text(SPIDER)
+    arguments = command(file, port, pages, state, **how)
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run(command, cwd=folder, check=True, env={**os.environ, "PYTHONHASHSEED": "0"})
+    subprocess.run(arguments, cwd=folder, check=True, env={**os.environ, "PYTHONHASHSEED": "0"})
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     return Spent(spent, *map(float, (folder / "spent").read_text().split()))
@@ -166,10 +190,11 @@ def measure(arguments: argparse.Namespace, folder: Path, port: int, redis_port: 
             "HACS, SQLite, known pages": f"sqlite:///{folder}/{turn}.db",
             "HACS, Redis, new pages": f"redis://127.0.0.1:{redis_port}/{turn}",
             "HACS, Redis, known pages": f"redis://127.0.0.1:{redis_port}/{turn}",
+            "HACS, SQLite, followed pages": f"sqlite:///{folder}/{turn}-followed.db",
         }
         for name, state in states.items():
             print(f"round {turn + 1} of {arguments.rounds}: {name}", file=sys.stderr)
-            full = "full" in name
+            full = "full" in name or "followed" in name
             idle = crawl(folder, port, 0, state, full=full)
             spent = crawl(folder, port, arguments.pages, state, full=full)
             a_page = (
@@ -184,11 +209,23 @@ def measure(arguments: argparse.Namespace, folder: Path, port: int, redis_port: 
     )
     print("|---|---:|---:|---:|---:|---:|")
     for name, found in rounds.items():
-        whole, collecting, beside = zip(*found, strict=True)
+        whole, collecting, beside, _ = zip(*found, strict=True)
         spread = f"{median(whole):.2f} ({min(whole):.2f}-{max(whole):.2f})"
         parts = f"{median(collecting):.2f} | {median(beside):.2f}"
         shares = (f"{100 * (median(whole) / base - 1):+.0f} %" for base in (alone, full))
         print(f"| {name} | {spread} | {parts} | {' | '.join(shares)} |")
+
+
+def measure_memory(arguments: argparse.Namespace, folder: Path, port: int) -> None:
+    print("| crawl of 100,000 requests | peak, MiB (median, range) |\n|---|---:|")
+    for name in ("Scrapy alone, full scheduler", "HACS, SQLite, new pages"):
+        peaks = []
+        for turn in range(arguments.rounds):
+            state = f"sqlite:///{folder}/{turn}.db" if "HACS" in name else None
+            more = ["CLOSESPIDER_PAGECOUNT=100"]
+            spent = crawl(folder, port, 100_000, state, full=state is None, more=more)
+            peaks.append(spent.peak)
+        print(f"| {name} | {median(peaks):.0f} ({min(peaks):.0f}-{max(peaks):.0f}) |")
 
 
 def profile(arguments: argparse.Namespace, folder: Path, port: int) -> None:
@@ -224,6 +261,7 @@ def main() -> None:
     parser.add_argument("--pages", type=int, default=5_000)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--all-cores", action="store_true", help="let crawls run on all cores")
+    parser.add_argument("--memory", action="store_true", help="measure peak memory instead")
     parser.add_argument("--profile", help="write a profile of one crawl here, and print its parts")
     arguments = parser.parse_args()
     port = free_port()
@@ -236,6 +274,8 @@ def main() -> None:
         folder = Path(name)
         if arguments.profile:
             profile(arguments, folder, port)
+        elif arguments.memory:
+            measure_memory(arguments, folder, port)
         else:
             measure(arguments, folder, port, redis_port)
     server.terminate()

@@ -15,14 +15,20 @@ ROOT = Path(__file__).parents[1]
 PICTURE = ROOT / "docs" / "architecture.svg"
 PACKAGE = "hacs_crawler"
 STOREYS = {
-    "what is started": (("cli",), ("analysis",), ("doctor", "demo"), ("spiders", "addon")),
+    "what is started": (
+        ("cli",),
+        ("analysis",),
+        ("doctor",),
+        ("spiders", "addon", "pipelines"),
+        ("demo",),
+    ),
     "a crawl": (("middlewares",), ("harvest",), ("parts",), ("crawl",)),
     "looking back": (("report",), ("experiment",), ("simulation",), ("evaluation",)),
-    "what users meet": (("config",), ("outcome", "items")),
+    "what users meet": (("config",), ("outcome", "items", "signals")),
     "who is visited": (("ranking",),),
     "what is known": (("interest",), ("archive",), ("state",)),
     "mathematics": (("model", "statistics"),),
-    "tools": (("links",), ("cluster",), ("utils",), ("exceptions",)),
+    "tools": (("watch",), ("links",), ("cluster",), ("utils",), ("exceptions",)),
 }
 """Floors from top to bottom, under the names they have in the picture."""
 FLOORS = tuple(floor for floors in STOREYS.values() for floor in floors)

@@ -16,17 +16,13 @@ REQUEST: Final = {
     "crawl/start_watch.py": "tells when start() pauses or is over",
     "crawl/scheduler.py": "takes the request, and gives it to the engine in the end",
     "crawl/meta.py": "keeps what is known of a request in its tag",
-    "crawl/care.py": "asks HACS_PAGES whether it is for a page",
     "crawl/scrapy_internals.py": "asks Scrapy for its filter, its slots, and what is under way",
-    "crawl/unranked_seeds.py": "holds it until it is ranked",
+    "crawl/queues": "holds it until it is ranked, then until a slot of its host is free",
     "crawl/ranker.py": "has it scored with others, and chooses",
     "crawl/crawl.py": "says by which options, and whether the state is open",
-    "crawl/parts.py": "asks parts what they know, and whether they hold it back",
+    "crawl/parts.py": "asks parts what they know of its page",
     "crawl/state_access": "reads the row of its page, later the page itself",
     "crawl/stats.py": "counts it",
-    "crawl/seed_queue.py": "holds it until a slot of its host is free",
-    "crawl/backlog.py": "tells whether follow-ups go first",
-    "crawl/admission.py": "holds it while its host is to be left alone",
     "middlewares/page_memory.py": "claims its page, and lets parts change it",
 }
 RESPONSE: Final = {
@@ -51,7 +47,7 @@ def drawing() -> str:
     ways = {"A start request": REQUEST, "Its response": RESPONSE}
     rows, y = [], 0
     for name, files in ways.items():
-        rows += [*_way(f"{name}: {len(files)} files", files, y)]
+        rows += [*_way(f"{name}: {len(files)} files and folders", files, y)]
         y += TOP + len(files) * STEP
     return "\n".join([HEAD.format(width=WIDTH, height=y + 8), *rows, "</svg>\n"])
 

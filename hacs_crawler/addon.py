@@ -30,22 +30,23 @@ COMPONENTS = (
 
 
 class HacsAddon:
-    """Sets the scheduler, the middlewares and the spider modules; does nothing else.
+    """Sets the scheduler and the middlewares, and the spider modules if asked; does nothing else.
 
     What the user set stays as it is; where that keeps HACS from working, a warning says so.
     """
 
     @classmethod
     def update_pre_crawler_settings(cls, settings: BaseSettings) -> None:
-        """Make `scrapy crawl scholar` known.
+        """Make `scrapy crawl scholar` known, where HACS_SPIDERS asks for that.
 
         At the priority that SPIDER_MODULES has already: the project's template sets it, and at the
-        add-ons' own lower priority the spiders would never be found.
+        add-ons' own lower priority the spiders would never be found. Of two spiders of one name Scrapy
+        takes that of the later module: the project's.
         """
         modules = settings.getlist("SPIDER_MODULES")
-        if SPIDERS not in modules:
+        if settings.getbool("HACS_SPIDERS") and SPIDERS not in modules:
             priority = settings.getpriority("SPIDER_MODULES") or 0
-            settings.set("SPIDER_MODULES", [*modules, SPIDERS], priority)
+            settings.set("SPIDER_MODULES", [SPIDERS, *modules], priority)
 
     def update_settings(self, settings: BaseSettings) -> None:
         """Wire scheduler and middlewares."""

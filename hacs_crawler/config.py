@@ -24,7 +24,7 @@ from hacs_crawler.exceptions import ConfigError
 from hacs_crawler.links import LinkRules
 from hacs_crawler.ranking.arms import without_experiment
 from hacs_crawler.ranking.options import PolicySettings, RankingOptions
-from hacs_crawler.state import Estimation, Shard, StateArguments, StateSettings
+from hacs_crawler.state import Estimation, Shard, StateArguments, StateSettings, Updates
 from hacs_crawler.utils.settings import (
     NotAllowedError,
     Setting,
@@ -35,6 +35,7 @@ from hacs_crawler.utils.settings import (
     read_group,
 )
 from hacs_crawler.utils.text import safe_logger
+from hacs_crawler.watch import MarkRules, WatchSettings
 
 logger = safe_logger(__name__)
 
@@ -47,6 +48,7 @@ Clock = Callable[[], float]
 
 INDEX_VARIABLE: Final = "JOB_COMPLETION_INDEX"
 """Kubernetes sets it in each pod of an indexed job."""
+_NO_ITEMS: Final = "nothing, unless HACS_WATCH is items"
 BUILT_IN_PARTS: Final[dict[str | type, int | None]] = {
     "hacs_crawler.parts.shards.shards.Shards": 10,
     "hacs_crawler.parts.pauses.hosts.HostPauses": 20,
@@ -103,7 +105,7 @@ def _address(given: Any) -> tuple[str, int]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Config(StateSettings, ArchiveSettings):
+class Config(StateSettings, ArchiveSettings, WatchSettings):
     """The settings of one crawl. Times are in days where so named."""
 
     estimation: Estimation
@@ -111,6 +113,19 @@ class Config(StateSettings, ArchiveSettings):
     link_rules: LinkRules
     base: Path
     """Where a relative SQLite path starts: the project's folder, else the working folder."""
+    updates: Annotated[
+        Updates | None,
+        Setting(
+            "HACS_UPDATES",
+            """
+            [What counts as an update](updates.md#what-is-news-to-you): what the page had never
+            shown (`"page"`, the default for links, as in the paper); such things of which at least
+            one had been on [no other page of the site](updates.md#links-new-to-the-site)
+            (`"site"`); what it did not show at the visit before (`"change"`, the default for all
+            else that is [watched](#hacs_watch)); or also what has gone since (`"any-change"`).
+            """,
+        ),
+    ] = None
     pages: Annotated[
         Pages,
         Setting(
@@ -202,6 +217,17 @@ class Config(StateSettings, ArchiveSettings):
             default={},
         ),
     ]
+    spiders: Annotated[
+        bool,
+        Setting(
+            "HACS_SPIDERS",
+            """
+            Add the spiders that come along, [scholar](reference.md#the-scholar-spider) and
+            [wayback](reference.md#the-wayback-spider), to those of the project. One of the project's
+            own that has such a name stays what it is.
+            """,
+        ),
+    ] = False
     retry_after: Annotated[
         bool,
         Setting(
@@ -238,6 +264,16 @@ class Config(StateSettings, ArchiveSettings):
             _address,
         ),
     ] = None
+
+    @property
+    def rules(self) -> LinkRules | MarkRules:
+        """By which rules it is read what pages show."""
+        return self.watch or self.link_rules
+
+    @property
+    def takes_items(self) -> bool:
+        """Whether what pages show are the items that their callbacks yield."""
+        return self.watch is not None and self.watch.takes_items
 
     @property
     def remembers_requests(self) -> bool:
@@ -311,7 +347,15 @@ def _checked(config: Config) -> Config:
         _refuse("HACS_SHARDS", config.shards, allowed)
     if ranking.budget is not None and ranking.budget < len(ranking.experiment.arms):
         _refuse("HACS_BUDGET", ranking.budget, "at least one visit for each arm of the experiment")
-    config = replace(config, revisit=revisit)
+    updates = config.updates or ("page" if config.watch is None else "change")
+    if config.watch is None and updates not in {"page", "site"}:
+        _refuse("HACS_UPDATES", updates, "page or site where links are watched (HACS_WATCH)")
+    if not config.takes_items and (config.watch_fields or config.watch_ignore):
+        name = "FIELDS" if config.watch_fields else "IGNORE"
+        _refuse(f"HACS_WATCH_{name}", config.watch_fields or config.watch_ignore, _NO_ITEMS)
+    estimation = replace(config.estimation, updates=updates)
+    watch = config.watched_items() if config.takes_items else config.watch
+    config = replace(config, revisit=revisit, updates=updates, estimation=estimation, watch=watch)
     # only among pages that a crawl comes across are there some to discover
     discover = ranking.discover if config.remembers_requests else None
     tier = ranking.instant

@@ -97,7 +97,8 @@ def wiring(given: Settings) -> Check:
             title = component.__name__
             found = f"{name} switches {title} off: HACS works without it only in part"
             return Check("add-on", "failure", found, f"take {title} out of {name}")
-    return Check("add-on", "ok", "scheduler and middlewares are in place")
+    spiders = "" if settings.getbool("HACS_SPIDERS") else "; HACS_SPIDERS = True adds our spiders"
+    return Check("add-on", "ok", f"scheduler and middlewares are in place{spiders}")
 
 
 def _loaded(path: Any) -> object:

@@ -12,7 +12,7 @@ class PageVisit:
 
     `p` is the probability of an update as predicted before the visit; `new_links` counts the links
     that no earlier visit had shown (none on a first visit), `new_to_site` those of them that no other
-    page of the site was known to show.
+    page of the site was known to show, None unless HACS_UPDATES is "site".
     """
 
     url: str
@@ -20,7 +20,7 @@ class PageVisit:
     is_first: bool
     is_update: bool
     new_links: int
-    new_to_site: int
+    new_to_site: int | None
     rate_per_day: float
     last_update: datetime | None
     p: float

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import InitVar, dataclass
 from datetime import UTC, datetime
+from typing import Any, Literal
 
-from hacs_crawler.links import Varying, canonical_link, link_fingerprint
+from hacs_crawler.links import canonical_link, link_fingerprint
 from hacs_crawler.state import Page
+from hacs_crawler.watch import MarkRules, Rules
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,13 +25,14 @@ class NotObserved:
 class Outcome:
     """A visit's outcome. Rates are in 1/day, times in UTC.
 
-    `new_links` are fingerprints of the links that no earlier visit had shown; `is_update` says whether
-    there were any. Both are empty on a first visit, which is the baseline. `new_to_site` are those of
-    them that no other page of the site was known to show when the page was read. `p` is the probability
-    of an update as it was when the request was scheduled (for a request that was not ranked: when the
-    response came); `churn` is the chance that a request shows new links however little time has passed,
-    so that new links were to be expected with 1 - (1 - churn)(1 - p). `is_known` is False where the
-    store could not be reached: then nothing is known beyond the visit itself.
+    `new_links` are fingerprints of the links that no earlier visit had shown, or of whatever else is
+    watched and is news as HACS_UPDATES says; `is_update` says whether there was an update. Nothing is
+    new on a first visit, which is the baseline. `new_to_site` are, where HACS_UPDATES is "site", those
+    of them that no other page of the site was known to show when the page was read, else None. `p` is
+    the probability of an update as it was when the request was scheduled (for a request that was not
+    ranked: when the response came); `churn` is the chance that a request shows new links however little
+    time has passed, so that new links were to be expected with 1 - (1 - churn)(1 - p). `is_known` is
+    False where the store could not be reached: then nothing is known beyond the visit itself.
 
     It is a dataclass item whose fields Scrapy's JSON encoder can write, so that a feed of
     `response.meta` works. `after` is no field of it.
@@ -42,21 +45,33 @@ class Outcome:
     is_first: bool
     is_update: bool
     new_links: set[int]
-    new_to_site: set[int]
+    new_to_site: set[int] | None
     p: float
     churn: float
     rate_before_per_day: float
     page: InitVar[Page]
     estimate: InitVar[Callable[[Page], float]]
-    varying: InitVar[Varying | None]
+    rules: InitVar[Rules]
+    lost_marks: InitVar[int]
 
     def __post_init__(
-        self, page: Page, estimate: Callable[[Page], float], varying: Varying | None
+        self, page: Page, estimate: Callable[[Page], float], rules: Rules, lost_marks: int
     ) -> None:
         """Keep what is no field."""
-        self._varying = varying
+        self._rules = rules
         self._after = page
         self._estimate = estimate
+        self._lost = lost_marks
+
+    @property
+    def gained(self) -> int:
+        """How many links, or other things that are watched, were news."""
+        return len(self.new_links)
+
+    @property
+    def lost(self) -> int:
+        """How many things were gone that the visit before had shown; 0 where links are watched."""
+        return self._lost
 
     @property
     def after(self) -> Page:
@@ -74,16 +89,30 @@ class Outcome:
         second = self._after.last_update
         return None if second is None else datetime.fromtimestamp(second, UTC)
 
-    def is_new(self, url: str) -> bool:
-        """Whether an absolute link is one that no earlier visit had shown."""
-        return self._is_among(url, self.new_links)
+    def is_new(self, thing: Any) -> bool:
+        """Whether a thing that the page shows is news: an absolute link, or whatever is watched.
 
-    def is_new_to_site(self, url: str) -> bool:
-        """Whether it is, moreover, one that no other page of the site was known to show."""
-        return self._is_among(url, self.new_to_site)
+        Of links that is one that no earlier visit had shown.
+        """
+        return self._is_among(thing, self.new_links)
 
-    def _is_among(self, url: str, links: set[int]) -> bool:
-        link = canonical_link(url, url)
-        if link is not None and self._varying is not None:
-            link = self._varying.identity(link)
-        return link is not None and link_fingerprint(link) in links
+    def status(self, thing: Any) -> Literal["new", "same"]:
+        """Whether a thing that the page shows is news, in a word."""
+        return "new" if self.is_new(thing) else "same"
+
+    def is_new_to_site(self, thing: Any) -> bool:
+        """Whether it is, moreover, on no other page of the site, as far as that was known.
+
+        Raises ValueError unless sites count.
+        """
+        if self.new_to_site is None:
+            raise ValueError('what is new to the site is known with HACS_UPDATES = "site" only')
+        return self._is_among(thing, self.new_to_site)
+
+    def _is_among(self, thing: Any, marks: set[int]) -> bool:
+        if isinstance(self._rules, MarkRules):
+            return not self._rules.marks_of(thing).isdisjoint(marks)
+        link = canonical_link(thing, thing)
+        if link is not None and self._rules.varying is not None:
+            link = self._rules.varying.identity(link)
+        return link is not None and link_fingerprint(link) in marks

@@ -8,6 +8,7 @@ from importlib.util import find_spec
 
 BOT_NAME = "hacs-crawler"
 ADDONS = {"hacs_crawler.addon.HacsAddon": 500}
+HACS_SPIDERS = True
 
 USER_AGENT = "hacs-crawler/0.1 (history-aware recrawling of scholarly pages; respects robots.txt)"
 ROBOTSTXT_USER_AGENT = "hacs-crawler"
@@ -21,8 +22,12 @@ HACS_RETRY_AFTER = True
 HACS_SIGNALS = 200
 DOWNLOAD_TIMEOUT = 60
 DOWNLOAD_MAXSIZE = 32 * 1024 * 1024
+EXTENSIONS = {"hacs_crawler.middlewares.robotstxt.OneLineAHost": 0}
 # nearer the engine than HttpCompressionMiddleware (590), and before Scrapy decodes a page (580)
-DOWNLOADER_MIDDLEWARES = {"hacs_crawler.middlewares.slow_encoding.SlowEncodingMiddleware": 585}
+DOWNLOADER_MIDDLEWARES = {
+    "hacs_crawler.middlewares.slow_encoding.SlowEncodingMiddleware": 585,
+    "hacs_crawler.middlewares.unknown_hosts.UnknownHosts": 560,  # nearer the network than retries
+}
 
 HACS_RENDER = "auto" if find_spec("scrapy_playwright") else "never"
 PLAYWRIGHT_DEFAULT_NAVIGATION_TIMEOUT = 90_000  # ms, with the pauses between what a page asks for

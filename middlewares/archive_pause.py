@@ -204,8 +204,10 @@ class ArchivePauseMiddleware:
         self._refuse_given_up(request)
 
     def _recall(self, host: str) -> None:
-        for slot in slots_of(host).values():
-            Downloads(self._crawler).recall(slot, _is_meant, PutBackError(slot))
+        def is_meant(request: Request) -> bool:
+            return _is_meant(request) and urlsplit(request.url).netloc == host
+
+        Downloads(self._crawler).recall(is_meant, PutBackError())
 
 
 def _is_meant(request: Request) -> bool:

@@ -7,10 +7,12 @@ from collections.abc import AsyncIterator, Iterable, Iterator
 from datetime import UTC, datetime
 from typing import Any
 
+from pydispatch.dispatcher import getReceivers
 from scrapy import Request, Spider
 from scrapy.crawler import Crawler
 from scrapy.http import HtmlResponse, Response
 
+from hacs_crawler.crawl.awaited import AwaitedVisit
 from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.meta import (
     KEY,
@@ -21,26 +23,31 @@ from hacs_crawler.crawl.meta import (
     take_over,
     tell,
 )
-from hacs_crawler.crawl.observation import observe
+from hacs_crawler.crawl.observation import Observation, is_suddenly_empty, observe
 from hacs_crawler.crawl.outputs import Output
 from hacs_crawler.crawl.part import Observed
 from hacs_crawler.crawl.ranker import Ranker, reading_a_list
-from hacs_crawler.links import LinkRules
 from hacs_crawler.model import CHURNING, elapsed_days, predictive_probability
 from hacs_crawler.outcome import NotObserved, Outcome
-from hacs_crawler.state import Prediction, Recorded
+from hacs_crawler.signals import page_visited
+from hacs_crawler.state import Recorded
 from hacs_crawler.utils.times import DAY
+from hacs_crawler.watch import MarkRules, Rules
 
 
 class LinkAdditionsMiddleware:
     """Records a visit for each response of a page under HACS's care, before the callback runs.
 
-    What counts as a visit says `observe`. The outcome is put into `response.meta["hacs"]`.
+    What counts as a visit says `observe`. The outcome is put into `response.meta["hacs"]`. Where items
+    are watched both is done once the callback has yielded all of them.
     """
 
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
         self._crawl = Crawl.of(crawler)
+        self._awaited: dict[Response, AwaitedVisit] = {}
+        self.are_news: dict[int, tuple[Any, bool]] | None = None
+        """Where a pipeline asks for it, by the `id` of items: they, and whether they are news."""
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> LinkAdditionsMiddleware:
@@ -97,29 +104,80 @@ class LinkAdditionsMiddleware:
     ) -> Iterator[Any]:
         """Let requests that follow from a page take over what is said of it; see `Output`."""
         del spider
-        output = Output(response, self._crawl)
-        for entry in result:
-            yield output.note(entry)
+        output = Output(response, self._crawl, self._awaited.get(response))
+        try:
+            for entry in result:
+                yield output.note(entry)
+        except BaseException:
+            self._end(response, is_whole=False)
+            raise
         output.end()
+        self._end(response)
 
     async def process_spider_output_async(
         self, response: Response, result: AsyncIterator[Any], spider: Spider | None = None
     ) -> AsyncIterator[Any]:
         """Do the same for callbacks that are asynchronous generators."""
         del spider
-        output = Output(response, self._crawl)
-        async for entry in result:
-            yield output.note(entry)
+        output = Output(response, self._crawl, self._awaited.get(response))
+        try:
+            async for entry in result:
+                yield output.note(entry)
+        except BaseException:
+            self._end(response, is_whole=False)
+            raise
         output.end()
+        self._end(response)
+
+    def process_spider_exception(
+        self, response: Response, exception: Exception, spider: Spider | None = None
+    ) -> None:
+        """Observe nothing of a page whose callback failed before it yielded anything."""
+        del exception, spider
+        self._end(response, is_whole=False)
 
     def _observe(self, request: Request, response: Response, url: str) -> None:
         crawl = self._crawl
         at, tag = int(crawl.clock()), tag_of(request)
         crawl.stats.answers += 1
-        rules = crawl.link_rules(response)
-        visit, reason = observe(response, url, at, rules, tag.prediction, tag.unseen)
+        rules = crawl.rules(response)
+        known = crawl.state.write_behind.look(url)
+        visit, reason = observe(response, url, at, rules, tag.prediction, tag.unseen, known=known)
         if visit is not None and reason == "not_html" and not self._was_seen(url):
             visit = None  # a feed, an image: no page, and no attempt at one
+        if (
+            visit is not None
+            and visit.links is not None
+            and isinstance(rules, MarkRules)
+            and rules.takes_items
+        ):
+            page = crawl.state.write_behind.look(url)
+            updates = crawl.state.estimation.updates
+            known = () if page is None else page.known_marks(updates, rules.fingerprint)
+            awaited = AwaitedVisit(request, response, visit, rules, known, self.are_news)
+            self._awaited[response] = awaited
+            crawl.state.read_ahead.note_answer(url)
+        else:
+            self._conclude(request, response, url, rules, Observation(visit, reason))
+
+    def _end(self, response: Response, *, is_whole: bool = True) -> None:
+        """Record what a page showed whose callback has ended; one that was cut may have shown more."""
+        awaited = self._awaited.pop(response, None)
+        if awaited is None or not self._crawl.is_open:
+            return
+        url = awaited.visit.url
+        self._crawl.state.read_ahead.note_answer(url, -1)
+        found = awaited.observation() if is_whole else Observation(None, "callback_failed")
+        self._conclude(awaited.request, response, url, awaited.rules, found)
+
+    def _conclude(
+        self, request: Request, response: Response, url: str, rules: Rules, found: Observation
+    ) -> None:
+        """Record what was found, and say what it brought."""
+        crawl = self._crawl
+        visit, reason = found
+        if visit is not None and is_suddenly_empty(visit, crawl.state.write_behind.look(url)):
+            visit, reason = Observation(None, "nothing_shown")
         if visit is None:
             crawl.state.read_ahead.drop(url)
         else:
@@ -127,7 +185,7 @@ class LinkAdditionsMiddleware:
             for also in crawl.parts.observed(Observed(request, response, recorded, reason)):
                 crawl.state.write_behind.record(also)
             if not reason:
-                self._note_outcome(request, rules, recorded, tag.prediction)
+                self._note_outcome(request, rules, recorded)
                 return
         if reason != "gone":
             crawl.stats.count_not_observed(reason)
@@ -137,14 +195,9 @@ class LinkAdditionsMiddleware:
         page = self._crawl.state.write_behind.look(url)
         return page is not None and bool(page.visits)
 
-    def _note_outcome(
-        self,
-        request: Request,
-        rules: LinkRules,
-        recorded: Recorded,
-        prediction: Prediction | None,
-    ) -> None:
+    def _note_outcome(self, request: Request, rules: Rules, recorded: Recorded) -> None:
         crawl, page, visit = self._crawl, recorded.before, recorded.visit
+        prediction = visit.prediction
         estimation = crawl.state.estimation
         rate, log_sd = page.rate, page.log_sd
         if not page.visits:
@@ -159,25 +212,27 @@ class LinkAdditionsMiddleware:
                 crawl.stats.count_prediction(p, is_update, prediction.churn)
         if page.churn >= CHURNING:
             crawl.stats.count_churning(visit.url, is_update=recorded.updated)
-        tell(
-            request,
-            Outcome(
-                url=visit.url,
-                requested_url=request.url,
-                visited_at=datetime.fromtimestamp(visit.at, UTC),
-                is_known=recorded.is_known,
-                is_first=not page.visits,
-                is_update=recorded.updated and recorded.is_known,
-                new_links=set(recorded.new_links) if recorded.is_known else set(),
-                new_to_site=set(recorded.new_to_site) if recorded.is_known else set(),
-                p=p,
-                churn=page.churn,
-                rate_before_per_day=rate,
-                page=recorded.after,
-                estimate=estimation.rate_per_day,
-                varying=rules.varying,
-            ),
+        outcome = Outcome(
+            url=visit.url,
+            requested_url=request.url,
+            visited_at=datetime.fromtimestamp(visit.at, UTC),
+            is_known=recorded.is_known,
+            is_first=not page.visits,
+            is_update=recorded.updated and recorded.is_known,
+            new_links=set(recorded.new_links) if recorded.is_known else set(),
+            new_to_site=set(recorded.new_to_site or ()) if estimation.updates == "site" else None,
+            p=p,
+            churn=page.churn,
+            rate_before_per_day=rate,
+            page=recorded.after,
+            estimate=estimation.rate_per_day,
+            rules=rules,
+            lost_marks=recorded.lost,
         )
+        tell(request, outcome)
+        if getReceivers(self._crawler, page_visited):  # to send it to nobody takes 20 times as long
+            signals = self._crawler.signals
+            signals.send_catch_log(page_visited, page=visit.url, outcome=outcome)
 
 
 def _is_list(spider: Spider | None) -> bool:

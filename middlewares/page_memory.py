@@ -34,14 +34,14 @@ class PageMemoryMiddleware:
     ) -> Coroutine[Any, Any, None] | None:
         """Have the page read; wait for parts that change the request."""
         del spider
-        renew(request)
+        tag = renew(request)
         if not self._crawl.is_open:
             return None
         url = page_url(request)
+        # a redirect, a retry, or what any middleware sends again, goes on with its claim
+        is_again = claim(request, url)
         if url is not None:
-            # a redirect, a retry, or what any middleware sends again, goes on with its claim
-            is_again = claim(request, url)
-            self._crawl.state.read_ahead.claim(url, tag_of(request).prediction, is_again=is_again)
+            self._crawl.state.read_ahead.claim(url, tag.prediction, is_again=is_again)
         return self._crawl.parts.before_request(request, url)
 
     def process_response(
@@ -67,7 +67,10 @@ class PageMemoryMiddleware:
         """Count a request that ended without a response as no observation, unless a part has another."""
         del spider
         url = page_url(request)
-        if url is None or not self._crawl.is_open:
+        if not self._crawl.is_open:
+            return None
+        if url is None:
+            mark_answered(request)
             return None
         instead = self._crawl.parts.failed(request, exception, url)
         if instead is not None:

@@ -11,6 +11,7 @@ import logging
 from inspect import iscoroutinefunction
 from typing import Any
 
+from scrapy import signals
 from scrapy.crawler import Crawler
 from scrapy.downloadermiddlewares import robotstxt
 from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
@@ -19,12 +20,7 @@ _AWAITS_ONE_DEFERRED = iscoroutinefunction(RobotsTxtMiddleware.robot_parser)
 
 
 class ObeyedRobotsTxtMiddleware(RobotsTxtMiddleware):
-    """Obeys robots.txt from the first request on; one that cannot be fetched costs a line in the log."""
-
-    def __init__(self, crawler: Crawler) -> None:
-        super().__init__(crawler)
-        if _without_traceback not in robotstxt.logger.filters:
-            robotstxt.logger.addFilter(_without_traceback)
+    """Obeys robots.txt from the first request on."""
 
     if _AWAITS_ONE_DEFERRED:
 
@@ -35,7 +31,25 @@ class ObeyedRobotsTxtMiddleware(RobotsTxtMiddleware):
             return parser or await super().robot_parser(*arguments)
 
 
-def _without_traceback(record: logging.LogRecord) -> bool:
-    """Let a host that cannot be reached cost one line, as it says what is wrong."""
-    record.exc_info = None
-    return True
+class OneLineAHost(logging.Filter):
+    """An extension: a host whose robots.txt cannot be fetched costs this crawl a line, no traceback."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        super().__init__()
+        self._crawler = crawler
+        robotstxt.logger.addFilter(self)
+        crawler.signals.connect(self._remove, signals.engine_stopped)
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> OneLineAHost:
+        """Begin at once."""
+        return cls(crawler)
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Take the traceback out of what this crawl logs."""
+        if getattr(record, "spider", None) is self._crawler.spider:
+            record.exc_info = None
+        return True
+
+    def _remove(self) -> None:
+        robotstxt.logger.removeFilter(self)

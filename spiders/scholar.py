@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator, Iterator
-from typing import Any
+from typing import Any, Self
 from urllib.parse import urlsplit
 
 from scrapy import Request, Spider
-from scrapy.http import HtmlResponse, Response
+from scrapy.crawler import Crawler
+from scrapy.http import Response
 from scrapy.linkextractors import IGNORED_EXTENSIONS
 from twisted.python.failure import Failure
 
 from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.meta import planned_meta
-from hacs_crawler.crawl.observation import tree_of
+from hacs_crawler.crawl.observation import is_html, tree_of
 from hacs_crawler.crawl.rounds import Rounds
 from hacs_crawler.crawl.seeds import planned_seeds, seeds_of
+from hacs_crawler.demo.play import SEEDS, Play, begin
 from hacs_crawler.exceptions import HacsError
+from hacs_crawler.harvest.dialects import NO_HOST
 from hacs_crawler.items import NewPublication, PageVisit
 from hacs_crawler.links import DEEPEST, is_inside, page_links, path_depth, website_of
 from hacs_crawler.outcome import Outcome
@@ -37,13 +40,14 @@ _OTHER_FILE = re.compile(rf"\.(?:{'|'.join(map(re.escape, IGNORED_EXTENSIONS))})
 class ScholarSpider(Spider):
     """`scrapy crawl scholar -a seeds=FILE [-a level=homepage] [-a depth=path] [-a forever=1]`.
 
-    `seeds` is a file of homepages (`.gz` too), `-` for standard input, or `state` for every page that
-    the store knows. At level `website` (the default) it follows links inside the author's site, that
-    is on the same host and under the homepage's path, to depth 2; at level `homepage` it stays on the
-    homepages. `depth` says what is counted: `links` (the default) from the homepage, or levels of the
-    `path` below it, as the paper and the spider `wayback` do. Yields a `PageVisit` for each page visited
-    and a `NewPublication` for each new link that looks like one. With `forever`, rounds follow one
-    another until the crawl is stopped.
+    `seeds` is a file of homepages (`.gz` too), `-` for standard input, `state` for every page that the
+    store knows, or `demo` for a small web that comes along (`demo.play`). At level `website` (the
+    default) it follows links inside the author's site, that is on the same host and under the
+    homepage's path, to depth 2; at level `homepage` it stays on the homepages. `depth` says what is
+    counted: `links` (the default) from the homepage, or levels of the `path` below it, as the paper
+    and the spider `wayback` do. Yields a `PageVisit` for each page visited and a `NewPublication` for
+    each new link that looks like one. With `forever`, rounds follow one another until the crawl is
+    stopped.
     """
 
     name = "scholar"
@@ -65,6 +69,15 @@ class ScholarSpider(Spider):
         self.level = level
         self.depth = depth
         self.forever = forever
+        self.play: Play | None = None
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> Self:
+        """Make the spider, and with `seeds=demo` the web that it crawls."""
+        spider = super().from_crawler(crawler, *args, **kwargs)
+        if spider.seeds == SEEDS:
+            spider.play, spider.level = begin(crawler.settings), "homepage"
+        return spider
 
     async def start(self) -> AsyncIterator[Request]:
         """Yield a request for each seed."""
@@ -88,7 +101,7 @@ class ScholarSpider(Spider):
     def _problem(self) -> str:
         """Return what is wrong with the arguments, "" if nothing is."""
         if not self.seeds:
-            return "scholar needs seeds: -a seeds=FILE, -a seeds=- or -a seeds=state"
+            return "scholar needs seeds: -a seeds=FILE, -a seeds=-, -a seeds=state or -a seeds=demo"
         for name, allowed in (("level", LEVELS), ("depth", tuple(MOST_LINKS))):
             value = getattr(self, name)
             if value not in allowed:
@@ -108,10 +121,10 @@ class ScholarSpider(Spider):
 
     async def _rounds(self, crawl: Crawl) -> AsyncIterator[Request]:
         """Yield the seeds of one round after the other."""
-        rounds = Rounds(self.crawler)
+        rounds = Rounds(self.crawler, turn=self.play.turn if self.play else None)
         async for request in self._round(crawl):
             yield request
-        while self.is_endless and await rounds.next():
+        while (self.is_endless or self.play) and await rounds.next():
             async for request in self._round(crawl):
                 yield request
 
@@ -131,6 +144,9 @@ class ScholarSpider(Spider):
         if self.seeds == "state":
             async for url, meta in planned_seeds(crawl):
                 yield self._seed_request(url, meta)
+        elif self.play is not None:
+            for url in self.play.urls():
+                yield self._seed_request(url)
         else:
             async for url in seeds_of(crawl, self.seeds):
                 yield self._seed_request(url)
@@ -183,7 +199,7 @@ class ScholarSpider(Spider):
         if not isinstance(outcome, Outcome):
             return
         yield _page_visit(outcome)
-        if not isinstance(response, HtmlResponse):
+        if not is_html(response):
             return
         site: str = kwargs.get("site") or website_of(response.url)
         links: int = kwargs.get("links", 0)
@@ -210,7 +226,12 @@ class ScholarSpider(Spider):
         return is_near and is_page and is_inside(url, website)
 
     def note_failure(self, failure: Failure) -> None:
-        """Say in one line why a page could not be visited; the middlewares have recorded it."""
+        """Say in one line why a page could not be visited; the middlewares have recorded it.
+
+        Of a host that cannot be looked up it was said already, once for all its pages.
+        """
+        if type(failure.value).__name__ in NO_HOST:
+            return
         request: Request = failure.request  # type: ignore[attr-defined]
         self.logger.warning(
             "%s was not seen: %s",
@@ -226,7 +247,7 @@ def _page_visit(outcome: Outcome) -> PageVisit:
         is_first=outcome.is_first,
         is_update=outcome.is_update,
         new_links=len(outcome.new_links),
-        new_to_site=len(outcome.new_to_site),
+        new_to_site=None if outcome.new_to_site is None else len(outcome.new_to_site),
         rate_per_day=outcome.rate_after_per_day,
         last_update=outcome.last_update,
         p=outcome.p,

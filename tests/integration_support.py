@@ -95,17 +95,17 @@ class AnySpider:
     """A spider of somebody else's, run with the one line that switches HACS on."""
 
     def __init__(self, folder: Path, site: Site) -> None:
-        self._folder = folder
+        self.folder = folder
         self._site = site
         self.days = 0
 
     def run(self, code: str, *arguments: str, **settings: object) -> Crawl:
         """Run a spider, `days` from now."""
-        file = self._folder / "any_spider.py"
+        file = self.folder / "any_spider.py"
         file.write_text(textwrap.dedent(code))
         options = {
             "ADDONS": ADDONS,
-            "HACS_STATE": f"sqlite:///{self._folder}/state.db",
+            "HACS_STATE": f"sqlite:///{self.folder}/state.db",
             "HACS_CLOCK": "tests.clocks.later",
             "HACS_CONTROLS": 0,
             **settings,

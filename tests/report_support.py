@@ -98,6 +98,28 @@ def busy_state(config: Config, sites: int = 40, pages_a_site: int = 4) -> State:
     return state
 
 
+def first_run() -> State:
+    """A state after one crawl, which saw each page for the first time."""
+    state = empty_state()
+    config = config_of()
+    (label,) = config.ranking.labels(config.estimation)
+    state.keep_label(label)
+    began = NOW - 3600
+    prediction = Prediction(label.number, began, 1.0, 0.1, np.inf, 0.0)
+    state.record(
+        [
+            Visit(
+                f"http://s{number}.example.edu/~a/",
+                began + number,
+                links=frozenset({1, number}),
+                prediction=prediction,
+            )
+            for number in range(12)
+        ]
+    )
+    return state
+
+
 def more_links(rng: np.random.Generator, rate_per_day: float) -> int:
     """How many links a page gains between two runs."""
     return int(rng.poisson(rate_per_day * DAYS_BETWEEN))

@@ -16,7 +16,7 @@ from hacs_crawler.crawl.state_access.state_thread import StateThread
 from hacs_crawler.crawl.state_access.write_behind import WriteBehind
 from hacs_crawler.exceptions import StateError, StateUnavailableError
 from hacs_crawler.links import page_id_of
-from hacs_crawler.state import Estimation, Recorded, State, Store, Visit
+from hacs_crawler.state import Estimation, Recorded, State, Store, Updates, Visit
 from hacs_crawler.utils.loop import Worker
 
 A, B, C = "http://a.example/", "http://b.example/", "http://c.example/"
@@ -66,10 +66,12 @@ class Road:
 class StateAccess:
     """What stands between a crawl and a state, what it told, and the time it goes by."""
 
-    def __init__(self, store: Store, timers: Timers, *, count: int, limit: int) -> None:
+    def __init__(
+        self, store: Store, timers: Timers, *, count: int, limit: int, updates: Updates = "page"
+    ) -> None:
         self.road: Any = Road(store)
         self.timers = timers
-        self.state = State(self.road, Estimation())
+        self.state = State(self.road, Estimation(updates=updates))
         self.worker = Worker()
         self.recorded: list[Recorded] = []
         self.errors: list[StateError] = []

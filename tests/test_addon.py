@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
 from scrapy.settings import Settings
+from scrapy.spiderloader import SpiderLoader
 from scrapy.utils.misc import load_object
 
-from hacs_crawler.addon import HacsAddon
+from hacs_crawler.addon import SPIDERS, HacsAddon
 from hacs_crawler.middlewares.robotstxt import ObeyedRobotsTxtMiddleware
 from hacs_crawler.parts.rendering.handler import BrowserHandler
 
@@ -26,6 +29,44 @@ def robotstxt_of(settings: Settings) -> list[tuple[object, object]]:
         for key, order in components.items()
         if order is not None and issubclass(load_object(key), RobotsTxtMiddleware)
     ]
+
+
+def spiders_of(**given: object) -> SpiderLoader:
+    """The spiders of a project, as `scrapy list` and `scrapy crawl` find them."""
+    settings = Settings(given)
+    HacsAddon.update_pre_crawler_settings(settings)
+    return SpiderLoader.from_settings(settings)
+
+
+@pytest.fixture
+def own_scholar(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A module with a project's own spider, which has the name of one of ours."""
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "own_spiders.py").write_text(
+        "import scrapy\n\n\nclass Own(scrapy.Spider):\n    name = 'scholar'\n"
+    )
+    return "own_spiders"
+
+
+def test_a_project_has_the_spiders_that_it_had(own_scholar: str) -> None:
+    spiders = spiders_of(SPIDER_MODULES=[own_scholar])
+    assert spiders.list() == ["scholar"]
+    assert spiders.load("scholar").__module__ == own_scholar
+
+
+def test_the_spiders_that_come_along_are_there_where_they_are_asked_for() -> None:
+    assert sorted(spiders_of(HACS_SPIDERS=True).list()) == ["scholar", "wayback"]
+    assert sorted(spiders_of(HACS_SPIDERS=True, SPIDER_MODULES=[SPIDERS]).list()) == [
+        "scholar",
+        "wayback",
+    ]
+
+
+@pytest.mark.filterwarnings("ignore:There are several spiders with the same name")
+def test_a_project_s_own_spider_wins(own_scholar: str) -> None:
+    spiders = spiders_of(HACS_SPIDERS=True, SPIDER_MODULES=[own_scholar])
+    assert spiders.load("scholar").__module__ == own_scholar
+    assert spiders.load("wayback").__module__ == f"{SPIDERS}.wayback"
 
 
 def test_robotstxt_is_obeyed_by_a_class_that_does() -> None:

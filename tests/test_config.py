@@ -90,6 +90,15 @@ def test_an_empty_budget_means_no_limit() -> None:
         ("HACS_FADE_DAYS", "nan", "above 0"),
         ("HACS_ELAPSED_FROM", "birth", "visit, update"),
         ("HACS_UPDATES", "world", "page, site"),
+        ("HACS_UPDATES", "change", "page or site where links are watched"),
+        ("HACS_WATCH", "prices", "links, items, text, css:…"),
+        ("HACS_WATCH_IGNORE", "scraped_at", "nothing, unless HACS_WATCH is items"),
+        ("HACS_WATCH_FIELDS", [3], "names of fields"),
+        ("HACS_WATCH", "css:", "links, items, text, css:…"),
+        ("HACS_WATCH", "css:p[", "an expression that can be read"),
+        ("HACS_WATCH", "xpath://p[", "an expression that can be read"),
+        ("HACS_WATCH", "jmespath:[", "an expression that can be read"),
+        ("HACS_WATCH", "math.pi", "the dotted path of a function"),
         ("HACS_THRESHOLD", 1.1, "at most 1"),
         ("HACS_THRESHOLD", "much", "at most 1"),
         ("HACS_BUDGET", 0, "at least 1"),
@@ -134,6 +143,12 @@ def test_a_wrong_value_is_named_with_what_is_allowed(
         config(**{name: value})
     assert str(caught.value).startswith(name)
     assert allowed in str(caught.value)
+
+
+def test_what_is_watched_says_what_an_update_is_unless_it_is_said() -> None:
+    assert config().estimation.updates == "page"
+    assert config(HACS_WATCH="css:.price").estimation.updates == "change"
+    assert config(HACS_WATCH="css:.price", HACS_UPDATES="page").estimation.updates == "page"
 
 
 CDX = {"cdx_url": "http://a.org/cdx", "memento_url": "http://a.org/web"}

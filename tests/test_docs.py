@@ -47,7 +47,7 @@ SOURCES = {
     for path in sorted((ROOT / folder).rglob("*.py"))
 }
 TEST_COMMAND = "pip install -r requirements-test.txt && pytest"
-CRAWL_COMMAND = "pip install -r requirements.txt && scrapy crawl scholar -a seeds=seeds/scholar.txt"
+CRAWL_COMMAND = "pip install -r requirements.txt && scrapy crawl scholar -a seeds=demo"
 SCRAPYS_OWN_META = {
     "is_start_request",
     "depth",
@@ -88,7 +88,7 @@ def first_column(page: str, heading: str) -> list[str]:
 
 
 def stats_in_code() -> set[str]:
-    counted = in_code(r'(?:stats|self)\.(?:count|gauge)\(\s*f?"([a-z][a-z_/{}.]+)"')
+    counted = in_code(r'(?:stats|self)\.(?:count|count_beside|gauge)\(\s*f?"([a-z][a-z_/{}.]+)"')
     families = {name for name in counted if "{" in name}
     assert families == {
         "archive/mementos_failed/{memento.problem}",
@@ -106,7 +106,7 @@ def stats_in_code() -> set[str]:
     not_observed = (
         in_code(r'count_not_observed\("(\w+)"\)')
         | in_code(r'\(None, "(\w+)"\)')
-        | in_code(r'return None, "(\w+)"')
+        | in_code(r'return Shown\(None, "(\w+)"\)')
         | in_code(r'reason = "(\w+)" if .* else "(\w+)"')
         | in_code(r'mark_unseen\(request, "(\w+)"\)')
     )

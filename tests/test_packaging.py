@@ -18,15 +18,18 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 import hacs_crawler
+from hacs_crawler.report.html import SCRIPTS
 
 ROOT = Path(__file__).parents[1]
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 DISTRIBUTIONS = {
+    "pydispatch": "pydispatcher",
     "playwright": "scrapy-playwright",  # which is no use without it
     "prometheus_client": "prometheus-client",
     "scrapy_redis": "scrapy-redis",
 }
 """Names of packages on PyPI that are not those of their modules."""
+LICENSES = list((ROOT / "LICENSES").iterdir())
 LISTED = {"scrapy", "scrapy-playwright", "scipy", "numpy", "redis", "parsel"}
 """What the project was asked to be built of."""
 
@@ -103,9 +106,9 @@ def test_the_version_is_one_wherever_it_is_said() -> None:
     assert f"## {version}" in (ROOT / "CHANGELOG.md").read_text() or version == "0.1.0"
 
 
-def test_the_licence_names_that_of_the_list_of_trackers_too() -> None:
+def test_the_licence_names_those_of_what_comes_along() -> None:
     expression = canonicalize_license_expression(PROJECT["license"])
-    assert expression == "BSD-3-Clause AND MPL-2.0"
+    assert expression == "BSD-3-Clause AND ISC AND MIT AND MPL-2.0"
     head = (ROOT / "hacs_crawler" / "links" / "trackers.txt").read_text()[:1_000]
     assert "Mozilla Public License, v. 2.0" in head
     text = (ROOT / "LICENSES" / "MPL-2.0.txt").read_text()
@@ -127,9 +130,10 @@ def test_what_is_built_passes_the_check_of_the_index_and_has_all_files(wheel: Pa
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
     inside = {name.split("/licenses/")[1] for name in names if "/licenses/" in name}
-    assert inside == {"LICENSE", "LICENSES/MPL-2.0.txt"}
+    assert inside == {"LICENSE", *(f"LICENSES/{path.name}" for path in LICENSES)}
     data = {
         f"hacs_crawler/simulation/made-up/{name}.csv" for name in ("pages", "updates", "captures")
     }
+    data |= {f"hacs_crawler/report/vendor/{name}" for name in SCRIPTS}
     assert data <= names
     assert {"hacs_crawler/__main__.py", "hacs_crawler/analysis/opened.py"} <= names

@@ -40,11 +40,6 @@ COMMANDS: Final = {
         LOOK,
         "Look for what keeps crawls from working; say what to do.",
     ),
-    "demo": Entry(
-        "demo:demo",
-        LOOK,
-        "See HACS and Last-Obs crawl a small web side by side, without any network.",
-    ),
     "import": Entry(
         "import_:import_", MOVE, "Record what archive files and exports hold of pages."
     ),

@@ -68,7 +68,7 @@ def _shares(plan: Plan, state: State) -> Iterator[str]:
 
 NO_PAGES = (
     "the state in %s knows no page yet: `scrapy crawl scholar -a seeds=FILE` visits a list of pages, "
-    "`scrapy crawl wayback -a seeds=FILE` records what archives know of them"
+    "`scrapy crawl wayback -a seeds=FILE` records what archives know of them (with HACS_SPIDERS = True)"
 )
 
 

@@ -22,14 +22,14 @@ def report(
         "hacs-report.html"
     ),
     open_: Annotated[bool, typer.Option("--open", help="open it in a browser")] = False,
-    limit: Annotated[int, typer.Option(min=1, help="pages, and runs, in a list at most")] = 200,
+    limit: Annotated[int, typer.Option(min=1, help="how many pages are listed")] = 3_000,
     shards: Shards = None,
     settings: Set = None,
 ) -> None:
     """Write what HACS knows, plans and has found as a self-contained HTML page.
 
-    It has what would be crawled now and why, what past runs found, the experiment, calibration, and a
-    view of each page listed. See docs/report.md.
+    It has what was found last, the pages with what is known of them, what would be visited now, what
+    past runs found, the experiment, and how right predictions were. See docs/report.md.
     """
     with opened(settings, shards) as (config, state):
         check_target(output, "-o")

@@ -25,7 +25,7 @@ from hacs_crawler.simulation.curves import check_curves, draw_curves
 from hacs_crawler.simulation.signals import SignalHabits
 from hacs_crawler.simulation.simulation import Scenario
 from hacs_crawler.simulation.tournament import Standing, compare
-from hacs_crawler.state import UPDATES, Estimation
+from hacs_crawler.state import Estimation
 from hacs_crawler.utils.progress import Progress
 from hacs_crawler.utils.terminal import column_table
 from hacs_crawler.utils.text import safe_logger, shown
@@ -198,8 +198,8 @@ def _estimation(estimator: str, fade_days: float, new_to: str) -> Estimation:
         raise HacsError(f"estimator {estimator!r}: allowed are {', '.join(ESTIMATORS)}")
     if math.isnan(fade_days) or fade_days <= 0:
         raise HacsError(f"--fade-days = {fade_days}: allowed is a number above 0")
-    if new_to not in UPDATES:
-        raise HacsError(f"--new-to {new_to!r}: allowed are {', '.join(UPDATES)}")
+    if new_to not in {"page", "site"}:
+        raise HacsError(f"--new-to {new_to!r}: allowed are page, site")
     return Estimation(estimator, fade_days, updates="site" if new_to == "site" else "page")
 
 

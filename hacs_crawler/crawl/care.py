@@ -7,12 +7,13 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from scrapy import Request, Spider
-from scrapy.http import HtmlResponse, Response
+from scrapy.http import Response
 from scrapy.linkextractors import IGNORED_EXTENSIONS
 from scrapy.spiders import CSVFeedSpider, SitemapSpider, XMLFeedSpider
 
 from hacs_crawler.config import Pages
 from hacs_crawler.crawl.meta import is_start, set_care, tag_of
+from hacs_crawler.crawl.observation import is_html
 
 _LISTS: Final = ("atom", "csv", "json", "rss", "txt", "xml")
 """What is no page, but names some: sitemaps, feeds, robots.txt."""
@@ -28,31 +29,43 @@ class Care:
     start requests are under care, and no others.
     """
 
-    def __init__(self, pages: Pages) -> None:
+    def __init__(self, pages: Pages, spider: Spider) -> None:
         self._pages = pages
+        self._reads_lists = isinstance(spider, SitemapSpider | XMLFeedSpider | CSVFeedSpider)
+        self._may_be_fed = hasattr(spider, "redis_key")
+        self.is_needed = pages != "start" or self._reads_lists or self._may_be_fed
+        """Whether anything is to be noted of requests that have no tag."""
 
-    def note(self, request: Request, spider: Spider | None) -> None:
+    def note(self, request: Request) -> None:
         """Mark a request as it is scheduled; one that goes on, as a redirect does, stays as it is."""
         tag = tag_of(request)
         if tag.stage != "waiting" or request.method != "GET":
             return
-        is_fed, care = _is_fed(request, spider), None
+        is_fed, care = self._is_fed(request), None
         if self._pages != "start":
-            care = self._is_page(request, spider)
+            care = self._is_page(request)
         elif is_fed:
             care = True
         elif tag.listed:
             care = not _is_other_file(request.url)
-        elif is_start(request) and _reads_lists(spider):
+        elif self._reads_lists and is_start(request):
             care = False
         if is_fed or care is not tag.care:
             set_care(request, care, is_fed=is_fed)
 
-    def _is_page(self, request: Request, spider: Spider | None) -> bool:
+    def _is_page(self, request: Request) -> bool:
         if self._pages == "all":
-            is_list = is_start(request) and _reads_lists(spider)
+            is_list = self._reads_lists and is_start(request)
             return not is_list and not _is_other_file(request.url)
         return any(pattern.search(request.url) for pattern in self._pages)  # type: ignore[union-attr]
+
+    def _is_fed(self, request: Request) -> bool:
+        """Whether a request came from a queue outside, as those of scrapy-redis's spiders do.
+
+        They reach the engine when the spider is idle: neither from `start()` nor from a callback.
+        """
+        is_follow_up = "depth" in request.meta or "retry_times" in request.meta
+        return self._may_be_fed and not is_follow_up and not is_start(request)
 
 
 def names_pages(response: Response) -> bool:
@@ -61,23 +74,9 @@ def names_pages(response: Response) -> bool:
     Where start requests are the pages, those that it names are in their place.
     """
     request = response.request
-    if request is None or isinstance(response, HtmlResponse) or request.method != "GET":
+    if request is None or is_html(response) or request.method != "GET":
         return False
     return is_start(request) or tag_of(request).listed
-
-
-def _reads_lists(spider: Spider | None) -> bool:
-    """Whether a spider's start requests are for XML or CSV: what these name are the pages."""
-    return isinstance(spider, SitemapSpider | XMLFeedSpider | CSVFeedSpider)
-
-
-def _is_fed(request: Request, spider: Spider | None) -> bool:
-    """Whether a request came from a queue outside, as those of scrapy-redis's spiders do.
-
-    They reach the engine when the spider is idle: neither from `start()` nor from a callback.
-    """
-    is_follow_up = "depth" in request.meta or "retry_times" in request.meta
-    return hasattr(spider, "redis_key") and not is_follow_up and not is_start(request)
 
 
 def _is_other_file(url: str) -> bool:

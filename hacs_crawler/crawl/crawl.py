@@ -14,15 +14,14 @@ from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
 from hacs_crawler.config import Clock, Config, warn_of_unknown
-from hacs_crawler.crawl.meta import page_url, release, was_sent
+from hacs_crawler.crawl.meta import page_url, release, tag_of, was_sent
 from hacs_crawler.crawl.part import Part
 from hacs_crawler.crawl.parts import Parts, load_parts
 from hacs_crawler.crawl.run_context import informed_options, opened
-from hacs_crawler.crawl.scrapy_internals import mark_as_failed
+from hacs_crawler.crawl.scrapy_internals import count_no_page, mark_as_failed
 from hacs_crawler.crawl.state_access.open_state import OpenState
 from hacs_crawler.crawl.stats import CrawlStats
 from hacs_crawler.exceptions import ConfigError, StateError, StateUnavailableError
-from hacs_crawler.links import LinkRules
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.state import (
     News,
@@ -34,6 +33,7 @@ from hacs_crawler.state import (
 from hacs_crawler.utils.loop import Worker, begin, shutdown_waits
 from hacs_crawler.utils.text import counted, safe_logger
 from hacs_crawler.utils.times import MAX_SECOND
+from hacs_crawler.watch import Rules
 
 logger = safe_logger(__name__)
 
@@ -134,6 +134,7 @@ class Crawl:
             return
         config = self.config
         try:
+            count_no_page(self.crawler, lambda request: tag_of(request).beside)
             await self.parts.each(Part.opening)
             if self._is_closing or self.failure is not None:
                 return
@@ -163,9 +164,9 @@ class Crawl:
         assert self._ranking is not None, "the crawl is not open"  # noqa: S101
         return self.parts.options(self._ranking)
 
-    def link_rules(self, response: Response) -> LinkRules:
-        """Return which links of a response count, and what is left out of them."""
-        return self.parts.link_rules(response, self.config.link_rules)
+    def rules(self, response: Response) -> Rules:
+        """Return by which rules it is read what a response shows, and what is left out of that."""
+        return self.parts.rules(response, self.config.rules)
 
     async def end_round(self) -> None:
         """Have everything written, and say in a sentence what the round did."""
@@ -224,6 +225,8 @@ class Crawl:
 
     def _sum_up(self) -> None:
         self._log_summary()
+        if self._log_summary == self.stats.log_summary:
+            self.stats.log_first_crawl(self.state.estimation)
         self.parts.tell(Part.sum_up)
 
     def _note_unfinished(self) -> None:

@@ -2,35 +2,42 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+import re
+from typing import Final, NamedTuple, TypeGuard
 from weakref import WeakKeyDictionary
 
 from lxml.html import HtmlElement
-from scrapy.http import HtmlResponse, Response
+from scrapy.http import HtmlResponse, Response, TextResponse
 
 from hacs_crawler.archive import GZIP_MAGIC, MAX_BODY_BYTES, decoded
 from hacs_crawler.links import (
     UNREADABLE,
-    LinkRules,
     MarkupError,
     check_markup,
     has_slow_encoding,
     is_binary,
-    link_fingerprints,
+    source_links,
 )
-from hacs_crawler.state import News, Prediction, Visit
+from hacs_crawler.state import News, Page, Prediction, Visit
 from hacs_crawler.utils.text import safe_logger
+from hacs_crawler.watch import MarkRules, Rules, UnreadableMarksError
 
 logger = safe_logger(__name__)
 
 GONE_STATUSES: Final = (404, 410)
 NOT_MODIFIED: Final = 304
-_trees: Final[WeakKeyDictionary[HtmlResponse, HtmlElement | None]] = WeakKeyDictionary()
+_FRAGMENT: Final = re.compile(
+    rb"\s*<(?:!--|(?:a|article|b|br|dl|div|font|form|h[1-6]|iframe|li|main|nav|ol|p|script|section|span"
+    rb"|style|table|title|ul)[\s>])",
+    re.IGNORECASE,
+)
+"""With what HTML begins: as in the standard of MIME sniffing, and what else may hold links."""
+_trees: Final[WeakKeyDictionary[TextResponse, HtmlElement | None]] = WeakKeyDictionary()
 """Trees of responses that are in use: several parts of a crawl look at one."""
 
 
 class Observation(NamedTuple):
-    """What is recorded of a response, and why it showed nothing of the page's links.
+    """What is recorded of a response, and why it showed nothing of the page.
 
     `visit` is None where there was no visit at all (the answer came from a cache). `reason` is one of
     the stat `hacs/not_observed/<reason>`, or "gone", or "" where the page was seen.
@@ -40,19 +47,29 @@ class Observation(NamedTuple):
     reason: str = ""
 
 
+class Shown(NamedTuple):
+    """The marks of a page, or None and why there are none; and the number of its links' source."""
+
+    marks: frozenset[int] | None
+    reason: str = ""
+    hrefs: int = 0
+
+
 def observe(
     response: Response,
     page_url: str,
     at: int,
-    rules: LinkRules,
+    rules: Rules,
     prediction: Prediction | None = None,
     unseen: str = "",
+    *,
+    known: Page | None = None,
 ) -> Observation:
     """Return what a response, which came at second `at` since 1970 UTC, tells of a page.
 
     A visit is a 2xx answer with HTML, or a 304, which shows no update. 404 and 410 mark the page gone.
-    Everything else tells nothing, nor does an answer that is `unseen` for a reason. `rules` say which
-    links count.
+    Everything else tells nothing, nor does an answer that is `unseen` for a reason. `rules` say what is
+    watched. Links whose source is that of `known`, what is known of the page, are the same, too.
     """
     if "cached" in response.flags:
         return Observation(None, "cached")
@@ -62,7 +79,7 @@ def observe(
         return Observation(visit, "gone")
     if response.status == NOT_MODIFIED and not unseen:
         return Observation(Visit(page_url, at, prediction=prediction, bytes=size))
-    links, reason = (None, unseen) if unseen else shown_links(response, rules)
+    links, reason, hrefs = Shown(None, unseen) if unseen else shown_marks(response, rules, known)
     if links is None:
         visit = Visit(page_url, at, News.FAILED, prediction=prediction, bytes=size)
         return Observation(visit, reason)
@@ -76,11 +93,21 @@ def observe(
             last_modified=_header(response, b"Last-Modified"),
             prediction=prediction,
             bytes=size,
+            hrefs=hrefs,
+            keeps_spells=isinstance(rules, MarkRules),
         )
     )
 
 
-def tree_of(response: HtmlResponse) -> HtmlElement | None:
+def is_html(response: Response) -> TypeGuard[TextResponse]:
+    """Whether a response is HTML: for Scrapy, or as a fragment that comes without a Content-Type."""
+    if isinstance(response, HtmlResponse):
+        return True
+    is_unnamed = type(response) is TextResponse and b"Content-Type" not in response.headers
+    return is_unnamed and _FRAGMENT.match(response.body) is not None
+
+
+def tree_of(response: TextResponse) -> HtmlElement | None:
     """Return the tree of a page, None for an empty one.
 
     Raises one of `UNREADABLE`, of these MarkupError where a tree of it would take too long to make.
@@ -95,7 +122,7 @@ def tree_of(response: HtmlResponse) -> HtmlElement | None:
     return _trees[response]
 
 
-def _unpacked(response: HtmlResponse) -> HtmlResponse:
+def _unpacked(response: TextResponse) -> TextResponse:
     """Return a response unpacked that was packed twice, any other as it is."""
     if response.body.startswith(GZIP_MAGIC):
         body = decoded(response.body, "", MAX_BODY_BYTES)
@@ -104,22 +131,46 @@ def _unpacked(response: HtmlResponse) -> HtmlResponse:
     return response
 
 
-def shown_links(response: Response, rules: LinkRules) -> tuple[frozenset[int] | None, str]:
-    """Return the page's links, or None and why there are none to be had."""
+def shown_marks(response: Response, rules: Rules, known: Page | None = None) -> Shown:
+    """Return what the page shows of what is watched, or why that is not to be had."""
     if not 200 <= response.status < 300:
-        return None, "status"
-    if not isinstance(response, HtmlResponse):
-        return None, "not_html"
+        return Shown(None, "status")
+    answers = rules.answers if isinstance(rules, MarkRules) else HtmlResponse
+    if not (isinstance(response, answers) or is_html(response)):
+        return Shown(None, "not_html")
     try:
-        tree = tree_of(response)
-        if tree is None:
-            return None, "empty"
-        return link_fingerprints(tree, response.url, rules), ""
+        return _marks(response, rules, known)
+    except UnreadableMarksError as error:
+        logger.warning("%s is not read: %s", response.url, error)
+        return Shown(None, "unreadable")
     except MarkupError as error:
         logger.warning("%s is not read: %s", response.url, error)
-        return None, "markup"
+        return Shown(None, "markup")
     except UNREADABLE:
-        return None, "unreadable"
+        return Shown(None, "unreadable")
+
+
+def _marks(response: Response, rules: Rules, known: Page | None) -> Shown:
+    tree = None
+    if is_html(response):
+        tree = tree_of(response)
+        if tree is None:
+            return Shown(None, "empty")
+    if isinstance(rules, MarkRules):
+        return Shown(rules.marks(response, tree))
+    links = source_links(tree, response.url)
+    hrefs = links.number(rules)
+    if known is not None and hrefs and known.hrefs == hrefs:
+        return Shown(known.last_shown()[1], hrefs=hrefs)
+    return Shown(links.fingerprints(rules), hrefs=hrefs)
+
+
+def is_suddenly_empty(visit: Visit, before: Page | None) -> bool:
+    """Whether a visit shows nothing of a page that always showed something: it could not be read."""
+    if before is None or not visit.keeps_spells or visit.links:
+        return False
+    shown = before.spells.shown_by(before.shown_at) if before.keeps_spells else {}
+    return bool(shown) and all(shown.values())
 
 
 def _header(response: Response, name: bytes) -> str:

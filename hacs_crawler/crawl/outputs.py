@@ -7,6 +7,7 @@ from typing import Any
 from scrapy import Request
 from scrapy.http import Response
 
+from hacs_crawler.crawl.awaited import AwaitedVisit
 from hacs_crawler.crawl.care import names_pages
 from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.meta import KEY, take_over
@@ -14,10 +15,13 @@ from hacs_crawler.crawl.part import Part
 
 
 class Output:
-    """What one callback yields for one response."""
+    """What one callback yields for one response; its visit may be one that waits for the items."""
 
-    def __init__(self, response: Response, crawl: Crawl) -> None:
+    def __init__(
+        self, response: Response, crawl: Crawl, awaited: AwaitedVisit | None = None
+    ) -> None:
         self._crawl = crawl
+        self._awaited = awaited
         self._response = response
         meta = {} if response.request is None else response.request.meta
         self._inherited = {key: meta[key] for key in crawl.parts.inherited if key in meta}
@@ -28,6 +32,8 @@ class Output:
         """Return an entry of the output, with what it takes over."""
         if not isinstance(entry, Request):
             self._items += entry is not None
+            if self._awaited is not None and entry is not None:
+                self._awaited.see(entry)
             return entry
         self._requests += 1
         meta = entry.meta

@@ -9,12 +9,12 @@ from typing import Any, Self
 from scrapy import Request
 from scrapy.http import Response
 
-from hacs_crawler.links import LinkRules
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.policies import Floats
 from hacs_crawler.ranking.signals import Signals
 from hacs_crawler.state import Recorded, Rows, Visit
 from hacs_crawler.utils.loop import each
+from hacs_crawler.watch import Rules
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,8 +130,8 @@ class Part:
         del request, error, page_url
         return None
 
-    def link_rules(self, response: Response, rules: LinkRules) -> LinkRules:
-        """Return by which rules the links of a response count."""
+    def rules(self, response: Response, rules: Rules) -> Rules:
+        """Return by which rules it is read what a response shows."""
         del response
         return rules
 

@@ -25,12 +25,12 @@ from hacs_crawler.crawl.meta import mark_unseen
 from hacs_crawler.crawl.part import Observed, Part
 from hacs_crawler.crawl.stats import CrawlStats
 from hacs_crawler.exceptions import ConfigError, StateError
-from hacs_crawler.links import LinkRules
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.signals import Signals
 from hacs_crawler.state import Rows, Visit
 from hacs_crawler.utils.loop import begin, wait_for
 from hacs_crawler.utils.text import safe_logger
+from hacs_crawler.watch import Rules
 
 logger = safe_logger(__name__)
 
@@ -103,11 +103,11 @@ class Parts:
         found = (self._call(part, partial(hook, request)) for part, hook in self._hooks["admit"])
         return max((seconds for seconds in found if isinstance(seconds, float)), default=0.0)
 
-    def link_rules(self, response: Response, rules: LinkRules) -> LinkRules:
-        """Return by which rules the links of a response count."""
-        for part, hook in self._hooks["link_rules"]:
+    def rules(self, response: Response, rules: Rules) -> Rules:
+        """Return by which rules it is read what a response shows."""
+        for part, hook in self._hooks["rules"]:
             changed = self._call(part, hook, response, rules)
-            rules = changed if isinstance(changed, LinkRules) else rules
+            rules = changed if isinstance(changed, Rules) else rules
         return rules
 
     def busy(self) -> bool:
@@ -192,10 +192,7 @@ class Parts:
             await self._wait(part, hook, *given)
 
     def _visits(self, part: Part, hook: Callable[..., Iterable[Visit]], *given: Any) -> list[Visit]:
-        def visits() -> list[Visit]:
-            return [_checked(visit, Visit) for visit in hook(*given)]
-
-        return self._call(part, visits) or []
+        return self._call(part, partial(_visits, hook, *given)) or []
 
     def _call(self, part: Part, hook: Callable[..., T], *given: Any, **also: Any) -> T | None:
         try:
@@ -275,6 +272,10 @@ def load_parts(paths: Iterable[str | type[Part]], crawl: object) -> list[Part]:
 
 def _overrides(part: Part, name: str) -> bool:
     return getattr(type(part), name) is not getattr(Part, name)
+
+
+def _visits(hook: Callable[..., Iterable[Visit]], *given: Any) -> list[Visit]:
+    return [_checked(visit, Visit) for visit in hook(*given)]
 
 
 async def _signals(

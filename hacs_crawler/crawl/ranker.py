@@ -21,13 +21,13 @@ from twisted.python.failure import Failure
 from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.meta import mark_ranked, seed_url
 from hacs_crawler.crawl.part import Part
+from hacs_crawler.crawl.queues.seed_queue import SeedQueue
+from hacs_crawler.crawl.queues.unranked_seeds import UnrankedSeeds
 from hacs_crawler.crawl.scrapy_internals import wake
-from hacs_crawler.crawl.seed_queue import SeedQueue
 from hacs_crawler.crawl.start_watch import StartWatch
 from hacs_crawler.crawl.state_access.state_thread import RETRY_SECONDS
-from hacs_crawler.crawl.unranked_seeds import UnrankedSeeds
 from hacs_crawler.exceptions import ConfigError, StateError, StateUnavailableError
-from hacs_crawler.ranking.selection import Dropped, Selection
+from hacs_crawler.ranking.selection import Chosen, Dropped, Selection
 from hacs_crawler.ranking.signals import Signals
 from hacs_crawler.state import Future, Rows
 from hacs_crawler.utils.loop import begin, sleep
@@ -164,7 +164,9 @@ class Ranker:
         held, page_ids = self._not_done(held, page_ids)
         is_done = False
         try:
-            await self._crawl.parts.wait(Part.before_rank, [seed_url(seed) for seed in held])
+            if self._crawl.parts.override("before_rank"):
+                urls = [seed_url(seed) for seed in held]
+                await self._crawl.parts.wait(Part.before_rank, urls)
             found = await self._rows(page_ids)
             is_done = found is not None and self._offer(held, page_ids, *found)
         finally:
@@ -265,13 +267,9 @@ class Ranker:
         labels = self._crawl.ranking.labels(self._crawl.state.estimation)
         for best, label in zip(chosen, labels, strict=True):
             number = len(best.entries)
-            predictions = best.predictions(label.number, run)
-            asked_twice = best.asked_twice.tolist()
-            for seed, prediction, twice in zip(best.entries, predictions, asked_twice, strict=True):
-                mark_ranked(seed, prediction, asked_twice=twice)
             paces = release + (np.arange(number) + 0.5) / max(number, 1)
             orders = -best.score if is_by_score else paces
-            self._queue.add(best.entries, orders.tolist())
+            self._queue.add(best.entries, orders.tolist(), _marking(best, label.number, run))
             self._crawl.stats.count("ranked", number)
 
     def _drop(self, requests: list[Request], reason: str) -> None:
@@ -290,6 +288,14 @@ class Ranker:
         error = failure.value
         self._crawl.fail(f"the seeds could not be ranked: {type(error).__name__}: {error}")
         wake(self._crawl.crawler)
+
+
+def _marking(chosen: Chosen[Request], label: int, run: int) -> Callable[[Request, int], object]:
+    """Return what marks seeds when they are sent; until then a tag would only take memory."""
+    predicted, asked_twice = chosen.predictor(label, run), chosen.asked_twice
+    return lambda seed, place: mark_ranked(
+        seed, predicted(place), asked_twice=bool(asked_twice[place])
+    )
 
 
 @contextmanager

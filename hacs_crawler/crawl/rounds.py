@@ -12,6 +12,7 @@ from scrapy.utils.defer import maybe_deferred_to_future
 from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.ranker import Ranker
 from hacs_crawler.crawl.scrapy_internals import Downloads, is_parsing
+from hacs_crawler.crawl.stats import CrawlStats
 from hacs_crawler.utils.loop import sleep
 from hacs_crawler.utils.text import safe_logger
 
@@ -25,18 +26,25 @@ LOOK_SECONDS: Final = 0.25
 class Rounds:
     """The rounds of one crawl; `next` is called from the spider's `start()` when its seeds are over."""
 
-    def __init__(self, crawler: Crawler, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        crawler: Crawler,
+        clock: Callable[[], float] = time.monotonic,
+        turn: Callable[[CrawlStats], bool] | None = None,
+    ) -> None:
         self._crawler = crawler
         self._crawl = Crawl.of(crawler)
         self._ranker = Ranker.of(crawler)
         self._clock = clock
+        self._turn = turn
         self._began = clock()
 
     async def next(self) -> bool:
         """End a round and return when the next one begins; False where the crawl has failed.
 
         A round is over when all that its seeds led to has been visited and is written to the state. The
-        next one begins HACS_ROUND_MINUTES after this one did, or at once if that is past.
+        next one begins HACS_ROUND_MINUTES after this one did, or at once if that is past. Where time is
+        played, `turn` lets it pass, and says whether there is a next one.
         """
         crawl = self._crawl
         if self._ranker is not None:
@@ -46,8 +54,10 @@ class Rounds:
         await crawl.end_round()
         if crawl.failure is not None:
             return False
+        if self._turn is not None and not self._turn(crawl.stats):
+            return False
         rest = self._began + crawl.config.round_minutes * MINUTE - self._clock()
-        if rest > 0:
+        if rest > 0 and self._turn is None:
             logger.info("The next round begins in %.1f minutes", rest / MINUTE)
             await maybe_deferred_to_future(sleep(rest))
         self._began = self._clock()

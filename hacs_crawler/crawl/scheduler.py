@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from itertools import count
 from typing import Any, Final
 
@@ -11,11 +12,13 @@ from scrapy.crawler import Crawler
 from twisted.internet.defer import Deferred
 
 from hacs_crawler.crawl.admission import WaitingRequests
-from hacs_crawler.crawl.backlog import Backlog
 from hacs_crawler.crawl.care import Care
 from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.inner_scheduler import inner_scheduler, is_scrapys_own, keeps_requests
 from hacs_crawler.crawl.meta import (
+    KEY,
+    UNTAGGED,
+    Tag,
     followed_key,
     mark_unranked,
     pack,
@@ -25,6 +28,7 @@ from hacs_crawler.crawl.meta import (
     tag_of,
     was_sent,
 )
+from hacs_crawler.crawl.queues.seed_queue import SeedQueue
 from hacs_crawler.crawl.ranker import Ranker
 from hacs_crawler.crawl.scrapy_internals import (
     Downloads,
@@ -34,7 +38,6 @@ from hacs_crawler.crawl.scrapy_internals import (
     is_parsing,
     wake,
 )
-from hacs_crawler.crawl.seed_queue import SeedQueue
 from hacs_crawler.utils.loop import begin, call_later
 
 PARSING_SECONDS: Final = 0.05
@@ -55,12 +58,11 @@ class HacsScheduler(BaseScheduler):
         self._crawl = crawl
         self._crawler = crawler
         self._downloads = Downloads(crawler)
-        self._backlog = Backlog()
-        self._seeds = SeedQueue(self._downloads)
+        self._may_have_to_wait = crawl.parts.override("admit")
         self._waiting = WaitingRequests(crawl.parts.admit, lambda: wake(crawler))
-        self._care = Care(crawl.config.pages)
         self._is_resumed = self._is_closed = False
         self._is_scrapys_own = is_scrapys_own(inner, crawler)
+        self._seeds = SeedQueue(self._downloads, knows_all_given=self._is_scrapys_own)
         self._enqueued = self._dequeued = 0
         self._planned = count()
         self._ranker = Ranker(
@@ -76,6 +78,7 @@ class HacsScheduler(BaseScheduler):
     def open(self, spider: Spider) -> Deferred[None] | None:
         """Open the inner scheduler."""
         self._spider = spider
+        self._care = Care(self._crawl.config.pages, spider)
         opening = self._inner.open(spider)
         # what a job left is sent before start() is asked for anything, and is to be recorded
         self._is_resumed = self._inner.has_pending_requests()
@@ -109,14 +112,17 @@ class HacsScheduler(BaseScheduler):
         """
         if self._is_closed:  # Scrapy may still ask start() for more
             return False
-        if tag_of(request).stage == "planned":
+        tag = renew(request)
+        if tag.stage == "planned":
             self._seeds.add_one(request, next(self._planned))
             return True
-        is_again = renew(request)
-        self._care.note(request, self._spider)
+        if self._care.is_needed or tag is not UNTAGGED:
+            self._care.note(request)
+            tag = tag_of(request)
+        is_again = tag.stage == "again"
         if self._crawl.parts.override("takes") and not is_again and not self._takes(request):
             return False
-        page_id = self._page_to_rank(request)
+        page_id = self._page_to_rank(request, tag)
         if page_id is None or is_again:  # what was let through once is, as a spider's own retry
             return self._pass_on(request)
         if not self._ranker.seeds.passes_filter(request, page_id) and self._is_filtered(request):
@@ -136,8 +142,9 @@ class HacsScheduler(BaseScheduler):
         if request is not None:
             self._ranker.watch.end_starving()
             return request
-        self._count_seeds()
-        self._have_ranked()
+        if not self._ranker.watch.is_starving:  # else this was said before
+            self._count_seeds()
+            self._have_ranked()
         return None
 
     def __getattr__(self, name: str) -> Any:
@@ -156,7 +163,7 @@ class HacsScheduler(BaseScheduler):
         url = None if was_sent(request) else page_url(request)
         return url is None or self._crawl.parts.takes(url, request)
 
-    def _page_to_rank(self, request: Request) -> int | None:
+    def _page_to_rank(self, request: Request, tag: Tag) -> int | None:
         """Return the id of the page that a request is to be ranked by, None where it is to be sent.
 
         That a callback's request is ranked takes a budget or a threshold; what a start request is
@@ -164,12 +171,11 @@ class HacsScheduler(BaseScheduler):
         """
         if not self._crawl.is_open:
             return None
-        page_id = seed_key(request)
-        if tag_of(request).seed or (page_id is not None and not self._ranker.watch.is_over):
-            return page_id
-        if not self._crawl.config.ranking.leaves_out:
-            return None
-        return followed_key(request)
+        if tag.seed or not self._ranker.watch.is_over:
+            page_id = seed_key(request)
+            if tag.seed or page_id is not None:
+                return page_id
+        return followed_key(request) if self._crawl.config.ranking.leaves_out else None
 
     def _have_ranked(self) -> None:
         """See to it that what is held is ranked soon: nothing else can be sent."""
@@ -201,8 +207,9 @@ class HacsScheduler(BaseScheduler):
             if page_url(request) is not None:
                 self._crawl.note_filtered(request)
             return False
-        self._crawl.release(request)
-        self._backlog.add(request, self._downloads.slot_of(request))
+        if KEY in request.meta:
+            self._crawl.release(request)
+        self._seeds.note_given(request, self._downloads.slot_of(request))
         return True
 
     def _is_filtered(self, request: Request) -> bool:
@@ -214,41 +221,34 @@ class HacsScheduler(BaseScheduler):
         return True
 
     def _next(self) -> Request | None:
-        if (request := self._next_that_waited()) is not None:
+        if self._may_have_to_wait and (request := self._next_that_waited()) is not None:
             return request
-        while (found := self._seeds.best(self._waiting.slots)) is not None:
-            slot, (negated, _, _), waiting = found
-            is_for_follow_ups = self._is_for_follow_ups(-negated, slot, waiting)
-            if is_for_follow_ups and (request := self._next_of_inner()) is not None:
+        while (found := self._seeds.best(self._slots_that_wait())) is not None:
+            follow_ups_first = self._seeds.is_for_follow_ups(*found)
+            if follow_ups_first and (request := self._next_of_inner()) is not None:
                 return request
-            seed = self._take_seed(slot)
-            if seed is not None or slot not in self._waiting.slots:
+            seed = self._take_seed(found[0])
+            if seed is not None or found[0] not in self._slots_that_wait():
                 return seed
         return self._next_of_inner()
+
+    def _slots_that_wait(self) -> Collection[str]:
+        return self._waiting.slots if self._may_have_to_wait else ()
+
+    def _has_to_wait(self, request: Request, slot: str) -> bool:
+        """Keep a request that may not be sent yet; returns whether that is so."""
+        return self._may_have_to_wait and self._waiting.keeps(request, slot)
 
     def _take_seed(self, slot: str) -> Request | None:
         seed = self._seeds.take(slot)
         self._ranker.note_room()
         if self._is_scrapys_own:
             self._dequeued += 1
-            return None if self._waiting.keeps(seed, slot) else seed
+            return None if self._has_to_wait(seed, slot) else seed
         self._enqueued -= 1  # the inner scheduler counts it
         enqueue_unfiltered(self._inner, pack(seed))
-        self._backlog.add(seed, slot)
+        self._seeds.note_given(seed, slot)
         return self._next_of_inner()
-
-    def _is_for_follow_ups(self, priority: int, slot: str, waiting: int) -> bool:
-        """Whether the inner scheduler is asked before the best seed, of that priority and slot, goes.
-
-        Not where the seed has more priority than all follow-ups or than all for its slot, nor where all
-        follow-ups are for slots in which requests wait, and the seed's is free.
-        """
-        highest, here = self._backlog.highest(), self._backlog.highest_in(slot)
-        if highest is None:  # it may have requests of a job before, or of other crawls
-            return True
-        if priority > highest or (here is not None and priority > here):
-            return False
-        return bool(waiting) or self._backlog.has_outside(self._seeds.busy_slots())
 
     def _next_of_inner(self) -> Request | None:
         """Return what the inner scheduler has that may be sent now.
@@ -257,15 +257,15 @@ class HacsScheduler(BaseScheduler):
         """
         while (request := self._inner.next_request()) is not None:
             slot = self._downloads.slot_of(request)
-            self._backlog.remove(request, slot)
+            self._seeds.note_given_back(request, slot)
             if self._crawl.is_open and self._is_held_again(request):
                 continue
-            if self._waiting.keeps(request, slot):
+            if self._has_to_wait(request, slot):
                 continue
-            if self._is_behind_seed(request, slot) and enqueue_unfiltered(
+            if self._seeds.is_before(request, slot) and enqueue_unfiltered(
                 self._inner, pack(request)
             ):
-                self._backlog.add(request, slot)
+                self._seeds.note_given(request, slot)
                 return self._take_seed(slot)
             self._seeds.note_sent(request, slot)
             return request
@@ -273,22 +273,17 @@ class HacsScheduler(BaseScheduler):
 
     def _is_held_again(self, request: Request) -> bool:
         """Hold a seed that a job before did not send; returns whether it is one."""
-        page_id = seed_key(request)
-        if not tag_of(request).seed or page_id is None:
+        if not tag_of(request).seed or (page_id := seed_key(request)) is None:
             return False
         self._enqueued += 1
         self._ranker.seeds.add(request, page_id)
         return True
 
-    def _is_behind_seed(self, request: Request, slot: str) -> bool:
-        priority = self._seeds.priority_in(slot)
-        return priority is not None and priority > request.priority
-
     def _next_that_waited(self) -> Request | None:
         """Return a request that had to wait, and may be sent now."""
         if not len(self._waiting):
             return None
-        self._seeds.forget_ended()
+        self._seeds.look()
         found = self._waiting.take(self._seeds.is_free)
         if found is None:
             return None

@@ -11,12 +11,14 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import scrapy
-from scrapy import Request
+from pydispatch.errors import DispatcherKeyError
+from scrapy import Request, Spider, signals
 from scrapy.core import downloader as downloader_module
 from scrapy.core.downloader import Downloader
 from scrapy.core.scheduler import BaseScheduler
 from scrapy.crawler import Crawler
 from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
+from scrapy.extensions.closespider import CloseSpider
 from scrapy.http import Response
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from scrapy.utils.misc import build_from_crawler
@@ -113,15 +115,13 @@ class Downloads:
         more = (self._crawler.spider,) if _GETS_SPIDER else ()
         return downloader._get_slot(request, *more)[1]  # noqa: SLF001
 
-    def recall(self, slot: str, is_meant: Callable[[Request], bool], error: Exception) -> None:
-        """Take requests out of a slot's queue before they are sent; each ends with the error."""
+    def recall(self, is_meant: Callable[[Request], bool], error: Exception) -> None:
+        """Take requests out of their slots' queues before they are sent; each ends with the error."""
         downloader = self._downloader
-        found = None if downloader is None else downloader.slots.get(slot)
-        if found is None:
-            return
-        for waiting in [one for one in found.queue if is_meant(one[0])]:
-            found.queue.remove(waiting)
-            waiting[1].errback(error)
+        for slot in () if downloader is None else list(downloader.slots.values()):
+            for waiting in [one for one in slot.queue if is_meant(one[0])]:
+                slot.queue.remove(waiting)
+                waiting[1].errback(error)
 
     @property
     def _downloader(self) -> Any:
@@ -152,6 +152,23 @@ async def download(crawler: Crawler, request: Request) -> Response:
     if hasattr(engine, "download_async"):  # Scrapy 2.14
         return await engine.download_async(request)
     return await maybe_deferred_to_future(engine.download(request))
+
+
+def count_no_page(crawler: Crawler, is_none: Callable[[Request], bool]) -> None:
+    """Have CLOSESPIDER_PAGECOUNT count no answers to requests of which `is_none` is true."""
+    counting = crawler.get_extension(CloseSpider)
+    if counting is None:
+        return
+    try:
+        crawler.signals.disconnect(counting.page_count, signals.response_received)
+    except DispatcherKeyError:  # it closes the spider for something else
+        return
+
+    def count(response: Response, request: Request, spider: Spider) -> None:
+        if not is_none(request):
+            counting.page_count(response, request, spider)
+
+    crawler.signals.connect(count, signals.response_received, weak=False)
 
 
 def hold_back(

@@ -16,7 +16,7 @@ from scrapy.utils.defer import maybe_deferred_to_future
 
 from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.meta import BESIDE, second_request
-from hacs_crawler.crawl.observation import observe
+from hacs_crawler.crawl.observation import is_suddenly_empty, observe
 from hacs_crawler.crawl.scrapy_internals import download, is_closing
 from hacs_crawler.state import Recorded
 from hacs_crawler.utils.loop import begin, sleep
@@ -42,7 +42,12 @@ class SecondLooks:
         first: Recorded,
         then: Callable[[Recorded, Response], Coroutine[Any, Any, None]],
     ) -> None:
-        """Look at the page of a visit again, and call `then` with what that showed, if anything."""
+        """Look at the page of a visit again, and call `then` with what that showed, if anything.
+
+        Where items are watched nothing is: the callback is not called twice.
+        """
+        if self._crawl.config.takes_items:
+            return
         again = _again(request)  # before the callback can change it
         self.under_way += 1
 
@@ -73,12 +78,13 @@ class SecondLooks:
         crawl.state.read_ahead.claim(url)
         await crawl.state.read_ahead.ready(url)
         at = max(int(crawl.clock()), first.visit.at + 1)
-        visit, reason = observe(response, url, at, crawl.link_rules(response))
-        if visit is None or reason or visit.links is None:
+        visit, reason = observe(response, url, at, crawl.rules(response))
+        is_seen = visit is not None and not reason and visit.links is not None
+        if not is_seen or visit is None or is_suddenly_empty(visit, first.after):
             crawl.state.read_ahead.drop(url)
             crawl.stats.count("controls/failed")
             return None
-        crawl.stats.count("controls")
+        crawl.stats.count_beside("controls", "control visit")
         return crawl.state.write_behind.record(visit), response
 
 

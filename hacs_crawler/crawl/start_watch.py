@@ -47,6 +47,11 @@ class StartWatch:
             self.is_over = True
             self._on_pause()
 
+    @property
+    def is_starving(self) -> bool:
+        """Whether it is known that the engine has nothing to send, and `start()` is waited for."""
+        return self._starving_at is not None and self._is_timed and not self.is_over
+
     def begin_starving(self) -> None:
         """Note that the engine asked for a request, and that there are only seeds not yet ranked."""
         if self._starving_at is None:
@@ -58,8 +63,9 @@ class StartWatch:
 
     def end_starving(self) -> None:
         """Note that the engine got a request."""
-        self._count()
-        self._starving_at = None
+        if self._starving_at is not None:
+            self._count()
+            self._starving_at = None
 
     def reset(self) -> None:
         """Count anew: what was yielded so far is being ranked."""

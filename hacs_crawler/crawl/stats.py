@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from array import array
 from collections import Counter
 from collections.abc import Sequence
@@ -12,7 +13,14 @@ import numpy as np
 from scrapy.statscollectors import StatsCollector
 
 from hacs_crawler.ranking.plan import Plan
-from hacs_crawler.state import News, Recorded, chance_of_new_links, time_share
+from hacs_crawler.state import (
+    Estimation,
+    News,
+    Page,
+    Recorded,
+    chance_of_new_links,
+    time_share,
+)
 from hacs_crawler.statistics import Expectation, summary
 from hacs_crawler.utils.arrays import FloatArray
 from hacs_crawler.utils.text import counted, safe_logger
@@ -43,10 +51,16 @@ class CrawlStats:
     _found: bytearray = field(default_factory=bytearray)
     _churning: Counter[str] = field(default_factory=Counter)
     _before: dict[str, Any] = field(default_factory=dict)
+    _beside: dict[str, str] = field(default_factory=dict)
 
     def count(self, name: str, number: float = 1) -> None:
         """Add to the stat `hacs/<name>`."""
         self.collector.inc_value(f"hacs/{name}", number)  # type: ignore[arg-type]
+
+    def count_beside(self, name: str, noun: str) -> None:
+        """Count what a crawl does beside the visits that it was asked for, as the summary names it."""
+        self.count(name)
+        self._beside[name] = noun
 
     def get(self, name: str) -> int:
         """Return the stat `hacs/<name>`, 0 where nothing was counted."""
@@ -126,13 +140,14 @@ class CrawlStats:
     def count_recorded(self, recorded: Sequence[Recorded]) -> None:
         """Count visits that the store has acknowledged."""
         seen = [one for one in recorded if one.visit.news is News.SEEN]
+        asked_sites = [one for one in seen if one.new_to_site is not None]
         self.recorded += len(seen)
         for name, number in (
             ("visits", len(seen)),
             ("first_visits", sum(not one.before.visits for one in seen)),
             ("updates", sum(one.updated for one in seen)),
-            ("site_updates", sum(one.updated_site for one in seen)),
-            ("links_new_to_site", sum(len(one.new_to_site) for one in seen if one.updated)),
+            ("site_updates", sum(one.updated_site for one in asked_sites)),
+            ("links_new_to_site", sum(len(one.new_to_site or ()) for one in seen if one.updated)),
             ("new_links", sum(len(one.new_links) for one in seen if one.updated)),
             ("gone", sum(one.visit.news is News.GONE for one in recorded)),
         ):
@@ -155,15 +170,15 @@ class CrawlStats:
             return now - before
 
         expectation = self.expectation()
+        beside = [counted(stat(name), noun) for name, noun in self._beside.items() if stat(name)]
         logger.info(
-            "HACS visited %s (%d for the first time) and found %s with %s (%s new to the site); of %s "
+            "HACS visited %s (%d for the first time) and found %s with %s; of %s "
             "known before, %d had an update and %.1f were predicted; skipped: %d below threshold, %d "
-            "over budget, %d gone; %s failed",
+            "over budget, %d gone; %s failed%s",
             counted(stat("visits"), "page"),
             stat("first_visits"),
             counted(stat("updates"), "update"),
             counted(stat("new_links"), "new link"),
-            counted(stat("site_updates"), "update"),
             counted(expectation.visits, "ranked page"),
             expectation.found_updates,
             expectation.expected_updates,
@@ -171,6 +186,7 @@ class CrawlStats:
             stat("dropped/budget"),
             stat("dropped/gone"),
             counted(stat("not_observed"), "request"),
+            f"; beside these {', '.join(beside)}" if beside else "",
         )
         if self._churning:
             self._log_churning(stat("churn/visits"), stat("visits"), expectation)
@@ -179,6 +195,18 @@ class CrawlStats:
             requests = counted(failed, "request")
             logger.info("%s for pages got no answer: %s", requests, self.causes())
             self._causes.clear()
+
+    def log_first_crawl(self, estimation: Estimation) -> None:
+        """Say what comes next where every visit was a page's first."""
+        visits = self.get("visits")
+        if not visits or visits > self.get("first_visits"):
+            return
+        rate_per_day = estimation.rate_per_day(Page("http://a.example/", array("I", [0])))
+        logger.info(
+            "These pages are known as they are now; %.1f updates are to be expected of them by "
+            "tomorrow. `hacs import` and `scrapy crawl wayback` give pages a past that is known at once",
+            -visits * math.expm1(-rate_per_day),
+        )
 
     def log_if_few_were_under_care(self) -> None:
         """Say that most of what the crawl saw is nothing that this project looks after."""

@@ -116,8 +116,7 @@ class Asker:
     def _recall(self) -> None:
         """Take back what waits to be sent when the crawl closes: it would take minutes."""
         if self.is_stopped:
-            for slot in self._pace.slots:
-                Downloads(self._crawler).recall(slot, self._is_own, PutBackError(slot))
+            Downloads(self._crawler).recall(self._is_own, PutBackError())
         self._cancel_recall = call_later(RECALL_SECONDS, self._recall)
 
     def _is_own(self, request: Request) -> bool:

@@ -12,6 +12,7 @@ from hacs_crawler.links.extract import (
     is_binary as is_binary,
     link_fingerprints as link_fingerprints,
     page_links as page_links,
+    source_links as source_links,
 )
 from hacs_crawler.links.keys import (
     link_fingerprint as link_fingerprint,

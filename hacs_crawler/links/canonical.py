@@ -65,8 +65,8 @@ _PLAIN_URL: Final = re.compile(
 _SCHEME: Final = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]*):").match
 _C0_AND_SPACE: Final = "".join(map(chr, range(33)))
 
-FORM: Final = 2
-"""To be raised with each change of canonical forms or keys but `TRACKERS`: pages get a new baseline."""
+FORM: Final = 3
+"""To be raised with each change of canonical forms, keys or what a link is: pages get a baseline."""
 MOST_ODD_CHARACTERS: Final = 600_000
 _ODD_LINK_CHARACTERS: Final = 60
 """What takes as long as so many characters of a link do: beginning with it."""

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final, Literal, NamedTuple
 
 from lxml import etree
 
@@ -37,6 +37,7 @@ UNREADABLE: Final = (ValueError, LookupError, RecursionError, etree.LxmlError)
 """What decoding and parsing of broken pages may raise."""
 MOST_LINKS: Final = 100_000
 _MOST_TEXT: Final = 1_000_000
+_LARGEST: Final = 2**64 - 1
 
 
 def is_binary(body: bytes, encoding: str) -> bool:
@@ -131,45 +132,76 @@ def _fingerprint_of(rules: LinkRules) -> int:
     return (fingerprint(repr(what)) & 0xFFFF_FFFF) or 1
 
 
+class SourceLinks(NamedTuple):
+    """The links of a page as its source has them: `hrefs` relative to `base`, and canonical `frames`."""
+
+    page_url: str
+    base: str
+    hrefs: list[str]
+    frames: list[str]
+
+    def number(self, rules: LinkRules) -> int:
+        """Return a 64-bit number of all that the page's fingerprints follow from, 0 without links."""
+        if not self.hrefs and not self.frames:
+            return 0
+        where = f"{rules.fingerprint}", self.page_url, self.base, f"{len(self.frames)}"
+        text = "\0".join((*where, *self.frames, *self.hrefs))  # which lxml finds in no page
+        return fingerprint(text) & _LARGEST
+
+    def counted(self, rules: LinkRules) -> Iterable[str]:
+        """Return the distinct canonical links that count; raises MarkupError where they are too many."""
+        hrefs = {*self.hrefs}
+        if len(hrefs) > MOST_LINKS:
+            raise MarkupError(f"it has more than {MOST_LINKS:,} links")
+        return rules.select(Resolver(self.base).links(hrefs).union(self.frames), self.page_url)
+
+    def fingerprints(self, rules: LinkRules) -> frozenset[int]:
+        """Return the fingerprints of the links that count; raises as `counted`."""
+        links = self.counted(rules)
+        if rules.varying is not None:
+            links = map(rules.varying.identity, links)
+        return fingerprints_of(list(links))
+
+
 def link_fingerprints(
     root: etree._Element | None, base_url: str, rules: LinkRules | None = None
 ) -> frozenset[int]:
     """Return the fingerprints (signed 64-bit) of the distinct links of a parsed HTML page.
 
     `root` is the tree that lxml makes of it, or None for an empty document.
-    `base_url` is where the page was found. Links are those of `a` and `area`, relative to the first
-    `base`; a link to the page itself counts as any other. What is no http(s) link is passed over.
-    Raises MarkupError where they are too many.
+    `base_url` is where the page was found. Links are those of `a` and `area`, and of frames within the
+    site, relative to the first `base`; a link to the page itself counts as any other. What is no http(s)
+    link is passed over. Raises MarkupError where they are too many.
     """
-    links = counted_links(root, base_url, rules)
-    varying = None if rules is None else rules.varying
-    if varying is not None:
-        links = map(varying.identity, links)
-    return fingerprints_of(list(links))
+    return source_links(root, base_url).fingerprints(rules or LinkRules())
 
 
 def counted_links(
     root: etree._Element | None, base_url: str, rules: LinkRules | None = None
 ) -> Iterable[str]:
     """Return the distinct canonical links that count, as `link_fingerprints` takes them."""
+    return source_links(root, base_url).counted(rules or LinkRules())
+
+
+def source_links(root: etree._Element | None, base_url: str) -> SourceLinks:
+    """Return the links of a page as its source has them; see `link_fingerprints`."""
     if root is None:
-        return ()
-    hrefs = {*_a_hrefs(root), *_area_hrefs(root)}
-    if len(hrefs) > MOST_LINKS:
-        raise MarkupError(f"it has more than {MOST_LINKS:,} links")
-    links = _resolver(root, base_url).links(hrefs)
-    return links if rules is None else rules.select(links, base_url)
+        return SourceLinks(base_url, base_url, [], [])
+    base = _base_of(root, base_url)
+    frames = [link for link, _ in _frame_links(root, base_url, base)]
+    return SourceLinks(base_url, base, _a_hrefs(root) + _area_hrefs(root), frames)
 
 
 def page_links(root: etree._Element | None, base_url: str) -> Iterator[tuple[str, str]]:
-    """Yield each distinct canonical link of a parsed page and its text, in the page's order.
+    """Yield each distinct canonical link of a page and its text, in the page's order, frames last.
 
     The text is that of the first element with this link (of an `area`, its `alt`), with its white
     space collapsed; "" where those before it had a million characters. Raises as `link_fingerprints`.
     """
     if root is None:
         return
-    resolver = _resolver(root, base_url)
+    base = _base_of(root, base_url)
+    resolver = Resolver(base)
     seen: set[str | None] = {None}
     text_left = _MOST_TEXT  # links may lie in one another, each with the text of all
     for element in root.iter("a", "area"):
@@ -180,12 +212,26 @@ def page_links(root: etree._Element | None, base_url: str) -> Iterator[tuple[str
             text = element.get("alt") or (_text(element) if text_left > 0 else "")
             text_left -= len(text)
             yield link, " ".join(text.split())
+    for link, title in _frame_links(root, base_url, base):
+        if link not in seen:
+            seen.add(link)
+            yield link, title
 
 
-def _resolver(root: etree._Element, base_url: str) -> Resolver:
-    """Resolve as on this page, whose first `base` element may name another URL than its own."""
+def _frame_links(root: etree._Element, base_url: str, base: str) -> Iterator[tuple[str, str]]:
+    """Yield links and titles of frames of the same site: others are advertisements and videos."""
+    resolver = None
+    for element in root.iter("frame", "iframe"):
+        resolver = resolver or Resolver(base)
+        link = resolver.link(element.get("src") or "about:blank")
+        if link is not None and domain_of(link) == domain_of(base_url):
+            yield link, " ".join((element.get("title") or element.get("name") or "").split())
+
+
+def _base_of(root: etree._Element, base_url: str) -> str:
+    """Return what links of this page are relative to: its first `base` element may name another URL."""
     for href in _base_hrefs(root)[:1]:
         base = join_link(base_url, href)
         if base is not None and canonical_url(base) is not None:
-            return Resolver(base)
-    return Resolver(base_url)
+            return base
+    return base_url

@@ -82,9 +82,12 @@ def _table() -> FloatArray:
     weight = np.exp(-_Z * _Z / 2)
     weight /= weight.sum()
     table = np.empty((len(_SPREADS), len(_LOG_UPDATES)))
+    # one array for all rows: to get the memory of a new one takes longer than to fill it
+    found = np.empty((len(_LOG_UPDATES), len(_Z)))
     for row, spread in zip(table, _SPREADS.tolist(), strict=True):
         factors = np.exp(spread * _Z - spread * spread / 2)
-        p = -np.expm1(-np.multiply.outer(np.exp(_LOG_UPDATES), factors)) @ weight
+        np.multiply.outer(-np.exp(_LOG_UPDATES), factors, out=found)
+        p = -np.expm1(found, out=found) @ weight
         with np.errstate(divide="ignore"):
             row[:] = np.log(-np.log1p(-p))
     # where p is 1 to the last bit, its logarithm says nothing: from there on as if the rate were known

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from array import array
 from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Final
 
+from msgspec.msgpack import decode, encode
 from scrapy import Request
 
 from hacs_crawler.crawl.meta import tag_of
 from hacs_crawler.crawl.part import Observed, Part
 from hacs_crawler.state import Prediction, Visit
 
-MOST_REMEMBERED: Final = 4_000_000
-"""Numbers that the latest visits take which are kept for pages that turn out later to redirect to them.
+MOST_BYTES: Final = 30_000_000
+"""How many the latest visits take that are kept for pages that turn out later to redirect to them.
 
-40 MB: 25,000 pages of 100 links each. Of an older one the page that redirects to it has no visit.
+25,000 pages of 100 links each. Of an older one the page that redirects to it has no visit.
 """
-_OF_A_VISIT: Final = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,15 +38,14 @@ class Aliases(Part):
 
     def __init__(self) -> None:
         self._waiting: dict[str, list[Alias]] = {}
-        self._shown: OrderedDict[str, tuple[Visit, array[int] | None]] = OrderedDict()
+        self._shown: OrderedDict[str, bytes] = OrderedDict()
         self._size = 0
 
     def filtered(self, request: Request, page_url: str) -> Iterable[Visit]:
         """Return the visit that the redirect of a page leads to; where there is none yet, it waits."""
         alias = Alias(page_url, tag_of(request).prediction)
         if request.url in self._shown:
-            shown, links = self._shown[request.url]
-            return [alias.visit(replace(shown, links=None if links is None else frozenset(links)))]
+            return [alias.visit(decode(self._shown[request.url], type=Visit))]
         self._waiting.setdefault(request.url, []).append(alias)
         return []
 
@@ -58,21 +56,16 @@ class Aliases(Part):
         return [alias.visit(observed.visit) for alias in self._waiting.pop(target, ())]
 
     def _remember(self, target: str, shown: Visit) -> None:
-        if target in self._shown:
-            self._size -= _size(self._shown.pop(target)[1])
-        links = None if shown.links is None else array("q", shown.links)
-        self._shown[target] = replace(shown, links=None), links
-        self._size += _size(links)
-        while self._size > MOST_REMEMBERED and len(self._shown) > 1:
-            _, (_, links) = self._shown.popitem(last=False)
-            self._size -= _size(links)
+        self._size -= len(self._shown.pop(target, b""))
+        self._shown[target] = encode(
+            shown
+        )  # of many visits: a single object, which the collector passes by
+        self._size += len(self._shown[target])
+        while self._size > MOST_BYTES and len(self._shown) > 1:
+            self._size -= len(self._shown.popitem(last=False)[1])
 
     async def round_began(self) -> None:
         """Forget what was shown in the last round: it is asked for again in this one."""
         self._waiting.clear()
         self._shown.clear()
         self._size = 0
-
-
-def _size(links: array[int] | None) -> int:
-    return _OF_A_VISIT + len(links or ())

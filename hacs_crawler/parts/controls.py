@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from scrapy.http import HtmlResponse, Response
+from scrapy.http import Response, TextResponse
 
 from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.meta import tag_of
@@ -23,6 +23,7 @@ from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.policies import Floats
 from hacs_crawler.state import Recorded, State, Visit, learn_varying, read_varying
 from hacs_crawler.utils.text import safe_logger
+from hacs_crawler.watch import Rules
 
 logger = safe_logger(__name__)
 
@@ -59,18 +60,21 @@ class Controls(Part):
         await self._crawl.state.once(keep_allowance, allowance, has_visited=has_visited)
 
     def options(self, ranking: RankingOptions) -> RankingOptions:
-        """Return how many control visits there may be yet."""
-        return replace(ranking, most_controls=self._allowance.most)
+        """Return how many control visits there may be yet; none where it takes a callback to see one."""
+        most = 0 if self._crawl.config.takes_items else self._allowance.most
+        return replace(ranking, most_controls=most)
 
     def chosen(self, p: Floats, twice: int) -> None:
         """Take what was chosen out of it."""
         del p
         self._allowance.made += twice
 
-    def link_rules(self, response: Response, rules: LinkRules) -> LinkRules:
-        """Leave out what changes with every request."""
+    def rules(self, response: Response, rules: Rules) -> Rules:
+        """Leave out of links what changes with every request."""
         varying = self._varying.get(host_of(response.url)) if self._varying else None
-        return rules if varying is None else replace(rules, varying=varying)
+        if varying is None or not isinstance(rules, LinkRules):
+            return rules
+        return replace(rules, varying=varying)
 
     def observed(self, observed: Observed) -> Iterable[Visit]:
         """Ask a second time for a page that ranking marked."""
@@ -120,9 +124,11 @@ class Controls(Part):
             self._varying[host] = varying
 
     def _links(self, response: Response) -> frozenset[str]:
-        """Return the canonical links of a page that was observed."""
-        assert isinstance(response, HtmlResponse)  # noqa: S101 - else it would not have been
-        rules = self._crawl.config.link_rules
+        """Return the canonical links of a page that was observed; none where they are not watched."""
+        rules = self._crawl.config.rules
+        if not isinstance(rules, LinkRules):
+            return frozenset()
+        assert isinstance(response, TextResponse)  # noqa: S101 - else it would not have been
         return frozenset(counted_links(tree_of(response), response.url, rules))
 
 

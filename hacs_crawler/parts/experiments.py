@@ -89,7 +89,7 @@ class Experiments(Part):
         if not arm or observed.reason:
             return ()
         stats.count(f"experiment/{arm}/visits")
-        if recorded.updated_site:
+        if recorded.updated_site and recorded.new_to_site is not None:
             stats.count(f"experiment/{arm}/site_updates")
         if recorded.updated:
             stats.count(f"experiment/{arm}/updates")

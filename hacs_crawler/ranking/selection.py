@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from itertools import repeat
 from typing import Generic, TypeVar
 
 import numpy as np
@@ -16,7 +15,7 @@ from hacs_crawler.ranking.choice import Arms, arm_scores, choose, contenders, qu
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.policies import Candidates, Floats
 from hacs_crawler.ranking.signals import Signals
-from hacs_crawler.state import Estimation, Ids, Prediction, Rows, predictions
+from hacs_crawler.state import Estimation, Ids, Prediction, Rows
 from hacs_crawler.utils.arrays import BoolArray
 
 T = TypeVar("T")
@@ -54,16 +53,14 @@ class Chosen(Generic[T]):
         """How many control visits there are to be."""
         return int(np.count_nonzero(self.asked_twice))
 
-    def predictions(self, label: int, run: int) -> list[Prediction]:
-        """Return what is predicted of each, by the label of that number, in the run of that second."""
-        return predictions(
-            repeat(label),
-            run,
-            p=self.p,
-            rate_per_day=self.rate_per_day,
-            days_since_visit=self.days_since_visit,
-            churn=self.churn,
-        )
+    def predictor(self, label: int, run: int) -> Callable[[int], Prediction]:
+        """Return what gives the prediction of the entry at a place, by the label of that number.
+
+        `run` is the second in which the run began. No entry is kept alive by this.
+        """
+        columns = (self.p, self.rate_per_day, self.days_since_visit, self.churn)
+        rows = np.column_stack(columns)
+        return lambda place: Prediction(label, run, *rows[place].tolist())
 
 
 class Selection(Generic[T]):

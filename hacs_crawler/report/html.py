@@ -7,35 +7,24 @@ import re
 from base64 import b64encode
 from collections.abc import Mapping
 from hashlib import sha256
+from html import escape
 from importlib.resources import files
 from typing import Any, Final
 
-from hacs_crawler.report.unscripted import unscripted
-
-SCRIPTS: Final = (
-    "format.js",
-    "dom.js",
-    "address.js",
-    "hints.js",
-    "charts.js",
-    "tables.js",
-    "pages.js",
-    "sections.js",
-    "verdicts.js",
-    "main.js",
-)
+SCRIPTS: Final = ("d3.min.js", "plot.umd.min.js", "dataTables.min.js")
+"""Of others, unchanged, in the folder `vendor`; their licences are in LICENSES."""
+OWN_SCRIPTS: Final = ("tables.js", "charts.js", "report.js")
 _PLACE: Final = re.compile(r"\{\{ (\w+) \}\}")
 
 
 def html(data: Mapping[str, Any]) -> str:
     """Return the page. What is in `data` comes into it as JSON, in which no tag can begin or end."""
-    style = _read("report.css")
-    script = "\n".join(_read(name) for name in SCRIPTS)
+    scripts = [_read(f"vendor/{name}") for name in SCRIPTS]
+    script = ";\n".join([*scripts, *map(_read, OWN_SCRIPTS)])
     parts = {
-        "style": style,
-        "style_hash": _hash(style),
+        "style": _read("report.css"),
         "script": script,
-        "script_hash": _hash(script),
+        "script_hash": f"sha256-{b64encode(sha256(script.encode()).digest()).decode()}",
         "unscripted": unscripted(data),
         "data": embedded(data),
     }
@@ -53,10 +42,13 @@ def embedded(data: Mapping[str, Any]) -> str:
     return text
 
 
+def unscripted(data: Mapping[str, Any]) -> str:
+    """Return HTML that says the most important without a script."""
+    said = "".join(
+        f"<p>{escape(text)}</p>" for text in (data["subtitle"], *data["words"]["headline"])
+    )
+    return f"<main><h1>HACS report</h1>{said}<p>All else needs this file's script.</p></main>"
+
+
 def _read(name: str) -> str:
     return files("hacs_crawler.report").joinpath(name).read_text("utf-8")
-
-
-def _hash(text: str) -> str:
-    """Return the hash by which a Content-Security-Policy allows an inline element."""
-    return f"sha256-{b64encode(sha256(text.encode()).digest()).decode()}"

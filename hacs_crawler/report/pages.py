@@ -1,95 +1,23 @@
-"""The pages that a report lists, as data for its script: what is known of each, and its history."""
+"""The pages that a report lists: what is known of each, and its visits."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any, Final
-from urllib.parse import quote
 
 import numpy as np
 
-from hacs_crawler.model import bayes_quantiles, estimate, gaps_between
+from hacs_crawler.model import CHURNING
 from hacs_crawler.ranking.candidates import candidates_from
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.plan import Plan
-from hacs_crawler.state import (
-    PAGES_A_CALL,
-    Estimation,
-    Ids,
-    Page,
-    Rows,
-    State,
-    as_of,
-    baselines_of,
-    histories,
-)
-from hacs_crawler.utils.arrays import FloatArray, IndexArray, offsets_of, page_of_value
+from hacs_crawler.report.tables import Column, Table, short
+from hacs_crawler.state import PAGES_A_CALL, Ids, Page, Rows, State, as_of
+from hacs_crawler.utils.text import counted, printable
+from hacs_crawler.utils.times import day_text
 
-MOST_ESTIMATES: Final = 32
-"""At so many visits of a page at most, evenly spaced, its λ is estimated."""
-QUANTILES: Final = (0.05, 0.95)
-
-
-@dataclass(frozen=True, slots=True)
-class Course:
-    """How the λ of pages went, in 1/day: page i has estimates [offsets[i]:offsets[i+1]].
-
-    Each is what the page's visits up to number `visit` (from 0) tell, under today's settings and prior.
-    `low` and `high` hold the middle 90 % of the posterior; they are None for estimators without one.
-    """
-
-    offsets: IndexArray
-    visit: IndexArray
-    rate_per_day: FloatArray
-    low: FloatArray | None
-    high: FloatArray | None
-
-
-def course(pages: Sequence[Page], estimation: Estimation) -> Course:
-    """Estimate λ as it was after each of the pages' visits, from the second on, all at once."""
-    days, updated, offsets = histories(pages, estimation.updates)
-    lengths = [_lengths(count) for count in np.diff(offsets).tolist()]
-    length = np.concatenate([np.zeros(0, np.int64), *lengths])
-    number = np.array([len(some) for some in lengths], np.int64)
-    first = np.repeat(offsets[:-1], number)
-    starts = offsets_of(length)
-    flat = np.arange(starts[-1]) + (first - starts[:-1])[page_of_value(starts)]
-    prefixes = days[flat], updated[flat], starts
-    known = baselines_of(pages)
-    baselines = None if known is None else known[flat]
-    low = high = None
-    if estimation.has_posterior:
-        gaps = gaps_between(*prefixes, estimation.fade_days, baselines)
-        low, high = bayes_quantiles(gaps, estimation.prior, QUANTILES).T
-    rates = estimate(
-        estimation.estimator,
-        *prefixes,
-        prior=estimation.prior,
-        fade_days=estimation.fade_days,
-        baselines=baselines,
-    )
-    # what became of links, and so how much of a page's updates is churn, is known of today only
-    last = np.cumsum(number)[number > 0] - 1
-    rates[last] = estimation.rates(pages).rate_per_day[number > 0]
-    return Course(offsets_of(number), length - 1, rates, low, high)
-
-
-def gaps_between_updates(pages: Sequence[Page]) -> FloatArray:
-    """Return the days between visits that found an update, one after the other, of all the pages."""
-    days, updated, offsets = histories(pages)
-    page = page_of_value(offsets)[updated]
-    found = days[updated]
-    gaps: FloatArray = np.diff(found)[np.diff(page) == 0]
-    return gaps
-
-
-def _lengths(visits: int) -> IndexArray:
-    """Return how many of a page's first visits each estimate is made of: from 2 to all of them."""
-    if visits < 2:
-        return np.zeros(0, np.int64)
-    evenly = np.linspace(2, visits, min(visits - 1, MOST_ESTIMATES))
-    return np.unique(evenly.round()).astype(np.int64)
+NEWEST: Final = 100
+"""How many of the updates found last are listed."""
 
 
 def load_pages(state: State, page_ids: Ids, now: float) -> dict[int, Page]:
@@ -115,42 +43,68 @@ def chances(
     return dict(zip(near.page_ids.tolist(), near.p.tolist(), strict=True))
 
 
-def page_data(
-    pages: Mapping[int, Page], plan: Plan, chance: Mapping[int, float], state: State
-) -> dict[str, list[Any]]:
-    """Return a column for each fact, with one element a page; times in seconds since 1970 UTC."""
+def pages_table(
+    pages: Mapping[int, Page], plan: Plan, chance: Mapping[int, float], now: float
+) -> Table:
+    """Return a row for each page, in their order."""
     shown = list(pages.values())
     places = np.flatnonzero(np.isin(plan.page_ids, list(pages)))
-    rank = dict(zip(plan.page_ids[places].tolist(), places.tolist(), strict=True))
-    history = course(shown, state.estimation)
-    updates = [_updates(page) for page in shown]
+    rank = {plan.page_ids[place]: int(place) + 1 for place in places}
+    arm = {plan.page_ids[place]: plan.arm_names[plan.arms[place]] for place in places}
+    rates = [short(page.rate) if len(page.visits) > 1 else None for page in shown]
+    found = [len(_updates(page)) for page in shown]
+    table = [
+        Column("Page", "page", list(range(len(shown))), "A click shows what is known of it"),
+        Column("Next", "number", [rank.get(one) for one in pages], "Its place in the plan"),
+        Column("p", "p", [short(chance.get(one)) for one in pages], "The chance of an update"),
+        Column("Updates", "every", rates, "As estimated, from the second visit on"),
+        Column("Last visit", "ago", [page.last_visit for page in shown], "When it was last seen"),
+        Column("Last update", "ago", [page.last_update for page in shown], "When it had new links"),
+        Column("Visits", "number", [len(page.visits) for page in shown], "Visits that saw it"),
+        Column("Found", "number", found, "Visits with an update"),
+        Column("Status", "text", [_status(page, now) for page in shown], "What is wrong with it"),
+    ]
+    if len(plan.arm_names) > 1:
+        table.append(Column("Arm", "text", [arm.get(one) for one in pages], "Of the experiment"))
+    return table
+
+
+def _status(page: Page, now: float) -> str:
+    if page.not_before > now:
+        return f"gone, left alone until {day_text(page.not_before)}"
+    if page.failures:
+        return f"failed {counted(page.failures, 'time')}"
+    if page.churn >= CHURNING:
+        return "new links at every request"
+    return "" if page.visits else "never seen"
+
+
+def newest_table(pages: Mapping[int, Page]) -> Table:
+    """Return the updates that were found last, the newest first."""
+    shown = list(pages.values())
+    updated = [place for place, page in enumerate(shown) if _updates(page)]
+    latest = sorted(updated, key=lambda place: shown[place].last_update or 0, reverse=True)[:NEWEST]
+    return [
+        Column("Page", "page", latest, "A click shows what is known of it"),
+        Column("Found", "ago", [shown[place].last_update for place in latest], "By a visit"),
+        Column("What", "text", [_newest(shown[place]) for place in latest], "What was new"),
+    ]
+
+
+def _newest(page: Page) -> str:
+    links = list(_updates(page).values())[-1]
+    return counted(links, "link") if links else "its content"
+
+
+def history_of(page: Page) -> dict[str, Any]:
+    """Return a page's URL, its visits in seconds after the one before, and those with new links."""
+    updates = _updates(page)
     return {
-        "id": [str(page_id) for page_id in pages],  # beyond what numbers in JavaScript hold
-        "url": [safe_url(page.url) for page in shown],
-        "rate": rounded([page.rate for page in shown]),
-        "churn": rounded([page.churn for page in shown]),
-        "visits": [len(page.visits) for page in shown],
-        "updates": [len(found) for found in updates],
-        "failures": [page.failures for page in shown],
-        "first": [page.visits[0] if page.visits else 0 for page in shown],
-        "last": [page.last_visit or 0 for page in shown],
-        "lastUpdate": [page.last_update or 0 for page in shown],
-        "gone": [page.gone for page in shown],
-        "notBefore": [page.not_before for page in shown],
-        "p": rounded([chance.get(page_id) for page_id in pages]),
-        "rank": [rank.get(page_id) for page_id in pages],
-        "history": [
-            _history(page, found, history, place)
-            for place, (page, found) in enumerate(zip(shown, updates, strict=True))
-        ],
+        "url": printable(page.url),
+        "at": np.diff(page.visits, prepend=0).tolist(),
+        "updates": list(updates),
+        "links": list(updates.values()),
     }
-
-
-def safe_url(url: str) -> str:
-    """Return a URL in which what would turn the direction of writing, or show nothing, is escaped."""
-    if url.isprintable():
-        return url
-    return "".join(one if one.isprintable() else quote(one, errors="replace") for one in url)
 
 
 def _updates(page: Page) -> dict[int, int]:
@@ -158,29 +112,3 @@ def _updates(page: Page) -> dict[int, int]:
     places = np.searchsorted(page.visits, page.update_times)
     new_links = page.new_links_by_visit()
     return {place: new_links[place] for place in places.tolist() if 0 < place < len(new_links)}
-
-
-def _history(page: Page, updates: Mapping[int, int], all_: Course, place: int) -> dict[str, Any]:
-    """Return a page's visits, each in seconds after the one before, its updates and its estimates."""
-    mine = slice(*all_.offsets[place : place + 2])
-    estimates = {"rate": all_.rate_per_day, "low": all_.low, "high": all_.high}
-    return {
-        "at": np.diff(page.visits, prepend=0).tolist(),
-        "updates": list(updates),
-        "links": list(updates.values()),
-        "echoes": np.flatnonzero(np.isin(page.visits, page.echoes)).tolist(),
-        "estimates": all_.visit[mine].tolist(),
-        **{
-            name: rounded(values[mine].tolist())
-            for name, values in estimates.items()
-            if values is not None
-        },
-    }
-
-
-def rounded(values: Sequence[float | None] | FloatArray, digits: int = 4) -> list[float | None]:
-    """Return numbers with so many significant digits, None for what is not finite."""
-    return [
-        None if value is None or not np.isfinite(value) else float(f"{value:.{digits}g}")
-        for value in values
-    ]

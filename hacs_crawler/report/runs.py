@@ -3,76 +3,49 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hacs_crawler.state import SEEN, UPDATED, Label, Outcomes, is_new_to_site
-from hacs_crawler.utils.arrays import FloatArray, IndexArray
 
 UNKNOWN = "unknown"
 """What ranked a visit whose label is not in the state."""
 
 
-@dataclass(frozen=True, slots=True)
-class RunResults:
-    """What runs found: arrays with one element for each run and series, in the order of the runs.
+def yields(
+    outcomes: Outcomes, label_of: Callable[[int], Label | None], limit: int
+) -> dict[str, list[Any]]:
+    """Return what each of the latest `limit` runs found: columns, a row for each run and series.
 
-    `names` are those of the series: arms of an experiment, else policies. `run` is the start of the
-    run in seconds since 1970 UTC, `series` a place in `names`. `firsts` of the `visits` saw a page for
-    the first time, `unseen` did not see it. `predicted` is the sum of p over the visits that saw a
-    page known before, `updates` how many of these found an update,
-    `site_updates` one that was new to the site.
+    `at` is the run's start in seconds since 1970 UTC, `name` that of the series: an arm of an
+    experiment, else a policy. `firsts` of the `visits` saw a page for the first time, `unseen` did not
+    see it. `predicted` is the sum of p of the others, `updates` how many of these found an update.
     """
-
-    names: tuple[str, ...]
-    run: IndexArray
-    series: IndexArray
-    visits: IndexArray
-    firsts: IndexArray
-    unseen: IndexArray
-    updates: IndexArray
-    site_updates: IndexArray
-    predicted: FloatArray
-    new_links: IndexArray
-    bytes: IndexArray
-
-
-def yields(outcomes: Outcomes, label_of: Callable[[int], Label | None], limit: int) -> RunResults:
-    """Return what each of the latest `limit` runs found; `outcomes` are in any order."""
-    starts = np.unique(outcomes["run"])[-limit:]
-    outcomes = outcomes[np.isin(outcomes["run"], starts)]
-    numbers, label = np.unique(outcomes["label"], return_inverse=True)
-    series_of = [series_name(label_of(number)) for number in numbers.tolist()]
-    names = tuple(sorted(set(series_of)))
-    place = np.array([names.index(name) for name in series_of], np.int64)[label]
-    key = np.searchsorted(starts, outcomes["run"]) * max(len(names), 1) + place
+    outcomes = outcomes[np.isin(outcomes["run"], np.unique(outcomes["run"])[-limit:])]
+    numbers, number = np.unique(outcomes["label"], return_inverse=True)
+    labels = map(label_of, numbers.tolist())
+    series_of = [UNKNOWN if label is None else label.arm or label.policy for label in labels]
+    names, series = np.unique(np.array(series_of, dtype=object), return_inverse=True)
+    key = outcomes["run"].astype(np.int64) * max(len(names), 1) + series.astype(np.int64)[number]
     groups, group = np.unique(key, return_inverse=True)
     is_seen = (outcomes["flags"] & SEEN) > 0
     is_first = is_seen & np.isinf(outcomes["days_since_visit"])
 
-    def total(values: NDArray[np.generic]) -> FloatArray:
-        return np.bincount(group, values.astype(np.float64), len(groups)).astype(np.float64)
+    def total(values: NDArray[Any], kind: type = np.int64) -> list[Any]:
+        sums = np.bincount(group, values.astype(np.float64), len(groups))
+        return list(sums.round(2).astype(kind).tolist())
 
-    def count(values: NDArray[np.generic]) -> IndexArray:
-        return total(values).round().astype(np.int64)
-
-    return RunResults(
-        names=names,
-        run=starts[groups // max(len(names), 1)].astype(np.int64),
-        series=groups % max(len(names), 1),
-        visits=np.bincount(group, minlength=len(groups)),
-        firsts=count(is_first),
-        unseen=count(~is_seen),
-        updates=count((outcomes["flags"] & UPDATED) > 0),
-        site_updates=count(is_new_to_site(outcomes)),
-        predicted=total(outcomes["p"] * (is_seen & ~is_first)),
-        new_links=count(outcomes["new_links"]),
-        bytes=count(outcomes["bytes"]),
-    )
-
-
-def series_name(label: Label | None) -> str:
-    """Return what visits of a label are counted under: the arm of an experiment, else the policy."""
-    return UNKNOWN if label is None else label.arm or label.policy
+    return {
+        "at": (groups // max(len(names), 1)).tolist(),
+        "name": [names[place] for place in (groups % max(len(names), 1)).tolist()],
+        "visits": total(np.ones(len(outcomes))),
+        "firsts": total(is_first),
+        "unseen": total(~is_seen),
+        "updates": total((outcomes["flags"] & UPDATED) > 0),
+        "siteUpdates": total(is_new_to_site(outcomes)),
+        "predicted": total(outcomes["p"] * (is_seen & ~is_first), np.float64),
+        "links": total(outcomes["new_links"]),
+        "bytes": total(outcomes["bytes"]),
+    }

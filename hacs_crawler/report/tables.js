@@ -1,115 +1,103 @@
-// Tables that sort by any column, filter by a text, and are saved as CSV.
+"use strict";
 
-const SHOWN = 10;
-const MOST_SHOWN = 1000; // a longer table would keep a browser busy
+// How values are written, and the tables of the report.
 
-function kindOf(column) {
-  return column.kind ?? (column.isText ? "text" : "number");
+const DATA = JSON.parse(document.getElementById("data").textContent);
+const DAY = 86400;
+const byId = (id) => document.getElementById(id);
+
+// An element; text is never parsed as HTML.
+function el(name, attributes = {}, ...children) {
+  const made = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+  made.append(...children);
+  return made;
 }
 
-// What a spreadsheet takes for a formula is kept from being one.
-function csvCell(value) {
-  if (value === null || value === undefined || Number.isNaN(value)) return "";
-  const text = typeof value === "string" ? value.replace(/^[=+@\t\r-]/, "'$&") : String(value);
-  return /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+// A paragraph, with code for what stands in backticks.
+function paragraph(text, kind = "") {
+  return el("p", { class: kind }, ...text.split("`").map((part, place) => (place % 2 ? el("code", {}, part) : part)));
 }
 
-function csvText(columns, rows) {
-  const lines = rows.map((row) => columns.map((one) => (one.csv ?? one.value)(row)));
-  return [columns.map((one) => one.title), ...lines].map((cells) => `${cells.map(csvCell).join(",")}\r\n`).join("");
+const count = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
+const digits = new Intl.NumberFormat("en", { maximumSignificantDigits: 3 });
+const utc = { timeZone: "UTC", day: "numeric", month: "short", year: "numeric" };
+const dayFormat = new Intl.DateTimeFormat("en-GB", utc);
+const timeFormat = new Intl.DateTimeFormat("en-GB", { ...utc, hour: "2-digit", minute: "2-digit" });
+const UNITS = [[1 / 1440, "minute"], [1 / 24, "hour"], [1, "day"], [30.44, "month"], [365.25, "year"]];
+
+function numberText(value) {
+  return (Number.isInteger(value) || Math.abs(value) >= 100 ? count : digits).format(value);
 }
 
-function save(name, text) {
-  const url = URL.createObjectURL(new Blob([text], { type: "text/csv;charset=utf-8" }));
-  el("a", { href: url, download: name }).click();
-  setTimeout(() => URL.revokeObjectURL(url), 60_000);
+// A duration in days: 5 hours, 12 days, 2.5 years.
+function durationText(days) {
+  const place = [1 / 24, 2, 99, 730, Infinity].findIndex((most) => days < most);
+  const value = Number((days / UNITS[place][0]).toPrecision(2));
+  return `${numberText(value)} ${UNITS[place][1]}${value === 1 ? "" : "s"}`;
 }
 
-// Fill `holder`. A column has a title, words that explain it, a `value(row)` to sort by, a `cell(row)`, and, where
-// it differs from the value, what a CSV file has, `csv(row)`; `text(row)` is what the filter looks at. `unit` is what
-// one row is called, and what several are. Of a table with a `key` the address keeps how it is sorted and filtered.
-function table(holder, { name, key, columns, rows, text, unit, sortedBy = null, direction = "descending" }) {
-  const section = holder.closest("section")?.id;
-  const slugs = columns.map((one) => slug(one.title));
-  let [column, order, wanted, all] = [sortedBy, direction, "", false];
-  const body = el("tbody");
-  const count = el("p", { class: "count", "aria-live": "polite" });
-  const more = el("button", { type: "button", class: "more", on: { click: () => { all = !all; change(); } } });
-  const csv = el("button", { type: "button", class: "csv", on: { click: () => save(`hacs-${slug(name)}.csv`, csvText(columns, sorted().map((place) => rows[place]))) } });
-  const heads = columns.map((one, place) => el("th", { scope: "col", class: kindOf(one) },
-    el("button", { type: "button", title: one.words, on: { click: () => sortBy(place) } },
-      el("span", {}, one.title), el("span", { class: "arrow", "aria-hidden": "true" }))));
-  const values = [];
-  let texts = null;
+function agoText(seconds) {
+  const days = (DATA.now - seconds) / DAY;
+  return days < 0 ? `in ${durationText(-days)}` : days < 1 / 1440 ? "just now" : `${durationText(days)} ago`;
+}
 
-  function sortBy(place) {
-    const first = columns[place].first ?? (columns[place].isText ? "ascending" : "descending");
-    const other = { ascending: "descending", descending: "ascending" };
-    order = place === column ? other[order] : first;
-    column = place;
-    change();
+const WRITTEN = {
+  text: (value) => value,
+  page: (value) => DATA.histories[value].url,
+  number: numberText,
+  p: (p) => (p > 0 && p < 0.001 ? "< 0.001" : p > 0.999 && p < 1 ? "> 0.999" : p.toFixed(p < 0.1 && p ? 3 : 2)),
+  share: (value) => `${numberText(100 * value)} %`,
+  ago: agoText,
+  time: (value) => timeFormat.format(value * 1000),
+  days: durationText,
+  every: (rate) => (rate > 0 ? `every ${durationText(1 / rate)}` : "never"),
+  bytes: (size) => `${d3.format(".3~s")(size)}B`,
+};
+const TEXTS = new Set(["text", "page"]);
+
+function valueText(kind, value) {
+  return value === null ? "–" : WRITTEN[kind](value);
+}
+
+function cell(kind, value) {
+  const text = valueText(kind, value);
+  if (kind === "page") {
+    const parts = text.replace(/^https?:\/\//i, "").split(/(?<=\/)/).flatMap((part) => [part, el("wbr")]);
+    return el("a", { href: `#page=${DATA.ids[value]}`, title: text }, el("bdi", {}, ...parts));
   }
+  return el("span", kind === "ago" && value !== null ? { title: `${timeFormat.format(value * 1000)} UTC` } : {}, text);
+}
 
-  function change() {
-    const isFirst = column === sortedBy && order === direction;
-    keepShown(key, section, { column: isFirst ? null : slugs[column], order, wanted, all });
-    show();
-  }
-
-  function apply() {
-    const how = asked.get(key) ?? FIRST;
-    const place = slugs.indexOf(how.column);
-    const isOrder = how.order === "ascending" || how.order === "descending";
-    [column, order] = place >= 0 && isOrder ? [place, how.order] : [sortedBy, direction];
-    [wanted, all] = [how.wanted, how.all];
-    filter.value = wanted;
-    show();
-  }
-
-  function sorted() {
-    const needle = wanted.trim().toLowerCase();
-    if (needle) texts ??= rows.map((row) => text(row).toLowerCase());
-    const places = rows.map((_, place) => place).filter((place) => !needle || texts[place].includes(needle));
-    if (column === null) return places;
-    const sign = order === "ascending" ? 1 : -1;
-    const of = (values[column] ??= rows.map((row) => columns[column].value(row)));
-    const missing = (value) => value === null || value === undefined || Number.isNaN(value);
-    return places.sort((one, other) => {
-      const [a, b] = [of[one], of[other]];
-      if (missing(a) || missing(b)) return missing(a) - missing(b) || one - other;
-      return (a < b ? -sign : a > b ? sign : 0) || one - other;
-    });
-  }
-
-  function show() {
-    const places = sorted();
-    heads.forEach((head, place) => {
-      if (place === column) head.setAttribute("aria-sort", order);
-      else head.removeAttribute("aria-sort");
-    });
-    const visible = Math.min(places.length, all ? MOST_SHOWN : SHOWN);
-    body.replaceChildren(...places.slice(0, visible).map((place) =>
-      el("tr", {}, columns.map((one) => el("td", { class: kindOf(one) }, one.cell(rows[place]))))));
-    const total = plural(rows.length, ...unit);
-    const found = wanted.trim() ? `${numberText(places.length)} of ${total} match` : total;
-    count.textContent = visible < places.length ? `${found}, ${numberText(visible)} shown` : found;
-    more.hidden = places.length <= SHOWN;
-    more.textContent = all ? `Show ${SHOWN} only` : places.length > MOST_SHOWN ? `Show ${numberText(MOST_SHOWN)}` : `Show all ${numberText(places.length)}`;
-    more.setAttribute("aria-expanded", String(all));
-    csv.textContent = `CSV of ${plural(places.length, "row")}`;
-    csv.hidden = !places.length;
-  }
-
-  const filter = el("input", { type: "search", placeholder: `Filter ${unit[1]}`, "aria-label": `Filter ${name}`,
-    autocomplete: "off", spellcheck: "false",
-    on: { input: (event) => { wanted = event.target.value; change(); } } });
-  holder.replaceChildren(
-    el("div", { class: "tools" }, rows.length > 5 ? filter : null, count),
-    el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": name },
-      el("table", {}, el("caption", { class: "unseen" }, name), el("thead", {}, el("tr", {}, heads)), body)),
-    el("div", { class: "under" }, more, csv, el("details", {}, el("summary", {}, "What the columns say"),
-      el("dl", {}, columns.map((one) => el("div", {}, el("dt", {}, one.title), el("dd", {}, one.words)))))),
-  );
-  if (key) applied.set(key, apply);
-  apply();
+// Add a table that can be searched and sorted, or a sentence where it has no row.
+function table(holder, name, columns, without) {
+  const rows = columns.length ? columns[0].values.map((_, place) => [place]) : [];
+  if (!rows.length) return holder.append(paragraph(without, "empty"));
+  const made = el("table", {}, el("caption", { class: "unseen" }, name));
+  holder.append(el("div", { class: "table" }, made));
+  const isLong = rows.length > 20;
+  const shown = new DataTable(made, {
+    data: rows,
+    order: [],
+    autoWidth: false,
+    pageLength: 10,
+    paging: isLong,
+    searching: isLong,
+    info: isLong,
+    layout: { topStart: isLong ? "search" : null, topEnd: null, bottomStart: isLong ? "info" : null, bottomEnd: isLong ? ["pageLength", "paging"] : null },
+    lengthMenu: [10, 100, { label: "all", value: -1 }],
+    language: { search: "Search", info: "_START_ to _END_ of _TOTAL_", infoFiltered: "(of _MAX_)", infoEmpty: "none", lengthMenu: "Rows _MENU_" },
+    columns: columns.map(({ title, kind, values }) => ({
+      title,
+      type: TEXTS.has(kind) ? "string" : "num",
+      className: TEXTS.has(kind) ? kind : "number",
+      orderSequence: TEXTS.has(kind) ? ["asc", "desc"] : ["desc", "asc"],
+      render: (_, how, [place]) => (how === "display" ? cell(kind, values[place])
+        : how === "filter" || TEXTS.has(kind) ? valueText(kind, values[place]) : values[place]),
+    })),
+  });
+  made.closest(".dt-container").querySelector("nav")?.setAttribute("aria-label", `More ${name}`);
+  shown.columns().every(function explain(place) {
+    this.header().title = columns[place].words;
+  });
 }

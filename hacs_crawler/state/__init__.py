@@ -53,10 +53,10 @@ from hacs_crawler.state.outcome_log import (
     time_share as time_share,
 )
 from hacs_crawler.state.page import (
-    UPDATES as UPDATES,
     Harvest as Harvest,
     News as News,
     Page as Page,
+    Updates as Updates,
     Visit as Visit,
     copy_of as copy_of,
 )

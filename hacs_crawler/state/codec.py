@@ -29,7 +29,7 @@ logger = safe_logger(__name__)
 
 LAYOUT: Final = 1
 _LISTS: Final = 7
-_HEADER: Final = struct.Struct(f"<BBBBIIIIdfffHHHHII{_LISTS}I")
+_HEADER: Final = struct.Struct(f"<BBBBIIIIdfffQHHHHII{_LISTS}I")
 _HARVEST: Final = struct.Struct("<IIq")
 VERSION_OFFSET: Final = 4
 """Where the four bytes of a page's version stand in its bytes; the Redis script compares them."""
@@ -86,7 +86,7 @@ def encode_page(page: Page) -> bytes:
         LAYOUT,
         page.gone,
         page.failures,
-        page.is_in_site,
+        page.is_in_site | page.keeps_spells << 1,
         page.version,
         page.links_since,
         page.last_news,
@@ -95,6 +95,7 @@ def encode_page(page: Page) -> bytes:
         page.log_sd,
         page.churn,
         page.churning,
+        page.hrefs,
         *map(len, texts),
         len(page.harvests),
         len(page.links),
@@ -135,8 +136,8 @@ def decode_pages(bodies: Mapping[int, bytes]) -> dict[int, Page]:
 
 
 def _decode(body: memoryview) -> Page:
-    _, gone, failures, in_site, version, since, news, not_before, *rest = _HEADER.unpack_from(body)
-    rate, log_sd, churn, churning, *sizes = rest
+    _, gone, failures, flags, version, since, news, not_before, *rest = _HEADER.unpack_from(body)
+    rate, log_sd, churn, churning, hrefs, *sizes = rest
     harvests, links, last_seen, *lengths = sizes[3:]
     ends = [_HEADER.size]
     for size in (*sizes[:3], harvests * _HARVEST.size, 8 * links, 4 * sum(lengths)):
@@ -190,6 +191,7 @@ def _decode(body: memoryview) -> Page:
         version=version,
         etag=etag,
         last_modified=last_modified,
+        hrefs=hrefs,
         harvests={
             source: Harvest(source, until, digest)
             for source, until, digest in _HARVEST.iter_unpack(body[ends[3] : ends[4]])
@@ -198,7 +200,8 @@ def _decode(body: memoryview) -> Page:
         contents=contents,
         rule_changes=rule_changes,
         echoes=echoes,
-        is_in_site=bool(in_site),
+        is_in_site=bool(flags & 1),
+        keeps_spells=bool(flags & 2),
     )
 
 

@@ -32,7 +32,13 @@ from hacs_crawler.state.outcome_log import (
     sound,
 )
 from hacs_crawler.state.page import Page, Updates, Visit, copy_of
-from hacs_crawler.state.recorded import Recorded, merged, on_their_sites, outcome_record
+from hacs_crawler.state.recorded import (
+    Recorded,
+    merged,
+    on_their_sites,
+    outcome_record,
+    still_hold,
+)
 from hacs_crawler.state.samples import sample_of_revisited
 from hacs_crawler.state.siblings import read_togetherness, refit_togetherness
 from hacs_crawler.state.store import Change, Ids, Rows, Store, read_note
@@ -109,14 +115,18 @@ class State:
         return self.store.site_links(sites)
 
     def record(
-        self, visits: Sequence[Visit], known: Mapping[int, Page] | None = None
+        self,
+        visits: Sequence[Visit],
+        known: Mapping[int, Page] | None = None,
+        told: Sequence[Recorded] = (),
     ) -> list[Recorded]:
         """Record visits, of any pages and in any order, and return what each of them brought.
 
         Each page is written whole or not at all, with its new rate. `known` are pages as the caller
-        loaded them. Writing takes one round trip, one more where links are new (see
-        `state.site_links`), and a further one for the pages that are in the
-        store otherwise than in `known`: they are merged again from what the store has.
+        loaded them, and `told` what each visit brought where it has merged it with them: then nothing
+        is merged again but what the store has otherwise. Writing takes one round trip, a further one
+        for the pages that are in the store otherwise than in `known`, and one more where sites count
+        and links are new (see `state.site_links`).
 
         Raises StateUnavailableError where the store cannot be reached; recording the same visits
         again later is safe, whatever part of them was written. Visits of a page whose bytes in the
@@ -126,21 +136,32 @@ class State:
         for index, visit in enumerate(visits):
             by_page.setdefault(page_id_of(visit.url), []).append(index)
         recorded: dict[int, Recorded] = {}
+        counts_sites = self.estimation.updates == "site"  # of which only the store can tell
 
         def advance(base: _Base) -> dict[int, Page]:
             after: dict[int, Page] = {}
             for page_id, present in base.items():
+                of_page = [(index, told[index]) for index in by_page[page_id]] if told else []
+                if (
+                    not counts_sites
+                    and of_page
+                    and still_hold([one for _, one in of_page], present)
+                ):
+                    recorded.update(of_page)
+                    after[page_id] = of_page[-1][1].after
+                    continue
                 page = present or Page(url=visits[by_page[page_id][0]].url)
                 # In time order: of a link that two of them show, the earlier one has it as new.
                 for index in sorted(by_page[page_id], key=lambda index: visits[index].at):
                     before, page = page, copy_of(page)
-                    recorded[index] = merged(before, page, visits[index])
+                    recorded[index] = merged(before, page, visits[index], self.estimation.updates)
                 after[page_id] = page
-            advanced = (index for page_id in base for index in by_page[page_id])
-            by_time = sorted(advanced, key=lambda index: visits[index].at)
-            found = on_their_sites([recorded[index] for index in by_time], self.store)
-            recorded.update(zip(by_time, found, strict=True))
-            self._estimate(after.values())
+            if counts_sites:
+                advanced = (index for page_id in base for index in by_page[page_id])
+                by_time = sorted(advanced, key=lambda index: visits[index].at)
+                found = on_their_sites([recorded[index] for index in by_time], self.store)
+                recorded.update(zip(by_time, found, strict=True))
+            self.estimation.estimate([*after.values()])
             return after
 
         def outcomes(page_id: int) -> bytes:
@@ -176,7 +197,7 @@ class State:
                 is_new.pop(page_id, None)
                 if page != present:
                     after[page_id], is_new[page_id] = page, present is None
-            self._estimate(after.values())
+            self.estimation.estimate([*after.values()])
             return after
 
         damaged = self._write(dict.fromkeys(given), advance)
@@ -195,7 +216,7 @@ class State:
             changed.difference_update(base)
             after = {page_id: replace(page) for page_id, page in base.items() if page is not None}
             rates = {page_id: page.rate for page_id, page in after.items()}
-            self._estimate(after.values())
+            self.estimation.estimate([*after.values()])
             for page_id, rate in rates.items():
                 if isclose(after[page_id].rate, rate, rel_tol=_SAME_RATE):
                     del after[page_id]
@@ -312,18 +333,10 @@ class State:
             after = advance(base)
             if not after:
                 return damaged
-            present = self.store.write(
-                [
-                    _change(
-                        page_id,
-                        base[page_id],
-                        after[page_id],
-                        outcomes(page_id),
-                        self.estimation.updates,
-                    )
-                    for page_id in after
-                ]
+            changes = (
+                (page_id, base[page_id], page, outcomes(page_id)) for page_id, page in after.items()
             )
+            present = self.store.write([_change(*one, self.estimation.updates) for one in changes])
             base, refused = {}, base
             lost = 0
             for page_id, body in present.items():
@@ -346,9 +359,6 @@ class State:
             f"{len(base)} pages were changed by other processes {_TRIES} times while being written"
         )
         raise StateUnavailableError(msg)
-
-    def _estimate(self, pages: Iterable[Page]) -> None:
-        self.estimation.estimate(list(pages))
 
 
 def _by_id(pages: Iterable[Page]) -> dict[int, Page]:

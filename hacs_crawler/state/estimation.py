@@ -62,17 +62,7 @@ class Estimation:
     ] = 365.0
     prior: LogNormalPrior = DEFAULT_PRIOR
     churning_pages: float = CHURNING_PAGES
-    updates: Annotated[
-        Updates,
-        Setting(
-            "HACS_UPDATES",
-            """
-            What counts as an update: links that the page had never shown, as in the paper; or such
-            links of which at least one had been on [no other page of the
-            site](updates.md#links-new-to-the-site).
-            """,
-        ),
-    ] = "page"
+    updates: Updates = "page"
     togetherness: float = field(default=USUAL_TOGETHERNESS, compare=False)
 
     def note(self) -> dict[str, Any]:
@@ -130,7 +120,12 @@ def histories(
 
 
 def fates(pages: Sequence[Page]) -> Fates:
-    """Return of each visit, flat as in `histories`, what became of its new links."""
+    """Return of each visit, flat as in `histories`, what became of its new links.
+
+    Of other marks, such as a price or a text, those that two visits in a row showed are as good as
+    lasting, and of those that were gone at once nothing is known: the next one takes their place anyway,
+    whoever brought it.
+    """
     visits, offsets = _joined([page.visits for page in pages])
     found = np.zeros(len(visits), np.uint8)
     runs, run_offsets = _joined([page.runs for page in pages])
@@ -154,6 +149,9 @@ def fates(pages: Sequence[Page]) -> Fates:
         [LinkLifetime.UNKNOWN, LinkLifetime.LASTING, LinkLifetime.PASSING],
         LinkLifetime.FLEETING,
     )
+    has_spells = np.repeat([page.keeps_spells for page in pages], np.diff(run_offsets))
+    in_spells = np.where(latest_of_run > first, LinkLifetime.LASTING, LinkLifetime.UNKNOWN)
+    of_runs = np.where(has_spells & is_known, in_spells, of_runs)
     places = np.searchsorted(_of_pages(visits, offsets), _of_pages(first, run_offsets))
     is_kept = places < np.repeat(offsets[1:], np.diff(run_offsets))
     found[places[is_kept]] = of_runs[is_kept]

@@ -90,9 +90,11 @@ class JoinedState(State):
         super().__init__(cast(Store, store), states[0].estimation)
         self.states, self.shards, self.arguments = states, shards, arguments
 
-    def record(self, visits: Sequence[Visit], known: object = None) -> list[Recorded]:
+    def record(
+        self, visits: Sequence[Visit], known: object = None, told: object = ()
+    ) -> list[Recorded]:
         """See `State.record`."""
-        del known
+        del known, told
         by_shard = self._by_shard(visits).items()
         return [one for place, some in by_shard for one in self.states[place].record(some)]
 

@@ -96,6 +96,7 @@ class _Line(Struct):
     links: list[_Run]
     harvests: list[_Harvest]
     echoes: list[datetime] = []
+    keeps_spells: bool = False
 
 
 _LINES: Final = msgspec.json.Decoder(_Line)
@@ -158,6 +159,8 @@ def to_line(page: Page) -> bytes:
             for _, one in sorted(page.harvests.items())
         ],
     }
+    if page.keeps_spells:
+        fields["keeps_spells"] = True
     return to_json(fields).encode() + b"\n"
 
 
@@ -181,6 +184,7 @@ def from_line(line: bytes) -> Page:
         harvests={one.source: _harvest(one) for one in fields.harvests},
         contents=digests.union_of_contents(array("I", fields.contents), array("I")),
         echoes=_ascending("echoes", fields.echoes),
+        keeps_spells=fields.keeps_spells,
     )
     for one in fields.digests:
         digests.add(page.digests, second_of("digests", one.at), one.number, repeats=one.repeats)
@@ -332,7 +336,7 @@ def _add_links(page: Page, runs: list[_Run]) -> None:
         page.runs.extend((at, len(links)))
         page.links.extend(link for link, _ in pairs)
         page.last_seen.extend(second for _, second in pairs)
-    if len(set(page.links)) < len(page.links):
+    if len(set(page.links)) < len(page.links) and not page.keeps_spells:
         raise ValueError("a fingerprint is twice in 'links'")
 
 

@@ -5,6 +5,7 @@ recorded, so that archived captures that arrive after live visits lead to the sa
 
 - every link keeps the times of the earliest and of the latest visit that showed it (a minimum and a
   maximum, hence commutative);
+- of other marks all spells are kept in which the visits that are kept showed them (see `state.spells`);
 - of the visits' times, the latest `RECENT_VISITS` are kept, and of the older ones the last in every
   slot of `SLOT_SECONDS`. Both rules depend on times alone, so thinning before or after a merge gives
   the same result, and what is left is what a crawler with fewer visits would have seen: two gaps
@@ -27,12 +28,13 @@ from array import array
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from itertools import groupby, pairwise
+from itertools import groupby, pairwise, zip_longest
 from operator import itemgetter
 from typing import Final
 
 from hacs_crawler.state import digests, rule_changes
 from hacs_crawler.state.page import Harvest, News, Page, Sightings, Visit
+from hacs_crawler.state.spells import Shown, spells_of
 from hacs_crawler.utils.times import DAY, MAX_SECOND
 
 RECENT_VISITS: Final = 128
@@ -45,8 +47,9 @@ def merge(page: Page, visit: Visit) -> frozenset[int]:
     """Add a visit to what is known of its page, in place.
 
     Returns the fingerprints of the links that no visit up to this one had shown, l*(m_i) of the paper
-    (Jayawardana et al. 2020); empty for the first visit that shows links, which is the baseline, and for
-    one that goes by other rules than the one before it.
+    (Jayawardana et al. 2020), or of the other marks that the visit before it had not shown; empty for
+    the first visit that shows any, which is the baseline, and for one that goes by other rules than the
+    one before it.
     Merging a visit a second time changes nothing.
     """
     if not 0 < visit.at <= MAX_SECOND:
@@ -61,8 +64,16 @@ def merge(page: Page, visit: Visit) -> frozenset[int]:
     if visit.news is not News.SEEN:
         _note_absence(page, visit)
         return frozenset()
+    page.keeps_spells |= visit.keeps_spells
+    shown_at = page.shown_at if page.keeps_spells else array("I")
     _note_rules(page, visit.at, visit.link_rules)
-    new = frozenset[int]() if visit.links is None else _merge_links(page, visit, visit.links)
+    new = frozenset[int]()
+    if visit.links is not None:
+        new = (
+            _merge_marks(page, visit.at, visit.links, shown_at)
+            if page.keeps_spells
+            else _merge_links(page, visit, visit.links)
+        )
     if visit.at >= page.last_news:
         _note_presence(page, visit.at)
         page.url = visit.url
@@ -119,9 +130,17 @@ def merge_pages(page: Page, other: Page) -> Page:
         known = result.harvests.get(harvest.source, harvest)
         furthest = max(known, harvest, key=lambda one: (one.until, one.digest))
         result.harvests[harvest.source] = furthest
-    seen = page.sightings()
-    _join(seen, other.sightings())
-    _set_sightings(result, seen)
+    result.keeps_spells |= other.keeps_spells
+    if result.keeps_spells:
+        result.hrefs = 0
+        marks = page.spells.shown_by(page.shown_at)
+        _join_shown(marks, other.spells.shown_by(other.shown_at))
+        _set_spells(result, {at: marks[at] for at in result.visits if at in marks})
+    else:
+        seen = page.sightings()
+        _join(seen, other.sightings())
+        _set_sightings(result, seen)
+        result.hrefs = _hrefs_of(result, [(one.hrefs, one.last_shown()) for one in (page, other)])
     result.is_in_site = (page.is_in_site and other.is_in_site) or any(
         one.is_in_site and one.links == result.links for one in (page, other)
     )
@@ -192,8 +211,54 @@ def _note_absence(page: Page, visit: Visit) -> None:
 
 
 def _merge_links(page: Page, visit: Visit, shown: frozenset[int]) -> frozenset[int]:
+    latest = max(page.last_seen, default=0)
+    known = [(page.hrefs, page.last_shown())] if visit.at == latest else []
     new = _note_links(page, visit.at, shown)
+    if shown and visit.at >= latest:
+        page.hrefs = _hrefs_of(page, [*known, (visit.hrefs, (visit.at, shown))])
     return frozenset() if visit.at in page.baselines else new
+
+
+def _hrefs_of(page: Page, found: list[tuple[int, tuple[int, frozenset[int]]]]) -> int:
+    """Return which number of those found is that of the links that the page showed last, else 0."""
+    if len(found) == 1:
+        return found[0][0]
+    together = page.last_shown()
+    return max((hrefs for hrefs, shown in found if shown == together), default=0)
+
+
+def _merge_marks(
+    page: Page, at: int, shown: frozenset[int], shown_at: array[int]
+) -> frozenset[int]:
+    """Note what a visit showed; returns what the visit before it, of those `shown_at`, did not show."""
+    page.hrefs = 0
+    if shown_at and at <= shown_at[-1]:
+        known = page.spells.shown_by(shown_at)
+        _join_shown(known, {at: {*shown}})
+        _set_spells(page, known)
+        place = bisect_left(shown_at, at)
+        gained = known[at] - known[shown_at[place - 1]] if place else set[int]()
+    else:
+        latest = shown_at[-1] if shown_at else 0
+        gained = set(shown - page.spells.ending(latest))
+        last = zip(page.links, page.last_seen, strict=True)
+        page.last_seen = array(
+            "I", [at if until == latest and mark in shown else until for mark, until in last]
+        )
+        _append_run(page, at, gained)
+        page.links_since = page.links_since or at
+    is_baseline = at in page.baselines or at == page.links_since
+    return frozenset() if is_baseline else frozenset(gained)
+
+
+def _join_shown(shown: Shown, others: Shown) -> None:
+    for at, marks in others.items():
+        shown.setdefault(at, set()).update(marks)
+
+
+def _set_spells(page: Page, shown: Shown) -> None:
+    page.runs, page.links, page.last_seen = spells_of(shown)
+    page.links_since = min(shown, default=0)
 
 
 def _note_rules(page: Page, at: int, rules: int) -> None:
@@ -282,12 +347,28 @@ def _insert(times: array[int], at: int) -> None:
 
 
 def _thin_visits(page: Page) -> None:
+    if page.keeps_spells and len(page.visits) > RECENT_VISITS:
+        _thin_spells(page)
     _thin(page.visits)
     changes = page.rule_changes
     if changes[2:] or changes[:1] != array("I", [page.links_since]):
         times = _times_of_rules(page)
         if not times.issuperset(changes[::2]):
             page.rule_changes = rule_changes.encoded(rule_changes.marks(changes, times))
+
+
+def _thin_spells(page: Page) -> None:
+    """Leave of the spells what is shown by the visits that will be left."""
+    shown_at, left = page.shown_at, page.visits[:]
+    _thin(left)
+    kept = set(left)
+    spells = page.spells
+    if any(
+        at <= page.links_since or spells.is_needed(at, following)
+        for at, following in zip_longest(shown_at, shown_at[1:])
+        if at not in kept
+    ):
+        _set_spells(page, spells.shown_by(array("I", (at for at in shown_at if at in kept))))
 
 
 def _thin(times: array[int]) -> None:

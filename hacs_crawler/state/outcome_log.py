@@ -86,10 +86,10 @@ class Label:
     def model(self) -> str:
         """What p was made of: predictions of one model are calibrated together, whatever the policy."""
         known = ESTIMATORS.get(self.estimator)  # a newer version's state may know others
-        fading = f" fade {self.fade_days:g}" if known and known.uses_prior else ""
-        siblings = " siblings" if self.siblings and self.elapsed_from == "visit" else ""
-        of_site = " new to the site" if self.updates == "site" else ""
-        since = f" since {self.elapsed_from}"
+        fading = f", fading in {self.fade_days:g} days" if known and known.uses_prior else ""
+        since = f", since the last {self.elapsed_from}"
+        siblings = ", with siblings" if self.siblings and self.elapsed_from == "visit" else ""
+        of_site = ", new to the site" if self.updates == "site" else ""
         return f"{self.estimator}{fading}{since}{siblings}{of_site}"
 
 

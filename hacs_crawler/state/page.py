@@ -13,15 +13,16 @@ from bisect import bisect_left
 from dataclasses import dataclass, field, fields
 from enum import Enum
 from operator import attrgetter
-from typing import Final, Literal, NamedTuple, get_args
+from typing import Final, Literal, NamedTuple
 
 from hacs_crawler.links import kept_url
 from hacs_crawler.state import digests, rule_changes
 from hacs_crawler.state.outcome_log import Prediction
+from hacs_crawler.state.spells import Spells
 
-Updates = Literal["page", "site"]
-"""What counts as an update: links that are new to the page, or such that are new to its site, too."""
-UPDATES: Final = get_args(Updates)
+Updates = Literal["page", "site", "change", "any-change"]
+"""What counts as an update: marks that are new to the page, or such that are new to its site, too; marks
+that the visit before did not show; or also that marks of the visit before are gone."""
 
 
 class News(Enum):
@@ -61,7 +62,9 @@ class Visit:
     `link_rules` is the fingerprint of the rules by which links were taken, 0 where it is not known; of a
     visit without links those of the visit that showed the same content's, where the archive says which.
     `harvest` is set where the visit came from an archive that is to be asked for later captures only,
-    `prediction` where its seed was ranked. `bytes` is the size of the answer's body.
+    `prediction` where its seed was ranked. `bytes` is the size of the answer's body. `hrefs` is a number
+    of the source that the links were taken from, 0 where it is not known. `keeps_spells` says
+    that `links` are other marks than links, of which the page keeps all `spells` (see `state.spells`).
     """
 
     url: str
@@ -76,6 +79,8 @@ class Visit:
     harvest: Harvest | None = None
     prediction: Prediction | None = None
     bytes: int = 0
+    hrefs: int = 0
+    keeps_spells: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "url", kept_url(self.url))
@@ -109,8 +114,10 @@ class Page:
     their links first. `is_in_site` says whether the page's links are in the memory of its site.
     `rate` is the estimate in 1/day, `log_sd` its spread, `churn` and `churning` tell of requests that
     bring links by themselves (see `model.Rates`); `version` grows with every write. `harvests` are the
-    archives' harvests by source. `rule_changes` says by which rules links were taken (see
-    `state.rule_changes`).
+    archives' harvests by source. `hrefs` is the number of the source of which `last_shown` was taken, 0
+    where it is not known. `rule_changes` says by which rules links were taken (see
+    `state.rule_changes`). Where the page `keeps_spells`, `runs`, `links` and `last_seen` are those of
+    the marks that it showed (see `state.spells`): a mark may be among `links` more than once.
     """
 
     url: str
@@ -134,8 +141,10 @@ class Page:
     version: int = 0
     etag: str = ""
     last_modified: str = ""
+    hrefs: int = 0
     harvests: dict[int, Harvest] = field(default_factory=dict)
     rule_changes: array[int] = field(default_factory=lambda: array("I"))
+    keeps_spells: bool = False
 
     def __post_init__(self) -> None:
         self.url = kept_url(self.url)
@@ -159,8 +168,27 @@ class Page:
         return changes[-1] if changes else rule_changes.UNKNOWN
 
     @property
+    def shown_at(self) -> array[int]:
+        """Seconds of the visits kept that showed what the page's marks were, ascending."""
+        changes = self.rule_changes
+        if len(changes) == 2:  # as of most pages: all from the first that did
+            return self.visits[bisect_left(self.visits, changes[0]) :]
+        rules = rule_changes.marks(changes, self.visits)
+        return array("I", (at for at, known in rules.items() if known != rule_changes.UNKNOWN))
+
+    @property
+    def spells(self) -> Spells:
+        """What the page showed, where it `keeps_spells`."""
+        return Spells(self.runs, self.links, self.last_seen)
+
+    @property
     def update_times(self) -> array[int]:
-        """Seconds at which updates were found, ascending, of whatever age."""
+        """Seconds at which updates were found, ascending, of whatever age.
+
+        Where the page keeps spells these are the changes; see `updates_of`.
+        """
+        if self.keeps_spells:
+            return self._updates_in_spells("change")
         baselines = {*self.baselines}
         shown_first = {self.links_since, *baselines}
         added = array("I", (at for at in self.runs[::2] if at not in shown_first))
@@ -169,21 +197,45 @@ class Page:
         changed = set(digests.changes(self.digests, self.contents))
         return array("I", sorted({*added, *(changed - baselines)}))
 
+    def known_marks(self, updates: Updates, rules: int) -> set[int]:
+        """Return what the next visit may show, by these rules, without news; the page keeps spells."""
+        shown_at = self.shown_at
+        if not self.keeps_spells or not shown_at or self.rules_at(shown_at[-1]) != rules:
+            return set()
+        is_kept = updates in {"page", "site"}
+        return set(self.links) if is_kept else self.spells.ending(shown_at[-1])
+
     def updates_of(self, updates: Updates) -> array[int]:
-        """Return `update_times`, or only those of updates that were new to the site.
+        """Return the seconds at which was found what counts as an update, ascending.
 
         An update of which the links are not known is taken for new to the site.
         """
-        if updates == "page" or not self.echoes:
-            return self.update_times
+        times = self._updates_in_spells(updates) if self.keeps_spells else self.update_times
+        if updates != "site" or not self.echoes:
+            return times
         echoes = set(self.echoes)
-        return array("I", (at for at in self.update_times if at not in echoes))
+        return array("I", (at for at in times if at not in echoes))
+
+    def _updates_in_spells(self, updates: Updates) -> array[int]:
+        shown_at, spells = self.shown_at, self.spells
+        found = spells.novelties() if updates in {"page", "site"} else spells.changes()
+        if updates == "any-change":
+            found |= spells.losses(shown_at)
+        return array("I", sorted(found - {*shown_at[:1], *self.baselines}))
 
     @property
     def last_update(self) -> int | None:
         """Tau: second of the last visit that found an update, or None where none is known."""
         times = self.update_times
         return times[-1] if times and self.visits and times[-1] > self.visits[0] else None
+
+    def last_shown(self) -> tuple[int, frozenset[int]]:
+        """When links were seen last, and which were: what the latest visit showed that saw any."""
+        latest = max(self.last_seen, default=0)
+        if self.last_seen.count(latest) == len(self.last_seen):  # as of most pages
+            return latest, frozenset(self.links)
+        last = zip(self.links, self.last_seen, strict=True)
+        return latest, frozenset(link for link, at in last if at == latest)
 
     def sightings(self) -> dict[int, Sightings]:
         """Every link's fingerprint with the seconds it was seen at."""

@@ -1,9 +1,11 @@
-"""What a visit brought: links new to its page, and to its site."""
+"""What a visit brought: links, or other marks, new to its page, and to its site."""
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Protocol
 
 import numpy as np
@@ -28,9 +30,11 @@ class Memories(Protocol):
 class Recorded:
     """What a recorded visit brought: the links l*(m_i), and its page before and after.
 
-    `new_to_site` are those of them that no other page of the site was known to show; all of them, as
-    long as `on_their_sites` has not asked. `is_known` is False where what was known of the page could
-    not be read.
+    Of a page that keeps spells `new_links` are the marks that are news as HACS_UPDATES says, and `lost`
+    counts those that the visit before had shown.
+    `new_to_site` are those of them that no other page of the site was known to show, None where
+    `on_their_sites` was not asked. `is_known` is False where what was known of the page could not be
+    read.
     """
 
     visit: Visit
@@ -39,7 +43,8 @@ class Recorded:
     before: Page
     after: Page
     is_known: bool = True
-    new_to_site: frozenset[int] = frozenset()
+    new_to_site: frozenset[int] | None = None
+    lost: int = 0
 
     @property
     def is_baseline(self) -> bool:
@@ -48,23 +53,41 @@ class Recorded:
 
     @property
     def updated_site(self) -> bool:
-        """Whether there was an update that was new to the site, or of which the links are not known."""
-        return self.updated and (bool(self.new_to_site) or not self.new_links)
+        """Whether there was an update that was new to the site, or of which that is not known."""
+        return self.updated and (self.new_to_site != frozenset() or not self.new_links)
 
     def is_update(self, updates: Updates) -> bool:
         """Whether there was what counts as an update."""
-        return self.updated if updates == "page" else self.updated_site
+        return self.updated_site if updates == "site" else self.updated
 
 
-def merged(before: Page, page: Page, visit: Visit, *, is_known: bool = True) -> Recorded:
-    """Merge a visit into `page`, a copy of `before`, and say what it brought."""
+def merged(
+    before: Page, page: Page, visit: Visit, updates: Updates = "page", *, is_known: bool = True
+) -> Recorded:
+    """Merge a visit into `page`, a copy of `before`, and say what it brought.
+
+    `updates` says what is news on a page that keeps spells.
+    """
     new_links = merge(page, visit)
     updated = bool(before.visits) and bool(new_links)
+    lost = 0
+    if page.keeps_spells and visit.links is not None:
+        if updates in {"page", "site"}:
+            new_links -= page.spells.until(visit.at)
+        updated = visit.at in page.updates_of("page" if updates == "site" else updates)
+        lost = _lost(page, visit.at)
     if visit.digest and not updated:
         updated = visit.at in page.update_times
-    if _shows_links(visit):
-        page.is_in_site = True  # from when this visit is written
-    return Recorded(visit, new_links, updated, before, page, is_known, new_links)
+    return Recorded(visit, new_links, updated, before, page, is_known, lost=lost)
+
+
+def still_hold(told: Sequence[Recorded], present: Page | None) -> bool:
+    """Whether a page's visits were merged one after the other, by time, beginning with it as it is."""
+    is_begun = bool(told) and told[0].before is present
+    return is_begun and all(
+        one.after is following.before and one.visit.at <= following.visit.at
+        for one, following in pairwise(told)
+    )
 
 
 def on_their_sites(recorded: Sequence[Recorded], memories: Memories) -> list[Recorded]:
@@ -72,17 +95,17 @@ def on_their_sites(recorded: Sequence[Recorded], memories: Memories) -> list[Rec
 
     Echoes are noted in their pages. One call of `memories.claim`, if there is anything to ask for.
     """
+    for one in recorded:
+        if _shows_links(one.visit):
+            one.after.is_in_site = True  # from when this visit is written
     claims = [_claim_of(one) for one in recorded]
     made = [one for one in claims if one is not None]
-    if not made:  # as of most visits: no links that are new to the page, none to its site
-        return list(recorded)
-    owned = iter(memories.claim(made))
+    owned = iter(memories.claim(made) if made else ())
     found = []
     echoes: dict[int, list[int]] = {}
     for one, own in zip(recorded, claims, strict=True):
-        if own is not None:
-            new_to_site = owned_links(one.new_links, own, next(owned))
-            one = replace(one, new_to_site=new_to_site)  # noqa: PLW2901 - the same visit
+        new_to_site = one.new_links if own is None else owned_links(one.new_links, own, next(owned))
+        one = replace(one, new_to_site=new_to_site)  # noqa: PLW2901 - the same visit
         of_page = echoes.setdefault(page_id_of(one.visit.url), [])
         if one.updated and not one.updated_site:
             of_page.append(one.visit.at)
@@ -97,6 +120,7 @@ def outcome_record(one: Recorded, updates: Updates) -> bytes:
     prediction = one.visit.prediction
     if prediction is None:
         return b""
+    new_to_site = one.new_links if one.new_to_site is None else one.new_to_site
     return outcome(
         prediction,
         page_id=page_id_of(one.visit.url),
@@ -105,9 +129,18 @@ def outcome_record(one: Recorded, updates: Updates) -> bytes:
         answer_bytes=one.visit.bytes,
         is_seen=one.visit.news is News.SEEN and not one.is_baseline,
         new_links=len(one.new_links) if one.updated else 0,
-        new_to_site=len(one.new_to_site) if one.updated else 0,
+        new_to_site=len(new_to_site) if one.updated else 0,
         is_update=one.is_update(updates),
     )
+
+
+def _lost(page: Page, at: int) -> int:
+    """Return how many marks a visit did not show that the visit before it did."""
+    shown_at = page.shown_at
+    place = bisect_left(shown_at, at)
+    if not place or at in page.baselines:
+        return 0
+    return page.last_seen.count(shown_at[place - 1])
 
 
 def _shows_links(visit: Visit) -> bool:

@@ -26,6 +26,8 @@ def baselines(changes: array[int], links_since: int) -> array[int]:
 
     That before which no links were known, at `links_since`, is a baseline anyway and not among them.
     """
+    if not changes or (len(changes) == 2 and changes[0] <= links_since):  # as of most pages
+        return array("I")
     pairs = zip(changes[::2], changes[1::2], strict=True)
     times = encoded({at: rules for at, rules in pairs if rules != UNKNOWN})[::2]
     return times[1:] if times and times[0] <= links_since else times

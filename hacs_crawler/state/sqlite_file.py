@@ -29,17 +29,17 @@ class SQLiteFile:
 
     def __init__(self, path: Path, *, reads_only: bool) -> None:
         self.path = path
+        self._is_unchanging = False
         with self.naming_errors("open"):
             if not reads_only:
                 path.parent.mkdir(parents=True, exist_ok=True)
-            # With an isolation level the module begins transactions of its own. The store is
-            # opened in the event loop's thread and then used in another one, never in two at a
-            # time.
-            self.db = sqlite3.connect(
-                path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
-            )
+            self.db = _connected(str(path))
         try:
             with self.naming_errors("open"):
+                if reads_only and self._needs_a_writable_folder():
+                    self.db.close()
+                    self.db = _connected(f"{path.absolute().as_uri()}?immutable=1")
+                    self._is_unchanging = True
                 self.tables = self._checked_tables()
                 if reads_only:
                     self.db.execute("PRAGMA query_only = ON")
@@ -102,12 +102,25 @@ class SQLiteFile:
             raise StateError(msg) from error
 
     def own_path(self) -> Path | None:
-        """Return the path for further connections, None where another file took this one's place."""
-        return self.path if _place_of(self.path) == self._place else None
+        """Return the path for further connections, None where another file took this one's place.
+
+        None, too, where a connection needs more than the path.
+        """
+        is_own = _place_of(self.path) == self._place and not self._is_unchanging
+        return self.path if is_own else None
 
     def close(self) -> None:
         """Close the connection."""
         self.db.close()
+
+    def _needs_a_writable_folder(self) -> bool:
+        """Whether SQLite would make files to read this one, and cannot: it has no log of writes."""
+        try:
+            self.db.execute("PRAGMA schema_version")
+        except sqlite3.OperationalError as error:
+            is_without_log = self.path.exists() and not Path(f"{self.path}-wal").exists()
+            return error.sqlite_errorname == "SQLITE_CANTOPEN" and is_without_log
+        return False
 
     def _checked_tables(self) -> set[str]:
         # Made in one transaction: tables that are seen first, and then no application, are others'.
@@ -143,6 +156,18 @@ class SQLiteFile:
                 time.sleep(random.uniform(0.001, 0.02))  # noqa: S311 - no secret: not in step
             else:
                 return
+
+
+def _connected(path: str) -> sqlite3.Connection:
+    # With an isolation level the module begins transactions of its own. The store is opened in the
+    # event loop's thread and then used in another one, never in two at a time.
+    return sqlite3.connect(
+        path,
+        timeout=BUSY_SECONDS,
+        isolation_level=None,
+        check_same_thread=False,
+        uri=path.startswith("file:"),
+    )
 
 
 def _place_of(path: Path) -> tuple[int, int] | None:

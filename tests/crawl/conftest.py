@@ -8,7 +8,7 @@ import pytest
 
 from crawl_support import Timers
 from hacs_crawler.crawl.state_access import read_ahead, state_thread, write_behind
-from hacs_crawler.state import Store
+from hacs_crawler.state import Store, Updates
 from state_access import Make, StateAccess
 
 
@@ -26,8 +26,8 @@ def timers(monkeypatch: pytest.MonkeyPatch) -> Timers:
 def new_world(new_store: Callable[[], Store], timers: Timers) -> Iterator[Make]:
     made: list[StateAccess] = []
 
-    def make(*, count: int = 100, limit: int = 1_000) -> StateAccess:
-        made.append(StateAccess(new_store(), timers, count=count, limit=limit))
+    def make(*, count: int = 100, limit: int = 1_000, updates: Updates = "page") -> StateAccess:
+        made.append(StateAccess(new_store(), timers, count=count, limit=limit, updates=updates))
         return made[-1]
 
     yield make

@@ -41,7 +41,7 @@ from hacs_crawler.crawl.meta import (
     tell,
     was_sent,
 )
-from hacs_crawler.links import page_id_of
+from hacs_crawler.links import LinkRules, page_id_of
 from hacs_crawler.outcome import NotObserved, Outcome
 from hacs_crawler.state import Page, Prediction
 
@@ -63,7 +63,8 @@ OUTCOME = Outcome(
     rate_before_per_day=0.1,
     page=Page(URL),
     estimate=lambda _: 0.1,
-    varying=None,
+    rules=LinkRules(),
+    lost_marks=0,
 )
 ANSWERS = [OUTCOME, NotObserved(URL, "status")]
 OF_THE_SPIDER = [{"mine": 1}, [1], 7, "recorded", object()]
@@ -316,7 +317,7 @@ def test_a_value_of_the_spiders_own_stays(value: object) -> None:
 def test_a_request_with_an_answered_ones_meta_is_of_no_page(answer: Any) -> None:
     first = answered(mark_ranked(start(hacs_page=SEED, own=1), PREDICTION), answer)
     request = copied(first, ELSEWHERE)
-    assert not renew(request)
+    assert renew(request).stage != "again"
     assert request.meta == {"is_start_request": True, "depth": 1, "own": 1}
 
 
@@ -328,7 +329,7 @@ def test_a_copy_keeps_the_page_that_the_spider_says_it_is_for() -> None:
 
 def test_a_copied_outcome_alone_means_nothing() -> None:
     request = follow_up(ELSEWHERE, hacs=OUTCOME)
-    assert not renew(request)
+    assert renew(request).stage != "again"
     assert request.meta == {"depth": 1}
 
 
@@ -336,8 +337,8 @@ def test_a_copied_outcome_alone_means_nothing() -> None:
 def test_a_copy_for_the_same_url_asks_for_the_page_again(answer: Any) -> None:
     first = answered(mark_ranked(start(hacs_page=SEED), PREDICTION, asked_twice=True), answer)
     again = copied(first, URL)
-    assert renew(again)
-    assert renew(again), "whoever asks"
+    assert renew(again).stage == "again"
+    assert renew(again).stage == "again", "whoever asks"
     assert page_url(again) == SEED
     assert tag_of(again).stage == "again"
     assert (tag_of(again).prediction, tag_of(again).asked_twice) == (None, False)
@@ -365,7 +366,7 @@ def test_a_spider_that_yields_a_request_made_of_one_under_way_asks_for_another_p
 @pytest.mark.parametrize("hacs", [True, False, "record", {"mine": 1}])
 def test_meta_of_a_request_that_was_never_sent_stays_as_it_is(hacs: object) -> None:
     request = start(hacs=hacs, hacs_page=SEED)
-    assert not renew(request)
+    assert renew(request).stage != "again"
     assert request.meta == {"is_start_request": True, "hacs": hacs, "hacs_page": SEED}
 
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import gzip
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from scrapy.http import HtmlResponse, Response, TextResponse, XmlResponse
+from scrapy.responsetypes import responsetypes
 
 from hacs_crawler.crawl.observation import observe, tree_of
-from hacs_crawler.links import LinkRules, canonical_link, link_fingerprint
-from hacs_crawler.state import News, Prediction, Visit
+from hacs_crawler.links import LinkRules, canonical_link, link_fingerprint, source_links
+from hacs_crawler.state import News, Page, Prediction, Visit, merged
 
 PAGE = "http://a.example/"
 AT = 1_700_000_000
@@ -55,6 +57,7 @@ def test_a_page_is_seen_with_its_links_validators_and_size() -> None:
             News.SEEN,
             links=fingerprints("/one", "http://b.example/two"),
             link_rules=RULES.fingerprint,
+            hrefs=source_links(tree_of(html()), PAGE).number(RULES),
             etag='"5f"',
             last_modified="Tue, 14 Nov 2023 22:13:20 GMT",
             prediction=PREDICTION,
@@ -114,7 +117,28 @@ def test_any_other_status_tells_nothing(status: int) -> None:
 
 @pytest.mark.parametrize("kind", [Response, TextResponse, XmlResponse])
 def test_what_is_not_html_tells_nothing(kind: type[Response]) -> None:
-    assert why_not_seen(kind(PAGE, body=TWO_LINKS)) == "not_html"
+    response = kind(PAGE, body=TWO_LINKS, headers={"Content-Type": "text/plain"})
+    assert why_not_seen(response) == "not_html"
+
+
+@pytest.mark.parametrize(
+    ("body", "is_page"),
+    [
+        (TWO_LINKS, True),
+        (b" \n<!-- news -->" + TWO_LINKS, True),
+        (b"<ul><li>" + TWO_LINKS, True),
+        (b"News: " + TWO_LINKS, False),
+        (b"<urlset><url>" + TWO_LINKS, False),
+        (b'{"html": "<p>"}' + TWO_LINKS, False),
+    ],
+)
+def test_without_a_content_type_a_fragment_of_html_is_a_page(body: bytes, is_page: bool) -> None:
+    response = responsetypes.from_args(url=PAGE, body=body)(PAGE, body=body)
+    assert type(response) is TextResponse, "as Scrapy has it"
+    if is_page:
+        assert seen(response).links == fingerprints("/one", "http://b.example/two")
+    else:
+        assert why_not_seen(response) == "not_html"
 
 
 @pytest.mark.parametrize("body", [b"", b" \r\n\t\n"])
@@ -147,11 +171,51 @@ def test_of_broken_html_the_links_are_those_that_can_be_read(body: bytes, links:
     assert seen(html(body)).links == fingerprints(*links)
 
 
+def known_after(response: Response, rules: LinkRules = RULES) -> Page:
+    """What is known of the page after a response."""
+    return merged(Page(PAGE), Page(PAGE), seen(response, rules)).after
+
+
+@pytest.mark.parametrize("body", [TWO_LINKS, b"<area href=/one>", b"<iframe src=/one></iframe>"])
+def test_links_whose_source_is_that_of_the_last_visit_are_those_of_the_last_visit(
+    body: bytes,
+) -> None:
+    known = known_after(html(body))
+    known.links[0] = 99
+    visit, _ = observe(html(b"<p>News</p>" + body), PAGE, AT + 1, RULES, known=known)
+    assert visit is not None
+    assert visit.links == {*known.links}
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"body": TWO_LINKS + b"<a href=/three>"},
+        {"body": TWO_LINKS[::-1].replace(b"<", b"")},
+        {"body": b"<base href=http://b.example/>" + TWO_LINKS},
+        {"body": TWO_LINKS.replace(b"/one", b"/two")},
+        {"url": "http://a.example/folder/"},
+    ],
+)
+def test_of_another_source_links_are_read_anew(changed: dict[str, Any]) -> None:
+    known = known_after(html())
+    visit, _ = observe(html(**changed), PAGE, AT + 1, RULES, known=known)
+    assert visit == replace(seen(html(**changed)), at=AT + 1)
+    if visit is not None and visit.links:
+        assert visit.hrefs != known.hrefs
+
+
+def test_so_they_are_where_other_rules_hold() -> None:
+    rules = LinkRules(deny=(re.compile("two"),))
+    visit, _ = observe(html(), PAGE, AT + 1, rules, known=known_after(html()))
+    assert visit == replace(seen(html(), rules), at=AT + 1)
+
+
 def test_what_the_parser_gives_up_tells_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> None:
         raise RecursionError("elements nested too deeply")
 
-    monkeypatch.setattr("hacs_crawler.crawl.observation.link_fingerprints", refuse)
+    monkeypatch.setattr("hacs_crawler.crawl.observation.source_links", refuse)
     assert why_not_seen(html()) == "unreadable"
 
 

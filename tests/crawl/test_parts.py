@@ -45,7 +45,7 @@ CALLS: dict[str, Any] = {
     "failed": lambda own: own.failed(REQUEST, OSError(), URL),
     "takes": lambda own: not own.takes(URL),
     "admit": lambda own: own.admit(REQUEST),
-    "link_rules": lambda own: own.link_rules(RESPONSE, LinkRules()) != LinkRules(),
+    "rules": lambda own: own.rules(RESPONSE, LinkRules()) != LinkRules(),
     "options": lambda own: own.options(OPTIONS) is not OPTIONS,
     "chosen": lambda own: own.tell(Part.chosen, np.ones(1), 0),
     "busy": lambda own: own.busy(),

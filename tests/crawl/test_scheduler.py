@@ -20,6 +20,7 @@ from scrapy import Request
 from crawl_support import UnderWay, new_crawler
 from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.meta import page_url, planned_meta, tag_of
+from hacs_crawler.crawl.part import Part
 from hacs_crawler.crawl.scheduler import HacsScheduler
 from hacs_crawler.state import Prediction
 
@@ -28,21 +29,33 @@ PREDICTION = Prediction(label=1, run=2, p=0.5, rate_per_day=1.0, days_since_visi
 QUEUES = ("scrapy.pqueues.DownloaderAwarePriorityQueue", "scrapy.pqueues.ScrapyPriorityQueue")
 
 
+class LeaveAlone(Part):
+    """Says of hosts that they are to be left alone."""
+
+    def __init__(self) -> None:
+        self.hosts: set[str] = set()
+
+    @classmethod
+    def from_crawl(cls, crawl: object) -> LeaveAlone:
+        return cls()
+
+    def admit(self, request: Request) -> float:
+        return 60.0 if request.url.split("/")[2] in self.hosts else 0.0
+
+
 class World:
     """A scheduler around Scrapy's own, before Scrapy's own downloader."""
 
     def __init__(self, queue: str = QUEUES[0], **more: object) -> None:
-        self.crawler = new_crawler(SCHEDULER_PRIORITY_QUEUE=queue, **more)
+        parts = {"HACS_PARTS": {LeaveAlone: 1}}
+        self.crawler = new_crawler(SCHEDULER_PRIORITY_QUEUE=queue, **parts, **more)
         self.under_way = UnderWay(self.crawler)
-        self.leave_alone: set[str] = set()
-        """Hosts of which a part says that they are to be left alone."""
-        Crawl.of(self.crawler).parts.admit = self.admit  # type: ignore[method-assign]
+        part = Crawl.of(self.crawler).parts.of(LeaveAlone)
+        assert part is not None
+        self.leave_alone = part.hosts
         self.scheduler = HacsScheduler.from_crawler(self.crawler)
         assert self.crawler.spider is not None
         self.scheduler.open(self.crawler.spider)
-
-    def admit(self, request: Request) -> float:
-        return 60.0 if request.url.split("/")[2] in self.leave_alone else 0.0
 
     def add_seed(self, path: str, priority: int = 0) -> None:
         """Add a seed that was ranked; each comes after the ones before it."""

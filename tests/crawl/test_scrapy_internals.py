@@ -301,23 +301,23 @@ def test_a_slot_with_a_delay_knows_which_requests_are_being_transferred(crawling
         with relying_on(
             "`Slot.queue`, what a slot has not sent: the end of this crawl takes a minute"
         ):
-            crawl.downloads.recall("a", lambda _: True, RuntimeError("enough"))
+            crawl.downloads.recall(lambda _: True, RuntimeError("enough"))
             await crawl.until(lambda: len(crawl.errors) == 2)
 
     crawling(TinyCrawl(page(1), page(2), page(3), DOWNLOAD_DELAY=60.0), act)
 
 
-def test_requests_are_taken_out_of_a_slots_queue_and_end_with_an_error(crawling: Run) -> None:
+def test_requests_are_taken_out_of_their_slots_queues_and_end_with_an_error(crawling: Run) -> None:
     error = RuntimeError("not now")
-    requests = [page(number) for number in range(4)]
+    requests = [page(number, slot) for number, slot in enumerate("aaabb")]
+    meant = {requests[2].url, requests[4].url}
 
     async def act(crawl: TinyCrawl) -> None:
-        await crawl.until(lambda: crawl.waiting == 4)
+        await crawl.until(lambda: crawl.waiting == 5)
         with relying_on("`Slot.queue`, the pairs of request and Deferred that a slot has not sent"):
-            crawl.downloads.recall("a", lambda one: one.url == requests[2].url, error)
-            crawl.downloads.recall("never asked", lambda _: True, error)
-            await crawl.until(lambda: bool(crawl.errors))
-            assert crawl.errors == [error]
+            crawl.downloads.recall(lambda request: request.url in meant, error)
+            await crawl.until(lambda: len(crawl.errors) == 2)
+            assert crawl.errors == [error, error]
             assert len(crawl.downloads.active) == 3
 
     crawl = TinyCrawl(*requests)

@@ -1,12 +1,15 @@
 """What a crawl counts, and the sentence that sums it up."""
 
 import logging
+import math
+from array import array
 
 import pytest
 from scrapy.statscollectors import MemoryStatsCollector
 from scrapy.utils.test import get_crawler
 
 from hacs_crawler.crawl.stats import CrawlStats
+from hacs_crawler.state import Estimation, Page
 from hacs_crawler.statistics.scoring import summary
 
 
@@ -46,20 +49,20 @@ def test_a_run_without_predictions_is_summed_up_too(stats, caplog):
     [
         (
             0,
-            "visited 0 pages (0 for the first time) and found 0 updates with 0 new links (0 updates new",
+            "visited 0 pages (0 for the first time) and found 0 updates with 0 new links; of",
         ),
         (
             1,
-            "visited 1 page (1 for the first time) and found 1 update with 1 new link (1 update new to",
+            "visited 1 page (1 for the first time) and found 1 update with 1 new link; of",
         ),
         (
             2,
-            "visited 2 pages (2 for the first time) and found 2 updates with 2 new links (2 updates new",
+            "visited 2 pages (2 for the first time) and found 2 updates with 2 new links; of",
         ),
     ],
 )
 def test_what_was_found_is_said_in_the_right_number(stats, caplog, number, expected):
-    for name in ("visits", "first_visits", "updates", "new_links", "site_updates"):
+    for name in ("visits", "first_visits", "updates", "new_links"):
         stats.count(name, number)
     with caplog.at_level(logging.INFO):
         stats.log_summary()
@@ -73,3 +76,31 @@ def test_what_was_skipped_is_said_by_its_reason(stats, caplog):
     with caplog.at_level(logging.INFO):
         stats.log_summary()
     assert "skipped: 1 below threshold, 2 over budget, 3 gone; 1 request failed" in caplog.text
+
+
+def test_what_a_run_did_beside_its_list_is_in_its_sentence(stats, caplog):
+    for _ in range(3):
+        stats.count_beside("controls", "control visit")
+    stats.count_beside("render/pages", "rendered page")
+    with caplog.at_level(logging.INFO):
+        stats.log_summary()
+    assert "failed; beside these 3 control visits, 1 rendered page" in caplog.text
+    caplog.clear()
+    stats.begin_round()
+    with caplog.at_level(logging.INFO):
+        stats.log_summary()
+    assert "beside" not in caplog.text
+
+
+@pytest.mark.parametrize(("firsts", "is_said"), [(0, False), (29, False), (30, True)])
+def test_a_first_crawl_says_what_comes_next(stats, caplog, firsts, is_said):
+    stats.count("visits", 30)
+    stats.count("first_visits", firsts)
+    with caplog.at_level(logging.INFO):
+        stats.log_first_crawl(Estimation())
+    expected = 30 * (
+        1 - math.exp(-Estimation().rate_per_day(Page("http://a.example/", array("I", [0]))))
+    )
+    assert (
+        f"; {expected:.1f} updates are to be expected of them by tomorrow" in caplog.text
+    ) is is_said

@@ -15,7 +15,7 @@ from scrapy import Request
 from scrapy.crawler import Crawler
 from scrapy.http import HtmlResponse
 
-from fuzz.site import HTML, Answer, FuzzedSite
+from fuzz.site import HTML, FuzzedSite
 
 RENDERING_SECONDS = 0.2
 MOST_REDIRECTS = 5
@@ -25,35 +25,32 @@ class FakeBrowser:
     """What `hacs_crawler.parts.rendering.browser` uses of scrapy-playwright's download handler."""
 
     site: FuzzedSite
+    abort_request: Any = None
+    browser = SimpleNamespace(is_connected=lambda: True)
+    browser_provider = SimpleNamespace(browser_type=SimpleNamespace(executable_path=sys.executable))
 
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
-        self.config = SimpleNamespace(target_closed_max_retries=3, launch_options={})
-        kind = SimpleNamespace(executable_path=sys.executable)
-        self.browser_provider = SimpleNamespace(browser_type=kind)
-        self.browser = SimpleNamespace(is_connected=lambda: True)
+        self.config = SimpleNamespace(launch_options={})
         self.context_wrappers: dict[str, Any] = {}
-        self.abort_request: Any = None
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> FakeBrowser:
         return cls(crawler)
 
-    async def _launch(self) -> None:
-        pass
-
-    async def _maybe_launch_browser(self) -> None:
-        pass
-
     async def close(self) -> None:
         pass
 
+    _launch = _maybe_launch_browser = close
+
     async def _download_request(self, request: Request, spider: object) -> HtmlResponse:
-        witness = self._crawler.witness  # type: ignore[attr-defined]
+        self._crawler.witness.on_sent(request)  # type: ignore[attr-defined]
         url = request.url
-        for _ in range(MOST_REDIRECTS):
-            witness.on_sent(request.replace(url=url))
-            answer = await self._asked(url)
+        for _ in range(MOST_REDIRECTS):  # which no browser lets anybody hold back
+            await asyncio.sleep(RENDERING_SECONDS)
+            parts = urlsplit(url)
+            path = parts._replace(scheme="", netloc="").geturl()
+            answer = self.site.answer("GET", parts.netloc, path, {}, by_browser=True)
             if "Location" not in answer.headers:
                 break
             url = urljoin(url, answer.headers["Location"])
@@ -61,22 +58,14 @@ class FakeBrowser:
             raise ConnectionError("Page.goto: net::ERR_CONNECTION_CLOSED")
         if answer.kind != HTML:
             raise ValueError("Page.goto: Download is starting")
-        headers = {"Content-Type": answer.kind, **answer.headers}
         return HtmlResponse(
             url,
             answer.status,
-            headers,
+            {"Content-Type": answer.kind, **answer.headers},
             answer.body,
             flags=["playwright"],
-            request=request,
             encoding="utf-8",
         )
-
-    async def _asked(self, url: str) -> Answer:
-        parts = urlsplit(url)
-        path = parts.path + (f"?{parts.query}" if parts.query else "")
-        await asyncio.sleep(RENDERING_SECONDS)
-        return self.site.answer("GET", parts.netloc, path, {}, by_browser=True)
 
 
 def install(site: FuzzedSite) -> None:

@@ -22,7 +22,14 @@ FORBIDDING = {"closed to some", "names a sitemap"}
 SCRAPYS_OWN = "twisted.internet.defer.AlreadyCalledError"
 """The HTTP handler gives connections a second to close, a moment on the judge's clock, and does not see
 that they have closed in the same turn of the event loop (Scrapy 2.19, http11.py)."""
-CHANGING_RULES = {"HACS_LINKS", "HACS_LINKS_ALLOW", "HACS_LINKS_DENY", "HACS_RENDER", "HACS_PARTS"}
+CHANGING_RULES = {
+    "HACS_LINKS",
+    "HACS_LINKS_ALLOW",
+    "HACS_LINKS_DENY",
+    "HACS_PARTS",
+    "HACS_RENDER",
+    "HACS_WATCH",
+}
 """Settings with which a new link of the site need not be one that counts."""
 STEADY = {"plain", "etag", "slow", "busy", "unavailable", "broken-once", "feed"}
 """Kinds of pages on which nothing changes but by time."""
@@ -34,6 +41,13 @@ def each_request_ends_exactly_once(run: Run) -> Iterator[str]:
         if len(ends) > 1 or (not ends and not run.kind.ends_early):
             request = run.yielded.get(number)
             yield f"request {number} {request and request.url} ended as {ends or 'nothing'}"
+
+
+def what_a_request_was_given_arrives(run: Run) -> Iterator[str]:
+    for number, _, url, given in run.events("answered"):
+        request = run.yielded.get(number)
+        if request is not None and request.given != given:
+            yield f"{url} was answered with {given}, and asked for with {request.given}"
 
 
 def the_crawl_ends_as_it_should(run: Run) -> Iterator[str]:
@@ -65,7 +79,7 @@ def a_budget_is_used_up_where_pages_are_left(run: Run) -> Iterator[str]:
         budget is None
         or "HACS_EXPERIMENT" in settings
         or run.kind.ends_early
-        or run.kind.is_resumed
+        or run.kind.stop
         or _gives_up_hosts(run)
         or _obeys_robots_txt(run)
     ):
@@ -81,10 +95,11 @@ def a_budget_is_used_up_where_pages_are_left(run: Run) -> Iterator[str]:
 
 def visits_are_answers_of_the_site(run: Run) -> Iterator[str]:
     """No visit is in the state that the site knows nothing of."""
+    watched = {200} if "HACS_WATCH" in run.scenario.settings else set()
     answers = Counter(
         asked["url"]
         for asked in run.site()
-        if asked["is_page"] or asked["status"] in {304, 301, 302}
+        if asked["is_page"] or asked["status"] in watched | {304, 301, 302}
     )
     for url, times in run.visits.items():
         if run.is_of_now(times) and not answers[url]:
@@ -95,13 +110,15 @@ def visits_are_answers_of_the_site(run: Run) -> Iterator[str]:
 
 def answers_of_the_site_are_visits(run: Run) -> Iterator[str]:
     """What a callback was given of a page under care is in the state."""
+    if "HACS_WATCH" in run.scenario.settings:  # some pages have nothing of it
+        return
     kinds = {"bytes", "crash"}  # which the add-on may say that it cannot observe
     if run.scenario.settings.get("HACS_RENDER", "never") != "never":
         kinds |= {"script"}
     pages = {asked["url"] for asked in run.site() if asked["is_page"]}
-    asked = reversed([*run.events("asked")])
-    is_of_redirect = {number: goes_on for _, number, _, _, goes_on in asked}  # from the first on
-    for _, number, status, url in run.events("answered"):
+    first_on = reversed(run.events("asked"))
+    is_of_redirect = {number: goes_on for number, _, goes_on in first_on}
+    for number, status, url, _ in run.events("answered"):
         request = run.yielded.get(number)
         if request is None or not run.is_under_care(request) or url != request.url:
             continue
@@ -144,17 +161,18 @@ def each_page_is_of_one_shard(run: Run) -> Iterator[str]:
     if not run.scenario.has_shards or not is_comparable(run):
         return
     starts = {one.url for one in run.yielded.values() if one.is_start and run.is_under_care(one)}
-    asked = {url for _, _, _, url, _ in run.events("asked")}
+    asked = {url for _, url, _ in run.events("asked")}
     for url in starts - asked:
         yield f"no shard asked for {url}"
     sent = Counter(url for part in run.parts for url in {*run.pages_sent(part)} & starts)
     for url, times in sent.items():
-        if times > 1 and not run.kind.is_resumed:
+        if times > 1 and not run.kind.stop:
             yield f"{url} was asked for by both shards"
 
 
 def the_state_survives_an_export(run: Run) -> Iterator[str]:
-    yield from run.faults_of_states
+    for state in run.states:
+        yield from state["faults"]
 
 
 def no_host_is_asked_in_its_pause(run: Run) -> Iterator[str]:
@@ -165,6 +183,7 @@ def no_host_is_asked_in_its_pause(run: Run) -> Iterator[str]:
 
 INVARIANTS: tuple[Callable[[Run], Iterator[str]], ...] = (
     each_request_ends_exactly_once,
+    what_a_request_was_given_arrives,
     the_crawl_ends_as_it_should,
     no_error_of_ours_is_logged,
     a_budget_is_never_exceeded,

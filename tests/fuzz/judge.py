@@ -1,49 +1,50 @@
-"""Plays a scenario and says what does not hold of it; makes one that fails smaller."""
+"""Plays a scenario and says what does not hold of it."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
 from scrapy.settings import Settings
 
-from fuzz.client import Player
 from fuzz.invariants import COMPARED, INVARIANTS, is_comparable
+from fuzz.player import play
 from fuzz.scenario import Scenario
 from fuzz.seen import Run
 from hacs_crawler.config import Config
 from hacs_crawler.exceptions import ConfigError
 
 
-def faults(scenario: Scenario, player: Player) -> list[str]:
-    """Return what does not hold, each with the invariant's name and the run; empty where all is well."""
-    if refusal(scenario):
+def faults(scenario: Scenario, redis: str = "") -> list[str]:
+    """Return what does not hold, each with the invariant's name and the run; empty where all is well.
+
+    `redis` is the address of a server. What the add-on refuses, settings that contradict each other,
+    is not played.
+    """
+    try:
+        Config.from_settings(Settings(scenario.settings))
+    except ConfigError:
         return []
-    seen = player.play(scenario, addon=True)
+    seen = play(scenario, redis, addon=True)
     if isinstance(seen, str):
         return [f"the_crawl_ends: {seen}"]
     runs = [Run(scenario, one) for one in seen]
-    found = [
-        f"{holds.__name__}: run {number}: {fault}"
-        for number, run in enumerate(runs, 1)
-        for holds in INVARIANTS
-        for fault in holds(run)
-    ]
+    found = _broken(INVARIANTS, ((run,) for run in runs))
     has_traceback = any("Traceback" in line for run in runs for line in run.log())
     if found or not (has_traceback or is_comparable(runs[0])):
         return found
-    seen = player.play(scenario, addon=False)
+    seen = play(scenario, redis, addon=False)
     if isinstance(seen, str):
         return [f"without the add-on: {seen}"]
+    return _broken(COMPARED, zip(runs, (Run(scenario, one) for one in seen), strict=True))
+
+
+def _broken(
+    invariants: Iterable[Callable[..., Iterator[str]]], runs: Iterable[tuple[Any, ...]]
+) -> list[str]:
     return [
         f"{holds.__name__}: run {number}: {fault}"
-        for number, (run, plain) in enumerate(zip(runs, seen, strict=True), 1)
-        for holds in COMPARED
-        for fault in holds(run, Run(scenario, plain))
+        for number, given in enumerate(runs, 1)
+        for holds in invariants
+        for fault in holds(*given)
     ]
-
-
-def refusal(scenario: Scenario) -> str:
-    """Why the add-on refuses the settings, which contradict each other; "" where it does not."""
-    try:
-        Config.from_settings(Settings(scenario.settings))
-    except ConfigError as error:
-        return str(error)
-    return ""

@@ -10,7 +10,6 @@ from msgspec import Struct
 
 from fuzz.settings_drawn import draw_settings
 
-DAY = 86_400
 HOSTS = (1, 1, 1, 2, 3)
 PAGES = {
     "plain": 12,  # links, some of which come later
@@ -19,9 +18,9 @@ PAGES = {
     "twin": 1,  # the same content as another page
     "missing": 1,
     "gone": 1,  # 404 from some day on
-    "busy": 3,  # 429 with Retry-After, a number of times in each run
-    "throttled": 1,  # 429 that names no time, once in each run
-    "unavailable": 1,  # 503 with Retry-After, once in each run
+    "busy": 2,  # 429 with Retry-After, a number of times in each run
+    "throttled": 2,  # 429 that names no time, once in each run
+    "unavailable": 3,  # 503 with Retry-After, once in each run
     "closed": 1,  # 429 with a Retry-After of an hour, always
     "slow": 2,
     "broken": 1,  # the connection ends within the answer
@@ -49,6 +48,8 @@ ROBOTS = {
     "malformed sitemap": 1,
     "broken": 1,
 }
+RESUMED = ("Resumed", "ResumedSeeds", "ResumedInPause")
+"""Spiders that are drawn more often than others: requests may wait anywhere when they are stopped."""
 SITEMAPS = {"missing": 2, "pages": 4, "index": 1, "malformed": 1}
 
 
@@ -78,16 +79,12 @@ class Scenario(Struct, frozen=True, omit_defaults=True):
 
     def numbers(self) -> set[int]:
         """The pages that are started with or led to."""
-        leading = [page.to for page in self.pages if page.kind in LEADING]
-        return {
-            *self.starts,
-            *leading,
-            *(number for page in self.pages for number, _ in page.links),
-        }
+        leading = {page.to for page in self.pages if page.kind in LEADING}
+        return leading.union(self.starts, (to for page in self.pages for to, _ in page.links))
 
     def to_json(self) -> str:
-        """A text that `from_json` reads, and people too."""
-        return msgspec.json.format(msgspec.json.encode(self), indent=1).decode() + "\n"
+        """A text that `from_json` reads."""
+        return msgspec.json.encode(self).decode()
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Scenario:
@@ -107,7 +104,7 @@ def drawn(seed: int, spiders: list[str]) -> Scenario:
     days = (0, *sorted(rng.sample(range(1, 30), 2)))
     return Scenario(
         pages,
-        spider=rng.choice(spiders),
+        spider=rng.choice(RESUMED if rng.random() < 0.2 else spiders),
         starts=tuple(starts),
         settings=draw_settings(rng, {page.kind for page in pages} | {robots}),
         days=days,
@@ -123,13 +120,11 @@ def _page(rng: random.Random, at: int, number: int) -> Page:
     # links and redirects lead on: with circles it would depend on the order what the filter drops
     later = range(at + 1, number)
     links = rng.sample(later, min(len(later), rng.randint(0, 4)))
-    to = rng.randint(1, 3)
-    if kind in LEADING:
-        to = rng.choice(later) if later else at
-        kind = kind if later else "plain"
-    return Page(
-        kind, tuple((one, rng.choice((0, 0, 1, 2, 9))) for one in links), rng.choice(HOSTS), to
-    )
+    if kind in LEADING and not later:
+        kind = "plain"
+    to = rng.choice(later) if kind in LEADING else rng.randint(1, 3)
+    since = tuple((link, rng.choice((0, 0, 1, 2, 9))) for link in links)
+    return Page(kind, since, rng.choice(HOSTS), to)
 
 
 def _chosen(rng: random.Random, weights: dict[str, int]) -> str:

@@ -13,9 +13,9 @@ from fuzz.spiders import KINDS
 
 NO_PAGES = ("/robots.txt", "/sitemap.xml", "/part.xml", "/feed.xml", "?inline")
 """How URLs end that are of no page, or of none that the add-on knows of."""
-ENDS = ("answered", "failed", "dropped")
 _PAGE = re.compile(r"/p(\d+)\Z")
-_SESSION = re.compile(r"\?sid=.*|(?<=/)r\d+x\d+")
+_CHANGING = re.compile(r"(?<=\d):\d+|\?sid=.*|(?<=/)r\d+x\d+")
+"""The site's port, and what it puts into links anew each time."""
 
 
 @dataclass(frozen=True)
@@ -27,6 +27,8 @@ class Yielded:
     url: str
     is_start: bool
     hacs: Any
+    given: str
+    """What the spider gave to it."""
 
 
 class Run:
@@ -36,21 +38,19 @@ class Run:
         self.scenario = scenario
         self.kind = KINDS[scenario.spider]
         self.parts: list[dict[str, Any]] = seen["parts"]
-        states: list[dict[str, Any]] = seen["states"]
-        self.visits, self.updates = (
-            {url: times for state in states for url, times in state[name].items() if times}
-            for name in ("visits", "updates")
-        )
-        self.faults_of_states: list[str] = [fault for state in states for fault in state["faults"]]
+        self.states: list[dict[str, Any]] = seen["states"]
+        self.visits, self.updates = self._by_url("visits"), self._by_url("updates")
         self.at: int = seen["at"]
         self.reason: str = self.parts[-1]["reason"]
-        self.yielded = {
-            number: Yielded(number, *others) for _, number, *others in self.events("yielded")
-        }
+        self.yielded = {number: Yielded(number, *more) for number, *more in self.events("yielded")}
 
-    def events(self, *names: str) -> Iterator[list[Any]]:
-        for part in self.parts:
-            yield from _events(part, *names)
+    def _by_url(self, name: str) -> dict[str, list[int]]:
+        entries = [entry for state in self.states for entry in state[name].items()]
+        return {url: times for url, times in entries if times}
+
+    def events(self, name: str) -> list[list[Any]]:
+        """The number of the request of each event, and what more is known."""
+        return [event for part in self.parts for event in _events(part, name)]
 
     def log(self) -> Iterator[str]:
         return (line for part in self.parts for line in part["log"])
@@ -79,15 +79,15 @@ class Run:
     def ends(self) -> dict[str, list[str]]:
         """How each request ended that the spider yielded."""
         found: dict[str, list[str]] = {number: [] for number in self.yielded}
-        for name, number, *_ in self.events(*ENDS):
-            if number in found:
-                found[number].append(name)
+        for name in ("answered", "failed", "dropped"):
+            for number, *_ in self.events(name):
+                found.get(number, []).append(name)
         return found
 
     def pages_sent(self, part: dict[str, Any]) -> list[str]:
         """The URLs of requests for pages under care that were sent, each request once, and revisits."""
         numbers: dict[str, str] = {}
-        for _, number, _, url, goes_on in _events(part, "asked"):
+        for number, url, goes_on in _events(part, "asked"):
             request = self.yielded.get(number)
             is_revisit = number is None and not goes_on and not url.endswith(NO_PAGES)
             if is_revisit or (request is not None and self.is_under_care(request)):
@@ -103,27 +103,22 @@ class Run:
         pages = self.scenario.settings.get("HACS_PAGES", "start")
         if request.url.endswith(NO_PAGES):
             return False
-        if self.reads_lists and pages == "start":
-            return not request.is_start
         if pages == "start":
-            return request.is_start
+            reads_lists = self.scenario.spider in {"Maps", "Feeds"}
+            return request.is_start != reads_lists
         return pages == "all" or any(re.search(one, request.url) for one in pages)
-
-    @property
-    def reads_lists(self) -> bool:
-        return self.scenario.spider in {"Maps", "Feeds"}
 
     def requests_made(self) -> Counter[str]:
         """What the site was asked for, and how it answered."""
         return Counter(
-            f"{asked['method']} {_SESSION.sub('*', asked['url'])} {asked['status']}"
+            f"{asked['method']} {_CHANGING.sub('*', asked['url'])} {asked['status']}"
             for asked in self.site()
         )
 
     def items(self) -> Counter[str]:
         items = (str(item) for part in self.parts for item in part["items"])
-        return Counter(_SESSION.sub("*", item) for item in items)
+        return Counter(_CHANGING.sub("*", item) for item in items)
 
 
-def _events(part: dict[str, Any], *names: str) -> Iterator[list[Any]]:
-    return (event for event in part["events"] if event[0] in names)
+def _events(part: dict[str, Any], name: str) -> list[list[Any]]:
+    return [more for kind, *more in part["events"] if kind == name]

@@ -19,6 +19,7 @@ SET_BY_THE_JUDGE = {
     "HACS_INNER_SCHEDULER",
     "HACS_ROUND_MINUTES",  # of crawls that do not end
     "HACS_METRICS",  # a port
+    "HACS_SPIDERS",
 }
 """Settings that are not drawn."""
 SHARES = [0.0, 0.02, 0.2, 0.5]
@@ -46,12 +47,15 @@ VALUES: dict[str, list[Any]] = {
     "HACS_SIBLINGS": [True, False],
     "HACS_SIGNALS": [0, 1, 30],
     "HACS_THRESHOLD": [*SHARES, 1.0],
-    "HACS_UPDATES": ["page", "site"],
+    "HACS_UPDATES": ["page", "site", "change", "any-change"],
+    "HACS_WATCH": ["items", "css:a::text", "xpath://p", "jmespath:json"],
+    "HACS_WATCH_FIELDS": [["url"]],
+    "HACS_WATCH_IGNORE": [["status"]],
 }
 SCRAPYS: dict[str, list[Any]] = {
     "AUTOTHROTTLE_ENABLED": [True],
     "CONCURRENT_REQUESTS": [1, 2],
-    "CONCURRENT_REQUESTS_PER_DOMAIN": [1, 1, 3],
+    "CONCURRENT_REQUESTS_PER_DOMAIN": [3],
     "COOKIES_ENABLED": [False],
     "DOWNLOAD_DELAY": [0.001, 0.2],
     "METAREFRESH_ENABLED": [False],
@@ -61,28 +65,35 @@ SCRAPYS: dict[str, list[Any]] = {
     "ROBOTSTXT_OBEY": [True],
     "SCHEDULER_START_DISK_QUEUE": ["scrapy.squeues.PickleFifoDiskQueue"],
 }
-FITTING = {
-    "busy": "HACS_RETRY_AFTER",
-    "closed": "HACS_RETRY_AFTER",
-    "closed to some": "ROBOTSTXT_OBEY",
-    "etag": "HACS_CONDITIONAL_REQUESTS",
-    "feed": "HACS_SIGNALS",
-    "names a sitemap": "ROBOTSTXT_OBEY",
-    "plain": "HACS_BUDGET",
-    "script": "HACS_RENDER",
-    "throttled": "HACS_RETRY_AFTER",
-    "unavailable": "HACS_RETRY_AFTER",
-    "wrong-etag": "HACS_CONDITIONAL_REQUESTS",
+WAITING: list[dict[str, list[Any]]] = [
+    {"CONCURRENT_REQUESTS_PER_DOMAIN": [1]},
+    {"DOWNLOAD_DELAY": [1.0]},
+]
+"""With which requests wait in the downloader."""
+PAUSES = {"HACS_RETRY_AFTER": [True]}
+FITTING: dict[str, dict[str, list[Any]]] = {
+    "busy": PAUSES,
+    "closed": PAUSES,
+    "closed to some": {"ROBOTSTXT_OBEY": [True]},
+    "etag": {"HACS_CONDITIONAL_REQUESTS": [True, "auto"]},
+    "feed": {"HACS_SIGNALS": [1, 30]},
+    "names a sitemap": {"ROBOTSTXT_OBEY": [True]},
+    "plain": {"HACS_BUDGET": VALUES["HACS_BUDGET"]},
+    "script": {"HACS_RENDER": ["auto", "always"]},
+    "throttled": PAUSES,
+    "unavailable": PAUSES,
+    "wrong-etag": {"HACS_CONDITIONAL_REQUESTS": [True, "auto"]},
 }
 """Settings that do something with a kind of page or robots.txt: drawn more often where there is one."""
 
 
 def draw_settings(rng: random.Random, kinds: set[str]) -> dict[str, Any]:
     """Some settings, and among them often what does something with the kinds of things there are."""
-    chosen = set(rng.sample(list(VALUES), rng.choice((0, 1, 2, 4, 8))))
-    chosen |= {FITTING[kind] for kind in sorted(kinds & FITTING.keys()) if rng.random() < 0.4}
-    scrapys = set(rng.sample(list(SCRAPYS), rng.choice((0, 1, 3))))
-    if rng.random() < 0.3:  # requests wait in the downloader
-        scrapys.add("CONCURRENT_REQUESTS_PER_DOMAIN")
-    values = VALUES | SCRAPYS
-    return {name: rng.choice(values[name]) for name in (*sorted(chosen), *sorted(scrapys))}
+    drawn = {name: VALUES[name] for name in rng.sample([*VALUES], rng.choice((0, 1, 2, 4, 8)))}
+    drawn |= {name: SCRAPYS[name] for name in rng.sample([*SCRAPYS], rng.choice((0, 1, 3)))}
+    for kind in sorted(kinds & FITTING.keys()):
+        drawn |= FITTING[kind] if rng.random() < 0.5 else {}
+    drawn |= rng.choice(WAITING) if rng.random() < 0.5 else {}
+    if drawn.keys() & {"HACS_UPDATES", "HACS_WATCH_FIELDS", "HACS_WATCH_IGNORE"}:
+        drawn["HACS_WATCH"] = ["items"]  # without which most of their values are refused
+    return {name: rng.choice(values) for name, values in sorted(drawn.items())}

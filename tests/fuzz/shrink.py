@@ -12,17 +12,16 @@ from fuzz.scenario import Scenario
 
 def shrunk(scenario: Scenario, fails: Callable[[Scenario], bool], most: int = 300) -> Scenario:
     """Return the smallest scenario that was found; `fails` is asked at most so many times."""
-    tries = iter(range(most))
-    is_smaller = True
-    while is_smaller:
-        is_smaller = False
+    while True:
         for smaller in _smaller(scenario):
-            if next(tries, None) is None:
+            most -= 1
+            if most < 0:
                 return scenario
             if fails(smaller):
-                scenario, is_smaller = smaller, True
+                scenario = smaller
                 break
-    return scenario
+        else:
+            return scenario
 
 
 def _smaller(scenario: Scenario) -> Iterator[Scenario]:

@@ -149,7 +149,7 @@ class FuzzedSite:
             case "throttled" if times == 1:
                 return Answer(_html("busy"), 429)
             case "unavailable" if times == 1:
-                return Answer(_html("unavailable"), 503, headers={"Retry-After": "2"})
+                return Answer(_html("unavailable"), 503, headers={"Retry-After": "20"})
             case "closed":
                 return Answer(_html("closed"), 429, headers={"Retry-After": str(CLOSED_SECONDS)})
             case "broken":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from typing import Any, ClassVar
 
 from scrapy import FormRequest, Request, Spider, signals
@@ -29,8 +30,8 @@ class Plain(Spider):
     """With which it may end."""
     ends_early = False
     """Whether requests may be left when it ends."""
-    is_resumed = False
-    """Whether it is stopped after a few answers, and goes on with its JOBDIR."""
+    stop: ClassVar[dict[str, Any]] = {}
+    """Settings that end it early; it then goes on with its JOBDIR."""
 
     @classmethod
     def from_crawler(cls, crawler: Any, *args: Any, **kwargs: Any) -> Any:
@@ -43,11 +44,18 @@ class Plain(Spider):
         return [self.urls[number] for number in self.start_numbers]
 
     async def start(self) -> Any:
-        for url in self.seeds:
-            yield self.page(url)
+        for number, url in enumerate(self.seeds):
+            for entry in self.first(number, url):
+                yield entry
 
-    def page(self, url: str, **kwargs: Any) -> Request:
-        return Request(url, **{"callback": self.parse, "errback": self.failed, **kwargs})
+    def first(self, number: int, url: str) -> Iterable[Any]:
+        """What it begins with for a page."""
+        return [self.page(url)]
+
+    def page(self, url: str, **more: Any) -> Request:
+        meta = {"mine": url, **more.pop("meta", {})}
+        given = {"callback": self.parse, "errback": self.failed, "cb_kwargs": {"of": url}, **more}
+        return Request(url, meta=meta, flags=[url], **given)
 
     def parse(self, response: Response, **kwargs: Any) -> Any:
         yield self.item(response)
@@ -106,9 +114,8 @@ class CopiesMeta(Plain):
 class CallbackOfItsOwn(Plain):
     has_two_callbacks = True
 
-    async def start(self) -> Any:
-        for url in self.seeds:
-            yield self.page(url, callback=self.parse_list, cb_kwargs={"depth": 1})
+    def first(self, number: int, url: str) -> Iterable[Any]:
+        yield self.page(url, callback=self.parse_list, cb_kwargs={"depth": 1})
 
     def parse_list(self, response: Response, depth: int) -> Any:
         for url in self.links(response):
@@ -123,8 +130,9 @@ class Slow(Follows):
 
 
 class WaitsForAnswers(Plain):
+    ended = 0
+
     async def start(self) -> Any:
-        self.ended = 0
         for number, url in enumerate(self.seeds, 1):
             yield self.page(url, dont_filter=True)
             for _ in range(20):  # of what is left out there is no answer
@@ -141,16 +149,13 @@ class WaitsForAnswers(Plain):
 
 
 class Priorities(Follows):
-    async def start(self) -> Any:
-        for number, url in enumerate(self.seeds):
-            yield self.page(url, priority=number % 3 - 1)
+    def first(self, number: int, url: str) -> Iterable[Any]:
+        yield self.page(url, priority=number % 3 - 1)
 
 
 class AsksTwice(Plain):
-    async def start(self) -> Any:
-        for url in self.seeds:
-            yield self.page(url, dont_filter=True)
-            yield self.page(url, dont_filter=True)
+    def first(self, number: int, url: str) -> Iterable[Any]:
+        return [self.page(url, dont_filter=True), self.page(url, dont_filter=True)]
 
 
 class RepeatsItself(Plain):
@@ -194,10 +199,10 @@ class StaysOpen(Plain):
 class StartRaises(Plain):
     reasons = ("start_error", "finished")  # the latter before Scrapy 2.14
 
-    async def start(self) -> Any:
-        for url in self.seeds:
-            yield self.page(url)
-        raise ScenarioError("start")
+    def first(self, number: int, url: str) -> Iterable[Any]:
+        yield self.page(url)
+        if number == len(self.seeds) - 1:
+            raise ScenarioError("start")
 
 
 class CallbackRaises(Plain):
@@ -216,24 +221,20 @@ class Closes(Follows):
 
 
 class ItemsFromStart(Plain):
-    async def start(self) -> Any:
-        for url in self.seeds:
-            yield {"from": "start"}
-            yield self.page(url)
+    def first(self, number: int, url: str) -> Iterable[Any]:
+        return [{"from": "start"}, self.page(url)]
 
 
 class Forms(Follows):
-    async def start(self) -> Any:
-        for url in self.seeds:
-            yield FormRequest(url, formdata={"a": "b"}, callback=self.parse, errback=self.failed)
+    def first(self, number: int, url: str) -> Iterable[Any]:
+        yield FormRequest(url, formdata={"a": "b"}, callback=self.parse, errback=self.failed)
 
 
 class HeadFirst(Plain):
-    async def start(self) -> Any:
-        for url in self.seeds:
-            yield self.page(url, method="HEAD", callback=self.parse_head)
+    def first(self, number: int, url: str) -> Iterable[Any]:
+        yield self.page(url, method="HEAD", callback=self.parse_head)
 
-    def parse_head(self, response: Response) -> Any:
+    def parse_head(self, response: Response, **kwargs: Any) -> Any:
         yield self.page(response.url)
 
 
@@ -242,15 +243,13 @@ class AllStatuses(Follows):
 
 
 class OwnSlot(Plain):
-    async def start(self) -> Any:
-        for number, url in enumerate(self.seeds):
-            yield self.page(url, meta={"download_slot": f"slot{number % 2}"})
+    def first(self, number: int, url: str) -> Iterable[Any]:
+        yield self.page(url, meta={"download_slot": f"slot{number % 2}"})
 
 
 class OptsOut(Plain):
-    async def start(self) -> Any:
-        for number, url in enumerate(self.seeds):
-            yield self.page(url, meta={"hacs": (False, True, "record")[number % 3]})
+    def first(self, number: int, url: str) -> Iterable[Any]:
+        yield self.page(url, meta={"hacs": (False, True, "record")[number % 3]})
 
 
 class FollowsUnderCare(Plain):
@@ -263,9 +262,8 @@ class FollowsUnderCare(Plain):
 class ValuesOfItsOwn(Plain):
     """Whose meta has what the add-on does not know, under a name of the add-on's."""
 
-    async def start(self) -> Any:
-        for url in self.seeds:
-            yield self.page(url, meta={"hacs": {"mine": 1}})
+    def first(self, number: int, url: str) -> Iterable[Any]:
+        yield self.page(url, meta={"hacs": {"mine": 1}})
 
 
 class FromErrback(Plain):
@@ -296,9 +294,8 @@ class Rules(Plain, CrawlSpider):
     has_two_callbacks = True
     rules = (Rule(LinkExtractor(), callback="parse_page", follow=True, errback="failed"),)
 
-    async def start(self) -> Any:
-        for url in self.seeds:
-            yield self.page(url, callback=None)
+    def first(self, number: int, url: str) -> Iterable[Any]:
+        yield self.page(url, callback=None)
 
     def parse_page(self, response: Response) -> Any:
         yield self.item(response)
@@ -324,11 +321,17 @@ class Feeds(Plain, XMLFeedSpider):
 
 
 class Resumed(Follows):
-    is_resumed = True
+    stop: ClassVar[dict[str, Any]] = {"CLOSESPIDER_PAGECOUNT": 2}
 
 
 class ResumedSeeds(Plain):
-    is_resumed = True
+    stop = Resumed.stop
+
+
+class ResumedInPause(Follows):
+    """It has done by then what need not wait."""
+
+    stop: ClassVar[dict[str, Any]] = {"CLOSESPIDER_TIMEOUT": 10}
 
 
 KINDS: dict[str, type[Plain]] = {

@@ -9,12 +9,12 @@ from __future__ import annotations
 import os
 import random
 import time
-from collections.abc import Iterator
+from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 
 import pytest
 
-from fuzz.client import Player
 from fuzz.judge import faults
 from fuzz.scenario import Scenario, drawn
 from fuzz.settings_drawn import SET_BY_THE_JUDGE, VALUES
@@ -22,58 +22,55 @@ from fuzz.shrink import shrunk
 from fuzz.spiders import KINDS
 from hacs_crawler.config import SETTINGS
 
-SCENARIOS = Path(__file__).parent / "scenarios"
-KEPT = sorted(SCENARIOS.glob("*.json"))
+KEPT = sorted((Path(__file__).parent / "scenarios").glob("*.json"))
 SECONDS = float(os.environ.get("HACS_FUZZ_SECONDS", "0"))
 SHARES = 4
 SEEDS_A_SHARE = 30
 """All shares together take a minute."""
 
 
-@pytest.fixture(scope="module")
-def player(redis_port: int) -> Iterator[Player]:
-    with Player(f"redis://127.0.0.1:{redis_port}/0") as player:
-        yield player
+@pytest.fixture
+def redis(redis_port: int) -> str:
+    return f"redis://127.0.0.1:{redis_port}/0"
 
 
 @pytest.mark.skipif(SECONDS > 0, reason="others are drawn")
 @pytest.mark.parametrize("share", range(SHARES))
-def test_what_was_drawn_once_holds(share: int, player: Player) -> None:
+def test_what_was_drawn_once_holds(share: int, redis: str) -> None:
     for seed in range(share * SEEDS_A_SHARE, (share + 1) * SEEDS_A_SHARE):
-        _judge(seed, player)
+        _judge(seed, redis)
 
 
 @pytest.mark.skipif(SECONDS == 0, reason="tox -e fuzz draws as long as one likes")
 @pytest.mark.parametrize("share", range(2))
-def test_what_is_drawn_now_holds(share: int, player: Player) -> None:
+def test_what_is_drawn_now_holds(
+    share: int, redis: str, record_property: Callable[[str, int], None]
+) -> None:
     until = time.monotonic() + SECONDS
-    while time.monotonic() < until:
-        _judge(random.SystemRandom().randrange(2**32), player)
+    for played in count(1):
+        _judge(random.SystemRandom().randrange(2**32), redis)
+        if time.monotonic() > until:
+            record_property("scenarios", played)
+            break
 
 
-def _judge(seed: int, player: Player) -> None:
-    scenario = drawn(seed, list(KINDS))
-    found = faults(scenario, player)
-    if found:
-        smaller, found = _smaller(scenario, found, player)
-        pytest.fail(f"seed {seed}:\n" + "\n".join(found) + f"\n{smaller.to_json()}", pytrace=False)
-
-
-def _smaller(scenario: Scenario, found: list[str], player: Player) -> tuple[Scenario, list[str]]:
+def _judge(seed: int, redis: str) -> None:
+    scenario = drawn(seed, [*KINDS])
+    found = faults(scenario, redis)
+    if not found:
+        return
     name = found[0].partition(":")[0]
 
     def fails(smaller: Scenario) -> bool:
-        nonlocal found
-        now = [one for one in faults(smaller, player) if one.startswith(name)]
-        found = now or found
-        return bool(now)
+        return any(fault.startswith(name) for fault in faults(smaller, redis))
 
-    return shrunk(scenario, fails), found
+    smaller = shrunk(scenario, fails).to_json()
+    pytest.fail("\n".join([f"seed {seed}:", *found, smaller]), pytrace=False)
 
 
 @pytest.mark.parametrize("file", KEPT, ids=lambda file: file.stem)
-def test_a_scenario_that_failed_once_holds(file: Path, player: Player) -> None:
-    assert faults(Scenario.from_json(file.read_bytes()), player) == []
+def test_a_scenario_that_failed_once_holds(file: Path, redis: str) -> None:
+    assert faults(Scenario.from_json(file.read_bytes()), redis) == []
 
 
 def test_each_setting_is_drawn_or_set_by_the_judge() -> None:

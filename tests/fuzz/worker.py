@@ -1,45 +1,44 @@
-"""Plays scenarios in one process, a line of JSON each; what is seen of it goes back as another line.
+"""Plays scenarios, each in a process that is forked from this one, and writes what was seen into a file.
 
     python -m fuzz.worker
 
-A line has the scenario, whether the add-on is on, a folder, and the address of a Redis server.
+reads a line of JSON for each, and answers with how the process ended.
 """
 
 from __future__ import annotations
 
-from fuzz import fast_clock  # isort: skip - before anything that looks at the time
+from fuzz import clock
 
-import asyncio
-import gc
-import json
-import logging
-import os
-import sys
-import traceback
-import warnings
-from pathlib import Path
-from typing import Any
+clock.run_fast()
 
-from twisted.internet.asyncioreactor import AsyncioSelectorReactor
-from twisted.internet.main import installReactor
-
-LOOP = fast_clock.new_loop()
-REACTOR: Any = AsyncioSelectorReactor(LOOP)
-installReactor(REACTOR)  # type: ignore[no-untyped-call]
+import asyncio  # noqa: E402
+import gc  # noqa: E402
+import json  # noqa: E402
+import logging  # noqa: E402
+import os  # noqa: E402
+import signal  # noqa: E402
+import sys  # noqa: E402
+import traceback  # noqa: E402
+import warnings  # noqa: E402
+from pathlib import Path  # noqa: E402
+from typing import Any  # noqa: E402
 
 import msgspec  # noqa: E402
 from scrapy.crawler import AsyncCrawlerRunner  # noqa: E402
 from scrapy.settings import Settings  # noqa: E402
 from scrapy.utils.log import configure_logging  # noqa: E402
+from scrapy.utils.misc import load_object  # noqa: E402
+from twisted.internet.asyncioreactor import AsyncioSelectorReactor  # noqa: E402
+from twisted.internet.main import installReactor  # noqa: E402
 
-from fuzz import clock, fake_browser  # noqa: E402
+from fuzz import fake_browser  # noqa: E402
 from fuzz.exported import exported  # noqa: E402
 from fuzz.scenario import Scenario  # noqa: E402
 from fuzz.site import FuzzedSite  # noqa: E402
 from fuzz.spiders import KINDS  # noqa: E402
-from fuzz.witness import NOTHING_SEEN, Witness, WitnessHandler, WitnessMiddleware  # noqa: E402
+from fuzz.witness import Witness, WitnessHandler, WitnessMiddleware  # noqa: E402
+from hacs_crawler.addon import HacsAddon  # noqa: E402
 
-PAGES_BEFORE_THE_STOP = 2
 SETTINGS = {
     "DOWNLOAD_HANDLERS": {"http": WitnessHandler},
     "DOWNLOADER_MIDDLEWARES": {WitnessMiddleware: 10_000},
@@ -51,117 +50,127 @@ SETTINGS = {
     "TELNETCONSOLE_ENABLED": False,
     "WARN_ON_GENERATOR_RETURN_VALUE": False,
 }
-ADDON = {"hacs_crawler.addon.HacsAddon": 500}
-
-
-class _Log(logging.Handler):
-    """Keeps lines, and writes them to a file, where they are if the process does not come to its end."""
-
-    def __init__(self) -> None:
-        super().__init__(logging.INFO)
-        self.setFormatter(logging.Formatter("%(levelname)s %(name)s: %(message)s"))
-        self.lines: list[str] = []
-        self.file: Any = None
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self.lines.append(self.format(record))
-        print(self.lines[-1], file=self.file, flush=True)
-
-
-async def play(job: dict[str, Any], site: FuzzedSite, log: _Log) -> list[dict[str, Any]]:
-    """Crawl on each of the scenario's days; returns what was seen on each."""
-    scenario = msgspec.convert(job["scenario"], Scenario)
-    folder = Path(job["folder"])
-    os.chdir(folder)
-    has_shards = job["addon"] and scenario.has_shards
-    runs = []
-    for number, day in enumerate(scenario.days):
-        clock.day = day
-        site.begin(scenario, day)
-        Path("instant.txt").write_text(site.url(0) + "\n")
-        parts: list[dict[str, Any]] = []
-        states: list[dict[str, Any]] = []
-        for shard in ("0/2", "1/2") if has_shards else (None,):
-            given: dict[str, Any] = {**SETTINGS, **scenario.settings}
-            if job["addon"]:
-                state = {"HACS_STATE": _state(job), "HACS_NAMESPACE": folder.name}
-                given |= {"ADDONS": ADDON, **state, **({"HACS_SHARD": shard} if shard else {})}
-            if is_resumed := KINDS[scenario.spider].is_resumed:
-                given["JOBDIR"] = f"{folder}/job{len(parts)}.{number}"
-                given["CLOSESPIDER_PAGECOUNT"] = PAGES_BEFORE_THE_STOP
-            parts.append(await _crawl(scenario, given, f"{number}.{len(parts)}", site, log))
-            if is_resumed and parts[-1]["reason"] != "finished":
-                del given["CLOSESPIDER_PAGECOUNT"]
-                parts.append(await _crawl(scenario, given, f"{number}.{len(parts)}", site, log))
-            if job["addon"]:
-                namespace = folder.name + (f".{shard.replace('/', '-')}" if shard else "")
-                states.append(exported(_state(job), namespace))
-        runs.append({"parts": parts, "states": states, "at": int(clock.now())})
-    return runs
-
-
-async def _crawl(
-    scenario: Scenario, given: dict[str, Any], part: str, site: FuzzedSite, log: _Log
-) -> dict[str, Any]:
-    first, already = len(log.lines), len(site.log)
-    runner = AsyncCrawlerRunner(Settings({**given, "FUZZ_PART": part}))
-    crawler = runner.create_crawler(KINDS[scenario.spider])
-    urls = [site.url(number) for number in range(len(scenario.pages))]
-    failure = ""
-    try:
-        await runner.crawl(crawler, urls=urls, start_numbers=list(scenario.starts))
-    except Exception:  # noqa: BLE001 - `scrapy crawl` would show it
-        failure = traceback.format_exc()
-    gc.collect()  # an error that nobody looked at is logged now
-    await asyncio.sleep(0)
-    witness: Witness | None = getattr(crawler, "witness", None)
-    return {
-        **(witness.seen if witness else NOTHING_SEEN),
-        "log": [*log.lines[first:], *failure.splitlines()],
-        "site": site.log[already:],
-    }
-
-
-def _state(job: dict[str, Any]) -> str:
-    if job["scenario"].get("state") == "redis" and job["redis"]:
-        return str(job["redis"])
-    return f"sqlite:///{job['folder']}/state.db"
-
-
-async def _serve(answers: Any) -> None:
-    gc.freeze()
-    site, log = FuzzedSite(), _Log()
-    await site.listen()
-    fake_browser.install(site)
-    logging.getLogger().addHandler(log)
-    while line := await LOOP.run_in_executor(None, sys.stdin.readline):
-        job = json.loads(line)
-        log.lines.clear()
-        with (Path(job["folder"]) / "log").open("w") as log.file:
-            try:
-                answer: dict[str, Any] = {"runs": await play(job, site, log)}
-            except Exception:  # noqa: BLE001 - the judge's own fault
-                answer = {"error": traceback.format_exc()}
-        print(json.dumps(answer, default=repr), file=answers, flush=True)
+LOG = Path("log")
+COMPONENTS = ("EXTENSIONS_BASE", "DOWNLOADER_MIDDLEWARES_BASE", "SPIDER_MIDDLEWARES_BASE")
+for name in COMPONENTS:  # what each process would import anew
+    list(map(load_object, Settings()[name]))
+gc.freeze()
 
 
 def main() -> None:
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what a spider prints is no answer
+    for line in sys.stdin:
+        process = os.fork()
+        if not process:
+            scenario, folder, redis, addon, seconds = json.loads(line)
+            signal.alarm(seconds)
+            os.chdir(folder)
+            _play(msgspec.convert(scenario, Scenario), redis, addon=addon)
+            return
+        print(os.waitpid(process, 0)[1], file=answers, flush=True)
+
+
+def _play(scenario: Scenario, redis: str, *, addon: bool) -> None:
+    """Crawl on each of the scenario's days; where it cannot, the log says why, and the process fails."""
+    _write_log()
+    loop = clock.fast_loop()
+    reactor: Any = AsyncioSelectorReactor(loop)
+    installReactor(reactor)  # type: ignore[no-untyped-call]
+
+    async def crawl() -> None:
+        try:
+            seen = await _Crawls(scenario, redis, addon=addon).all()
+            Path("seen").write_text(json.dumps(seen, default=repr))
+        except Exception:
+            logging.exception("the judge's own fault")
+        finally:
+            reactor.stop()
+
+    crawling: list[Any] = []
+    reactor.callWhenRunning(lambda: crawling.append(loop.create_task(crawl())))
+    reactor.run()
+    sys.exit(not Path("seen").exists())
+
+
+def _write_log() -> None:
+    """Write a line for each record into a file, where they are if the process does not end."""
+    handler = logging.FileHandler(LOG)
+    handler.terminator = "\0"  # records have lines
+    handler.setFormatter(logging.Formatter("%(levelname)s %(name)s: %(message)s"))
+    logging.basicConfig(level=logging.INFO, handlers=[handler])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Scrapy 2.13 knows no other way
         configure_logging({"LOG_LEVEL": "INFO"}, install_root_handler=False)
-    logging.getLogger().setLevel(logging.INFO)
 
-    async def serve() -> None:
+
+class _Crawls:
+    def __init__(self, scenario: Scenario, redis: str, *, addon: bool) -> None:
+        self._scenario = scenario
+        self._kind = KINDS[scenario.spider]
+        self._shards = ("0/2", "1/2") if addon and scenario.has_shards else (None,)
+        self._name = Path.cwd().name
+        self._addon: dict[str, Any] = {}
+        if addon:
+            is_redis = scenario.state == "redis" and redis
+            state = redis if is_redis else f"sqlite:///{Path.cwd()}/state.db"
+            self._addon = {"ADDONS": {HacsAddon: 500}, "HACS_STATE": state}
+            self._addon["HACS_NAMESPACE"] = self._name
+        self._site = FuzzedSite()
+
+    async def all(self) -> list[dict[str, Any]]:
+        """Return what was seen on each day."""
+        await self._site.listen()
+        fake_browser.install(self._site)
+        return [await self._of_day(day) for day in self._scenario.days]
+
+    async def _of_day(self, day: int) -> dict[str, Any]:
+        clock.day = day
+        self._site.begin(self._scenario, day)
+        Path("instant.txt").write_text(self._site.url(0) + "\n")
+        parts: list[dict[str, Any]] = []
+        states: list[dict[str, Any]] = []
+        for shard in self._shards:
+            given: dict[str, Any] = {**SETTINGS, **self._scenario.settings, **self._addon}
+            if shard:
+                given["HACS_SHARD"] = shard
+            if self._kind.stop:
+                given["JOBDIR"] = f"job{len(parts)}.{day}"
+                parts.append(await self._crawl(given | self._kind.stop, f"{day}.{len(parts)}"))
+            if not self._kind.stop or parts[-1]["reason"] != "finished":
+                parts.append(await self._crawl(given, f"{day}.{len(parts)}"))
+            if self._addon:
+                namespace = self._name + (f".{shard.replace('/', '-')}" if shard else "")
+                states.append(exported(self._addon["HACS_STATE"], namespace))
+        return {"parts": parts, "states": states, "at": int(clock.now())}
+
+    async def _crawl(self, given: dict[str, Any], part: str) -> dict[str, Any]:
+        first, already = len(_log()), len(self._site.log)
+        runner = AsyncCrawlerRunner(Settings({**given, "FUZZ_PART": part}))
+        crawler = runner.create_crawler(self._kind)
+        urls = [self._site.url(number) for number in range(len(self._scenario.pages))]
+        failure = []
         try:
-            await _serve(answers)
-        finally:
-            REACTOR.stop()
+            await runner.crawl(crawler, urls=urls, start_numbers=list(self._scenario.starts))
+        except Exception:  # noqa: BLE001 - `scrapy crawl` would show it
+            failure = traceback.format_exc().splitlines()
+        gc.collect()  # an error that nobody looked at is logged now
+        await asyncio.sleep(0)
+        witness = getattr(crawler, "witness", None)
+        stats: dict[str, Any] = getattr(crawler.stats, "get_stats", dict)()
+        return {
+            "events": witness.events if witness else [],
+            "items": witness.items if witness else [],
+            "asked_in_pause": witness.asked_in_pause if witness else [],
+            "reason": stats.get("finish_reason", ""),
+            "stats": stats,
+            "log": _log()[first:] + failure,
+            "site": self._site.log[already:],
+        }
 
-    serving: list[Any] = []
-    REACTOR.callWhenRunning(lambda: serving.append(LOOP.create_task(serve())))
-    REACTOR.run()
+
+def _log() -> list[str]:
+    return LOG.read_text().split("\0")[:-1]
 
 
 if __name__ == "__main__":

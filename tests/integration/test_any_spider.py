@@ -175,6 +175,19 @@ def test_a_start_that_never_ends_gets_on(spider: Callable[[str], Spider], site: 
     assert len(site.visited()) >= 6
 
 
+def test_what_hacs_asks_for_itself_is_no_page_that_closes_a_spider(
+    spider: Callable[[str], Spider], site: Site
+) -> None:
+    for number in range(4):
+        site.set(f"/{number}")
+    site.pages["/robots.txt"] = (200, {}, f"Sitemap: {site.url}/map.xml\n".encode())
+    site.pages["/map.xml"] = (200, {"Content-Type": "text/xml"}, b"<urlset></urlset>")
+    settings = {"HACS_SIGNALS": 9, "ROBOTSTXT_OBEY": False, "CLOSESPIDER_PAGECOUNT": 4}
+    crawl = spider(START_URLS).run(**settings)
+    assert "/map.xml" in site.asked, "which is an answer, too"
+    assert crawl.log.count("parsed ") == 4
+
+
 @pytest.mark.parametrize("budget", [None, 4])
 @pytest.mark.parametrize("names", [("s/", "s/index.html"), ("Item/A", "item/a")])
 def test_two_start_urls_are_asked_for_and_called_back_in_each_run(

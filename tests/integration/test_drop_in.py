@@ -81,5 +81,7 @@ def test_one_line_in_a_new_project_ranks_and_records(
     assert "'hacs/updates': 1" in second
     assert "'downloader/response_status_count/404': 2" in second  # robots.txt and the page
     assert '"new": 1' in (project / "items.jsonl").read_text()
+    listed = (python, "-m", "scrapy", "list")
+    assert subprocess.check_output(listed, cwd=project, text=True) == "plain\n"
     scholar = ("-m", "scrapy", "crawl", "scholar", "-a", "seeds=state", "-s", "DOWNLOAD_DELAY=0")
-    assert "'hacs/visits': 2" in run(python, *scholar, cwd=project)
+    assert "'hacs/visits': 2" in run(python, *scholar, "-s", "HACS_SPIDERS=1", cwd=project)

@@ -326,6 +326,46 @@ def test_pages_behind_a_form_are_asked_for_only_by_the_spider(
     assert crawl.stat("hacs/revisits") == 0
 
 
+BEHIND_A_LOGIN = """
+    import scrapy
+
+    class BehindALogin(scrapy.Spider):
+        name = "behind-a-login"
+
+        def __init__(self, url, **kwargs):
+            super().__init__(**kwargs)
+            self.url = url
+
+        async def start(self):
+            yield scrapy.Request(self.url + "/form", callback=self.parse_form)
+            yield scrapy.FormRequest(self.url + "/login?start", formdata={"a": "b"})
+
+        def parse_form(self, response):
+            data = {"a": "b"}
+            yield scrapy.FormRequest(response.urljoin("/login"), formdata=data)
+            yield response.follow("/file.pdf")
+
+        def parse(self, response):
+            yield {"url": response.url}
+"""
+
+
+@pytest.mark.parametrize("pages", ["start", "all", "/form|/home"])
+def test_what_a_request_for_no_page_leads_to_by_a_redirect_is_sent_whatever_the_budget(
+    pages: str, any_spider: AnySpider, site: Site
+) -> None:
+    site.set("/form", "/x")
+    redirects = {"/login": "/home", "/login?start": "/home?start", "/file.pdf": "/home?file"}
+    for path, target in redirects.items():
+        site.pages[path] = (302, {"Location": f"{site.url}{target}"}, b"")
+        site.set(target)
+    crawl = any_spider.run(
+        BEHIND_A_LOGIN, HACS_PAGES=pages, HACS_BUDGET=1, HACS_DISCOVER=0, ROBOTSTXT_OBEY=False
+    )
+    assert {item["url"].removeprefix(site.url) for item in crawl.items} == {*redirects.values()}
+    assert crawl.stat("hacs/visits") == 1
+
+
 MAP = """
     from scrapy.spiders import SitemapSpider
 

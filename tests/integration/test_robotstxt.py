@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from integration_support import Project
+import textwrap
+from pathlib import Path
+
+import forks
+from integration_support import ROOT, AnySpider, Project
 from servers import Site, free_port
 
 RULES = b"User-agent: *\nDisallow: /private/\n"
@@ -28,6 +32,39 @@ def test_a_crawl_without_one_answer_ends_with_status_1_and_groups_the_causes(
     assert "Traceback" not in crawl.log
     line = "not one page answered: 5 x Connection was refused by other side"
     assert crawl.log.count(line) == 1
+
+
+def test_a_project_that_has_the_add_on_keeps_its_tracebacks(site: Site, tmp_path: Path) -> None:
+    url = f"http://127.0.0.1:{free_port()}/"
+    code = f"""
+        import scrapy
+
+        class Plain(scrapy.Spider):
+            name = "plain"
+            start_urls = ["{url}"]
+
+            def __init__(self, url, **kwargs):
+                super().__init__(**kwargs)
+    """
+    crawl = AnySpider(tmp_path, site).run(code, ROBOTSTXT_OBEY=True, RETRY_TIMES=0, EXTENSIONS="{}")
+    assert crawl.log.count("ConnectionRefusedError") > 0
+
+
+def test_what_a_crawl_changed_of_the_log_ends_with_it(project: Project) -> None:
+    script = """
+        from scrapy.crawler import CrawlerProcess
+        from scrapy.downloadermiddlewares import robotstxt
+        from scrapy.utils.project import get_project_settings
+
+        process = CrawlerProcess(get_project_settings())
+        process.crawl("scholar")
+        process.start()
+        print(robotstxt.logger.filters)
+    """
+    file = project.folder / "script.py"
+    file.write_text(textwrap.dedent(script))
+    done = forks.run("python", (str(file),), ROOT)
+    assert done.stdout.decode() == "[]\n"
 
 
 def test_a_page_that_is_gone_is_an_answer(site: Site, project: Project) -> None:

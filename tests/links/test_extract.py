@@ -190,6 +190,26 @@ def test_links_are_those_of_a_and_area() -> None:
     assert found(body) == expected("http://example.com/a", "http://example.com/b")
 
 
+FRAMES = """<frameset><frame src="menu.html" name="menu"><frame src="https://www.example.com/news">
+    <frame src="http://other.org/"><frame></frameset>"""
+IFRAMES = """<p><iframe src="menu.html" title="The menu"></iframe><iframe src="about:blank"></iframe>
+    <iframe src="//www.example.com/news"></iframe><iframe src="https://ads.org/?1"></iframe>"""
+
+
+@pytest.mark.parametrize("body", [FRAMES, IFRAMES])
+def test_frames_of_the_same_site_are_links(body: str) -> None:
+    menu, news = "http://example.com/~ada/pubs/menu.html", "http://example.com/news"
+    assert found(body) == expected(menu, news)
+    links = list(page_links(Selector(body).root, BASE))
+    assert [link.partition("//www.")[2] or link for link, _ in links] == [menu, "example.com/news"]
+    assert found(body, LinkRules(deny=(re.compile("menu"),))) == expected(news)
+
+
+def test_a_frame_has_its_title_or_name_for_a_text() -> None:
+    assert [text for _, text in page_links(Selector(FRAMES).root, BASE)] == ["menu", ""]
+    assert [text for _, text in page_links(Selector(IFRAMES).root, BASE)] == ["The menu", ""]
+
+
 def test_a_repeated_link_counts_once() -> None:
     assert len(found('<a href="/a">A</a><a href="/a#b">A</a><a href="http://example.com/a">')) == 1
 

@@ -9,7 +9,7 @@ from scrapy.http import Response
 
 from hacs_crawler.crawl.meta import mark_ranked
 from hacs_crawler.crawl.part import Observed
-from hacs_crawler.parts.aliases import MOST_REMEMBERED, Alias, Aliases
+from hacs_crawler.parts.aliases import MOST_BYTES, Alias, Aliases
 from hacs_crawler.state import Page, Prediction, Recorded, Visit, merged
 
 TARGET = "http://b.example/"
@@ -82,9 +82,10 @@ def test_an_alias_may_come_thousands_of_pages_later() -> None:
     assert filtered(aliases, ONE) == [ONE.visit(SHOWN)]
 
 
-def test_only_visits_of_so_many_links_in_all_are_remembered_the_latest() -> None:
+def test_only_visits_of_so_many_bytes_in_all_are_remembered_the_latest() -> None:
     aliases = Aliases()
-    large = Visit(TARGET, SHOWN.at, links=frozenset(range(MOST_REMEMBERED // 4)))
+    # a fingerprint takes nine bytes
+    large = Visit(TARGET, SHOWN.at, links=frozenset(range(2**62, 2**62 + MOST_BYTES // 36)))
     aliases.observed(observed(TARGET, SHOWN))
     for number in range(3):
         aliases.observed(observed(f"http://c.example/{number % 2}", large))

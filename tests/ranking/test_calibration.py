@@ -39,9 +39,9 @@ def test_visits_are_grouped_by_policy_and_model_whatever_the_arm(state):
     for number, by in enumerate(others):
         keep(state, alternating(number + 1, 0.5, 1.0, by=by, first_at=1_000 * (number + 1)), by)
     assert [(one.policy, one.model, len(one.outcomes)) for one in groups(state)] == [
-        ("hacs", "bayes fade 30 since visit siblings", 5),
+        ("hacs", "bayes, fading in 30 days, since the last visit, with siblings", 5),
         ("hacs", BAYES, 3),
-        ("hacs", "mle since visit siblings", 4),
+        ("hacs", "mle, since the last visit, with siblings", 4),
         ("last-obs", BAYES, 3),
     ]
 

@@ -62,8 +62,8 @@ def test_a_page_never_visited_is_sure_to_be_new() -> None:
     selection.offer([0, 1], np.arange(2), table, NOW, Estimation())
     ((chosen,), _) = selection.take()
     assert chosen.entries == [1, 0]
-    first, second = chosen.predictions(7, 8)
-    assert first == Prediction(
+    predicted = chosen.predictor(7, 8)
+    assert predicted(0) == Prediction(
         label=7,
         run=8,
         p=1.0,
@@ -71,7 +71,7 @@ def test_a_page_never_visited_is_sure_to_be_new() -> None:
         days_since_visit=math.inf,
         churn=0.0,
     )
-    assert second.p < 1.0
+    assert predicted(1).p < 1.0
 
 
 def test_ties_keep_the_order_of_arrival() -> None:

@@ -8,19 +8,13 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from scrapy.settings import Settings
 from typer.testing import CliRunner
 
 from hacs_crawler.cli.app import app
-from hacs_crawler.config import Config
 from hacs_crawler.links.keys import page_id_of
-from hacs_crawler.ranking.plan import Plan, make_plan
-from hacs_crawler.report.pages import page_data
+from hacs_crawler.report.pages import history_of
 from hacs_crawler.state.address import open_store
 from hacs_crawler.state.codec import encode_page, encode_row
-from hacs_crawler.state.database import State
-from hacs_crawler.state.estimation import Estimation
-from hacs_crawler.state.memory import MemoryStore
 from hacs_crawler.state.page import Page, Visit
 from hacs_crawler.state.store import Change
 from integration_support import Project
@@ -92,12 +86,4 @@ def test_a_redirect_shows_its_password_in_no_line_of_the_spider(
 
 def test_a_url_cannot_turn_the_direction_of_writing_of_the_report() -> None:
     url = "http://h.edu/\u202efdp.exe\u0085"
-    page = Page(url)
-    data = page_data({1: page}, plan_of_nobody(), {}, State(MemoryStore(), Estimation()))
-    assert data["url"] == ["http://h.edu/%E2%80%AEfdp.exe%C2%85"]
-
-
-def plan_of_nobody() -> Plan:
-    return make_plan(
-        State(MemoryStore(), Estimation()), Config.from_settings(Settings()).ranking, 0
-    )
+    assert history_of(Page(url))["url"] == "http://h.edu/\\u202efdp.exe\\x85"

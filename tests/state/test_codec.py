@@ -35,6 +35,7 @@ pages = st.builds(
     version=st.integers(1, 2**32 - 2),  # the last one could not be followed by another write
     etag=st.text(max_size=20),
     last_modified=st.text(max_size=20),
+    hrefs=st.integers(0, 2**64 - 1),
     harvests=st.dictionaries(
         seconds, st.builds(Harvest, seconds, seconds, digests), max_size=3
     ).map(lambda found: {one.source: one for one in found.values()}),
@@ -109,7 +110,7 @@ def test_bytes_that_no_number_of_the_header_asks_for_are_refused(rest: bytes) ->
 @pytest.mark.parametrize("number", [7, 2**32 - 1])
 def test_counts_that_its_bytes_do_not_hold_are_refused(count: int, number: int) -> None:
     body = bytearray(encode_page(example_page()))
-    struct.pack_into("<I", body, 56 + 4 * count, number)
+    struct.pack_into("<I", body, 64 + 4 * count, number)
     with pytest.raises(StateError, match="damaged: its header asks for"):
         decode_page(bytes(body))
 

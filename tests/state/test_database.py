@@ -15,7 +15,8 @@ from hacs_crawler.state.codec import ROW
 from hacs_crawler.state.database import Reestimated, Restored, State
 from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.state.merging import merge
-from hacs_crawler.state.page import News, Page, Visit
+from hacs_crawler.state.page import News, Page, Visit, copy_of
+from hacs_crawler.state.recorded import Recorded, merged
 from hacs_crawler.state.store import Change, Store
 from hacs_crawler.utils.times import DAY
 
@@ -68,7 +69,7 @@ def test_live_and_archived_urls_of_a_page_meet(store: Store) -> None:
     assert recorded.new_links == {2}
 
 
-def test_a_page_known_to_the_caller_costs_one_round_trip_and_one_more_for_new_links(
+def test_a_page_known_to_the_caller_costs_one_round_trip_and_one_more_where_sites_count(
     store: Store,
 ) -> None:
     state = state_of(store)
@@ -76,11 +77,13 @@ def test_a_page_known_to_the_caller_costs_one_round_trip_and_one_more_for_new_li
     known = state.load([page_id_of(url) for url in URLS])
     counting = CountingStore(store)
     State(counting, Estimation()).record([visit(url, 2, 1, 2) for url in URLS], known)
-    assert counting.calls == [*["read_meta"] * 3, "claim", "write"]
-    known = state.load([page_id_of(url) for url in URLS])
-    counting = CountingStore(store)
-    State(counting, Estimation()).record([visit(url, 3, 1, 2) for url in URLS], known)
     assert counting.calls == [*["read_meta"] * 3, "write"]
+    for day, claims in ((3, ["claim"]), (4, [])):
+        known = state.load([page_id_of(url) for url in URLS])
+        counting = CountingStore(store)
+        by_site = State(counting, Estimation(updates="site"))
+        by_site.record([visit(url, day, 1, 2) for url in URLS], known)
+        assert counting.calls == [*["read_meta"] * 3, *claims, "write"]
 
 
 def test_what_another_worker_wrote_meanwhile_is_merged(store: Store) -> None:
@@ -142,6 +145,49 @@ def test_the_order_and_the_batches_of_recording_do_not_matter(
         state_of(other).record(shuffled[start : start + size])
     for url in URLS:
         assert comparable(one, url) == comparable(other, url)
+
+
+@settings(suppress_health_check=list(HealthCheck), max_examples=25, deadline=None)
+@given(before=histories, theirs=histories, ours=histories)
+def test_visits_that_the_caller_has_merged_already_lead_to_the_same_state(
+    new_store: Callable[[], Store], before: list[Visit], theirs: list[Visit], ours: list[Visit]
+) -> None:
+    found, stores = [], (new_store(), new_store())
+    for store, has_merged in zip(stores, (False, True), strict=True):
+        state = state_of(store)
+        state.record(before)
+        known = state.load([page_id_of(url) for url in URLS])
+        known = {page_id_of(url): known.get(page_id_of(url), Page(url)) for url in URLS}
+        told = chained(known, ours)
+        state.record(theirs)  # by another process, meanwhile
+        found.append(state.record(ours, known, told if has_merged else ()))
+    assert [one.new_links for one in found[0]] == [one.new_links for one in found[1]]
+    for url in URLS:
+        assert comparable(stores[0], url) == comparable(stores[1], url)
+
+
+def chained(known: dict[int, Page], visits: list[Visit]) -> list[Recorded]:
+    """Merge visits with pages, those of one page one after the other."""
+    latest, told = {**known}, []
+    for one in visits:
+        page = latest[page_id_of(one.url)]
+        told.append(merged(page, copy_of(page), one))
+        latest[page_id_of(one.url)] = told[-1].after
+    return told
+
+
+def test_what_the_caller_has_merged_is_merged_again_only_where_another_one_wrote(
+    store: Store,
+) -> None:
+    state = state_of(store)
+    state.record([visit(url, 1, 1) for url in URLS[:2]])
+    known = state.load([page_id_of(url) for url in URLS[:2]])
+    ours = [visit(url, 3, 1, 2, 3) for url in URLS[:2]]
+    told = chained(known, ours)
+    state.record([visit(URLS[0], 2, 1, 2)])
+    again, as_told = state.record(ours, known, told)
+    assert as_told is told[1]
+    assert again.new_links == {3}
 
 
 def comparable(store: Store, url: str) -> dict[str, object]:

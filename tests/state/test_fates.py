@@ -46,6 +46,18 @@ def test_an_update_lasts_passes_or_is_fleeting(
     assert fates([page_of(*shown)]).tolist() == expected
 
 
+def test_a_price_lasted_that_two_visits_in_a_row_showed() -> None:
+    """Whichever comes next takes its place; of one that was gone at once nothing is known."""
+    page = Page(URL)
+    for day, price in enumerate([1, 2, 2, 3, 2, 2, 4], start=1):
+        marks = frozenset({price})
+        merge(page, Visit(URL, day * DAY, links=marks, link_rules=7, keeps_spells=True))
+    expected = [UNKNOWN, LASTING, UNKNOWN, UNKNOWN, LASTING, UNKNOWN, UNKNOWN]
+    assert fates([page]).tolist() == expected
+    links = page_of({1}, {2}, {1})
+    assert fates([links, page, links]).tolist() == [*fates([links]), *expected, *fates([links])]
+
+
 def test_many_pages_at_once_are_what_each_is_alone() -> None:
     pages = [page_of(), page_of({1}, {2}, {1}), page_of(None), page_of(set()), page_of({1}, {1, 2})]
     expected = [one for page in pages for one in fates([page]).tolist()]

@@ -205,6 +205,11 @@ def test_old_visits_are_thinned_to_the_last_in_each_slot() -> None:
     assert set(old) <= set(times)
 
 
+def sourced(one: Visit) -> Visit:
+    """Give a visit the number of its links' source: of some links there are several, or none."""
+    return replace(one, hrefs=sum(1 << link for link in one.links or ()) * (one.at % 3))
+
+
 visits = st.lists(
     st.builds(
         Visit,
@@ -213,7 +218,7 @@ visits = st.lists(
         links=st.none() | st.frozensets(st.integers(1, 8), max_size=5),
         digest=st.integers(0, 7),
         repeats=st.booleans(),
-    ),
+    ).map(sourced),
     max_size=12,
     unique_by=lambda one: one.at,
 )
@@ -304,9 +309,35 @@ ruled = st.lists(
         links=st.none() | st.frozensets(st.integers(1, 4), max_size=3),
         link_rules=rules,
         repeats=st.booleans(),
-    ).map(lambda one: replace(one, digest=one.at % 3)),  # an archive has one answer a second
+    ).map(
+        lambda one: sourced(replace(one, digest=one.at % 3))
+    ),  # an archive has one answer a second
     max_size=5,
 )
+
+
+@given(ruled)
+def test_links_are_those_of_the_source_that_the_page_names(history: list[Visit]) -> None:
+    page = page_after(*history)
+    shown = {one.links for one in history if one.hrefs == page.hrefs and one.news is News.SEEN}
+    assert not page.hrefs or page.last_shown()[1] in shown
+
+
+def test_of_two_sources_in_one_second_that_counts_which_showed_all_links() -> None:
+    parts = [visit(3, 1, hrefs=7), visit(3, 1, 2, hrefs=8)]
+    assert page_after(*parts).hrefs == page_after(*parts[::-1]).hrefs == 8
+    assert page_after(*parts, visit(3, 3, hrefs=9)).hrefs == 0
+
+
+def test_what_shows_no_links_leaves_the_source_as_it_is() -> None:
+    page = page_after(visit(1, 1, 2, hrefs=7), visit(2, hrefs=0), visit(3, 1, hrefs=8))
+    assert (page.hrefs, page.last_shown()) == (8, (3, {1}))
+    assert page_after(visit(3, 1, hrefs=8), visit(1, 1, 2, hrefs=7)).hrefs == 8
+
+
+def test_other_marks_than_links_have_no_source() -> None:
+    page = page_after(visit(1, 1, hrefs=7), visit(2, 5, keeps_spells=True))
+    assert page.hrefs == 0
 
 
 def bytes_of(page: Page) -> bytes:
@@ -454,7 +485,7 @@ attempts = st.lists(
         last_modified=st.sampled_from(["", "c"]),
         harvest=st.none()
         | st.builds(Harvest, st.integers(1, 2), st.integers(1, 9), st.integers(0, 2)),
-    ),
+    ).map(sourced),
     max_size=8,
 )
 

@@ -47,7 +47,7 @@ def owned(store: Store, page: int, *links: int, site: int = 7) -> list[bool]:
     return found.tolist()
 
 
-def state_of(store: Store, updates: str = "page") -> State:
+def state_of(store: Store, updates: str = "site") -> State:
     return State(store, Estimation(updates=updates))  # type: ignore[arg-type]
 
 
@@ -56,7 +56,7 @@ def visit(url: str, day: int, *links: int) -> Visit:
 
 
 def new_to_site(recorded: Sequence[Recorded]) -> list[set[int]]:
-    return [set(one.new_to_site) for one in recorded]
+    return [set(one.new_to_site or ()) for one in recorded]
 
 
 def page_in(state: State, url: str) -> Page:
@@ -172,6 +172,25 @@ def test_a_link_that_comes_up_on_several_pages_is_new_to_the_site_once(store: St
     assert [one.updated_site for one in found] == [True, True, False]
 
 
+def test_where_pages_count_a_site_is_neither_asked_nor_told(store: Store) -> None:
+    state = state_of(store, "page")
+    state.record([visit(HOME, 1, 1), visit(PAPERS, 1, 1)])
+    for found in state.record([visit(HOME, 9, 1, 7), visit(PAPERS, 9, 1, 7)]):
+        assert found.updated
+        assert found.new_to_site is None
+    assert store.site_links([menu_id(HOME)]) == {}
+
+
+def test_what_a_page_shows_is_told_to_its_site_from_when_sites_count(store: Store) -> None:
+    state_of(store, "page").record([visit(HOME, 1, 1), visit(PAPERS, 1, 1)])
+    by_site = state_of(store)
+    by_site.record([visit(HOME, 2, 1), visit(PAPERS, 2, 1)])
+    assert new_to_site(by_site.record([visit(HOME, 9, 1, 7), visit(PAPERS, 9, 1, 7)])) == [
+        {7},
+        set(),
+    ]
+
+
 def test_of_visits_recorded_together_the_earliest_has_the_link(store: Store) -> None:
     state = state_of(store)
     state.record([visit(HOME, 1, 1), visit(PAPERS, 1, 1)])
@@ -261,8 +280,9 @@ def history() -> list[tuple[int, range]]:
 
 
 def test_after_a_change_of_what_counts_all_pages_are_estimated_anew(store: Store) -> None:
-    by_page = state_of(store)
-    by_page.record([visit(url, day, *links) for url in (HOME, PAPERS) for day, links in history()])
+    visits = [visit(url, day, *links) for url in (HOME, PAPERS) for day, links in history()]
+    state_of(store).record(visits)
+    by_page = state_of(store, "page")
     follow_prior(by_page, lambda *_: None)
     assert follow_prior(by_page, lambda *_: None) is None
     before = [page_in(by_page, url).rate for url in (HOME, PAPERS)]
@@ -276,11 +296,10 @@ def test_after_a_change_of_what_counts_all_pages_are_estimated_anew(store: Store
 
 
 def test_the_ranking_row_knows_the_updates_that_count(store: Store) -> None:
+    visits = [visit(url, day, *links) for url in (HOME, PAPERS) for day, links in history()]
     for updates, number in (("page", 6), ("site", 0)):
         state = state_of(store, updates)
-        state.record(
-            [visit(url, day, *links) for url in (HOME, PAPERS) for day, links in history()]
-        )
+        state.record(visits)
         assert state.rows(np.array([page_id_of(PAPERS)]))["updates"].tolist() == [number]
         assert state.rows(np.array([page_id_of(HOME)]))["updates"].tolist() == [6]
 
@@ -304,7 +323,7 @@ def ranked(url: str, day: int, *links: int) -> Visit:
 
 
 @pytest.mark.parametrize(("updates", "updated"), [("page", [True, True]), ("site", [True, False])])
-def test_outcome_records_count_both_and_say_which_was_ranked_for(
+def test_outcome_records_say_what_was_ranked_for(
     store: Store, updates: str, updated: list[bool]
 ) -> None:
     state = state_of(store, updates)
@@ -314,7 +333,7 @@ def test_outcome_records_count_both_and_say_which_was_ranked_for(
     assert ((found["flags"] & UPDATED) > 0).tolist() == [*updated, False]
     assert found["new_links"].tolist() == [2, 1, 0]
     assert has_new_links(found).tolist() == [True, True, False]
-    assert is_new_to_site(found).tolist() == [True, False, False]
+    assert is_new_to_site(found).tolist() == [*updated, False]
 
 
 def test_lines_of_outcome_records_say_what_was_new_to_the_site() -> None:
@@ -333,7 +352,7 @@ def test_labels_tell_what_p_was_of() -> None:
     page = Label(0, "", "hacs", "bayes", 365.0, "visit", siblings=True)
     site = replace(page, updates="site")
     assert page.number != site.number
-    assert site.model == f"{page.model} new to the site"
+    assert site.model == f"{page.model}, new to the site"
     assert label_of(asdict(page)) == page
 
 
@@ -370,7 +389,7 @@ def test_where_sites_count_an_echo_on_a_sibling_makes_no_page_rise() -> None:
         before = p_of(state, ids)
         (echo,) = state.record([visit(PAPERS, 99, 1, 7)])
         assert echo.updated
-        assert not echo.updated_site
+        assert echo.updated_site == (updates == "page")
         rises.append(p_of(state, ids) - before)
     assert rises[0] > 0.0
     assert rises[1] <= 0.0

@@ -11,6 +11,7 @@ USER_AGENT = os.environ.get("CRAWLER_USER_AGENT", "my-crawler (+https://www.exam
 TELNETCONSOLE_ENABLED = False
 
 ADDONS = {"hacs_crawler.addon.HacsAddon": 500}
+HACS_SPIDERS = True
 HACS_STATE = os.environ["HACS_STATE"]
 HACS_BUDGET = 1_000  # pages a round
 HACS_ROUND_MINUTES = 60.0

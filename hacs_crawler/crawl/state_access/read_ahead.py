@@ -25,11 +25,15 @@ _Read = tuple[dict[int, Page], Sequence[int], dict[int, bytes]]
 
 @dataclass(slots=True)
 class Claim:
-    """A page that requests are under way for, how many, and what was predicted of it."""
+    """A page that requests are under way for, how many, and what was predicted of it.
+
+    Of them `answered` wait for what their callbacks yield.
+    """
 
     url: str
     number: int = 0
     prediction: Prediction | None = None
+    answered: int = 0
 
 
 class ReadAhead:
@@ -43,7 +47,7 @@ class ReadAhead:
         self._reading: frozenset[int] = frozenset()
         self._readers: list[Deferred[None]] = []
         self._is_read_timed = self._is_closed = False
-        self._sites = SiteMemories()
+        self._sites = SiteMemories() if state.estimation.updates == "site" else None
         self._wanted_sites: set[int] = set()
 
     def claim(
@@ -61,7 +65,8 @@ class ReadAhead:
         if page_id in self._pages or self.is_pending(url):
             return
         self._wanted.append(page_id)
-        self._wanted_sites.add(menu_id(url))
+        if self._sites is not None:
+            self._wanted_sites.add(menu_id(url))
         if not self._reading and not self._is_read_timed:
             self._is_read_timed = True
             call_later(GATHER_SECONDS, self._read)
@@ -88,14 +93,20 @@ class ReadAhead:
             self._claims.pop(page_id, None)
             self._pages.pop(page_id, None)
 
+    def note_answer(self, url: str, waiting: int = 1) -> None:
+        """Note that an answer came and waits for its callback, or, with -1, that it waits no more."""
+        claim = self._claims.get(page_id_of(url))
+        if claim is not None:
+            claim.answered += waiting
+
     def unfinished(self) -> list[Claim]:
-        """Return the pages that are still claimed; give all claims up.
+        """Return the pages that are still claimed, and not answered; give all claims up.
 
         To be called when nothing is under way.
         """
         claims, self._claims = self._claims, {}
         self._pages.clear()
-        return list(claims.values())
+        return [claim for claim in claims.values() if claim.number > claim.answered]
 
     def has_read(self, page_id: int) -> bool:
         """Whether a page has been read, and is held; the state may not know it."""
@@ -110,8 +121,8 @@ class ReadAhead:
         self._pages.update({key: page for key, page in pages.items() if key in self._pages})
 
     def on_its_site(self, recorded: Recorded) -> Recorded:
-        """Return what a visit brought, with what was new to its site as far as that was read."""
-        return on_their_sites([recorded], self._sites)[0]
+        """Return what a visit brought; where sites count, with what was new to its site, as read."""
+        return recorded if self._sites is None else on_their_sites([recorded], self._sites)[0]
 
     def close(self) -> None:
         """Read nothing any more: the state will be closed."""
@@ -124,14 +135,16 @@ class ReadAhead:
             self._end_of_read()
             return
         page_ids, self._wanted = self._wanted, []
-        sites, self._wanted_sites = self._sites.unread(self._wanted_sites), set()
+        sites = [] if self._sites is None else self._sites.unread(self._wanted_sites)
+        self._wanted_sites.clear()
         self._reading = frozenset(page_ids)
         reading = self._state.run(_load, page_ids, sites)
         reading.addCallbacks(self._keep, self._fail_to_read)
 
     def _keep(self, read: _Read) -> None:
         pages, sites, memories = read
-        self._sites.keep(sites, memories)
+        if self._sites is not None:
+            self._sites.keep(sites, memories)
         for page_id in self._reading:
             if page_id in self._claims:
                 self._pages[page_id] = pages.get(page_id)

@@ -54,8 +54,8 @@ class WriteBehind:
         self._count = min(count, max(1, limit // 2))  # else visits would be given up unasked
         self._seconds = seconds
         self._limit = limit
-        self._waiting: list[Visit] = []
-        self._writing: list[Visit] = []
+        self._waiting: list[Recorded] = []
+        self._writing: list[Recorded] = []
         self._written: Deferred[None] | None = None
         # pages as the state has them, for the visits that wait and those that are being written
         self._known: dict[int, Page] = {}
@@ -89,13 +89,14 @@ class WriteBehind:
         is_known = found is not None or self._read_ahead.has_read(page_id)
         self._read_ahead.drop(visit.url)
         before = found or Page(visit.url)
-        recorded = merged(before, copy_of(before), visit, is_known=is_known)
+        updates = self._state.estimation.updates
+        recorded = merged(before, copy_of(before), visit, updates, is_known=is_known)
         if is_known:
             recorded = self._read_ahead.on_its_site(recorded)
             if page_id not in self._latest:  # else it has visits that the state may not know
                 self._known[page_id] = before
             self._latest[page_id] = recorded.after
-        self._add(visit)
+        self._add(recorded)
         return recorded
 
     async def make_room(self) -> None:
@@ -129,8 +130,8 @@ class WriteBehind:
         self._waiting = []
         self._read_ahead.close()
 
-    def _add(self, visit: Visit) -> None:
-        self._waiting.append(visit)
+    def _add(self, recorded: Recorded) -> None:
+        self._waiting.append(recorded)
         self._taken += 1
         if self.waiting > self._limit:
             self._give_up(self._waiting[:1])
@@ -159,8 +160,9 @@ class WriteBehind:
             return
         self._writing, self._waiting = self._waiting, []
         self._writing_known, self._known = self._known, {}
+        visits = [one.visit for one in self._writing]
         self._written = self._state.run(
-            State.record, self._writing, self._writing_known
+            State.record, visits, self._writing_known, self._writing
         ).addCallbacks(self._succeed, self._fail_to_write)
 
     def _succeed(self, recorded: list[Recorded]) -> None:
@@ -170,9 +172,9 @@ class WriteBehind:
             )
         self._pause = 0.0
         written, self._writing, self._written = self._writing, [], None
-        waiting = {page_id_of(visit.url) for visit in self._waiting}
-        for visit in written:
-            page_id = page_id_of(visit.url)
+        waiting = {page_id_of(one.visit.url) for one in self._waiting}
+        for one in written:
+            page_id = page_id_of(one.visit.url)
             if page_id not in waiting:
                 self._latest.pop(page_id, None)
         for one in recorded:
@@ -212,11 +214,11 @@ class WriteBehind:
         )
         self._cancel_timer = call_later(self._pause, self._flush)
 
-    def _give_up(self, visits: Sequence[Visit]) -> None:
-        self._settled += len(visits)
-        self.given_up += len(visits)
-        self.lost += len(visits)
-        for visit in visits:
-            page_id = page_id_of(visit.url)
+    def _give_up(self, recorded: Sequence[Recorded]) -> None:
+        self._settled += len(recorded)
+        self.given_up += len(recorded)
+        self.lost += len(recorded)
+        for one in recorded:
+            page_id = page_id_of(one.visit.url)
             self._latest.pop(page_id, None)
             self._known.pop(page_id, None)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from typing import Final
+from urllib.parse import urlsplit
 
 from scrapy import Request, signals
 from scrapy.http import Response
@@ -28,7 +29,11 @@ DEFAULT_PAUSE_SECONDS: Final = 60.0
 
 
 class HostPauses(Part):
-    """Until when each host, by its downloader slot, wants to be left alone."""
+    """Until when each host wants to be left alone.
+
+    Not by downloader slot: a redirect keeps that of the host that it began with (scrapy issue 2141),
+    and a spider's own may have requests for many hosts, or some of those for one.
+    """
 
     required = True
 
@@ -48,10 +53,10 @@ class HostPauses(Part):
         """Return for how many seconds from now a request's host wants to be left alone."""
         if not self._until or "hacs_archive" in request.meta:
             return 0.0
-        slot = self._downloads.slot_of(request)
-        left = self._until.get(slot, 0.0) - self._clock()
+        host = _host(request)
+        left = self._until.get(host, 0.0) - self._clock()
         if left <= 0.0:
-            self._until.pop(slot, None)
+            self._until.pop(host, None)
         return left
 
     def note_response(self, request: Request, response: Response) -> None:
@@ -62,8 +67,12 @@ class HostPauses(Part):
         if seconds is None:
             seconds = DEFAULT_PAUSE_SECONDS if response.status == 429 else 0.0
         if seconds > 0:
-            slot = self._downloads.slot_of(request)
+            host = _host(response)  # a browser follows redirects by itself
             until = self._clock() + seconds
-            self._until[slot] = max(self._until.get(slot, until), until)
-            logger.info("%s answered %d: left alone for %.0f s", slot, response.status, seconds)
-            self._downloads.recall(slot, lambda _: True, PutBackError(slot))
+            self._until[host] = max(self._until.get(host, until), until)
+            logger.info("%s answered %d: left alone for %.0f s", host, response.status, seconds)
+            self._downloads.recall(lambda waiting: _host(waiting) == host, PutBackError())
+
+
+def _host(found: Request | Response) -> str:
+    return urlsplit(found.url).hostname or ""

@@ -1,4 +1,4 @@
-"""Which links count of pages that a browser showed, ours or the project's own."""
+"""By which rules pages are read that a browser showed, ours or the project's own."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from dataclasses import replace
 from scrapy.http import Response
 
 from hacs_crawler.crawl.part import Part
-from hacs_crawler.links import LinkRules
+from hacs_crawler.watch import Rules
 
 
 class RenderedLinks(Part):
     """Keeps what a browser shows apart from what plain answers show: see `LinkRules.rendered`."""
 
-    def link_rules(self, response: Response, rules: LinkRules) -> LinkRules:
+    def rules(self, response: Response, rules: Rules) -> Rules:
         """Return the rules for a page as a browser shows it, where it is one."""
         return replace(rules, rendered=True) if is_rendered(response) else rules
 

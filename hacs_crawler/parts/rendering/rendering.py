@@ -14,7 +14,7 @@ from scrapy.http import HtmlResponse, Response
 
 from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.meta import mark_unseen, remove_conditions, second_request, tag_of
-from hacs_crawler.crawl.observation import shown_links, tree_of
+from hacs_crawler.crawl.observation import shown_marks, tree_of
 from hacs_crawler.crawl.part import Part
 from hacs_crawler.crawl.scrapy_internals import download, is_closing
 from hacs_crawler.links import UNREADABLE
@@ -86,7 +86,7 @@ class Rendering(Part):
             return response
         rendered, seconds = is_rendered(response), float(request.meta.get("hacs.seconds", 0.0))
         if rendered:
-            self._crawl.stats.count("render/pages")
+            self._crawl.stats.count_beside("render/pages", "rendered page")
             self._crawl.stats.count("render/seconds", seconds)
         is_page = 200 <= response.status < 300 and isinstance(response, HtmlResponse)
         if not is_page or tag_of(request).unseen:
@@ -186,8 +186,10 @@ class Rendering(Part):
         return None
 
     def _links(self, response: Response) -> frozenset[int] | None:
-        links, _ = shown_links(response, self._crawl.link_rules(response))
-        return links
+        rules = self._crawl.rules(response)
+        if self._crawl.config.takes_items:  # which a callback would have to be called for
+            rules = self._crawl.config.link_rules
+        return shown_marks(response, rules).marks
 
 
 def _is_ours(request: Request) -> bool:

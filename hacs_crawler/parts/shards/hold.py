@@ -135,9 +135,8 @@ class ShardHold:
                 f"the lock of shard {self._shard} ran out, so that another crawl may have it: this "
                 "process was stopped, or the state away, for two minutes"
             )
-        slots = {self._downloads.slot_of(request) for request in self._downloads.active}
-        for slot in slots:  # else they would end one by one, a slot's delay after the other
-            self._downloads.recall(slot, lambda _: True, self._not_ours())
+        # else they would end one by one, a slot's delay after the other
+        self._downloads.recall(lambda _: True, self._not_ours())
 
     async def _until_renewed(self, request: Request) -> None:
         """Return when a request may be sent; raise IgnoreRequest where it never will be."""

@@ -20,7 +20,7 @@ from scrapy.crawler import Crawler, CrawlerProcess
 from scrapy.settings import BaseSettings
 from scrapy.utils.project import get_project_settings
 
-from hacs_crawler.config import Config
+from hacs_crawler.config import Config, Pages
 from hacs_crawler.crawl.care import Care
 from hacs_crawler.crawl.meta import seed_key, seed_url
 from hacs_crawler.links import site_id
@@ -60,19 +60,19 @@ def start_of(page_id: int, url: str, shards: int) -> tuple[int, int, int]:
 class NotingScheduler(BaseScheduler):
     """Notes the pages of start requests, and has nothing sent."""
 
-    def __init__(self, reading: StartReading, care: Care) -> None:
-        self._reading, self._care = reading, care
+    def __init__(self, reading: StartReading, pages: Pages) -> None:
+        self._reading, self._pages = reading, pages
         self._file = Path(reading.file).open("wb")  # noqa: SIM115 - `close` ends it
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> NotingScheduler:
         """Make the scheduler of a crawl that `main` began."""
         config = Config.from_settings(crawler.settings)
-        return cls(crawler.hacs_reading, Care(config.pages))  # type: ignore[attr-defined]
+        return cls(crawler.hacs_reading, config.pages)  # type: ignore[attr-defined]
 
     def open(self, spider: Spider) -> None:
         """Begin to note."""
-        self._spider = spider
+        self._care = Care(self._pages, spider)
         call_later(self._reading.most_seconds, self._end_early)
 
     def close(self, reason: str) -> None:
@@ -82,7 +82,7 @@ class NotingScheduler(BaseScheduler):
 
     def enqueue_request(self, request: Request) -> bool:
         """Note a request."""
-        self._care.note(request, self._spider)
+        self._care.note(request)
         if (page_id := seed_key(request)) is not None:
             row = start_of(page_id, seed_url(request), self._reading.shards)
             self._file.write(np.array(row, START).tobytes())

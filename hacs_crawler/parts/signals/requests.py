@@ -172,7 +172,7 @@ class SignalRequests:
             if not self.may_ask:
                 return None
             self.left -= 1
-            self._crawl.stats.count("signals/requests")
+            self._crawl.stats.count_beside("signals/requests", "signal request")
             request = Request(url, headers=sent, dont_filter=True, meta={**_META, **meta})
             try:
                 response = await download(self._crawl.crawler, request)

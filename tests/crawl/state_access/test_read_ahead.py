@@ -11,7 +11,7 @@ from hacs_crawler.crawl.state_access.read_ahead import GATHER_SECONDS, Claim
 from hacs_crawler.exceptions import StateUnavailableError
 from hacs_crawler.links import page_id_of
 from hacs_crawler.state import Prediction
-from state_access import DAY, OF_A, SECONDS, A, B, C, StateAccess, busy, visit
+from state_access import DAY, OF_A, SECONDS, A, B, C, Make, StateAccess, busy, visit
 
 pytestmark = pytest.mark.parametrize("new_store", ["sqlite", "redis"], indirect=True)
 PREDICTION = Prediction(label=1, run=2, p=0.5, rate_per_day=1.0, days_since_visit=1.0, churn=0.0)
@@ -108,8 +108,9 @@ def test_an_error_in_reading_that_no_store_should_have_says_what_it_is(
     run(scenario())
 
 
-def test_what_was_new_to_the_site_is_told_at_once(world: StateAccess) -> None:
+def test_where_sites_count_what_was_new_to_the_site_is_told_at_once(new_world: Make) -> None:
     async def scenario() -> None:
+        world = new_world(updates="site")
         for url in (A, OF_A):
             await world.visit(url, 1, 7)
         first, second = [await world.visit(url, 2, 7, 8) for url in (A, OF_A)]
@@ -121,8 +122,9 @@ def test_what_was_new_to_the_site_is_told_at_once(world: StateAccess) -> None:
     run(scenario())
 
 
-def test_what_another_worker_wrote_before_a_page_was_read_is_known(world: StateAccess) -> None:
+def test_what_another_worker_wrote_before_a_page_was_read_is_known(new_world: Make) -> None:
     async def scenario() -> None:
+        world = new_world(updates="site")
         world.state.record([visit(A, 1, 7), visit(OF_A, 1, 7), visit(OF_A, 2, 7, 8)])
         told = await world.visit(A, 3, 7, 8)
         assert told.updated

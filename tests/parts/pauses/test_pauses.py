@@ -74,6 +74,18 @@ def test_other_answers_ask_for_nothing(world: World, status: int, after: float |
     assert world.admit("a.example") <= 0.0
 
 
+def test_a_redirect_waits_for_the_host_that_it_leads_to(world: World) -> None:
+    world.answer("b.example", 429, 30.0)
+    assert world.admit("b.example", download_slot="a.example") == 30.0  # as Scrapy copies it
+    assert world.admit("a.example", download_slot="b.example") <= 0.0
+
+
+def test_a_host_that_a_browser_was_redirected_to_is_left_alone(world: World) -> None:
+    response = Response("http://b.example/", 429, {"Retry-After": "30"})
+    world.part.note_response(Request("http://a.example/"), response)
+    assert (world.admit("a.example"), world.admit("b.example")) == (0.0, 30.0)
+
+
 def test_archives_are_left_alone_by_others(world: World) -> None:
     world.answer("a.example", 429, 30.0)
     assert world.admit("a.example", hacs_archive="wayback") <= 0.0

@@ -65,6 +65,6 @@ def test_a_page_over_which_the_code_fails_is_given_to_the_callback_and_not_obser
 
 def test_links_of_a_rendered_page_are_kept_apart_from_those_of_its_plain_answer() -> None:
     rules, part = LinkRules(), RenderedLinks()
-    assert part.link_rules(SHELL, rules) is rules
-    shown = part.link_rules(SHELL.replace(flags=["playwright"]), rules)
+    assert part.rules(SHELL, rules) is rules
+    shown = part.rules(SHELL.replace(flags=["playwright"]), rules)
     assert shown.fingerprint != rules.fingerprint

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from scrapy import Request
 
-from hacs_crawler.crawl.unranked_seeds import LEAST_CHUNK, MOST_AHEAD, UnrankedSeeds
+from hacs_crawler.crawl.queues.unranked_seeds import LEAST_CHUNK, MOST_AHEAD, UnrankedSeeds
 
 
 def seeds(number: int) -> list[Request]:

@@ -7,7 +7,7 @@ from typing import Final
 
 from scrapy import Request
 
-from hacs_crawler.crawl.meta import is_start, tag_of, take_added_mark
+from hacs_crawler.crawl.meta import KEY, is_start, tag_of, take_added_mark
 from hacs_crawler.ranking.selection import Chosen, Selection
 
 LEAST_CHUNK: Final = 1_000
@@ -28,6 +28,7 @@ class UnrankedSeeds:
         self._held: list[Request] = []
         self._page_ids: list[int] = []
         self._ranking: list[Request] = []
+        self._has_tagged = False
         self._added: set[int] = set()
         self.selection: Selection[Request] | None = None
         self.ends_surely = False
@@ -57,6 +58,7 @@ class UnrankedSeeds:
         """Hold a seed, whose page has that id."""
         self._held.append(seed)
         self._page_ids.append(page_id)
+        self._has_tagged = self._has_tagged or KEY in seed.meta
 
     def passes_filter(self, seed: Request, page_id: int) -> bool:
         """Whether the filter is not to be asked of a seed, whose page has that id.
@@ -64,10 +66,10 @@ class UnrankedSeeds:
         Of one that HACS added it is asked when it is ranked: the spider may ask for the page by then. If
         it does so later, the filter has seen nothing but what HACS added.
         """
-        is_first = is_start(seed) and page_id in self._added
+        is_first = page_id in self._added and is_start(seed)
         if is_first:
             self._added.remove(page_id)
-        return is_first or tag_of(seed).added
+        return is_first or (KEY in seed.meta and tag_of(seed).added)
 
     def all(self) -> list[Request]:
         """Return what is kept, what is being ranked, and what is held."""
@@ -89,6 +91,8 @@ class UnrankedSeeds:
         self, held: list[Request], page_ids: list[int], is_filtered: Callable[[Request], bool]
     ) -> tuple[list[Request], list[int]]:
         """Leave out what HACS added of the pages that the spider asks for itself, or was filtered."""
+        if not self._has_tagged:
+            return held, page_ids
         own = {
             page_id for seed, page_id in zip(held, page_ids, strict=True) if not tag_of(seed).added
         }

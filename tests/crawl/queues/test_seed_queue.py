@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import weakref
 from functools import cache
 from itertools import count
 
 import pytest
-from hypothesis import settings, strategies as st
+from hypothesis import given, settings, strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
     initialize,
@@ -18,8 +19,8 @@ from hypothesis.stateful import (
 from scrapy import Request
 
 from crawl_support import UnderWay
+from hacs_crawler.crawl.queues.seed_queue import Key, SeedQueue
 from hacs_crawler.crawl.scrapy_internals import Downloads
-from hacs_crawler.crawl.seed_queue import Key, SeedQueue
 
 HOSTS = ("a", "b", "c")
 
@@ -73,7 +74,7 @@ def test_an_empty_queue_has_no_seed(world: World) -> None:
     assert len(world.seeds) == 0
     assert world.seeds.best() is None
     assert world.seeds.all() == []
-    assert world.seeds.priority_in("a") is None
+    assert not world.seeds.is_before(Request("http://a/", priority=-9), "a")
 
 
 def test_a_slot_gives_its_seeds_by_priority_then_rank_then_arrival(world: World) -> None:
@@ -142,7 +143,9 @@ def test_slots_that_may_not_be_asked_are_passed_over_and_keep_their_seeds(world:
 def test_what_the_queue_says_of_the_next_seed_is_what_orders_it(world: World) -> None:
     world.seeds.add_one(Request("http://a/1", priority=7), 0.5)
     assert world.seeds.best() == ("a", (-7, 0.5, 0), 0)
-    assert world.seeds.priority_in("a") == 7
+    assert world.seeds.is_before(Request("http://a/2", priority=6), "a")
+    assert not world.seeds.is_before(Request("http://a/2", priority=7), "a")
+    assert not world.seeds.is_before(Request("http://b/2", priority=6), "b")
 
 
 def test_a_better_seed_that_comes_later_goes_first(world: World) -> None:
@@ -207,7 +210,6 @@ class Story(RuleBasedStateMachine):
         waiting, key, host = min(entries)
         assert best == (host, key, waiting)
         entry = next(one for one in self.waiting if one[1] == key)
-        assert self.world.seeds.priority_in(host) == entry[2].priority
         self.taken.append(self.world.seeds.take(host))
         assert self.taken[-1] is entry[2]
         self.world.under_way.begin(entry[2])
@@ -253,3 +255,109 @@ class Story(RuleBasedStateMachine):
 def test_the_best_seed_of_the_freest_slot_is_always_next_and_none_is_lost_or_sent_twice() -> None:
     short = settings(max_examples=30, stateful_step_count=30, report_multiple_bugs=False)
     run_state_machine_as_test(Story, settings=short)
+
+
+def test_a_seed_is_marked_when_it_is_taken_by_its_number_among_those_added_with_it(
+    world: World,
+) -> None:
+    marks: list[tuple[str, int]] = []
+    world.add("b/1")
+    seeds = [Request(f"http://a/{number}") for number in range(3)]
+    world.seeds.add(seeds, [2.0, 0.0, 1.0], lambda seed, number: marks.append((seed.url, number)))
+    assert world.seeds.all() != []
+    assert marks == []
+    assert [world.send_of("a") for _ in range(3)] == ["a/1", "a/2", "a/0"]
+    assert marks == [("http://a/1", 1), ("http://a/2", 2), ("http://a/0", 0)]
+
+
+def test_requests_of_others_are_not_kept_where_no_seed_waits(world: World) -> None:
+    """A crawl that follows a million links holds none of them."""
+    sent = weakref.WeakSet[Request]()
+    for number in range(100):
+        sent.add(world.send_other(f"a/{number}"))
+        world.under_way.clear()
+    assert len(sent) <= 1
+
+
+# what the inner scheduler was given
+
+
+def goes_first(world: World, slot: str = "a", priority: int = 0, waiting: int = 0) -> bool:
+    """Whether follow-ups go before the best seed, which is of that slot and priority."""
+    return world.seeds.is_for_follow_ups(slot, (-priority, 0.0, 0), waiting)
+
+
+def give(world: World, *paths: str, priority: int = 0) -> None:
+    for path in paths:
+        request = Request(f"http://{path}", priority=priority)
+        world.seeds.note_given(request, path.partition("/")[0])
+
+
+def test_an_inner_scheduler_that_was_given_nothing_may_have_something_unless_that_is_known(
+    world: World,
+) -> None:
+    assert goes_first(world)
+    queue = SeedQueue(Downloads(world.under_way.crawler), knows_all_given=True)
+    assert not queue.is_for_follow_ups("a", (0, 0.0, 0), 0)
+
+
+def test_a_seed_goes_first_that_has_more_priority_than_all_follow_ups_or_all_of_its_slot(
+    world: World,
+) -> None:
+    give(world, "a/1", priority=-1)
+    give(world, "b/1", priority=3)
+    assert not goes_first(world, "c", priority=4)
+    assert goes_first(world, "c", priority=3)
+    assert not goes_first(world, "a", priority=0)
+    assert goes_first(world, "a", priority=-1)
+
+
+def test_what_the_inner_scheduler_gave_back_counts_no_more(world: World) -> None:
+    give(world, "a/1", "a/2", priority=5)
+    give(world, "a/3")
+    for _ in range(2):
+        assert goes_first(world, "a", priority=1)
+        world.seeds.note_given_back(Request("http://a/1", priority=5), "a")
+    assert not goes_first(world, "a", priority=1)
+
+
+def test_what_a_job_left_in_the_inner_scheduler_was_never_counted_and_comes_out(
+    world: World,
+) -> None:
+    give(world, "a/1")
+    world.seeds.note_given_back(Request("http://b/1"), "b")
+    world.seeds.note_given_back(Request("http://a/1", priority=7), "a")
+    assert goes_first(world, "a")
+    assert not goes_first(world, "a", priority=1)
+
+
+def test_a_seed_of_a_free_slot_goes_first_where_all_follow_ups_are_for_busy_ones(
+    world: World,
+) -> None:
+    give(world, "a/1", "b/1")
+    world.send_other("a/other")
+    assert goes_first(world, "c")
+    world.send_other("b/other")
+    assert not goes_first(world, "c")
+    assert goes_first(world, "c", waiting=1), "its slot is busy, too"
+
+
+moves = st.tuples(st.booleans(), hosts, priorities)
+
+
+@settings(max_examples=40)
+@given(st.lists(moves, max_size=30), hosts, priorities)
+def test_what_was_given_is_a_multiset_of_slots_and_priorities(
+    steps: list[tuple[bool, str, int]], slot: str, priority: int
+) -> None:
+    world, model = World(downloader(1)), list[tuple[str, int]]()
+    for is_in, host, of in steps:
+        request = Request(f"http://{host}/", priority=of)
+        (world.seeds.note_given if is_in else world.seeds.note_given_back)(request, host)
+        if is_in:
+            model.append((host, of))
+        elif (host, of) in model:
+            model.remove((host, of))
+    highest = max((of for _, of in model), default=priority)
+    here = max((of for host, of in model if host == slot), default=priority)
+    assert goes_first(world, slot, priority) == (priority <= min(highest, here))

@@ -1,0 +1,141 @@
+"""Instructions a page of a crawl with and without HACS, and of each part of it.
+
+    python benchmarks/instructions.py
+    python benchmarks/instructions.py --parts
+
+The crawls of `crawl.py`, each once with N pages and once with 2N, under valgrind, which counts what the
+process executes: no other process and no clock of the machine changes that. A page costs the difference
+over N. Collections are off, as their cost depends on what else is in memory; `crawl.py` tells their
+time. The event loop's clock is slowed as valgrind slows the process, or timers would fire too early,
+and jumps where nothing is left to do.
+
+With `--parts` known pages are crawled without each part that is on by default, and a part costs what is
+saved. Parts that are off have no hooks, and so cost nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import os
+import re
+import subprocess
+import tempfile
+from pathlib import Path
+
+from crawl import SPIDER, command, crawl, serve
+from servers import free_port, redis_server
+
+COUNTED = """
+import asyncio
+
+class Counted(Reader):
+    name = "counted"
+
+    async def start(self):
+        gc.disable()
+        loop = asyncio.get_running_loop()
+        time_of, select, began = loop.time, loop._selector.select, loop.time()
+        skipped = 0.0
+
+        def wait(timeout=None):
+            nonlocal skipped
+            found = select(timeout and min(40 * timeout, 0.5))
+            if timeout and not found:
+                skipped += timeout
+            return found
+
+        loop.time = lambda: began + (time_of() - began) / 40 + skipped
+        loop._selector.select = wait
+        async for request in super().start():
+            yield request
+"""
+VALGRIND = ["valgrind", "--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null"]
+PARTS = {
+    "aliases": "aliases.Aliases",
+    "controls": "controls.Controls",
+    "rendered links": "rendering.links.RenderedLinks",
+    "evidence of signals": "signals.evidence.SignalEvidence",
+}
+
+
+def count(
+    folder: Path, port: int, pages: int, state: str | None, *, full: bool, more: list[str]
+) -> int:
+    """Return how many instructions one crawl takes."""
+    file = folder / "counted.py"
+    file.write_text(SPIDER + COUNTED)
+    arguments = command(file, port, pages, state, full=full, more=more)
+    environment = {**os.environ, "PYTHONHASHSEED": "0"}
+    done = subprocess.run(
+        VALGRIND + arguments,
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    found = re.search(r"I +refs: +([\d,]+)", done.stderr)
+    assert found is not None, done.stderr
+    return int(found[1].replace(",", ""))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--pages", type=int, default=80, metavar="N")
+    parser.add_argument("--parts", action="store_true", help="count what each part costs instead")
+    arguments = parser.parse_args()
+    port = free_port()
+    server = multiprocessing.Process(target=serve, args=(port,), daemon=True)
+    server.start()
+    with tempfile.TemporaryDirectory() as name, redis_server(Path(name)) as redis_port:
+        folder, number = Path(name), 0
+
+        def a_page(
+            kind: str = "", *, known: bool = False, full: bool = False, off: str = ""
+        ) -> float:
+            """Return millions of instructions a page."""
+            nonlocal number
+            found = []
+            for pages in (arguments.pages, 2 * arguments.pages):
+                number += 1
+                addresses = {
+                    "": None,
+                    "SQLite": f"sqlite:///{folder}/{number}.db",
+                    "Redis": f"redis://127.0.0.1:{redis_port}/{number}",
+                }
+                if known:
+                    crawl(folder, port, pages, addresses[kind])
+                more = [f'HACS_PARTS={{"hacs_crawler.parts.{off}": null}}'] if off else []
+                found.append(count(folder, port, pages, addresses[kind], full=full, more=more))
+            return (found[1] - found[0]) / arguments.pages / 1e6
+
+        scrapy = a_page(full=True)
+        if arguments.parts:
+            whole = a_page("SQLite", known=True)
+            rows = {
+                f"without {part}": a_page("SQLite", known=True, off=path) - whole
+                for part, path in PARTS.items()
+            }
+            print(
+                "| SQLite, known pages | million instructions a page | of Scrapy's |\n|---|---:|---:|"
+            )
+            rows = {"all parts that are on by default": whole, **rows}
+        else:
+            rows = {
+                "Scrapy alone, fed by start()": a_page(),
+                "Scrapy alone, full scheduler": scrapy,
+                "HACS, SQLite, new pages": a_page("SQLite"),
+                "HACS, SQLite, known pages": a_page("SQLite", known=True),
+                "HACS, Redis, new pages": a_page("Redis"),
+                "HACS, Redis, known pages": a_page("Redis", known=True),
+                "HACS, SQLite, followed pages that are not under care": a_page("SQLite", full=True),
+            }
+            print("| crawl | million instructions a page | of Scrapy's |\n|---|---:|---:|")
+        for row, millions in rows.items():
+            print(f"| {row} | {millions:.2f} | {100 * millions / scrapy:+.1f} % |")
+    server.terminate()
+
+
+if __name__ == "__main__":
+    main()

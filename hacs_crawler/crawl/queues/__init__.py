@@ -1,0 +1,1 @@
+"""Start requests that wait: to be ranked, and then to be sent."""

@@ -1,0 +1,224 @@
+"""What waits by slot: ranked start requests, and how many requests the inner scheduler was given."""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
+from heapq import heappop, heappush
+from itertools import chain
+from typing import TypeVar
+
+from msgspec import Struct
+from scrapy import Request
+
+from hacs_crawler.crawl.scrapy_internals import Downloads
+
+T = TypeVar("T")
+Key = tuple[int, float, int]
+"""What orders seeds, the least first: priority (negated), place in the ranking, arrival."""
+Mark = Callable[[Request, int], object]
+"""Notes in a seed what was predicted of it, by its number among the seeds that were added with it."""
+
+
+class _Waiting(Struct, order=True, gc=False):
+    """A seed that waits; the greatest is the best. Python's garbage collector passes these over."""
+
+    priority: int
+    negated_order: float
+    negated_arrival: int
+    seed: Request
+    first_arrival: int
+    mark: Mark | None
+
+    @property
+    def key(self) -> Key:
+        return -self.priority, -self.negated_order, -self.negated_arrival
+
+    def marked(self) -> Request:
+        if self.mark is not None:
+            self.mark(self.seed, -self.negated_arrival - self.first_arrival)
+        return self.seed
+
+
+class SeedQueue:
+    """Gives seeds by the free slots of the downloader, by `Request.priority`, and by rank.
+
+    A slot is free while no request waits for its turn in it. Where none is, the slot in which fewest
+    wait is next, as Scrapy's own queue chooses. Within a slot the order is exact.
+    """
+
+    def __init__(self, downloads: Downloads, *, knows_all_given: bool = False) -> None:
+        self._downloads = downloads
+        self._knows_all_given = knows_all_given
+        self._arrived = self._number = 0
+        self._lines: dict[str, list[_Waiting]] = {}
+        # the best of each slot in which nothing is under way; entries may be outdated
+        self._idle: list[tuple[Key, str]] = []
+        # kept while seeds wait: the slot of each request under way, and how many there are in each
+        self._slot_of: dict[Request, str] = {}
+        self._under_way: Counter[str] = Counter()
+        # what the inner scheduler was given, by slot, and has not given back
+        self._given: dict[str, Counter[int]] = {}
+        self._given_by_priority: Counter[int] = Counter()
+
+    def __len__(self) -> int:
+        return self._number
+
+    def add(
+        self, seeds: Sequence[Request], orders: Sequence[float], mark: Mark | None = None
+    ) -> None:
+        """Take seeds with their places in the ranking, the lower the sooner; `take` marks them."""
+        self.look()
+        first, changed = self._arrived, dict[str, list[_Waiting]]()
+        for arrival, (seed, order) in enumerate(zip(seeds, orders, strict=True), first):
+            slot = self._downloads.slot_of(seed)
+            line = changed.get(slot)
+            if line is None:
+                line = changed[slot] = self._lines.setdefault(slot, [])
+            line.append(_Waiting(seed.priority, -order, -arrival, seed, first, mark))
+        self._arrived += len(seeds)
+        self._number += len(seeds)
+        for slot, line in changed.items():
+            line.sort()
+            self._offer(slot)
+
+    def add_one(self, seed: Request, order: float) -> None:
+        """Take one seed, which is marked already."""
+        self.look()
+        slot = self._downloads.slot_of(seed)
+        waiting = _Waiting(seed.priority, -order, -self._arrived, seed, self._arrived, None)
+        insort(self._lines.setdefault(slot, []), waiting)
+        self._arrived += 1
+        self._number += 1
+        self._offer(slot)
+
+    def note_sent(self, request: Request, slot: str) -> None:
+        """Note that a request is about to be under way."""
+        if self._number and request not in self._slot_of:
+            self._slot_of[request] = slot
+            self._under_way[slot] += 1
+
+    def note_given(self, request: Request, slot: str) -> None:
+        """Note that the inner scheduler took a request."""
+        given = self._given.get(slot)
+        if given is None:
+            given = self._given[slot] = Counter()
+        given[request.priority] += 1
+        self._given_by_priority[request.priority] += 1
+
+    def note_given_back(self, request: Request, slot: str) -> None:
+        """Note that the inner scheduler gave a request back."""
+        given, priority = self._given.get(slot), request.priority
+        if given is not None and priority in given:
+            _decrease(given, priority)
+            _decrease(self._given_by_priority, priority)
+            if not given:
+                del self._given[slot]
+
+    def best(self, left_out: Collection[str] = ()) -> tuple[str, Key, int] | None:
+        """Return the slot of the next seed, what orders that, and how many wait in the slot.
+
+        Slots that are `left_out` are none.
+        """
+        if not self._number:
+            return None
+        self.look()
+        chosen = self._best_idle(left_out)
+        for slot, number in self._under_way.items():
+            line = self._lines.get(slot)
+            if line is None or slot in left_out:
+                continue
+            if chosen is None:
+                chosen = slot, line[-1], self._downloads.waiting_in(slot, number)
+            elif chosen[2] or chosen[1] < line[-1]:
+                waiting = self._downloads.waiting_in(slot, number)
+                if (chosen[2], line[-1]) > (waiting, chosen[1]):
+                    chosen = slot, line[-1], waiting
+        return None if chosen is None else (chosen[0], chosen[1].key, chosen[2])
+
+    def is_for_follow_ups(self, slot: str, key: Key, waiting: int) -> bool:
+        """Whether the inner scheduler is asked before the best seed, which `best` says, goes.
+
+        Not where the seed has more priority than all follow-ups or than all for its slot, nor where all
+        follow-ups are for slots in which requests wait, and the seed's is free.
+        """
+        if not self._given:  # it may have requests of a job before, or of other crawls
+            return not self._knows_all_given
+        priority, here = -key[0], self._given.get(slot)
+        if priority > max(self._given_by_priority) or (here and priority > max(here)):
+            return False
+        busy = sum(slot in self._given for slot in self.busy_slots())
+        return bool(waiting) or len(self._given) > busy
+
+    def is_before(self, request: Request, slot: str) -> bool:
+        """Whether a seed for a slot has more priority than a request for it."""
+        return slot in self._lines and self._lines[slot][-1].priority > request.priority
+
+    def take(self, slot: str) -> Request:
+        """Return the best seed of a slot, which is about to be under way, and forget it."""
+        line = self._lines[slot]
+        seed = line.pop().marked()
+        if not line:
+            del self._lines[slot]
+        self.note_sent(seed, slot)
+        self._number -= 1
+        return seed
+
+    def is_free(self, slot: str) -> bool:
+        """Whether no request waits for its turn in a slot."""
+        number = self._under_way.get(slot)
+        return not number or not self._downloads.waiting_in(slot, number)
+
+    def busy_slots(self) -> list[str]:
+        """Return the slots in which requests wait for their turn."""
+        self.look()
+        return [slot for slot in self._under_way if not self.is_free(slot)]
+
+    def all(self) -> list[Request]:
+        """Return the seeds that wait, best first; they are not marked."""
+        everything = sorted(chain.from_iterable(self._lines.values()), reverse=True)
+        return [waiting.seed for waiting in everything]
+
+    def look(self) -> None:
+        """See what is under way by now, so that slots are free again whose requests have ended."""
+        active = self._downloads.active
+        if not self._number:
+            self._slot_of = {request: self._downloads.slot_of(request) for request in active}
+            self._under_way = Counter(self._slot_of.values())
+            return
+        for request in self._slot_of.keys() - active:
+            slot = self._slot_of.pop(request)
+            if _decrease(self._under_way, slot):
+                self._offer(slot)
+
+    def _best_idle(self, left_out: Collection[str]) -> tuple[str, _Waiting, int] | None:
+        """Return what `best` does, of the slots in which nothing is under way."""
+        chosen: tuple[str, _Waiting, int] | None = None
+        passed_over: list[tuple[Key, str]] = []
+        while self._idle and chosen is None:
+            key, slot = self._idle[0]
+            line = self._lines.get(slot)
+            if line is None or slot in self._under_way or line[-1].key != key:
+                heappop(self._idle)
+            elif slot in left_out:
+                passed_over.append(heappop(self._idle))
+            else:
+                chosen = slot, line[-1], 0
+        for entry in passed_over:
+            heappush(self._idle, entry)
+        return chosen
+
+    def _offer(self, slot: str) -> None:
+        line = self._lines.get(slot)
+        if line is not None and slot not in self._under_way:
+            heappush(self._idle, (line[-1].key, slot))
+
+
+def _decrease(counts: Counter[T], key: T) -> bool:
+    """Count one less; returns whether none is left."""
+    counts[key] -= 1
+    if counts[key]:
+        return False
+    del counts[key]
+    return True

@@ -1,0 +1,117 @@
+"""The sentences of a report, one or more for each of its sections, and its facts."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+
+import numpy as np
+
+from hacs_crawler.config import Config
+from hacs_crawler.experiment.answer import ExperimentAnswer
+from hacs_crawler.experiment.text import sentences
+from hacs_crawler.ranking.plan import Plan
+from hacs_crawler.report.overview import Overview
+from hacs_crawler.report.tables import Column, Table
+from hacs_crawler.state import MOST_OUTCOMES, UPDATED, Outcomes, State, describe
+from hacs_crawler.utils.text import counted
+from hacs_crawler.utils.times import DAY, day_text
+
+LATELY_DAYS = 30
+NO_PAGES = (
+    "No page is known yet. `scrapy crawl scholar -a seeds=FILE` visits a list of pages; `hacs "
+    "import` and `scrapy crawl wayback` record what archives know of them."
+)
+CALIBRATION = (
+    "Of visits made with p = 0.3, three in ten should find an update. Points above the diagonal say "
+    "that p is too low, points below it that p is too high. `hacs calibrate` fits a correction."
+)
+
+
+def sentences_of(
+    view: Overview,
+    plan: Plan,
+    outcomes: Outcomes,
+    config: Config,
+    told: ExperimentAnswer | None,
+    now: float,
+) -> dict[str, list[str]]:
+    """Return the paragraphs of each section; in backticks is what one may type."""
+    return {
+        "headline": [_headline(view, plan, outcomes, now)],
+        "plan": [_plan(plan, config)] if view.known else [],
+        "pages": [_pages(view)] if view.known else [],
+        "experiment": _experiment(told) if told else [],
+        "calibration": [CALIBRATION] if len(outcomes) else [],
+    }
+
+
+def _headline(view: Overview, plan: Plan, outcomes: Outcomes, now: float) -> str:
+    if not view.known:
+        return NO_PAGES
+    late = outcomes[outcomes["at"] > now - LATELY_DAYS * DAY]
+    updates = int(((late["flags"] & UPDATED) > 0).sum())
+    visits = counted(len(late), "visit")
+    found = f"In the last {LATELY_DAYS} days {updates:,} of {visits} found an update."
+    if len(outcomes) and np.isinf(outcomes["days_since_visit"]).all():
+        found = "Every visit so far was a page's first: from the second on, updates can be found."
+    expected = round(float(plan.p[plan.visits > 0].sum()))
+    return (
+        f"{found} A crawl of all {counted(view.known, 'page')} that started now would make "
+        f"{counted(len(plan), 'visit')} and find {f'about {expected:,}' if expected else 'hardly any'} "
+        f"update{'s' * (expected != 1)}."
+    )
+
+
+def _plan(plan: Plan, config: Config) -> str:
+    budget, firsts = config.ranking.budget, int((plan.visits == 0).sum())
+    reasons = (
+        (plan.waiting, "gone for now"),
+        (plan.below_threshold, f"below the threshold of {config.ranking.threshold:g}"),
+        (plan.left_out, f"over the budget of {budget}"),
+    )
+    left = ", ".join(f"{number:,} {why}" for number, why in reasons if number)
+    baseline = f"{counted(firsts, 'visit')} would be a page's first, which cannot find an update. "
+    return (
+        "p is the chance that links were added since the last visit; the highest come first. "
+        f"{f'Left out are {left}. ' * bool(left)}{baseline * bool(firsts)}"
+        f"{'Where the curve ends steeply, a larger budget would pay.' * bool(plan.left_out)}"
+    )
+
+
+def _pages(view: Overview) -> str:
+    return (
+        f"{view.visited:,} of {counted(view.known, 'page')} were seen, {view.evident:,} twice or more, "
+        f"so that their change rates rest on evidence. The last attempt failed for {view.failing:,}. "
+        "`hacs show URL` tells more of any page, listed here or not."
+    )
+
+
+def _experiment(told: ExperimentAnswer) -> list[str]:
+    if told.first_visit is None or told.last_visit is None:
+        return ["The experiment is on; its first crawl has to end before there is an answer."]
+    return [
+        f"From {day_text(told.first_visit)} to {day_text(told.last_visit)}; pages are assigned by site, "
+        f"and {told.control} is the control.",
+        *(" ".join(sentences(one)) for one in told.comparisons),
+    ]
+
+
+def facts(state: State, config: Config, view: Overview, outcomes: Outcomes) -> Table:
+    """Return what is to be said of the state itself, and the settings that rank."""
+    size = state.store.size_bytes()
+    options, estimation = config.ranking, config.estimation
+    arms = [f"{arm.policy.name} {arm.share:.0%}" for arm in options.experiment.arms]
+    told = {
+        "State": f"{describe(config.state)}, namespace {config.own_namespace}",
+        "Size": f"{size / 1e6:,.2f} MB, {size / max(view.known, 1):,.0f} bytes a page",
+        "Visits recorded with their p": f"{len(outcomes):,}, at most {MOST_OUTCOMES:,}",
+        "Updates that a site's pages share": f"{state.estimation.togetherness:.0%}",
+        "Version": version("hacs-crawler"),
+        "HACS_POLICY": ", ".join(arms),
+        "HACS_ESTIMATOR": f"{estimation.estimator}, HACS_FADE_DAYS {estimation.fade_days:g}",
+        "HACS_ELAPSED_FROM": f"{options.elapsed_from}, HACS_SIBLINGS {options.siblings}",
+        "HACS_THRESHOLD": f"{options.threshold:g}",
+        "HACS_BUDGET": "none" if options.budget is None else f"{options.budget:,}",
+    }
+    names = Column("Name", "text", list(told), "A setting, or what is told of the state")
+    return [names, Column("Value", "text", list(told.values()), "Its value")]

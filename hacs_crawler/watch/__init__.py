@@ -1,0 +1,8 @@
+"""What is watched of a page beside its links: selections, texts, items, as marks. No I/O."""
+
+from hacs_crawler.watch.rules import (
+    MarkRules as MarkRules,
+    Rules as Rules,
+    UnreadableMarksError as UnreadableMarksError,
+)
+from hacs_crawler.watch.settings import WatchSettings as WatchSettings

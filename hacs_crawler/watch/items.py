@@ -1,0 +1,115 @@
+"""Items as marks: canonical bytes of their fields, the same whatever class an item is of."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Collection, Mapping
+from datetime import UTC, date, datetime, time
+from decimal import Decimal
+from enum import Enum
+from functools import singledispatch
+from types import NoneType
+from typing import Any, Final
+
+import msgspec
+from itemadapter import ItemAdapter
+
+from hacs_crawler.watch.rules import MarkRules, UnreadableMarksError
+
+_ADDRESS: Final = re.compile(r"\bat 0x[0-9a-fA-F]+").search
+_AS_THEY_ARE: Final = frozenset({str, int, bool, NoneType})
+_EXACT: Final = 2**53
+_encode: Final = msgspec.json.Encoder(order="sorted").encode
+
+
+def item_rules(
+    fields: Collection[str] = (), ignore: Collection[str] = (), key: str | None = None
+) -> MarkRules:
+    """Return the rules by which items are watched: by these fields, or all, without the ignored ones."""
+
+    def canonical(item: Any) -> bytes:
+        return canonical_bytes(
+            item, lambda name: name not in ignore and (not fields or name in fields)
+        )
+
+    name = repr(("items", sorted(fields), sorted(ignore), key))
+    return MarkRules(name, lambda *_: (), canonical=canonical, takes_items=True)
+
+
+def canonical_bytes(item: Any, is_watched: Callable[[str], bool] = lambda _: True) -> bytes:
+    """Return an item of any kind that itemadapter knows as JSON in one spelling, its fields sorted.
+
+    Raises UnreadableMarksError that names the field whose value is another at each run.
+    """
+    if not isinstance(item, dict):  # as most are, and an adapter takes longer than all that follows
+        if not ItemAdapter.is_item(item):
+            raise UnreadableMarksError(f"{item!r:.100} is no item")
+        item = ItemAdapter(item)
+    return _encode(
+        {
+            str(name): value if value.__class__ in _AS_THEY_ARE else _plain(value, name)
+            for name, value in item.items()
+            if is_watched(name)
+        }
+    )
+
+
+@singledispatch
+def _plain(value: Any, field: str) -> Any:
+    """Return a value of a field as what JSON has: equal ones as the same."""
+    if isinstance(value, Mapping) or ItemAdapter.is_item(value):
+        pairs = value.items() if isinstance(value, Mapping) else ItemAdapter(value).items()
+        return {str(name): _plain(one, f"{field}.{name}") for name, one in pairs}
+    text = repr(value)
+    if _ADDRESS(text) is not None:
+        raise UnreadableMarksError(
+            f"the field {field!r} of an item holds {text:.100}, which is another at each run: leave it "
+            "out with HACS_WATCH_IGNORE, or give its class a __repr__"
+        )
+    return text
+
+
+@_plain.register(str)
+@_plain.register(bool)
+@_plain.register(int)
+@_plain.register(NoneType)
+def _(value: Any, field: str) -> Any:
+    del field
+    return value.value if isinstance(value, Enum) else value
+
+
+@_plain.register(float)
+@_plain.register(Decimal)
+def _(value: Any, field: str) -> Any:
+    """Return a number: 5, 5.0 and Decimal("5.00") are one."""
+    del field
+    if math.isfinite(value) and abs(value) < _EXACT and value == int(value):
+        return int(value)
+    return str(value.normalize()) if isinstance(value, Decimal) else repr(value)
+
+
+@_plain.register(date)
+@_plain.register(time)
+def _(value: Any, field: str) -> Any:
+    del field
+    if isinstance(value, datetime) and value.tzinfo is not None:
+        value = value.astimezone(UTC)
+    return value.isoformat()
+
+
+@_plain.register
+def _(value: Enum, field: str) -> Any:
+    return _plain(value.value, field)
+
+
+@_plain.register(set)
+@_plain.register(frozenset)
+def _(value: Any, field: str) -> Any:
+    return sorted((_plain(one, field) for one in value), key=_encode)
+
+
+@_plain.register(list)
+@_plain.register(tuple)
+def _(value: Any, field: str) -> Any:
+    return [_plain(one, field) for one in value]

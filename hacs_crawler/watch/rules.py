@@ -1,0 +1,94 @@
+"""By which rules marks are taken of a page: what it shows, as 64-bit fingerprints of canonical bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from functools import cached_property
+from hashlib import blake2b
+from struct import unpack
+from typing import Any, Final
+
+from lxml.html import HtmlElement
+from scrapy.http import HtmlResponse, Response
+
+from hacs_crawler.exceptions import HacsError
+from hacs_crawler.links import LinkRules, fingerprint
+
+MOST_MARKS: Final = 10_000
+"""Of a page; what shows more is not read."""
+_FORM: Final = 1
+"""Of canonical bytes: to be raised where they become others, so that pages get baselines."""
+
+Shown = str | bytes
+Reader = Callable[[Response, HtmlElement | None], Iterable[Shown]]
+"""Returns what a response shows; it is given the tree of HTML, None of anything else."""
+
+
+class UnreadableMarksError(HacsError):
+    """What a page shows cannot be made marks of; the message says what and why."""
+
+
+@dataclass(frozen=True)
+class MarkRules:
+    """What is watched. `name` is what HACS_WATCH says, with what else its marks depend on.
+
+    `answers` are the classes of responses that show anything of it. `rendered` says that the page is
+    taken as a browser shows it. Of rules that `takes_items` marks are what the page's callback yields,
+    and `read` finds none. `canonical` makes a thing a text or bytes.
+    """
+
+    name: str
+    read: Reader = field(compare=False)
+    answers: tuple[type[Response], ...] = field(default=(HtmlResponse,), compare=False)
+    rendered: bool = False
+    takes_items: bool = False
+    canonical: Callable[[Any], Shown] = field(default=lambda thing: thing, compare=False)
+
+    @cached_property
+    def fingerprint(self) -> int:
+        """A number of these rules, 1 to 2^32 - 1."""
+        return (fingerprint(repr((_FORM, self.name, self.rendered))) & 0xFFFF_FFFF) or 1
+
+    def marks(self, response: Response, tree: HtmlElement | None) -> frozenset[int]:
+        """Return what a response shows.
+
+        Raises UnreadableMarksError, also for whatever a function of the user's own raises.
+        """
+        try:
+            return marks_of(self.read(response, tree))
+        except Exception as error:
+            problem = (
+                str(error) if isinstance(error, HacsError) else f"{type(error).__name__}: {error}"
+            )
+            raise UnreadableMarksError(f"{self.name}: {problem}") from error
+
+    def marks_of(self, thing: Any) -> frozenset[int]:
+        """Return the mark of one thing that a page may show; none of an empty one.
+
+        Raises UnreadableMarksError where there is none to be had.
+        """
+        return marks_of([self.canonical(thing)])
+
+
+Rules = LinkRules | MarkRules
+"""By which it is read what a page shows."""
+
+
+def marks_of(shown: Iterable[Any]) -> frozenset[int]:
+    """Return the marks of texts, whose white space is collapsed, and of bytes; empty ones have none.
+
+    Raises UnreadableMarksError where they are too many, or other things.
+    """
+    digests = []
+    for thing in shown:
+        if not isinstance(thing, str | bytes):
+            raise UnreadableMarksError(f"{thing!r:.100} is neither a text nor bytes")
+        data = (
+            " ".join(thing.split()).encode("utf-8", "replace") if isinstance(thing, str) else thing
+        )
+        if data:
+            digests.append(blake2b(data, digest_size=8).digest())
+        if len(digests) > MOST_MARKS:
+            raise UnreadableMarksError(f"it shows more than {MOST_MARKS:,} marks")
+    return frozenset(unpack(f"<{len(digests)}q", b"".join(digests)))

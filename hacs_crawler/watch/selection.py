@@ -1,0 +1,93 @@
+"""Readers of what pages show: of an expression, of the main text, of the user's own function."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from copy import deepcopy
+from typing import Any
+
+import jmespath
+import msgspec
+from cssselect import SelectorError
+from jmespath.exceptions import JMESPathError
+from lxml.etree import iselement
+from lxml.html import HtmlElement
+from parsel import Selector
+from scrapy.http import Response, TextResponse
+
+from hacs_crawler.utils.settings import NotAllowedError
+from hacs_crawler.watch.rules import Reader, Shown
+
+
+def css_reader(expression: str) -> Reader:
+    """Return the reader of the texts that a CSS expression of parsel's selects."""
+    return _selecting(lambda page: page.css(expression))
+
+
+def xpath_reader(expression: str) -> Reader:
+    """Return the reader of the texts that an XPath expression selects."""
+    return _selecting(lambda page: page.xpath(expression))
+
+
+def _selecting(select: Any) -> Reader:
+    def read(response: Response, tree: HtmlElement | None) -> Iterator[Shown]:
+        if tree is not None:
+            page = Selector(root=tree, type="html")
+        elif isinstance(response, TextResponse) and response.selector.type in {"html", "xml"}:
+            page = response.selector
+        else:
+            return
+        for selected in select(page):
+            text = selected.xpath("string()") if iselement(selected.root) else selected
+            yield text.get() or ""
+
+    try:
+        select(Selector("<p></p>", type="html"))
+    except (ValueError, SelectorError) as error:
+        raise NotAllowedError(f"an expression that can be read ({error})") from error
+    return read
+
+
+def jmespath_reader(expression: str) -> Reader:
+    """Return the reader of what a JMESPath expression selects of a JSON answer.
+
+    Each element of a list is a mark of its own.
+    """
+    try:
+        compiled = jmespath.compile(expression)
+    except JMESPathError as error:
+        reason = " ".join(str(error).split())
+        raise NotAllowedError(f"an expression that can be read ({reason})") from error
+
+    def read(response: Response, tree: HtmlElement | None) -> Iterator[Shown]:
+        del tree
+        assert isinstance(response, TextResponse)  # noqa: S101 - no other answer is read
+        found = compiled.search(response.json())
+        for value in found if isinstance(found, list) else [found]:
+            if isinstance(value, str):
+                yield value
+            elif value is not None:
+                yield msgspec.json.encode(value, order="sorted")
+
+    return read
+
+
+def text_reader() -> Reader:
+    """Return the reader of the blocks of a page's main text: its paragraphs, headings and cells.
+
+    Needs trafilatura, an extra.
+    """
+    try:
+        from trafilatura import extract  # noqa: PLC0415 - an extra
+    except ImportError as error:
+        what = "with pip install 'hacs-crawler[text]', which"
+        raise NotAllowedError(f"text only {what} brings trafilatura ({error})") from error
+
+    def read(response: Response, tree: HtmlElement | None) -> Iterator[Shown]:
+        del response
+        text = extract(
+            deepcopy(tree), include_comments=False, favor_recall=True
+        )  # it changes trees
+        yield from (text or "").splitlines()
+
+    return read

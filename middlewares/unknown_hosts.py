@@ -1,0 +1,107 @@
+"""Downloader middleware of this project: hosts that DNS does not know cost two look-ups and a line each.
+
+Nearer the network than Scrapy's RetryMiddleware, which would ask three times for each page, robots.txt
+and sitemap of such a host, and say so each time.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from scrapy import Request, Spider, signals
+from scrapy.crawler import Crawler
+from scrapy.downloadermiddlewares import robotstxt
+from scrapy.http import Response
+from scrapy.utils.httpobj import urlparse_cached
+
+from hacs_crawler.crawl.crawl import Crawl
+from hacs_crawler.harvest.dialects import NO_HOST
+from hacs_crawler.utils.text import safe_logger
+
+logger = safe_logger(__name__)
+
+LOOKUPS = 2
+"""The second one in a row that fails is the last: one may be an accident."""
+FIRST_HOSTS = 10
+"""Where none of so many hosts can be looked up, there is no network, and the crawl ends."""
+
+
+class UnknownHosts:
+    """Remembers hosts whose look-up failed, and answers for them with that failure."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        self._crawler = crawler
+        self._failures: dict[str, int] = {}
+        self._unknown: dict[str, Exception] = {}
+        self._first: dict[str, None] = {}
+        self._unsaid: list[str] | None = []
+        """Hosts to be named once there is known to be a network, None since it is."""
+        robotstxt.logger.addFilter(self.filter)
+        crawler.signals.connect(self._remove, signals.engine_stopped)
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> UnknownHosts:
+        """Begin at once."""
+        return cls(crawler)
+
+    def process_request(self, request: Request, spider: Spider | None = None) -> None:
+        """Fail at once for a host that is not known."""
+        del spider
+        host = _host(request)
+        if len(self._first) < FIRST_HOSTS:
+            self._first[host] = None
+        if host in self._unknown:
+            request.meta["dont_retry"] = True
+            raise self._unknown[host]
+
+    def process_exception(
+        self, request: Request, exception: Exception, spider: Spider | None = None
+    ) -> None:
+        """Count look-ups that failed; say of a host once that it is not known."""
+        del spider
+        host = _host(request)
+        if type(exception).__name__ not in NO_HOST:
+            self._failures.pop(host, None)
+            return
+        self._failures[host] = self._failures.get(host, 0) + 1
+        if self._failures[host] >= LOOKUPS:
+            request.meta["dont_retry"] = True
+            if host not in self._unknown:
+                self._unknown[host] = exception
+                self._say(host)
+
+    def process_response(
+        self, request: Request, response: Response, spider: Spider | None = None
+    ) -> Response:
+        """Name the hosts that are left out, as there is a network."""
+        del request, spider
+        self._say_all()
+        return response
+
+    def _say(self, host: str) -> None:
+        if self._unsaid is None:
+            logger.warning("%s cannot be looked up; it is left out of this crawl", host)
+            return
+        self._unsaid.append(host)
+        if len(self._first) == FIRST_HOSTS and self._unknown.keys() >= self._first.keys():
+            message = f"none of the first {FIRST_HOSTS} hosts can be looked up: is there a network?"
+            Crawl.of(self._crawler).fail(message)
+
+    def _say_all(self) -> None:
+        unsaid, self._unsaid = self._unsaid, None
+        for host in unsaid or ():
+            self._say(host)
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Drop what Scrapy says of the robots.txt of a host that is not known: that was said."""
+        args = record.args if isinstance(record.args, dict) else {}
+        return args.get("f_exception") not in self._unknown.values()
+
+    def _remove(self) -> None:
+        if Crawl.of(self._crawler).failure is None:
+            self._say_all()
+        robotstxt.logger.removeFilter(self.filter)
+
+
+def _host(request: Request) -> str:
+    return urlparse_cached(request).netloc

@@ -1,0 +1,123 @@
+"""Hosts that cannot be looked up: two look-ups and a line each, and an end where there is no network."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+
+import pytest
+from scrapy import Request
+from scrapy.crawler import Crawler
+from scrapy.downloadermiddlewares import robotstxt
+from scrapy.downloadermiddlewares.retry import RetryMiddleware
+from scrapy.http import Response
+from scrapy.settings import Settings
+from scrapy.utils.misc import load_object
+from twisted.internet.error import DNSLookupError
+
+from crawl_support import new_crawler
+from hacs_crawler.crawl.crawl import Crawl
+from hacs_crawler.middlewares.unknown_hosts import FIRST_HOSTS, LOOKUPS, UnknownHosts
+
+
+@pytest.fixture
+def crawler() -> Crawler:
+    return new_crawler()
+
+
+@pytest.fixture
+def hosts(crawler: Crawler) -> Iterator[UnknownHosts]:
+    made = UnknownHosts.from_crawler(crawler)
+    yield made
+    robotstxt.logger.removeFilter(made.filter)
+
+
+def fail(hosts: UnknownHosts, host: str, times: int = LOOKUPS) -> Request:
+    """A request for a host, whose look-ups fail."""
+    request = Request(f"http://{host}/")
+    hosts.process_request(request)
+    for _ in range(times):
+        hosts.process_exception(request, DNSLookupError(host))
+    return request
+
+
+def answer(hosts: UnknownHosts, host: str) -> None:
+    request = Request(f"http://{host}/")
+    hosts.process_request(request)
+    hosts.process_response(request, Response(request.url))
+
+
+def said(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.getMessage().split(" ")[0] for record in caplog.records]
+
+
+def test_a_host_is_asked_for_no_more_after_two_failed_look_ups(hosts: UnknownHosts) -> None:
+    assert "dont_retry" not in fail(hosts, "a.example", 1).meta
+    assert fail(hosts, "a.example", 1).meta["dont_retry"]
+    other = Request("http://a.example/sitemap.xml")
+    with pytest.raises(DNSLookupError):
+        hosts.process_request(other)
+    assert other.meta["dont_retry"]
+    hosts.process_request(Request("http://b.example/"))
+
+
+def test_an_answer_or_another_failure_between_them_takes_the_first_back(
+    hosts: UnknownHosts,
+) -> None:
+    fail(hosts, "a.example", 1)
+    hosts.process_exception(Request("http://a.example/"), TimeoutError())
+    assert "dont_retry" not in fail(hosts, "a.example", 1).meta
+
+
+def test_each_host_is_named_once_when_there_is_known_to_be_a_network(
+    hosts: UnknownHosts, caplog: pytest.LogCaptureFixture
+) -> None:
+    fail(hosts, "a.example", 3)
+    assert said(caplog) == []
+    answer(hosts, "c.example")
+    fail(hosts, "b.example", 3)
+    assert said(caplog) == ["a.example", "b.example"]
+
+
+def test_the_crawl_fails_where_none_of_the_first_hosts_can_be_looked_up(
+    crawler: Crawler, hosts: UnknownHosts
+) -> None:
+    for number in range(FIRST_HOSTS):
+        assert Crawl.of(crawler).failure is None
+        fail(hosts, f"h{number}.example")
+    assert Crawl.of(crawler).failure == (
+        "none of the first 10 hosts can be looked up: is there a network?"
+    )
+
+
+def test_one_host_that_answers_is_a_network(crawler: Crawler, hosts: UnknownHosts) -> None:
+    answer(hosts, "a.example")
+    for number in range(2 * FIRST_HOSTS):
+        fail(hosts, f"h{number}.example")
+    assert Crawl.of(crawler).failure is None
+
+
+def test_scrapy_does_not_say_it_again_of_the_hosts_robots_txt(hosts: UnknownHosts) -> None:
+    request, error = Request("http://a.example/robots.txt"), DNSLookupError("a.example")
+    for _ in range(LOOKUPS):
+        hosts.process_exception(request, error)
+    message = "Error downloading %(request)s: %(f_exception)s"
+
+    def is_logged(exception: Exception) -> bool:
+        args = ({"request": request, "f_exception": exception},)
+        record = logging.LogRecord("robots", logging.ERROR, "", 0, message, args, None)
+        return hosts.filter(record)
+
+    assert not is_logged(error)
+    assert is_logged(TimeoutError())
+
+
+def test_it_is_nearer_the_network_than_retries() -> None:
+    settings = Settings()
+    settings.setmodule("hacs_crawler.settings")
+    orders = {
+        load_object(name): order
+        for names in ("DOWNLOADER_MIDDLEWARES_BASE", "DOWNLOADER_MIDDLEWARES")
+        for name, order in settings.getdict(names).items()
+    }
+    assert orders[UnknownHosts] > orders[RetryMiddleware]

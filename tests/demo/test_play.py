@@ -1,0 +1,105 @@
+"""`scrapy crawl scholar -a seeds=demo`: a crawl of the web that comes along."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from scrapy.statscollectors import MemoryStatsCollector
+from scrapy.utils.test import get_crawler
+
+from hacs_crawler.crawl.stats import CrawlStats
+from hacs_crawler.demo.play import DAYS, LastObs, Play
+from hacs_crawler.demo.web import Web, WebPage
+from hacs_crawler.utils.times import DAY
+
+ROOT = Path(__file__).parents[2]
+START = 1_700_000_000
+BUSY = WebPage("/~ada/", 2, [START + day * DAY for day in range(1, 60)], [1] * 59, [START - DAY])
+QUIET = WebPage("/~bela/", 1, [], [], [START - 9 * DAY])
+GONE = WebPage("/~carl/", 1, [], [], [START - 30 * DAY], gone_at=START - DAY)
+WEB = Web((BUSY, QUIET, GONE), START)
+SMALL = """
+from scrapy.cmdline import execute
+from hacs_crawler.demo import play
+
+play.AUTHORS, play.ROUNDS = 12, 3
+execute(["scrapy", "crawl", "scholar", "-a", "seeds=demo"])
+"""
+
+
+def run(*command: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command,
+        cwd=folder,
+        env={
+            **os.environ,
+            "SCRAPY_SETTINGS_MODULE": "hacs_crawler.settings",
+            "http_proxy": "http://127.0.0.1:9",  # concerns nothing that is played
+        },
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+
+
+def test_last_obs_visits_what_was_not_seen_for_longest() -> None:
+    others = LastObs(WEB)
+    others.visit(2, START + DAY)
+    assert others.hits == 0  # of the page that is gone, and of the quiet one
+    others.visit(1, START + 2 * DAY)
+    assert others.hits == 1
+    others.visit(2, START + 3 * DAY)
+    assert others.hits == 2
+
+
+def test_time_passes_until_the_last_round_which_is_today(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    play = Play(WEB, rounds=2)
+    stats = CrawlStats(MemoryStatsCollector(get_crawler()))
+    began = play.now()
+    for name, number in (("visits", 2), ("gone", 1), ("updates", 1)):
+        stats.count(name, number)
+    assert play.turn(stats)
+    assert play.now() == began + DAYS * DAY
+    assert not play.turn(stats)
+    told = capsys.readouterr().out
+    assert "HACS found an update in 1 of 3 visits." in told
+    assert told.endswith("hacs report --open -s HACS_STATE=sqlite:///.hacs/demo.db\n")
+
+
+@pytest.mark.slow
+def test_a_crawl_compares_equal_visits_and_leaves_a_state_that_the_report_reads(
+    tmp_path: Path,
+) -> None:
+    done = run(sys.executable, "-c", SMALL, folder=tmp_path)
+    assert done.returncode == 0
+    rounds = re.findall(r"^ +(\d+) +(\d+)  .*?(\d+) +█* ?(\d+)$", done.stdout, re.M)
+    assert [int(day) for day, *_ in rounds] == [0, DAYS, 2 * DAYS]
+    _, visits, found, others = rounds[-1]
+    text = " ".join(done.stdout.split())
+    assert f"HACS found an update in {found} of {visits} visits." in text
+    assert f"finds one in {others} of as many." in text
+    assert "ERROR" not in done.stderr
+    command = done.stdout.splitlines()[-1].removeprefix("Its report: ").replace(" --open", "")
+    written = run(
+        sys.executable, "-m", *command.replace("hacs ", "hacs_crawler ").split(), folder=tmp_path
+    )
+    assert (tmp_path / "hacs-report.html").exists(), written.stderr
+
+
+@pytest.mark.slow
+def test_it_prints_what_the_readme_shows(tmp_path: Path) -> None:
+    done = run(
+        sys.executable, "-m", "scrapy", "crawl", "scholar", "-a", "seeds=demo", folder=tmp_path
+    )
+    assert done.returncode == 0
+    block = re.search(r"```text\n(.*?)```", (ROOT / "README.md").read_text("utf-8"), re.S)
+    assert block is not None
+    assert set(block[1].splitlines()) - {"    …"} <= set(done.stdout.splitlines())

@@ -1,0 +1,394 @@
+"""What is watched of pages in whole crawls: prices, lists, texts, on SQLite and Redis."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from integration_support import AnySpider
+from servers import Site
+
+SHOP = """
+    import scrapy
+
+
+    class Shop(scrapy.Spider):
+        name = "shop"
+
+        def __init__(self, url, *args, **kwargs):
+            super().__init__(*args, **kwargs)
+            self.start_urls = [url + "/kettle"]
+
+        def parse(self, response):
+            outcome = response.meta["hacs"]
+            if not hasattr(outcome, "is_update"):
+                yield {"reason": outcome.reason}
+                return
+            price = response.css(".price").xpath("string()").get()
+            yield {
+                "update": outcome.is_update,
+                "counts": [outcome.gained, outcome.lost],
+                "is_new": outcome.is_new(price),
+            }
+
+
+    def prices(response):
+        return response.css(".price").xpath("string()").getall()
+"""
+
+
+@pytest.fixture(params=["sqlite", "redis"])
+def state(request: pytest.FixtureRequest) -> dict[str, Any]:
+    """Settings of a state of its own."""
+    if request.param == "sqlite":
+        return {}
+    return {"HACS_STATE": f"redis://127.0.0.1:{request.getfixturevalue('redis_port')}/9"}
+
+
+def price(site: Site, *prices: str, page: str = "/kettle") -> None:
+    shown = "".join(f"<p class=price>{one}</p>" for one in prices)
+    body = f"<html><body><a href=/elsewhere>more</a>{shown}</body></html>".encode()
+    site.pages[page] = (200, {}, body)
+
+
+def visits(
+    any_spider: AnySpider, site: Site, prices: str, first: int = 0, **settings: object
+) -> list[dict[str, Any]]:
+    """What the spider was told of each day's price, from a day on."""
+    found = []
+    for day, one in enumerate(prices, first):
+        price(site, *one)
+        any_spider.days = day
+        crawl = any_spider.run(SHOP, **settings)
+        assert crawl.exit_status == 0, crawl.log
+        found += crawl.items
+    return found
+
+
+def test_a_price_that_changes_and_returns_is_two_updates(
+    any_spider: AnySpider, site: Site, state: dict[str, Any]
+) -> None:
+    found = visits(any_spider, site, "ABAA", HACS_WATCH="css:.price", **state)
+    assert [one["update"] for one in found] == [False, True, True, False]
+    assert [one["counts"] for one in found] == [[0, 0], [1, 1], [1, 1], [0, 0]]
+    assert [one["is_new"] for one in found] == [False, True, True, False]
+
+
+@pytest.mark.parametrize("watch", ["xpath://p[@class='price']", "any_spider.prices"])
+def test_where_only_what_was_never_shown_counts_a_price_that_returns_does_not(
+    any_spider: AnySpider, site: Site, watch: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    found = visits(any_spider, site, "ABA", HACS_WATCH=watch, HACS_UPDATES="page")
+    assert [one["update"] for one in found] == [False, True, False]
+
+
+def test_a_page_that_shows_nothing_of_what_it_always_showed_was_not_read(
+    any_spider: AnySpider, site: Site
+) -> None:
+    settings = {"HACS_WATCH": "css:.price"}
+    visits(any_spider, site, "A", **settings)
+    price(site)
+    any_spider.days = 1
+    blocked = any_spider.run(SHOP, **settings)
+    assert blocked.items == [{"reason": "nothing_shown"}]
+    assert blocked.stat("hacs/not_observed/nothing_shown") == 1
+    assert blocked.stat("hacs/visits") == 0
+    any_spider.days = 2
+    price(site, "A")
+    assert any_spider.run(SHOP, **settings).items[0]["update"] is False
+
+
+def test_after_a_change_of_what_is_watched_a_visit_is_a_baseline(
+    any_spider: AnySpider, site: Site
+) -> None:
+    found = visits(any_spider, site, "AB")
+    assert [one["update"] for one in found] == [False, False]
+    found = visits(any_spider, site, "CD", 2, HACS_WATCH="css:.price")
+    assert [one["update"] for one in found] == [False, True]
+
+
+def test_a_json_answer_is_a_page_where_its_parts_are_watched(
+    any_spider: AnySpider, site: Site
+) -> None:
+    updates = []
+    for day, stock in enumerate((5, 5, 4)):
+        body = f'{{"at": {day}, "offers": [{{"id": 1, "stock": {stock}}}]}}'.encode()
+        site.pages["/kettle"] = (200, {"Content-Type": "application/json"}, body)
+        any_spider.days = day
+        crawl = any_spider.run(SHOP, HACS_WATCH="jmespath:offers[].stock")
+        assert crawl.stat("hacs/visits") == 1, crawl.log
+        updates.append(crawl.stat("hacs/updates"))
+    assert updates == [0, 0, 1]
+
+
+def test_an_expression_that_cannot_be_read_ends_the_crawl_with_a_line(
+    any_spider: AnySpider, site: Site
+) -> None:
+    crawl = any_spider.run(SHOP, HACS_WATCH="css:p[")
+    assert crawl.exit_status == 1
+    assert "HACS_WATCH = 'css:p[': allowed is an expression that can be read" in crawl.log
+    assert not site.visited()
+
+
+PLAIN = """
+    import scrapy
+
+
+    class Jobs(scrapy.Spider):
+        name = "jobs"
+
+        def __init__(self, url, *args, **kwargs):
+            super().__init__(*args, **kwargs)
+            self.start_urls = [url + "/kettle"]
+
+        def parse(self, response):
+            for text in response.css(".price::text").getall():
+                yield {"job": text}
+"""
+ASYNCHRONOUS = """
+    import asyncio
+
+    import scrapy
+
+
+    class Jobs(scrapy.Spider):
+        name = "jobs"
+
+        def __init__(self, url, *args, **kwargs):
+            super().__init__(*args, **kwargs)
+            self.start_urls = [url + "/kettle"]
+
+        async def parse(self, response):
+            for text in response.css(".price::text").getall():
+                await asyncio.sleep(0)
+                yield {"job": text}
+"""
+CRAWLING = """
+    from scrapy.linkextractors import LinkExtractor
+    from scrapy.spiders import CrawlSpider, Rule
+
+
+    class Jobs(CrawlSpider):
+        name = "jobs"
+        rules = (Rule(LinkExtractor(allow="/kettle"), callback="parse_job"),)
+        custom_settings = {"HACS_PAGES": ["/kettle"]}
+
+        def __init__(self, url, *args, **kwargs):
+            super().__init__(*args, **kwargs)
+            self.start_urls = [url + "/"]
+
+        def parse_job(self, response):
+            return [{"job": text} for text in response.css(".price::text").getall()]
+"""
+
+
+def updates(
+    any_spider: AnySpider, site: Site, code: str, days: list[str], **settings: object
+) -> list[int]:
+    """How many updates each day's crawl found, with an item for each letter."""
+    found = []
+    for one in days:
+        price(site, *one)
+        crawl = any_spider.run(code, HACS_WATCH="items", **settings)
+        assert crawl.exit_status == 0, crawl.log
+        assert "Traceback" not in crawl.log
+        found.append(crawl.stat("hacs/updates"))
+        any_spider.days += 1
+    return found
+
+
+@pytest.mark.parametrize("code", [PLAIN, ASYNCHRONOUS, CRAWLING], ids=["plain", "async", "crawl"])
+def test_the_items_that_a_callback_yields_are_what_its_page_shows(
+    any_spider: AnySpider, site: Site, code: str, state: dict[str, Any]
+) -> None:
+    site.set("/", "/kettle")
+    assert updates(any_spider, site, code, ["AB", "BA", "BAC", "BC"], **state) == [0, 0, 1, 0]
+
+
+def test_only_the_fields_that_count_make_updates(any_spider: AnySpider, site: Site) -> None:
+    code = PLAIN.replace("{", '{"at": __import__("time").time_ns(), ')
+    assert updates(any_spider, site, code, ["A", "A", "B"], HACS_WATCH_IGNORE="at") == [0, 0, 1]
+    assert updates(any_spider, site, code, ["A", "A"], HACS_WATCH_FIELDS="at")[1] == 1
+
+
+BROKEN = {
+    "raises": "raise ValueError(text)",
+    "closes": "raise scrapy.exceptions.CloseSpider('enough')",
+}
+
+
+@pytest.mark.parametrize("end", BROKEN)
+def test_a_callback_that_is_cut_short_is_no_observation(
+    any_spider: AnySpider, site: Site, end: str
+) -> None:
+    assert updates(any_spider, site, PLAIN, ["AB"]) == [0]
+    price(site, "C", "X")
+    cut = PLAIN.replace("yield", f"{'if text == chr(88): ' + BROKEN[end]}\n                yield")
+    crawl = any_spider.run(cut, HACS_WATCH="items")
+    assert crawl.items == [{"job": "C"}]
+    assert crawl.stat("hacs/not_observed/callback_failed") == 1
+    assert (crawl.stat("hacs/visits"), crawl.stat("hacs/not_observed/unfinished")) == (0, 0)
+    any_spider.days += 1
+    assert updates(any_spider, site, PLAIN, ["AB"]) == [0]
+
+
+def test_a_callback_that_raises_at_once_is_no_observation_either(
+    any_spider: AnySpider, site: Site
+) -> None:
+    assert updates(any_spider, site, CRAWLING_OR_LIST, ["AB"]) == [0]
+    broken = CRAWLING_OR_LIST.replace("return [", "return 1 / 0 and [")
+    crawl = any_spider.run(broken, HACS_WATCH="items")
+    assert crawl.stat("hacs/not_observed/callback_failed") == 1
+    assert crawl.stat("hacs/visits") == 0
+
+
+CRAWLING_OR_LIST = PLAIN.replace(
+    """for text in response.css(".price::text").getall():
+                yield {"job": text}""",
+    """return [{"job": text} for text in response.css(".price::text").getall()]""",
+)
+
+
+def test_a_callback_that_yields_nothing_where_it_always_did_has_read_nothing(
+    any_spider: AnySpider, site: Site
+) -> None:
+    assert updates(any_spider, site, PLAIN, ["AB", "", "AB"]) == [0, 0, 0]
+
+
+def test_a_list_that_was_empty_at_first_may_fill_and_be_empty_again(
+    any_spider: AnySpider, site: Site
+) -> None:
+    settings = {"HACS_UPDATES": "any-change"}
+    assert updates(any_spider, site, PLAIN, ["", "A", ""], **settings) == [0, 1, 1]
+
+
+def test_an_item_that_is_another_at_each_run_costs_the_observation_and_a_line(
+    any_spider: AnySpider, site: Site
+) -> None:
+    price(site, "A")
+    code = PLAIN.replace("{", '{"seller": type("Seller", (), {})(), ')
+    crawl = any_spider.run(code, "-O", "/dev/null:jsonlines", HACS_WATCH="items")
+    assert "the field 'seller' of an item holds <any_spider.Seller object at" in crawl.log
+    assert crawl.stat("hacs/not_observed/unreadable") == 1
+    assert crawl.stat("item_scraped_count") == 1
+
+
+PIPELINE = {"ITEM_PIPELINES": '{"hacs_crawler.pipelines.OnlyChanges": 500}'}
+
+
+@pytest.mark.parametrize("code", [PLAIN, ASYNCHRONOUS], ids=["plain", "async"])
+def test_a_pipeline_lets_only_items_pass_that_their_page_did_not_show_before(
+    any_spider: AnySpider, site: Site, code: str, state: dict[str, Any]
+) -> None:
+    def passed(shown: str, **settings: object) -> str:
+        price(site, *shown)
+        crawl = any_spider.run(code, HACS_WATCH="items", **PIPELINE, **settings, **state)
+        assert "Traceback" not in crawl.log
+        any_spider.days += 1
+        assert crawl.stat("item_dropped_count") == len(shown) - len(crawl.items)
+        return "".join(sorted(item["job"] for item in crawl.items))
+
+    assert [passed(shown) for shown in ("AB", "AC", "AC", "AB")] == ["AB", "C", "", "B"]
+    assert passed("CD", HACS_UPDATES="page") == "D"
+
+
+def test_items_of_a_callback_that_failed_pass_again(any_spider: AnySpider, site: Site) -> None:
+    price(site, "A", "X")
+    broken = PLAIN.replace("yield", "if text == 'X': raise ValueError(text)\n                yield")
+    first = any_spider.run(broken, HACS_WATCH="items", **PIPELINE)
+    again = any_spider.run(PLAIN, HACS_WATCH="items", **PIPELINE)
+    assert (first.items, len(again.items)) == ([{"job": "A"}], 2)
+
+
+def test_the_pipeline_is_off_where_items_are_not_watched(any_spider: AnySpider, site: Site) -> None:
+    price(site, "A")
+    crawl = any_spider.run(PLAIN, **PIPELINE)
+    assert 'OnlyChanges needs HACS_WATCH = "items"' in crawl.log
+    assert crawl.items == [{"job": "A"}]
+
+
+@pytest.mark.parametrize("watch", ["links", "items", "css:.price"])
+def test_a_signal_tells_of_each_visit_whatever_is_watched(
+    any_spider: AnySpider, site: Site, watch: str
+) -> None:
+    listening = PLAIN.replace(
+        "        def parse(",
+        """        @classmethod
+        def from_crawler(cls, crawler, *args, **kwargs):
+            from hacs_crawler.signals import page_visited
+
+            spider = super().from_crawler(crawler, *args, **kwargs)
+            crawler.signals.connect(spider.visited, page_visited)
+            return spider
+
+        def visited(self, page, outcome):
+            new = outcome.status({"job": "B"}) if outcome.gained else "nothing"
+            told = (page[-7:], outcome.is_update, outcome.gained, outcome.lost, new)
+            self.logger.info("told: %s %s +%d -%d %s", *told)
+
+        def parse(""",
+    )
+    if watch != "items":
+        listening = listening.replace('{"job": "B"}', '"B"')
+    logs = []
+    for shown in ("A", "B"):
+        price(site, shown)
+        logs.append(any_spider.run(listening, HACS_WATCH=watch).log)
+        any_spider.days += 1
+    assert "told: /kettle False +0 -0 nothing" in logs[0]
+    told = "False +0 -0 nothing" if watch == "links" else "True +1 -1 new"
+    assert f"told: /kettle {told}" in logs[1]
+
+
+DETAILS = """
+    import scrapy
+    from scrapy_deltafetch import DeltaFetch
+
+
+    class Delta(DeltaFetch):  # which Scrapy 2.19 does not take as it is
+        async def process_spider_output_async(self, response, result):
+            for entry in self.process_spider_output(response, [one async for one in result], None):
+                yield entry
+
+
+    class Shop(scrapy.Spider):
+        name = "shop"
+        custom_settings = {"HACS_PAGES": ["/kettle", "/teapot"]}
+
+        def __init__(self, url, *args, **kwargs):
+            super().__init__(*args, **kwargs)
+            self.start_urls = [url + "/"]
+
+        def parse(self, response):
+            yield from response.follow_all(css="a", callback=self.parse_product)
+
+        def parse_product(self, response):
+            yield {"page": response.url[-7:], "price": response.css(".price::text").get()}
+"""
+
+
+def test_beside_deltafetch_a_product_is_not_yielded_twice_and_no_new_price_is_missed(
+    any_spider: AnySpider, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(any_spider.folder))
+
+    def crawl(kettle: str, **settings: object) -> list[str]:
+        site.set("/", "/kettle", "/teapot")
+        price(site, kettle)
+        price(site, "7", page="/teapot")
+        found = any_spider.run(DETAILS, **settings)
+        assert found.exit_status == 0, found.log
+        any_spider.days += 1
+        return sorted(item["page"] + item["price"] for item in found.items)
+
+    ours: dict[str, Any] = {"HACS_WATCH": "items", **PIPELINE}
+    theirs = {
+        "SPIDER_MIDDLEWARES": '{"any_spider.Delta": 100}',
+        "DELTAFETCH_ENABLED": True,
+        "DELTAFETCH_DIR": any_spider.folder / "deltafetch",
+    }
+    assert crawl("5", **theirs) == crawl("5", **ours) == ["/kettle5", "/teapot7"]
+    assert crawl("5", **theirs) == crawl("5", **ours) == []
+    assert (crawl("6", **theirs), crawl("6", **ours)) == ([], ["/kettle6"])

@@ -1,0 +1,110 @@
+"""Items as marks: equal ones are the same, whatever they are made of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta, timezone
+from decimal import Decimal
+from enum import Enum
+from typing import Any
+
+import pytest
+import scrapy
+
+from hacs_crawler.watch import UnreadableMarksError
+from hacs_crawler.watch.items import canonical_bytes, item_rules
+
+
+class Kettle(scrapy.Item):
+    name = scrapy.Field()
+    price = scrapy.Field()
+
+
+@dataclass
+class DataKettle:
+    name: str
+    price: Decimal
+
+
+class Colour(Enum):
+    RED = "red"
+
+
+def same(first: Any, second: Any) -> bool:
+    return canonical_bytes({"a": first}) == canonical_bytes({"a": second})
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        {"price": 5, "name": "Kettle"},
+        Kettle(name="Kettle", price=5.0),
+        DataKettle("Kettle", Decimal("5.00")),
+    ],
+)
+def test_all_kinds_of_items_have_one_form(item: Any) -> None:
+    assert canonical_bytes(item) == b'{"name":"Kettle","price":5}'
+
+
+EAST = timezone(timedelta(hours=2))
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (Decimal("19.90"), Decimal("19.9")),
+        ({3, 1, 2}, frozenset([2, 3, 1])),
+        ((1, 2), [1, 2]),
+        ({"b": 1, "a": {2, 1}}, {"a": {1, 2}, "b": 1}),
+        (datetime(2026, 1, 1, 2, tzinfo=EAST), datetime(2026, 1, 1, tzinfo=UTC)),
+        (Colour.RED, "red"),
+        (Kettle(name="K"), {"name": "K"}),
+        (float("nan"), float("nan")),
+    ],
+)
+def test_equal_values_are_the_same(first: Any, second: Any) -> None:
+    assert same(first, second)
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ([1, 2], [2, 1]),
+        ("5", 5),
+        (None, ""),
+        (True, 1),
+        (date(2026, 1, 1), date(2026, 1, 2)),
+        (Decimal("0.1"), Decimal("0.10000000001")),
+        (2**60, 2**60 + 1),
+        (b"a", b"b"),
+    ],
+)
+def test_other_values_are_not(first: Any, second: Any) -> None:
+    assert not same(first, second)
+
+
+def test_a_value_that_is_another_at_each_run_is_named_with_its_field() -> None:
+    with pytest.raises(UnreadableMarksError, match=r"'offers\.seller' of an item holds <object"):
+        canonical_bytes({"offers": {"seller": object()}})
+
+
+def test_what_is_no_item_is_refused() -> None:
+    with pytest.raises(UnreadableMarksError, match="is no item"):
+        item_rules().marks_of("a text")
+
+
+def test_fields_are_chosen_or_left_out() -> None:
+    seen = {"name": "Kettle", "price": 5, "scraped_at": "now"}
+    later = {**seen, "scraped_at": "later"}
+    dearer = {**later, "price": 6}
+    ignoring = item_rules(ignore=["scraped_at"])
+    assert ignoring.marks_of(seen) == ignoring.marks_of(later) != ignoring.marks_of(dearer)
+    chosen = item_rules(["name"])
+    assert chosen.marks_of(seen) == chosen.marks_of(dearer)
+    assert item_rules().marks_of(seen) != item_rules().marks_of(later)
+
+
+def test_the_choice_of_fields_is_part_of_the_rules() -> None:
+    found = [item_rules(), item_rules(["a"]), item_rules(ignore=["a"])]
+    assert len({rules.fingerprint for rules in found}) == 3
+    assert item_rules(["b", "a"]).fingerprint == item_rules(["a", "b"]).fingerprint

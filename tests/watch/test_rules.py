@@ -1,0 +1,122 @@
+"""What responses show of what is watched, as marks."""
+
+from __future__ import annotations
+
+import pytest
+from scrapy.http import HtmlResponse, JsonResponse, Response, XmlResponse
+
+from hacs_crawler.crawl.observation import observe, shown_marks
+from hacs_crawler.utils.settings import NotAllowedError
+from hacs_crawler.watch import MarkRules
+from hacs_crawler.watch.settings import mark_rules
+
+URL = "http://shop.example/kettle"
+
+
+def rules(watch: str) -> MarkRules:
+    found = mark_rules(watch)
+    assert found is not None
+    return found
+
+
+def marks(watch: str, response: Response) -> frozenset[int]:
+    found, reason, _ = shown_marks(response, rules(watch))
+    assert found is not None, reason
+    return found
+
+
+def html(body: str) -> HtmlResponse:
+    return HtmlResponse(URL, body=body.encode(), encoding="utf-8")
+
+
+def json(body: str) -> JsonResponse:
+    return JsonResponse(URL, body=body.encode())
+
+
+KETTLE = html("<h1>Kettle</h1><p class=price id=a>\n  19.90 <b>EUR</b></p><p class=note>new</p>")
+
+
+@pytest.mark.parametrize("watch", ["css:.price", "xpath://p[@class='price']"])
+def test_of_an_element_its_text_counts_and_neither_attributes_nor_white_space(watch: str) -> None:
+    again = html("<div><p class='price' id=b>19.90 <b>EUR</b></p></div>")
+    assert (
+        marks(watch, KETTLE) == marks(watch, again) != marks(watch, html("<p class=price>18 EUR"))
+    )
+
+
+def test_of_an_expression_for_texts_they_count() -> None:
+    assert marks("css:b::text", KETTLE) == rules("css:b").marks_of("EUR")
+    assert marks("xpath:count(//p)", KETTLE) == rules("css:b").marks_of("2.0")
+
+
+def test_xml_is_a_page_where_an_expression_is_watched() -> None:
+    feed = XmlResponse(URL, body=b"<items><item>one</item><item>two</item></items>")
+    assert len(marks("xpath://item", feed)) == 2
+
+
+def test_each_element_of_a_list_in_json_is_a_mark_whatever_the_order_of_its_keys() -> None:
+    first = json('{"offers": [{"id": 1, "price": 5}, {"id": 2, "price": 7}], "at": "now"}')
+    other = json('{"at": "later", "offers": [{"price": 7, "id": 2}, {"price": 6, "id": 1}]}')
+    found, again = (marks("jmespath:offers", response) for response in (first, other))
+    assert len(found) == 2
+    assert len(found & again) == 1
+
+
+def test_json_that_is_none_shows_nothing_of_its_page() -> None:
+    assert shown_marks(json("<html>"), rules("jmespath:offers")).reason == "unreadable"
+    assert shown_marks(json("{}"), rules("css:p")).marks == frozenset()
+
+
+def test_html_shows_links_and_a_feed_does_not() -> None:
+    assert shown_marks(Response(URL, body=b"PNG"), rules("css:p")).reason == "not_html"
+
+
+def prices(response: Response) -> list[str | bytes]:
+    if response.body == b"broken":
+        raise KeyError("price")
+    return [response.body[:2], "20", ""]
+
+
+def test_a_function_of_ones_own_returns_texts_or_bytes() -> None:
+    assert len(marks(f"{__name__}.prices", Response(URL, body=b"19 EUR"))) == 2
+
+
+def test_what_a_function_raises_costs_the_observation_and_a_line(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    own = rules(f"{__name__}.prices")
+    assert shown_marks(Response(URL, body=b"broken"), own).reason == "unreadable"
+    assert f"{URL} is not read: {__name__}.prices: KeyError: 'price'" in caplog.text
+
+
+def test_main_text_is_watched_by_its_blocks_without_menus() -> None:
+    pytest.importorskip("trafilatura")
+    clauses = [f"<p>{n}. You may not use the service in the way number {n}.</p>" for n in range(9)]
+
+    def terms(menu: str, *clauses: str) -> HtmlResponse:
+        return html(f"<nav><a href=/>{menu}</a></nav><main><h1>Terms</h1>{''.join(clauses)}</main>")
+
+    before = marks("text", terms("Home", *clauses))
+    assert before == marks("text", terms("Start", *clauses))
+    after = marks(
+        "text", terms("Home", *clauses[:5], "<p>5. You may, on Sundays.</p>", *clauses[6:])
+    )
+    assert (len(after - before), len(before - after)) == (1, 1)
+
+
+def test_rules_are_told_apart_by_what_is_watched_and_by_rendering() -> None:
+    found = [rules("css:.price"), rules("css:.note"), MarkRules("css:.price", list, rendered=True)]
+    assert len({one.fingerprint for one in found}) == 3
+
+
+def test_a_visit_is_of_marks_with_their_rules() -> None:
+    visit, reason = observe(KETTLE, URL, 1_700_000_000, rules("css:.price"))
+    assert visit is not None
+    assert (reason, visit.links) == ("", marks("css:.price", KETTLE))
+    assert (visit.keeps_spells, visit.link_rules) == (True, rules("css:.price").fingerprint)
+
+
+@pytest.mark.parametrize("given", ["", "css", "items:x", None, 3, "no.such.function"])
+def test_what_cannot_be_watched_is_refused(given: object) -> None:
+    with pytest.raises(NotAllowedError, match="links, items, text, css:"):
+        mark_rules(given)
