@@ -62,6 +62,7 @@ BUILT_IN_PARTS: Final[dict[str | type, int | None]] = {
     "hacs_crawler.parts.refit.Refit": 170,
     "hacs_crawler.parts.revisits.asked_pages.AskedPages": 180,
     "hacs_crawler.parts.revisits.revisits.Revisits": 190,
+    "hacs_crawler.parts.watchers.Watchers": 195,
     "hacs_crawler.parts.signals.evidence.SignalEvidence": 200,
     "hacs_crawler.parts.signals.sources.SignalSources": 210,
 }

@@ -392,3 +392,23 @@ def test_beside_deltafetch_a_product_is_not_yielded_twice_and_no_new_price_is_mi
     assert crawl("5", **theirs) == crawl("5", **ours) == ["/kettle5", "/teapot7"]
     assert crawl("5", **theirs) == crawl("5", **ours) == []
     assert (crawl("6", **theirs), crawl("6", **ours)) == ([], ["/kettle6"])
+
+
+def test_two_spiders_that_watch_one_page_otherwise_need_a_namespace_each(
+    any_spider: AnySpider, site: Site, state: dict[str, Any]
+) -> None:
+    other = SHOP.replace('"shop"', '"other"')
+    price(site, "5")
+    assert any_spider.run(SHOP, HACS_WATCH="css:.price", **state).exit_status == 0
+    for watch in ("text", "links", "text"):
+        any_spider.days += 1
+        refused = any_spider.run(other, HACS_WATCH=watch, **state)
+        assert (refused.exit_status, refused.stat("hacs/visits")) == (1, 0)
+        assert (
+            f"{site.url}/kettle is watched by the spider 'shop', too, and otherwise "
+            "(HACS_WATCH = 'css:.price'): give one of them a HACS_NAMESPACE of its own"
+        ) in refused.log
+    own = {"HACS_WATCH": "text", "HACS_NAMESPACE": "other", **state}
+    assert any_spider.run(other, **own).exit_status == 0
+    changed = any_spider.run(SHOP, HACS_WATCH="css:p", **state)
+    assert (changed.exit_status, changed.stat("hacs/updates")) == (0, 0)
