@@ -16,6 +16,8 @@ import typer
 
 from hacs_crawler.archive import (
     ZIP_MAGIC,
+    ZSTD_DICTIONARY_MAGIC,
+    ZSTD_MAGIC,
     ArchiveError,
     Cleaning,
     Source,
@@ -116,6 +118,8 @@ class Importer:
             if not beginning.strip():
                 logger.warning("%s: there is nothing in it", source.name)
                 return
+            if beginning.startswith((ZSTD_MAGIC, ZSTD_DICTIONARY_MAGIC)):
+                raise ArchiveError(f"{source.name} is packed with zstd: unpack it with `zstd -d`")
             if beginning.startswith(ZIP_MAGIC):
                 self._import_wacz(path, progress)
             elif is_warc(beginning, path):

@@ -45,6 +45,14 @@ def known(folder: Path) -> Page:
     return page
 
 
+@pytest.mark.parametrize("magic", [b"\x28\xb5\x2f\xfd", b"\x5d\x2a\x4d\x18"])
+def test_a_file_packed_with_zstd_is_named_for_what_it_is(magic: bytes, tmp_path: Path) -> None:
+    (tmp_path / "a.warc.zst").write_bytes(magic + bytes(99))
+    done = hacs(tmp_path, "import", "a.warc.zst")
+    assert done.returncode == 1
+    assert done.stderr == "ERROR: a.warc.zst is packed with zstd: unpack it with `zstd -d`\n"
+
+
 @pytest.mark.parametrize("name", ["captures.cdx", "captures.cdx.gz"])
 def test_a_cdx_file_becomes_visits_with_the_captures_own_times(name: str, tmp_path: Path) -> None:
     body = ROWS.encode()
