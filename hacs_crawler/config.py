@@ -65,6 +65,7 @@ BUILT_IN_PARTS: Final[dict[str | type, int | None]] = {
     "hacs_crawler.parts.watchers.Watchers": 195,
     "hacs_crawler.parts.signals.evidence.SignalEvidence": 200,
     "hacs_crawler.parts.signals.sources.SignalSources": 210,
+    "hacs_crawler.parts.findings.KeptFindings": 220,
 }
 """In their order; HACS_PARTS adds to them."""
 
@@ -206,6 +207,17 @@ class Config(StateSettings, ArchiveSettings, WatchSettings):
             """,
         ),
     ] = None
+    findings: Annotated[
+        Annotated[int, Meta(ge=0, le=100)],
+        Setting(
+            "HACS_FINDINGS",
+            """
+            Of each page's last update at most this many new things are kept as text, for [the
+            report](report.md): links with their texts, or what else is [watched](#hacs_watch), but no
+            items; 200 bytes each, without logins. 0 keeps none.
+            """,
+        ),
+    ] = 20
     parts: Annotated[
         tuple[str | type, ...],
         Setting(
