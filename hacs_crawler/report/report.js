@@ -12,6 +12,7 @@ const CHARTS = { headline: yieldChart, plan: planCharts, runs: runsCharts, rates
 function showAll() {
   byId("subtitle").textContent = DATA.subtitle;
   if (!DATA.tables.experiment.length) byId("experiment").remove();
+  if (!DATA.ids.length) for (const name of ["pages", "plan", "runs", "calibration", "rates"]) byId(name).remove();
   for (const section of document.querySelectorAll("#all section")) {
     const name = section.id;
     section.append(...(DATA.words[name] ?? []).map((text) => paragraph(text)));
@@ -20,7 +21,6 @@ function showAll() {
     if (figures.children.length) section.append(figures);
     if (TABLES.includes(name)) table(section, name, DATA.tables[name], WITHOUT[name]);
   }
-  if (!DATA.ids.length) for (const name of ["pages", "plan", "runs", "calibration", "rates"]) byId(name).remove();
 }
 
 function showPage(holder, id) {
