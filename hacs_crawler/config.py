@@ -59,6 +59,7 @@ BUILT_IN_PARTS: Final[dict[str | type, int | None]] = {
     "hacs_crawler.parts.rendering.links.RenderedLinks": 140,
     "hacs_crawler.parts.rendering.rendering.Rendering": 150,
     "hacs_crawler.parts.experiments.Experiments": 160,
+    "hacs_crawler.parts.templates.Templates": 165,
     "hacs_crawler.parts.refit.Refit": 170,
     "hacs_crawler.parts.revisits.asked_pages.AskedPages": 180,
     "hacs_crawler.parts.revisits.revisits.Revisits": 190,

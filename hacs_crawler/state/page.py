@@ -111,7 +111,8 @@ class Page:
     `last_news` is the time of the latest attempt of any kind. `gone` counts the 404s and 410s since the
     page was last seen, `failures` the attempts since then (or since it was last gone) that told nothing.
     `echoes` are the times of updates that were not new to the site: other pages of it had shown all of
-    their links first. `is_in_site` says whether the page's links are in the memory of its site.
+    their links first; where the page keeps spells, also such as a template brought. `is_in_site` says
+    whether the page's links are in the memory of its site.
     `rate` is the estimate in 1/day, `log_sd` its spread, `churn` and `churning` tell of requests that
     bring links by themselves (see `model.Rates`); `version` grows with every write. `harvests` are the
     archives' harvests by source. `hrefs` is the number of the source of which `last_shown` was taken, 0
@@ -221,7 +222,7 @@ class Page:
         found = spells.novelties() if updates in {"page", "site"} else spells.changes()
         if updates == "any-change":
             found |= spells.losses(shown_at)
-        return array("I", sorted(found - {*shown_at[:1], *self.baselines}))
+        return array("I", sorted(found - {*shown_at[:1], *self.baselines, *self.echoes}))
 
     @property
     def last_update(self) -> int | None:

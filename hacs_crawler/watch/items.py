@@ -17,6 +17,10 @@ from itemadapter import ItemAdapter
 
 from hacs_crawler.watch.rules import MarkRules, UnreadableMarksError
 
+NOT_ARCHIVED: Final = (
+    "HACS_WATCH = 'items': archives do not show what callbacks yield; they can be read where links, "
+    "text, an expression or a function is watched"
+)
 _ADDRESS: Final = re.compile(r"\bat 0x[0-9a-fA-F]+").search
 _AS_THEY_ARE: Final = frozenset({str, int, bool, NoneType})
 _EXACT: Final = 2**53
