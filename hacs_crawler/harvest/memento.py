@@ -47,8 +47,8 @@ class Memento:
     """What was found where a capture's memento should be.
 
     `links` are the fingerprints of the page's links, or other marks, at second `at`, or None where
-    `problem` says why there are none; `link_rules` is the fingerprint of the rules by which they were taken. `is_passing` says that
-    asking again another day may help, `reason` what to tell a person then.
+    `problem` says why there are none; `link_rules` is the fingerprint of the rules by which they were
+    taken. `is_passing` says that asking again another day may help, `reason` what to tell a person then.
     """
 
     at: int
