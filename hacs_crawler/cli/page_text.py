@@ -10,7 +10,7 @@ from rich.table import Table
 
 from hacs_crawler.cli.page_report import INTERVAL, PageReport
 from hacs_crawler.cli.period import period_bars, period_summary
-from hacs_crawler.cli.text import days_text, interval_text
+from hacs_crawler.cli.text import chance_text, days_text, interval_text
 from hacs_crawler.config import Config
 from hacs_crawler.model import MIN_POINTS, confirmed_share, is_trend, unpacked_trend
 from hacs_crawler.ranking.next_visit import BlockReason, Forecast
@@ -69,7 +69,7 @@ def _facts(report: PageReport, config: Config, now: float) -> Iterator[tuple[str
         yield "siblings", _siblings(report)
     if words := report.cost.words():
         yield "a visit", words
-    yield "p now", f"{outlook.p:.4f}"
+    yield "p now", chance_text(outlook.p)
     yield "rank", _rank(outlook)
     yield "next visit", _next(outlook, config, now)
     if report.period is not None:
@@ -168,7 +168,11 @@ def _rank(outlook: Forecast) -> str:
 
 def _next(outlook: Forecast, config: Config, now: float) -> str:
     if outlook.hold is BlockReason.NOTHING:
-        return "now, within the budget" if config.ranking.budget else "now"
+        bounds = ("budget", config.ranking.budget), ("threshold", config.ranking.threshold)
+        bound = " and ".join(f"the {name}" for name, value in bounds if value)
+        return (
+            f"in the next crawl, within {bound}" if bound else "in the next crawl, as of all pages"
+        )
     if outlook.hold is BlockReason.GONE:
         assert outlook.at is not None  # noqa: S101 - a gone page has a time to wait for
         return f"waits until {minute_text(outlook.at)}: gone"
