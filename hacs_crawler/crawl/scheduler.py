@@ -94,6 +94,7 @@ class HacsScheduler(BaseScheduler):
                 enqueue_unfiltered(self._inner, pack(request))
         else:
             self._ranker.drop_all()
+        self._seeds.clear()
         self._count_seeds()
         self._is_closed = True
         return self._inner.close(reason)
