@@ -48,6 +48,12 @@ Clock = Callable[[], float]
 
 INDEX_VARIABLE: Final = "JOB_COMPLETION_INDEX"
 """Kubernetes sets it in each pod of an indexed job."""
+_UPDATES_OF_LINKS: Final[dict[str, Updates]] = {"site": "site"}
+_UPDATES_OF_MARKS: Final[dict[str, Updates]] = {
+    "page": "novel",
+    "site": "site",
+    "any-change": "any-change",
+}
 _NO_ITEMS: Final = "nothing, unless HACS_WATCH is items"
 BUILT_IN_PARTS: Final[dict[str | type, int | None]] = {
     "hacs_crawler.parts.shards.shards.Shards": 10,
@@ -117,7 +123,7 @@ class Config(StateSettings, ArchiveSettings, WatchSettings):
     base: Path
     """Where a relative SQLite path starts: the project's folder, else the working folder."""
     updates: Annotated[
-        Updates | None,
+        Literal["page", "site", "change", "any-change"] | None,
         Setting(
             "HACS_UPDATES",
             """
@@ -361,15 +367,16 @@ def _checked(config: Config) -> Config:
         _refuse("HACS_SHARDS", config.shards, allowed)
     if ranking.budget is not None and ranking.budget < len(ranking.experiment.arms):
         _refuse("HACS_BUDGET", ranking.budget, "at least one visit for each arm of the experiment")
-    updates = config.updates or ("page" if config.watch is None else "change")
-    if config.watch is None and updates not in {"page", "site"}:
-        _refuse("HACS_UPDATES", updates, "page or site where links are watched (HACS_WATCH)")
+    if config.watch is None and config.updates in {"change", "any-change"}:
+        _refuse("HACS_UPDATES", config.updates, "page or site where links are watched (HACS_WATCH)")
+    counted = _UPDATES_OF_MARKS if config.watch is not None else _UPDATES_OF_LINKS
+    updates = counted.get(config.updates or "", "page")
     if not config.takes_items and (config.watch_fields or config.watch_ignore):
         name = "FIELDS" if config.watch_fields else "IGNORE"
         _refuse(f"HACS_WATCH_{name}", config.watch_fields or config.watch_ignore, _NO_ITEMS)
     estimation = replace(config.estimation, updates=updates)
     watch = config.watched_items() if config.takes_items else config.watch
-    config = replace(config, revisit=revisit, updates=updates, estimation=estimation, watch=watch)
+    config = replace(config, revisit=revisit, estimation=estimation, watch=watch)
     # only among pages that a crawl comes across are there some to discover
     discover = ranking.discover if config.remembers_requests else None
     tier = ranking.instant
