@@ -124,6 +124,9 @@ class WaybackSpider(Spider):
                 crawl.fail(failures if len(archives) == 1 else f"not asked to the end: {failures}")
         except HacsError as error:
             crawl.fail(str(error))
+        except Exception as error:
+            self.logger.debug("The harvest failed", exc_info=True)
+            crawl.fail(f"seeds = {self.seeds!r}: {type(error).__name__}: {error}")
 
     async def _histories(
         self, crawl: Crawl, archive: ArchiveAddress, options: HarvestOptions, seeds: list[str]
