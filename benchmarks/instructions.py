@@ -1,7 +1,7 @@
 """Instructions a page of a crawl with and without HACS, and of each part of it.
 
     python benchmarks/instructions.py
-    python benchmarks/instructions.py --parts
+    python benchmarks/instructions.py --parts --pages 400
 
 The crawls of `crawl.py`, each once with N pages and once with 2N, under valgrind, which counts what the
 process executes: no other process and no clock of the machine changes that. A page costs the difference
