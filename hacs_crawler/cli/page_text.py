@@ -85,7 +85,7 @@ def _seen(page: Page, updates: int, now: float) -> str:
     return (
         f"{counted(len(page.visits), 'visit')} kept since {minute_text(page.visits[0])}, "
         f"{updates} with an update{of_site}; "
-        f"last {last} ago; {counted(len(page.links), 'link')}"
+        f"last {last} ago; {counted(len(page.links), 'mark' if page.keeps_spells else 'link')}"
     )
 
 
@@ -193,14 +193,9 @@ def _next(outlook: Forecast, config: Config, now: float) -> str:
 def _visits(report: PageReport) -> Iterator[str]:
     page = report.page
     found = list(zip(page.visits, report.updated, page.new_links_by_visit(), strict=True))
+    new = "new mark" if page.keeps_spells else "new link"
     for at, updated, links in found[: -VISITS_SHOWN - 1 : -1]:
-        what = (
-            f"update, {counted(links, 'new link')}"
-            if links
-            else "update"
-            if updated
-            else "nothing new"
-        )
+        what = f"update, {counted(links, new)}" if links else "update" if updated else "nothing new"
         if updated and at in page.echoes:
             what += ", known on other pages of the site"
         if at == page.visits[0]:

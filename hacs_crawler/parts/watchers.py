@@ -6,6 +6,7 @@ links the other may begin, as if the setting had changed, and the one with links
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -13,8 +14,11 @@ from msgspec import Struct
 
 from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.part import Part
-from hacs_crawler.state import Page, State, change_note, read_note
+from hacs_crawler.state import Page, Recorded, State, change_note, read_note
+from hacs_crawler.utils.text import counted, safe_logger
 from hacs_crawler.watch import MarkRules
+
+logger = safe_logger(__name__)
 
 NOTE: Final = "watchers"
 
@@ -25,11 +29,15 @@ class _Watcher(Struct):
 
 
 class Watchers(Part):
-    """Ends a crawl that comes across a page which another spider watches otherwise."""
+    """Ends a crawl that comes across a page which another spider watches otherwise.
+
+    Warns where a spider watches what no page shows.
+    """
 
     def __init__(self, crawl: Crawl) -> None:
         self._crawl = crawl
         self._others: dict[int, tuple[str, str]] = {}
+        self._visits = self._empty = 0
 
     @classmethod
     def from_crawl(cls, crawl: Crawl) -> Watchers:
@@ -58,6 +66,19 @@ class Watchers(Part):
                 f"{page.url} is watched by the spider {spider!r}, too, and otherwise "
                 f"(HACS_WATCH = {watch!r}): give one of them a HACS_NAMESPACE of its own"
             )
+
+    def recorded(self, batch: Sequence[Recorded]) -> None:
+        """Count the visits that showed nothing of what is watched."""
+        shown = [one.visit.links for one in batch if one.visit.keeps_spells]
+        self._visits += len(shown)
+        self._empty += sum(not marks for marks in shown)
+
+    def sum_up(self) -> None:
+        """Say where nothing of what is watched was on any page: an expression may be wrong."""
+        if self._empty and self._empty == self._visits and self._crawl.config.watch is not None:
+            name, pages = self._crawl.config.watch.name, counted(self._visits, "page")
+            logger.warning("HACS_WATCH = %r: none of it was on any of %s visited", name, pages)
+        self._visits = self._empty = 0
 
 
 def _fingerprints(rules: MarkRules | None) -> list[int]:

@@ -468,3 +468,16 @@ def test_one_new_block_on_most_pages_of_a_site_is_no_update_and_many_new_prices_
     assert ("template: 19 updates taken back" in changed.log) == bool(taken_back)
     assert last_updates(any_spider, site, pages) == expected
     assert crawl().stat("hacs/updates") == 0
+
+
+def test_an_expression_that_selects_nothing_anywhere_is_said(
+    any_spider: AnySpider, site: Site
+) -> None:
+    price(site, "5")
+    right = any_spider.run(SHOP, HACS_WATCH="css:.price")
+    any_spider.days += 1
+    wrong = any_spider.run(SHOP, HACS_WATCH="css:.cost")
+    assert wrong.stat("hacs/visits") == 1
+    said = "HACS_WATCH = 'css:.cost': none of it was on any of 1 page visited"
+    assert said in wrong.log
+    assert "none of it" not in right.log
