@@ -24,7 +24,7 @@ from hacs_crawler.exceptions import ConfigError
 from hacs_crawler.links import LinkRules
 from hacs_crawler.ranking.arms import without_experiment
 from hacs_crawler.ranking.options import PolicySettings, RankingOptions
-from hacs_crawler.state import Estimation, Shard, StateArguments, StateSettings, Updates
+from hacs_crawler.state import Estimation, Shard, StateArguments, StateSettings
 from hacs_crawler.utils.settings import (
     NotAllowedError,
     Setting,
@@ -48,13 +48,6 @@ Clock = Callable[[], float]
 
 INDEX_VARIABLE: Final = "JOB_COMPLETION_INDEX"
 """Kubernetes sets it in each pod of an indexed job."""
-_UPDATES_OF_LINKS: Final[dict[str, Updates]] = {"site": "site"}
-_UPDATES_OF_MARKS: Final[dict[str, Updates]] = {
-    "page": "novel",
-    "site": "site",
-    "any-change": "any-change",
-}
-_NO_ITEMS: Final = "nothing, unless HACS_WATCH is items"
 BUILT_IN_PARTS: Final[dict[str | type, int | None]] = {
     "hacs_crawler.parts.shards.shards.Shards": 10,
     "hacs_crawler.parts.pauses.hosts.HostPauses": 20,
@@ -122,19 +115,6 @@ class Config(StateSettings, ArchiveSettings, WatchSettings):
     link_rules: LinkRules
     base: Path
     """Where a relative SQLite path starts: the project's folder, else the working folder."""
-    updates: Annotated[
-        Literal["page", "site", "change", "any-change"] | None,
-        Setting(
-            "HACS_UPDATES",
-            """
-            [What counts as an update](updates.md#what-is-news-to-you): what the page had never
-            shown (`"page"`, the default for links, as in the paper); such things of which at least
-            one had been on [no other page of the site](updates.md#links-new-to-the-site)
-            (`"site"`); what it did not show at the visit before (`"change"`, the default for all
-            else that is [watched](#hacs_watch)); or also what has gone since (`"any-change"`).
-            """,
-        ),
-    ] = None
     pages: Annotated[
         Pages,
         Setting(
@@ -291,11 +271,6 @@ class Config(StateSettings, ArchiveSettings, WatchSettings):
         return self.watch or self.link_rules
 
     @property
-    def takes_items(self) -> bool:
-        """Whether what pages show are the items that their callbacks yield."""
-        return self.watch is not None and self.watch.takes_items
-
-    @property
     def remembers_requests(self) -> bool:
         """Whether it is kept how pages were asked for, and what they led to."""
         return self.pages != "start" or self.revisit is not None
@@ -367,15 +342,8 @@ def _checked(config: Config) -> Config:
         _refuse("HACS_SHARDS", config.shards, allowed)
     if ranking.budget is not None and ranking.budget < len(ranking.experiment.arms):
         _refuse("HACS_BUDGET", ranking.budget, "at least one visit for each arm of the experiment")
-    if config.watch is None and config.updates in {"change", "any-change"}:
-        _refuse("HACS_UPDATES", config.updates, "page or site where links are watched (HACS_WATCH)")
-    counted = _UPDATES_OF_MARKS if config.watch is not None else _UPDATES_OF_LINKS
-    updates = counted.get(config.updates or "", "page")
-    if not config.takes_items and (config.watch_fields or config.watch_ignore):
-        name = "FIELDS" if config.watch_fields else "IGNORE"
-        _refuse(f"HACS_WATCH_{name}", config.watch_fields or config.watch_ignore, _NO_ITEMS)
-    estimation = replace(config.estimation, updates=updates)
-    watch = config.watched_items() if config.takes_items else config.watch
+    estimation = replace(config.estimation, updates=config.counted_updates())
+    watch = config.watched()
     config = replace(config, revisit=revisit, estimation=estimation, watch=watch)
     # only among pages that a crawl comes across are there some to discover
     discover = ranking.discover if config.remembers_requests else None
