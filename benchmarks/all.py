@@ -64,6 +64,7 @@ BENCHMARKS = {
 }
 LEFT_OUT = {
     "archives": "needs a folder of archive files",
+    "terms": "needs a folder of histories of texts",
     "trackers": "writes a list that ships, from the public network",
     "timelines": "makes data for others",
     "figures": "measures nothing: it writes what the others found",

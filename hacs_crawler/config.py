@@ -24,7 +24,7 @@ from hacs_crawler.exceptions import ConfigError
 from hacs_crawler.links import LinkRules
 from hacs_crawler.ranking.arms import without_experiment
 from hacs_crawler.ranking.options import PolicySettings, RankingOptions
-from hacs_crawler.state import Estimation, Shard, StateArguments, StateSettings, Updates
+from hacs_crawler.state import Estimation, Shard, StateArguments, StateSettings
 from hacs_crawler.utils.settings import (
     NotAllowedError,
     Setting,
@@ -48,7 +48,6 @@ Clock = Callable[[], float]
 
 INDEX_VARIABLE: Final = "JOB_COMPLETION_INDEX"
 """Kubernetes sets it in each pod of an indexed job."""
-_NO_ITEMS: Final = "nothing, unless HACS_WATCH is items"
 BUILT_IN_PARTS: Final[dict[str | type, int | None]] = {
     "hacs_crawler.parts.shards.shards.Shards": 10,
     "hacs_crawler.parts.pauses.hosts.HostPauses": 20,
@@ -59,11 +58,14 @@ BUILT_IN_PARTS: Final[dict[str | type, int | None]] = {
     "hacs_crawler.parts.rendering.links.RenderedLinks": 140,
     "hacs_crawler.parts.rendering.rendering.Rendering": 150,
     "hacs_crawler.parts.experiments.Experiments": 160,
+    "hacs_crawler.parts.templates.Templates": 165,
     "hacs_crawler.parts.refit.Refit": 170,
     "hacs_crawler.parts.revisits.asked_pages.AskedPages": 180,
     "hacs_crawler.parts.revisits.revisits.Revisits": 190,
+    "hacs_crawler.parts.watchers.Watchers": 195,
     "hacs_crawler.parts.signals.evidence.SignalEvidence": 200,
     "hacs_crawler.parts.signals.sources.SignalSources": 210,
+    "hacs_crawler.parts.findings.KeptFindings": 220,
 }
 """In their order; HACS_PARTS adds to them."""
 
@@ -113,19 +115,6 @@ class Config(StateSettings, ArchiveSettings, WatchSettings):
     link_rules: LinkRules
     base: Path
     """Where a relative SQLite path starts: the project's folder, else the working folder."""
-    updates: Annotated[
-        Updates | None,
-        Setting(
-            "HACS_UPDATES",
-            """
-            [What counts as an update](updates.md#what-is-news-to-you): what the page had never
-            shown (`"page"`, the default for links, as in the paper); such things of which at least
-            one had been on [no other page of the site](updates.md#links-new-to-the-site)
-            (`"site"`); what it did not show at the visit before (`"change"`, the default for all
-            else that is [watched](#hacs_watch)); or also what has gone since (`"any-change"`).
-            """,
-        ),
-    ] = None
     pages: Annotated[
         Pages,
         Setting(
@@ -205,6 +194,17 @@ class Config(StateSettings, ArchiveSettings, WatchSettings):
             """,
         ),
     ] = None
+    findings: Annotated[
+        Annotated[int, Meta(ge=0, le=100)],
+        Setting(
+            "HACS_FINDINGS",
+            """
+            Of each page's last update at most this many new things are kept as text, for [the
+            report](report.md): links with their texts, or what else is [watched](#hacs_watch), but no
+            items; 200 bytes each, without logins. 0 keeps none.
+            """,
+        ),
+    ] = 20
     parts: Annotated[
         tuple[str | type, ...],
         Setting(
@@ -269,11 +269,6 @@ class Config(StateSettings, ArchiveSettings, WatchSettings):
     def rules(self) -> LinkRules | MarkRules:
         """By which rules it is read what pages show."""
         return self.watch or self.link_rules
-
-    @property
-    def takes_items(self) -> bool:
-        """Whether what pages show are the items that their callbacks yield."""
-        return self.watch is not None and self.watch.takes_items
 
     @property
     def remembers_requests(self) -> bool:
@@ -347,15 +342,9 @@ def _checked(config: Config) -> Config:
         _refuse("HACS_SHARDS", config.shards, allowed)
     if ranking.budget is not None and ranking.budget < len(ranking.experiment.arms):
         _refuse("HACS_BUDGET", ranking.budget, "at least one visit for each arm of the experiment")
-    updates = config.updates or ("page" if config.watch is None else "change")
-    if config.watch is None and updates not in {"page", "site"}:
-        _refuse("HACS_UPDATES", updates, "page or site where links are watched (HACS_WATCH)")
-    if not config.takes_items and (config.watch_fields or config.watch_ignore):
-        name = "FIELDS" if config.watch_fields else "IGNORE"
-        _refuse(f"HACS_WATCH_{name}", config.watch_fields or config.watch_ignore, _NO_ITEMS)
-    estimation = replace(config.estimation, updates=updates)
-    watch = config.watched_items() if config.takes_items else config.watch
-    config = replace(config, revisit=revisit, updates=updates, estimation=estimation, watch=watch)
+    estimation = replace(config.estimation, updates=config.counted_updates())
+    watch = config.watched()
+    config = replace(config, revisit=revisit, estimation=estimation, watch=watch)
     # only among pages that a crawl comes across are there some to discover
     discover = ranking.discover if config.remembers_requests else None
     tier = ranking.instant

@@ -12,7 +12,7 @@ from scrapy.utils.defer import maybe_deferred_to_future
 
 from hacs_crawler.crawl.admission import LONGEST_WAIT_SECONDS, PutBackError
 from hacs_crawler.crawl.crawl import Crawl
-from hacs_crawler.crawl.meta import tag_of
+from hacs_crawler.crawl.meta import put_back, tag_of, take_put_back
 from hacs_crawler.crawl.scrapy_internals import is_closing
 from hacs_crawler.utils.loop import sleep
 
@@ -25,7 +25,6 @@ class AdmissionMiddleware:
 
     def __init__(self, crawl: Crawl) -> None:
         self._crawl = crawl
-        self._put_back: set[Request] = set()
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> AdmissionMiddleware:
@@ -43,8 +42,7 @@ class AdmissionMiddleware:
         One that comes here again, past the scheduler, waits here: robots.txt, or a pipeline's.
         """
         del spider
-        is_again = request in self._put_back
-        self._put_back.discard(request)
+        is_again = take_put_back(request)
         if not self._is_to_wait(request, is_ending=tag_of(request).beside):
             return None
         if is_again:
@@ -58,9 +56,7 @@ class AdmissionMiddleware:
         del spider
         if not isinstance(exception, PutBackError) or tag_of(request).beside:
             return None
-        again = request.replace(dont_filter=True)
-        self._put_back.add(again)
-        return again
+        return put_back(request)
 
     async def _wait(self, request: Request) -> None:
         while self._is_to_wait(request, is_ending=is_closing(self._crawl.crawler)):

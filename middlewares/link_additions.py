@@ -25,7 +25,7 @@ from hacs_crawler.crawl.meta import (
 )
 from hacs_crawler.crawl.observation import Observation, is_suddenly_empty, observe
 from hacs_crawler.crawl.outputs import Output
-from hacs_crawler.crawl.part import Observed
+from hacs_crawler.crawl.part import Observed, Part
 from hacs_crawler.crawl.ranker import Ranker, reading_a_list
 from hacs_crawler.model import CHURNING, elapsed_days, predictive_probability
 from hacs_crawler.outcome import NotObserved, Outcome
@@ -142,6 +142,10 @@ class LinkAdditionsMiddleware:
         crawl.stats.answers += 1
         rules = crawl.rules(response)
         known = crawl.state.write_behind.look(url)
+        if known is not None and crawl.parts.override("known"):
+            crawl.parts.tell(Part.known, known)
+            if not crawl.is_open:
+                return
         visit, reason = observe(response, url, at, rules, tag.prediction, tag.unseen, known=known)
         if visit is not None and reason == "not_html" and not self._was_seen(url):
             visit = None  # a feed, an image: no page, and no attempt at one
@@ -151,10 +155,9 @@ class LinkAdditionsMiddleware:
             and isinstance(rules, MarkRules)
             and rules.takes_items
         ):
-            page = crawl.state.write_behind.look(url)
             updates = crawl.state.estimation.updates
-            known = () if page is None else page.known_marks(updates, rules.fingerprint)
-            awaited = AwaitedVisit(request, response, visit, rules, known, self.are_news)
+            marks = () if known is None else known.known_marks(updates, rules.fingerprint)
+            awaited = AwaitedVisit(request, response, visit, rules, marks, self.are_news)
             self._awaited[response] = awaited
             crawl.state.read_ahead.note_answer(url)
         else:

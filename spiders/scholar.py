@@ -137,6 +137,9 @@ class ScholarSpider(Spider):
                 yield request
         except HacsError as error:
             crawl.fail(str(error))
+        except Exception as error:
+            self.logger.debug("Seeds failed", exc_info=True)
+            crawl.fail(f"seeds = {self.seeds!r}: {type(error).__name__}: {error}")
         if not number and self.seeds != "state" and not crawl.parts.override("takes"):
             crawl.fail(f"seeds = {self.seeds!r}: there is no usable seed in it")
 

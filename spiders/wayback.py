@@ -28,6 +28,7 @@ from hacs_crawler.utils.loop import at_once, each, merged
 from hacs_crawler.utils.progress import Progress
 from hacs_crawler.utils.text import safe_logger
 from hacs_crawler.utils.times import DAY
+from hacs_crawler.watch import NOT_ARCHIVED
 
 logger = safe_logger(__name__)
 
@@ -123,6 +124,9 @@ class WaybackSpider(Spider):
                 crawl.fail(failures if len(archives) == 1 else f"not asked to the end: {failures}")
         except HacsError as error:
             crawl.fail(str(error))
+        except Exception as error:
+            self.logger.debug("The harvest failed", exc_info=True)
+            crawl.fail(f"seeds = {self.seeds!r}: {type(error).__name__}: {error}")
 
     async def _histories(
         self, crawl: Crawl, archive: ArchiveAddress, options: HarvestOptions, seeds: list[str]
@@ -151,6 +155,8 @@ class WaybackSpider(Spider):
         """Check the arguments; raises HacsError that names the first one that is wrong."""
         if self._unknown:
             logger.warning("wayback has no argument %s; it is not used", ", ".join(self._unknown))
+        if config.takes_items and self.mode == "links":
+            raise HacsError(NOT_ARCHIVED)
         for name, allowed in (("level", LEVELS), ("mode", MODES)):
             if getattr(self, name) not in allowed:
                 msg = f"{name} = {getattr(self, name)!r}: allowed is {' or '.join(allowed)}"

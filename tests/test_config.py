@@ -146,9 +146,15 @@ def test_a_wrong_value_is_named_with_what_is_allowed(
 
 
 def test_what_is_watched_says_what_an_update_is_unless_it_is_said() -> None:
-    assert config().estimation.updates == "page"
-    assert config(HACS_WATCH="css:.price").estimation.updates == "change"
-    assert config(HACS_WATCH="css:.price", HACS_UPDATES="page").estimation.updates == "page"
+    """With the default a state tells by itself, so that commands count as the crawls did."""
+
+    def counted(**settings: object) -> str:
+        return config(**settings).estimation.updates
+
+    assert counted() == counted(HACS_UPDATES="page") == counted(HACS_WATCH="css:p") == "page"
+    assert counted(HACS_WATCH="css:p", HACS_UPDATES="change") == "page"
+    assert counted(HACS_WATCH="css:p", HACS_UPDATES="page") == "novel"
+    assert counted(HACS_WATCH="css:p", HACS_UPDATES="any-change") == "any-change"
 
 
 CDX = {"cdx_url": "http://a.org/cdx", "memento_url": "http://a.org/web"}

@@ -236,7 +236,7 @@ def test_the_readmes_settings_have_their_defaults() -> None:
     rows = re.findall(
         r"^\| ((?:`HACS_\w+`(?:, )?)+) \| `([^`]+)` \|", (ROOT / "README.md").read_text(), re.M
     )
-    assert len(rows) == 9
+    assert len(rows) == 10
     for names, default in rows:
         for name in re.findall(r"\w+", names):
             assert SETTINGS[name].default == ast.literal_eval(default)

@@ -17,7 +17,12 @@ from hacs_crawler.archive.capture import (
     parse_timestamp as parse_timestamp,
 )
 from hacs_crawler.archive.cdx import read_cdx as read_cdx, visits_by_digest as visits_by_digest
-from hacs_crawler.archive.codecs import GZIP_MAGIC as GZIP_MAGIC, decoded as decoded
+from hacs_crawler.archive.codecs import (
+    GZIP_MAGIC as GZIP_MAGIC,
+    ZSTD_DICTIONARY_MAGIC as ZSTD_DICTIONARY_MAGIC,
+    ZSTD_MAGIC as ZSTD_MAGIC,
+    decoded as decoded,
+)
 from hacs_crawler.archive.memento_uri import (
     Rewriting as Rewriting,
     original_of as original_of,

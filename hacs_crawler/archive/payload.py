@@ -17,7 +17,6 @@ from hacs_crawler.archive.codecs import MissingCodecError, decoded, say_missing
 from hacs_crawler.archive.memento_uri import Rewriting, without_toolbar
 from hacs_crawler.links import (
     UNREADABLE,
-    LinkRules,
     MarkupError,
     check_markup,
     has_slow_encoding,
@@ -25,6 +24,7 @@ from hacs_crawler.links import (
     link_fingerprints,
 )
 from hacs_crawler.utils.text import safe_logger
+from hacs_crawler.watch import MarkRules, Rules, UnreadableMarksError
 
 logger = safe_logger(__name__)
 
@@ -39,11 +39,12 @@ def payload_links(
     body: bytes,
     header: Header,
     url: str,
-    rules: LinkRules | None = None,
+    rules: Rules | None = None,
     rewriting: Rewriting | None = None,
 ) -> frozenset[int] | None:
-    """Return the fingerprints of the links of an HTML payload, None if it cannot be read whole.
+    """Return the fingerprints of what an HTML payload shows, None if it cannot be read whole.
 
+    That are its links, or what else `rules` say.
     `header` looks up a header of the response by its name, of a repeated Content-Encoding all, `url` is
     where the page was found. Links that are rewritten as `rewriting` knows it are put right, and it is
     said once.
@@ -61,8 +62,10 @@ def payload_links(
             _say_rewritten(rewriting.place)
             root = _parsed(without_toolbar(response.text), url)
             rewriting.undo(root)
+        if isinstance(rules, MarkRules):
+            return rules.marks(response, root)
         return link_fingerprints(root, url, rules)
-    except MarkupError as error:
+    except (MarkupError, UnreadableMarksError) as error:
         logger.warning("%s, as archived, is not read: %s", url, error)
         return None
     except UNREADABLE:

@@ -13,6 +13,7 @@ from hacs_crawler.archive.records import Record, header_errors, headers_parser, 
 from hacs_crawler.archive.source import Source, open_source
 from hacs_crawler.links import LinkRules
 from hacs_crawler.state import Visit
+from hacs_crawler.watch import MarkRules, Rules
 
 
 def is_warc(beginning: bytes, name: str) -> bool:
@@ -22,12 +23,12 @@ def is_warc(beginning: bytes, name: str) -> bool:
 
 
 def read_warc(
-    source: str | Source, dropped: Cleaning | None = None, rules: LinkRules | None = None
+    source: str | Source, dropped: Cleaning | None = None, rules: Rules | None = None
 ) -> Iterator[Visit]:
     """Yield the visits that a WARC or ARC file tells of, in its order, reading as they are asked for.
 
     `source` is a path or what `open_source` returned, and is closed at the end. Responses (2xx, HTML)
-    are visits with the links that `rules` let count, revisit records visits without links. Other
+    are visits with what `rules` say that they show, revisit records visits without links. Other
     responses are counted in `dropped`. Raises as `read_records` does.
     """
     counts: Cleaning = Counter() if dropped is None else dropped
@@ -42,7 +43,7 @@ def read_warc(
                 counts[visit] += 1
 
 
-def _visit(record: Record, rules: LinkRules) -> Visit | str:
+def _visit(record: Record, rules: Rules) -> Visit | str:
     """Return the visit of a record, or the kind under which it is dropped."""
     _key, problem = key_of(record.url)
     if problem:
@@ -61,9 +62,10 @@ def _visit(record: Record, rules: LinkRules) -> Visit | str:
         return problem or visit
     body = stream.read()
     links = None if record.is_cut else payload_links(body, _getter(http), visit.url, rules)
-    return (
-        "unreadable" if links is None else replace(visit, links=links, link_rules=rules.fingerprint)
-    )
+    if links is None:
+        return "unreadable"
+    keeps_spells = isinstance(rules, MarkRules)
+    return replace(visit, links=links, link_rules=rules.fingerprint, keeps_spells=keeps_spells)
 
 
 def _getter(http: Any) -> Any:

@@ -16,6 +16,8 @@ import typer
 
 from hacs_crawler.archive import (
     ZIP_MAGIC,
+    ZSTD_DICTIONARY_MAGIC,
+    ZSTD_MAGIC,
     ArchiveError,
     Cleaning,
     Source,
@@ -33,7 +35,6 @@ from hacs_crawler.archive import (
 from hacs_crawler.cli.common import Set, Shards, opened
 from hacs_crawler.config import Clock
 from hacs_crawler.exceptions import HacsError, StateError
-from hacs_crawler.links import LinkRules
 from hacs_crawler.state import (
     LONGEST_LINE_BYTES,
     News,
@@ -51,6 +52,7 @@ from hacs_crawler.state import (
 from hacs_crawler.utils.progress import Progress
 from hacs_crawler.utils.text import counted, safe_logger
 from hacs_crawler.utils.times import DAY
+from hacs_crawler.watch import NOT_ARCHIVED, MarkRules, Rules
 
 T = TypeVar("T")
 
@@ -77,7 +79,7 @@ def import_(
     """
     dropped: Cleaning = Counter()
     with opened(settings, shards, creates=True) as (config, state):
-        importer = Importer(state, config.link_rules, dropped, config.clock)
+        importer = Importer(state, config.rules, dropped, config.clock)
         try:
             for file in files:
                 importer.import_file(str(file))
@@ -102,7 +104,7 @@ class Importer:
     """
 
     state: State
-    rules: LinkRules
+    rules: Rules
     dropped: Cleaning
     clock: Clock = time.time
 
@@ -116,6 +118,8 @@ class Importer:
             if not beginning.strip():
                 logger.warning("%s: there is nothing in it", source.name)
                 return
+            if beginning.startswith((ZSTD_MAGIC, ZSTD_DICTIONARY_MAGIC)):
+                raise ArchiveError(f"{source.name} is packed with zstd: unpack it with `zstd -d`")
             if beginning.startswith(ZIP_MAGIC):
                 self._import_wacz(path, progress)
             elif is_warc(beginning, path):
@@ -142,6 +146,8 @@ class Importer:
             raise ArchiveError("; ".join(map(str, errors)))
 
     def _import_visits(self, visits: Iterable[Visit], source: Source, progress: Progress) -> None:
+        if isinstance(self.rules, MarkRules) and self.rules.takes_items:
+            raise HacsError(NOT_ARCHIVED)
         number = updates = waiting = 0
         for batch in _batches(self._not_in_future(visits)):
             recorded = self.state.record(batch)

@@ -10,7 +10,7 @@ from rich.table import Table
 
 from hacs_crawler.cli.page_report import INTERVAL, PageReport
 from hacs_crawler.cli.period import period_bars, period_summary
-from hacs_crawler.cli.text import days_text, interval_text
+from hacs_crawler.cli.text import chance_text, days_text, interval_text
 from hacs_crawler.config import Config
 from hacs_crawler.model import MIN_POINTS, confirmed_share, is_trend, unpacked_trend
 from hacs_crawler.ranking.next_visit import BlockReason, Forecast
@@ -69,7 +69,7 @@ def _facts(report: PageReport, config: Config, now: float) -> Iterator[tuple[str
         yield "siblings", _siblings(report)
     if words := report.cost.words():
         yield "a visit", words
-    yield "p now", f"{outlook.p:.4f}"
+    yield "p now", chance_text(outlook.p)
     yield "rank", _rank(outlook)
     yield "next visit", _next(outlook, config, now)
     if report.period is not None:
@@ -85,7 +85,7 @@ def _seen(page: Page, updates: int, now: float) -> str:
     return (
         f"{counted(len(page.visits), 'visit')} kept since {minute_text(page.visits[0])}, "
         f"{updates} with an update{of_site}; "
-        f"last {last} ago; {counted(len(page.links), 'link')}"
+        f"last {last} ago; {counted(len(page.links), 'mark' if page.keeps_spells else 'link')}"
     )
 
 
@@ -168,7 +168,11 @@ def _rank(outlook: Forecast) -> str:
 
 def _next(outlook: Forecast, config: Config, now: float) -> str:
     if outlook.hold is BlockReason.NOTHING:
-        return "now, within the budget" if config.ranking.budget else "now"
+        bounds = ("budget", config.ranking.budget), ("threshold", config.ranking.threshold)
+        bound = " and ".join(f"the {name}" for name, value in bounds if value)
+        return (
+            f"in the next crawl, within {bound}" if bound else "in the next crawl, as of all pages"
+        )
     if outlook.hold is BlockReason.GONE:
         assert outlook.at is not None  # noqa: S101 - a gone page has a time to wait for
         return f"waits until {minute_text(outlook.at)}: gone"
@@ -189,14 +193,9 @@ def _next(outlook: Forecast, config: Config, now: float) -> str:
 def _visits(report: PageReport) -> Iterator[str]:
     page = report.page
     found = list(zip(page.visits, report.updated, page.new_links_by_visit(), strict=True))
+    new = "new mark" if page.keeps_spells else "new link"
     for at, updated, links in found[: -VISITS_SHOWN - 1 : -1]:
-        what = (
-            f"update, {counted(links, 'new link')}"
-            if links
-            else "update"
-            if updated
-            else "nothing new"
-        )
+        what = f"update, {counted(links, new)}" if links else "update" if updated else "nothing new"
         if updated and at in page.echoes:
             what += ", known on other pages of the site"
         if at == page.visits[0]:

@@ -14,7 +14,7 @@ from rich.table import Table as Shown
 from hacs_crawler.analysis import Table, plan_table
 from hacs_crawler.cli.common import Set, Shards, opened, place_of
 from hacs_crawler.cli.tables import Records, shows_rows
-from hacs_crawler.cli.text import days_text, interval_text
+from hacs_crawler.cli.text import chance_text, days_text, interval_text
 from hacs_crawler.ranking.plan import Plan
 from hacs_crawler.ranking.shard_rounds import plan_of_all
 from hacs_crawler.state import JoinedState, State, states_in
@@ -86,7 +86,7 @@ def _table(rows: Table) -> Shown:
     return column_table(
         {
             "rank": rows["rank"],
-            "p": [f"{p:.4f}" for p in rows["p"].tolist()],
+            "p": map(chance_text, rows["p"].tolist()),
             "update every": [
                 f"{interval_text(rate)} (prior)" if is_prior else interval_text(rate)
                 for rate, is_prior in rates

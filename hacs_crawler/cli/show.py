@@ -52,6 +52,8 @@ def show(
     each such part.
     """
     is_host = _HOST.fullmatch(url)
+    if not is_host and "://" not in url and _HOST.match(url):
+        url = f"http://{url}"
     with opened(settings, shards) as (config, opened_state):
         state = opened_state
         if isinstance(state, JoinedState):

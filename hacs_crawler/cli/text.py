@@ -21,6 +21,11 @@ def interval_text(rate_per_day: float) -> str:
     return days_text(1 / rate_per_day)
 
 
+def chance_text(p: float) -> str:
+    """Return a probability with four digits, or that it is small."""
+    return f"{p:.4f}" if p >= 0.001 or not p else "< 0.001"
+
+
 def iso_text(at: float) -> str:
     """Return seconds since 1970 UTC as 2026-01-31T13:00:00Z."""
     return f"{datetime.fromtimestamp(int(at), UTC):%Y-%m-%dT%H:%M:%SZ}"

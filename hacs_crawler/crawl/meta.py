@@ -37,7 +37,8 @@ class Tag(NamedTuple):
     control visit. A `seed` is ranked as start requests are; it is `added` where HACS has the crawl begin
     with it, until it is ranked. A sitemap or feed `listed` it. One `beside` the spider's passes the
     scheduler, and is given up if it had to wait. Of one that is `unseen`, for a reason, the answer
-    does not show the page as it is.
+    does not show the page as it is. One that is put back passes the filter; where it `was_filtered`
+    before, None for any other, what it is redirected to is, too.
     """
 
     url: str | None = None
@@ -51,6 +52,7 @@ class Tag(NamedTuple):
     listed: bool = False
     beside: bool = False
     unseen: str = ""
+    was_filtered: bool | None = None
 
 
 UNTAGGED: Final = Tag()
@@ -217,6 +219,23 @@ def claim(request: Request, page: str | None) -> bool:
     if tag.prediction is not None:
         tell(request, tag.prediction._asdict())
     return False
+
+
+def put_back(request: Request) -> Request:
+    """Return a request that passes the project's filter once more."""
+    again = request.replace(dont_filter=True)
+    again.meta[KEY] = tag_of(request)._replace(was_filtered=not request.dont_filter)
+    return again
+
+
+def take_put_back(request: Request) -> bool:
+    """Return whether a request was put back, and has come again: from now on it is as it was."""
+    tag = tag_of(request)
+    if tag.was_filtered is None:
+        return False
+    request.dont_filter = not tag.was_filtered
+    request.meta[KEY] = tag._replace(was_filtered=None)
+    return True
 
 
 def release(request: Request) -> str | None:

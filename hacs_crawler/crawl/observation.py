@@ -167,10 +167,12 @@ def _marks(response: Response, rules: Rules, known: Page | None) -> Shown:
 
 def is_suddenly_empty(visit: Visit, before: Page | None) -> bool:
     """Whether a visit shows nothing of a page that always showed something: it could not be read."""
-    if before is None or not visit.keeps_spells or visit.links:
+    if before is None or not before.keeps_spells or visit.links is None or visit.links:
         return False
-    shown = before.spells.shown_by(before.shown_at) if before.keeps_spells else {}
-    return bool(shown) and all(shown.values())
+    shown_at = before.shown_at
+    if not shown_at or before.rules_at(shown_at[-1]) != visit.link_rules:
+        return False
+    return all(before.spells.shown_by(shown_at).values())
 
 
 def _header(response: Response, name: bytes) -> str:

@@ -12,7 +12,7 @@ from scrapy.http import Response
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.policies import Floats
 from hacs_crawler.ranking.signals import Signals
-from hacs_crawler.state import Recorded, Rows, Visit
+from hacs_crawler.state import Page, Recorded, Rows, Visit
 from hacs_crawler.utils.loop import each
 from hacs_crawler.watch import Rules
 
@@ -134,6 +134,9 @@ class Part:
         """Return by which rules it is read what a response shows."""
         del response
         return rules
+
+    def known(self, page: Page) -> None:
+        """Take note of what is known of a page that has answered, and is about to be read."""
 
     def observed(self, observed: Observed) -> Iterable[Visit]:
         """Take note of a response; returns visits of other pages that follow from it."""

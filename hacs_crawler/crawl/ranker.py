@@ -66,7 +66,7 @@ class Ranker:
         """Tells when what is held is to be ranked."""
         self._lock = DeferredLock()
         self._releases = count()
-        self._has_ranked = self._has_said_future = False
+        self._has_ranked = self._has_said_future = self._is_over = False
         self._room: Deferred[None] | None = None
         self._enough_room = 0
         crawl.when_failed(self.note_room)
@@ -133,6 +133,11 @@ class Ranker:
         """Rank what is held and have it sent: `start()` pauses, or is over."""
         begin(self.end_round()).addErrback(self._note_error)
 
+    def take_all(self) -> list[Request]:
+        """Return what is held, kept or being ranked: the crawl is over, and another one ranks it."""
+        self._is_over = True
+        return self.seeds.all()
+
     def drop_all(self) -> None:
         """Leave out what is held or kept: the crawl is over."""
         kept, others = self.seeds.take(is_last=True)
@@ -155,20 +160,21 @@ class Ranker:
                     await self._rank()
             finally:
                 self._lock.release()
-        if is_last or not self._budget:
+        if (is_last or not self._budget) and not self._is_over:
             self._release(is_idle=is_idle)
 
     async def _rank(self) -> None:
         held, page_ids = self.seeds.begin_ranking()
         held, page_ids = self.seeds.without_twins(held, page_ids, self._is_filtered)
         held, page_ids = self._not_done(held, page_ids)
+        self.seeds.ranking = held
         is_done = False
         try:
             if self._crawl.parts.override("before_rank"):
                 urls = [seed_url(seed) for seed in held]
                 await self._crawl.parts.wait(Part.before_rank, urls)
             found = await self._rows(page_ids)
-            is_done = found is not None and self._offer(held, page_ids, *found)
+            is_done = self._is_over or (found is not None and self._offer(held, page_ids, *found))
         finally:
             self.seeds.end_ranking(*(([], []) if is_done else (held, page_ids)))
 

@@ -87,13 +87,14 @@ class HacsScheduler(BaseScheduler):
     def close(self, reason: str) -> Deferred[None] | None:
         """Close the inner scheduler; one that keeps requests gets all that wait, to be ranked again."""
         if keeps_requests(self._inner, self._crawler):
-            left = [mark_unranked(seed) for seed in (*self._seeds.all(), *self._ranker.seeds.all())]
+            left = [mark_unranked(seed) for seed in (*self._seeds.all(), *self._ranker.take_all())]
             self._enqueued -= len(left)  # the inner scheduler counts them again
             left += self._waiting.take_all()
             for request in left:
                 enqueue_unfiltered(self._inner, pack(request))
         else:
             self._ranker.drop_all()
+        self._seeds.clear()
         self._count_seeds()
         self._is_closed = True
         return self._inner.close(reason)

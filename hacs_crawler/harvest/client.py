@@ -54,7 +54,7 @@ class ArchiveClient:
         self.address = address
         self._crawl = crawl
         self._asker = Asker(crawler, crawl, address)
-        self._rules = config.link_rules
+        self._rules = config.rules
         self._errors_in_a_row: Counter[str] = Counter()
         self._shown: set[str] = set()
         self._refused: set[str] = set()

@@ -26,8 +26,9 @@ from hacs_crawler.archive import (
 )
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.harvest.query import BLOCKED
-from hacs_crawler.links import LinkRules, page_surt
+from hacs_crawler.links import page_surt
 from hacs_crawler.utils.text import safe_logger
+from hacs_crawler.watch import MarkRules, Rules
 
 logger = safe_logger(__name__)
 
@@ -45,9 +46,9 @@ class BlockedError(HacsError):
 class Memento:
     """What was found where a capture's memento should be.
 
-    `links` are the page's link fingerprints at second `at`, or None where `problem` says why there are
-    none; `link_rules` is the fingerprint of the rules by which they were taken. `is_passing` says that
-    asking again another day may help, `reason` what to tell a person then.
+    `links` are the fingerprints of the page's links, or other marks, at second `at`, or None where
+    `problem` says why there are none; `link_rules` is the fingerprint of the rules by which they were
+    taken. `is_passing` says that asking again another day may help, `reason` what to tell a person then.
     """
 
     at: int
@@ -56,6 +57,7 @@ class Memento:
     is_passing: bool = False
     reason: str = ""
     link_rules: int = 0
+    keeps_spells: bool = False
 
 
 def other_capture(response: Response) -> str:
@@ -72,7 +74,7 @@ def other_capture(response: Response) -> str:
     return url if is_inside and original_of(url) else ""
 
 
-def read_memento(response: Response, capture: Capture, rules: LinkRules) -> Memento:
+def read_memento(response: Response, capture: Capture, rules: Rules) -> Memento:
     """Read an answer; raises BlockedError where it says that the archive will never show the page.
 
     An archive's own page is no memento, whatever its status is: what counts as one has a
@@ -92,10 +94,11 @@ def read_memento(response: Response, capture: Capture, rules: LinkRules) -> Meme
     rewriting = Rewriting(response.url)
     links = payload_links(response.body, header, capture.url, rules, rewriting)
     problem = "" if links is not None else "unreadable"
-    return Memento(at, links, problem, link_rules=rules.fingerprint)
+    keeps_spells = isinstance(rules, MarkRules)
+    return Memento(at, links, problem, link_rules=rules.fingerprint, keeps_spells=keeps_spells)
 
 
-def read_range(response: Response, capture: Capture, rules: LinkRules) -> Memento:
+def read_range(response: Response, capture: Capture, rules: Rules) -> Memento:
     """Read the part of a WARC file that a capture is: one record, gzipped by itself."""
     if response.status != 206:
         status = "all of a WARC file" if response.status == 200 else str(response.status)
@@ -114,7 +117,13 @@ def read_range(response: Response, capture: Capture, rules: LinkRules) -> Mement
     if _is_elsewhere(visit.url, capture):
         return Memento(visit.at, problem="moved")
     problem = "" if visit.links is not None else "unreadable"
-    return Memento(visit.at, visit.links, problem, link_rules=visit.link_rules)
+    return Memento(
+        visit.at,
+        visit.links,
+        problem,
+        link_rules=visit.link_rules,
+        keeps_spells=visit.keeps_spells,
+    )
 
 
 def is_blocked(response: Response) -> bool:

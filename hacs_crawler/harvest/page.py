@@ -133,7 +133,7 @@ class PageHarvest:
         self._client = client
         self._options = options
         self._site = site
-        self._shown: dict[int, int] = {}  # by digest, the rules by which its links were taken
+        self._shown: dict[int, Visit] = {}  # by digest, what a visit with that content tells
         self._failed: Counter[int] = Counter()
         self._passing: set[int] = set()
         self._redirected: set[int] = set()
@@ -163,8 +163,9 @@ class PageHarvest:
         failed at too many in a row, RefusedError, StoppedError.
         """
         known = None if page is None else page.harvests.get(self._options.source)
-        if page is not None and known is not None and known.digest:
-            self._shown[known.digest] = page.rules_at(known.until)
+        if page is not None and known is not None and known.digest and not page.keeps_spells:
+            rules = page.rules_at(known.until)
+            self._shown[known.digest] = Visit(page.url, known.until, link_rules=rules)
         if self._options.max_captures is not None:
             # what is recorded already included, so that a killed harvest goes on with the same ones
             captures = thinned(captures, self._options.max_captures)
@@ -200,8 +201,8 @@ class PageHarvest:
             memento = await maybe_deferred_to_future(fetch)
         elif step.digest in self._shown:
             self._count("mementos_saved")
-            rules = self._shown[step.digest]
-            await self._visit(step, Visit(step.capture.url, step.capture.at, link_rules=rules))
+            shown = self._shown[step.digest]
+            await self._visit(step, replace(shown, url=step.capture.url, at=step.capture.at))
             return
         elif self._failed[step.digest] < MEMENTO_TRIES:
             memento = await self._client.memento(step.capture)
@@ -218,15 +219,21 @@ class PageHarvest:
             memento = Memento(memento.at, problem="moved")
         if memento.links is not None:
             self._count("mementos")
+            visit = Visit(
+                step.capture.url,
+                memento.at,
+                links=memento.links,
+                link_rules=memento.link_rules,
+                keeps_spells=memento.keeps_spells,
+            )
             if memento.at == step.capture.at:
-                self._shown[step.digest] = memento.link_rules
+                # links that are shown again are no news, other marks may be
+                again = visit if memento.keeps_spells else replace(visit, links=None)
+                self._shown[step.digest] = again
             elif memento.at in self._redirected:
                 # others lead to the same capture: no need to ask all
                 self._failed[step.digest] += 1
             self._redirected.add(memento.at)
-            visit = Visit(
-                step.capture.url, memento.at, links=memento.links, link_rules=memento.link_rules
-            )
             await self._visit(step, visit)
             return
         self._failed[step.digest] += 1

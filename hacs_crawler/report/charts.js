@@ -2,7 +2,8 @@
 
 const COLORS = ["var(--s0)", "var(--s1)", "var(--s2)", "var(--s3)"];
 const DURATIONS = new Map([[1 / 1440, "1 minute"], [1 / 24, "1 hour"], [1, "1 day"], [7, "1 week"], [30.44, "1 month"], [365.25, "1 year"], [3652.5, "10 years"]]);
-const UTC = { type: "utc", label: null, insetLeft: 8, insetRight: 8 };
+const TIP = { maxRadius: 500 };
+const UTC = { type: "utc", label: "UTC", labelOffset: 42, insetLeft: 8, insetRight: 8 };
 
 const at = (seconds) => new Date(1000 * seconds);
 
@@ -18,18 +19,18 @@ function chart(holder, { title, words = "", without = "", names = [], ...options
   const figure = el("figure", {}, el("h3", {}, title), drawing, el("figcaption", {}, words));
   holder.append(figure);
   if (without) return figure.replaceChildren(el("h3", {}, title), paragraph(without, "empty"));
-  const color = names.length ? { domain: names, range: names.map((_, place) => COLORS[place % 4]), legend: names.length > 1 } : {};
+  const color = names.length ? { domain: names, range: names.map((_, place) => COLORS[place % 4]), legend: names.length > 1, label: "of" } : {};
   let width = 0;
   new ResizeObserver(() => {
     if (drawing.clientWidth === width || !drawing.clientWidth) return;
     width = drawing.clientWidth;
-    drawing.replaceChildren(Plot.plot({ width, height: 260, marginLeft: 48, marginBottom: 36, className: "plot", color, ...options }));
+    drawing.replaceChildren(Plot.plot({ width, height: 270, marginTop: 28, marginLeft: 48, marginBottom: 46, className: "plot", color, ...options }));
     drawing.firstChild.setAttribute("aria-hidden", "true"); // its parts have labels that no reader is to read
   }).observe(drawing);
 }
 
 // Ticks where only whole numbers mean something.
-const whole = (most) => ({ domain: [0, Math.max(most, 1)], ticks: d3.ticks(0, most, 5).filter(Number.isInteger), tickFormat: "," });
+const whole = (most) => ({ domain: [0, Math.max(most, 1)], ticks: d3.ticks(0, most, 5).filter(Number.isInteger), tickFormat: ",d" });
 
 const RUNS = rowsOf(DATA.charts.runs).map((run) => ({ ...run, at: at(run.at), known: run.visits - run.firsts, per100: run.visits > run.firsts ? (100 * run.updates) / (run.visits - run.firsts) : NaN }));
 const SERIES = [...new Set(RUNS.map((run) => run.name))];
@@ -41,7 +42,7 @@ function overRuns(holder, title, words, label, channel, more = []) {
     : starts.size < 2 ? "One run so far: the chart begins with the second."
       : !known.length ? "Every visit so far was a page's first, its baseline: the chart begins with the next run." : "";
   chart(holder, { title, words, without, names: SERIES, x: UTC, y: { label, grid: true, zero: true, nice: true },
-    marks: [Plot.ruleY([0]), ...more, Plot.lineY(RUNS, { x: "at", stroke: "name", marker: "dot", tip: true, ...channel })] });
+    marks: [Plot.ruleY([0]), ...more, Plot.lineY(RUNS, { x: "at", stroke: "name", marker: "dot", tip: TIP, ...channel })] });
 }
 
 function runsCharts(holder) {
@@ -61,11 +62,11 @@ function planCharts(holder) {
   chart(holder, { title: "Updates expected by number of visits", words: names.length > 1 ? "Each arm of the experiment has its own visits." : "In the order of the plan.", names,
     without: curve.some((point) => point.expected >= 0.5) ? "" : "Hardly any update is to be expected yet: pages have to be seen, and time has to pass.",
     x: { label: "visits", ...whole(most) }, y: { label: "updates expected", grid: true, nice: true },
-    marks: [Plot.ruleY([0]), Plot.lineY(curve, { x: "visits", y: "expected", stroke: "name", tip: true })] });
+    marks: [Plot.ruleY([0]), Plot.lineY(curve, { x: "visits", y: "expected", stroke: "name", tip: TIP })] });
   const bins = DATA.charts.chances.map((pages, place) => ({ from: place / 20, to: (place + 1) / 20, pages }));
   chart(holder, { title: "Pages of the plan by p", words: "Pages never seen are left out.", without: d3.sum(bins, (bin) => bin.pages) ? "" : "No page of the plan has been seen yet.",
     x: { label: "p", domain: [0, 1] }, y: { label: "pages", grid: true, ...whole(d3.max(bins, (bin) => bin.pages)) },
-    marks: [Plot.ruleY([0]), Plot.rectY(bins, { x1: "from", x2: "to", y: "pages", fill: COLORS[0], tip: true })] });
+    marks: [Plot.ruleY([0]), Plot.rectY(bins, { x1: "from", x2: "to", y: "pages", fill: COLORS[0], tip: TIP })] });
 }
 
 function rateChart(holder) {
@@ -75,7 +76,7 @@ function rateChart(holder) {
   const ticks = [...DURATIONS.keys()].filter((days) => days >= from && days <= to);
   chart(holder, { title: "Estimated time between updates", words: "Of pages seen twice or more.", without: bins.length ? "" : "No page has been seen twice yet.",
     x: { type: "log", domain: [from, to], label: "time between updates" }, y: { label: "pages", grid: true, ...whole(d3.max(bins, (bin) => bin.pages)) },
-    marks: [Plot.ruleY([0]), Plot.axisX(ticks, { text: (days) => DURATIONS.get(days) }), Plot.rectY(bins, { x1: "from", x2: "to", y: "pages", fill: COLORS[0], tip: { format: { x1: durationText, x2: durationText } } })] });
+    marks: [Plot.ruleY([0]), Plot.axisX(ticks, { text: (days) => DURATIONS.get(days) }), Plot.rectY(bins, { x1: "from", x2: "to", y: "pages", fill: COLORS[0], tip: { ...TIP, format: { x1: durationText, x2: durationText } } })] });
 }
 
 function calibrationCharts(holder) {
@@ -85,7 +86,7 @@ function calibrationCharts(holder) {
     const axis = { domain: [0, Math.min(1.25 * most, 1)], grid: true };
     chart(holder, { title, words: `${words} A tenth of the visits each, with 95 % intervals.`, x: { ...axis, label: "p" }, y: { ...axis, label: "share of visits with an update" },
       marks: [Plot.line([[0, 0], [axis.domain[1], axis.domain[1]]], { stroke: COLORS[2], strokeDasharray: "5 4" }), Plot.ruleX(points, { x: "mean_p", y1: "lower", y2: "upper", stroke: COLORS[0] }),
-        Plot.dot(points, { x: "mean_p", y: "found_share", fill: COLORS[0], r: 4, tip: true })] });
+        Plot.dot(points, { x: "mean_p", y: "found_share", fill: COLORS[0], r: 4, tip: TIP })] });
   }
 }
 
@@ -94,7 +95,7 @@ function looksCharts(holder) {
     const days = looks.filter((look) => look.ratio && look.low && look.high).map((look) => ({ ...look, at: at(look.at) }));
     chart(holder, { title: `Updates a visit, ${arm} to ${control}`, without: days.length > 1 ? "" : "Too early: more sites have to be visited and updated in both arms.", words: "As it could be seen at the end of each day, with the interval that holds on all days together. Once it has left × 1, a difference is established.",
       x: UTC, y: { type: "log", label: "ratio", grid: true, domain: [d3.max([d3.min(days, (day) => day.low), 0.1]), d3.min([d3.max(days, (day) => day.high), 10])], clamp: true, ticks: [0.1, 0.2, 0.5, 1, 2, 5, 10], tickFormat: (ratio) => `× ${ratio}` },
-      marks: [Plot.areaY(days, { x: "at", y1: "low", y2: "high", fill: COLORS[0], fillOpacity: 0.2 }), Plot.ruleY([1], { stroke: COLORS[2], strokeDasharray: "5 4" }), Plot.lineY(days, { x: "at", y: "ratio", stroke: COLORS[0], tip: true })] });
+      marks: [Plot.areaY(days, { x: "at", y1: "low", y2: "high", fill: COLORS[0], fillOpacity: 0.2 }), Plot.ruleY([1], { stroke: COLORS[2], strokeDasharray: "5 4" }), Plot.lineY(days, { x: "at", y: "ratio", stroke: COLORS[0], tip: TIP })] });
   }
 }
 
@@ -105,5 +106,5 @@ function pageChart(holder, history) {
   history.updates.forEach((number, place) => Object.assign(visits[number], { links: history.links[place], what: "visit with an update" }));
   chart(holder, { title: "New links by visit", names: ["visit", "visit with an update"], without: visits.length ? "" : "No attempt to visit this page has succeeded yet.",
     x: UTC, y: { label: "new links", grid: true, ...whole(d3.max(visits, (visit) => visit.links) || 1), zero: true },
-    marks: [Plot.ruleX(visits, { x: "at", y: "links", stroke: "what" }), Plot.dot(visits, { x: "at", y: "links", fill: "what", r: 3, tip: true })] });
+    marks: [Plot.ruleX(visits, { x: "at", y: "links", stroke: "what" }), Plot.dot(visits, { x: "at", y: "links", fill: "what", r: 3, tip: TIP })] });
 }

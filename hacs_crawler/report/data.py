@@ -22,15 +22,14 @@ from hacs_crawler.report.tables import (
     short,
     signals_table,
 )
-from hacs_crawler.report.words import facts, sentences_of
-from hacs_crawler.state import State, describe
+from hacs_crawler.report.words import CALIBRATION, facts, headline, of_experiment, of_pages, of_plan
+from hacs_crawler.state import State, describe, read_findings
 from hacs_crawler.statistics import reliability
 from hacs_crawler.utils.progress import Progress
 from hacs_crawler.utils.times import minute_text
 
 RUNS: Final = 500
 """How many of the latest runs are shown."""
-CHANCE_BINS: Final = 20
 CURVE_POINTS: Final = 200
 
 
@@ -54,7 +53,7 @@ def report_data(state: State, config: Config, now: float, limit: int) -> dict[st
     pages = load_pages(state, listed, now)
     chance = chances(state, config.ranking, listed, known, now)
     tables = {
-        "newest": newest_table(pages),
+        "newest": newest_table(pages, read_findings(state.store, list(pages))),
         "pages": pages_table(pages, plan, chance, now),
         "runs": runs_table(runs),
         "experiment": experiment_table(told) if told else [],
@@ -65,14 +64,20 @@ def report_data(state: State, config: Config, now: float, limit: int) -> dict[st
     return {
         "now": int(now),
         "subtitle": f"{describe(config.state)}, {minute_text(now)} UTC",
-        "words": sentences_of(view, plan, outcomes, config, told, now),
+        "words": {
+            "headline": [headline(view, plan, outcomes, now)],
+            "plan": [of_plan(plan, config)],
+            "pages": [of_pages(view)],
+            "experiment": of_experiment(told),
+            "calibration": [CALIBRATION] * bool(calibrated),
+        },
         "tables": {name: [one._asdict() for one in table] for name, table in tables.items()},
         "ids": [str(page_id) for page_id in pages],  # beyond what numbers in JavaScript hold
         "histories": [history_of(page) for page in pages.values()],
         "charts": {
             "runs": runs,
             "plan": _curves(plan),
-            "chances": np.histogram(plan.p[plan.visits > 0], CHANCE_BINS, (0, 1))[0].tolist(),
+            "chances": np.histogram(plan.p[plan.visits > 0], 20, (0, 1))[0].tolist(),
             "intervals": {"edges": INTERVAL_EDGES_DAYS.tolist(), "pages": view.intervals.tolist()},
             "comparisons": told.as_json()["comparisons"] if told else [],
             "calibration": [_reliability(group) for group in calibrated],

@@ -25,14 +25,13 @@ class Overview:
     """Counts over all pages.
 
     `evident` pages were visited twice or more, so that λ rests on them. `intervals` counts those by
-    1/λ, in the classes of `INTERVAL_EDGES_DAYS`. `remarkable` are the pages with the lowest λ, watched
-    for longest without an update, with new links at every second request, gone, and updated last.
+    1/λ, in the classes of `INTERVAL_EDGES_DAYS`. `remarkable` are the pages with the lowest λ, with new
+    links at every second request, gone, and updated last.
     """
 
     known: int
     visited: int
     evident: int
-    failing: int
     intervals: IndexArray
     remarkable: Ids
 
@@ -41,8 +40,6 @@ def overview(page_ids: Ids, rows: Rows, now: float) -> Overview:
     """Return what ranking rows tell; `now` is in seconds since 1970 UTC."""
     is_waiting = rows["not_before"] > now
     is_evident = rows["visits"] > 1
-    seconds = {name: rows[name].astype(np.int64) for name in ("last_visit", "last_update")}
-    quiet_seconds = seconds["last_visit"] - seconds["last_update"]
     interval_days = 1.0 / rows["rate"][is_evident & (rows["rate"] > 0)]
 
     def first(which: NDArray[np.bool_], key: NDArray[np.number]) -> Ids:
@@ -52,16 +49,14 @@ def overview(page_ids: Ids, rows: Rows, now: float) -> Overview:
 
     remarkable = (
         first(is_evident & ~is_waiting, rows["rate"]),
-        first(is_evident & ~is_waiting, -quiet_seconds),
         first(rows["churn"] >= CHURNING, -rows["visits"].astype(np.int64)),
         first(is_waiting, -rows["not_before"].astype(np.int64)),
-        first(rows["updates"] > 0, -seconds["last_update"]),
+        first(rows["updates"] > 0, -rows["last_update"].astype(np.int64)),
     )
     return Overview(
         known=len(page_ids),
         visited=int((rows["visits"] > 0).sum()),
         evident=int(is_evident.sum()),
-        failing=int((rows["failures"] > 0).sum()),
         intervals=np.histogram(interval_days.clip(*_SPAN), INTERVAL_EDGES_DAYS)[0],
         remarkable=np.unique(np.concatenate(remarkable)),
     )

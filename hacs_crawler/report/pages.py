@@ -12,7 +12,7 @@ from hacs_crawler.ranking.candidates import candidates_from
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.plan import Plan
 from hacs_crawler.report.tables import Column, Table, short
-from hacs_crawler.state import PAGES_A_CALL, Ids, Page, Rows, State, as_of
+from hacs_crawler.state import PAGES_A_CALL, Findings, Ids, Page, Rows, State, as_of
 from hacs_crawler.utils.text import counted, printable
 from hacs_crawler.utils.times import day_text
 
@@ -79,21 +79,27 @@ def _status(page: Page, now: float) -> str:
     return "" if page.visits else "never seen"
 
 
-def newest_table(pages: Mapping[int, Page]) -> Table:
-    """Return the updates that were found last, the newest first."""
-    shown = list(pages.values())
+def newest_table(pages: Mapping[int, Page], found: Mapping[int, Findings]) -> Table:
+    """Return the updates that were found last, the newest first, and what is kept of them as text."""
+    shown, ids = list(pages.values()), list(pages)
     updated = [place for place, page in enumerate(shown) if _updates(page)]
     latest = sorted(updated, key=lambda place: shown[place].last_update or 0, reverse=True)[:NEWEST]
+    things = {place: _newest(shown[place], found.get(ids[place])) for place in latest}
     return [
         Column("Page", "page", latest, "A click shows what is known of it"),
-        Column("Found", "ago", [shown[place].last_update for place in latest], "By a visit"),
-        Column("What", "text", [_newest(shown[place]) for place in latest], "What was new"),
+        Column("What", "things", list(things.values()), "What was new"),
+        Column(
+            "Found", "ago", [shown[place].last_update for place in latest], "When a visit saw it"
+        ),
     ]
 
 
-def _newest(page: Page) -> str:
+def _newest(page: Page, found: Findings | None) -> list[str]:
     links = list(_updates(page).values())[-1]
-    return counted(links, "link") if links else "its content"
+    if found is None or found.at != page.last_update:
+        return [counted(links, "link") if links else "its content"]
+    more = links - len(found.things)
+    return [*found.things, *([f"and {more:,} more"] if more > 0 else [])]
 
 
 def history_of(page: Page) -> dict[str, Any]:

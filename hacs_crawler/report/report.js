@@ -2,7 +2,6 @@
 
 const WITHOUT = {
   newest: "No update has been found yet: it takes a second visit of a page to see what is new.",
-  pages: "No page is known yet.",
   runs: "No run yet: each `scrapy crawl` under HACS adds one.",
   calibration: "No visit of a page seen before has been recorded yet, so there is nothing to compare p with.",
   signals: "No sitemap, feed or ping has been read yet; `HACS_SIGNALS` has crawls read them.",
@@ -13,6 +12,7 @@ const CHARTS = { headline: yieldChart, plan: planCharts, runs: runsCharts, rates
 function showAll() {
   byId("subtitle").textContent = DATA.subtitle;
   if (!DATA.tables.experiment.length) byId("experiment").remove();
+  if (!DATA.ids.length) for (const name of ["pages", "plan", "runs", "calibration", "rates"]) byId(name).remove();
   for (const section of document.querySelectorAll("#all section")) {
     const name = section.id;
     section.append(...(DATA.words[name] ?? []).map((text) => paragraph(text)));
@@ -21,7 +21,6 @@ function showAll() {
     if (figures.children.length) section.append(figures);
     if (TABLES.includes(name)) table(section, name, DATA.tables[name], WITHOUT[name]);
   }
-  if (!DATA.ids.length) for (const name of ["plan", "runs", "calibration", "rates"]) byId(name).remove();
 }
 
 function showPage(holder, id) {

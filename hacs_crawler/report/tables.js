@@ -44,6 +44,7 @@ function agoText(seconds) {
 
 const WRITTEN = {
   text: (value) => value,
+  things: (value) => value.join("\n"),
   page: (value) => DATA.histories[value].url,
   number: numberText,
   p: (p) => (p > 0 && p < 0.001 ? "< 0.001" : p > 0.999 && p < 1 ? "> 0.999" : p.toFixed(p < 0.1 && p ? 3 : 2)),
@@ -54,13 +55,24 @@ const WRITTEN = {
   every: (rate) => (rate > 0 ? `every ${durationText(1 / rate)}` : "never"),
   bytes: (size) => `${d3.format(".3~s")(size)}B`,
 };
-const TEXTS = new Set(["text", "page"]);
+const TEXTS = new Set(["text", "page", "things"]);
 
 function valueText(kind, value) {
   return value === null ? "–" : WRITTEN[kind](value);
 }
 
+// What an update brought: a link behind its text, or a text.
+function thing(text) {
+  const [, name, url] = /^(.*?) ?(https?:\/\/[^\s…]+)$/i.exec(text) ?? [];
+  return el("div", {}, url ? el("a", { href: url, title: url, rel: "noreferrer noopener", target: "_blank" }, el("bdi", {}, name || url)) : el("bdi", {}, text));
+}
+
 function cell(kind, value) {
+  if (kind === "things") {
+    const [all, more] = [value.map(thing), el("details", {}, el("summary", {}, `${value.length - 3} more`))];
+    more.append(...all.slice(3));
+    return el("div", {}, ...(all.length > 4 ? [...all.slice(0, 3), more] : all));
+  }
   const text = valueText(kind, value);
   if (kind === "page") {
     const parts = text.replace(/^https?:\/\//i, "").split(/(?<=\/)/).flatMap((part) => [part, el("wbr")]);

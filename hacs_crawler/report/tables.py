@@ -14,8 +14,8 @@ from hacs_crawler.state import State, trusted_sources
 class Column(NamedTuple):
     """A column; `words` say what its values are.
 
-    `kind` says how they are written: "text", "number", "p", "share", "days", "bytes", "page" (a place in
-    the list of pages), "every" (a rate a day), "time" and "ago" (seconds since 1970 UTC).
+    `kind` says how they are written: "text", "number", "p", "share", "days", "bytes", "things" (texts),
+    "page" (a place in the list of pages), "every" (a rate a day), "time" and "ago" (seconds since 1970).
     """
 
     title: str

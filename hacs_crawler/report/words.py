@@ -1,4 +1,4 @@
-"""The sentences of a report, one or more for each of its sections, and its facts."""
+"""The sentences of a report, in which backticks hold what one may type, and its facts."""
 
 from __future__ import annotations
 
@@ -27,25 +27,8 @@ CALIBRATION = (
 )
 
 
-def sentences_of(
-    view: Overview,
-    plan: Plan,
-    outcomes: Outcomes,
-    config: Config,
-    told: ExperimentAnswer | None,
-    now: float,
-) -> dict[str, list[str]]:
-    """Return the paragraphs of each section; in backticks is what one may type."""
-    return {
-        "headline": [_headline(view, plan, outcomes, now)],
-        "plan": [_plan(plan, config)] if view.known else [],
-        "pages": [_pages(view)] if view.known else [],
-        "experiment": _experiment(told) if told else [],
-        "calibration": [CALIBRATION] if len(outcomes) else [],
-    }
-
-
-def _headline(view: Overview, plan: Plan, outcomes: Outcomes, now: float) -> str:
+def headline(view: Overview, plan: Plan, outcomes: Outcomes, now: float) -> str:
+    """Return what was found of late, and what would be."""
     if not view.known:
         return NO_PAGES
     late = outcomes[outcomes["at"] > now - LATELY_DAYS * DAY]
@@ -62,7 +45,8 @@ def _headline(view: Overview, plan: Plan, outcomes: Outcomes, now: float) -> str
     )
 
 
-def _plan(plan: Plan, config: Config) -> str:
+def of_plan(plan: Plan, config: Config) -> str:
+    """Return what the plan leaves out."""
     budget, firsts = config.ranking.budget, int((plan.visits == 0).sum())
     reasons = (
         (plan.waiting, "gone for now"),
@@ -78,15 +62,18 @@ def _plan(plan: Plan, config: Config) -> str:
     )
 
 
-def _pages(view: Overview) -> str:
+def of_pages(view: Overview) -> str:
+    """Return how many pages are known how well."""
     return (
         f"{view.visited:,} of {counted(view.known, 'page')} were seen, {view.evident:,} twice or more, "
-        f"so that their change rates rest on evidence. The last attempt failed for {view.failing:,}. "
-        "`hacs show URL` tells more of any page, listed here or not."
+        "so that their change rates rest on evidence. `hacs show URL` tells more of any page."
     )
 
 
-def _experiment(told: ExperimentAnswer) -> list[str]:
+def of_experiment(told: ExperimentAnswer | None) -> list[str]:
+    """Return what the experiment tells."""
+    if told is None:
+        return []
     if told.first_visit is None or told.last_visit is None:
         return ["The experiment is on; its first crawl has to end before there is an answer."]
     return [

@@ -17,6 +17,12 @@ from hacs_crawler.state.estimation import (
     fates as fates,
     histories as histories,
 )
+from hacs_crawler.state.findings import (
+    Findings as Findings,
+    findings_text as findings_text,
+    read_findings as read_findings,
+    write_findings as write_findings,
+)
 from hacs_crawler.state.future import (
     Future as Future,
     as_of as as_of,

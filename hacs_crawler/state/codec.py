@@ -1,9 +1,10 @@
 """A page as bytes, and the row of numbers that ranking needs of it.
 
-Both stores keep these bytes, little-endian: a header, the URL and the validators in UTF-8, the harvests
-(16 bytes each), the links (8 each), then lists of numbers of 4 bytes, whose lengths the header names:
-visits, runs of links, changes of link rules, digests, contents, echoes, and which links were last seen
-at another time than the latest. A page of 100 links and 50 visits with 10 updates takes about 1.2 KB.
+Both stores keep these bytes, little-endian: a header (in it the number of the links' source, see
+`Page.hrefs`), the URL and the validators in UTF-8, the harvests (16 bytes each), the links (8 each),
+then lists of numbers of 4 bytes, whose lengths the header names: visits, runs of links, changes of link
+rules, digests, contents, echoes, and which links were last seen at another time than the latest. A page
+of 100 links and 50 visits with 10 updates takes about 1.2 KB.
 """
 
 from __future__ import annotations

@@ -20,9 +20,12 @@ from hacs_crawler.state import digests, rule_changes
 from hacs_crawler.state.outcome_log import Prediction
 from hacs_crawler.state.spells import Spells
 
-Updates = Literal["page", "site", "change", "any-change"]
-"""What counts as an update: marks that are new to the page, or such that are new to its site, too; marks
-that the visit before did not show; or also that marks of the visit before are gone."""
+Updates = Literal["page", "site", "novel", "any-change"]
+"""What counts as an update: links that are new to the page ("page"), or to its site, too.
+
+Of other marks "page" means those that the visit before did not show, "novel" and "site" those that no
+visit before did, and with "any-change" it counts, too, that marks of the visit before are gone.
+"""
 
 
 class News(Enum):
@@ -111,7 +114,8 @@ class Page:
     `last_news` is the time of the latest attempt of any kind. `gone` counts the 404s and 410s since the
     page was last seen, `failures` the attempts since then (or since it was last gone) that told nothing.
     `echoes` are the times of updates that were not new to the site: other pages of it had shown all of
-    their links first. `is_in_site` says whether the page's links are in the memory of its site.
+    their links first; where the page keeps spells, also such as a template brought. `is_in_site` says
+    whether the page's links are in the memory of its site.
     `rate` is the estimate in 1/day, `log_sd` its spread, `churn` and `churning` tell of requests that
     bring links by themselves (see `model.Rates`); `version` grows with every write. `harvests` are the
     archives' harvests by source. `hrefs` is the number of the source of which `last_shown` was taken, 0
@@ -188,7 +192,7 @@ class Page:
         Where the page keeps spells these are the changes; see `updates_of`.
         """
         if self.keeps_spells:
-            return self._updates_in_spells("change")
+            return self._updates_in_spells("page")
         baselines = {*self.baselines}
         shown_first = {self.links_since, *baselines}
         added = array("I", (at for at in self.runs[::2] if at not in shown_first))
@@ -202,7 +206,7 @@ class Page:
         shown_at = self.shown_at
         if not self.keeps_spells or not shown_at or self.rules_at(shown_at[-1]) != rules:
             return set()
-        is_kept = updates in {"page", "site"}
+        is_kept = updates in {"novel", "site"}
         return set(self.links) if is_kept else self.spells.ending(shown_at[-1])
 
     def updates_of(self, updates: Updates) -> array[int]:
@@ -218,10 +222,10 @@ class Page:
 
     def _updates_in_spells(self, updates: Updates) -> array[int]:
         shown_at, spells = self.shown_at, self.spells
-        found = spells.novelties() if updates in {"page", "site"} else spells.changes()
+        found = spells.novelties() if updates in {"novel", "site"} else spells.changes()
         if updates == "any-change":
             found |= spells.losses(shown_at)
-        return array("I", sorted(found - {*shown_at[:1], *self.baselines}))
+        return array("I", sorted(found - {*shown_at[:1], *self.baselines, *self.echoes}))
 
     @property
     def last_update(self) -> int | None:

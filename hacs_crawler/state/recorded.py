@@ -72,9 +72,9 @@ def merged(
     updated = bool(before.visits) and bool(new_links)
     lost = 0
     if page.keeps_spells and visit.links is not None:
-        if updates in {"page", "site"}:
+        if updates in {"novel", "site"}:
             new_links -= page.spells.until(visit.at)
-        updated = visit.at in page.updates_of("page" if updates == "site" else updates)
+        updated = visit.at in page.updates_of("novel" if updates == "site" else updates)
         lost = _lost(page, visit.at)
     if visit.digest and not updated:
         updated = visit.at in page.update_times

@@ -146,7 +146,7 @@ class RedisStore(Store):
 
     def all_rows(self, after: int | None = None) -> Iterator[tuple[Ids, Rows]]:
         """See `Store.all_rows`; by bucket, in a cluster by slot."""
-        first = 0 if after is None else self._buckets.trip_of(after) + 1
+        first = 0 if after is None else self._buckets.part_of(after) + 1
         trips = self._buckets.run_on_all("read", GATHER_ROWS_OF_ALL, "rows", first=first)
         for groups, answers in trips:
             parts = (

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from functools import cache
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, Final
 
 from redis.crc import key_slot
@@ -28,6 +28,7 @@ BUCKETS: Final = 65_536
 _BUCKETS_A_TRIP = 4_096
 _BUCKETS_A_CALL = 64  # a script that joins the rows of thousands takes the server twice as long
 _SLOTS_A_PIPELINE = 1_000
+_FEW_BYTES = 1 << 21
 
 
 class RedisBuckets:
@@ -69,22 +70,29 @@ class RedisBuckets:
     ) -> Iterator[tuple[Sequence[Sequence[int]], list[Any]]]:
         """Run a script on the keys of that kind of all buckets, many at a time.
 
-        Yields the groups of buckets of one round trip, and what the call for each of them returned,
-        from the round trip of number `first` on.
+        Yields groups of buckets, and what the call for each of them returned, from those of number
+        `first` on. Where the first of them hold little, all others are asked for in one round trip.
         """
-        for groups in islice(self._groups(), first, None):
+        parts = list(islice(self._groups(), first, None))
+        a_trip = 1
+        while parts:
+            some, parts = parts[:a_trip], parts[a_trip:]
             with self._server.pipeline(action) as pipe:
-                for buckets in groups:
+                for buckets in chain.from_iterable(some):
                     keys = [self.key(bucket, kind) for bucket in buckets]
                     self._server.add_call(pipe, script, keys, *args)
                 answers = self._server.answers(pipe)
-            yield groups, answers
+            size = sum(len(answer) for answer in answers if isinstance(answer, bytes))
+            a_trip = max(1, len(parts)) if size * len(parts) <= _FEW_BYTES else 1
+            waiting = iter(answers)
+            for groups in some:
+                yield groups, list(islice(waiting, len(groups)))
 
-    def trip_of(self, page_id: int) -> int:
-        """Return in which of the round trips of `run_on_all` the bucket of a page is."""
+    def part_of(self, page_id: int) -> int:
+        """Return in which part of what `run_on_all` yields the bucket of a page is."""
         bucket = page_id % BUCKETS
-        trips = enumerate(self._groups())
-        return next(trip for trip, groups in trips if any(bucket in group for group in groups))
+        parts = enumerate(self._groups())
+        return next(part for part, groups in parts if any(bucket in group for group in groups))
 
     def whole(self, buckets: Sequence[int], kind: str) -> list[Any]:
         """Return what the keys of that kind hold, one by one: rows as dicts, outcomes as lists."""

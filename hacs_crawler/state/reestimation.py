@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from typing import Annotated, Any, Final
 
@@ -10,7 +10,7 @@ import numpy as np
 from msgspec import Meta
 
 from hacs_crawler.state.database import PAGES_A_CALL, State
-from hacs_crawler.state.store import read_note
+from hacs_crawler.state.store import Ids, Store, read_note
 from hacs_crawler.utils.text import safe_logger
 
 logger = safe_logger(__name__)
@@ -77,8 +77,7 @@ def advanced(
     """
     store = state.store
     total = store.count()
-    for ids, _ in store.all_rows(run.after):
-        left = np.sort(ids if run.done is None else ids[ids > run.done])
+    for left, last in _batches(store, run):
         for start in range(0, len(left), PAGES_A_CALL):
             if is_asked_to_stop():
                 return run, False
@@ -93,9 +92,26 @@ def advanced(
             )
             store.write_meta(NOTE, asdict(run))
             on_progress(run, total)
-        run = replace(run, after=int(ids[-1]), done=None)
+        run = replace(run, after=last, done=None)
     keep_followed(state)
     return run, True
+
+
+def _batches(store: Store, run: Run) -> Iterator[tuple[Ids, int]]:
+    """Yield what is left of the store's batches, sorted, small ones together, and the last page of each.
+
+    A server may be far away: each call takes a round trip.
+    """
+    held: list[Ids] = []
+    last, done = 0, run.done
+    for ids, _ in store.all_rows(run.after):
+        if held and sum(map(len, held)) + len(ids) > PAGES_A_CALL:
+            yield np.sort(np.concatenate(held)), last
+            held = []
+        held.append(ids if done is None else ids[ids > done])
+        last, done = int(ids[-1]), None
+    if held:
+        yield np.sort(np.concatenate(held)), last
 
 
 def keep_followed(state: State) -> None:

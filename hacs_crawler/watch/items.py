@@ -17,24 +17,29 @@ from itemadapter import ItemAdapter
 
 from hacs_crawler.watch.rules import MarkRules, UnreadableMarksError
 
+NOT_ARCHIVED: Final = (
+    "HACS_WATCH = 'items': archives do not show what callbacks yield; they can be read where links, "
+    "text, an expression or a function is watched"
+)
 _ADDRESS: Final = re.compile(r"\bat 0x[0-9a-fA-F]+").search
 _AS_THEY_ARE: Final = frozenset({str, int, bool, NoneType})
 _EXACT: Final = 2**53
 _encode: Final = msgspec.json.Encoder(order="sorted").encode
 
 
-def item_rules(
-    fields: Collection[str] = (), ignore: Collection[str] = (), key: str | None = None
-) -> MarkRules:
+def item_rules(fields: Collection[str] = (), ignore: Collection[str] = ()) -> MarkRules:
     """Return the rules by which items are watched: by these fields, or all, without the ignored ones."""
 
-    def canonical(item: Any) -> bytes:
-        return canonical_bytes(
-            item, lambda name: name not in ignore and (not fields or name in fields)
-        )
+    def is_watched(name: str) -> bool:
+        return name not in ignore and (not fields or name in fields)
 
-    name = repr(("items", sorted(fields), sorted(ignore), key))
-    return MarkRules(name, lambda *_: (), canonical=canonical, takes_items=True)
+    return MarkRules(
+        "items",
+        lambda *_: (),
+        options=repr((sorted(fields), sorted(ignore))),
+        canonical=lambda item: canonical_bytes(item, is_watched),
+        takes_items=True,
+    )
 
 
 def canonical_bytes(item: Any, is_watched: Callable[[str], bool] = lambda _: True) -> bytes:

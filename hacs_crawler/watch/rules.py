@@ -31,7 +31,7 @@ class UnreadableMarksError(HacsError):
 
 @dataclass(frozen=True)
 class MarkRules:
-    """What is watched. `name` is what HACS_WATCH says, with what else its marks depend on.
+    """What is watched. `name` is what HACS_WATCH says, `options` what else its marks depend on.
 
     `answers` are the classes of responses that show anything of it. `rendered` says that the page is
     taken as a browser shows it. Of rules that `takes_items` marks are what the page's callback yields,
@@ -41,6 +41,7 @@ class MarkRules:
     name: str
     read: Reader = field(compare=False)
     answers: tuple[type[Response], ...] = field(default=(HtmlResponse,), compare=False)
+    options: str = ""
     rendered: bool = False
     takes_items: bool = False
     canonical: Callable[[Any], Shown] = field(default=lambda thing: thing, compare=False)
@@ -48,7 +49,9 @@ class MarkRules:
     @cached_property
     def fingerprint(self) -> int:
         """A number of these rules, 1 to 2^32 - 1."""
-        return (fingerprint(repr((_FORM, self.name, self.rendered))) & 0xFFFF_FFFF) or 1
+        return (
+            fingerprint(repr((_FORM, self.name, self.options, self.rendered))) & 0xFFFF_FFFF
+        ) or 1
 
     def marks(self, response: Response, tree: HtmlElement | None) -> frozenset[int]:
         """Return what a response shows.

@@ -4,16 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
 from lxml.html import HtmlElement
 from scrapy.http import Response, TextResponse
 
+from hacs_crawler.exceptions import ConfigError
 from hacs_crawler.utils.settings import NotAllowedError, Setting, loaded
 from hacs_crawler.watch.items import item_rules
 from hacs_crawler.watch.rules import MarkRules, Reader, Shown
 from hacs_crawler.watch.selection import css_reader, jmespath_reader, text_reader, xpath_reader
 
+CountedUpdates = Literal["page", "site", "novel", "any-change"]
+"""What counts as an update, as `state.Updates` has it."""
+_UPDATES_OF_LINKS: Final[dict[str, CountedUpdates]] = {"site": "site"}
+_UPDATES_OF_MARKS: Final[dict[str, CountedUpdates]] = {
+    "page": "novel",
+    "site": "site",
+    "any-change": "any-change",
+}
 _EXPRESSIONS: Final[dict[str, Callable[[str], Reader]]] = {
     "css": css_reader,
     "xpath": xpath_reader,
@@ -104,6 +113,37 @@ class WatchSettings:
         ),
     ] = ()
 
-    def watched_items(self) -> MarkRules:
-        """Return the rules by which items are watched."""
-        return item_rules(self.watch_fields, self.watch_ignore)
+    updates: Annotated[
+        Literal["page", "site", "change", "any-change"] | None,
+        Setting(
+            "HACS_UPDATES",
+            """
+            [What counts as an update](updates.md#what-is-news-to-you): what the page had never
+            shown (`"page"`, the default for links, as in the paper); such things of which at least
+            one had been on [no other page of the site](updates.md#links-new-to-the-site)
+            (`"site"`); what it did not show at the visit before (`"change"`, the default for all
+            else that is [watched](#hacs_watch)); or also what has gone since (`"any-change"`).
+            """,
+        ),
+    ] = None
+
+    @property
+    def takes_items(self) -> bool:
+        """Whether what pages show are the items that their callbacks yield."""
+        return self.watch is not None and self.watch.takes_items
+
+    def watched(self) -> MarkRules | None:
+        """Return the rules by which pages are read; raises ConfigError where settings contradict."""
+        for name, fields in (("FIELDS", self.watch_fields), ("IGNORE", self.watch_ignore)):
+            if fields and not self.takes_items:
+                allowed = "nothing, unless HACS_WATCH is items"
+                raise ConfigError(f"HACS_WATCH_{name} = {fields!r}: allowed is {allowed}")
+        return item_rules(self.watch_fields, self.watch_ignore) if self.takes_items else self.watch
+
+    def counted_updates(self) -> CountedUpdates:
+        """Return what counts as an update, as the state names it; raises ConfigError likewise."""
+        if self.watch is None and self.updates in {"change", "any-change"}:
+            allowed = "page or site where links are watched (HACS_WATCH)"
+            raise ConfigError(f"HACS_UPDATES = {self.updates!r}: allowed is {allowed}")
+        counted = _UPDATES_OF_LINKS if self.watch is None else _UPDATES_OF_MARKS
+        return counted.get(self.updates or "", "page")

@@ -45,6 +45,14 @@ def known(folder: Path) -> Page:
     return page
 
 
+@pytest.mark.parametrize("magic", [b"\x28\xb5\x2f\xfd", b"\x5d\x2a\x4d\x18"])
+def test_a_file_packed_with_zstd_is_named_for_what_it_is(magic: bytes, tmp_path: Path) -> None:
+    (tmp_path / "a.warc.zst").write_bytes(magic + bytes(99))
+    done = hacs(tmp_path, "import", "a.warc.zst")
+    assert done.returncode == 1
+    assert done.stderr == "ERROR: a.warc.zst is packed with zstd: unpack it with `zstd -d`\n"
+
+
 @pytest.mark.parametrize("name", ["captures.cdx", "captures.cdx.gz"])
 def test_a_cdx_file_becomes_visits_with_the_captures_own_times(name: str, tmp_path: Path) -> None:
     body = ROWS.encode()
@@ -157,3 +165,22 @@ def test_an_arc_file_is_imported(tmp_path: Path) -> None:
     done = hacs(tmp_path, "import", "x")
     assert done.returncode == 0, done.stderr
     assert len(known(tmp_path).visits) == 1
+
+
+def test_of_archived_pages_that_is_read_which_is_watched(tmp_path: Path) -> None:
+    """A price that returns is a change, whatever the links do."""
+    for day, price in enumerate("ABA", start=1):
+        body = f"<a href='x{day}'><p>{price}</p>".encode()
+        (tmp_path / f"{day}.warc").write_bytes(warc(URL, body, f"2020-01-0{day}T00:00:00Z"))
+    files = sorted(map(str, tmp_path.glob("*.warc")), reverse=True)
+    assert hacs(tmp_path, "import", *files, "-s", "HACS_WATCH=css:p").returncode == 0
+    page = known(tmp_path)
+    assert len(page.update_times) == 2
+    assert (len(page.updates_of("novel")), len(page.links)) == (1, 3)
+
+
+def test_archives_are_not_read_where_items_are_watched(tmp_path: Path) -> None:
+    (tmp_path / "1.warc").write_bytes(warc(URL, b"<a href='x'>"))
+    done = hacs(tmp_path, "import", str(tmp_path / "1.warc"), "-s", "HACS_WATCH=items")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "HACS_WATCH = 'items': archives do not show what callbacks yield" in done.stderr

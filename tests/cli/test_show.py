@@ -158,6 +158,11 @@ def hacs_show(folder: Path, *arguments: str) -> Result:
     return CliRunner().invoke(app, ["show", *arguments, *options])
 
 
+@pytest.mark.parametrize("text", ["www.example.edu/~ada", "example.edu/~ada/", ADA])
+def test_a_page_is_known_by_its_url_without_scheme(folder: Path, text: str) -> None:
+    assert hacs_show(folder, text).stdout.splitlines()[0] == ADA
+
+
 def test_a_pages_history_is_shown_latest_visit_first(folder: Path) -> None:
     lines = hacs_show(folder, "https://www.example.edu/~ada").stdout.splitlines()
     assert lines[0] == ADA
@@ -169,7 +174,7 @@ def test_a_pages_history_is_shown_latest_visit_first(folder: Path) -> None:
     assert facts["archive"] == "captures of source 000000ff are recorded until 2011-01-26 00:00"
     assert "80 % of the posterior" in facts["rate"]
     assert facts["rank"].endswith(" of 11 pages")
-    assert facts["next visit"] == "now"
+    assert facts["next visit"] == "in the next crawl, as of all pages"
     assert [line.split(maxsplit=2)[2] for line in lines[lines.index("") + 1 :]] == [
         "nothing new",
         "update, 2 new links",

@@ -29,6 +29,7 @@ from hacs_crawler.crawl.meta import (
     pack,
     page_url,
     planned_meta,
+    put_back,
     release,
     renew,
     second_request,
@@ -38,6 +39,7 @@ from hacs_crawler.crawl.meta import (
     tag_of,
     take_added_mark,
     take_over,
+    take_put_back,
     tell,
     was_sent,
 )
@@ -387,6 +389,19 @@ def test_a_second_request_is_sent_as_parts_had_the_first_one_sent_and_has_nothin
     assert tag_of(second) is UNTAGGED
     assert page_url(second) is None
     assert (second.meta["hacs.way"], second.meta["download_slot"]) == ("by ship", "slow")
+
+
+@pytest.mark.parametrize("dont_filter", [False, True])
+def test_what_is_put_back_passes_the_filter_once_and_its_redirects_do_not(
+    dont_filter: bool,
+) -> None:
+    first = Request(URL, dont_filter=dont_filter)
+    again = put_back(first)
+    assert again.dont_filter
+    assert take_put_back(again)
+    assert again.dont_filter is dont_filter
+    assert not take_put_back(again)
+    assert not take_put_back(first)
 
 
 # as one record

@@ -56,6 +56,7 @@ CALLS: dict[str, Any] = {
     "finished": lambda own: own.tell(Part.finished, Response(URL), 1, 1),
     "recorded": lambda own: own.tell(Part.recorded, [OBSERVED.recorded]),
     "evidence": lambda own: own.evidence(ROWS),
+    "known": lambda own: own.tell(Part.known, Page(URL)),
     "observed": lambda own: [*own.observed(OBSERVED)],
     "filtered": lambda own: [*own.filtered(Request(URL), URL)],
     "sum_up": lambda own: own.tell(Part.sum_up),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from itertools import count
 from pathlib import Path
 
@@ -107,6 +109,18 @@ def test_what_start_yields_when_the_queues_are_closed_is_dropped(
     scheduler = World(JOBDIR=str(tmp_path)).scheduler
     scheduler.close("shutdown")
     assert not scheduler.enqueue_request(Request("http://a/late"))
+
+
+def test_a_crawl_that_ends_while_seeds_wait_is_freed(asyncio_reactor: None) -> None:
+    world = World()
+    assert world.crawler.spider is not None
+    seed = Request("http://a/seed", world.crawler.spider.parse, meta=planned_meta("http://a/seed"))
+    world.scheduler.enqueue_request(seed)
+    world.scheduler.close("closespider_pagecount")
+    scheduler = weakref.ref(world.scheduler)
+    del world, seed
+    gc.collect()
+    assert scheduler() is None
 
 
 @pytest.fixture(params=QUEUES)

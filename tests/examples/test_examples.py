@@ -100,6 +100,53 @@ def test_the_minimal_project_yields_what_is_new(
     assert [json.loads(row)["url"] for row in rows] == [f"{site.url}/", f"{site.url}/more"]
 
 
+WATCHED = {
+    "prices": (
+        "https://books.toscrape.com/",
+        '<article class="product_pod"><h3><a title="A book"></a></h3>'
+        '<p class="price_color">{}</p></article>',
+    ),
+    "jobs": (
+        "https://realpython.github.io/fake-jobs/",
+        '<div class="card-content"><h2>Cook {}</h2><h3>A ship</h3><time>day {day}</time></div>',
+    ),
+    "stock": (
+        "https://dummyjson.com/products?limit=30",
+        '{{"products": [{{"id": 1, "stock": {}}}]}}',
+    ),
+    "terms": (
+        "https://www.gnu.org/licenses/gpl-faq.html",
+        "<main><h1>Terms</h1><p>You may use this in so many ways, as there are {}.</p></main>",
+    ),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("spider", "expected"),
+    [
+        ("prices", [1, 1, 1, 0]),
+        ("jobs", [1, 1, 0, 0]),
+        ("stock", [0, 1, 1, 0]),
+        ("terms", [0, 1, 1, 0]),
+    ],
+)
+def test_what_is_watched_makes_the_news(
+    example: Callable[[str], Example], site: Site, spider: str, expected: list[int]
+) -> None:
+    """Each day's page: 5, then 6, then 5 again, and once more."""
+    watch = example("watch")
+    url, page = WATCHED[spider]
+    watch.instead(url, f"{site.url}/page")
+    kind = "application/json" if spider == "stock" else "text/html"
+    found = []
+    for day, number in enumerate((5, 6, 5, 5)):
+        site.pages["/page"] = (200, {"Content-Type": kind}, page.format(number, day=day).encode())
+        command = ("crawl", spider, "-O", "-:json")
+        found.append(len(watch.run("scrapy", *command, days=day, options=QUICK).items))
+    assert found == expected
+
+
 @pytest.mark.slow
 def test_a_part_of_ones_own_writes_each_update(
     example: Callable[[str], Example], site: Site

@@ -16,6 +16,7 @@ from scrapy.crawler import Crawler
 from scrapy.http import HtmlResponse
 
 from fuzz.site import HTML, FuzzedSite
+from fuzz.witness import Witness
 
 RENDERING_SECONDS = 0.2
 MOST_REDIRECTS = 5
@@ -44,13 +45,13 @@ class FakeBrowser:
     _launch = _maybe_launch_browser = close
 
     async def _download_request(self, request: Request, spider: object) -> HtmlResponse:
-        self._crawler.witness.on_sent(request)  # type: ignore[attr-defined]
+        Witness.from_crawler(self._crawler).on_sent(request)
         url = request.url
         for _ in range(MOST_REDIRECTS):  # which no browser lets anybody hold back
             await asyncio.sleep(RENDERING_SECONDS)
             parts = urlsplit(url)
             path = parts._replace(scheme="", netloc="").geturl()
-            answer = self.site.answer("GET", parts.netloc, path, {}, by_browser=True)
+            answer = self.site.answer("GET", parts.netloc, path, None, by_browser=True)
             if "Location" not in answer.headers:
                 break
             url = urljoin(url, answer.headers["Location"])

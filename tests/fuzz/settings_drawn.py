@@ -32,6 +32,7 @@ VALUES: dict[str, list[Any]] = {
     "HACS_ESTIMATOR": [*ESTIMATORS],
     "HACS_EXPERIMENT": [{"hacs": 0.5, "random": 0.5}, {"last-obs": 0.7, "brute-force": 0.3}],
     "HACS_FADE_DAYS": [1.0, 365.0],
+    "HACS_FINDINGS": [0, 3],
     "HACS_FLUSH_VISITS": [1, 2, 100],
     "HACS_INSTANT": [{"list": "instant.txt", "minutes": 5}],
     "HACS_LINKS": ["all", "same-site"],

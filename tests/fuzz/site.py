@@ -6,6 +6,7 @@ import asyncio
 from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass, field
+from email import message_from_string
 from typing import Any
 
 from fuzz.scenario import Page, Scenario
@@ -28,13 +29,30 @@ class Answer:
 
 NOT_FOUND = Answer(b"<p>nothing here", 404)
 ROBOTS_TXT = {
-    "open": b"User-agent: *\nDisallow:\n",
-    "closed to some": b"User-agent: *\nDisallow: /p1\nCrawl-delay: 0.1\n",
-    "names a sitemap": b"User-agent: *\nDisallow: /p1\nSitemap: http://HOST/sitemap.xml\n",
-    "malformed": b"\xff\xfe<html>" + bytes(range(256)),
-    "malformed sitemap": b"Sitemap: http://[::1/x\nSitemap: //\nSitemap: http://x:y/\nSitemap: \0\n",
-    "broken": b"User-agent",
+    "open": "User-agent: *\nDisallow:\n",
+    "closed to some": "User-agent: *\nDisallow: /p1\nCrawl-delay: 0.1\n",
+    "names a sitemap": "User-agent: *\nDisallow: /p1\nSitemap: http://HOST/sitemap.xml\n",
+    "malformed": "\xff\xfe<html>" + bytes(range(256)).decode("latin-1"),
+    "malformed sitemap": "Sitemap: http://[::1/x\nSitemap: //\nSitemap: http://x:y/\nSitemap: \0\n",
+    "broken": "User-agent",
 }
+SITEMAPS = {
+    "index": "<sitemapindex><sitemap><loc>http://HOST/part.xml</loc></sitemap></sitemapindex>",
+    "malformed": "<urlset><url><loc>http://[</loc><lastmod>9999-99-99</lastmod></url><url>",
+}
+FILES = {
+    "robots.txt": "text/plain",
+    "sitemap.xml": "application/xml",
+    "part.xml": "application/xml",
+    "feed.xml": "application/atom+xml",
+}
+LISTED = "<url><loc>{url}</loc><lastmod>2026-01-{day:02}</lastmod></url>"
+ENTRY = (
+    '<entry><title>t</title><link href="{url}"/><id>{url}</id>'
+    "<updated>2026-01-{day:02}T00:00:00Z</updated></entry>"
+)
+FEED_LINK = '<link rel="alternate" type="application/atom+xml" href="/feed.xml">'
+SCRIPT = '<div id="root"></div><script src="/app.js"></script>'
 
 
 class FuzzedSite:
@@ -60,13 +78,11 @@ class FuzzedSite:
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> bool:
         """Answer a request; returns whether the connection stays open."""
-        first, *lines = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
+        first, _, lines = (await reader.readuntil(b"\r\n\r\n")).decode().partition("\r\n")
         method, path, _ = first.split()
-        headers = {
-            name.lower(): value.strip() for name, _, value in (x.partition(":") for x in lines)
-        }
-        await reader.readexactly(int(headers.get("content-length", 0)))
-        answer = self.answer(method, headers["host"], path, headers)
+        headers = message_from_string(lines)
+        await reader.readexactly(int(headers.get("Content-Length", 0)))
+        answer = self.answer(method, headers["Host"], path, headers.get("If-None-Match"))
         await asyncio.sleep(answer.delay)
         length = 9999 if answer.is_broken else len(answer.body)
         given = {"Content-Type": answer.kind, "Content-Length": length, **answer.headers}
@@ -87,17 +103,11 @@ class FuzzedSite:
         return f"http://127.0.0.{self._scenario.pages[number].host}:{self.port}/p{number}"
 
     def answer(
-        self,
-        method: str,
-        host: str,
-        path: str,
-        headers: dict[str, str],
-        *,
-        by_browser: bool = False,
+        self, method: str, host: str, path: str, etag: str | None, *, by_browser: bool = False
     ) -> Answer:
         asked = f"{method} {path}"  # a form's answer is another one's
         self._times[asked] += 1
-        found = self._found(path, self._times[asked], host, headers, by_browser=by_browser)
+        found = self._found(path, self._times[asked], host, etag, by_browser=by_browser)
         is_page = 200 <= found.status < 300 and found.kind == HTML and not found.is_broken
         self.log.append(
             {
@@ -111,27 +121,35 @@ class FuzzedSite:
         return found
 
     def _found(
-        self, path: str, times: int, host: str, headers: dict[str, str], *, by_browser: bool
+        self, path: str, times: int, host: str, etag: str | None, *, by_browser: bool
     ) -> Answer:
         name = path.partition("?")[0].strip("/")
-        if name == "robots.txt":
-            return self._robots(host)
-        if name == "sitemap.xml":
-            return self._sitemap(host)
-        if name == "part.xml":
-            return self._listing()
-        if name == "feed.xml":
-            return self._feed()
+        if name in FILES:
+            return self._file(name, host)
         number = name.removeprefix("p")
         if name.startswith("p") and number.isdecimal() and int(number) < len(self._scenario.pages):
-            return self._page(int(number), times, headers, by_browser=by_browser)
+            return self._page(int(number), times, etag, by_browser=by_browser)
         return Answer(_html("another page"))
 
+    def _file(self, name: str, host: str) -> Answer:
+        listing = f"<urlset>{self._listing(LISTED)}</urlset>"
+        text = {
+            "robots.txt": ROBOTS_TXT.get(self._scenario.robots),
+            "sitemap.xml": {**SITEMAPS, "pages": listing}.get(self._scenario.sitemap),
+            "part.xml": listing,
+            "feed.xml": f'<feed xmlns="http://www.w3.org/2005/Atom">{self._listing(ENTRY)}</feed>',
+        }[name]
+        if text is None:
+            return NOT_FOUND
+        body = text.replace("HOST", host).encode("latin-1")
+        return Answer(body, kind=FILES[name], is_broken=text == ROBOTS_TXT["broken"])
+
     def _page(  # noqa: C901, PLR0911, PLR0912 - a case for each kind of page
-        self, number: int, times: int, headers: dict[str, str], *, by_browser: bool
+        self, number: int, times: int, etag: str | None, *, by_browser: bool
     ) -> Answer:
         page = self._scenario.pages[number]
-        links = self._links(page)
+        links, last = self._links(page), self._last(page)
+        answer = Answer(_html(f"p{number}", links))
         match page.kind:
             case "redirect":
                 return Answer(status=302, headers={"Location": self.url(page.to)})
@@ -153,18 +171,17 @@ class FuzzedSite:
             case "closed":
                 return Answer(_html("closed"), 429, headers={"Retry-After": str(CLOSED_SECONDS)})
             case "broken":
-                return Answer(_html(f"p{number}"), is_broken=True)
-            case "broken-once" if times == 1:
-                return Answer(_html(f"p{number}"), is_broken=True)
+                answer.is_broken = True
+            case "broken-once":
+                answer.is_broken = times == 1
             case "slow":
-                return Answer(_html(f"p{number}", links), delay=SLOW_SECONDS)
+                answer.delay = SLOW_SECONDS
             case "empty":
                 return Answer(b"")
             case "json":
                 return Answer(b'{"json": 1}', kind="application/json")
             case "script" | "crash" if not by_browser:
-                script = '<div id="root"></div><script src="/app.js"></script>'
-                return Answer(_html(f"p{number}", links[:1], body=script))
+                return Answer(_html(f"p{number}", links[:1], body=SCRIPT))
             case "crash":
                 return Answer(is_broken=True)
             case "session":
@@ -172,58 +189,23 @@ class FuzzedSite:
             case "rotating":
                 return Answer(_html(f"p{number}", [*links, f"/r{number}x{times}"]))
             case "etag" | "wrong-etag":
-                day = max((day for _, day in page.links if day <= self.day), default=0)
-                tag = f'"{0 if page.kind == "wrong-etag" else day}"'
-                if headers.get("if-none-match") == tag:
-                    return Answer(status=304, headers={"ETag": tag})
-                return Answer(_html(f"p{number}", links), headers={"ETag": tag})
+                answer.headers["ETag"] = f'"{0 if page.kind == "wrong-etag" else last}"'
+                if etag == answer.headers["ETag"]:
+                    return Answer(status=304, headers=answer.headers)
             case "bytes":
                 return Answer(bytes(range(256)) * 4)
             case "feed":
-                head = '<link rel="alternate" type="application/atom+xml" href="/feed.xml">'
-                return Answer(_html(f"p{number}", links, head=head))
-            case _:
-                return Answer(_html(f"p{number}", links))
+                return Answer(_html(f"p{number}", links, head=FEED_LINK))
+        return answer
 
     def _links(self, page: Page) -> list[str]:
         return [self.url(number) for number, day in page.links if day <= self.day]
 
-    def _robots(self, host: str) -> Answer:
-        kind = self._scenario.robots
-        if kind == "missing":
-            return NOT_FOUND
-        text = ROBOTS_TXT[kind].replace(b"HOST", host.encode())
-        return Answer(text, kind="text/plain", is_broken=kind == "broken")
-
-    def _sitemap(self, host: str) -> Answer:
-        match self._scenario.sitemap:
-            case "pages":
-                return self._listing()
-            case "index":
-                entry = f"<sitemap><loc>http://{host}/part.xml</loc></sitemap>"
-                text = f"<sitemapindex>{entry}</sitemapindex>"
-            case "malformed":
-                text = "<urlset><url><loc>http://[</loc><lastmod>9999-99-99</lastmod></url><url>"
-            case _:
-                return NOT_FOUND
-        return Answer(text.encode(), kind="application/xml")
-
-    def _listing(self) -> Answer:
-        urls = "".join(
-            f"<url><loc>{self.url(number)}</loc>"
-            f"<lastmod>2026-01-{1 + self._last(page):02}</lastmod></url>"
-            for number, page in enumerate(self._scenario.pages)
+    def _listing(self, entry: str) -> str:
+        pages = enumerate(self._scenario.pages)
+        return "".join(
+            entry.format(url=self.url(number), day=1 + self._last(page)) for number, page in pages
         )
-        return Answer(f"<urlset>{urls}</urlset>".encode(), kind="application/xml")
-
-    def _feed(self) -> Answer:
-        entries = "".join(
-            f'<entry><title>t</title><link href="{self.url(number)}"/><id>{number}</id>'
-            f"<updated>2026-01-{1 + self._last(page):02}T00:00:00Z</updated></entry>"
-            for number, page in enumerate(self._scenario.pages)
-        )
-        text = f'<feed xmlns="http://www.w3.org/2005/Atom">{entries}</feed>'
-        return Answer(text.encode(), kind="application/atom+xml")
 
     def _last(self, page: Page) -> int:
         """The day of a page's newest link."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, ClassVar
 
 from scrapy import FormRequest, Request, Spider, signals
@@ -49,7 +49,7 @@ class Plain(Spider):
                 yield entry
 
     def first(self, number: int, url: str) -> Iterable[Any]:
-        """What it begins with for a page."""
+        """What `start` yields for a page."""
         return [self.page(url)]
 
     def page(self, url: str, **more: Any) -> Request:
@@ -97,13 +97,6 @@ class FollowsAsync(Plain):
         yield self.item(response)
 
 
-class FollowsOnly(Follows):
-    """Whose pages only lead on."""
-
-    def item(self, response: Response) -> Any:
-        return None
-
-
 class CopiesMeta(Plain):
     def parse(self, response: Response, **kwargs: Any) -> Any:
         yield self.item(response)
@@ -146,16 +139,6 @@ class WaitsForAnswers(Plain):
     def failed(self, failure: Failure) -> Any:
         self.ended += 1
         super().failed(failure)
-
-
-class Priorities(Follows):
-    def first(self, number: int, url: str) -> Iterable[Any]:
-        yield self.page(url, priority=number % 3 - 1)
-
-
-class AsksTwice(Plain):
-    def first(self, number: int, url: str) -> Iterable[Any]:
-        return [self.page(url, dont_filter=True), self.page(url, dont_filter=True)]
 
 
 class RepeatsItself(Plain):
@@ -220,16 +203,6 @@ class Closes(Follows):
         raise CloseSpider("enough")
 
 
-class ItemsFromStart(Plain):
-    def first(self, number: int, url: str) -> Iterable[Any]:
-        return [{"from": "start"}, self.page(url)]
-
-
-class Forms(Follows):
-    def first(self, number: int, url: str) -> Iterable[Any]:
-        yield FormRequest(url, formdata={"a": "b"}, callback=self.parse, errback=self.failed)
-
-
 class HeadFirst(Plain):
     def first(self, number: int, url: str) -> Iterable[Any]:
         yield self.page(url, method="HEAD", callback=self.parse_head)
@@ -242,28 +215,11 @@ class AllStatuses(Follows):
     custom_settings: ClassVar[dict[str, Any]] = {"HTTPERROR_ALLOW_ALL": True}  # type: ignore[misc]
 
 
-class OwnSlot(Plain):
-    def first(self, number: int, url: str) -> Iterable[Any]:
-        yield self.page(url, meta={"download_slot": f"slot{number % 2}"})
-
-
-class OptsOut(Plain):
-    def first(self, number: int, url: str) -> Iterable[Any]:
-        yield self.page(url, meta={"hacs": (False, True, "record")[number % 3]})
-
-
 class FollowsUnderCare(Plain):
     def parse(self, response: Response, **kwargs: Any) -> Any:
         yield self.item(response)
         for number, url in enumerate(self.links(response)):
             yield self.page(url, meta={"hacs": (True, "record", False)[number % 3]})
-
-
-class ValuesOfItsOwn(Plain):
-    """Whose meta has what the add-on does not know, under a name of the add-on's."""
-
-    def first(self, number: int, url: str) -> Iterable[Any]:
-        yield self.page(url, meta={"hacs": {"mine": 1}})
 
 
 class FromErrback(Plain):
@@ -334,8 +290,24 @@ class ResumedInPause(Follows):
     stop: ClassVar[dict[str, Any]] = {"CLOSESPIDER_TIMEOUT": 10}
 
 
+FIRST: dict[str, Callable[[Plain, int, str], list[Any]]] = {
+    "AsksTwice": lambda spider, _, url: [spider.page(url, dont_filter=True) for _ in "ab"],
+    "Forms": lambda spider, _, url: [
+        FormRequest(url, formdata={"a": "b"}, callback=spider.parse, errback=spider.failed)
+    ],
+    "ItemsFromStart": lambda spider, _, url: [{"from": "start"}, spider.page(url)],
+    "OptsOut": lambda spider, number, url: [
+        spider.page(url, meta={"hacs": (False, True, "record")[number % 3]})
+    ],
+    "OwnSlot": lambda spider, number, url: [
+        spider.page(url, meta={"download_slot": f"slot{number % 2}"})
+    ],
+    "Priorities": lambda spider, number, url: [spider.page(url, priority=number % 3 - 1)],
+    "ValuesOfItsOwn": lambda spider, _, url: [spider.page(url, meta={"hacs": {"mine": 1}})],
+}
+"""Spiders that differ in what they begin with."""
 KINDS: dict[str, type[Plain]] = {
     kind.__name__: kind
     for kind in list(globals().values())
     if isinstance(kind, type) and issubclass(kind, Plain)
-}
+} | {name: type(name, (Follows,), {"first": first}) for name, first in FIRST.items()}

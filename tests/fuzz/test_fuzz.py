@@ -15,10 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from fuzz.judge import faults
+from fuzz.judge import faults, shrunk
 from fuzz.scenario import Scenario, drawn
 from fuzz.settings_drawn import SET_BY_THE_JUDGE, VALUES
-from fuzz.shrink import shrunk
 from fuzz.spiders import KINDS
 from hacs_crawler.config import SETTINGS
 

@@ -24,44 +24,68 @@ DEFAULT_PAUSE_SECONDS = 60
 
 
 class Witness:
-    """An extension. `events` are what happened, the number of the request it happened to, and more."""
+    """A middleware next to the spider, which numbers what it yields, and one next to the downloader.
 
-    def __init__(self, crawler: Crawler) -> None:
+    `events` are what happened, the number of the request it happened to, and more.
+    """
+
+    def __init__(self, crawler: Crawler, name: str) -> None:
         self._crawler = crawler
-        self._heeds_pauses = crawler.settings.getbool("HACS_RETRY_AFTER")
+        self._name = name
         self._numbers = 0
         self._paused_until: dict[str | None, float] = {}
         self._pausing: set[asyncio.Task[None]] = set()
         self.events: list[Any] = []
         self.items: list[Any] = []
         self.asked_in_pause: list[str] = []
-        for handler, signal in (
-            (self.on_dropped, signals.request_dropped),
-            (self.on_item, signals.item_scraped),
-            (self.on_downloaded, signals.response_downloaded),
-        ):
-            crawler.signals.connect(handler, signal)
         crawler.witness = self  # type: ignore[attr-defined]
+        crawler.signals.connect(self.on_dropped, signals.request_dropped)
+        crawler.signals.connect(self.on_item, signals.item_scraped)
+        if crawler.settings.getbool("HACS_RETRY_AFTER"):
+            crawler.signals.connect(self.on_downloaded, signals.response_downloaded)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Witness:
-        return cls(crawler)
+        witness: Witness = crawler.witness  # type: ignore[attr-defined]
+        return witness
 
-    def on_yield(self, request: Request, *, is_start: bool) -> Request:
-        self._numbers += 1
-        number = f"{self._crawler.settings['FUZZ_PART']}.{self._numbers}"
-        request.meta[NUMBER] = number.encode()  # bytes, which no revisit takes over: JSON has none
-        if request.errback is None:
-            request.errback = self._crawler.spider.failed  # type: ignore[union-attr]
-        hacs = request.meta.get("hacs")
-        hacs = hacs if isinstance(hacs, bool | str | None) else "?"
-        self._note("yielded", request, request.method, request.url, is_start, hacs, _given(request))
-        return request
+    def on_yield(self, entry: Any, *, is_start: bool = False) -> Any:
+        if isinstance(entry, Request):
+            self._numbers += 1
+            number = f"{self._name}.{self._numbers}"
+            entry.meta[NUMBER] = (
+                number.encode()
+            )  # bytes, which no revisit takes over: JSON has none
+            if entry.errback is None:
+                entry.errback = self._crawler.spider.failed  # type: ignore[union-attr]
+            hacs = entry.meta.get("hacs")
+            hacs = hacs if isinstance(hacs, bool | str | None) else "?"
+            self._note("yielded", entry, entry.method, entry.url, is_start, hacs, _given(entry))
+        return entry
 
-    def on_answer(self, response: Response) -> None:
+    async def process_start(self, start: AsyncIterator[Any]) -> AsyncIterator[Any]:
+        async for entry in start:
+            yield self.on_yield(entry, is_start=True)
+
+    def process_spider_output(
+        self, response: Response, result: Iterable[Any], spider: Spider | None = None
+    ) -> Iterable[Any]:
+        return map(self.on_yield, result)
+
+    async def process_spider_output_async(
+        self, response: Response, result: AsyncIterator[Any], spider: Spider | None = None
+    ) -> AsyncIterator[Any]:
+        async for entry in result:
+            yield self.on_yield(entry)
+
+    def process_spider_input(self, response: Response, spider: Spider | None = None) -> None:
         assert response.request is not None
         given = _given(response.request)
         self._note("answered", response.request, response.status, response.url, given)
+
+    def process_request(self, request: Request, spider: Spider | None = None) -> None:
+        goes_on = "redirect_times" in request.meta or "retry_times" in request.meta
+        self._note("asked", request, request.url, goes_on)
 
     def on_errback(self, failure: Failure) -> None:
         self._note("failed", failure.request)  # type: ignore[attr-defined]
@@ -69,23 +93,12 @@ class Witness:
     def on_dropped(self, request: Request) -> None:
         self._note("dropped", request)
 
-    def on_asked(self, request: Request) -> None:
-        """A request has passed the downloader middlewares."""
-        goes_on = "redirect_times" in request.meta or "retry_times" in request.meta
-        self._note("asked", request, request.url, goes_on)
-
-    def _note(self, event: str, request: Request, *more: Any) -> None:
-        number = request.meta.get(NUMBER)
-        self.events.append((event, number.decode() if number else None, *more))
-
-    def on_sent(self, request: Request) -> None:
-        """A request goes out."""
-        if self._paused_until.get(_host(request), 0.0) > time.monotonic():
-            self.asked_in_pause.append(request.url)
+    def on_item(self, item: Any) -> None:
+        self.items.append(item)
 
     def on_downloaded(self, response: Response) -> None:
-        asked = (response.headers.get(b"Retry-After") or b"").decode()
-        if self._heeds_pauses and response.status in {429, 503}:
+        if response.status in {429, 503}:
+            asked = (response.headers.get(b"Retry-After") or b"").decode()
             until = time.monotonic() + (int(asked) if asked.isdigit() else DEFAULT_PAUSE_SECONDS)
             pausing = asyncio.ensure_future(self._pause(_host(response), until))
             self._pausing.add(pausing)
@@ -96,8 +109,14 @@ class Witness:
             await asyncio.sleep(0)
         self._paused_until[host] = max(until, self._paused_until.get(host, 0.0))
 
-    def on_item(self, item: Any) -> None:
-        self.items.append(item)
+    def on_sent(self, request: Request) -> None:
+        """A request goes out."""
+        if self._paused_until.get(_host(request), 0.0) > time.monotonic():
+            self.asked_in_pause.append(request.url)
+
+    def _note(self, event: str, request: Request, *more: Any) -> None:
+        number = request.meta.get(NUMBER)
+        self.events.append((event, number.decode() if number else None, *more))
 
 
 def _given(request: Request) -> str:
@@ -109,56 +128,17 @@ def _host(sent: Request | Response) -> str | None:
     return urlsplit(sent.url).hostname
 
 
-class WitnessMiddleware:
-    """Numbers what is yielded, next to the spider; next to the downloader, sees what is asked for."""
-
-    def __init__(self, crawler: Crawler) -> None:
-        self._witness: Witness = crawler.witness  # type: ignore[attr-defined]
-
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> WitnessMiddleware:
-        return cls(crawler)
-
-    def process_request(self, request: Request, spider: Spider | None = None) -> None:
-        self._witness.on_asked(request)
-
-    def process_spider_input(self, response: Response, spider: Spider | None = None) -> None:
-        self._witness.on_answer(response)
-
-    async def process_start(self, start: AsyncIterator[Any]) -> AsyncIterator[Any]:
-        async for entry in start:
-            yield self._seen(entry, is_start=True)
-
-    def process_spider_output(
-        self, response: Response, result: Iterable[Any], spider: Spider | None = None
-    ) -> Iterable[Any]:
-        return map(self._seen, result)
-
-    async def process_spider_output_async(
-        self, response: Response, result: AsyncIterator[Any], spider: Spider | None = None
-    ) -> AsyncIterator[Any]:
-        async for entry in result:
-            yield self._seen(entry)
-
-    def _seen(self, entry: Any, *, is_start: bool = False) -> Any:
-        is_request = isinstance(entry, Request)
-        return self._witness.on_yield(entry, is_start=is_start) if is_request else entry
-
-
 class WitnessHandler(HTTP11DownloadHandler):
     """Scrapy's own download handler; the witness sees each request as it goes out."""
-
-    def _note(self, request: Request) -> None:
-        self._crawler.witness.on_sent(request)  # type: ignore[attr-defined]
 
     if iscoroutinefunction(HTTP11DownloadHandler.download_request):
 
         async def download_request(self, request: Request) -> Response:
-            self._note(request)
+            Witness.from_crawler(self._crawler).on_sent(request)
             return await super().download_request(request)
 
     else:
 
         def download_request(self, request: Request, spider: Spider) -> Any:  # type: ignore[misc]
-            self._note(request)
+            Witness.from_crawler(self._crawler).on_sent(request)
             return super().download_request(request, spider)  # type: ignore[call-arg]

@@ -1,52 +1,45 @@
 """Plays scenarios, each in a process that is forked from this one, and writes what was seen into a file.
 
-    python -m fuzz.worker
-
-reads a line of JSON for each, and answers with how the process ended.
+Its clock runs fast (`clock.run_fast`) before this is imported.
 """
 
 from __future__ import annotations
 
-from fuzz import clock
+import asyncio
+import gc
+import json
+import logging
+import os
+import signal
+import sys
+import traceback
+import warnings
+from pathlib import Path
+from typing import Any
 
-clock.run_fast()
+import msgspec
+from scrapy.crawler import AsyncCrawlerRunner
+from scrapy.settings import Settings
+from scrapy.utils.log import configure_logging
+from scrapy.utils.misc import load_object
+from twisted.internet.asyncioreactor import AsyncioSelectorReactor
+from twisted.internet.main import installReactor
 
-import asyncio  # noqa: E402
-import gc  # noqa: E402
-import json  # noqa: E402
-import logging  # noqa: E402
-import os  # noqa: E402
-import signal  # noqa: E402
-import sys  # noqa: E402
-import traceback  # noqa: E402
-import warnings  # noqa: E402
-from pathlib import Path  # noqa: E402
-from typing import Any  # noqa: E402
-
-import msgspec  # noqa: E402
-from scrapy.crawler import AsyncCrawlerRunner  # noqa: E402
-from scrapy.settings import Settings  # noqa: E402
-from scrapy.utils.log import configure_logging  # noqa: E402
-from scrapy.utils.misc import load_object  # noqa: E402
-from twisted.internet.asyncioreactor import AsyncioSelectorReactor  # noqa: E402
-from twisted.internet.main import installReactor  # noqa: E402
-
-from fuzz import fake_browser  # noqa: E402
-from fuzz.exported import exported  # noqa: E402
-from fuzz.scenario import Scenario  # noqa: E402
-from fuzz.site import FuzzedSite  # noqa: E402
-from fuzz.spiders import KINDS  # noqa: E402
-from fuzz.witness import Witness, WitnessHandler, WitnessMiddleware  # noqa: E402
-from hacs_crawler.addon import HacsAddon  # noqa: E402
+from fuzz import clock, fake_browser
+from fuzz.exported import exported
+from fuzz.scenario import Scenario
+from fuzz.site import FuzzedSite
+from fuzz.spiders import KINDS
+from fuzz.witness import Witness, WitnessHandler
+from hacs_crawler.addon import HacsAddon
 
 SETTINGS = {
     "DOWNLOAD_HANDLERS": {"http": WitnessHandler},
-    "DOWNLOADER_MIDDLEWARES": {WitnessMiddleware: 10_000},
+    "DOWNLOADER_MIDDLEWARES": {Witness: 10_000},
     "DOWNLOAD_TIMEOUT": 100_000,  # this process's clock runs fast
-    "EXTENSIONS": {Witness: -100},
     "HACS_CLOCK": "fuzz.clock.now",
     "LOG_LEVEL": "INFO",
-    "SPIDER_MIDDLEWARES": {WitnessMiddleware: 999},
+    "SPIDER_MIDDLEWARES": {Witness: 999},
     "TELNETCONSOLE_ENABLED": False,
     "WARN_ON_GENERATOR_RETURN_VALUE": False,
 }
@@ -58,6 +51,7 @@ gc.freeze()
 
 
 def main() -> None:
+    """Read a line of JSON for each scenario; answer with how its process ended."""
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what a spider prints is no answer
     for line in sys.stdin:
@@ -146,8 +140,9 @@ class _Crawls:
 
     async def _crawl(self, given: dict[str, Any], part: str) -> dict[str, Any]:
         first, already = len(_log()), len(self._site.log)
-        runner = AsyncCrawlerRunner(Settings({**given, "FUZZ_PART": part}))
+        runner = AsyncCrawlerRunner(Settings(given))
         crawler = runner.create_crawler(self._kind)
+        witness = Witness(crawler, part)
         urls = [self._site.url(number) for number in range(len(self._scenario.pages))]
         failure = []
         try:
@@ -156,12 +151,11 @@ class _Crawls:
             failure = traceback.format_exc().splitlines()
         gc.collect()  # an error that nobody looked at is logged now
         await asyncio.sleep(0)
-        witness = getattr(crawler, "witness", None)
         stats: dict[str, Any] = getattr(crawler.stats, "get_stats", dict)()
         return {
-            "events": witness.events if witness else [],
-            "items": witness.items if witness else [],
-            "asked_in_pause": witness.asked_in_pause if witness else [],
+            "events": witness.events,
+            "items": witness.items,
+            "asked_in_pause": witness.asked_in_pause,
             "reason": stats.get("finish_reason", ""),
             "stats": stats,
             "log": _log()[first:] + failure,
@@ -171,7 +165,3 @@ class _Crawls:
 
 def _log() -> list[str]:
     return LOG.read_text().split("\0")[:-1]
-
-
-if __name__ == "__main__":
-    main()

@@ -74,6 +74,18 @@ def test_a_wrong_setting_is_one_line_and_no_traceback(
     assert "Traceback" not in crawl.log
 
 
+@pytest.mark.parametrize("seeds", ["state", ["http://127.0.0.1:1/"]])
+def test_whatever_keeps_seeds_from_being_ranked_is_one_line_and_status_1(
+    seeds: str | list[str], site: Site, project: Project
+) -> None:
+    site.set("/~ada/")
+    project.crawl([f"{site.url}/~ada/"])
+    crawl = project.crawl(seeds, HACS_POLICY="json.loads")
+    assert crawl.exit_status == 1
+    assert crawl.log.count("TypeError: the JSON object must be") == 1
+    assert "Traceback" not in crawl.log
+
+
 def test_an_unknown_depth_is_named(project: Project) -> None:
     crawl = project.crawl(["http://127.0.0.1:1/"], "-a", "depth=3")
     assert crawl.exit_status == 1

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from integration_support import AnySpider
+from integration_support import AnySpider, Crawl, Project
 from servers import Site
 
 SHOP = """
@@ -392,3 +392,92 @@ def test_beside_deltafetch_a_product_is_not_yielded_twice_and_no_new_price_is_mi
     assert crawl("5", **theirs) == crawl("5", **ours) == ["/kettle5", "/teapot7"]
     assert crawl("5", **theirs) == crawl("5", **ours) == []
     assert (crawl("6", **theirs), crawl("6", **ours)) == ([], ["/kettle6"])
+
+
+def test_two_spiders_that_watch_one_page_otherwise_need_a_namespace_each(
+    any_spider: AnySpider, site: Site, state: dict[str, Any]
+) -> None:
+    other = SHOP.replace('"shop"', '"other"')
+    price(site, "5")
+    assert any_spider.run(SHOP, HACS_WATCH="css:.price", **state).exit_status == 0
+    for watch in ("text", "links", "text"):
+        any_spider.days += 1
+        refused = any_spider.run(other, HACS_WATCH=watch, **state)
+        assert (refused.exit_status, refused.stat("hacs/visits")) == (1, 0)
+        assert (
+            f"{site.url}/kettle is watched by the spider 'shop', too, and otherwise "
+            "(HACS_WATCH = 'css:.price'): give one of them a HACS_NAMESPACE of its own"
+        ) in refused.log
+    own = {"HACS_WATCH": "text", "HACS_NAMESPACE": "other", **state}
+    assert any_spider.run(other, **own).exit_status == 0
+    changed = any_spider.run(SHOP, HACS_WATCH="css:p", **state)
+    assert (changed.exit_status, changed.stat("hacs/updates")) == (0, 0)
+
+
+MANY = """
+    import scrapy
+
+
+    class Shop(scrapy.Spider):
+        name = "shop"
+
+        def __init__(self, url, number, *args, **kwargs):
+            super().__init__(*args, **kwargs)
+            self.start_urls = [f"{url}/{page}" for page in range(int(number))]
+
+        def parse(self, response):
+            pass
+"""
+
+
+def last_updates(any_spider: AnySpider, site: Site, pages: int) -> list[int]:
+    """The pages that have had an update."""
+    project = Project(any_spider.folder, f"sqlite:///{any_spider.folder}/state.db")
+    known = [project.page(f"{site.url}/{page}") for page in range(pages)]
+    return [page for page, one in enumerate(known) if one and one.last_update is not None]
+
+
+@pytest.mark.parametrize(
+    ("pages", "what", "expected"),
+    [
+        (20, "a block", [3]),
+        (19, "a block", list(range(19))),
+        (20, "prices", list(range(20))),
+    ],
+)
+def test_one_new_block_on_most_pages_of_a_site_is_no_update_and_many_new_prices_are(
+    any_spider: AnySpider, site: Site, pages: int, what: str, expected: list[int]
+) -> None:
+    def crawl() -> Crawl:
+        found = any_spider.run(MANY, "-a", f"number={pages}", HACS_WATCH="css:.price")
+        assert found.stat("hacs/visits") == pages, found.log
+        any_spider.days += 1
+        return found
+
+    for page in range(pages):
+        price(site, f"{page} EUR", page=f"/{page}")
+    crawl()
+    for page in range(pages):
+        news = ["now with VAT"] if what == "a block" else [f"{page} more"]
+        own = ["sold out"] if page == 3 else []
+        price(site, f"{page} EUR", *news, *own, page=f"/{page}")
+    changed = crawl()
+    assert changed.stat("hacs/updates") == pages
+    taken_back = pages - len(expected)
+    assert changed.stat("hacs/template_updates") == taken_back
+    assert ("template: 19 updates taken back" in changed.log) == bool(taken_back)
+    assert last_updates(any_spider, site, pages) == expected
+    assert crawl().stat("hacs/updates") == 0
+
+
+def test_an_expression_that_selects_nothing_anywhere_is_said(
+    any_spider: AnySpider, site: Site
+) -> None:
+    price(site, "5")
+    right = any_spider.run(SHOP, HACS_WATCH="css:.price")
+    any_spider.days += 1
+    wrong = any_spider.run(SHOP, HACS_WATCH="css:.cost")
+    assert wrong.stat("hacs/visits") == 1
+    said = "HACS_WATCH = 'css:.cost': none of it was on any of 1 page visited"
+    assert said in wrong.log
+    assert "none of it" not in right.log

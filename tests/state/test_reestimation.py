@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from redis.connection import AbstractConnection
 
 from hacs_crawler.model import DEFAULT_PRIOR
 from hacs_crawler.state import reestimation
+from hacs_crawler.state.address import open_store
 from hacs_crawler.state.database import State
 from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.state.page import Visit
@@ -58,6 +62,30 @@ def test_pages_that_were_not_visited_follow_a_prior_that_changed(store: Store) -
     assert (run.pages, run.changed) == (PAGES, PAGES)
     assert state.estimation.prior.mean_rate > 2 * DEFAULT_PRIOR.mean_rate
     assert_followed(state)
+
+
+def test_a_server_far_away_is_asked_few_times(
+    redis_port: int, namespace: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = open_store(f"redis://127.0.0.1:{redis_port}/0", namespace, Path())
+    state, asked = filled(store), 0
+    send = AbstractConnection.send_packed_command
+
+    def sent(connection: AbstractConnection, *arguments: Any, **more: Any) -> None:
+        nonlocal asked
+        asked += 1
+        send(connection, *arguments, **more)
+
+    monkeypatch.setattr(AbstractConnection, "send_packed_command", sent)
+    run = follow_prior(state, nothing)
+    assert run is not None
+    assert run.changed == PAGES
+    assert asked <= 30
+    asked = 0
+    state.bound_outcomes()
+    assert asked <= 2
+    assert_followed(state)
+    store.close()
 
 
 def test_a_prior_that_stays_the_same_costs_nothing(store: Store) -> None:

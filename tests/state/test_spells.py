@@ -45,13 +45,13 @@ A, B, C = 1, 2, 3
 
 def test_a_price_that_returns_is_a_change_and_nothing_new_to_the_page() -> None:
     page = page_after(shows(10, A), shows(20, B), shows(30, A), shows(40, A))
-    assert found(page, "change") == [20, 30]
-    assert found(page, "page") == [20]
+    assert found(page, "page") == [20, 30]
+    assert found(page, "novel") == [20]
 
 
 def test_what_goes_is_a_change_only_where_that_is_asked_for() -> None:
     page = page_after(shows(10, A, B), shows(20, A), shows(30, A, C))
-    assert found(page, "change") == [30]
+    assert found(page, "page") == [30]
     assert found(page, "any-change") == [20, 30]
 
 
@@ -69,11 +69,11 @@ def test_a_304_that_arrives_late_changes_nothing() -> None:
 def test_a_visit_that_arrives_late_is_a_change_there_and_back() -> None:
     page = page_after(shows(10, A), shows(30, A))
     assert merge(page, shows(20, B)) == {B}
-    assert found(page, "change") == [20, 30]
+    assert found(page, "page") == [20, 30]
 
 
 def test_an_empty_list_that_fills_is_a_change() -> None:
-    assert found(page_after(shows(10), shows(20, A)), "change") == [20]
+    assert found(page_after(shows(10), shows(20, A)), "page") == [20]
 
 
 def test_marks_taken_by_other_rules_are_a_baseline_and_none_of_them_is_lost() -> None:
@@ -90,7 +90,7 @@ def test_links_of_before_are_followed_by_a_baseline() -> None:
 
 @pytest.mark.parametrize(
     ("updates", "news", "is_update"),
-    [("change", {A}, True), ("page", set(), False), ("any-change", {A}, True)],
+    [("page", {A}, True), ("novel", set(), False), ("any-change", {A}, True)],
 )
 def test_what_a_visit_brought_is_told_as_updates_are_counted(
     updates: Updates, news: set[int], is_update: bool
@@ -121,7 +121,7 @@ visits_of_marks = st.lists(
     max_size=20,
     unique_by=lambda visit: visit.at,
 )
-EVERY_UPDATE: tuple[Updates, ...] = ("page", "change", "any-change")
+EVERY_UPDATE: tuple[Updates, ...] = ("novel", "page", "any-change")
 
 
 @given(visits_of_marks, st.randoms())
@@ -144,9 +144,9 @@ def test_updates_are_those_of_the_visits_one_by_one(visits: list[Visit]) -> None
         assert before.links is not None
         if visit.link_rules == before.link_rules:
             if visit.links - known:
-                expected["page"].append(visit.at)
+                expected["novel"].append(visit.at)
             if visit.links - before.links:
-                expected["change"].append(visit.at)
+                expected["page"].append(visit.at)
             if visit.links != before.links:
                 expected["any-change"].append(visit.at)
         known |= visit.links

@@ -6,11 +6,16 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
 from enum import Enum
+from random import Random
 from typing import Any
 
 import pytest
 import scrapy
 
+from hacs_crawler.state.estimation import Estimation
+from hacs_crawler.state.merging import merge
+from hacs_crawler.state.page import Page, Visit
+from hacs_crawler.utils.times import DAY
 from hacs_crawler.watch import UnreadableMarksError
 from hacs_crawler.watch.items import canonical_bytes, item_rules
 
@@ -108,3 +113,20 @@ def test_the_choice_of_fields_is_part_of_the_rules() -> None:
     found = [item_rules(), item_rules(["a"]), item_rules(ignore=["a"])]
     assert len({rules.fingerprint for rules in found}) == 3
     assert item_rules(["b", "a"]).fingerprint == item_rules(["a", "b"]).fingerprint
+
+
+def test_points_that_change_at_every_visit_do_not_hide_how_often_a_list_gains_an_item() -> None:
+    """A listing of thirty: one version in ten has another item, all have other points."""
+    rules = item_rules(ignore=["points", "comments"])
+    draw = Random(3)
+    items, number, gains = list(range(30)), 30, 0
+    page = Page("http://news.example/")
+    for day in range(300):
+        if draw.random() < 0.1:
+            items, number, gains = [number, *items[:-1]], number + 1, gains + 1
+        shown = [{"id": one, "points": draw.random(), "comments": day} for one in items]
+        marks = frozenset[int]().union(*map(rules.marks_of, shown))
+        at = 1_700_000_000 + day * DAY
+        merge(page, Visit(page.url, at, links=marks, link_rules=7, keeps_spells=True))
+    estimation = Estimation(fade_days=float("inf"))
+    assert estimation.rate_per_day(page) == pytest.approx(gains / 300, rel=0.3)

@@ -22,7 +22,10 @@ Mark = Callable[[Request, int], object]
 
 
 class _Waiting(Struct, order=True, gc=False):
-    """A seed that waits; the greatest is the best. Python's garbage collector passes these over."""
+    """A seed that waits; the greatest is the best.
+
+    Python's garbage collector passes these over, and so frees no circle through them: see `clear`.
+    """
 
     priority: int
     negated_order: float
@@ -179,6 +182,12 @@ class SeedQueue:
         """Return the seeds that wait, best first; they are not marked."""
         everything = sorted(chain.from_iterable(self._lines.values()), reverse=True)
         return [waiting.seed for waiting in everything]
+
+    def clear(self) -> None:
+        """Let go of all seeds: a crawl that ends with seeds waiting would never be freed."""
+        self._lines.clear()
+        self._idle.clear()
+        self._number = 0
 
     def look(self) -> None:
         """See what is under way by now, so that slots are free again whose requests have ended."""

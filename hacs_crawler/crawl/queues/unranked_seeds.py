@@ -27,7 +27,8 @@ class UnrankedSeeds:
         self._budget = budget
         self._held: list[Request] = []
         self._page_ids: list[int] = []
-        self._ranking: list[Request] = []
+        self.ranking: list[Request] = []
+        """What is being ranked."""
         self._has_tagged = False
         self._added: set[int] = set()
         self.selection: Selection[Request] | None = None
@@ -74,17 +75,17 @@ class UnrankedSeeds:
     def all(self) -> list[Request]:
         """Return what is kept, what is being ranked, and what is held."""
         kept = [] if self.selection is None else self.selection.entries
-        return [*kept, *self._ranking, *self._held]
+        return [*kept, *self.ranking, *self._held]
 
     def begin_ranking(self) -> tuple[list[Request], list[int]]:
         """Return the seeds held, which are being ranked until `end_ranking`, and their pages' ids."""
-        self._ranking, self._held = self._held, []
+        self.ranking, self._held = self._held, []
         page_ids, self._page_ids = self._page_ids, []
-        return self._ranking, page_ids
+        return self.ranking, page_ids
 
     def end_ranking(self, unranked: list[Request], page_ids: list[int]) -> None:
         """Hold again what could not be ranked."""
-        self._ranking = []
+        self.ranking = []
         self._held[:0], self._page_ids[:0] = unranked, page_ids
 
     def without_twins(

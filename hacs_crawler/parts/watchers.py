@@ -1,0 +1,104 @@
+"""Spiders that share a namespace and watch one page in two ways: its visits would all be baselines.
+
+Only spiders that watch something else than links are noted, with their rules: where one of two watches
+links the other may begin, as if the setting had changed, and the one with links is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from msgspec import Struct
+
+from hacs_crawler.crawl.crawl import Crawl
+from hacs_crawler.crawl.part import Part
+from hacs_crawler.state import Page, Recorded, State, change_note, read_note
+from hacs_crawler.utils.text import counted, safe_logger
+from hacs_crawler.watch import MarkRules
+
+logger = safe_logger(__name__)
+
+NOTE: Final = "watchers"
+
+
+class _Watcher(Struct):
+    watch: str
+    rules: list[int]
+
+
+class Watchers(Part):
+    """Ends a crawl that comes across a page which another spider watches otherwise.
+
+    Warns where a spider watches what no page shows.
+    """
+
+    def __init__(self, crawl: Crawl) -> None:
+        self._crawl = crawl
+        self._others: dict[int, tuple[str, str]] = {}
+        self._visits = self._empty = 0
+
+    @classmethod
+    def from_crawl(cls, crawl: Crawl) -> Watchers:
+        """Return the part: every crawl may meet pages of others."""
+        return cls(crawl)
+
+    async def opened(self) -> None:
+        """Read what others watch, and note what this spider does."""
+        crawl = self._crawl
+        spider, rules = crawl.crawler.spidercls.name, crawl.config.watch
+        watchers = await crawl.state.once(_noted, spider, rules)
+        own = set(_fingerprints(rules))
+        self._others = {
+            fingerprint: (name, watcher.watch)
+            for name, watcher in watchers.items()
+            for fingerprint in watcher.rules
+            if name != spider and fingerprint not in own
+        }
+
+    def known(self, page: Page) -> None:
+        """Look by whose rules the page was read before."""
+        other = self._others.get(page.rule_changes[-1]) if page.rule_changes else None
+        if other is not None:
+            spider, watch = other
+            self._crawl.fail(
+                f"{page.url} is watched by the spider {spider!r}, too, and otherwise "
+                f"(HACS_WATCH = {watch!r}): give one of them a HACS_NAMESPACE of its own"
+            )
+
+    def recorded(self, batch: Sequence[Recorded]) -> None:
+        """Count the visits that showed nothing of what is watched."""
+        shown = [one.visit.links for one in batch if one.visit.keeps_spells]
+        self._visits += len(shown)
+        self._empty += sum(not marks for marks in shown)
+
+    def sum_up(self) -> None:
+        """Say where nothing of what is watched was on any page: an expression may be wrong."""
+        if self._empty and self._empty == self._visits and self._crawl.config.watch is not None:
+            name, pages = self._crawl.config.watch.name, counted(self._visits, "page")
+            logger.warning("HACS_WATCH = %r: none of it was on any of %s visited", name, pages)
+        self._visits = self._empty = 0
+
+
+def _fingerprints(rules: MarkRules | None) -> list[int]:
+    if rules is None:
+        return []
+    return [replace(rules, rendered=rendered).fingerprint for rendered in (False, True)]
+
+
+def _noted(state: State, spider: str, rules: MarkRules | None) -> dict[str, _Watcher]:
+    """Note what a spider watches, if that is no longer what it was; return what all do."""
+    known = read_note(state.store, NOTE, dict[str, _Watcher]) or {}
+    own = None if rules is None else _Watcher(rules.name, _fingerprints(rules))
+    if known.get(spider) == own:
+        return known
+
+    def changed(notes: dict[str, _Watcher] | None) -> object:
+        kept = {name: one for name, one in (notes or {}).items() if name != spider}
+        if own is not None:
+            kept[spider] = own
+        return {name: {"watch": one.watch, "rules": one.rules} for name, one in kept.items()}
+
+    change_note(state.store, NOTE, dict[str, _Watcher], changed)
+    return known

@@ -1,0 +1,84 @@
+"""Compares what crawls of one spider did without the add-on and with it, and says why they differ."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from foreign.crawl import ROUNDS, Job
+
+FIELDS: Final = ("requests", "callbacks", "items", "dropped", "logged", "reason")
+CONTROLS: Final = ("plain again", "plain reversed")
+"""Crawls without the add-on: what differs between them does so by itself, or by the order."""
+MANY_REQUESTS: Final = 10
+Crawls = dict[tuple[str, int], dict[str, Any]]
+
+
+@dataclass
+class Results:
+    """What was seen of each spider, by reactor, in each mode and round."""
+
+    crawls: dict[tuple[str, str], Crawls] = field(default_factory=lambda: defaultdict(dict))
+
+    def read(self, file: Path) -> None:
+        """Take in what `foreign.crawl` wrote."""
+        for line in file.read_text().splitlines():
+            seen = json.loads(line)
+            job = seen["job"]
+            self.crawls[job["spider"], job["reactor"]][job["mode"], seen["round"]] = seen
+
+    def differences(self, modes: tuple[str, ...]) -> Iterator[tuple[str, str, str, int, str]]:
+        """Yield spider, reactor, mode, round and field of each difference from the plain crawl."""
+        for (spider, reactor), crawls in sorted(self.crawls.items()):
+            for mode in modes:
+                for round_ in range(ROUNDS):
+                    plain, other = (crawls.get((one, round_)) for one in ("plain", mode))
+                    if plain is None or other is None:
+                        continue
+                    for name in FIELDS:
+                        if _counted(plain[name]) != _counted(other[name]):
+                            yield spider, reactor, mode, round_, name
+
+    def controls(self, modes: tuple[str, ...]) -> list[Job]:
+        """Return the crawls that show whether differences are the add-on's."""
+        found = {(spider, reactor) for spider, reactor, *_ in self.differences(modes)}
+        return [
+            Job(spider, mode, reactor) for spider, reactor in sorted(found) for mode in CONTROLS
+        ]
+
+    def unexplained(self, modes: tuple[str, ...]) -> list[str]:
+        """Return in a line each the differences that crawls without the add-on do not show, too."""
+        known = {
+            (spider, reactor, name) for spider, reactor, *_, name in self.differences(CONTROLS)
+        }
+        return [
+            f"{spider} ({reactor}), {mode}, run {round_ + 1}, {name}: "
+            + self._shown(spider, reactor, mode, round_, name)
+            for spider, reactor, mode, round_, name in self.differences(modes)
+            if (spider, reactor, name) not in known
+        ]
+
+    def summary(self, modes: tuple[str, ...]) -> str:
+        """Return the numbers of spiders, of those with more than ten requests, and of comparisons."""
+        first = {key: one.get(("plain", 0), {"requests": ()}) for key, one in self.crawls.items()}
+        busy = {key for key, seen in first.items() if len(seen["requests"]) > MANY_REQUESTS}
+        pairs = sum(mode in modes for key in busy for mode, _ in self.crawls[key])
+        found = [{spider for spider, *_ in one} for one in (first, busy, self.differences(modes))]
+        names, active, differing = map(len, found)
+        return (
+            f"{names} spiders, {active} with more than {MANY_REQUESTS} requests, {pairs} crawls "
+            f"compared, {differing} spiders differ by the order or by themselves"
+        )
+
+    def _shown(self, spider: str, reactor: str, mode: str, round_: int, name: str) -> str:
+        crawls = self.crawls[spider, reactor]
+        plain, other = (_counted(crawls[one, round_][name]) for one in ("plain", mode))
+        return f"without {[*(plain - other)][:3]}, with {[*(other - plain)][:3]}"
+
+
+def _counted(value: Any) -> Counter[Any]:
+    return Counter(value if isinstance(value, list) else [value])

@@ -1,0 +1,128 @@
+"""Spiders of public projects do the same with the add-on as without: `tox -e foreign`.
+
+Nothing of them is in this repository. They are read from the folder that HACS_TESTS_FOREIGN names, which
+has one for each collection, or fetched into it. Spiders whose modules need what is not installed here,
+or a network, are left out.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import random
+import re
+import subprocess
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+from parsel import Selector
+from scrapy import Request
+
+from foreign.collections import COLLECTIONS
+from foreign.compare import Results
+from foreign.crawl import Job
+from foreign.web import Web, text_for
+
+pytestmark = pytest.mark.slow
+
+FOLDER = os.environ.get("HACS_TESTS_FOREIGN")
+MOST_SPIDERS = int(os.environ.get("HACS_TESTS_FOREIGN_SPIDERS", "60"))
+MODES = ("add-on", "all")
+SEED = 7
+SPIDER = """
+    def parse(self, response):
+        for link in response.css("div.store > a.more::attr(href)").getall():
+            yield response.follow(link)
+        yield {"city": response.xpath('//span[@class="city"]/text()').get()}
+"""
+REACTORS = ("epoll", "none")
+TRIED_WITH_OTHER_REACTORS = 5
+
+
+@pytest.mark.parametrize("name", COLLECTIONS)
+def test_spiders_of_other_people_do_what_they_did(name: str, tmp_path: Path) -> None:
+    if FOLDER is None:
+        pytest.skip("HACS_TESTS_FOREIGN names no folder")
+    folder = Path(FOLDER, name)
+    if not folder.exists():
+        _fetch(name, folder)
+    listed = tmp_path / "spiders"
+    _run(name, folder, Path("list"), listed)
+    names = listed.read_text().splitlines()
+    names = random.Random(SEED).sample(names, min(len(names), MOST_SPIDERS))
+    jobs = [Job(spider, mode) for spider in names for mode in ("plain", *MODES)]
+    jobs += [
+        Job(spider, mode, reactor)
+        for spider in names[:TRIED_WITH_OTHER_REACTORS]
+        for reactor in REACTORS
+        for mode in ("plain", "add-on")
+    ]
+    results = Results()
+    _crawl(name, folder, jobs, results, tmp_path)
+    _crawl(name, folder, results.controls(MODES), results, tmp_path)
+    logging.getLogger(__name__).info("%s: %s", name, results.summary(MODES))
+    assert results.unexplained(MODES) == []
+
+
+def _fetch(name: str, folder: Path) -> None:
+    collection = COLLECTIONS[name]
+    url = f"https://github.com/{collection.repository}"
+    for command in (
+        ("init", "--quiet", str(folder)),
+        ("-C", str(folder), "fetch", "--quiet", "--depth=1", url, collection.commit),
+        ("-C", str(folder), "checkout", "--quiet", "FETCH_HEAD"),
+    ):
+        done = subprocess.run(("git", *command), capture_output=True, text=True, check=False)
+        if done.returncode:
+            pytest.skip(f"{url} cannot be fetched: {done.stderr.strip()}")
+
+
+def _crawl(name: str, folder: Path, jobs: list[Job], results: Results, tmp_path: Path) -> None:
+    given, told = tmp_path / "jobs", tmp_path / "told"
+    given.write_text("".join(f"{json.dumps(asdict(job))}\n" for job in jobs))
+    told.write_text("")
+    if jobs:
+        _run(name, folder, given, told)
+    results.read(told)
+
+
+def _run(name: str, folder: Path, jobs: Path, told: Path) -> None:
+    command = [sys.executable, "-W", "ignore", "-c", "from foreign.crawl import main; main()"]
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(Path(__file__).parents[1]),
+        "PYTHONHASHSEED": "0",
+    }
+    done = subprocess.run(
+        [*command, name, str(folder.absolute()), str(jobs), str(told)],
+        env=environment,
+        cwd=told.parent,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [r"/stores/[\w-]+/$", r"/[a-z]{2}/(shop|store)/\d+-.*\.html", r"^https://a\.b/x", "x?"],
+)
+def test_pages_have_links_that_rules_follow(pattern: str) -> None:
+    assert re.search(pattern, text_for(pattern, 3))
+
+
+def test_pages_have_what_selectors_look_for_and_are_the_same_in_each_crawl() -> None:
+    request = Request("http://a.example/stores")
+    pages = [Web(SPIDER, [r"/stores/\d+"], 0).answer(request) for _ in range(2)]
+    assert pages[0].body == pages[1].body
+    page = Selector(pages[0].text)
+    links = page.css("div.store > a.more::attr(href)").getall()
+    assert links
+    assert all(re.search(r"/stores/\d+", link) for link in links)
+    assert page.xpath('//span[@class="city"]/text()').get()
+    later = Web(SPIDER, [r"/stores/\d+"], 1).answer(request)
+    assert later.body != pages[0].body, "pages gain links from round to round"
