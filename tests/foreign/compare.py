@@ -12,7 +12,7 @@ from typing import Any, Final
 from foreign.crawl import ROUNDS, Job
 
 FIELDS: Final = ("requests", "callbacks", "items", "dropped", "logged", "reason")
-CONTROLS: Final = ("plain again", "plain reversed")
+CONTROLS: Final = ("plain again", "plain reversed", "plain one by one")
 """Crawls without the add-on: what differs between them does so by itself, or by the order."""
 MANY_REQUESTS: Final = 10
 Crawls = dict[tuple[str, int], dict[str, Any]]

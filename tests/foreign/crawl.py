@@ -42,12 +42,12 @@ MOST_STARTS: Final = 60
 MOST_REQUESTS: Final = 600
 MOST_SECONDS: Final = 120
 ROUNDS: Final = 3
-AT_ONCE: Final = 6
+AT_ONCE: Final = 2
 MODES: Final[dict[str, dict[str, Any]]] = {
-    "look": {},
     "plain": {},
     "plain again": {},
     "plain reversed": {},
+    "plain one by one": {"CONCURRENT_REQUESTS": 1},
     "add-on": {"ADDONS": {"hacs_crawler.addon.HacsAddon": 500}},
     "all": {"ADDONS": {"hacs_crawler.addon.HacsAddon": 500}, "HACS_PAGES": "all"},
 }
@@ -285,7 +285,7 @@ def _run_all(collection: Collection, spiders: Spiders, jobs: list[Job], results:
                 seen["reason"] = f"killed: {status}"
             file.write(json.dumps(seen) + "\n")
             file.flush()
-            if round_ + 1 < ROUNDS and told.exists() and job.mode != "look":
+            if round_ + 1 < ROUNDS and told.exists():
                 again = _forked(collection, spiders, Seen(job, round_ + 1), folder)
                 running[again] = (job, round_ + 1, folder)
             else:
