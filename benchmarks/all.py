@@ -1,7 +1,7 @@
 """Every benchmark in one go, in under an hour.
 
-python benchmarks/all.py FOLDER     # with pages.csv, updates.csv, captures.csv, versions.jsonl.gz
-python benchmarks/all.py FOLDER --only links store
+python benchmarks/all.py DATA     # the folder of scholarly-timelines and terms-changes
+python benchmarks/all.py DATA --only links store
 
 One after the other, as processes of their own; on a machine that does nothing else, or times mean
 little: each result says how busy it was. One that takes longer than `MOST_SECONDS` is stopped, and what
@@ -27,8 +27,9 @@ import figures
 
 HERE = Path(__file__).parent
 MOST_SECONDS = 400.0
-FOLDER = "FOLDER"
-"""In the arguments of a benchmark, where the timelines are."""
+FOLDER, TERMS = "FOLDER", "TERMS"
+FOLDERS = {FOLDER: "scholarly-timelines", TERMS: "terms-changes"}
+"""What stands for these folders of DATA in the arguments of a benchmark."""
 BENCHMARKS = {
     "ranking": "-n 100000 --repeat 1",
     "estimators": "",
@@ -46,6 +47,7 @@ BENCHMARKS = {
     "every_page": "--runs 12 --pages 60",
     "rendering": "--runs 2 --pages 50 --apps 10",
     "simulate": FOLDER,
+    "terms": f"{TERMS} --watch text --days 60 --budget 38",
     "singh": "--pages 3000",
     "site_links": FOLDER,
     "siblings": f"{FOLDER} --seeds 1 --budgets 5 --sites 1 10",
@@ -64,7 +66,6 @@ BENCHMARKS = {
 }
 LEFT_OUT = {
     "archives": "needs a folder of archive files",
-    "terms": "needs a folder of histories of texts",
     "trackers": "writes a list that ships, from the public network",
     "timelines": "makes data for others",
     "figures": "measures nothing: it writes what the others found",
@@ -81,9 +82,9 @@ class Done(NamedTuple):
     problem: str
 
 
-def run(name: str, timelines: Path) -> Done:
+def run(name: str, data: Path) -> Done:
     arguments = shlex.split(BENCHMARKS[name])
-    own = [str(timelines) if one == FOLDER else one for one in arguments]
+    own = [str(data / FOLDERS[one]) if one in FOLDERS else one for one in arguments]
     load, started = os.getloadavg()[0], time.monotonic()
     process = subprocess.Popen(
         [sys.executable, HERE / f"{name}.py", *own],
@@ -122,13 +123,13 @@ def result(name: str, done: Done) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("timelines", type=Path, metavar=FOLDER)
+    parser.add_argument("data", type=Path)
     parser.add_argument("--only", nargs="+", choices=BENCHMARKS, default=list(BENCHMARKS))
     arguments = parser.parse_args()
     failed = []
     for number, name in enumerate(arguments.only, start=1):
         print(f"{number} of {len(arguments.only)}: {name}", end="", file=sys.stderr, flush=True)
-        done = run(name, arguments.timelines)
+        done = run(name, arguments.data)
         print(f", {done.seconds:.0f} s {done.problem}", file=sys.stderr, flush=True)
         (figures.RESULTS / f"{name}.md").write_text(result(name, done))
         failed += [name] * bool(done.problem)

@@ -13,7 +13,7 @@ from jmespath.exceptions import JMESPathError
 from lxml.etree import iselement
 from lxml.html import HtmlElement
 from parsel import Selector
-from scrapy.http import Response, TextResponse
+from scrapy.http import Response, TextResponse, XmlResponse
 
 from hacs_crawler.utils.settings import NotAllowedError
 from hacs_crawler.watch.rules import Reader, Shown
@@ -33,7 +33,7 @@ def _selecting(select: Any) -> Reader:
     def read(response: Response, tree: HtmlElement | None) -> Iterator[Shown]:
         if tree is not None:
             page = Selector(root=tree, type="html")
-        elif isinstance(response, TextResponse) and response.selector.type in {"html", "xml"}:
+        elif isinstance(response, XmlResponse):
             page = response.selector
         else:
             return
