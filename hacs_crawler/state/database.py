@@ -14,7 +14,9 @@ from hacs_crawler.exceptions import StateError, StateUnavailableError
 from hacs_crawler.links import page_id_of
 from hacs_crawler.model import (
     DEFAULT_PRIOR,
+    Bursts,
     LogNormalPrior,
+    fit_bursts,
     fit_churning_pages,
     fit_prior,
     gaps_between,
@@ -43,12 +45,15 @@ from hacs_crawler.state.samples import sample_of_revisited
 from hacs_crawler.state.siblings import read_togetherness, refit_togetherness
 from hacs_crawler.state.store import Change, Ids, Rows, Store, read_note
 from hacs_crawler.utils.text import counted, safe_logger
+from hacs_crawler.utils.times import DAY
 
 logger = safe_logger(__name__)
 
 _TRIES = 100
 _SAME_RATE = 1e-9
 """Up to which relative difference a rate is the same: sums of other batches are rounded otherwise."""
+_SAME_SINGLE = 1e-5
+"""The same of what is kept in four bytes."""
 SAME_PRIOR = 0.05
 """Up to which difference of log_sd, and relative one of the mean rate, a prior is the same."""
 _SAME_SHARE = 0.3
@@ -105,6 +110,9 @@ class State:
         prior = read_note(self.store, "prior", LogNormalPrior)
         if prior is not None:
             self.estimation = replace(self.estimation, prior=prior)
+        bursts = read_note(self.store, "bursts", Bursts)
+        if bursts is not None:
+            self.estimation = replace(self.estimation, bursts=bursts)
 
     def load(self, page_ids: Sequence[int]) -> dict[int, Page]:
         """Return the known ones of these pages, in one round trip; damaged ones are logged."""
@@ -215,10 +223,9 @@ class State:
         def advance(base: _Base) -> dict[int, Page]:
             changed.difference_update(base)
             after = {page_id: replace(page) for page_id, page in base.items() if page is not None}
-            rates = {page_id: page.rate for page_id, page in after.items()}
             self.estimation.estimate([*after.values()])
-            for page_id, rate in rates.items():
-                if isclose(after[page_id].rate, rate, rel_tol=_SAME_RATE):
+            for page_id in list(after):
+                if _is_same_estimate(after[page_id], base[page_id]):
                     del after[page_id]
             changed.update(after)
             return after
@@ -305,6 +312,11 @@ class State:
             *histories(ordinary, self.estimation.updates), fade_days, baselines_of(ordinary)
         )
         prior = fit_prior(gaps, DEFAULT_PRIOR)
+        if self.estimation.has_bursts:
+            last_visits = np.array([page.visits[-1] for page in ordinary], np.float64) / DAY
+            bursts = fit_bursts(gaps, last_visits, fade_days, prior)
+            if not bursts.is_like(self.estimation.bursts):
+                self.store.write_meta("bursts", asdict(bursts))
         kept = self.estimation.prior
         moved = abs(log(prior.mean_rate / kept.mean_rate)), abs(prior.log_sd - kept.log_sd)
         if max(moved) <= SAME_PRIOR:
@@ -359,6 +371,17 @@ class State:
             f"{len(base)} pages were changed by other processes {_TRIES} times while being written"
         )
         raise StateUnavailableError(msg)
+
+
+def _is_same_estimate(page: Page, other: Page | None) -> bool:
+    return (
+        other is not None
+        and isclose(page.rate, other.rate, rel_tol=_SAME_RATE)
+        and all(
+            isclose(getattr(page, name), getattr(other, name), rel_tol=_SAME_SINGLE)
+            for name in ("log_sd", "fast", "slow")
+        )
+    )
 
 
 def _by_id(pages: Iterable[Page]) -> dict[int, Page]:
