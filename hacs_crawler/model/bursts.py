@@ -31,7 +31,12 @@ import numpy as np
 
 from hacs_crawler.model.churn import Rates
 from hacs_crawler.model.gaps import Gaps
-from hacs_crawler.model.prior import MAX_PAGES_TO_FIT, LogNormalPrior
+from hacs_crawler.model.prior import (
+    MAX_PAGES_TO_FIT,
+    MIN_PAGES_TO_FIT,
+    MIN_UPDATES_TO_FIT,
+    LogNormalPrior,
+)
 from hacs_crawler.model.two_rates import TIMES, fitted_two_rates, packed_share
 from hacs_crawler.utils.arrays import (
     BoolArray,
@@ -149,9 +154,12 @@ def fit_bursts(
 
     The shares by expectation and maximisation, with `_PRIOR_PAGES` pages of all types alike. The gain is
     the mean over all gaps, each of which weighs e^(-age/fade_days), the age counted from the latest
-    visit of all: pages that are visited often tell what visits will find.
+    visit of all: pages that are visited often tell what visits will find. `DEFAULT_BURSTS` where
+    `fit_prior` would return its default.
     """
     has_gaps = np.flatnonzero(gaps.counts)
+    if len(has_gaps) < MIN_PAGES_TO_FIT or int(gaps.updated.sum()) < MIN_UPDATES_TO_FIT:
+        return DEFAULT_BURSTS
     number = min(len(has_gaps), MAX_PAGES_TO_FIT)
     is_chosen = np.zeros(len(gaps), np.bool_)
     is_chosen[has_gaps[np.linspace(0, len(has_gaps) - 1, number).astype(np.int64)]] = True
@@ -160,16 +168,16 @@ def fit_bursts(
     def filtered() -> Iterator[_Filtered]:
         return (_filtered(some, np.zeros(len(some)), fade_days) for _, some in _blocks(gaps))
 
-    logs = np.concatenate([np.zeros((0, _TYPES)), *(part.logs[:, :_TYPES] for part in filtered())])
+    logs = np.concatenate([part.logs[:, :_TYPES] for part in filtered()])
     shares = np.array(DEFAULT_BURSTS.shares)
     for _ in range(_EM_STEPS):
         expected = _normalised(logs + np.log(shares)).sum(axis=0)
         shares = (expected + _PRIOR_PAGES / len(shares)) / (len(logs) + _PRIOR_PAGES)
     found = Bursts(tuple(shares.tolist()), DEFAULT_BURSTS.gain)
     gains = [_gains(part, prior, found) for part in filtered()]
-    latest = last_visit_days.max(initial=0.0)
+    latest = last_visit_days.max()
     weight = gaps.weight * np.repeat(np.exp((last_visit_days - latest) / fade_days), gaps.counts)
-    gained = weight @ np.concatenate([np.zeros(0), *gains]) + _PRIOR_VISITS * found.gain
+    gained = weight @ np.concatenate(gains) + _PRIOR_VISITS * found.gain
     return replace(found, gain=float(gained / (weight.sum() + _PRIOR_VISITS)))
 
 

@@ -127,11 +127,15 @@ def test_a_state_is_known_by_what_told_its_visits_better(*, is_bursty: bool) -> 
     assert (fitted.gain > 0) == is_bursty
 
 
-def test_nothing_is_learned_of_nothing() -> None:
-    nothing = gaps_of(([], []))
-    fitted = fit_bursts(nothing, np.zeros(1), 365.0, DEFAULT_PRIOR)
-    assert fitted.is_like(DEFAULT_BURSTS)
-    assert not fitted.is_like(Bursts(fitted.shares, 0.0))
+def test_few_pages_teach_nothing_of_a_state() -> None:
+    days, found, offsets = drawn(49, is_bursty=True)
+    gaps = gaps_between(days, found, offsets, 365.0)
+    assert fit_bursts(gaps, days[offsets[1:] - 1], 365.0, DEFAULT_PRIOR) == DEFAULT_BURSTS
+
+
+def test_what_leads_to_nearly_the_same_is_alike() -> None:
+    assert DEFAULT_BURSTS.is_like(Bursts(DEFAULT_BURSTS.shares, -0.018))
+    assert not DEFAULT_BURSTS.is_like(Bursts(DEFAULT_BURSTS.shares, 0.0))
     assert not Bursts((0.985, *(0.001,) * 15), -0.02).is_like(DEFAULT_BURSTS)
 
 
