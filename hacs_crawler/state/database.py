@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from math import isclose, log
+from math import log
 from typing import Annotated
 
 import numpy as np
@@ -23,7 +23,12 @@ from hacs_crawler.model import (
 )
 from hacs_crawler.state.codec import decode_page, decode_pages, encode_page, encode_row
 from hacs_crawler.state.damage import PASSED_OVER
-from hacs_crawler.state.estimation import Estimation, baselines_of, histories
+from hacs_crawler.state.estimation import (
+    Estimation,
+    baselines_of,
+    histories,
+    is_same_estimate,
+)
 from hacs_crawler.state.merging import merge_pages
 from hacs_crawler.state.outcome_log import (
     MOST_OUTCOMES,
@@ -50,10 +55,6 @@ from hacs_crawler.utils.times import DAY
 logger = safe_logger(__name__)
 
 _TRIES = 100
-_SAME_RATE = 1e-9
-"""Up to which relative difference a rate is the same: sums of other batches are rounded otherwise."""
-_SAME_SINGLE = 1e-5
-"""The same of what is kept in four bytes."""
 SAME_PRIOR = 0.05
 """Up to which difference of log_sd, and relative one of the mean rate, a prior is the same."""
 _SAME_SHARE = 0.3
@@ -106,13 +107,9 @@ class State:
             self.estimation,
             togetherness=read_togetherness(self.store),
             churning_pages=share or self.estimation.churning_pages,
+            prior=read_note(self.store, "prior", LogNormalPrior) or self.estimation.prior,
+            bursts=read_note(self.store, "bursts", Bursts) or self.estimation.bursts,
         )
-        prior = read_note(self.store, "prior", LogNormalPrior)
-        if prior is not None:
-            self.estimation = replace(self.estimation, prior=prior)
-        bursts = read_note(self.store, "bursts", Bursts)
-        if bursts is not None:
-            self.estimation = replace(self.estimation, bursts=bursts)
 
     def load(self, page_ids: Sequence[int]) -> dict[int, Page]:
         """Return the known ones of these pages, in one round trip; damaged ones are logged."""
@@ -225,7 +222,7 @@ class State:
             after = {page_id: replace(page) for page_id, page in base.items() if page is not None}
             self.estimation.estimate([*after.values()])
             for page_id in list(after):
-                if _is_same_estimate(after[page_id], base[page_id]):
+                if is_same_estimate(after[page_id], base[page_id]):
                     del after[page_id]
             changed.update(after)
             return after
@@ -371,17 +368,6 @@ class State:
             f"{len(base)} pages were changed by other processes {_TRIES} times while being written"
         )
         raise StateUnavailableError(msg)
-
-
-def _is_same_estimate(page: Page, other: Page | None) -> bool:
-    return (
-        other is not None
-        and isclose(page.rate, other.rate, rel_tol=_SAME_RATE)
-        and all(
-            isclose(getattr(page, name), getattr(other, name), rel_tol=_SAME_SINGLE)
-            for name in ("log_sd", "fast", "slow")
-        )
-    )
 
 
 def _by_id(pages: Iterable[Page]) -> dict[int, Page]:

@@ -6,6 +6,7 @@ from array import array
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
+from math import isclose
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -32,6 +33,11 @@ from hacs_crawler.model import (
 from hacs_crawler.state.page import Page, Updates
 from hacs_crawler.utils.settings import Setting
 from hacs_crawler.utils.times import DAY
+
+_SAME_RATE = 1e-9
+"""Up to which relative difference a rate is the same: sums of other batches are rounded otherwise."""
+_SAME_SINGLE = 1e-5
+"""The same of what is kept in four bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +130,18 @@ class Estimation:
     def rate_per_day(self, page: Page) -> float:
         """Return the estimated rate of one page, in 1/day."""
         return float(self.rates([page]).rate_per_day[0])
+
+
+def is_same_estimate(page: Page, other: Page | None) -> bool:
+    """Whether the same was estimated of both pages, but for rounding."""
+    return (
+        other is not None
+        and isclose(page.rate, other.rate, rel_tol=_SAME_RATE)
+        and all(
+            isclose(getattr(page, name), getattr(other, name), rel_tol=_SAME_SINGLE)
+            for name in ("log_sd", "fast", "slow")
+        )
+    )
 
 
 @lru_cache(maxsize=16)
