@@ -27,10 +27,10 @@ from hacs_crawler.crawl.observation import Observation, is_suddenly_empty, obser
 from hacs_crawler.crawl.outputs import Output
 from hacs_crawler.crawl.part import Observed, Part
 from hacs_crawler.crawl.ranker import Ranker, reading_a_list
-from hacs_crawler.model import CHURNING, elapsed_days, predictive_probability
+from hacs_crawler.model import CHURNING, chance_of_update, elapsed_days
 from hacs_crawler.outcome import NotObserved, Outcome
 from hacs_crawler.signals import page_visited
-from hacs_crawler.state import Recorded
+from hacs_crawler.state import Estimation, Page, Recorded
 from hacs_crawler.utils.times import DAY
 from hacs_crawler.watch import MarkRules, Rules
 
@@ -202,11 +202,8 @@ class LinkAdditionsMiddleware:
         crawl, page, visit = self._crawl, recorded.before, recorded.visit
         prediction = visit.prediction
         estimation = crawl.state.estimation
-        rate, log_sd = page.rate, page.log_sd
-        if not page.visits:
-            rate, log_sd = estimation.prior.mean_rate, estimation.prior_log_sd
         if prediction is None:
-            p = _p(page.last_visit, rate, log_sd, visit.at)
+            p = _p(page, estimation, visit.at)
         else:
             p = prediction.p
             is_gap = recorded.is_known and not recorded.is_baseline
@@ -226,7 +223,7 @@ class LinkAdditionsMiddleware:
             new_to_site=set(recorded.new_to_site or ()) if estimation.updates == "site" else None,
             p=p,
             churn=page.churn,
-            rate_before_per_day=rate,
+            rate_before_per_day=page.rate if page.visits else estimation.prior.mean_rate,
             page=recorded.after,
             estimate=estimation.rate_per_day,
             rules=rules,
@@ -246,8 +243,8 @@ def _is_list(spider: Spider | None) -> bool:
     )
 
 
-def _p(last_visit: int | None, rate_per_day: float, log_sd: float, at: int) -> float:
-    if last_visit is None:
+def _p(page: Page, estimation: Estimation, at: int) -> float:
+    if page.last_visit is None:
         return 1.0
-    elapsed = elapsed_days(at / DAY, last_visit / DAY)
-    return float(predictive_probability(rate_per_day, log_sd, elapsed))
+    elapsed = elapsed_days(at / DAY, page.last_visit / DAY)
+    return float(chance_of_update(estimation.kept_rates(page), elapsed)[0])

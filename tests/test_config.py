@@ -18,7 +18,7 @@ def config(**settings: object) -> Config:
 
 def test_the_defaults_are_valid() -> None:
     assert config().ranking.experiment.arms[0].policy is policies.POLICIES["hacs"]
-    assert config().estimation.estimator == "bayes"
+    assert config().estimation.estimator == "bursts"
     assert config().ranking.budget is None
 
 

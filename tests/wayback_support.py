@@ -125,6 +125,8 @@ def known(pages: Mapping[str, Page]) -> dict[str, bytes]:
         "version": 0,
         "rate": 0.0,
         "log_sd": 0.0,
+        "fast": 0.0,
+        "slow": 0.0,
         "churn": 0.0,
         "churning": 0.0,
         "harvests": {},

@@ -21,6 +21,7 @@ from hacs_crawler.state import (
     Rows,
     State,
     baselines_of,
+    burst_since,
     fates,
     histories,
 )
@@ -36,9 +37,9 @@ class PageReport:
     `updated` says of each visit whether it found an update. `rate_per_day` is estimated anew, `interval`
     holds `INTERVAL` of its posterior; None where it has none, or where the page may churn. `spread` is
     the rate's log_sd, or how it goes on (`model.packed_trend`). `churn` and `churning` are as in
-    `model.Rates`, `confirmed` counts the updates of which a link was seen again, and those of which that
-    can be told. `siblings` are the other pages known of its site, `togetherness` how often pages of
-    a site are updated together (see `model.togetherness`).
+    `model.Rates`, `burst_since` as in `state.burst_since`, `confirmed` counts the updates of which a
+    link was seen again, and those of which that can be told. `siblings` are the other pages known of its
+    site, `togetherness` how often pages of a site are updated together (see `model.togetherness`).
     """
 
     page: Page
@@ -48,6 +49,7 @@ class PageReport:
     interval: tuple[float, float] | None
     churn: float
     churning: float
+    burst_since: int | None
     confirmed: tuple[int, int]
     outlook: Forecast
     siblings: int
@@ -96,6 +98,7 @@ def report_of(
         interval=interval,
         churn=float(rates.churn[0]),
         churning=float(rates.churning[0]),
+        burst_since=burst_since(page, estimation) if estimation.has_bursts else None,
         confirmed=(int(is_again.sum()), int((found != LinkLifetime.UNKNOWN).sum())),
         outlook=outlook_of(page_id_of(page.url), page_ids, rows, state, config.ranking, now),
         siblings=int(np.count_nonzero(rows["site"] == site)) - 1,

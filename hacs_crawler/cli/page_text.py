@@ -55,6 +55,8 @@ def _facts(report: PageReport, config: Config, now: float) -> Iterator[tuple[str
         yield "failures", f"{failed} since then failed, the last one {minute_text(page.last_news)}"
     yield from _heard(report)
     yield "rate", _rate(report, config)
+    if config.estimation.has_bursts and not report.rate_is_prior:
+        yield "updates", _course(report)
     if report.confirmed[1]:
         seen_again, known = report.confirmed
         share = confirmed_share(seen_again, known)
@@ -104,6 +106,12 @@ def _rate(report: PageReport, config: Config) -> str:
     if not np.isclose(ranked, report.rate_per_day, rtol=0.01):
         text += f"; ranked by {ranked:.4g}, of the time of its last visit"
     return text
+
+
+def _course(report: PageReport) -> str:
+    if report.burst_since is None:
+        return "steady: in no burst at the last visit"
+    return f"in a burst since {minute_text(report.burst_since)}, when a visit found the first of it"
 
 
 def _churn(report: PageReport) -> str:

@@ -140,6 +140,7 @@ def _as_json(report: PageReport, estimator: str) -> dict[str, Any]:
         "rate_per_day": report.rate_per_day,
         "churn": report.churn,
         "churning": report.churning,
+        "burst_since": None if report.burst_since is None else iso_text(report.burst_since),
         "confirmed": report.confirmed,
         "confirmed_share": confirmed_share(*report.confirmed),
         "rate_is_prior": report.rate_is_prior,

@@ -1,6 +1,13 @@
 """The mathematics of recrawling: change rates from visits, and update probabilities from rates."""
 
 from hacs_crawler.model.bayes import bayes as bayes, bayes_quantiles as bayes_quantiles
+from hacs_crawler.model.bursts import (
+    DEFAULT_BURSTS as DEFAULT_BURSTS,
+    Bursts as Bursts,
+    busy_probability as busy_probability,
+    fit_bursts as fit_bursts,
+    unvisited as unvisited,
+)
 from hacs_crawler.model.churn import (
     CHURNING as CHURNING,
     CHURNING_PAGES as CHURNING_PAGES,
@@ -86,6 +93,12 @@ from hacs_crawler.model.trend import (
     chance_of_update as chance_of_update,
     is_trend as is_trend,
     unpacked_trend as unpacked_trend,
+)
+from hacs_crawler.model.two_rates import (
+    chance_by_two_rates as chance_by_two_rates,
+    has_two_rates as has_two_rates,
+    packed_share as packed_share,
+    unpacked_share as unpacked_share,
 )
 from hacs_crawler.model.windows import (
     MIN_POINTS as MIN_POINTS,

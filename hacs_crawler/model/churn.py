@@ -25,6 +25,7 @@ from hacs_crawler.model.prior import LogNormalPrior
 from hacs_crawler.utils.arrays import (
     BoolArray,
     FloatArray,
+    IndexArray,
     blocks,
     offsets_of,
     page_of_value,
@@ -97,13 +98,20 @@ class Rates:
 
     `rate_per_day` is the posterior mean of lambda, the rate of what time brings, `log_sd` its spread as
     in `bayes_with_spread`, `churn` the posterior mean of c, `churning` the probability that the page
-    churns at all (c > 0).
+    churns at all (c > 0). Where a page goes on by two rates (`model.two_rates`), these are the last two,
+    0 elsewhere, and `log_sd` holds their shares.
     """
 
     rate_per_day: FloatArray
     log_sd: FloatArray
     churn: FloatArray
     churning: FloatArray
+    fast_per_day: FloatArray
+    slow_per_day: FloatArray
+
+    def of(self, places: IndexArray | slice) -> "Rates":
+        """Return those of some of the pages."""
+        return Rates(*(getattr(self, name)[places] for name in Rates.__slots__))
 
 
 def rates_with_churn(
@@ -132,7 +140,7 @@ def rates_with_churn(
         rate[pages], log_sd[pages], churn[pages], churning[pages] = _posterior(
             gaps.of(pages), mine, prior, churning_pages
         )
-    return Rates(rate, log_sd, churn, churning)
+    return Rates(rate, log_sd, churn, churning, *np.zeros((2, len(rate))))
 
 
 def confirmed_share(seen_again: int, known: int) -> float:

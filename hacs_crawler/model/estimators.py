@@ -8,6 +8,7 @@ from types import MappingProxyType
 import numpy as np
 
 from hacs_crawler.model.bayes import bayes
+from hacs_crawler.model.bursts import DEFAULT_BURSTS, Bursts, with_bursts
 from hacs_crawler.model.churn import CHURNING_PAGES, Fates, Rates, rates_with_churn
 from hacs_crawler.model.gaps import Gaps, gaps_between, interpolated_gaps
 from hacs_crawler.model.localized import LOCALIZED, localized_with_spread
@@ -177,7 +178,7 @@ class Estimator:
     """
 
     rates_per_day: Callable[[Visits, LogNormalPrior], FloatArray]
-    posterior: Callable[[Visits, LogNormalPrior, float], Rates] | None = None
+    posterior: Callable[[Visits, LogNormalPrior, float, Bursts], Rates] | None = None
     is_localized: bool = False
 
     @property
@@ -192,7 +193,7 @@ class Estimator:
 
 
 def _localized(name: str) -> Estimator:
-    def posterior(visits: Visits, prior: LogNormalPrior, _churning_pages: float) -> Rates:
+    def posterior(visits: Visits, prior: LogNormalPrior, _share: float, _bursts: Bursts) -> Rates:
         visited = visits.visit_days, visits.updated, visits.offsets
         found = localized_with_spread(
             name,
@@ -201,13 +202,21 @@ def _localized(name: str) -> Estimator:
             prior=prior,
             baselines=visits.baselines,
         )
-        return Rates(*found, *np.zeros((2, len(found[0]))))
+        return Rates(*found, *np.zeros((4, len(found[0]))))
 
     return Estimator(
-        lambda visits, prior: posterior(visits, prior, 0.0).rate_per_day,
+        lambda visits, prior: posterior(visits, prior, 0.0, DEFAULT_BURSTS).rate_per_day,
         posterior,
         is_localized=True,
     )
+
+
+def _with_bursts(
+    visits: Visits, prior: LogNormalPrior, churning_pages: float, bursts: Bursts
+) -> Rates:
+    gaps = visits.gaps()
+    rates = rates_with_churn(gaps, prior, visits.gap_fates(), churning_pages)
+    return with_bursts(rates, gaps, visits.fade_days, prior, bursts)
 
 
 ESTIMATORS: Mapping[str, Estimator] = MappingProxyType(
@@ -218,10 +227,11 @@ ESTIMATORS: Mapping[str, Estimator] = MappingProxyType(
         "mle-interpolated": Estimator(lambda visits, _: mle(visits.interpolated(), visits.gaps())),
         "bayes": Estimator(
             lambda visits, prior: bayes(visits.gaps(), prior),
-            lambda visits, prior, churning_pages: rates_with_churn(
+            lambda visits, prior, churning_pages, _bursts: rates_with_churn(
                 visits.gaps(), prior, visits.gap_fates(), churning_pages
             ),
         ),
+        "bursts": Estimator(lambda visits, prior: bayes(visits.gaps(), prior), _with_bursts),
         **{name: _localized(name) for name in LOCALIZED},
     }
 )
@@ -254,17 +264,18 @@ def estimate_with_churn(
     visits: Visits,
     prior: LogNormalPrior = DEFAULT_PRIOR,
     churning_pages: float = CHURNING_PAGES,
+    bursts: Bursts = DEFAULT_BURSTS,
 ) -> Rates:
     """Rates per day of each page, by the estimator of that name, how uncertain each is, and churn.
 
-    `churning_pages` is the share of pages that are expected to churn.
+    `churning_pages` is the share of pages that are expected to churn, `bursts` what is known of bursts.
     An estimator without posterior takes its rates for known, and every new link for time's: log_sd,
     churn and churning are 0. The log_sd is the `packed_trend` where the rate is that of a window of the
     page's own updates. Raises as `estimate`.
     """
     posterior = ESTIMATORS[name].posterior if name in ESTIMATORS else None
     if posterior is not None:
-        return posterior(visits, prior, churning_pages)
+        return posterior(visits, prior, churning_pages, bursts)
     rates = estimate(
         name,
         visits.visit_days,
@@ -273,4 +284,4 @@ def estimate_with_churn(
         prior=prior,
         baselines=visits.baselines,
     )
-    return Rates(rates, *np.zeros((3, len(rates))))
+    return Rates(rates, *np.zeros((5, len(rates))))

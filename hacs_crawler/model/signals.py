@@ -27,7 +27,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from hacs_crawler.model.churn import Rates
 from hacs_crawler.model.trend import is_trend
+from hacs_crawler.model.two_rates import has_two_rates, unpacked_share
 from hacs_crawler.utils.arrays import FloatArray, IndexArray
 
 RECALLS: Final = np.array([0.0, 0.15, 0.4, 0.65, 0.85, 0.95])
@@ -119,34 +121,30 @@ class Trust:
 
 def gap_log_likelihood(
     heard: SignalRecords,
-    rate_per_day: FloatArray,
-    log_sd: FloatArray,
+    rates: Rates,
     gap_days: FloatArray,
     updated: NDArray[np.bool_],
 ) -> FloatArray:
     """Return how likely it is at each point what visits found, given signals; (n_pages, `POINTS`), logs.
 
     The next visit of each page came `gap_days` after the last, and found whether it was `updated`. λ is
-    log-normal with the mean `rate_per_day`.
+    log-normal, or one of two (see `Rates`).
     """
     found = np.empty((len(heard), POINTS))
     for part in _parts(len(heard)):
-        some, rate, spread = heard.take(part), rate_per_day[part], log_sd[part]
-        false, all_ = _logs(some, rate, spread)
-        unseen = _no_update(rate, spread, gap_days[part])[:, None]
+        false, all_ = _logs(heard.take(part), rates.of(part))
+        unseen = _no_update(rates.of(part), gap_days[part])[:, None]
         quiet = np.minimum(false + np.log(unseen) - all_, 0.0)
         seen = np.log(np.maximum(-np.expm1(quiet), _TINY))
         found[part] = np.where(updated[part, None], seen, quiet)
     return found
 
 
-def open_log_likelihood(
-    heard: SignalRecords, rate_per_day: FloatArray, log_sd: FloatArray
-) -> FloatArray:
+def open_log_likelihood(heard: SignalRecords, rates: Rates) -> FloatArray:
     """Return how likely the signals since the last visits are at each point; (n_pages, `POINTS`)."""
     found = np.empty((len(heard), POINTS))
     for part in _parts(len(heard)):
-        found[part] = _logs(heard.take(part), rate_per_day[part], log_sd[part])[1]
+        found[part] = _logs(heard.take(part), rates.of(part))[1]
     return found
 
 
@@ -211,8 +209,7 @@ def log_quiet_factor(
     heard: SignalRecords,
     beliefs: Beliefs,
     site: IndexArray,
-    rate_per_day: FloatArray,
-    log_sd: FloatArray,
+    rates: Rates,
     left: FloatArray,
 ) -> FloatArray:
     """Return by what signals multiply the probability of no update since the last visit; logs.
@@ -232,8 +229,7 @@ def log_quiet_factor(
         delay = np.maximum(beliefs.delay_days[where], _TINY)[:, None]
         quiet, all_ = _logs_at(
             some,
-            rate_per_day[part],
-            log_sd[part],
+            rates.of(part),
             (recall[None], false[None], delay),
             (_FEW_Z, _FEW_Z_WEIGHT),
             left[part, None],
@@ -252,13 +248,10 @@ def _log_sum(logs: FloatArray) -> FloatArray:
     return found
 
 
-def _logs(
-    heard: SignalRecords, rate: FloatArray, log_sd: FloatArray
-) -> tuple[FloatArray, FloatArray]:
+def _logs(heard: SignalRecords, rates: Rates) -> tuple[FloatArray, FloatArray]:
     return _logs_at(
         heard,
-        rate,
-        log_sd,
+        rates,
         (_RECALL[None], _FALSE[None], _DELAY[None]),
         (_Z, _Z_WEIGHT),
         np.ones((len(heard), 1)),
@@ -267,8 +260,7 @@ def _logs(
 
 def _logs_at(
     heard: SignalRecords,
-    rate: FloatArray,
-    log_sd: FloatArray,
+    rates: Rates,
     habits: tuple[FloatArray, FloatArray, FloatArray],
     nodes: tuple[FloatArray, FloatArray],
     left: FloatArray,
@@ -307,14 +299,13 @@ def _logs_at(
         since = begin[places] - some.visit, end[places] - some.visit
         shares.append((places, number, own * (1.0 - _mean_decay(*since, late)) / base))
 
-    spread = np.where(is_trend(log_sd), 0.0, log_sd)
     total = np.zeros_like(quiet)
-    for z, weight in zip(*nodes, strict=True):
-        own = (rate * np.exp(spread * z - spread * spread / 2))[:, None]
+    for rate, weight in zip(*_rate_points(rates, *nodes), strict=True):
+        own = rate[:, None]
         logs = -own * signalled
         for places, number, share in shares:
             logs[places] += number * np.log1p(own[places] * share)
-        total += weight * np.exp(np.minimum(logs, _MOST_LOG))
+        total += weight[:, None] * np.exp(np.minimum(logs, _MOST_LOG))
     return quiet, quiet + np.log(np.maximum(total, _TINY))
 
 
@@ -344,9 +335,23 @@ def _mean_decay(begin: FloatArray, end: FloatArray, delay: FloatArray) -> FloatA
     return np.where(span > _LEAST_DAYS, mean, found)
 
 
-def _no_update(rate: FloatArray, log_sd: FloatArray, days: FloatArray) -> FloatArray:
-    spread = np.where(is_trend(log_sd), 0.0, log_sd)[:, None]
-    rates = rate[:, None] * np.exp(spread * _Z - spread * spread / 2)
-    found: FloatArray = np.exp(-rates * days[:, None]) @ _Z_WEIGHT
-    found[:] = np.maximum(found, _TINY)
+def _no_update(rates: Rates, days: FloatArray) -> FloatArray:
+    points, weights = _rate_points(rates, _Z, _Z_WEIGHT)
+    found: FloatArray = np.maximum((weights * np.exp(-points * days)).sum(axis=0), _TINY)
     return found
+
+
+def _rate_points(rates: Rates, z: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return at which rates to average over a page's λ, and their weights; (points, n_pages) each.
+
+    `z` and `weight` are points of a standard normal distribution, two at least.
+    """
+    is_mixed = has_two_rates(rates.log_sd)
+    spread = np.where(is_mixed | is_trend(rates.log_sd), 0.0, rates.log_sd)
+    points = rates.rate_per_day * np.exp(np.multiply.outer(z, spread) - spread * spread / 2)
+    weights = np.repeat(weight[:, None], len(spread), axis=1)
+    share = unpacked_share(rates.log_sd[is_mixed])
+    points[:, is_mixed], weights[:, is_mixed] = rates.slow_per_day[is_mixed], 0.0
+    points[0, is_mixed] = rates.fast_per_day[is_mixed]
+    weights[:2, is_mixed] = share, 1.0 - share
+    return points, weights

@@ -12,7 +12,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import ArrayLike
 
+from hacs_crawler.model.churn import Rates
 from hacs_crawler.model.predictive import predictive_probability
+from hacs_crawler.model.two_rates import chance_by_two_rates, has_two_rates
 from hacs_crawler.model.windows import MIN_POINTS
 from hacs_crawler.utils.arrays import BoolArray, FloatArray
 
@@ -81,8 +83,7 @@ def expected_updates(
 
 
 def chance_of_update(
-    rate_per_day: ArrayLike,
-    spread: ArrayLike,
+    rates: Rates,
     elapsed_days: ArrayLike,
     *,
     quiet_days: ArrayLike = 0.0,
@@ -90,13 +91,18 @@ def chance_of_update(
 ) -> FloatArray:
     """Return p, the probability of at least one update in e days; in [0, 1], shapes broadcast.
 
-    With a log_sd as `spread`, `predictive_probability` of e - quiet_days. With a packed trend, 1 -
-    exp(-(Lambda(now) - Lambda(start))), of which the share of e that is quiet is taken off; start is
+    With two rates or a log_sd, that of e - quiet_days (`two_rates`, `predictive`). With a packed trend,
+    1 - exp(-(Lambda(now) - Lambda(start))), of which the share of e that is quiet is taken off; start is
     `before_days` before the last visit, now e after start. Infinite e gives 1.
     """
     elapsed = np.asarray(elapsed_days, np.float64)
     active = np.maximum(elapsed - np.asarray(quiet_days, np.float64), 0.0)
-    known = predictive_probability(rate_per_day, spread, active)
+    rate_per_day, spread = rates.rate_per_day, rates.log_sd
+    is_mixed = has_two_rates(spread)
+    known = predictive_probability(rate_per_day, np.maximum(spread, 0.0), active)
+    if is_mixed.any():
+        mixed = chance_by_two_rates(spread, rates.fast_per_day, rates.slow_per_day, active)
+        known = np.where(is_mixed, mixed, known)
     has_trend = is_trend(spread) & np.isfinite(elapsed)
     if not has_trend.any():
         return known

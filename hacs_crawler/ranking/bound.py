@@ -6,13 +6,20 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from hacs_crawler.model import SHARED_UPDATES, is_trend
+from hacs_crawler.model import (
+    SHARED_UPDATES,
+    Rates,
+    chance_by_two_rates,
+    has_two_rates,
+    is_trend,
+    unpacked_share,
+)
 from hacs_crawler.ranking.candidates import Places
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.policies import Floats
-from hacs_crawler.state import VISITS_OF_A_RATE, Estimation, Rows, State, signal_kinds
+from hacs_crawler.state import VISITS_OF_A_RATE, Rows, State, signal_kinds
 from hacs_crawler.utils.arrays import BoolArray
 from hacs_crawler.utils.times import DAY
 
@@ -48,20 +55,21 @@ class Reaching(NamedTuple):
 class Bounds:
     """Upper bounds of the scores of some pages, by their ranking rows, that ask nothing of other pages.
 
-    p is bounded by what it is where the rate is known for certain, siblings were never seen quiet, and
-    as many as count were updated after the page's last visit. Bounds are -ln(1 - score), the updates
+    p is bounded by what it is where the rate is known for certain and stays what it is at the last visit
+    (-ln S(x) <= (w a + (1 - w) b) x, see `model.two_rates`), siblings were never seen quiet, and as many
+    as count were updated after the page's last visit. Bounds are -ln(1 - score), the updates
     expected, `_WAITS` for pages that are not to be visited yet. Times in seconds since 1970 UTC.
     """
 
     rows: Rows
-    estimation: Estimation
+    expected: float
     now: float
     shared: float
 
     def of(self, rows: Rows) -> Floats:
         """Return the bound of each row."""
         days = np.maximum(self.now - rows["last_visit"], 0.0) * ((1.0 + _SLACK) / DAY)
-        expected = self._rates(rows["visits"], rows["rate"]) * days
+        expected = self._until(rows, days)
         expected[(rows["visits"] == 0) | is_trend(rows["log_sd"])] = np.inf
         expected += self.shared
         failed = np.flatnonzero(rows["failures"])
@@ -105,22 +113,47 @@ class Bounds:
         # columns of their own first: faster than computing with parts of rows
         visits, last_visit = rows["visits"].copy(), rows["last_visit"].copy()
         seconds = np.maximum(self.now - last_visit, 0.0)
-        seconds *= self._rates(visits, rows["rate"].copy())
+        seconds *= self._rates(rows)
         may: BoolArray = seconds >= (bound - self.shared) * (DAY / (1.0 + _SLACK))
         may |= visits == 0
         may |= is_trend(rows["log_sd"].copy())
         return may
 
-    def _rates(self, visits: NDArray[np.integer], rate: Floats) -> Floats:
-        """Return the pages' rates; a page seen once has that of the prior."""
-        return np.where(visits < VISITS_OF_A_RATE, self.estimation.prior.mean_rate, rate)
+    def _rates(self, rows: Rows) -> Floats:
+        """Return the pages' rates at their last visits; a page seen once has that expected of any."""
+        rate, log_sd = rows["rate"].astype(np.float64), rows["log_sd"].astype(np.float64)
+        is_mixed = has_two_rates(log_sd)
+        if is_mixed.any():
+            share = -1.0 - log_sd
+            mixed = share * rows["fast"] + (1.0 - share) * rows["slow"]
+            rate = np.where(is_mixed, mixed, rate)
+        return np.where(rows["visits"] < VISITS_OF_A_RATE, self.expected, rate)
+
+    def _until(self, rows: Rows, days: Floats) -> Floats:
+        """Return the updates expected in the days since the last visits, by the rates of these.
+
+        Of two rates -ln S, for the line that begins as it does is soon far above it.
+        """
+        found = self._rates(rows) * days
+        mixed = np.flatnonzero(has_two_rates(rows["log_sd"]) & (rows["visits"] >= VISITS_OF_A_RATE))
+        some = rows[mixed]
+        p = chance_by_two_rates(some["log_sd"], some["fast"], some["slow"], days[mixed])
+        found[mixed] = np.minimum(found[mixed], _expected(p) * (1.0 + _SLACK))
+        return found
+
+
+def _rate_at_first(rates: Rates) -> float:
+    if not has_two_rates(rates.log_sd)[0]:
+        return float(rates.rate_per_day[0])
+    share = unpacked_share(rates.log_sd)
+    return float((share * rates.fast_per_day + (1.0 - share) * rates.slow_per_day)[0])
 
 
 def bounds_of(rows: Rows, state: State, options: RankingOptions, now: float) -> Bounds:
     """Return bounds of the pages' scores, where there may be some, see `may_be_bounded`."""
     return Bounds(
         rows=rows,
-        estimation=state.estimation,
+        expected=_rate_at_first(state.estimation.expected()),
         now=now,
         shared=float(_expected(SHARED_UPDATES)) if options.counts_siblings else 0.0,
     )

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hacs_crawler.model import SiblingVisits, chance_of_update, elapsed_days, sibling_evidence
+from hacs_crawler.model import (
+    SiblingVisits,
+    chance_of_update,
+    elapsed_days,
+    has_two_rates,
+    sibling_evidence,
+    unpacked_share,
+)
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.policies import Candidates, Floats
 from hacs_crawler.ranking.signals import Signals, with_signals
@@ -42,7 +49,8 @@ def candidates_from(
     """
     is_visited = rows["visits"] > 0
     # a page seen once has no gap to learn from, and its rate in the row may be of an older prior
-    rate, log_sd = rates_of(rows, estimation)
+    rates = rates_of(rows, estimation)
+    is_mixed = has_two_rates(rates.log_sd)
     last_visit = np.where(is_visited, rows["last_visit"] / DAY, np.nan)
     last_update = np.where(is_visited, rows["last_update"] / DAY, np.nan)
     now_day = now / DAY
@@ -53,9 +61,10 @@ def candidates_from(
     if evidence is None:
         evidence = evidence_of(rows, estimation, options)
     quiet_days, shared = evidence
+    if not is_since_visit:
+        rates = replace(rates, log_sd=np.where(is_mixed, 0.0, rates.log_sd))
     alone = chance_of_update(
-        rate,
-        log_sd,
+        rates,
         elapsed,
         quiet_days=quiet_days,
         before_days=0.0 if is_since_visit else last_visit - last_update,
@@ -66,7 +75,10 @@ def candidates_from(
         )
     return Candidates(
         page_ids=page_ids,
-        rate_per_day=rate,
+        rate_per_day=rates.rate_per_day,
+        fast_share=unpacked_share(rates.log_sd),
+        fast_per_day=rates.fast_per_day,
+        slow_per_day=np.where(is_mixed, rates.slow_per_day, rates.rate_per_day),
         days_since_visit=elapsed_days(now_day, last_visit),
         days_since_update=np.where(has_update, since_update, np.inf),
         p=1.0 - (1.0 - alone) * (1.0 - shared),
@@ -91,7 +103,7 @@ def evidence_of(
     last_update = np.where(is_visited, rows["last_update"] / DAY, np.nan)
     sightings = SiblingVisits(
         rows["site"].astype(np.int64),
-        rates_of(rows, estimation)[0],
+        rates_of(rows, estimation).rate_per_day,
         last_visit,
         np.where(has_update, last_update, np.nan),
         np.where(has_update, rows["before_update"] / DAY, np.nan),
@@ -106,6 +118,9 @@ def nobody() -> Candidates:
     return Candidates(
         page_ids=ids,
         rate_per_day=numbers,
+        fast_share=numbers,
+        fast_per_day=numbers,
+        slow_per_day=numbers,
         days_since_visit=numbers,
         days_since_update=numbers,
         p=numbers,

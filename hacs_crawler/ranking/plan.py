@@ -41,8 +41,8 @@ class Plan:
     places in `arm_names` (one arm named "" where no experiment is on). `score` is the policy's. Times
     are in days, `days_since_visit` and `days_since_update` infinite where there was none; `updates`
     counts visits with an update, `failures` the attempts since the last visit that told nothing. Where
-    there are fewer than `VISITS_OF_A_RATE` visits, λ is the prior's. `churn` and `churning` are as in
-    `Candidates`, `asked_twice` says which pages get a control visit.
+    there are fewer than `VISITS_OF_A_RATE` visits, λ is the prior's. `churn`, `churning` and the two
+    rates are as in `Candidates`, `asked_twice` says which pages get a control visit.
     """
 
     page_ids: Ids
@@ -51,6 +51,9 @@ class Plan:
     score: Floats
     p: Floats
     rate_per_day: Floats
+    fast_share: Floats
+    fast_per_day: Floats
+    slow_per_day: Floats
     days_since_visit: Floats
     days_since_update: Floats
     visits: Counts
@@ -184,6 +187,9 @@ def plan_from(
         score=finalists.score[winners],
         p=best.p,
         rate_per_day=best.rate_per_day,
+        fast_share=best.fast_share,
+        fast_per_day=best.fast_per_day,
+        slow_per_day=best.slow_per_day,
         days_since_visit=best.days_since_visit,
         days_since_update=best.days_since_update,
         visits=best.visits,

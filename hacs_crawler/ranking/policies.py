@@ -29,7 +29,9 @@ class Candidates:
     """What a policy may look at: arrays with one element a page.
 
     `page_ids` are 64-bit hashes of the pages' SURTs. `rate_per_day` is the estimated update rate
-    (the prior's mean for a page never visited). `days_since_visit` and `days_since_update` are
+    (the prior's mean for a page never visited). Alone, a page stays x days without an update with
+    probability w e^(-a x) + (1 - w) e^(-b x): w is `fast_share`, a `fast_per_day` and b `slow_per_day`,
+    which are 0, 0 and the rate of a page without bursts. `days_since_visit` and `days_since_update` are
     infinite where there was none. `p` is the probability that the page has gained links, 1 where it
     was never visited. `visits` and
     `updates` count what the rate was learned from, `failures` attempts since then that told nothing,
@@ -40,6 +42,9 @@ class Candidates:
 
     page_ids: NDArray[np.int64]
     rate_per_day: Floats
+    fast_share: Floats
+    fast_per_day: Floats
+    slow_per_day: Floats
     days_since_visit: Floats
     days_since_update: Floats
     p: Floats
@@ -243,7 +248,10 @@ def unseen_links_index(
 def _by_index(index: Callable[[Floats, Floats], Floats], candidates: Candidates) -> Floats:
     is_new = np.isinf(candidates.days_since_visit)
     days = np.where(is_new, UNSEEN_DAYS, candidates.days_since_visit)
-    score = index(candidates.rate_per_day, days) * 0.5**candidates.failures
+    share = candidates.fast_share
+    mixed = share * index(candidates.fast_per_day, days)
+    mixed += (1.0 - share) * index(candidates.slow_per_day, days)
+    score = mixed * 0.5**candidates.failures
     return np.where(is_new & (candidates.failures == 0), np.inf, score)
 
 

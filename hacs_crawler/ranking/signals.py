@@ -84,7 +84,7 @@ def with_signals(
         records, _ = settled(one.records[mine], rows[places], estimation)
         heard, source = heard_of(records), one.source[mine]
         rates = rates_of(rows[places], estimation)
-        factor = np.exp(log_quiet_factor(heard, one.beliefs, source, *rates, left[places]))
+        factor = np.exp(log_quiet_factor(heard, one.beliefs, source, rates, left[places]))
         found[places] = np.clip(1.0 - (1.0 - found[places]) * factor, 0.0, 1.0)
         watched = heard.watched / elapsed[places]
         left[places] *= 1.0 - one.beliefs.recall[source] * np.minimum(watched, 1.0)
@@ -133,7 +133,7 @@ def signals_of_page(
         rates = rates_of(row, estimation)
         factor = 0.0
         if row["last_visit"][0]:
-            factor = float(log_quiet_factor(heard, beliefs, source, *rates, np.ones(1))[0])
+            factor = float(log_quiet_factor(heard, beliefs, source, rates, np.ones(1))[0])
         found.append(
             PageSignals(
                 known.kind,

@@ -14,6 +14,7 @@ from hacs_crawler.state.digests import digest_number as digest_number
 from hacs_crawler.state.estimation import (
     Estimation as Estimation,
     baselines_of as baselines_of,
+    burst_since as burst_since,
     fates as fates,
     histories as histories,
 )

@@ -30,17 +30,18 @@ logger = safe_logger(__name__)
 
 LAYOUT: Final = 1
 _LISTS: Final = 7
-_HEADER: Final = struct.Struct(f"<BBBBIIIIdfffQHHHHII{_LISTS}I")
+_HEADER: Final = struct.Struct(f"<BBBBIIIIdfffffQHHHHII{_LISTS}I")
 _HARVEST: Final = struct.Struct("<IIq")
 VERSION_OFFSET: Final = 4
 """Where the four bytes of a page's version stand in its bytes; the Redis script compares them."""
 _LAST_VERSION: Final = 2**32 - 1
 _LONGEST_TEXT: Final = 65_535
-_BELOW_INF: Final = np.finfo(np.float64).max
+_MOST_SINGLE: Final = float(np.finfo(np.float32).max)
+_MOST_HALF: Final = float(np.finfo(np.float16).max)
 
 ROW: Final = np.dtype(
     [
-        ("rate", "<f8"),
+        ("rate", "<f4"),
         ("last_visit", "<u4"),
         ("last_update", "<u4"),
         ("not_before", "<u4"),
@@ -50,13 +51,15 @@ ROW: Final = np.dtype(
         ("before_update", "<u4"),
         ("site", "<u4"),
         ("log_sd", "<f4"),
+        ("fast", "<f2"),
+        ("slow", "<f2"),
         ("churn", "<f2"),
         ("churning", "<f2"),
         ("is_baseline", "u1"),
     ]
 )
-"""What ranking needs of a page: rate in 1/day and its log_sd, churn and churning (see `model.Rates`),
-times in seconds since 1970 UTC, counts.
+"""What ranking needs of a page: rate in 1/day and its log_sd, two rates, churn and churning (see
+`model.Rates`), times in seconds since 1970 UTC, counts.
 
 `last_visit` is 0 where the page was never seen. `last_update` is, where no update is known (`updates` is
 0), the first visit or the last baseline: from then on the page is known not to have changed.
@@ -94,6 +97,8 @@ def encode_page(page: Page) -> bytes:
         page.not_before,
         page.rate,
         page.log_sd,
+        page.fast,
+        page.slow,
         page.churn,
         page.churning,
         page.hrefs,
@@ -138,7 +143,7 @@ def decode_pages(bodies: Mapping[int, bytes]) -> dict[int, Page]:
 
 def _decode(body: memoryview) -> Page:
     _, gone, failures, flags, version, since, news, not_before, *rest = _HEADER.unpack_from(body)
-    rate, log_sd, churn, churning, hrefs, *sizes = rest
+    rate, log_sd, fast, slow, churn, churning, hrefs, *sizes = rest
     harvests, links, last_seen, *lengths = sizes[3:]
     ends = [_HEADER.size]
     for size in (*sizes[:3], harvests * _HARVEST.size, 8 * links, 4 * sum(lengths)):
@@ -157,11 +162,11 @@ def _decode(body: memoryview) -> Page:
     visits, runs, rule_changes, digests, contents, echoes, exceptions = lists
     if any(len(pairs) % 2 for pairs in (runs, rule_changes, digests, exceptions)):
         raise ValueError("a list of pairs in it has an odd length")
-    is_rate = 0.0 <= rate < math.inf and 0.0 <= log_sd < math.inf
+    is_rate = all(0.0 <= one < math.inf for one in (rate, log_sd + 2.0, fast, slow))
     is_rate = is_rate and 0.0 <= churn <= 1.0 and 0.0 <= churning <= 1.0
     if sum(runs[1::2]) != links or not is_rate or version >= _LAST_VERSION:
         msg = (
-            f"its numbers cannot be: {links} links, rate {rate}, log_sd {log_sd}, "
+            f"its numbers cannot be: {links} links, rates {rate}, {fast}, {slow}, log_sd {log_sd}, "
             f"churn {churn}, churning {churning}, version {version}"
         )
         raise ValueError(msg)
@@ -187,6 +192,8 @@ def _decode(body: memoryview) -> Page:
         not_before=not_before,
         rate=rate,
         log_sd=log_sd,
+        fast=fast,
+        slow=slow,
         churn=churn,
         churning=churning,
         version=version,
@@ -216,7 +223,7 @@ def encode_row(page: Page, updates: Updates = "page") -> bytes:
     first = visits[0] if visits else 0
     since = visits[baselines[-1]] if baselines and baselines[-1] < len(visits) else first
     row = (
-        page.rate,
+        min(page.rate, _MOST_SINGLE),
         visits[-1] if visits else 0,
         max(first, times[-1]) if times else since,
         page.not_before,
@@ -226,6 +233,8 @@ def encode_row(page: Page, updates: Updates = "page") -> bytes:
         _visit_before(visits, times[-1]) if times else 0,
         site_id(page.url),
         page.log_sd,
+        min(page.fast, _MOST_HALF),
+        min(page.slow, _MOST_HALF),
         page.churn,
         page.churning,
         since == visits[-1] > first if visits else False,
@@ -236,13 +245,15 @@ def encode_row(page: Page, updates: Updates = "page") -> bytes:
 def unsound(rows: NDArray[np.void]) -> NDArray[np.intp]:
     """Return the places of ranking rows whose rate is no rate, or its log_sd, churn or churning none."""
     is_sound = np.ones(len(rows), np.bool_)
-    for name, most in (
-        ("rate", _BELOW_INF),
-        ("log_sd", _BELOW_INF),
-        ("churn", 1.0),
-        ("churning", 1.0),
+    for name, least, most in (
+        ("rate", 0.0, _MOST_SINGLE),
+        ("log_sd", -2.0, _MOST_SINGLE),
+        ("fast", 0.0, _MOST_HALF),
+        ("slow", 0.0, _MOST_HALF),
+        ("churn", 0.0, 1.0),
+        ("churning", 0.0, 1.0),
     ):
-        is_sound &= (rows[name] >= 0.0) & (rows[name] <= most)
+        is_sound &= (rows[name] >= least) & (rows[name] <= most)
     return np.flatnonzero(~is_sound)
 
 
@@ -254,7 +265,7 @@ def row_of(body: bytes, updates: Updates) -> bytes:
         return UNKNOWN_ROW.tobytes()
 
 
-_ROW: Final = struct.Struct("<dIIIHHBIIfeeB")
+_ROW: Final = struct.Struct("<fIIIHHBIIfeeeeB")
 
 
 def _visit_before(visits: array[int], at: int) -> int:

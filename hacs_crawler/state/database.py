@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from math import isclose, log
+from math import log
 from typing import Annotated
 
 import numpy as np
@@ -14,14 +14,21 @@ from hacs_crawler.exceptions import StateError, StateUnavailableError
 from hacs_crawler.links import page_id_of
 from hacs_crawler.model import (
     DEFAULT_PRIOR,
+    Bursts,
     LogNormalPrior,
+    fit_bursts,
     fit_churning_pages,
     fit_prior,
     gaps_between,
 )
 from hacs_crawler.state.codec import decode_page, decode_pages, encode_page, encode_row
 from hacs_crawler.state.damage import PASSED_OVER
-from hacs_crawler.state.estimation import Estimation, baselines_of, histories
+from hacs_crawler.state.estimation import (
+    Estimation,
+    baselines_of,
+    histories,
+    is_same_estimate,
+)
 from hacs_crawler.state.merging import merge_pages
 from hacs_crawler.state.outcome_log import (
     MOST_OUTCOMES,
@@ -43,12 +50,11 @@ from hacs_crawler.state.samples import sample_of_revisited
 from hacs_crawler.state.siblings import read_togetherness, refit_togetherness
 from hacs_crawler.state.store import Change, Ids, Rows, Store, read_note
 from hacs_crawler.utils.text import counted, safe_logger
+from hacs_crawler.utils.times import DAY
 
 logger = safe_logger(__name__)
 
 _TRIES = 100
-_SAME_RATE = 1e-9
-"""Up to which relative difference a rate is the same: sums of other batches are rounded otherwise."""
 SAME_PRIOR = 0.05
 """Up to which difference of log_sd, and relative one of the mean rate, a prior is the same."""
 _SAME_SHARE = 0.3
@@ -101,10 +107,9 @@ class State:
             self.estimation,
             togetherness=read_togetherness(self.store),
             churning_pages=share or self.estimation.churning_pages,
+            prior=read_note(self.store, "prior", LogNormalPrior) or self.estimation.prior,
+            bursts=read_note(self.store, "bursts", Bursts) or self.estimation.bursts,
         )
-        prior = read_note(self.store, "prior", LogNormalPrior)
-        if prior is not None:
-            self.estimation = replace(self.estimation, prior=prior)
 
     def load(self, page_ids: Sequence[int]) -> dict[int, Page]:
         """Return the known ones of these pages, in one round trip; damaged ones are logged."""
@@ -215,10 +220,9 @@ class State:
         def advance(base: _Base) -> dict[int, Page]:
             changed.difference_update(base)
             after = {page_id: replace(page) for page_id, page in base.items() if page is not None}
-            rates = {page_id: page.rate for page_id, page in after.items()}
             self.estimation.estimate([*after.values()])
-            for page_id, rate in rates.items():
-                if isclose(after[page_id].rate, rate, rel_tol=_SAME_RATE):
+            for page_id in list(after):
+                if is_same_estimate(after[page_id], base[page_id]):
                     del after[page_id]
             changed.update(after)
             return after
@@ -305,6 +309,11 @@ class State:
             *histories(ordinary, self.estimation.updates), fade_days, baselines_of(ordinary)
         )
         prior = fit_prior(gaps, DEFAULT_PRIOR)
+        if self.estimation.has_bursts:
+            last_visits = np.array([page.visits[-1] for page in ordinary], np.float64) / DAY
+            bursts = fit_bursts(gaps, last_visits, fade_days, prior)
+            if not bursts.is_like(self.estimation.bursts):
+                self.store.write_meta("bursts", asdict(bursts))
         kept = self.estimation.prior
         moved = abs(log(prior.mean_rate / kept.mean_rate)), abs(prior.log_sd - kept.log_sd)
         if max(moved) <= SAME_PRIOR:

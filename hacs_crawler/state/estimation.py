@@ -5,6 +5,8 @@ from __future__ import annotations
 from array import array
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
+from functools import lru_cache
+from math import isclose
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -12,24 +14,35 @@ from msgspec import Meta
 
 from hacs_crawler.model import (
     CHURNING_PAGES,
+    DEFAULT_BURSTS,
     DEFAULT_PRIOR,
     ESTIMATORS,
     USUAL_TOGETHERNESS,
+    Bursts,
     Fates,
     LinkLifetime,
     LogNormalPrior,
     Rates,
     Visits,
+    busy_probability,
     estimate_with_churn,
+    gaps_between,
+    packed_share,
+    unvisited,
 )
 from hacs_crawler.state.page import Page, Updates
 from hacs_crawler.utils.settings import Setting
 from hacs_crawler.utils.times import DAY
 
+_SAME_RATE = 1e-9
+"""Up to which relative difference a rate is the same: sums of other batches are rounded otherwise."""
+_SAME_SINGLE = 1e-5
+"""The same of what is kept in four bytes."""
+
 
 @dataclass(frozen=True, slots=True)
 class Estimation:
-    """How rates are estimated: estimator name, fading scale in days, and the priors of bayes.
+    """How rates are estimated: estimator name, fading scale in days, and the priors of bayes and bursts.
 
     `updates` says what counts as one, as HACS_UPDATES.
     `togetherness` is how often pages of a site are updated together. Ranking needs it, rates do not
@@ -41,13 +54,13 @@ class Estimation:
         Setting(
             "HACS_ESTIMATOR",
             """
-            How λ is [estimated](estimation.md) from a page's visits. After a change of this, the
+            How λ and p are [estimated](estimation.md) from a page's visits. After a change of this, the
             next or [HACS_UPDATES](#hacs_updates), the next crawl or [`hacs
             estimate`](commands.md#hacs-estimate) brings all pages up to date.
             """,
             kind=Literal[tuple(ESTIMATORS)],
         ),
-    ] = "bayes"
+    ] = "bursts"
     fade_days: Annotated[
         float,
         Meta(gt=0),
@@ -55,13 +68,14 @@ class Estimation:
             "HACS_FADE_DAYS",
             """
             The scale H, in days, of the weight exp(-age/H) that a gap between visits has in
-            `bayes`: smaller follows pages whose habits change, larger uses more of a thin history,
-            and `inf` lets everything count alike.
+            `bursts` and `bayes`: smaller follows pages whose habits change, larger uses more of a
+            thin history, and `inf` lets everything count alike.
             """,
         ),
     ] = 365.0
     prior: LogNormalPrior = DEFAULT_PRIOR
     churning_pages: float = CHURNING_PAGES
+    bursts: Bursts = DEFAULT_BURSTS
     updates: Updates = "page"
     togetherness: float = field(default=USUAL_TOGETHERNESS, compare=False)
 
@@ -72,6 +86,7 @@ class Estimation:
             "fade_days": self.fade_days,
             "prior": asdict(self.prior),
             "churning_pages": self.churning_pages,
+            "bursts": [self.bursts.gain, *self.bursts.shares] if self.has_bursts else None,
             "updates": self.updates,
         }
 
@@ -81,27 +96,62 @@ class Estimation:
         return ESTIMATORS[self.estimator].has_posterior
 
     @property
-    def prior_log_sd(self) -> float:
-        """The spread of the rate of a page of which nothing is known; see `rates`."""
-        return self.prior.log_sd if ESTIMATORS[self.estimator].uses_prior else 0.0
+    def has_bursts(self) -> bool:
+        """Whether a page may go on by two rates."""
+        return self.estimator == "bursts"
+
+    def expected(self) -> Rates:
+        """Return what is expected of a page of which nothing is known."""
+        uses_prior = ESTIMATORS[self.estimator].uses_prior
+        bursts = self.bursts if self.has_bursts else None
+        return _expected(self.prior, bursts, uses_prior=uses_prior)
 
     def rates(self, pages: Sequence[Page]) -> Rates:
         """Return each page's estimated rate in 1/day, its spread, and the page's churn."""
         found = histories(pages, self.updates)
         became = fates(pages) if self.has_posterior else None  # no other estimator asks for them
         visits = Visits(*found, self.fade_days, baselines_of(pages), became)
-        return estimate_with_churn(self.estimator, visits, self.prior, self.churning_pages)
+        return estimate_with_churn(
+            self.estimator, visits, self.prior, self.churning_pages, self.bursts
+        )
 
     def estimate(self, pages: Sequence[Page]) -> None:
         """Estimate what is kept of pages, in place."""
         rates = self.rates(pages)
-        columns = (rates.rate_per_day, rates.log_sd, rates.churn, rates.churning)
-        for page, *estimated in zip(pages, *(one.tolist() for one in columns), strict=True):
-            page.rate, page.log_sd, page.churn, page.churning = estimated
+        columns = (getattr(rates, name).tolist() for name in Rates.__slots__)
+        for page, *estimated in zip(pages, *columns, strict=True):
+            page.rate, page.log_sd, page.churn, page.churning, page.fast, page.slow = estimated
+
+    def kept_rates(self, page: Page) -> Rates:
+        """Return what is kept of the page."""
+        kept = (page.rate, page.log_sd, page.churn, page.churning, page.fast, page.slow)
+        return Rates(*np.array(kept)[:, None])
 
     def rate_per_day(self, page: Page) -> float:
         """Return the estimated rate of one page, in 1/day."""
         return float(self.rates([page]).rate_per_day[0])
+
+
+def is_same_estimate(page: Page, other: Page | None) -> bool:
+    """Whether the same was estimated of both pages, but for rounding."""
+    return (
+        other is not None
+        and isclose(page.rate, other.rate, rel_tol=_SAME_RATE)
+        and all(
+            isclose(getattr(page, name), getattr(other, name), rel_tol=_SAME_SINGLE)
+            for name in ("log_sd", "fast", "slow")
+        )
+    )
+
+
+@lru_cache(maxsize=16)
+def _expected(prior: LogNormalPrior, bursts: Bursts | None, *, uses_prior: bool) -> Rates:
+    log_sd, fast, slow = prior.log_sd if uses_prior else 0.0, 0.0, 0.0
+    if bursts is not None:
+        share, fast, slow = unvisited(prior, bursts).tolist()
+        log_sd = float(packed_share(share))
+    columns = np.array([[prior.mean_rate], [log_sd], [0.0], [0.0], [fast], [slow]])
+    return Rates(*columns)
 
 
 def histories(
@@ -117,6 +167,33 @@ def histories(
     updated = _first_from(visits, offsets, updates, update_offsets)
     updated[offsets[:-1][np.diff(offsets) > 0]] = False
     return visits / DAY, updated, offsets
+
+
+def burst_since(page: Page, estimation: Estimation) -> int | None:
+    """Return the first of the last visits, in a row, that all found the page in a burst, None if none.
+
+    As each visit told it then, but for churn. It costs what estimating a page for each visit does.
+    """
+    days, updated, _ = histories([page], estimation.updates)
+    baselines = baselines_of([page])
+    numbers = np.arange(1, len(days) + 1)
+    offsets = np.concatenate([[0], np.cumsum(numbers)])
+    upto = np.arange(offsets[-1]) - np.repeat(offsets[:-1], numbers)
+    gaps = gaps_between(
+        days[upto],
+        updated[upto],
+        offsets,
+        estimation.fade_days,
+        None if baselines is None else baselines[upto],
+    )
+    churn = np.full(len(days), estimation.rates([page]).churn[0])
+    is_busy = (
+        busy_probability(gaps, churn, estimation.fade_days, estimation.prior, estimation.bursts)
+        > 0.5
+    )
+    quiet = np.flatnonzero(~is_busy)
+    first = int(quiet[-1]) + 1 if len(quiet) else 0
+    return page.visits[first] if first < len(days) else None
 
 
 def fates(pages: Sequence[Page]) -> Fates:

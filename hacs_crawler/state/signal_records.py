@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hacs_crawler.model import POINTS, SignalRecords, gap_log_likelihood, open_log_likelihood
+from hacs_crawler.model import POINTS, Rates, SignalRecords, gap_log_likelihood, open_log_likelihood
 from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.state.store import Ids, Rows
 from hacs_crawler.utils.arrays import FloatArray, IndexArray
@@ -34,11 +34,13 @@ RECORD: Final = np.dtype(
         ("quiet_days", "<f4"),
         ("rate", "<f4"),
         ("log_sd", "<f4"),
+        ("fast", "<f4"),
+        ("slow", "<f4"),
     ]
 )
 """What was heard of a page; see `model.SignalRecords`. Times in seconds since 1970 UTC, 0 for none.
 
-`rate` and `log_sd` are as in the page's row at its last `visit`. `latest` is what the source said of the
+The last four are as in the page's row at its last `visit`. `latest` is what the source said of the
 page when it was last `read`: that may be before `visit`, or, where it named a day, after it was read.
 """
 Records = NDArray[np.void]
@@ -47,6 +49,12 @@ VISITS_OF_A_RATE: Final = 2
 QUIET_FADE_DAYS: Final = 365.0
 """How long a page's own times without updates are remembered, about."""
 _MOST_COUNT: Final = 60_000
+_RATES: Final = {
+    "rate": "rate_per_day",
+    "log_sd": "log_sd",
+    "fast": "fast_per_day",
+    "slow": "slow_per_day",
+}
 
 
 class HeardGaps(NamedTuple):
@@ -55,16 +63,13 @@ class HeardGaps(NamedTuple):
     places: IndexArray
     """Of which record each is."""
     heard: SignalRecords
-    rate_per_day: FloatArray
-    log_sd: FloatArray
+    rates: Rates
     days: FloatArray
     updated: NDArray[np.bool_]
 
     def log_likelihood(self) -> FloatArray:
         """Return how likely they are at each point of the model's grid."""
-        return gap_log_likelihood(
-            self.heard, self.rate_per_day, self.log_sd, self.days, self.updated
-        )
+        return gap_log_likelihood(self.heard, self.rates, self.days, self.updated)
 
 
 def heard_of(records: Records) -> SignalRecords:
@@ -97,8 +102,7 @@ def settled(records: Records, rows: Rows, estimation: Estimation) -> tuple[Recor
     updated = (their["updates"] > 0) & (their["last_update"] > some["visit"])
     days = (their["last_visit"] - some["visit"]) / DAY
     # as it was before the gap: what that brought would else count twice
-    rates = some["rate"].astype(np.float64), some["log_sd"].astype(np.float64)
-    gaps = HeardGaps(places, heard_of(some), *rates, days, updated)
+    gaps = HeardGaps(places, heard_of(some), _rates_in(some), days, updated)
 
     after = records.copy()
     quiet = places[~updated]
@@ -113,8 +117,9 @@ def settled(records: Records, rows: Rows, estimation: Estimation) -> tuple[Recor
     after["before"] = np.where(rows["updates"] > 0, rows["before_update"], 0)
     after["first"][is_over] = np.where(is_new, records["latest"], 0)[is_over]
     after["count"][is_over] = is_new[is_over]
-    rate, log_sd = rates_of(rows, estimation)
-    after["rate"][is_over], after["log_sd"][is_over] = rate[is_over], log_sd[is_over]
+    rates = rates_of(rows[is_over], estimation)
+    for column, name in _RATES.items():
+        after[column][is_over] = getattr(rates, name)
     begin = np.where(is_new, records["latest"], visit)
     watched = np.maximum(records["read"] - begin, 0) / DAY
     after["watched"][is_over] = np.where(visit > 0, watched, 0.0)[is_over]
@@ -173,21 +178,26 @@ def open_likelihood(records: Records, rows: Rows, estimation: Estimation) -> Flo
     places = np.flatnonzero((records["visit"] > 0) & (records["watched"] > 0))
     found = np.zeros((len(records), POINTS))
     rates = rates_of(rows[places], estimation)
-    found[places] = open_log_likelihood(heard_of(records[places]), *rates)
+    found[places] = open_log_likelihood(heard_of(records[places]), rates)
     return found
 
 
 def signals_looked_for(records: Records, rows: Rows, estimation: Estimation) -> FloatArray:
     """Return how many signals there were since the last visits, or could be expected if that is more."""
-    rate, _ = rates_of(rows, estimation)
+    rate = rates_of(rows, estimation).rate_per_day
     found: FloatArray = np.maximum(records["count"], rate * records["watched"])
     return np.where(records["visit"] > 0, found, 0.0)
 
 
-def rates_of(rows: Rows, estimation: Estimation) -> tuple[FloatArray, FloatArray]:
-    """Return the pages' rates in 1/day and their spreads; a page seen once has those of the prior."""
-    has_gap = rows["visits"] >= VISITS_OF_A_RATE
-    return (
-        np.where(has_gap, rows["rate"], estimation.prior.mean_rate),
-        np.where(has_gap, rows["log_sd"], estimation.prior_log_sd),
-    )
+def rates_of(rows: Rows, estimation: Estimation) -> Rates:
+    """Return the pages' rates; a page seen once has those that are expected of any."""
+    rates, expected = _rates_in(rows), estimation.expected()
+    is_unknown = rows["visits"] < VISITS_OF_A_RATE
+    for name in _RATES.values():
+        getattr(rates, name)[is_unknown] = getattr(expected, name)[0]
+    return rates
+
+
+def _rates_in(rows: Rows | Records) -> Rates:
+    columns = {name: rows[column].astype(np.float64) for column, name in _RATES.items()}
+    return Rates(**columns, churn=np.zeros(len(rows)), churning=np.zeros(len(rows)))

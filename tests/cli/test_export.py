@@ -92,6 +92,7 @@ def contents(store: Store) -> dict[int, tuple[bytes, bytes]]:
         for key, row in zip(ids.tolist(), rows, strict=True):
             page = replace(decode_page(bodies[key]), is_in_site=False)
             page.rate, page.log_sd = float(f"{page.rate:.9g}"), float(f"{page.log_sd:.5g}")
+            page.fast, page.slow = float(f"{page.fast:.3g}"), float(f"{page.slow:.3g}")
             body = encode_page(page)
             assert row["rate"] == pytest.approx(page.rate)
             found[key] = body[:VERSION_OFFSET] + body[VERSION_OFFSET + 4 :], encode_row(page)

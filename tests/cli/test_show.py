@@ -299,7 +299,8 @@ def test_a_page_of_few_updates_falls_back_to_bayes_and_says_so(folder: Path) -> 
     assert "80 % of the posterior" in shown
     assert "by bayes: duane takes 4 updates" in shown
     facts = json.loads(hacs_show(folder, ADA, "--json", "-s", "HACS_ESTIMATOR=duane").stdout)
-    bayes = json.loads(hacs_show(folder, ADA, "--json").stdout)
+    shown = hacs_show(folder, ADA, "--json", "-s", "HACS_ESTIMATOR=bayes").stdout
+    bayes = json.loads(shown)
     assert facts["rate_estimator"] == bayes["rate_estimator"] == "bayes"
     assert facts["rate_per_day"] == bayes["rate_per_day"]
 

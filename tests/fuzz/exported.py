@@ -13,7 +13,17 @@ from hacs_crawler.state.address import open_state
 from hacs_crawler.state.memory import MemoryStore
 from hacs_crawler.utils.progress import Progress
 
-OF_ITS_STATE = ("rate", "log_sd", "churn", "churning", "hrefs", "is_in_site", "version")
+OF_ITS_STATE = (
+    "rate",
+    "log_sd",
+    "fast",
+    "slow",
+    "churn",
+    "churning",
+    "hrefs",
+    "is_in_site",
+    "version",
+)
 """Fields of a page that follow from the state it is in: no export has its prior, and sites' links."""
 
 

@@ -70,13 +70,13 @@ def spider(project: Project, site: Site) -> Callable[[str], Spider]:
 
 @pytest.fixture
 def ranked(site: Site, write_state: Callable[..., None]) -> None:
-    """Page n of the site has had n updates in ten visits, so that 9 is ranked first."""
+    """Page n of the site has had n updates in ten visits, no bursts, so that 9 is ranked first."""
     start = int(time.time()) - 11 * DAY
     for number in range(10):
         url = f"{site.url}/{number}"
         write_state(
             *(
-                Visit(url, start + day * DAY, links=frozenset(range(min(day, number))))
+                Visit(url, start + day * DAY, links=frozenset(range(day * number // 9)))
                 for day in range(10)
             )
         )

@@ -6,11 +6,13 @@ import math
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
+from numpy.typing import ArrayLike
 
 from hacs_crawler.model import (
     DEFAULT_PRIOR,
     LOCALIZED,
     MIN_POINTS,
+    Rates,
     Visits,
     chance_of_update,
     estimate,
@@ -202,20 +204,25 @@ def test_extreme_shapes_are_kept_within_bounds(shape):
     assert 0 < kept < math.inf
 
 
+def pages(rate: ArrayLike, log_sd: ArrayLike) -> Rates:
+    columns = np.broadcast_arrays(*np.atleast_1d(rate, log_sd), *[np.zeros(1)] * 4)
+    return Rates(*columns)
+
+
 def test_p_is_of_the_updates_expected_since_the_last_visit():
     n, shape, watched, e = 6, 1.5, 40.0, 10.0
     rate = n * shape / watched
     expected = n * ((watched + e) / watched) ** shape - n
-    p = chance_of_update(rate, packed_trend(n, shape), e)
-    assert float(p) == pytest.approx(1 - math.exp(-expected))
+    p = chance_of_update(pages(rate, packed_trend(n, shape)), e)
+    assert p[0] == pytest.approx(1 - math.exp(-expected))
 
 
 def test_p_of_the_paper_s_rule_is_of_the_updates_expected_since_the_last_update():
     n, shape, watched = 6, 1.5, 40.0
     rate = n * shape / watched
     expected = n * (50 / 40) ** shape - n * (33 / 40) ** shape
-    p = chance_of_update(rate, packed_trend(n, shape), 17.0, before_days=7.0)
-    assert float(p) == pytest.approx(1 - math.exp(-expected))
+    p = chance_of_update(pages(rate, packed_trend(n, shape)), 17.0, before_days=7.0)
+    assert p[0] == pytest.approx(1 - math.exp(-expected))
 
 
 def test_a_window_s_beginning_is_the_earliest_that_can_be_counted_from():
@@ -226,31 +233,31 @@ def test_a_window_s_beginning_is_the_earliest_that_can_be_counted_from():
 
 def test_quiet_days_of_siblings_take_their_share_off():
     spread = packed_trend(6, 1.0)
-    p = chance_of_update(0.1, spread, 10.0, quiet_days=4.0)
-    assert float(p) == pytest.approx(1 - math.exp(-0.6))
-    assert float(chance_of_update(0.1, spread, 10.0, quiet_days=11.0)) == 0.0
+    p = chance_of_update(pages(0.1, spread), 10.0, quiet_days=4.0)
+    assert p[0] == pytest.approx(1 - math.exp(-0.6))
+    assert chance_of_update(pages(0.1, spread), 10.0, quiet_days=11.0) == [0.0]
 
 
 def test_a_steady_trend_is_a_rate_that_is_known():
-    p = chance_of_update([0.1, 0.1], packed_trend(6, 1.0), [3.0, 0.0])
+    p = chance_of_update(pages([0.1, 0.1], packed_trend(6, 1.0)), [3.0, 0.0])
     assert p == pytest.approx(predictive_probability([0.1, 0.1], 0.0, [3.0, 0.0]), abs=1e-6)
 
 
 def test_pages_with_a_posterior_are_not_touched_by_the_others():
     spread = np.array([1.0, float(packed_trend(6, 2.0)), 0.0])
-    p = chance_of_update([0.1, 0.1, 0.1], spread, [5.0, 5.0, math.inf])
+    p = chance_of_update(pages(0.1, spread), [5.0, 5.0, math.inf])
     assert p[0] == predictive_probability(0.1, 1.0, 5.0)
     assert p[2] == 1.0
 
 
 def test_a_page_never_visited_is_sure_to_be_new():
-    assert float(chance_of_update(0.1, packed_trend(6, 2.0), math.inf)) == 1.0
+    assert chance_of_update(pages(0.1, packed_trend(6, 2.0)), math.inf) == [1.0]
 
 
 def test_p_grows_with_time_and_ends_at_one():
     days = np.array([0.0, 1.0, 10.0, 1e3, 1e9])
     for shape in (0.01, 0.5, 1.0, 30.0, 1000.0):
-        p = chance_of_update(np.full(5, 0.2), packed_trend(9, shape), days)
+        p = chance_of_update(pages(0.2, packed_trend(9, shape)), days)
         assert p[0] == 0.0
         assert (np.diff(p) >= 0).all()
         assert p[-1] <= 1.0

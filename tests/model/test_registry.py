@@ -23,7 +23,7 @@ PAGES = (
 
 
 def test_the_names_are_these():
-    classic = ["naive", "cho", "mle", "mle-interpolated", "bayes"]
+    classic = ["naive", "cho", "mle", "mle-interpolated", "bayes", "bursts"]
     assert list(ESTIMATORS) == [*classic, *LOCALIZED]
 
 

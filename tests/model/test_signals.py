@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from hacs_crawler.model import Rates, packed_share
 from hacs_crawler.model.signals import (
     DELAYS_DAYS,
     FALSE_PER_DAY,
@@ -61,12 +62,16 @@ def sure(recall: float, false: float, delay: float = PROMPT) -> Beliefs:
     return Beliefs(by_delay, np.array([delay]), np.array([recall]))
 
 
+def uncertain(rate: FloatArray, log_sd: FloatArray) -> Rates:
+    return Rates(rate, log_sd, *np.zeros((4, len(rate))))
+
+
 def no_update(
     one: SignalRecords, beliefs: Beliefs, rate: float, days: float, log_sd: float = 0.0
 ) -> float:
     """The probability of no update since the visit, `days` ago, of a page of that rate."""
-    numbers = (np.array([rate]), np.array([log_sd]), np.ones(1))
-    factor = log_quiet_factor(one, beliefs, np.zeros(1, np.int64), *numbers)
+    rates = uncertain(np.array([rate]), np.array([log_sd]))
+    factor = log_quiet_factor(one, beliefs, np.zeros(1, np.int64), rates, np.ones(1))
     return float(np.exp(-rate * days + factor[0]))
 
 
@@ -112,11 +117,20 @@ def test_a_rate_that_is_uncertain_is_averaged_over() -> None:
     assert found == pytest.approx(factor, rel=0.06)
 
 
+def test_two_rates_are_averaged_over_by_their_shares() -> None:
+    one, recall, false = heard(watched=30.0), 0.65, float(FALSE_PER_DAY[8])
+    two = Rates(np.zeros(1), packed_share([0.3]), *np.zeros((2, 1)), np.ones(1), np.full(1, 0.01))
+    factor = log_quiet_factor(one, sure(recall, false), np.zeros(1, np.int64), two, np.ones(1))
+    rates, shares = np.array([1.0, 0.01]), np.array([0.3, 0.7])
+    expected = 1.0 / (shares @ np.exp(-recall * 30.0 * rates))
+    assert np.exp(factor[0]) == pytest.approx(expected, rel=0.02)
+
+
 def test_silence_takes_nothing_of_time_that_is_known_to_be_quiet_already() -> None:
     one, beliefs, where = heard(watched=30.0), sure(0.95, 0.001), np.zeros(1, np.int64)
-    rate, spread = np.array([0.05]), np.zeros(1)
+    rates = uncertain(np.array([0.05]), np.zeros(1))
     none, half, whole = (
-        log_quiet_factor(one, beliefs, where, rate, spread, np.array([left]))[0]
+        log_quiet_factor(one, beliefs, where, rates, np.array([left]))[0]
         for left in (0.0, 0.5, 1.0)
     )
     assert none == pytest.approx(0.0, abs=1e-9)
@@ -134,7 +148,8 @@ def test_a_late_signal_of_an_update_that_was_found_is_no_false_one() -> None:
     """After the signal the page was visited, and had not changed since the visit before."""
     signal = heard(first=0.3, latest=0.3, count=1.0, watched=20.0)
     late = replace(signal, update=np.zeros(1), before=np.full(1, -1.0))
-    arguments = (np.array([0.05]), np.zeros(1), np.full(1, 20.0), np.zeros(1, np.bool_))
+    rates = uncertain(np.array([0.05]), np.zeros(1))
+    arguments = (rates, np.full(1, 20.0), np.zeros(1, np.bool_))
     false, excused = (
         trust_of(posterior(20 * gap_log_likelihood(one, *arguments), USUAL_SIGNALS)[0])
         for one in (signal, late)
@@ -144,9 +159,7 @@ def test_a_late_signal_of_an_update_that_was_found_is_no_false_one() -> None:
 
 def drawn(
     recall: float, false: float, delay: float, gaps: int, seed: int = 0
-) -> tuple[
-    SignalRecords, FloatArray, FloatArray, FloatArray, np.ndarray[tuple[int], np.dtype[np.bool_]]
-]:
+) -> tuple[SignalRecords, Rates, FloatArray, np.ndarray[tuple[int], np.dtype[np.bool_]]]:
     """Gaps of a site with these habits, and what their visits found."""
     rng = np.random.default_rng(seed)
     rate = 0.02 * np.exp(rng.standard_normal(gaps))
@@ -163,7 +176,8 @@ def drawn(
         if len(signals):
             columns["first"][place], columns["latest"][place] = signals.min(), signals.max()
             columns["count"][place] = len(signals)
-    return heard(gaps, watched=days, **columns), rate, np.full(gaps, 0.2), days, updated
+    rates = uncertain(rate, np.full(gaps, 0.2))
+    return heard(gaps, watched=days, **columns), rates, days, updated
 
 
 @pytest.mark.parametrize(
@@ -175,7 +189,7 @@ def test_the_habits_of_a_site_are_learned_from_its_visits(
 ) -> None:
     gaps = drawn(recall, false, delay, 600)
     share = min(1.0, MOST_SIGNALS / gaps[0].count.sum())
-    seen = gap_log_likelihood(*gaps) + share * open_log_likelihood(*gaps[:3])
+    seen = gap_log_likelihood(*gaps) + share * open_log_likelihood(*gaps[:2])
     seen = seen.sum(axis=0, keepdims=True)
     trust = trust_of(posterior(seen, USUAL_SIGNALS)[0])
     assert trust.recall == pytest.approx(recall, abs=0.25)
@@ -184,7 +198,8 @@ def test_the_habits_of_a_site_are_learned_from_its_visits(
 
 def test_daily_stamps_are_seen_through_before_any_visit() -> None:
     one = heard(100, first=0.5, latest=9.5, count=10.0, watched=10.0)
-    seen = open_log_likelihood(one, np.full(100, 0.02), np.ones(100)).sum(axis=0, keepdims=True)
+    rates = uncertain(np.full(100, 0.02), np.ones(100))
+    seen = open_log_likelihood(one, rates).sum(axis=0, keepdims=True)
     weights = posterior(seen, USUAL_SIGNALS)
     assert trust_of(weights[0]).false_per_day == pytest.approx(1.0, rel=0.5)
     beliefs = beliefs_of(weights, USUAL_SIGNALS)
@@ -224,8 +239,8 @@ def test_a_prior_is_fitted_to_sites_and_new_ones_begin_there() -> None:
 def test_whatever_was_heard_gives_a_number() -> None:
     one = heard(3, first=[0.0, 1e4, NAN], latest=[0.0, 2e4, NAN], count=[1, 6e4, 0], watched=0.0)
     beliefs = beliefs_of(USUAL_SIGNALS[None], USUAL_SIGNALS)
-    rates = np.array([0.0, 50.0, 1e-9]), np.array([0.0, 3.0, 9.5])
-    factor = log_quiet_factor(one, beliefs, np.zeros(3, np.int64), *rates, np.ones(3))
-    found = gap_log_likelihood(one, *rates, np.full(3, 1e-5), np.array([True, False, True]))
+    rates = uncertain(np.array([0.0, 50.0, 1e-9]), np.array([0.0, 3.0, 9.5]))
+    factor = log_quiet_factor(one, beliefs, np.zeros(3, np.int64), rates, np.ones(3))
+    found = gap_log_likelihood(one, rates, np.full(3, 1e-5), np.array([True, False, True]))
     assert np.isfinite(factor).all()
     assert np.isfinite(found).all()

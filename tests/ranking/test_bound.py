@@ -12,6 +12,7 @@ from scrapy.settings import Settings
 from hacs_crawler.config import Config
 from hacs_crawler.model import POINTS
 from hacs_crawler.model.trend import packed_trend
+from hacs_crawler.model.two_rates import packed_share
 from hacs_crawler.ranking import bound, finalists, site_groups
 from hacs_crawler.ranking.bound import Bounds, bounds_of, may_be_bounded, reach_of
 from hacs_crawler.ranking.options import RankingOptions
@@ -49,6 +50,10 @@ def rows_of(
     rows["log_sd"] = rng.random(number) * 1.5 * is_seen
     is_trend = is_seen & (rng.random(number) < trends)
     rows["log_sd"][is_trend] = packed_trend(9, rng.random(number) * 2.0)[is_trend]
+    is_mixed = is_seen & ~is_trend & (rng.random(number) < 0.7)
+    rows["log_sd"][is_mixed] = packed_share(rng.random(number))[is_mixed]
+    rows["slow"][is_mixed] = rng.lognormal(-6.0, 2.0, number)[is_mixed]
+    rows["fast"][is_mixed] = (rows["slow"] * rng.uniform(1.0, 90.0, number))[is_mixed]
     rows["last_visit"] = (NOW - rng.integers(0, 30 * DAY, number)) * is_seen
     rows["updates"] = (rng.random(number) < 0.4) * is_seen
     rows["last_update"] = (rows["last_visit"] - rng.integers(0, 9 * DAY, number)) * is_seen

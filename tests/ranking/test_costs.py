@@ -57,6 +57,9 @@ def candidates(p: list[float]) -> Candidates:
     return Candidates(
         page_ids=np.arange(number),
         rate_per_day=zeros,
+        fast_share=zeros,
+        fast_per_day=zeros,
+        slow_per_day=zeros,
         days_since_visit=zeros,
         days_since_update=zeros,
         p=np.array(p),

@@ -12,7 +12,7 @@ from hypothesis import given, strategies as st
 from scrapy.settings import Settings
 
 from hacs_crawler.config import Config
-from hacs_crawler.model import predictive_probability
+from hacs_crawler.model.two_rates import chance_by_two_rates
 from hacs_crawler.ranking import finalists as finalists_module
 from hacs_crawler.ranking.arm_pages import keep_start_pages, start_pages
 from hacs_crawler.ranking.options import RankingOptions
@@ -203,7 +203,9 @@ def test_a_page_is_shown_with_what_ranked_it() -> None:
     assert found.days_since_update.tolist() == [20.0]
     page = next(state.pages())
     assert page is not None
-    assert found.p[0] == pytest.approx(float(predictive_probability(page.rate, page.log_sd, 10.0)))
+    assert found.p[0] == pytest.approx(
+        float(chance_by_two_rates(page.log_sd, page.fast, page.slow, 10.0)), rel=1e-3
+    )
 
 
 def test_an_empty_state_has_an_empty_plan() -> None:

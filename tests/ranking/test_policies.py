@@ -46,6 +46,9 @@ def candidates(**columns: object) -> Candidates:
     }
     return Candidates(
         page_ids=np.arange(size),
+        fast_share=np.zeros(size),
+        fast_per_day=np.zeros(size),
+        slow_per_day=given["rate_per_day"],
         days_since_update=given["days_since_visit"],
         p=np.full(size, 0.5),
         updates=np.zeros(size, np.int64),

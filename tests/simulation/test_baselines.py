@@ -54,6 +54,9 @@ def candidates(rates: list[float], days: list[float], seed: int = 0) -> Candidat
     return Candidates(
         page_ids=np.arange(1, size + 1) * 7919,
         rate_per_day=np.array(rates),
+        fast_share=np.zeros(size),
+        fast_per_day=np.zeros(size),
+        slow_per_day=np.array(rates),
         days_since_visit=np.array(days),
         days_since_update=np.array(days),
         p=np.zeros(size),

@@ -29,7 +29,9 @@ pages = st.builds(
     failures=st.integers(0, 255),
     not_before=seconds,
     rate=st.floats(0, 1e6),
-    log_sd=st.floats(0, 4, width=32),
+    log_sd=st.floats(-2, 4, width=32),
+    fast=st.floats(0, 1e6, width=32),
+    slow=st.floats(0, 1e6, width=32),
     churn=st.floats(0, 1, width=32),
     churning=st.floats(0, 1, width=32),
     version=st.integers(1, 2**32 - 2),  # the last one could not be followed by another write
@@ -48,7 +50,7 @@ def example_page() -> Page:
     merge(page, Visit(page.url, 200, links=frozenset({1, 5})))
     merge(page, Visit(page.url, 300, News.FAILED))
     page.rate, page.log_sd, page.version = 0.25, 0.5, 7
-    page.churn, page.churning = 0.125, 0.75
+    page.fast, page.slow, page.churn, page.churning = 3.0, 0.25, 0.125, 0.75
     return page
 
 
@@ -179,7 +181,7 @@ def test_rubbish_is_refused_or_is_a_page(body: bytes) -> None:
 
 def test_the_row_holds_what_ranking_needs() -> None:
     row = np.frombuffer(encode_row(example_page()), ROW)[0]
-    rest = site_id("http://example.edu/~a/"), 0.5, 0.125, 0.75, 0
+    rest = site_id("http://example.edu/~a/"), 0.5, 3.0, 0.25, 0.125, 0.75, 0
     assert row.tolist() == (0.25, 200, 200, 0, 2, 1, 1, 100, *rest)
 
 

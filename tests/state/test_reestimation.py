@@ -52,7 +52,7 @@ def assert_followed(state: State) -> None:
     for ids, rows in state.store.all_rows():
         loaded = state.load(ids.tolist())
         expected = [loaded[page_id].rate for page_id in ids.tolist()]
-        assert rows["rate"].tolist() == expected
+        assert rows["rate"].tolist() == np.float32(expected).tolist()
 
 
 def test_pages_that_were_not_visited_follow_a_prior_that_changed(store: Store) -> None:
