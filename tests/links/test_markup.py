@@ -100,8 +100,7 @@ def test_live_and_archived_pages_become_trees_in_one_place_each_behind_this_guar
         path
         for folder in ("hacs_crawler", "middlewares", "spiders")
         for path in (ROOT / folder).rglob("*.py")
-        # feeds are XML, of which lxml reads attributes in linear time, as is what else than a tree
-        # selections are of
+        # both parse nothing but XML, of which lxml reads attributes in linear time
         if path.name not in {"feed.py", "selection.py"}
     ]
     found = {path for path in modules if MAKES_A_TREE.search(path.read_text())}
