@@ -108,4 +108,4 @@ def test_csv_has_a_row_for_each_bin(state, calibrate):
     keep(state, drawn(3_000, lambda p: p))
     head, *rows = calibrate("--csv", "-").splitlines()[:11]
     assert head == "policy,model,visits,predicted,found,low,high"
-    assert all(row.startswith(f"hacs,{BAYES},300,0.") for row in rows)
+    assert all(row.startswith(f'hacs,"{BAYES}",300,0.') for row in rows)
