@@ -85,7 +85,7 @@ class Play:
             _say(BEGINNING.format(pages=len(self.web.pages)))
         bars = [f"{'█' * (hits // HITS_A_CHARACTER)} {hits}" for hits in self.hits]
         day = (self.moment - self.web.start) // DAY
-        _say(f"{day:5.0f}{visits:8}  {bars[0]:<32}{bars[1]}")
+        _say(f"{day:5.0f}{visits:8}  {bars[0]:<34}{bars[1]}")
         if self.moment >= self._end:
             _say(f"\n{self.sentence()}\n\n{ENDING}")
             return False
@@ -116,7 +116,7 @@ class Play:
 BEGINNING: Final = (
     "A made-up scholarly web of {pages} pages. Every 14 days one page in 7.5 may be "
     "visited.\n\nVisits that found an update, so far\n"
-    f"  day  visits  {'HACS':<32}Last-Obs, as many visits"
+    f"  day  visits  {'HACS':<34}Last-Obs, as many visits"
 )
 ENDING: Final = f"Its report: hacs report --open -s HACS_STATE={STATE}"
 

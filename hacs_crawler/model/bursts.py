@@ -119,11 +119,20 @@ class _Filtered:
 def with_bursts(
     rates: Rates, gaps: Gaps, fade_days: float, prior: LogNormalPrior, bursts: Bursts
 ) -> Rates:
-    """Return the rates of `bayes` with the two rates by which the pages go on, see `two_rates`."""
+    """Return the rates of `bayes` with the two rates by which the pages go on, see `two_rates`.
+
+    Of a page that may churn, the mean of what is so with its churn and of what is so without.
+    """
     found = np.empty((3, len(gaps)))
     for pages, some in _blocks(gaps):
-        filtered = _filtered(some, rates.churn[pages], fade_days)
-        found[:, pages] = fitted_two_rates(_survival(filtered, prior, bursts))
+        churning = rates.churning[pages]
+        survival = _survival(_filtered(some, np.zeros(len(some)), fade_days), prior, bursts)
+        places = np.flatnonzero(churning > 0)
+        if len(places):
+            churn = rates.churn[pages][places] / churning[places]
+            theirs = _survival(_filtered(some.of(churning > 0), churn, fade_days), prior, bursts)
+            survival[places] += churning[places, None] * (theirs - survival[places])
+        found[:, pages] = fitted_two_rates(survival)
     share, fast, slow = found
     return replace(rates, log_sd=packed_share(share), fast_per_day=fast, slow_per_day=slow)
 

@@ -128,7 +128,7 @@ def test_new_pages_have_their_share_of_a_budget(any_spider: AnySpider, site: Sit
 
 def test_pages_below_the_threshold_are_not_asked_for(any_spider: AnySpider, site: Site) -> None:
     learn(any_spider, site, (3, 7))
-    crawl = any_spider.run(SHOP, HACS_PAGES="all", HACS_THRESHOLD=0.3)
+    crawl = any_spider.run(SHOP, HACS_PAGES="all", HACS_THRESHOLD=0.2)
     asked = site.visited()
     assert "/item/3" in asked
     assert "/item/7" in asked

@@ -72,4 +72,4 @@ def test_p_is_of_the_updates_expected_since_the_last_visit(
     store.close()
     expected = points * ((watched + 12) / watched) ** shape - points
     assert plan.p.tolist() == pytest.approx([1 - math.exp(-expected)], rel=1e-6)
-    assert plan.rate_per_day.tolist() == [page.rate]
+    assert plan.rate_per_day.tolist() == pytest.approx([page.rate])

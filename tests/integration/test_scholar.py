@@ -156,7 +156,7 @@ def test_the_closing_line_compares_what_was_predicted_with_what_was_found(
     site.set("/~a/", "x.html")
     write_state(*history(f"{site.url}/~a/", [], 9))
     crawl = project.crawl([f"{site.url}/~a/"], "-a", "level=homepage")
-    assert "of 1 ranked page known before, 1 had an update and 0.9 were predicted" in crawl.log
+    assert "of 1 ranked page known before, 1 had an update and 0.8 were predicted" in crawl.log
 
 
 def test_a_budget_limits_the_seeds_and_says_so(
