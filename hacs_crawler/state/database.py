@@ -23,12 +23,7 @@ from hacs_crawler.model import (
 )
 from hacs_crawler.state.codec import decode_page, decode_pages, encode_page, encode_row
 from hacs_crawler.state.damage import PASSED_OVER
-from hacs_crawler.state.estimation import (
-    Estimation,
-    baselines_of,
-    histories,
-    is_same_estimate,
-)
+from hacs_crawler.state.estimation import Estimation, baselines_of, histories, is_same_estimate
 from hacs_crawler.state.merging import merge_pages
 from hacs_crawler.state.outcome_log import (
     MOST_OUTCOMES,
