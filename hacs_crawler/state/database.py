@@ -294,7 +294,8 @@ class State:
         """
         self.read_prior()
         refit_togetherness(self.store, self.load, self.estimation.updates)
-        sample = list(self.load(sample_of_revisited(self.store, PAGES_TO_FIT)).values())
+        loaded = self.load(sample_of_revisited(self.store, PAGES_TO_FIT)).values()
+        sample = [page for page in loaded if page.visits]  # a damaged row may say otherwise
         churning = self.estimation.rates(sample).churning
         has_shown = np.array([len(page.runs) > 2 * _UPDATES_TO_TELL for page in sample], np.bool_)
         self._keep_churning_pages(fit_churning_pages(churning[has_shown]))

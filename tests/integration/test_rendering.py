@@ -426,7 +426,11 @@ def test_a_file_on_a_site_of_applications_is_asked_for_plainly(
 
 def test_the_proxy_of_a_request_is_the_browser_s_too(runs: Runs, scripted: ScriptedSite) -> None:
     scripted.links["/app/1"] = ["/a"]
-    crawl = runs("http://pages.example/app/1", meta=f'{{"proxy": "{scripted.url}"}}')
+    crawl = runs(
+        "http://pages.example/app/1",
+        meta=f'{{"proxy": "{scripted.url}"}}',
+        ROBOTSTXT_OBEY=False,  # robots.txt is not asked of the proxy
+    )
     assert seen(crawl) == {"/app/1": (1, "nothing new")}
     assert scripted.times_asked("/app/1") == 3
     assert scripted.times_asked("/data/app/1") == 2

@@ -112,7 +112,7 @@ def test_bytes_that_no_number_of_the_header_asks_for_are_refused(rest: bytes) ->
 @pytest.mark.parametrize("number", [7, 2**32 - 1])
 def test_counts_that_its_bytes_do_not_hold_are_refused(count: int, number: int) -> None:
     body = bytearray(encode_page(example_page()))
-    struct.pack_into("<I", body, 64 + 4 * count, number)
+    struct.pack_into("<I", body, 72 + 4 * count, number)
     with pytest.raises(StateError, match="damaged: its header asks for"):
         decode_page(bytes(body))
 
