@@ -98,6 +98,7 @@ from hacs_crawler.model.two_rates import (
     chance_by_two_rates as chance_by_two_rates,
     has_two_rates as has_two_rates,
     packed_share as packed_share,
+    rate_at_visit as rate_at_visit,
     unpacked_share as unpacked_share,
 )
 from hacs_crawler.model.windows import (

@@ -41,7 +41,6 @@ from hacs_crawler.model.two_rates import TIMES, fitted_two_rates, packed_share
 from hacs_crawler.utils.arrays import (
     BoolArray,
     FloatArray,
-    blocks,
     offsets_of,
     page_of_value,
     sum_by_page,
@@ -92,7 +91,8 @@ class Bursts:
     def is_like(self, other: Bursts) -> bool:
         """Whether both lead to nearly the same."""
         moved = np.abs(np.subtract(self.shares, other.shares)).sum() / 2
-        odds = np.clip([self.gain * _GAIN_VISITS, other.gain * _GAIN_VISITS], -6.0, 6.0)
+        odds = np.multiply([self.gain, other.gain], _GAIN_VISITS)
+        odds = np.clip(odds, -_MOST_LOG_ODDS, _MOST_LOG_ODDS)
         return bool(moved <= 0.05 and abs(odds[0] - odds[1]) <= 0.5)
 
 
@@ -124,7 +124,7 @@ def with_bursts(
     Of a page that may churn, the mean of what is so with its churn and of what is so without.
     """
     found = np.empty((3, len(gaps)))
-    for pages, some in _blocks(gaps):
+    for pages, _, some in gaps.in_blocks(_BLOCK):
         churning = rates.churning[pages]
         survival = _survival(_filtered(some, np.zeros(len(some)), fade_days), prior, bursts)
         places = np.flatnonzero(churning > 0)
@@ -149,7 +149,7 @@ def busy_probability(
 ) -> FloatArray:
     """Return how likely it is that each page is in a burst at its last visit."""
     found = np.empty(len(gaps))
-    for pages, some in _blocks(gaps):
+    for pages, _, some in gaps.in_blocks(_BLOCK):
         filtered = _filtered(some, churn[pages], fade_days)
         shares = _shares(filtered.logs, prior, bursts)[:, :_TYPES]
         found[pages] = (shares * filtered.state[1]).sum(axis=1) * _trust(filtered, prior, bursts)
@@ -175,7 +175,9 @@ def fit_bursts(
     gaps, last_visit_days = gaps.of(is_chosen), last_visit_days[is_chosen]
 
     def filtered() -> Iterator[_Filtered]:
-        return (_filtered(some, np.zeros(len(some)), fade_days) for _, some in _blocks(gaps))
+        return (
+            _filtered(some, np.zeros(len(some)), fade_days) for _, _, some in gaps.in_blocks(_BLOCK)
+        )
 
     logs = np.concatenate([part.logs[:, :_TYPES] for part in filtered()])
     shares = np.array(DEFAULT_BURSTS.shares)
@@ -188,16 +190,6 @@ def fit_bursts(
     weight = gaps.weight * np.repeat(np.exp((last_visit_days - latest) / fade_days), gaps.counts)
     gained = weight @ np.concatenate(gains) + _PRIOR_VISITS * found.gain
     return replace(found, gain=float(gained / (weight.sum() + _PRIOR_VISITS)))
-
-
-def _blocks(gaps: Gaps) -> Iterator[tuple[slice, Gaps]]:
-    for first, last in blocks(gaps.offsets, _BLOCK):
-        cut = gaps.offsets[first : last + 1]
-        mine = slice(cut[0], cut[-1])
-        yield (
-            slice(first, last),
-            Gaps(gaps.days[mine], gaps.updated[mine], gaps.weight[mine], cut - cut[0]),
-        )
 
 
 def _filtered(gaps: Gaps, churn: FloatArray, fade_days: float) -> _Filtered:

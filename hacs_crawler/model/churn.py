@@ -26,7 +26,6 @@ from hacs_crawler.utils.arrays import (
     BoolArray,
     FloatArray,
     IndexArray,
-    blocks,
     offsets_of,
     page_of_value,
     sum_by_page,
@@ -191,10 +190,7 @@ def _posterior(
     weights = np.concatenate([[1.0 - churning_pages], churning_pages * _C_WEIGHTS])
     found = np.empty((4, len(gaps)))
     rate = np.exp(x)
-    for first, last in blocks(gaps.offsets, _BLOCK):
-        cut = gaps.offsets[first : last + 1]
-        mine = slice(cut[0], cut[-1])
-        some = Gaps(gaps.days[mine], gaps.updated[mine], gaps.weight[mine], cut - cut[0])
+    for pages, mine, some in gaps.in_blocks(_BLOCK):
         log_likelihood = _log_likelihood(some, fates[mine], rate)
         log_likelihood += at_rate[:, None] + np.log(weights)
         log_likelihood -= log_likelihood.max(axis=(1, 2), keepdims=True)
@@ -205,7 +201,7 @@ def _posterior(
         missed = (of_rate * np.exp(-rate / mean[:, None])).sum(axis=1)
         of_churn = mass.sum(axis=1)
         churning = of_churn[:, 1:].sum(axis=1)
-        found[:, first:last] = mean, spread_of(1.0 - missed), of_churn @ _C, churning
+        found[:, pages] = mean, spread_of(1.0 - missed), of_churn @ _C, churning
     return found[0], found[1], np.minimum(found[2], 1.0), np.minimum(found[3], 1.0)
 
 

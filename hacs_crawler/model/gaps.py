@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,6 +12,7 @@ from hacs_crawler.utils.arrays import (
     BoolArray,
     FloatArray,
     IndexArray,
+    blocks,
     checked_offsets,
     offsets_of,
     page_of_value,
@@ -51,6 +53,14 @@ class Gaps:
     def counts(self) -> IndexArray:
         """Number of gaps of each page."""
         return self.offsets[1:] - self.offsets[:-1]
+
+    def in_blocks(self, most_gaps: int) -> Iterator[tuple[slice, slice, Gaps]]:
+        """Yield runs of pages of about so many gaps: the places of pages and of gaps, and the gaps."""
+        for first, last in blocks(self.offsets, most_gaps):
+            cut = self.offsets[first : last + 1]
+            mine = slice(int(cut[0]), int(cut[-1]))
+            some = Gaps(self.days[mine], self.updated[mine], self.weight[mine], cut - cut[0])
+            yield slice(first, last), mine, some
 
     def of(self, chosen: BoolArray) -> Gaps:
         """Return the gaps of the pages chosen; an element a page."""

@@ -65,6 +65,18 @@ def unpacked_share(log_sd: ArrayLike) -> FloatArray:
     return np.where(packed < 0, -1.0 - packed, 0.0)
 
 
+def rate_at_visit(
+    rate_per_day: FloatArray, log_sd: FloatArray, fast_per_day: ArrayLike, slow_per_day: ArrayLike
+) -> FloatArray:
+    """Return the rate right after the last visit: of two w a + (1 - w) b, of others `rate_per_day`."""
+    is_mixed = has_two_rates(log_sd)
+    if not is_mixed.any():
+        return rate_per_day
+    share = unpacked_share(log_sd)
+    mixed = share * np.asarray(fast_per_day) + (1.0 - share) * np.asarray(slow_per_day)
+    return np.where(is_mixed, mixed, rate_per_day)
+
+
 def chance_by_two_rates(
     log_sd: ArrayLike, fast_per_day: ArrayLike, slow_per_day: ArrayLike, days: ArrayLike
 ) -> FloatArray:

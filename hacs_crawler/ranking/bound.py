@@ -10,11 +10,10 @@ from numpy.typing import ArrayLike
 
 from hacs_crawler.model import (
     SHARED_UPDATES,
-    Rates,
     chance_by_two_rates,
     has_two_rates,
     is_trend,
-    unpacked_share,
+    rate_at_visit,
 )
 from hacs_crawler.ranking.candidates import Places
 from hacs_crawler.ranking.options import RankingOptions
@@ -122,11 +121,7 @@ class Bounds:
     def _rates(self, rows: Rows) -> Floats:
         """Return the pages' rates at their last visits; a page seen once has that expected of any."""
         rate, log_sd = rows["rate"].astype(np.float64), rows["log_sd"].astype(np.float64)
-        is_mixed = has_two_rates(log_sd)
-        if is_mixed.any():
-            share = -1.0 - log_sd
-            mixed = share * rows["fast"] + (1.0 - share) * rows["slow"]
-            rate = np.where(is_mixed, mixed, rate)
+        rate = rate_at_visit(rate, log_sd, rows["fast"], rows["slow"])
         return np.where(rows["visits"] < VISITS_OF_A_RATE, self.expected, rate)
 
     def _until(self, rows: Rows, days: Floats) -> Floats:
@@ -142,18 +137,13 @@ class Bounds:
         return found
 
 
-def _rate_at_first(rates: Rates) -> float:
-    if not has_two_rates(rates.log_sd)[0]:
-        return float(rates.rate_per_day[0])
-    share = unpacked_share(rates.log_sd)
-    return float((share * rates.fast_per_day + (1.0 - share) * rates.slow_per_day)[0])
-
-
 def bounds_of(rows: Rows, state: State, options: RankingOptions, now: float) -> Bounds:
     """Return bounds of the pages' scores, where there may be some, see `may_be_bounded`."""
+    one = state.estimation.expected()
+    first = rate_at_visit(one.rate_per_day, one.log_sd, one.fast_per_day, one.slow_per_day)
     return Bounds(
         rows=rows,
-        expected=_rate_at_first(state.estimation.expected()),
+        expected=float(first[0]),
         now=now,
         shared=float(_expected(SHARED_UPDATES)) if options.counts_siblings else 0.0,
     )
