@@ -104,7 +104,7 @@ class ArchivePauseMiddleware:
         if not _is_meant(request):
             return response
         if urlsplit(request.url).path == "/robots.txt":
-            self._note_crawl_delay(request, response)
+            self._on_crawl_delay(request, response)
         if response.headers.get(b"Memento-Datetime"):
             request.meta["dont_retry"] = True
         asked = retry_after(response.headers.get(b"Retry-After"), self._clock())
@@ -136,7 +136,7 @@ class ArchivePauseMiddleware:
         self._refuse_at_end(request)
         return request.replace(dont_filter=True)
 
-    def _note_crawl_delay(self, request: Request, response: Response) -> None:
+    def _on_crawl_delay(self, request: Request, response: Response) -> None:
         """Go no faster than robots.txt asks for, which Scrapy does not look at."""
         if response.status != 200 or not self._crawler.settings.getbool("ROBOTSTXT_OBEY"):
             return

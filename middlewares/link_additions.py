@@ -159,7 +159,7 @@ class LinkAdditionsMiddleware:
             marks = () if known is None else known.known_marks(updates, rules.fingerprint)
             awaited = AwaitedVisit(request, response, visit, rules, marks, self.are_news)
             self._awaited[response] = awaited
-            crawl.state.read_ahead.note_answer(url)
+            crawl.state.read_ahead.on_answer(url)
         else:
             self._conclude(request, response, url, rules, Observation(visit, reason))
 
@@ -169,7 +169,7 @@ class LinkAdditionsMiddleware:
         if awaited is None or not self._crawl.is_open:
             return
         url = awaited.visit.url
-        self._crawl.state.read_ahead.note_answer(url, -1)
+        self._crawl.state.read_ahead.on_answer(url, -1)
         found = awaited.observation() if is_whole else Observation(None, "callback_failed")
         self._conclude(awaited.request, response, url, awaited.rules, found)
 
@@ -188,7 +188,7 @@ class LinkAdditionsMiddleware:
             for also in crawl.parts.observed(Observed(request, response, recorded, reason)):
                 crawl.state.write_behind.record(also)
             if not reason:
-                self._note_outcome(request, rules, recorded)
+                self._tell_outcome(request, rules, recorded)
                 return
         if reason != "gone":
             crawl.stats.count_not_observed(reason)
@@ -198,7 +198,7 @@ class LinkAdditionsMiddleware:
         page = self._crawl.state.write_behind.look(url)
         return page is not None and bool(page.visits)
 
-    def _note_outcome(self, request: Request, rules: Rules, recorded: Recorded) -> None:
+    def _tell_outcome(self, request: Request, rules: Rules, recorded: Recorded) -> None:
         crawl, page, visit = self._crawl, recorded.before, recorded.visit
         prediction = visit.prediction
         estimation = crawl.state.estimation

@@ -155,13 +155,13 @@ class ScholarSpider(Spider):
                 yield self._seed_request(url)
 
     def _seed_request(self, url: str, meta: dict[str, Any] | None = None) -> Request:
-        return Request(url, callback=self.parse, errback=self.note_failure, meta=meta)
+        return Request(url, callback=self.parse, errback=self.on_failure, meta=meta)
 
     def _hub_request(self, url: str) -> Request:
         return Request(
             url,
             callback=self.parse_hub,
-            errback=self.note_hub_failure,
+            errback=self.on_hub_failure,
             priority=PRIORITY,
             meta=planned_meta(url),
             cb_kwargs={"hub": url},
@@ -170,7 +170,7 @@ class ScholarSpider(Spider):
     def parse_hub(self, response: Response, hub: str) -> Iterator[Any]:
         """Report a hub of the instant tier, and follow the links that are new, no farther."""
         crawl = Crawl.of(self.crawler)
-        self._note_answer(hub)
+        self._on_answer(hub)
         outcome = response.meta.get("hacs")
         if not isinstance(outcome, Outcome):
             return
@@ -185,16 +185,16 @@ class ScholarSpider(Spider):
                 found.cb_kwargs["links"] = self._most_links  # what is behind it waits for a round
                 yield found
 
-    def note_hub_failure(self, failure: Failure) -> None:
+    def on_hub_failure(self, failure: Failure) -> None:
         """Say why a hub could not be visited."""
         request: Request = failure.request  # type: ignore[attr-defined]
-        self._note_answer(request.cb_kwargs["hub"])
-        self.note_failure(failure)
+        self._on_answer(request.cb_kwargs["hub"])
+        self.on_failure(failure)
 
-    def _note_answer(self, hub: str) -> None:
+    def _on_answer(self, hub: str) -> None:
         tier = Crawl.of(self.crawler).parts.of(InstantTier)
         if tier is not None:
-            tier.note_answer(hub)
+            tier.on_answer(hub)
 
     def parse(self, response: Response, **kwargs: Any) -> Iterator[Any]:
         """Report the page, and follow its links inside the site."""
@@ -214,7 +214,7 @@ class ScholarSpider(Spider):
                 yield Request(
                     url,
                     callback=self.parse,
-                    errback=self.note_failure,
+                    errback=self.on_failure,
                     cb_kwargs={"site": site, "links": links + 1},
                     meta={"hacs": "record"},
                 )
@@ -228,7 +228,7 @@ class ScholarSpider(Spider):
         is_page = not _OTHER_FILE.search(urlsplit(url).path)
         return is_near and is_page and is_inside(url, website)
 
-    def note_failure(self, failure: Failure) -> None:
+    def on_failure(self, failure: Failure) -> None:
         """Say in one line why a page could not be visited; the middlewares have recorded it.
 
         Of a host that cannot be looked up it was said already, once for all its pages.

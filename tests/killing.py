@@ -38,14 +38,14 @@ class KillAt:
         return cls(crawler, settings["KILL_AT"], Path(settings["ACKNOWLEDGED"]))
 
     def _note_visits(self, file: Path) -> None:
-        note = crawl.Crawl._note_recorded
+        note = crawl.Crawl._on_recorded
 
         def noting(self: crawl.Crawl, recorded: Sequence[Recorded]) -> None:
             with file.open("a") as lines:
                 lines.writelines(f"{one.visit.url}\n" for one in recorded)
             note(self, recorded)
 
-        crawl.Crawl._note_recorded = noting  # type: ignore[method-assign]
+        crawl.Crawl._on_recorded = noting  # type: ignore[method-assign]
 
     def _at_opening(self) -> None:
         _replace(run_context, "open_state", _after(run_context.open_state, 1))

@@ -149,7 +149,7 @@ class Crawl:
             return
         self._ranking = ranking
         self._state = OpenState(
-            state, self._worker, self._note_state_error, self._note_recorded, config.flush_visits
+            state, self._worker, self._on_state_error, self._on_recorded, config.flush_visits
         )
         try:
             await self.parts.each(Part.opened)
@@ -170,7 +170,7 @@ class Crawl:
 
     async def end_round(self) -> None:
         """Have everything written, and say in a sentence what the round did."""
-        self._note_unfinished()
+        self._record_unfinished()
         await self.state.write_behind.settle()
         await self._look_back()
         if self.failure is None:
@@ -204,7 +204,7 @@ class Crawl:
             await self.open()
         if (state := self._state) is not None:
             started = time.monotonic()
-            self._note_unfinished()
+            self._record_unfinished()
             await state.write_behind.close()
             await self.parts.wait(Part.closing)
             if lost := state.write_behind.lost:
@@ -229,13 +229,13 @@ class Crawl:
             self.stats.log_first_crawl(self.state.estimation)
         self.parts.tell(Part.sum_up)
 
-    def _note_unfinished(self) -> None:
+    def _record_unfinished(self) -> None:
         """Record requests that ended without a word, as after too many redirects."""
         for claim in self.state.read_ahead.unfinished():
             self.stats.count_not_observed("unfinished")
             self.record_failure(claim.url, claim.prediction)
 
-    def note_filtered(self, request: Request) -> None:
+    def on_filtered(self, request: Request) -> None:
         """Note that the project's filter dropped the request for a page, as its redirect may be."""
         url = page_url(request)
         if url is None or not self.is_open or not was_sent(request):
@@ -262,14 +262,14 @@ class Crawl:
         try:
             await self.parts.each(Part.round_ended, is_asked_to_end)
         except StateError as error:
-            self._note_state_error(error)
+            self._on_state_error(error)
             logger.warning("Not all that this run tells was learned from it: %s", error)
 
-    def _note_recorded(self, recorded: Sequence[Recorded]) -> None:
+    def _on_recorded(self, recorded: Sequence[Recorded]) -> None:
         self.parts.tell(Part.recorded, recorded)
         self.stats.count_recorded(recorded)
 
-    def _note_state_error(self, error: StateError) -> None:
+    def _on_state_error(self, error: StateError) -> None:
         self.stats.count("state/errors")
         if not isinstance(error, StateUnavailableError):
             self.fail(str(error))

@@ -157,7 +157,7 @@ class Parts:
             except StateError as error:
                 self._fail(str(error))
             except Exception as error:  # noqa: BLE001 - a part may be the user's own code
-                self._note_failure(part, error, ())
+                self._on_failure(part, error, ())
 
     async def exempt(self, page_ids: Sequence[int]) -> set[int]:
         """Return which pages no threshold leaves out; raises StateError."""
@@ -198,7 +198,7 @@ class Parts:
         try:
             result = hook(*given, **also)
         except Exception as error:  # noqa: BLE001 - a part may be the user's own code
-            self._note_failure(part, error, given)
+            self._on_failure(part, error, given)
             return None
         self._failures.pop(part, None)
         return result
@@ -209,7 +209,7 @@ class Parts:
         done = begin(self._guarded(part, hook, *given, **also))
         await wait_for(done, WAIT_SECONDS)
         if not done.called:
-            self._note_failure(part, TimeoutError(f"not done after {WAIT_SECONDS:g} s"), given)
+            self._on_failure(part, TimeoutError(f"not done after {WAIT_SECONDS:g} s"), given)
 
     async def _guarded(
         self, part: Part, hook: Callable[..., Awaitable[T]], *given: Any, **also: Any
@@ -217,7 +217,7 @@ class Parts:
         try:
             return await self._awaited(part, hook, *given, **also)
         except (ConfigError, StateError) as error:
-            self._note_failure(part, error, given)
+            self._on_failure(part, error, given)
             return None
 
     async def _awaited(
@@ -228,12 +228,12 @@ class Parts:
         except (ConfigError, StateError):
             raise
         except Exception as error:  # noqa: BLE001 - a part may be the user's own code
-            self._note_failure(part, error, given)
+            self._on_failure(part, error, given)
             return None
         self._failures.pop(part, None)
         return result
 
-    def _note_failure(self, part: Part, error: Exception, given: tuple[Any, ...]) -> None:
+    def _on_failure(self, part: Part, error: Exception, given: tuple[Any, ...]) -> None:
         name = type(part).__name__
         self._stats.count(f"parts/failed/{name}")
         self._failures[part] += 1

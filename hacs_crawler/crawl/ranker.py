@@ -62,14 +62,14 @@ class Ranker:
         self._forget_seen = forget_seen
         self._budget = crawl.config.ranking.budget
         self.seeds = UnrankedSeeds(self._budget)
-        self.watch = StartWatch(self.note_pause, time.monotonic)
+        self.watch = StartWatch(self.on_pause, time.monotonic)
         """Tells when what is held is to be ranked."""
         self._lock = DeferredLock()
         self._releases = count()
         self._has_ranked = self._has_said_future = self._is_over = False
         self._room: Deferred[None] | None = None
         self._enough_room = 0
-        crawl.when_failed(self.note_room)
+        crawl.when_failed(self.on_room)
         crawl.crawler.hacs_ranker = self  # type: ignore[attr-defined]
 
     @staticmethod
@@ -104,7 +104,7 @@ class Ranker:
             self._room, self._enough_room = Deferred(), max(1, most // 2)
             await maybe_deferred_to_future(self._room)
 
-    def note_room(self) -> None:
+    def on_room(self) -> None:
         """Let `make_room` return where there is room by now, or the crawl has failed."""
         is_failed = self._crawl.failure is not None
         if self._room is not None and (is_failed or len(self._queue) < self._enough_room):
@@ -129,9 +129,9 @@ class Ranker:
         self.seeds.begin_round()
         self._forget_seen()
 
-    def note_pause(self) -> None:
+    def on_pause(self) -> None:
         """Rank what is held and have it sent: `start()` pauses, or is over."""
-        begin(self.end_round()).addErrback(self._note_error)
+        begin(self.end_round()).addErrback(self._on_error)
 
     def take_all(self) -> list[Request]:
         """Return what is held, kept or being ranked: the crawl is over, and another one ranks it."""
@@ -287,7 +287,7 @@ class Ranker:
                 signals.request_dropped, request=request, spider=crawler.spider
             )
 
-    def _note_error(self, failure: Failure) -> None:
+    def _on_error(self, failure: Failure) -> None:
         logger.debug("Ranking failed", exc_info=failure_to_exc_info(failure))
         if not self._crawl.is_open:  # the crawl was closed meanwhile
             return

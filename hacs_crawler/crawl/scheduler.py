@@ -187,7 +187,7 @@ class HacsScheduler(BaseScheduler):
             if ranker.has_work:
                 ranker.watch.begin_starving()
         elif len(ranker.seeds) or (ranker.seeds.is_kept and self._is_quiet()):
-            ranker.note_pause()
+            ranker.on_pause()
         elif ranker.seeds.is_kept and not self._downloads.active:
             call_later(PARSING_SECONDS, lambda: wake(self._crawler))
 
@@ -206,11 +206,11 @@ class HacsScheduler(BaseScheduler):
             pack(request)
         if not self._inner.enqueue_request(request):
             if page_url(request) is not None:
-                self._crawl.note_filtered(request)
+                self._crawl.on_filtered(request)
             return False
         if KEY in request.meta:
             self._crawl.release(request)
-        self._seeds.note_given(request, self._downloads.slot_of(request))
+        self._seeds.on_enqueued(request, self._downloads.slot_of(request))
         return True
 
     def _is_filtered(self, request: Request) -> bool:
@@ -242,13 +242,13 @@ class HacsScheduler(BaseScheduler):
 
     def _take_seed(self, slot: str) -> Request | None:
         seed = self._seeds.take(slot)
-        self._ranker.note_room()
+        self._ranker.on_room()
         if self._is_scrapys_own:
             self._dequeued += 1
             return None if self._has_to_wait(seed, slot) else seed
         self._enqueued -= 1  # the inner scheduler counts it
         enqueue_unfiltered(self._inner, pack(seed))
-        self._seeds.note_given(seed, slot)
+        self._seeds.on_enqueued(seed, slot)
         return self._next_of_inner()
 
     def _next_of_inner(self) -> Request | None:
@@ -258,7 +258,7 @@ class HacsScheduler(BaseScheduler):
         """
         while (request := self._inner.next_request()) is not None:
             slot = self._downloads.slot_of(request)
-            self._seeds.note_given_back(request, slot)
+            self._seeds.on_dequeued(request, slot)
             if self._crawl.is_open and self._is_held_again(request):
                 continue
             if self._has_to_wait(request, slot):
@@ -266,9 +266,9 @@ class HacsScheduler(BaseScheduler):
             if self._seeds.is_before(request, slot) and enqueue_unfiltered(
                 self._inner, pack(request)
             ):
-                self._seeds.note_given(request, slot)
+                self._seeds.on_enqueued(request, slot)
                 return self._take_seed(slot)
-            self._seeds.note_sent(request, slot)
+            self._seeds.on_sent(request, slot)
             return request
         return None
 
@@ -288,7 +288,7 @@ class HacsScheduler(BaseScheduler):
         found = self._waiting.take(self._seeds.is_free)
         if found is None:
             return None
-        self._seeds.note_sent(*found)
+        self._seeds.on_sent(*found)
         return found[0]
 
     async def _open_and_wake(self) -> None:

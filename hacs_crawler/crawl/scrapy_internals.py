@@ -101,7 +101,7 @@ class Downloads:
         slot.lastseen = turn
         return float(turn - now)
 
-    def note_sent(self, request: Request) -> None:
+    def on_sent(self, request: Request) -> None:
         """Have a slot's delay run from now on: what had its turn some time ago is sent only now."""
         slot = self._slot_for(request)
         slot.lastseen = max(slot.lastseen, _slot_clock())

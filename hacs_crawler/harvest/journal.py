@@ -84,13 +84,13 @@ class Journal:
         """The keys of the captures that are asked for by themselves, or no more."""
         return frozenset(one.key for one in self.missed)
 
-    def note_missed(self, captures: Iterable[Capture]) -> None:
+    def add_missed(self, captures: Iterable[Capture]) -> None:
         """Note captures that the archive failed to show for the first time."""
         self.missed += [
             Missed(one.url, one.at, digest=one.digest, place=one.place) for one in captures
         ]
 
-    def note_tried(
+    def on_tried(
         self, asked: Sequence[Missed], failed: Iterable[Capture], *, all_were_asked: bool
     ) -> int:
         """Note which missed captures failed again, and that the others did not if all were asked for.

@@ -126,7 +126,7 @@ class Harvester:
             seed.journal.todo.clear()
             await self._write(seed)
         except UnansweredError as error:
-            self._note_unanswered(homepage, str(error))
+            self._on_unanswered(homepage, str(error))
             with suppress(StoppedError):
                 await self._write(seed)
         except StoppedError:
@@ -146,7 +146,7 @@ class Harvester:
             answer, left = await maybe_deferred_to_future(asked)
             asked = begin(reader.read(left)) if left else None
             try:
-                self._note_answer(seed, answer)
+                self._on_answer(seed, answer)
                 await self._take(seed, answer, todo, left)
             except BaseException:
                 if asked is not None:
@@ -172,7 +172,7 @@ class Harvester:
                 is_answered = False  # what is newer may be shown all the same
             finally:
                 seed.note(harvest)
-            given_up += seed.journal.note_tried(missed, harvest.missed, all_were_asked=is_answered)
+            given_up += seed.journal.on_tried(missed, harvest.missed, all_were_asked=is_answered)
             if not is_answered and not self._client.address.names_mementos:
                 break
         if given_up:
@@ -262,14 +262,14 @@ class Harvester:
             logger.warning("%s: its mementos are blocked: %s", captures[-1].url, error)
         finally:
             seed.note(harvest)
-            seed.journal.note_missed(harvest.missed)
+            seed.journal.add_missed(harvest.missed)
         return None
 
     def _host_of(self, capture: Capture) -> str:
         """Return where a capture is, "" where all of the archive's are in one place."""
         return urlsplit(capture.place).netloc if self._client.address.names_mementos else ""
 
-    def _note_answer(self, seed: _Seed, answer: IndexAnswer) -> None:
+    def _on_answer(self, seed: _Seed, answer: IndexAnswer) -> None:
         self._unanswered, self._has_answered = 0, True
         captures = sum(len(found) for _, found in answer.pages)
         seed.counts["captures"] += captures
@@ -278,7 +278,7 @@ class Harvester:
             if number:
                 stats.count(f"archive/{name}", number)
 
-    def _note_unanswered(self, homepage: str, problem: str) -> None:
+    def _on_unanswered(self, homepage: str, problem: str) -> None:
         self._unanswered += 1
         self._last_problem = problem
         if not self._has_answered:

@@ -138,7 +138,7 @@ class InstantTier(Part):
         """Begin no round before the usual time has passed."""
         self._next_at = self._clock() + self._options.minutes * MINUTE
 
-    def note_answer(self, url: str) -> None:
+    def on_answer(self, url: str) -> None:
         """Note that the request for a hub has ended, however it did."""
         self._sent.pop(url, None)
 

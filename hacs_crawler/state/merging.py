@@ -56,17 +56,17 @@ def merge(page: Page, visit: Visit) -> frozenset[int]:
         msg = f"a visit of {visit.url} at second {visit.at} is outside 1970-2106"
         raise ValueError(msg)
     if visit.harvest is not None:
-        note_harvest(page, visit.harvest)
+        remember_harvest(page, visit.harvest)
     if visit.digest and visit.news in {News.SEEN, News.REPEATED}:
-        _note_digest(page, visit)
+        _add_digest(page, visit)
     if visit.news is News.REPEATED:
         return frozenset()
     if visit.news is not News.SEEN:
-        _note_absence(page, visit)
+        _set_absent(page, visit)
         return frozenset()
     page.keeps_spells |= visit.keeps_spells
     shown_at = page.shown_at if page.keeps_spells else array("I")
-    _note_rules(page, visit.at, visit.link_rules)
+    _add_rules(page, visit.at, visit.link_rules)
     new = frozenset[int]()
     if visit.links is not None:
         new = (
@@ -75,7 +75,7 @@ def merge(page: Page, visit: Visit) -> frozenset[int]:
             else _merge_links(page, visit, visit.links)
         )
     if visit.at >= page.last_news:
-        _note_presence(page, visit.at)
+        _set_present(page, visit.at)
         page.url = visit.url
         if visit.links is not None:
             page.etag, page.last_modified = visit.etag, visit.last_modified
@@ -84,12 +84,12 @@ def merge(page: Page, visit: Visit) -> frozenset[int]:
     return new
 
 
-def note_echo(page: Page, at: int) -> None:
+def remember_echo(page: Page, at: int) -> None:
     """Remember that the update found at that second was not new to the site."""
     _insert(page.echoes, at)
 
 
-def note_harvest(page: Page, harvest: Harvest) -> None:
+def remember_harvest(page: Page, harvest: Harvest) -> None:
     """Remember how far a source's captures are recorded, unless it is known to be further already."""
     known = page.harvests.get(harvest.source)
     if known is None or harvest.until > known.until:
@@ -164,7 +164,7 @@ def _union(times: array[int], others: array[int]) -> array[int]:
     return union
 
 
-def _note_digest(page: Page, visit: Visit) -> None:
+def _add_digest(page: Page, visit: Visit) -> None:
     repeats = visit.repeats or visit.news is News.REPEATED
     digests.add(page.digests, visit.at, visit.digest, repeats=repeats)
     if visit.news is News.SEEN:
@@ -176,10 +176,10 @@ def _see_repeated(page: Page) -> None:
     """Take captures for visits that are now known to repeat what the page had."""
     for at in digests.repeated(page.digests, page.contents):
         if at > page.last_news or (at == page.last_news and (page.gone or page.failures)):
-            _note_presence(page, at)
+            _set_present(page, at)
         if at > (page.last_visit or 0):  # of which content the validators are is not known then
             page.etag = page.last_modified = ""
-        _note_rules(page, at, rule_changes.UNKNOWN)
+        _add_rules(page, at, rule_changes.UNKNOWN)
         _insert(page.visits, at)
     _thin_visits(page)
     page.digests = _thinned_digests(page.digests)
@@ -191,12 +191,12 @@ def _thinned_digests(found: array[int]) -> array[int]:
     return found if 2 * len(times) == len(found) else digests.only(found, times)
 
 
-def _note_presence(page: Page, at: int) -> None:
+def _set_present(page: Page, at: int) -> None:
     page.gone = page.failures = page.not_before = 0
     page.last_news = at
 
 
-def _note_absence(page: Page, visit: Visit) -> None:
+def _set_absent(page: Page, visit: Visit) -> None:
     """Remember an answer that shows nothing of the page; older news than the latest is ignored."""
     if visit.at <= page.last_news:
         return
@@ -213,7 +213,7 @@ def _note_absence(page: Page, visit: Visit) -> None:
 def _merge_links(page: Page, visit: Visit, shown: frozenset[int]) -> frozenset[int]:
     latest = max(page.last_seen, default=0)
     known = [(page.hrefs, page.last_shown())] if visit.at == latest else []
-    new = _note_links(page, visit.at, shown)
+    new = _add_links(page, visit.at, shown)
     if shown and visit.at >= latest:
         page.hrefs = _hrefs_of(page, [*known, (visit.hrefs, (visit.at, shown))])
     return frozenset() if visit.at in page.baselines else new
@@ -261,7 +261,7 @@ def _set_spells(page: Page, shown: Shown) -> None:
     page.links_since = min(shown, default=0)
 
 
-def _note_rules(page: Page, at: int, rules: int) -> None:
+def _add_rules(page: Page, at: int, rules: int) -> None:
     changes = page.rule_changes
     if rules == page.rules_at(at):
         return
@@ -277,7 +277,7 @@ def _times_of_rules(page: Page) -> set[int]:
     return {page.links_since, *page.visits, *page.runs[::2]}
 
 
-def _note_links(page: Page, at: int, shown: frozenset[int]) -> frozenset[int]:
+def _add_links(page: Page, at: int, shown: frozenset[int]) -> frozenset[int]:
     latest_run = page.runs[-2] if page.runs else 0
     if not page.links_since:
         page.links_since = at

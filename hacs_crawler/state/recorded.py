@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from hacs_crawler.links import menu_id, page_id_of, site_id
 from hacs_crawler.model import CHURNING
-from hacs_crawler.state.merging import merge, note_echo
+from hacs_crawler.state.merging import merge, remember_echo
 from hacs_crawler.state.outcome_log import outcome
 from hacs_crawler.state.page import News, Page, Updates, Visit
 from hacs_crawler.state.site_links import LinkClaim, owned_links
@@ -110,7 +110,7 @@ def on_their_sites(recorded: Sequence[Recorded], memories: Memories) -> list[Rec
         if one.updated and not one.updated_site:
             of_page.append(one.visit.at)
         for at in of_page:  # pages of later visits were copied before
-            note_echo(one.after, at)
+            remember_echo(one.after, at)
         found.append(one)
     return found
 

@@ -309,9 +309,9 @@ def test_a_clock_outside_of_what_can_be_recorded_is_a_failure(
 def test_a_state_that_breaks_during_the_crawl_is_a_failure_and_one_that_is_away_is_not(
     crawl: Crawl,
 ) -> None:
-    crawl._note_state_error(StateUnavailableError("the server is away"))
+    crawl._on_state_error(StateUnavailableError("the server is away"))
     assert crawl.failure is None
-    crawl._note_state_error(StateError("the file is damaged"))
+    crawl._on_state_error(StateError("the file is damaged"))
     assert crawl.failure == "the file is damaged"
     assert crawl.stats.collector.get_value("hacs/state/errors") == 2
 
@@ -338,13 +338,13 @@ def test_a_redirect_that_the_filter_drops_shares_the_visit_of_its_target(
     async def scenario() -> None:
         await crawl.open()
         crawl.state.read_ahead.claim(URL, PREDICTION)
-        crawl.note_filtered(redirected_to(target.url))
+        crawl.on_filtered(redirected_to(target.url))
         assert crawl.waiting_visits == 0, "the target was not visited yet"
         (visit,) = crawl.parts.observed(observed(shown))
         assert (visit.url, visit.prediction, visit.links) == (URL, PREDICTION, shown.links)
         crawl.state.write_behind.record(visit)
         crawl.state.read_ahead.claim(URL, PREDICTION)
-        crawl.note_filtered(redirected_to(target.url))
+        crawl.on_filtered(redirected_to(target.url))
         assert crawl.waiting_visits == 2
         await close(crawl)
 
@@ -360,8 +360,8 @@ def test_a_dropped_request_that_is_for_no_page_or_was_never_sent_is_nothing(
     async def scenario() -> None:
         await crawl.open()
         assert [*crawl.parts.observed(observed(Visit("http://b.example/", NOW)))] == []
-        crawl.note_filtered(Request("http://b.example/"))
-        crawl.note_filtered(Request("http://b.example/", meta={"hacs": True}))
+        crawl.on_filtered(Request("http://b.example/"))
+        crawl.on_filtered(Request("http://b.example/", meta={"hacs": True}))
         assert crawl.waiting_visits == 0
         await close(crawl)
 
@@ -373,11 +373,11 @@ def test_what_a_page_showed_in_one_round_is_nothing_new_in_the_next(crawl: Crawl
 
     async def scenario() -> None:
         await crawl.open()
-        crawl.note_filtered(redirected_to("http://c.example/"))
+        crawl.on_filtered(redirected_to("http://c.example/"))
         assert [*crawl.parts.observed(observed(shown))] == []
         await crawl.end_round()
         await crawl.begin_round()
-        crawl.note_filtered(redirected_to(shown.url))
+        crawl.on_filtered(redirected_to(shown.url))
         assert crawl.waiting_visits == 0, "it is visited again in this round"
         assert [*crawl.parts.observed(observed(replace(shown, url="http://c.example/")))] == []
         await close(crawl)

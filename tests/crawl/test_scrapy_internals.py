@@ -356,7 +356,7 @@ def test_a_request_beside_a_slot_s_queue_takes_its_turn_in_the_slot_s_delay(craw
         await crawl.until(lambda: bool(crawl.sent))
         with relying_on("`Slot.lastseen`, `Slot.download_delay()`, or the clock that these go by"):
             crawl.downloads.plan("a", 100.0, 1)
-            crawl.downloads.note_sent(page(2))
+            crawl.downloads.on_sent(page(2))
             first = crawl.downloads.take_turn(page(2), at_most=1_000.0)
             second = crawl.downloads.take_turn(page(3), at_most=1_000.0)
             assert first is not None

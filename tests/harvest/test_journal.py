@@ -66,7 +66,7 @@ def test_what_is_left_to_ask_names_its_index_and_what_was_missed_its_place() -> 
 def test_captures_of_one_second_in_two_archives_are_told_apart() -> None:
     journal = Journal(missed=[Missed(URL, 5, place="a"), Missed(URL, 5, place="b")])
     failed = [journal.missed[0].capture]
-    journal.note_tried(journal.missed, failed, all_were_asked=True)
+    journal.on_tried(journal.missed, failed, all_were_asked=True)
     assert [one.is_open for one in journal.missed] == [True, False]
 
 
@@ -86,13 +86,13 @@ def missed(*tries: int) -> list[Missed]:
 def test_of_captures_asked_for_again_those_that_failed_are_counted_once_more() -> None:
     journal = Journal(missed=missed(1, 2, 1))
     failed = [one.capture for one in journal.missed[:2]]
-    assert journal.note_tried(journal.missed, failed, all_were_asked=True) == 1
+    assert journal.on_tried(journal.missed, failed, all_were_asked=True) == 1
     assert [one.tries for one in journal.missed] == [2, MOST_TRIES, MOST_TRIES]
 
 
 def test_captures_that_were_not_asked_for_any_more_are_left_for_the_next_run() -> None:
     journal = Journal(missed=missed(1, 1))
-    journal.note_tried(journal.missed, [journal.missed[0].capture], all_were_asked=False)
+    journal.on_tried(journal.missed, [journal.missed[0].capture], all_were_asked=False)
     assert [one.tries for one in journal.missed] == [2, 1]
 
 

@@ -51,7 +51,7 @@ def round_of(tier: InstantTier, *values: float) -> list[int]:
     """Begin a round; the numbers of the hubs visited, all of which answer."""
     urls = tier.round(hubs(*values))
     for url in urls:
-        tier.note_answer(url)
+        tier.on_answer(url)
     return [int(url[len("http://h")]) for url in urls]
 
 
@@ -74,7 +74,7 @@ def test_a_hub_that_has_not_answered_yet_is_not_asked_again(clock: Clock) -> Non
     tier = tier_of(clock, None)
     (url,) = tier.round(hubs(1.0))
     assert tier.round(hubs(1.0)) == []
-    tier.note_answer(url)
+    tier.on_answer(url)
     assert tier.round(hubs(1.0)) == [url]
     clock.seconds += 3601
     assert tier.round(hubs(1.0)) == [url]

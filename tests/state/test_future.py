@@ -13,7 +13,7 @@ from hacs_crawler.state import Ids, Rows, State, as_of, without_future
 from hacs_crawler.state.codec import ROW
 from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.state.memory import MemoryStore
-from hacs_crawler.state.merging import merge, merge_pages, note_echo
+from hacs_crawler.state.merging import merge, merge_pages, remember_echo
 from hacs_crawler.state.page import News, Page, Visit, copy_of
 from hacs_crawler.state.store import Store
 from hacs_crawler.utils.times import DAY, SKEW_SECONDS
@@ -48,7 +48,7 @@ def rows_of(*visits: Visit) -> Rows:
 def test_updates_later_than_now_are_no_echoes_yet() -> None:
     page = page_of(*PAST, FUTURE[0])
     for at in (PAST[2].at, LATER):
-        note_echo(page, at)
+        remember_echo(page, at)
     assert list(as_of(page, NOW).echoes) == [PAST[2].at]
     assert len(page.echoes) == 2
 

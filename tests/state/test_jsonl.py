@@ -22,7 +22,7 @@ from hacs_crawler.state.jsonl import (
     to_hex,
     to_line,
 )
-from hacs_crawler.state.merging import merge, note_echo
+from hacs_crawler.state.merging import merge, remember_echo
 from hacs_crawler.state.page import Harvest, News, Page, Visit
 
 URL = "http://example.edu/~a/"
@@ -146,7 +146,7 @@ def test_rules_of_links_are_written_with_the_visits_that_went_by_others() -> Non
 
 def test_echoes_come_back_and_need_not_be_there() -> None:
     page = example()
-    note_echo(page, 1_769_947_200)
+    remember_echo(page, 1_769_947_200)
     line = to_line(page)
     assert json.loads(line)["echoes"] == ["2026-02-01T12:00:00Z"]
     assert from_line(line).echoes == page.echoes

@@ -11,7 +11,13 @@ from hypothesis import given, settings, strategies as st
 
 from hacs_crawler.state.codec import encode_page
 from hacs_crawler.state.estimation import baselines_of
-from hacs_crawler.state.merging import RECENT_VISITS, SLOT_SECONDS, merge, merge_pages, note_echo
+from hacs_crawler.state.merging import (
+    RECENT_VISITS,
+    SLOT_SECONDS,
+    merge,
+    merge_pages,
+    remember_echo,
+)
 from hacs_crawler.state.page import Harvest, News, Page, Visit, copy_of
 from hacs_crawler.utils.times import DAY
 
@@ -137,8 +143,8 @@ def test_changed_content_is_an_update_though_its_links_are_unknown() -> None:
 
 def test_updates_that_were_new_to_the_site_are_those_that_are_no_echoes() -> None:
     page = page_after(visit(1, 1), visit(5, 1, 2), visit(9, 1, 2, 3))
-    note_echo(page, 5)
-    note_echo(page, 5)
+    remember_echo(page, 5)
+    remember_echo(page, 5)
     assert list(page.updates_of("page")) == [5, 9]
     assert list(page.updates_of("site")) == [9]
     assert page.last_update == 9
@@ -148,7 +154,7 @@ def test_pages_merged_have_the_echoes_of_both() -> None:
     visits = visit(1, 1), visit(5, 1, 2), visit(9, 1, 2, 3)
     pages = [page_after(*visits) for _ in range(2)]
     for page, at in zip(pages, (9, 5), strict=True):
-        note_echo(page, at)
+        remember_echo(page, at)
         page.is_in_site = at == 9
     merged = merge_pages(*pages)
     assert merged == merge_pages(*reversed(pages))

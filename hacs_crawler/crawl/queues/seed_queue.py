@@ -96,13 +96,13 @@ class SeedQueue:
         self._number += 1
         self._offer(slot)
 
-    def note_sent(self, request: Request, slot: str) -> None:
+    def on_sent(self, request: Request, slot: str) -> None:
         """Note that a request is about to be under way."""
         if self._number and request not in self._slot_of:
             self._slot_of[request] = slot
             self._under_way[slot] += 1
 
-    def note_given(self, request: Request, slot: str) -> None:
+    def on_enqueued(self, request: Request, slot: str) -> None:
         """Note that the inner scheduler took a request."""
         given = self._given.get(slot)
         if given is None:
@@ -110,7 +110,7 @@ class SeedQueue:
         given[request.priority] += 1
         self._given_by_priority[request.priority] += 1
 
-    def note_given_back(self, request: Request, slot: str) -> None:
+    def on_dequeued(self, request: Request, slot: str) -> None:
         """Note that the inner scheduler gave a request back."""
         given, priority = self._given.get(slot), request.priority
         if given is not None and priority in given:
@@ -164,7 +164,7 @@ class SeedQueue:
         seed = line.pop().marked()
         if not line:
             del self._lines[slot]
-        self.note_sent(seed, slot)
+        self.on_sent(seed, slot)
         self._number -= 1
         return seed
 

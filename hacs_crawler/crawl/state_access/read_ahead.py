@@ -93,7 +93,7 @@ class ReadAhead:
             self._claims.pop(page_id, None)
             self._pages.pop(page_id, None)
 
-    def note_answer(self, url: str, waiting: int = 1) -> None:
+    def on_answer(self, url: str, waiting: int = 1) -> None:
         """Note that an answer came and waits for its callback, or, with -1, that it waits no more."""
         claim = self._claims.get(page_id_of(url))
         if claim is not None:

@@ -42,7 +42,7 @@ class HostPauses(Part):
         self._clock = clock
         self._until: dict[str, float] = {}
         # before a middleware sees a response, Scrapy has sent what waited for its turn behind it
-        crawl.crawler.signals.connect(self.note_response, signals.response_downloaded)
+        crawl.crawler.signals.connect(self.on_response, signals.response_downloaded)
 
     @classmethod
     def from_crawl(cls, crawl: Crawl) -> HostPauses | None:
@@ -59,7 +59,7 @@ class HostPauses(Part):
             self._until.pop(host, None)
         return left
 
-    def note_response(self, request: Request, response: Response) -> None:
+    def on_response(self, request: Request, response: Response) -> None:
         """Note until when the host wants to be left alone, and recall what waits to be sent to it."""
         if response.status not in STATUSES or "hacs_archive" in request.meta:
             return

@@ -183,7 +183,7 @@ class Browser:
         return response
 
     def _meta(self, context: str, rendering: _Rendering) -> dict[str, Any]:
-        async def note_page(page: Any, _: Request) -> None:
+        async def on_page(page: Any, _: Request) -> None:
             rendering.page = page
             self._open[page] = rendering
             started = time.monotonic()
@@ -207,7 +207,7 @@ class Browser:
                 "wait_until": "domcontentloaded",
                 "timeout": 1000 * self._seconds,
             },
-            "playwright_page_init_callback": note_page,
+            "playwright_page_init_callback": on_page,
         }
 
     async def _settle(self, page: Any, *_: object) -> None:
@@ -258,7 +258,7 @@ class Browser:
             return True
         rendering.asked += 1
         if rendering.asked == 1:
-            self._downloads.note_sent(rendering.request)  # it has obeyed, and waited for its turn
+            self._downloads.on_sent(rendering.request)  # it has obeyed, and waited for its turn
             return False
         if rendering.asked > MOST_REQUESTS or await self._project_refuses(asked):
             return True

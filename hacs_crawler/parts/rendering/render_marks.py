@@ -106,7 +106,7 @@ class RenderMarks:
         """Return how to visit a page that is `ready`."""
         return advice(self._pages.get(page_id_of(url)), self._sites.get(menu_id(url)))
 
-    def note_visit(self, url: str, *, rendered: bool, seconds: float, counted: bool) -> None:
+    def on_visit(self, url: str, *, rendered: bool, seconds: float, counted: bool) -> None:
         """Note what a visit took; where `counted`, it went by a verdict that nobody looked at."""
         key = page_id_of(url)
         before = self._pages.get(key)
@@ -119,7 +119,7 @@ class RenderMarks:
             self._pages.new[key] = after
         self._write_soon()
 
-    def note_verdict(self, url: str, verdict: Verdict, *, for_site: bool = True) -> Verdict:
+    def on_verdict(self, url: str, verdict: Verdict, *, for_site: bool = True) -> Verdict:
         """Note what was seen when a page was looked at both ways; returns its site's verdict."""
         key, site = page_id_of(url), menu_id(url)
         before = self._pages.get(key)
@@ -129,7 +129,7 @@ class RenderMarks:
         self._write_soon()
         return self._sites.get(site).verdict
 
-    def note_failure(self, url: str) -> None:
+    def on_failure(self, url: str) -> None:
         """Note that a page could not be rendered; after the third time it is asked for plainly again."""
         key = page_id_of(url)
         self._pages.new[key] = self._pages.get(key).failed()

@@ -100,7 +100,7 @@ class Rendering(Part):
             if better is not response:  # what it took is known from next time on
                 return better
         counted = is_doubtful and not advised.checked
-        self._marks.note_visit(page_url, rendered=rendered, seconds=seconds, counted=counted)
+        self._marks.on_visit(page_url, rendered=rendered, seconds=seconds, counted=counted)
         return response
 
     def failed(self, request: Request, error: Exception, page_url: str) -> Request | None:
@@ -111,12 +111,12 @@ class Rendering(Part):
         if not isinstance(error, RenderingError):
             return None
         if isinstance(error, NoPageError) and not self._is_always:
-            self._marks.note_verdict(page_url, Verdict.PLAIN, for_site=False)
+            self._marks.on_verdict(page_url, Verdict.PLAIN, for_site=False)
             return request.replace(dont_filter=True)
         self._crawl.stats.count("render/failed")
         logger.info("%s could not be rendered: %s", request.url, error)
         if not isinstance(error, UnreachableError) and not self._is_always:
-            self._marks.note_failure(page_url)
+            self._marks.on_failure(page_url)
         return None
 
     async def closing(self) -> None:
@@ -131,7 +131,7 @@ class Rendering(Part):
         first = await self._asked(request, rendered=True)
         if first is None:
             # it will be tried again, but not at each visit
-            self._marks.note_verdict(url, Verdict.PLAIN, for_site=False)
+            self._marks.on_verdict(url, Verdict.PLAIN, for_site=False)
             return plain
         is_more = await self._compared(request, plain, first, url)
         return first.replace(request=request) if is_more else plain
@@ -156,7 +156,7 @@ class Rendering(Part):
     def _note(self, url: str, verdict: Verdict, number: int) -> None:
         known = self._marks.advice(url).rendered
         site_before = self._marks.verdict_of_site(url)
-        site = self._marks.note_verdict(url, verdict)
+        site = self._marks.on_verdict(url, verdict)
         if verdict is Verdict.BROWSER and not known:
             self._crawl.stats.count("render/marked")
             logger.info(

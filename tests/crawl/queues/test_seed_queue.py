@@ -51,7 +51,7 @@ class World:
     def send_other(self, path: str) -> Request:
         """Send a request that is no seed."""
         request = Request(f"http://{path}")
-        self.seeds.note_sent(request, path.partition("/")[0])
+        self.seeds.on_sent(request, path.partition("/")[0])
         self.under_way.begin(request)
         return request
 
@@ -290,7 +290,7 @@ def goes_first(world: World, slot: str = "a", priority: int = 0, waiting: int = 
 def give(world: World, *paths: str, priority: int = 0) -> None:
     for path in paths:
         request = Request(f"http://{path}", priority=priority)
-        world.seeds.note_given(request, path.partition("/")[0])
+        world.seeds.on_enqueued(request, path.partition("/")[0])
 
 
 def test_an_inner_scheduler_that_was_given_nothing_may_have_something_unless_that_is_known(
@@ -317,7 +317,7 @@ def test_what_the_inner_scheduler_gave_back_counts_no_more(world: World) -> None
     give(world, "a/3")
     for _ in range(2):
         assert goes_first(world, "a", priority=1)
-        world.seeds.note_given_back(Request("http://a/1", priority=5), "a")
+        world.seeds.on_dequeued(Request("http://a/1", priority=5), "a")
     assert not goes_first(world, "a", priority=1)
 
 
@@ -325,8 +325,8 @@ def test_what_a_job_left_in_the_inner_scheduler_was_never_counted_and_comes_out(
     world: World,
 ) -> None:
     give(world, "a/1")
-    world.seeds.note_given_back(Request("http://b/1"), "b")
-    world.seeds.note_given_back(Request("http://a/1", priority=7), "a")
+    world.seeds.on_dequeued(Request("http://b/1"), "b")
+    world.seeds.on_dequeued(Request("http://a/1", priority=7), "a")
     assert goes_first(world, "a")
     assert not goes_first(world, "a", priority=1)
 
@@ -353,7 +353,7 @@ def test_what_was_given_is_a_multiset_of_slots_and_priorities(
     world, model = World(downloader(1)), list[tuple[str, int]]()
     for is_in, host, of in steps:
         request = Request(f"http://{host}/", priority=of)
-        (world.seeds.note_given if is_in else world.seeds.note_given_back)(request, host)
+        (world.seeds.on_enqueued if is_in else world.seeds.on_dequeued)(request, host)
         if is_in:
             model.append((host, of))
         elif (host, of) in model:

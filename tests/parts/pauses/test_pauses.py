@@ -31,7 +31,7 @@ class World:
     def answer(self, host: str, status: int, after: float | None = None) -> None:
         headers = {} if after is None else {"Retry-After": f"{after:g}"}
         request = Request(f"http://{host}/")
-        self.part.note_response(request, Response(request.url, status, headers))
+        self.part.on_response(request, Response(request.url, status, headers))
 
     def admit(self, host: str, **meta: object) -> float:
         return self.part.admit(Request(f"http://{host}/page", meta=meta))
@@ -82,7 +82,7 @@ def test_a_redirect_waits_for_the_host_that_it_leads_to(world: World) -> None:
 
 def test_a_host_that_a_browser_was_redirected_to_is_left_alone(world: World) -> None:
     response = Response("http://b.example/", 429, {"Retry-After": "30"})
-    world.part.note_response(Request("http://a.example/"), response)
+    world.part.on_response(Request("http://a.example/"), response)
     assert (world.admit("a.example"), world.admit("b.example")) == (0.0, 30.0)
 
 

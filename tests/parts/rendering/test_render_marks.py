@@ -62,7 +62,7 @@ def read(marks: RenderMarks, *urls: str) -> None:
 def test_verdicts_reach_the_next_crawl(store: MemoryStore) -> None:
     _, first = crawl(store)
     read(first, *URLS[:1])
-    first.note_verdict(URLS[0], Verdict.BROWSER)
+    first.on_verdict(URLS[0], Verdict.BROWSER)
     asyncio.run(first.write())
     _, second = crawl(store)
     read(second, *URLS[:1])
@@ -76,7 +76,7 @@ def test_of_two_crawls_the_first_to_write_wins_and_the_other_goes_by_it(
     crawls = [crawl(store)[1] for _ in range(2)]
     for marks, verdict in zip(crawls, (Verdict.BROWSER, Verdict.PLAIN), strict=True):
         read(marks, URLS[0])
-        marks.note_verdict(URLS[0], verdict, for_site=False)
+        marks.on_verdict(URLS[0], verdict, for_site=False)
     for marks in crawls:
         asyncio.run(marks.write())
     assert kept(store, URLS[0]).verdict is Verdict.BROWSER
@@ -86,7 +86,7 @@ def test_of_two_crawls_the_first_to_write_wins_and_the_other_goes_by_it(
 def test_what_could_not_be_written_is_written_later(store: MemoryStore) -> None:
     session, marks = crawl(store)
     read(marks, URLS[0])
-    marks.note_verdict(URLS[0], Verdict.BROWSER)
+    marks.on_verdict(URLS[0], Verdict.BROWSER)
     session.is_away = True
     asyncio.run(marks.write())
     assert kept(store, URLS[0]) == PageMark()
@@ -107,7 +107,7 @@ def test_a_damaged_mark_is_made_anew(store: MemoryStore, caplog: pytest.LogCaptu
     _, marks = crawl(store)
     read(marks, URLS[0])
     assert "is damaged" in caplog.text
-    marks.note_verdict(URLS[0], Verdict.PLAIN)
+    marks.on_verdict(URLS[0], Verdict.PLAIN)
     asyncio.run(marks.write())
     assert kept(store, URLS[0]).verdict is Verdict.PLAIN
 
@@ -118,7 +118,7 @@ def test_only_some_pages_are_kept_in_memory_and_none_that_is_to_be_written(
     monkeypatch.setattr(render_marks, "MOST_KEPT", 2)
     _, marks = crawl(store)
     read(marks, URLS[0])
-    marks.note_verdict(URLS[0], Verdict.BROWSER)
+    marks.on_verdict(URLS[0], Verdict.BROWSER)
     for url in URLS[1:]:
         read(marks, url)
     assert len(marks._pages.kept) == 2
@@ -131,6 +131,6 @@ def test_visits_that_take_as_long_as_before_are_not_written(store: MemoryStore) 
     _, marks = crawl(store)
     read(marks, URLS[0])
     for seconds, written in ((1.0, 1.0), (1.2, 1.0), (4.0, 1.9)):
-        marks.note_visit(URLS[0], rendered=False, seconds=seconds, counted=False)
+        marks.on_visit(URLS[0], rendered=False, seconds=seconds, counted=False)
         asyncio.run(marks.write())
         assert kept(store, URLS[0]).seconds == pytest.approx(written)
