@@ -87,15 +87,20 @@ def cluster_port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
 
 
 @pytest.fixture(scope="session")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What is published, built once for all workers."""
-    folder = shared_folder(tmp_path_factory, "wheel")
+def distributions(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """What is published, a source distribution and the wheel built of it, once for all workers."""
+    folder = shared_folder(tmp_path_factory, "distributions")
     with locked(folder / "lock"):
         if not any(folder.glob("*.whl")):
-            build = [sys.executable, "-m", "build", "--wheel", "--outdir", str(folder)]
+            build = [sys.executable, "-m", "build", "--outdir", str(folder)]
             subprocess.run([*build, str(ROOT)], check=True, capture_output=True)
-    (built,) = folder.glob("*.whl")
-    return built
+    (source,), (wheel,) = folder.glob("*.tar.gz"), folder.glob("*.whl")
+    return source, wheel
+
+
+@pytest.fixture(scope="session")
+def wheel(distributions: tuple[Path, Path]) -> Path:
+    return distributions[1]
 
 
 @pytest.fixture(scope="session")

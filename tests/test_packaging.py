@@ -7,6 +7,7 @@ import importlib.metadata
 import re
 import subprocess
 import sys
+import tarfile
 import tomllib
 import zipfile
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import Any
 
 import pytest
 from packaging.licenses import canonicalize_license_expression
+from packaging.metadata import RawMetadata, parse_email
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
@@ -30,6 +32,27 @@ DISTRIBUTIONS = {
 }
 """Names of packages on PyPI that are not those of their modules."""
 LICENSES = list((ROOT / "LICENSES").iterdir())
+SOURCES = {
+    "hacs_crawler",
+    "middlewares",
+    "spiders",
+    "LICENSE",
+    "LICENSES",
+    "pyproject.toml",
+    "setup.py",
+}
+"""What a wheel is built of."""
+BESIDE = {
+    "README.md",
+    "CHANGELOG.md",
+    "CITATION.cff",
+    "CONTRIBUTING.md",
+    "MANIFEST.in",
+    "docs",
+    "examples",
+    "seeds",
+}
+"""What a source distribution has for its readers."""
 LISTED = {"scrapy", "scrapy-playwright", "scipy", "numpy", "redis", "parsel"}
 """What the project was asked to be built of."""
 
@@ -120,13 +143,24 @@ def test_the_citation_names_the_software_and_the_paper() -> None:
     text = (ROOT / "CITATION.cff").read_text()
     assert "title: hacs-crawler" in text
     assert "doi: 10.1109/BigData50022.2020.9377796" in text
-    assert PROJECT["urls"]["Paper"].endswith("10.1109/BigData50022.2020.9377796")
+
+
+@pytest.fixture(scope="module")
+def metadata(wheel: Path) -> RawMetadata:
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = [name for name in archive.namelist() if name.endswith("METADATA")]
+        return parse_email(archive.read(name))[0]
 
 
 @pytest.mark.slow
-def test_what_is_built_passes_the_check_of_the_index_and_has_all_files(wheel: Path) -> None:
-    check = [sys.executable, "-m", "twine", "check", "--strict", str(wheel)]
-    assert "PASSED" in subprocess.run(check, check=True, capture_output=True, text=True).stdout
+def test_what_is_built_passes_the_check_of_the_index(distributions: tuple[Path, Path]) -> None:
+    check = [sys.executable, "-m", "twine", "check", "--strict", *map(str, distributions)]
+    checked = subprocess.run(check, check=True, capture_output=True, text=True).stdout
+    assert checked.count("PASSED") == 2
+
+
+@pytest.mark.slow
+def test_the_wheel_has_all_files_that_the_package_reads(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
     inside = {name.split("/licenses/")[1] for name in names if "/licenses/" in name}
@@ -137,3 +171,38 @@ def test_what_is_built_passes_the_check_of_the_index_and_has_all_files(wheel: Pa
     data |= {f"hacs_crawler/report/vendor/{name}" for name in SCRIPTS}
     assert data <= names
     assert {"hacs_crawler/__main__.py", "hacs_crawler/analysis/opened.py"} <= names
+    assert {name.split("/")[0].split("-")[0] for name in names} == {"hacs_crawler"}
+
+
+@pytest.mark.slow
+def test_the_source_has_documents_examples_and_seeds_and_no_test(
+    distributions: tuple[Path, Path],
+) -> None:
+    with tarfile.open(distributions[0]) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, check=True, capture_output=True)
+    named = tracked.stdout.decode().split("\n")
+    wanted = [name for name in named if name.split("/")[0] in {*SOURCES, *BESIDE}]
+    assert set(wanted) <= names
+    made = {"", "PKG-INFO", "setup.cfg", "hacs_crawler.egg-info"}
+    assert {name.split("/")[0] for name in names} - made == {*SOURCES, *BESIDE}
+
+
+@pytest.mark.slow
+def test_the_index_shows_the_readme_with_links_that_lead_somewhere(metadata: RawMetadata) -> None:
+    """Those to files of this repository have its address, at the tag of this version."""
+    assert metadata["description_content_type"] == "text/markdown"
+    links = re.findall(r"\]\(([^)#]+)[^)]*\)", metadata["description"])
+    assert all(link.startswith("https://") for link in links)
+    files = f"{metadata['project_urls']['Repository']}/blob/v{metadata['version']}/"
+    own = [link.removeprefix(files) for link in links if link.startswith(files)]
+    assert len(own) > 10
+    assert all((ROOT / name).exists() for name in own)
+
+
+@pytest.mark.slow
+def test_the_metadata_says_whose_it_is_and_where_it_runs(metadata: RawMetadata) -> None:
+    assert metadata["author"] == "hacs-crawler contributors"
+    assert metadata["project_urls"]["Paper"].endswith("10.1109/BigData50022.2020.9377796")
+    pythons = re.findall(r"Python :: (3\.\d+)", "\n".join(metadata["classifiers"]))
+    assert pythons == ["3.11", "3.12", "3.13", "3.14"]

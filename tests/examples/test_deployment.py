@@ -85,7 +85,7 @@ def test_the_image_is_made_of_files_that_exist_and_of_all_that_the_package_needs
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     folders = {path.split("/")[0] for path in project["tool"]["setuptools"]["package-dir"].values()}
     licences = {name.split("/")[0] for name in project["project"]["license-files"]}
-    assert {project["project"]["readme"], "pyproject.toml", *folders, *licences} <= set(copied())
+    assert {"README.md", "pyproject.toml", "setup.py", *folders, *licences} <= set(copied())
 
 
 def test_the_image_installs_extras_that_exist_and_those_that_the_settings_need() -> None:
