@@ -41,6 +41,7 @@ from hacs_crawler.model.two_rates import TIMES, fitted_two_rates, packed_share
 from hacs_crawler.utils.arrays import (
     BoolArray,
     FloatArray,
+    IndexArray,
     offsets_of,
     page_of_value,
     sum_by_page,
@@ -54,16 +55,17 @@ _BUSY, _QUIET, _BUSY_DAYS, _QUIET_DAYS = np.array(
         )
         if busy * days[0] > 0.7  # a busy time without an update is none
     ]
-).T
+).T[:, :, None]
 _TYPES: Final = len(_BUSY)
 _TO_BUSY, _TO_QUIET = 1.0 / _QUIET_DAYS, 1.0 / _BUSY_DAYS
 _MIXING: Final = _TO_BUSY + _TO_QUIET
-_STATIONARY: Final = np.stack([_TO_QUIET, _TO_BUSY]) / _MIXING
-_LEAVING: Final = np.stack([_QUIET + _TO_BUSY, _BUSY + _TO_QUIET])
-_MIDDLE: Final = -_LEAVING.mean(axis=0)
-_HALF: Final = (_LEAVING[1] - _LEAVING[0]) / 2
+_STATIONARY_BUSY: Final = _TO_BUSY / _MIXING
+_LEAVING_QUIET, _LEAVING_BUSY = _QUIET + _TO_BUSY, _BUSY + _TO_QUIET
+_HALF: Final = (_LEAVING_BUSY - _LEAVING_QUIET) / 2
 _ROOT: Final = np.sqrt(_HALF**2 + _TO_BUSY * _TO_QUIET)
-_RATES: Final = np.geomspace(1 / 30_000, 12.0, 24)
+_MIDDLE: Final = -(_LEAVING_QUIET + _LEAVING_BUSY) / 2
+_LATE, _EARLY = _MIDDLE + _ROOT, _MIDDLE - _ROOT  # the eigenvalues of D0
+_RATES: Final = np.geomspace(1 / 30_000, 12.0, 24)[:, None]
 _FADE: Final = 0.98
 _GAIN_VISITS: Final = 100.0
 _MOST_LOG_ODDS: Final = 6.0
@@ -104,13 +106,14 @@ DEFAULT_BURSTS: Final = Bursts((1 / _TYPES,) * _TYPES, -0.02)
 class _Filtered:
     """What visits tell of each page, up to the last one, and of each gap.
 
-    `state` is alpha, (2, pages, types): quiet and busy. `logs` are the log likelihoods of the types, and
-    beside them those of the rates, faded; `before` what they were before each gap, and `seen` the
-    likelihoods of what it ended with.
+    `busy` is how likely each page is busy by each type, (types, pages). `logs` are the log likelihoods
+    of the types, and beside them those of the rates, faded; `before` what they were before each gap,
+    and `seen` the likelihoods of what it ended with: column i of these is gap order[i].
     """
 
     gaps: Gaps
-    state: FloatArray
+    order: IndexArray
+    busy: FloatArray
     logs: FloatArray
     seen: FloatArray
     before: FloatArray
@@ -151,8 +154,8 @@ def busy_probability(
     found = np.empty(len(gaps))
     for pages, _, some in gaps.in_blocks(_BLOCK):
         filtered = _filtered(some, churn[pages], fade_days)
-        shares = _shares(filtered.logs, prior, bursts)[:, :_TYPES]
-        found[pages] = (shares * filtered.state[1]).sum(axis=1) * _trust(filtered, prior, bursts)
+        shares = _shares(filtered.logs, prior, bursts)[:_TYPES]
+        found[pages] = (shares * filtered.busy).sum(axis=0) * _trust(filtered, prior, bursts)
     return found
 
 
@@ -179,11 +182,11 @@ def fit_bursts(
             _filtered(some, np.zeros(len(some)), fade_days) for _, _, some in gaps.in_blocks(_BLOCK)
         )
 
-    logs = np.concatenate([part.logs[:, :_TYPES] for part in filtered()])
+    logs = np.concatenate([part.logs[:_TYPES] for part in filtered()], axis=1)
     shares = np.array(DEFAULT_BURSTS.shares)
     for _ in range(_EM_STEPS):
-        expected = _normalised(logs + np.log(shares)).sum(axis=0)
-        shares = (expected + _PRIOR_PAGES / len(shares)) / (len(logs) + _PRIOR_PAGES)
+        expected = _normalised(logs + np.log(shares)[:, None]).sum(axis=1)
+        shares = (expected + _PRIOR_PAGES / len(shares)) / (logs.shape[1] + _PRIOR_PAGES)
     found = Bursts(tuple(shares.tolist()), DEFAULT_BURSTS.gain)
     gains = [_gains(part, prior, found) for part in filtered()]
     latest = last_visit_days.max()
@@ -199,56 +202,72 @@ def _filtered(gaps: Gaps, churn: FloatArray, fade_days: float) -> _Filtered:
     place = np.argsort(np.argsort(-gaps.counts, kind="stable"))
     order = np.lexsort((place[page], step))
     cuts = list(pairwise(offsets_of(np.bincount(step)).tolist()))
-    days, updated = gaps.days[order, None], gaps.updated[order, None]
-    steady = 1.0 - churn[page[order], None]
+    days, updated = gaps.days[order], gaps.updated[order]
+    steady = 1.0 - churn[page[order]]
 
-    matrices = _matrices(days, updated, steady)
-    state = np.repeat(_STATIONARY[:, None], len(gaps), axis=1)
-    chances = np.empty((len(order), _TYPES))
+    seen = np.empty((_TYPES + len(_RATES), len(order)))
+    total, more_total, to_busy, more_to_busy = _steps(days, updated, steady)
+    busy = np.repeat(_STATIONARY_BUSY, len(gaps), axis=1)
     for first, last in cuts:
-        mine = state[:, : last - first]
-        moved = (matrices[:, :, first:last] * mine[:, None]).sum(axis=0)
-        chances[first:last] = np.maximum(moved.sum(axis=0), _TINY)
-        np.divide(moved, chances[first:last], out=mine)
+        mine, chance = busy[:, : last - first], seen[:_TYPES, first:last]
+        np.multiply(more_total[:, first:last], mine, out=chance)
+        chance += total[:, first:last]
+        np.maximum(chance, _TINY, out=chance)
+        mine *= more_to_busy[:, first:last]
+        mine += to_busy[:, first:last]
+        mine /= chance
+        np.maximum(mine, 0.0, out=mine)
+        np.minimum(mine, 1.0, out=mine)
 
-    quiet = steady * np.exp(-days * _RATES)
-    of_rates = np.where(updated, 1.0 - quiet, quiet)
-    seen = np.concatenate([chances, np.maximum(of_rates, _TINY)], axis=1)
-    told = np.log(seen)
-    fade = np.empty_like(seen)
-    fade[:, :_TYPES], fade[:, _TYPES:] = _FADE, np.exp(-days / fade_days)
-    logs, before = np.zeros((len(gaps), seen.shape[1])), np.empty_like(seen)
+    of_rates = seen[_TYPES:]
+    np.exp(_RATES * -days, out=of_rates)
+    of_rates *= steady
+    np.subtract(1.0, of_rates, out=of_rates, where=updated)
+    told = np.log(np.maximum(seen, _TINY, out=seen))
+    fade_of_rates = np.exp(-days / fade_days)
+    logs, before = np.zeros((len(seen), len(gaps))), np.empty_like(seen)
     for first, last in cuts:
-        mine = logs[: last - first]
-        before[first:last] = mine
-        mine *= fade[first:last]
-        mine += told[first:last]
-    back = np.argsort(order)
-    return _Filtered(gaps, state[:, place], logs[place], seen[back], before[back])
+        mine = logs[:, : last - first]
+        before[:, first:last] = mine
+        mine[:_TYPES] *= _FADE
+        mine[_TYPES:] *= fade_of_rates[first:last]
+        mine += told[:, first:last]
+    return _Filtered(gaps, order, busy[:, place], logs[:, place], seen, before)
 
 
-def _matrices(days: FloatArray, updated: BoolArray, steady: FloatArray) -> FloatArray:
-    """Return by what each gap multiplies alpha; (2, 2, gaps, types), from and to quiet and busy."""
-    late, early = np.exp((_MIDDLE + _ROOT) * days), np.exp((_MIDDLE - _ROOT) * days)
-    even, odd = steady * (late + early) / 2, steady * (late - early) / (2 * _ROOT)
-    found = np.empty((2, 2, *even.shape))
-    found[0, 0], found[1, 1] = even + odd * _HALF, even - odd * _HALF
-    found[0, 1], found[1, 0] = odd * _TO_BUSY, odd * _TO_QUIET
-    mixed = -np.expm1(-_MIXING * days)
-    for origin, target in product(range(2), repeat=2):
-        passed = mixed * _STATIONARY[target]
-        any_ = passed if origin != target else 1.0 - mixed + passed
-        np.copyto(found[origin, target], any_ - found[origin, target], where=updated)
-    return np.maximum(found, 0.0, out=found)
+def _steps(days: FloatArray, updated: BoolArray, steady: FloatArray) -> FloatArray:
+    """Return what each gap makes of the probability b that a page is busy; (4, types, gaps).
+
+    What the gap ended with has the probability t0 + t1 b, and then the next b is
+    (u0 + u1 b) / (t0 + t1 b): t0, t1, u0 and u1.
+    """
+    late, early = np.exp(_LATE * days), np.exp(_EARLY * days)
+    even, odd = late + early, late - early
+    even *= steady / 2
+    odd *= steady
+    odd /= 2 * _ROOT
+    t0, t1, u0, u1 = steps = np.empty((4, *even.shape))
+    np.multiply(odd, _HALF + _TO_BUSY, out=u1)
+    np.add(even, u1, out=t0)
+    np.subtract(even, u1, out=u1)
+    np.multiply(odd, _TO_QUIET - _TO_BUSY - 2 * _HALF, out=t1)
+    np.multiply(odd, _TO_BUSY, out=u0)
+    unmixed = np.exp(-_MIXING * days)
+    np.subtract(1.0, t0, out=t0, where=updated)
+    np.negative(t1, out=t1, where=updated)
+    np.subtract((1.0 - unmixed) * _STATIONARY_BUSY, u0, out=u0, where=updated)
+    np.subtract(unmixed, u1, out=u1, where=updated)
+    return steps
 
 
 def _survival(found: _Filtered, prior: LogNormalPrior, bursts: Bursts) -> FloatArray:
     """Return the probability of no update up to each of `TIMES` after the last visit; (pages, times)."""
     shares = _shares(found.logs, prior, bursts)
-    by_state = (found.state * shares[:, :_TYPES]).transpose(1, 0, 2).reshape(len(shares), -1)
+    types = shares[:_TYPES].T
+    survival: FloatArray = types @ _SURVIVAL_IF_QUIET + (types * found.busy.T) @ _MORE_IF_BUSY
     trust = _trust(found, prior, bursts)[:, None]
-    survival: FloatArray = trust * (by_state @ _SURVIVAL)
-    survival += (1.0 - trust) * (shares[:, _TYPES:] @ _SURVIVAL_OF_RATES)
+    survival *= trust
+    survival += (1.0 - trust) * (shares[_TYPES:].T @ _SURVIVAL_OF_RATES)
     return survival
 
 
@@ -264,33 +283,39 @@ def _trust(found: _Filtered, prior: LogNormalPrior, bursts: Bursts) -> FloatArra
 
 def _gains(found: _Filtered, prior: LogNormalPrior, bursts: Bursts) -> FloatArray:
     """Return by how much the types told better what each gap ended with, in log score."""
-    told = _shares(found.before, prior, bursts) * found.seen
-    scores = np.log(
-        np.maximum([told[:, :_TYPES].sum(axis=1), told[:, _TYPES:].sum(axis=1)], _LEAST)
-    )
-    gains: FloatArray = scores[0] - scores[1]
+    weights = found.before + _log_prior(prior, bursts)
+    told = []
+    for mine in (slice(_TYPES), slice(_TYPES, None)):
+        weight = weights[mine]
+        weight -= weight.max(axis=0)
+        np.exp(weight, out=weight)
+        total = weight.sum(axis=0)
+        weight *= found.seen[mine]
+        told.append(np.log(np.maximum(weight.sum(axis=0) / total, _LEAST)))
+    gains = np.empty(weights.shape[1])
+    gains[found.order] = told[0] - told[1]
     return gains
 
 
 def _shares(logs: FloatArray, prior: LogNormalPrior, bursts: Bursts) -> FloatArray:
     """Return the shares of the types, which add up to 1, and those of the rates, which do as well."""
+    logs = logs + _log_prior(prior, bursts)
+    return np.concatenate([_normalised(logs[:_TYPES]), _normalised(logs[_TYPES:])])
+
+
+def _log_prior(prior: LogNormalPrior, bursts: Bursts) -> FloatArray:
+    """Return the logarithms of what types and rates weigh before any visit, rates but for a constant."""
     z = (np.log(_RATES) - prior.log_median) / prior.log_sd
-    types, rates = np.log(bursts.shares), -0.5 * z * z
-    return np.concatenate(
-        [_normalised(logs[:, :_TYPES] + types), _normalised(logs[:, _TYPES:] + rates)], axis=1
-    )
+    return np.concatenate([np.log(bursts.shares)[:, None], -0.5 * z * z])
 
 
 def _normalised(logs: FloatArray) -> FloatArray:
-    weights: FloatArray = np.exp(logs - logs.max(axis=1, keepdims=True))
-    weights /= weights.sum(axis=1, keepdims=True)
+    weights: FloatArray = np.exp(logs - logs.max(axis=0))
+    weights /= weights.sum(axis=0)
     return weights
 
 
-_SURVIVAL: Final = (
-    _matrices(TIMES[:, None], np.zeros((len(TIMES), 1), np.bool_), np.ones((len(TIMES), 1)))
-    .sum(axis=1)
-    .transpose(0, 2, 1)
-    .reshape(2 * _TYPES, len(TIMES))
+_SURVIVAL_IF_QUIET, _MORE_IF_BUSY, _, _ = _steps(
+    TIMES, np.zeros(len(TIMES), np.bool_), np.ones(len(TIMES))
 )
-_SURVIVAL_OF_RATES: Final = np.exp(-np.multiply.outer(_RATES, TIMES))
+_SURVIVAL_OF_RATES: Final = np.exp(-_RATES * TIMES)
