@@ -240,14 +240,20 @@ def the_add_on_changes_nothing(run: Run, plain: Run) -> Iterator[str]:
     """Requests and items are those of the same run without the add-on."""
     if run.scenario.has_shards or not is_comparable(run):
         return
-    has_signals = "HACS_SIGNALS" in run.scenario.settings
+    ignored: tuple[str, ...] = ()
+    if "HACS_SIGNALS" in run.scenario.settings:
+        ignored = NO_PAGES
+    elif run.kind.stop:
+        ignored = (
+            "/robots.txt",
+        )  # a job that is resumed asks for it again, as a pause may make it
     for name, with_it, without in (
         ("request", run.requests_made(), plain.requests_made()),
         ("item", run.items(), plain.items()),
     ):
         for sign, found in (("added", with_it - without), ("lost", without - with_it)):
             for text, times in sorted(found.items()):
-                if not (has_signals and any(path in text for path in NO_PAGES)):
+                if not any(path in text for path in ignored):
                     yield f"{name} {sign}: {text}" + (f" ({times} times)" if times > 1 else "")
 
 
