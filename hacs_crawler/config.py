@@ -120,7 +120,7 @@ class Config(StateSettings, ArchiveSettings, WatchSettings):
         Setting(
             "HACS_PAGES",
             """
-            [Which requests are for pages](every-page.md): `"start"` (start requests), `"all"`, or
+            [Which requests are for pages](pages.md#which-requests-are-pages): `"start"` (start requests), `"all"`, or
             regular expressions, one of which is found in the URL. `meta["hacs"]` of a request goes
             first.
             """,
@@ -134,7 +134,7 @@ class Config(StateSettings, ArchiveSettings, WatchSettings):
             """
             With how many known pages a crawl begins, the best of those that the spider asked for
             before: a number, or `"budget"` for as many as [HACS_BUDGET](#hacs_budget). See
-            [every-page.md](every-page.md#revisits).
+            [every-page.md](pages.md#revisits).
             """,
         ),
     ] = None
@@ -144,7 +144,7 @@ class Config(StateSettings, ArchiveSettings, WatchSettings):
         Setting(
             "HACS_ROUND_MINUTES",
             """
-            In a [crawl that goes on](recipes.md#a-crawl-that-goes-on), the next round begins this
+            In a [crawl that goes on](deploy.md#a-crawl-that-goes-on), the next round begins this
             many minutes after the last one began, or as soon as that is over.
             """,
         ),
@@ -154,7 +154,7 @@ class Config(StateSettings, ArchiveSettings, WatchSettings):
         Setting(
             "HACS_INNER_SCHEDULER",
             """
-            Path of the [scheduler that HACS wraps](recipes.md#another-scheduler-inside): what you
+            Path of the [scheduler that HACS wraps](deploy.md#another-scheduler-inside): what you
             would otherwise put into `SCHEDULER`. It still sees to duplicates, JOBDIR and the
             priorities of what callbacks yield.
             """,
@@ -177,7 +177,7 @@ class Config(StateSettings, ArchiveSettings, WatchSettings):
             "HACS_CONDITIONAL_REQUESTS",
             """
             Send `If-None-Match` and `If-Modified-Since` to known pages. A 304 is a visit without
-            update, and no callback gets a page: see [recipes.md](recipes.md#conditional-requests).
+            update, and no callback gets a page: see [recipes.md](pages.md#conditional-requests).
             With `"auto"` some 304s are checked, and a host that was wrong once is not sent
             conditions again.
             """,
@@ -257,7 +257,7 @@ class Config(StateSettings, ArchiveSettings, WatchSettings):
         Setting(
             "HACS_METRICS",
             """
-            Serve the crawl's stats for [Prometheus](recipes.md#prometheus) at
+            Serve the crawl's stats for [Prometheus](deploy.md#prometheus) at
             `http://HOST:PORT/metrics` while it runs: `HOST:PORT`, `PORT` alone for this machine
             only, or nothing. Needs `pip install 'hacs-crawler[metrics]'`.
             """,

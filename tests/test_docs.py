@@ -183,7 +183,7 @@ def test_every_extra_is_documented() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"].keys() - {"test"}
     assert (
-        set(re.findall(r"^\| `(\w+)` \|", (ROOT / "docs/install.md").read_text(), re.M)) == extras
+        set(re.findall(r"^\| `(\w+)` \|", (ROOT / "docs/tutorial.md").read_text(), re.M)) == extras
     )
 
 
@@ -216,14 +216,14 @@ def test_every_command_is_documented() -> None:
 
 def test_what_a_simulation_reports_and_simulates_is_documented() -> None:
     score = Score("", 0, 0, None, 0, 0, 0, None, 1.0, None)
-    documented = first_column("docs/simulation.md", "## What is reported")
+    documented = first_column("docs/evaluation.md", "### What is reported")
     last = re.findall(
-        r"^\| (`hits_vs_.*`) \|", section("docs/simulation.md", "## What is reported"), re.M
+        r"^\| (`hits_vs_.*`) \|", section("docs/evaluation.md", "### What is reported"), re.M
     )
     assert documented + last[0].replace("`", "").split(", ") == list(
         Standing(1, score, 1, 1).as_json()
     )
-    others = first_column("docs/simulation.md", "## What can be simulated")
+    others = first_column("docs/evaluation.md", "### What can be simulated")
     assert {*others, *POLICIES} - {"per-cost"} == set(BASELINES)
 
 

@@ -32,7 +32,7 @@ def simulate(
     the histories that come with the package. `start` and `end` are days such as "2024-01-01", the first
     and the one after the last; the package's own histories have theirs. `budgets` are visits a day.
     `processes` is how many simulate at a time, None one a core. Columns are those of
-    docs/simulation.md. Raises HacsError.
+    docs/evaluation.md. Raises HacsError.
     """
     for name, some in (("policy", policies), ("budget", budgets)):
         if not some:

@@ -34,7 +34,7 @@ def calibrate(shards: Shards = None, settings: Set = None) -> Records | None:
 
     By policy and model: scores, and for visits of about the same p the share that found an update. Where
     p predicts worse than a constant would, it says what to do. --csv and --parquet have a row for each
-    bin. See docs/calibration.md.
+    bin. See docs/estimation.md.
     """
     with opened(settings, shards) as (_, state):
         found = groups(state)

@@ -57,7 +57,7 @@ def crawl(
     """Crawl all shards of a state as one: one plan splits HACS_BUDGET over them.
 
     Each shard is crawled by a process of its own beside a Dask worker, which has to run in the
-    project's folder. Ctrl-C ends all of them in order, a second one at once. See docs/scale.md.
+    project's folder. Ctrl-C ends all of them in order, a second one at once. See docs/deploy.md.
     """
     with ending_in_a_line(), signals_noted() as asked:
         order = _order(spider, shards, arguments, settings)
@@ -80,7 +80,7 @@ def _order(name: str, shards: int, arguments: list[str] | None, pairs: list[str]
         raise HacsError(f"there is no spider {name!r} in this project") from None
     if hasattr(spider, "redis_key"):
         msg = (
-            f"{name} is fed by a queue: start `scrapy crawl {name}` where you want (docs/scale.md)"
+            f"{name} is fed by a queue: start `scrapy crawl {name}` where you want (docs/deploy.md)"
         )
         raise HacsError(msg)
     check = wiring(settings)

@@ -84,7 +84,7 @@ def simulate(  # noqa: PLR0913, PLR0917 - one for each option
     """Simulate recrawling pages whose updates are known, under a budget, by one policy or several.
 
     Without files it is of 120 made-up pages in 2024, 2 visits a day. The estimators, the ranking and the
-    state's logic are those of a crawl. See docs/simulation.md.
+    state's logic are those of a crawl. See docs/evaluation.md.
     """
     sys.path.append(str(Path.cwd()))  # where a policy of one's own is looked for
     files = pages, updates, captures

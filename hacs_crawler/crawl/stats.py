@@ -215,7 +215,7 @@ class CrawlStats:
             logger.info(
                 "%d of %d requests %s a start request: only start requests are ranked, recorded and "
                 'visited again; set HACS_PAGES = "all", or to expressions for URLs, to have the pages '
-                "that callbacks ask for looked after, too (docs/every-page.md)",
+                "that callbacks ask for looked after, too (docs/pages.md)",
                 cared_for,
                 seen,
                 "was" if cared_for == 1 else "were",

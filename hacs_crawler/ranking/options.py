@@ -122,7 +122,7 @@ class PolicySettings:
             What scores pages, the highest first: `hacs`, `last-obs`, `random`, `brute-force`,
             `balanced`, `freshness`, `staleness`, `unseen-links`, `interest`, `per-cost`,
             `hacs-without-signals` (see [policies.md](policies.md)), or a
-            [function](recipes.md#a-policy-of-your-own) of your own by its dotted path. Ties keep the
+            [function](policies.md#a-policy-of-your-own) of your own by its dotted path. Ties keep the
             order in which the seeds came.
             """,
             policy_named,
@@ -198,7 +198,7 @@ class RankingOptions:
             "HACS_BUDGET",
             """
             Visit at most this many pages a run, the best of all; see
-            [every-page.md](every-page.md#what-is-left-out) and [budgets.md](budgets.md). Requests
+            [every-page.md](pages.md#budget-and-threshold) and [budgets.md](pages.md#budget-and-threshold). Requests
             for what is no page ([HACS_PAGES](#hacs_pages)) are not counted. Each process has a
             budget of its own, and a job that is resumed with `JOBDIR` gets a new one.
             """,
@@ -224,7 +224,7 @@ class RankingOptions:
             "HACS_DISCOVER",
             """
             The share of [HACS_BUDGET](#hacs_budget) for pages never seen, one page at least, where
-            other requests than start requests are [for pages](every-page.md). Where only start
+            other requests than start requests are [for pages](pages.md#which-requests-are-pages). Where only start
             requests are, those never seen come first.
             """,
             default=0.2,

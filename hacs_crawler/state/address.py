@@ -85,7 +85,7 @@ class StateSettings:
         Setting(
             "HACS_SHARD",
             """
-            The [shard](scale.md#shards) that is crawled, as `3/16`: number 3, counted from 0, of 16.
+            The [shard](deploy.md#shards) that is crawled, as `3/16`: number 3, counted from 0, of 16.
             The crawl visits pages on hosts of this shard only, and keeps them in a namespace of its
             own: [HACS_NAMESPACE](#hacs_namespace), and `.3-16`.
             """,
@@ -97,7 +97,7 @@ class StateSettings:
         Setting(
             "HACS_SHARDS",
             """
-            How many [shards](scale.md#shards) there are. Which one a crawl has is then the number in
+            How many [shards](deploy.md#shards) there are. Which one a crawl has is then the number in
             the environment variable `JOB_COMPLETION_INDEX`, which Kubernetes sets in the pods of an
             indexed job. `hacs` commands read all of them as one, as with `--shards`.
             """,

@@ -95,7 +95,7 @@ class Run:
         return [*numbers.values()]
 
     def is_under_care(self, request: Yielded) -> bool:
-        """Whether a request is for a page, by docs/every-page.md."""
+        """Whether a request is for a page, by docs/pages.md."""
         if request.method != "GET" or request.hacs is False:
             return False
         if request.hacs is True:

@@ -1,4 +1,4 @@
-"""What one page is, and what one link: the table of docs/model.md, and what holds of all URLs."""
+"""What one page is, and what one link: the table of docs/how-it-works.md, and what holds of all URLs."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_two_pages_and_two_links(one: str, other: str) -> None:
 
 
 def documented() -> list[tuple[str, str, str]]:
-    text = (Path(__file__).parents[2] / "docs" / "model.md").read_text()
+    text = (Path(__file__).parents[2] / "docs" / "how-it-works.md").read_text()
     found = re.findall(r"^\| `(\S+)` \| `(\S+)` \| (the same|two) \|$", text, re.MULTILINE)
     assert len(found) > 20
     return found

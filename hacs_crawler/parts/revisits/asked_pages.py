@@ -95,7 +95,7 @@ class AskedPages(Part):
         if self._not_kept:
             logger.info(
                 "%d pages cannot be visited again by themselves: their callback is no public method of "
-                "the spider %s, or their cb_kwargs hold what JSON cannot (docs/every-page.md)",
+                "the spider %s, or their cb_kwargs hold what JSON cannot (docs/pages.md)",
                 len(self._not_kept),
                 self._spider.name,
             )
